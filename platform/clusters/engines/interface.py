@@ -1,0 +1,384 @@
+"""The contract between Berth and whatever runs workloads. Plain values only: no Django object passes here.
+
+An engine is one instance per Cluster row. Every call takes a batch and gives one answer per item, in order. Each call is
+idempotent by attempt id, returns soon, and says whether to retry or to give up. Absence of an attempt in `observe` means
+that it is gone only if the answer is `complete`; lost contact is `UNREACHABLE`, never an end.
+
+A framework knows no engine and an engine no framework: the two meet in `Workload`. One contract suite
+(`tests/contract/`) runs against every engine, the fake included.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+from kernel.resources import ZERO, Resources
+
+AttemptId = uuid.UUID
+
+
+# --- What should run -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AddressOf:
+    """Stands for the network address of one task; the engine fills it in once it knows."""
+
+    role: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class PortOf:
+    """Stands for the number that the engine leased for the named port of one task."""
+
+    role: str
+    index: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileOf:
+    """Stands for the absolute path, as the task sees it, of one of the workload's `files`."""
+
+    name: str
+
+
+TextPart = str | AddressOf | PortOf | FileOf
+Text = tuple[TextPart, ...]
+"""A value whose parts are joined after the engine resolved addresses, ports and paths. Never a template string."""
+
+
+class ImageKind(StrEnum):
+    HOST = "host"  # The host's own programs.
+    PYTHON = "python"  # A Python environment; `location` is its directory, `bin/` goes first on PATH.
+    REGISTRY = "registry"  # A container image; `location` is the reference pinned by digest.
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRef:
+    kind: ImageKind
+    digest: str
+    location: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MountRef:
+    """A volume as a task sees it. `group` is the volume's own number, mapped to a gid of its own by the local engine."""
+
+    volume_id: uuid.UUID
+    location: str
+    target: str
+    read_only: bool
+    group: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRef:
+    """A content-addressed snapshot (tar archive, gzip) unpacked into the working directory before the first task starts."""
+
+    digest: str
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskName:
+    role: str
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.role}-{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWorkload:
+    """One process to start. `argv` is executed as it stands; nothing in it is interpreted by Berth.
+
+    `secret_env` holds decrypted secrets: an engine hands them to the process and writes them nowhere else that outlives
+    the task, and never into argv, labels, annotations, logs or errors.
+    """
+
+    name: TaskName
+    argv: tuple[Text, ...]
+    env: Mapping[str, Text]
+    secret_env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    resources: Resources = ZERO
+    shm_bytes: int = 0
+    ports: tuple[str, ...] = ()
+    node: str = ""  # Name of the node that the scheduler chose.
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """An attempt compiled for an engine. All tasks start together or none does."""
+
+    attempt_id: AttemptId
+    job_id: uuid.UUID
+    number: int
+    name: str
+    isolation_key: str  # The tenant's immutable slug.
+    isolation_number: int  # The tenant's number, never reused; the local engine derives the uid from it.
+    user_key: str
+    labels: Mapping[str, str]
+    image: ImageRef
+    tasks: tuple[TaskWorkload, ...]
+    mounts: tuple[MountRef, ...] = ()
+    code: CodeRef | None = None
+    files: Mapping[str, Text] = field(default_factory=dict)  # Small generated files (a hostfile), by plain file name.
+    workdir: str = ""  # Relative to the unpacked code; "" is its root.
+    log_quota_bytes: int = 0  # Per task and stream; 0 means the engine's default.
+    network: bool = True  # Whether tasks may reach beyond the host; builds need it.
+
+
+# --- Answers to ensure, stop and forget ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ensured:
+    """The attempt exists on the engine. Whether it runs is for `observe` to say."""
+
+    attempt_id: AttemptId
+    created: bool  # False: it was there already, from an earlier call.
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Not done; the same call may succeed after `after_seconds`."""
+
+    attempt_id: AttemptId
+    code: str
+    detail: str
+    after_seconds: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Will never succeed as asked. `code` is an entry of the exit classification (`jobs/lifecycle/exits.py`)."""
+
+    attempt_id: AttemptId
+    code: str
+    detail: str
+
+
+class StopCause(StrEnum):
+    """Why an attempt is stopped; recorded with the exit, so that a kill of ours is never taken for an OOM."""
+
+    USER = "user"
+    PREEMPTED = "preempted"
+    DEADLINE = "deadline"  # max_runtime is over.
+    COMPLETION = "completion"  # The completion policy decided while other tasks still ran.
+    PLATFORM = "platform"  # Start timeout, quarantine, drain.
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    attempt_id: AttemptId
+    grace_seconds: float
+    cause: StopCause
+    signal: str = "TERM"  # A signal name without SIG; KILL follows to the whole tree after the grace.
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    attempt_id: AttemptId
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Nothing of the attempt runs, and nothing will: an attempt never seen is refused from now on (tombstone)."""
+
+    attempt_id: AttemptId
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """All traces are removed but a tombstone that refuses a late `ensure` for 7 days."""
+
+    attempt_id: AttemptId
+
+
+# --- What is seen ----------------------------------------------------------------------------------------------------
+
+
+class TaskState(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    ENDED = "ended"
+    GONE = "gone"  # The engine is certain that it does not run, and does not know how it ended.
+    UNREACHABLE = "unreachable"
+
+
+class ExitReason(StrEnum):
+    """What the engine knows about an end beyond the code. Empty evidence is `NONE`; the classification does the rest."""
+
+    NONE = "none"
+    OOM = "oom"  # Memory limit of the task.
+    NODE_OOM = "node_oom"  # The machine itself ran out.
+    STOPPED = "stopped"  # Ended after a `stop` of ours; see `stop_cause`.
+    START_FAILED = "start_failed"  # The program could not be executed.
+    NODE_LOST = "node_lost"  # The machine rebooted or is gone for certain.
+    EVICTED = "evicted"
+    GPU_FAULT = "gpu_fault"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskExit:
+    """How a task ended: `code` 0..255 as a shell sees it, or None when only `signal` (a number) or the reason is known."""
+
+    code: int | None
+    signal: int | None = None
+    reason: ExitReason = ExitReason.NONE
+    stop_cause: StopCause | None = None
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskObservation:
+    name: TaskName
+    state: TaskState
+    exit: TaskExit | None = None
+    node: str = ""
+    address: str = ""
+    ports: Mapping[str, int] = field(default_factory=dict)
+    gpus: tuple[str, ...] = ()  # Device identifiers leased to the task.
+    gpus_simulated: bool = False
+    pid: int | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptObservation:
+    attempt_id: AttemptId
+    tasks: tuple[TaskObservation, ...]
+
+
+Cursor = str
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """`complete` True: an attempt that is not among the items does not exist on the engine. `cursor` is opaque."""
+
+    items: tuple[AttemptObservation, ...]
+    cursor: Cursor
+    complete: bool
+    read_at: datetime
+
+
+class Stream(StrEnum):
+    OUT = "stdout"
+    ERR = "stderr"
+
+
+LogCursor = int
+"""A byte offset in one stream of one task, counted from its first byte; it never moves back or restarts."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogChunk:
+    offset: int
+    data: bytes
+    marker: str = ""  # Set instead of data where bytes are missing: why, in words. `skipped_bytes` says how many.
+    skipped_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogChunks:
+    """`complete` True: the task has ended and nothing follows `cursor`."""
+
+    chunks: tuple[LogChunk, ...]
+    cursor: LogCursor
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GpuDevice:
+    identifier: str
+    model: str
+    memory_bytes: int
+    healthy: bool = True
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    name: str
+    capacity: Resources
+    gpus: tuple[GpuDevice, ...] = ()
+    gpu_model: str = ""
+    ready: bool = True
+    reason: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)  # kernel, os, driver, isolation facts.
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    nodes: tuple[NodeFacts, ...]
+    read_at: datetime
+    isolation: tuple[str, ...] = ()  # What keeps tenants apart here, and plainly what does not: shown to operators.
+    tenants_kept_apart: bool = True  # False: the cluster takes jobs of one tenant only.
+
+
+class EngineUnreachable(Exception):
+    """The engine did not answer. The caller marks the cluster's condition and tries again later; nothing is decided."""
+
+
+class Engine(Protocol):
+    """One kind of cluster, already bound to one Cluster row."""
+
+    def ensure(self, workloads: Sequence[Workload]) -> Sequence[Ensured | Retry | GiveUp]: ...
+
+    def observe(self, cursor: Cursor | None) -> Observations: ...
+
+    def stop(self, stops: Sequence[Stop]) -> Sequence[Stopping | Gone | Retry]: ...
+
+    def forget(self, attempts: Sequence[AttemptId]) -> Sequence[Forgotten | Retry]: ...
+
+    def logs(self, attempt: AttemptId, task: TaskName, stream: Stream, cursor: LogCursor | None) -> LogChunks: ...
+
+    def inventory(self) -> Inventory: ...
+
+
+# --- More abilities, asked for by type -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFile:
+    """One regular file below a task's working directory; `path` is relative, with forward slashes."""
+
+    path: str
+    size_bytes: int
+    mode: int
+
+
+@runtime_checkable
+class SupportsOutputs(Protocol):
+    """Reading what a finished attempt left in its working directory, with the rights of its tenant, never with ours."""
+
+    def list_outputs(self, attempt: AttemptId, paths: Sequence[str]) -> Sequence[OutputFile]: ...
+
+    def open_output(self, attempt: AttemptId, path: str) -> int:
+        """Give a file descriptor opened for reading beneath the working directory; links are not followed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One measurement. `subject` is `node:<name>`, `task:<attempt id>:<role>:<index>` or `gpu:<node>:<identifier>`."""
+
+    subject: str
+    metric: str  # A name of clusters/telemetry/metrics.py, with its unit.
+    value: float
+
+
+@runtime_checkable
+class SupportsMetrics(Protocol):
+    def sample(self) -> Sequence[Sample]:
+        """Measure all nodes and live tasks now; what cannot be measured is left out, never guessed."""
+        ...

@@ -1,0 +1,37 @@
+"""The installation's secret key: generated once, never a default (security T22)."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from kernel.config import BadSetting
+
+KEY_BYTES_MIN = 32
+
+
+def read_secret_key(data_dir: Path) -> str:
+    """The key from `BERTH_SECRET_KEY` or the data directory's `secret.key`; refuses a missing, short or sample one."""
+    key = os.environ.get("BERTH_SECRET_KEY", "")
+    if not key:
+        path = data_dir / "secret.key"
+        try:
+            key = path.read_text().strip()
+        except FileNotFoundError:
+            raise BadSetting(f"{path} does not exist. `make up` generates it; or set BERTH_SECRET_KEY.") from None
+    if len(key.encode()) < KEY_BYTES_MIN or len(set(key)) < 10:
+        raise BadSetting("The secret key is shorter than 256 bits or a sample. Generate one with `manage.py bootstrap`.")
+    return key
+
+
+def generate_secret_key(data_dir: Path) -> bool:
+    """Write a new key with mode 0600 unless there is one; True if it was written."""
+    path = data_dir / "secret.key"
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        return False
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secrets.token_urlsafe(64) + "\n")
+    return True

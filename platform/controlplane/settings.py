@@ -1,0 +1,124 @@
+"""Django's settings, made from `kernel.config`. Wiring only: what can differ between installations is in the Config table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from kernel.config import current
+from controlplane.keys import read_secret_key
+
+CONFIG = current()
+ROOT = Path(__file__).resolve().parents[2]
+
+SECRET_KEY = read_secret_key(CONFIG.data_dir)
+DEBUG = CONFIG.debug
+ALLOWED_HOSTS = ["*"]  # Links are made from BERTH_PUBLIC_URL, never from the Host header.
+ROOT_URLCONF = "controlplane.urls"
+ASGI_APPLICATION = "controlplane.asgi.application"
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+AUTH_USER_MODEL = "tenants.User"
+APPEND_SLASH = False
+STATIC_URL = "/static/"
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "channels",
+    "webapi",
+    "activity",
+    "reconciling",
+    "clusters",
+    "tenants",
+    "images",
+    "storage",
+    "jobs",
+]
+
+MIDDLEWARE = [
+    "webapi.middleware.RequestEnvelope",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.middleware.common.CommonMiddleware",
+]
+
+TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates", "APP_DIRS": True, "OPTIONS": {}}]
+
+
+def _database(url: str) -> dict[str, object]:
+    if not url:
+        return {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": str(CONFIG.data_dir / "berth.sqlite3"),
+            # Measured: the defaults fail two of three concurrent writers with "database is locked".
+            "OPTIONS": {
+                "transaction_mode": "IMMEDIATE",
+                "timeout": 20,
+                "init_command": "PRAGMA journal_mode=WAL;PRAGMA synchronous=FULL;",
+            },
+            "CONN_MAX_AGE": 0,
+            # An in-memory test database cannot be shared by the threads of the embedded platform.
+            "TEST": {"NAME": str(CONFIG.data_dir / "test.sqlite3")},
+        }
+    parts = urlsplit(url)
+    query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": parts.path.lstrip("/"),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": query.get("host", parts.hostname or ""),
+        "PORT": str(query.get("port", parts.port or "")),
+        "CONN_MAX_AGE": 0,
+        "OPTIONS": {"pool": {"min_size": 1, "max_size": 16, "timeout": 20}},
+    }
+
+
+DATABASES = {"default": _database(CONFIG.database_url)}
+
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [CONFIG.redis_url]},
+    }
+    if CONFIG.redis_url
+    else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+}
+
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.ScryptPasswordHasher"]
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["tenants.api.authentication.TokenAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["webapi.views.SignedIn"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["webapi.parsers.LimitedJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "webapi.problems.handle_exception",
+    "UNAUTHENTICATED_USER": None,
+    "DEFAULT_THROTTLE_CLASSES": ["webapi.throttles.PerToken"],
+}
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Berth",
+    "DESCRIPTION": "Every team's jobs get their place on a shared GPU cluster.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+}
+
+LOGGING_CONFIG = None  # controlplane.logs sets structlog up, once per process.

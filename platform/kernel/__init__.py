@@ -1,0 +1,1 @@
+"""Plain Python that every layer shares: ids, time, quantities, errors, limits, actors, lifecycle tables."""

@@ -1,0 +1,130 @@
+"""Every setting of a Berth server: read once from the environment, typed, with its unit, default and reason.
+
+`BERTH_<NAME>` sets a field. A bad value stops the start and is named. `docs/settings.md` is produced from this table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+
+class BadSetting(Exception):
+    """A setting has a value that cannot be used; the message names the variable and what would do."""
+
+
+def _setting(default: Any, unit: str, why: str) -> Any:
+    return field(default=default, metadata={"unit": unit, "why": why})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """One immutable value for the whole process; `current()` gives it to whoever needs it."""
+
+    data_dir: Path = _setting(Path("/var/lib/berth"), "directory", "one directory holds all state of the embedded profile")
+    profile: str = _setting("embedded", "embedded|production", "the small profile needs no server beside it")
+    host: str = _setting("127.0.0.1", "address", "nothing is reachable from outside until somebody decides so")
+    port: int = _setting(8620, "TCP port", "free of well-known services")
+    public_url: str = _setting("", "URL", "empty: made of host and port; used in mails and printed commands")
+    database_url: str = _setting("", "URL", "empty: SQLite in the data directory; postgresql://... for production")
+    redis_url: str = _setting("", "URL", "empty: broker and channel layer in memory")
+    debug: bool = _setting(False, "boolean", "tracebacks in answers help attackers")
+    lease_seconds: float = _setting(30.0, "seconds", "longer than any batch takes; tests use 1")
+    sweep_seconds: float = _setting(30.0, "seconds", "how long a lost hint can delay anything")
+    poll_seconds: float = _setting(1.0, "seconds", "how old what we know of a running attempt may be")
+    grace_seconds: float = _setting(30.0, "seconds", "from the stop signal to the kill, unless the job says otherwise")
+    start_timeout_seconds: float = _setting(600.0, "seconds", "an attempt that does not run by then is started anew")
+    retry_backoff_seconds: float = _setting(5.0, "seconds", "wait before attempt 2; doubles with each further one")
+    retry_backoff_seconds_max: float = _setting(600.0, "seconds", "upper end of the doubling")
+    retry_platform_max: int = _setting(5, "attempts", "retries paid by the platform for its own faults")
+    retry_unknown_max: int = _setting(3, "attempts", "retries of failures that nobody could classify")
+    log_quota_bytes: int = _setting(256 * 1024**2, "bytes", "per task and stream; past it a marker, and on")
+    artifact_quota_bytes: int = _setting(16 * 1024**3, "bytes", "per attempt; a runaway output must not fill the disk")
+    tombstone_days: int = _setting(7, "days", "how long a forgotten attempt is refused")
+    telemetry_seconds: float = _setting(5.0, "seconds", "sampling interval of CPU, memory, disk and GPU use")
+    local_cluster: bool = _setting(True, "boolean", "the embedded profile runs jobs on this machine")
+    local_isolation: str = _setting("auto", "auto|none", "none lets several tenants share one uid: said on every job page")
+    local_uid_base: int = _setting(200_000, "uid", "tenant n runs as base + n; above all users of common systems")
+    local_gid_base: int = _setting(300_000, "gid", "volume n is group base + n")
+    local_simulated_gpus: str = _setting("", "<count>x<model>", "pretends GPUs, labelled simulated everywhere; e.g. 4xA100")
+    local_cpu_millis: int = _setting(0, "thousandths of a core", "0: what the machine has")
+    local_memory_bytes: int = _setting(0, "bytes", "0: nine tenths of what the machine has")
+    requests_per_minute: int = _setting(1_200, "requests", "per token; a script in a loop must not starve the others")
+    mail_url: str = _setting("", "smtp://user:password@host:port", "empty: mails are written to the delivery log as undeliverable")
+    mail_from: str = _setting("berth@localhost", "address", "sender of notifications")
+    webhook_private_targets: bool = _setting(False, "boolean", "webhooks to private addresses would reach our own network")
+
+    @property
+    def url(self) -> str:
+        """Where people reach this server."""
+        return self.public_url or f"http://{self.host}:{self.port}"
+
+    @property
+    def is_production(self) -> bool:
+        return self.profile == "production"
+
+
+def from_environment(environment: Mapping[str, str]) -> Config:
+    """Read and check all settings; raises BadSetting that names every bad variable at once."""
+    values: dict[str, Any] = {}
+    problems: list[str] = []
+    for item in fields(Config):
+        variable = f"BERTH_{item.name.upper()}"
+        text = environment.get(variable)
+        if text is None:
+            continue
+        try:
+            values[item.name] = _parse(text, type(item.default))
+        except ValueError:
+            problems.append(f"{variable}={text!r} is not a valid {item.metadata['unit']}")
+    config = Config(**values)
+    problems += _check(config)
+    if problems:
+        raise BadSetting("; ".join(problems) + ". See docs/settings.md.")
+    return config
+
+
+def _parse(text: str, kind: type[Any]) -> Any:
+    if kind is bool:
+        if text.lower() not in {"0", "1", "true", "false", "yes", "no"}:
+            raise ValueError(text)
+        return text.lower() in {"1", "true", "yes"}
+    if issubclass(kind, Path):
+        return Path(text)
+    return kind(text)
+
+
+def _check(config: Config) -> list[str]:
+    problems = []
+    for name in ("profile", "local_isolation"):
+        allowed = next(item.metadata["unit"] for item in fields(Config) if item.name == name).split("|")
+        if getattr(config, name) not in allowed:
+            problems.append(f"BERTH_{name.upper()}={getattr(config, name)!r} must be one of {', '.join(allowed)}")
+    for item in fields(Config):
+        value = getattr(config, item.name)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value < 0:
+            problems.append(f"BERTH_{item.name.upper()}={value} must not be negative")
+    if not 0 < config.port < 65_536:
+        problems.append(f"BERTH_PORT={config.port} must be between 1 and 65535")
+    if config.is_production and not (config.database_url and config.redis_url):
+        problems.append("BERTH_PROFILE=production needs BERTH_DATABASE_URL and BERTH_REDIS_URL")
+    return problems
+
+
+_current: Config | None = None
+
+
+def current() -> Config:
+    """The settings of this process, read from the environment at first use."""
+    global _current
+    if _current is None:
+        _current = from_environment(os.environ)
+    return _current
+
+
+def replace(config: Config | None) -> None:
+    """Install other settings: for tests, and for a process that learns its own from arguments."""
+    global _current
+    _current = config

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class ReconcilingConfig(AppConfig):
+    name = "reconciling"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,53 @@
+from django.db import models
+
+
+class Transition(models.Model):
+    """One change of state of one row, written in the transaction that changed it. Append-only."""
+
+    id = models.UUIDField(primary_key=True)
+    tenant_id = models.UUIDField(null=True)
+    subject_kind = models.CharField(max_length=20)
+    subject_id = models.UUIDField()
+    job_id = models.UUIDField(null=True)
+    from_state = models.CharField(max_length=20)
+    to_state = models.CharField(max_length=20)
+    reason = models.CharField(max_length=80, blank=True, default="")
+    detail = models.JSONField(default=dict)
+    actor = models.CharField(max_length=200, default="")
+    at = models.DateTimeField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["subject_kind", "subject_id", "id"], name="transition_subject"),
+            models.Index(fields=["job_id", "id"], name="transition_job"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject_kind} {self.subject_id}: {self.from_state} -> {self.to_state}"
+
+
+class Lease(models.Model):
+    """Leadership of one named activity, held until it expires by the database's clock; `token` fences late writers."""
+
+    name = models.CharField(max_length=100, primary_key=True)
+    token = models.UUIDField(null=True)
+    holder = models.CharField(max_length=200, default="")
+    expires_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"lease {self.name} held by {self.holder or 'nobody'}"
+
+
+class Tick(models.Model):
+    """A periodic duty. Whoever claims the due row does it; missed times coalesce into one."""
+
+    name = models.CharField(max_length=100, primary_key=True)
+    every_millis = models.PositiveIntegerField()
+    due_at = models.DateTimeField()
+    claimed_by = models.CharField(max_length=200, default="")
+
+    class Meta:
+        indexes = [models.Index(fields=["due_at"], name="tick_due")]
+
+    def __str__(self) -> str:
+        return f"tick {self.name}"

@@ -1,0 +1,109 @@
+"""The only way an object reaches a view: deny by default, tenant by tenant.
+
+An app registers one rule per model at start (`AppConfig.ready`); a model without a rule is never served. What an actor may
+not see does not exist for it (404); what it sees but may not do is refused (403). The policy itself - who may do what -
+lives in `tenants/access.py`; this module only makes it impossible to walk around it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from django.db.models import Model, Q, QuerySet
+
+from kernel.actor import Actor
+from kernel.errors import Forbidden, NotAuthenticated, NotFound
+
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`sees` narrows a model's rows to those that exist for an actor; None means no row at all.
+
+    `allows` answers for one visible object and one verb. Verbs are `<noun>.<verb>`, such as `job.stop`.
+    """
+
+    sees: Callable[[Actor], Q | None]
+    allows: Callable[[Actor, Any, str], bool]
+
+
+_rules: dict[type[Model], Rule] = {}
+
+
+def register(model: type[Model], *, sees: Callable[[Actor], Q | None], allows: Callable[[Actor, Any, str], bool]) -> None:
+    """Give a model its rule. A second rule for the same model is a mistake."""
+    if model in _rules:
+        raise AssertionError(f"{model.__name__} already has an access rule")
+    _rules[model] = Rule(sees, allows)
+
+
+def registered_models() -> frozenset[type[Model]]:
+    return frozenset(_rules)
+
+
+def visible(actor: Actor, model: type[M]) -> QuerySet[M]:
+    """All rows that exist for the actor. Raises LookupError for a model without a rule."""
+    rule = _rules.get(model)
+    if rule is None:
+        raise LookupError(f"{model.__name__} has no access rule and is never served")
+    condition = rule.sees(actor)
+    rows: QuerySet[M] = model._default_manager.all()
+    return rows.none() if condition is None else rows.filter(condition)
+
+
+def fetch(
+    actor: Actor,
+    model: type[M],
+    object_id: uuid.UUID | str,
+    verb: str,
+    *,
+    key: str = "id",
+    within: Q | None = None,
+    related: Iterable[str] = (),
+) -> M:
+    """One object for one verb: NotFound if it does not exist for the actor, Forbidden if the verb is not allowed.
+
+    `key` is the column that `object_id` is compared with; `within` narrows further (a child of the object in the path).
+    """
+    if not actor.is_authenticated and not actor.name.startswith("system:"):
+        raise NotAuthenticated("This needs a token.", hint="Run `berth login`, or send `Authorization: Bearer <token>`.")
+    noun = verb.split(".", 1)[0]
+    rows = visible(actor, model)
+    if within is not None:
+        rows = rows.filter(within)
+    names = tuple(related)
+    if names:
+        rows = rows.select_related(*names)
+    try:
+        found = rows.filter(**{key: object_id}).first()
+    except (ValueError, TypeError):  # Not even a possible id.
+        found = None
+    except Exception as error:
+        if type(error).__name__ != "ValidationError":
+            raise
+        found = None
+    if found is None:
+        raise NotFound(f"There is no {noun} {str(object_id)[:80]!r}.", hint=f"List what you can see, then try again with its id.")
+    require(actor, found, verb)
+    return found
+
+
+def require(actor: Actor, found: Model, verb: str) -> None:
+    """Refuse a verb on an object that the actor already sees."""
+    if not allows(actor, found, verb):
+        raise Forbidden(
+            f"{actor.name} may see this {type(found).__name__.lower()} but not {verb.split('.', 1)[-1].replace('_', ' ')} it.",
+            hint="Ask a manager of the tenant, or use a token with the needed scope.",
+        )
+
+
+def allows(actor: Actor, found: Model, verb: str) -> bool:
+    """Whether the actor may do `verb` to an object of a registered model."""
+    rule = _rules.get(type(found))
+    if rule is None:
+        raise LookupError(f"{type(found).__name__} has no access rule and is never served")
+    return rule.allows(actor, found, verb)

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class StorageConfig(AppConfig):
+    name = "storage"
+    default_auto_field = "django.db.models.BigAutoField"

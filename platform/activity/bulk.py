@@ -1,0 +1,184 @@
+"""Many rows in one statement, on PostgreSQL and SQLite alike. The only raw SQL of the project.
+
+The ORM splits a batch of 5,000 rows into dozens of statements on SQLite and has no UPDATE ... RETURNING. Here a batch of any
+size is one statement: its rows travel as one JSON document, taken apart by `json_each` (SQLite) or
+`jsonb_array_elements` (PostgreSQL). Table and column names come from Django models, never from input.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import connections, models, router, transaction
+
+Row = Mapping[str, Any]
+
+BATCH_ROWS = 1_000  # Design rule 4: a constant number of statements per 1,000 rows.
+
+
+def insert(model: type[models.Model], rows: Sequence[Row], *, ignore_conflicts: bool = False) -> int:
+    """Insert rows given by attribute name (`tenant_id`); every row must have the same keys. Returns how many went in.
+
+    Columns left out must have a database default or be nullable. With `ignore_conflicts` rows that break a unique
+    constraint are skipped. Runs in the caller's transaction.
+    """
+    inserted = 0
+    if not rows:
+        return 0
+    columns = _columns(model, rows[0].keys())
+    connection = connections[router.db_for_write(model)]
+    names = ", ".join(_quote(connection, column.column) for column in columns)
+    values = ", ".join(_extract(connection, column, position) for position, column in enumerate(columns))
+    conflict = " ON CONFLICT DO NOTHING" if ignore_conflicts else ""
+    table = _quote(connection, model._meta.db_table)
+    # "WHERE true" keeps SQLite from reading ON CONFLICT as a join constraint.
+    sql = f"INSERT INTO {table} ({names}) SELECT {values} FROM {_each(connection)} WHERE true{conflict}"
+    with connection.cursor() as cursor:
+        for batch in _batches(rows):
+            cursor.execute(sql, [_document(connection, columns, batch)])
+            inserted += cursor.rowcount
+    return inserted
+
+
+def update(
+    model: type[models.Model],
+    rows: Sequence[Row],
+    *,
+    key: str = "id",
+    guard: Sequence[str] = (),
+    equals: Mapping[str, str] | None = None,
+    increment: Sequence[str] = (),
+    returning: Sequence[str] = (),
+) -> list[dict[str, Any]]:
+    """Update each row by its own `key`, only where every `guard` column still has the value that the row gives.
+
+    `equals` asks the same fixed text of a column of every row, also of one that the update changes (the expected state).
+    `increment` names columns whose value in the row is added instead of stored. Returns one dictionary per row that really
+    changed, with `key` and the `returning` columns as they are after the update. A row that is not returned was changed by
+    somebody else first.
+    """
+    changed: list[dict[str, Any]] = []
+    if not rows:
+        return changed
+    columns = _columns(model, rows[0].keys())
+    connection = connections[router.db_for_write(model)]
+    position = {column.attname: index for index, column in enumerate(columns)}
+    by_name = {column.attname: column for column in columns}
+    table = _quote(connection, model._meta.db_table)
+    guards = tuple(guard)
+    source = ", ".join(
+        f"{_extract(connection, column, index)} AS {_quote(connection, 'v_' + column.attname)}"
+        for index, column in enumerate(columns)
+    )
+
+    def given(name: str) -> str:
+        return f"given.{_quote(connection, 'v_' + name)}"
+
+    def stored(name: str) -> str:
+        return f"{table}.{_quote(connection, by_name[name].column)}"
+
+    assignments = ", ".join(
+        f"{_quote(connection, by_name[name].column)} = "
+        + (f"{stored(name)} + {given(name)}" if name in increment else given(name))
+        for name in position
+        if name != key and name not in guards
+    )
+    conditions = " AND ".join(
+        [f"{stored(key)} = {given(key)}", *(f"{stored(name)} IS NOT DISTINCT FROM {given(name)}" for name in guards)]
+    )
+    fixed = dict(equals or {})
+    fixed_columns = _columns(model, fixed)
+    conditions = " AND ".join([conditions, *(f"{table}.{_quote(connection, column.column)} = %s" for column in fixed_columns)])
+    wanted = _columns(model, (key, *returning))
+    output = ", ".join(f"{table}.{_quote(connection, column.column)}" for column in wanted)
+    if connection.vendor == "sqlite":  # RETURNING on SQLite does not take a table name before the column.
+        output = ", ".join(_quote(connection, column.column) for column in wanted)
+        conditions = conditions.replace("IS NOT DISTINCT FROM", "IS")
+    sql = (
+        f"UPDATE {table} SET {assignments} FROM (SELECT {source} FROM {_each(connection)}) AS given "
+        f"WHERE {conditions} RETURNING {output}"
+    )
+    with connection.cursor() as cursor:
+        for batch in _batches(rows):
+            cursor.execute(sql, [_document(connection, columns, batch), *fixed.values()])
+            changed += [_decode(connection, wanted, values) for values in cursor.fetchall()]
+    return changed
+
+
+def _batches(rows: Sequence[Row]) -> list[Sequence[Row]]:
+    return [rows[start : start + BATCH_ROWS] for start in range(0, len(rows), BATCH_ROWS)]
+
+
+def _columns(model: type[models.Model], names: Any) -> list[models.Field[Any, Any]]:
+    fields = {field.attname: field for field in model._meta.concrete_fields}
+    unknown = [name for name in names if name not in fields]
+    if unknown:
+        raise AssertionError(f"{model.__name__} has no columns {unknown}")
+    return [fields[name] for name in names]
+
+
+def _quote(connection: Any, name: str) -> str:
+    quoted: str = connection.ops.quote_name(name)
+    return quoted
+
+
+def _each(connection: Any) -> str:
+    return "json_each(%s)" if connection.vendor == "sqlite" else "jsonb_array_elements(%s::jsonb)"
+
+
+def _document(connection: Any, columns: Sequence[models.Field[Any, Any]], rows: Sequence[Row]) -> str:
+    return json.dumps(
+        [[_plain(connection, column, row[column.attname]) for column in columns] for row in rows], separators=(",", ":")
+    )
+
+
+def _plain(connection: Any, column: models.Field[Any, Any], value: Any) -> Any:
+    """A value as JSON, in the form that the column's type is stored in."""
+    if value is None:
+        return None
+    if isinstance(column, models.JSONField):
+        return json.dumps(value, separators=(",", ":"), sort_keys=True)
+    if isinstance(value, uuid.UUID):
+        return value.hex if connection.vendor == "sqlite" else str(value)
+    if isinstance(value, datetime):
+        return connection.ops.adapt_datetimefield_value(value) if connection.vendor == "sqlite" else value.isoformat()
+    if isinstance(value, str):
+        return str(value)  # A member of a StrEnum becomes plain text.
+    if isinstance(value, (bool, int, float)):
+        return value
+    raise TypeError(f"{column.name}: {type(value).__name__} has no bulk form")
+
+
+def _extract(connection: Any, column: models.Field[Any, Any], position: int) -> str:
+    if connection.vendor == "sqlite":
+        return f"json_extract(value, '$[{position}]')"
+    text = f"value->>{position}"
+    kind = column.db_type(connection) or "text"
+    kind = {"serial": "integer", "bigserial": "bigint"}.get(kind.split(" ")[0], kind.split(" GENERATED")[0])
+    return f"({text})::{kind}"
+
+
+def _decode(connection: Any, columns: Sequence[models.Field[Any, Any]], values: Sequence[Any]) -> dict[str, Any]:
+    decoded = {}
+    for column, value in zip(columns, values, strict=True):
+        converters = [*connection.ops.get_db_converters(_Expression(column)), *column.get_db_converters(connection)]
+        for convert in converters:
+            value = convert(value, _Expression(column), connection)
+        decoded[column.attname] = value
+    return decoded
+
+
+class _Expression:
+    """Just enough of a Django expression for the backends' own converters."""
+
+    def __init__(self, column: models.Field[Any, Any]) -> None:
+        self.output_field = column
+
+
+def in_transaction(model: type[models.Model]) -> bool:
+    """Whether the caller already opened a transaction on the model's database."""
+    return not transaction.get_connection(router.db_for_write(model)).get_autocommit()

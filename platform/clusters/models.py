@@ -1,0 +1,149 @@
+"""What engines talk to and what they found there. Nothing here is typed in by hand but a cordon and an engine's configuration."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from clusters.telemetry.metrics import METRIC_LENGTH, SUBJECT_LENGTH
+from kernel.ids import new_id
+from kernel.limits import NAME_LENGTH, NOTE_LENGTH
+
+
+class ClusterKind(models.TextChoices):
+    LOCAL = "local", "This machine"
+    KUBERNETES = "kubernetes", "Kubernetes"
+    SLURM = "slurm", "Slurm"
+    FAKE = "fake", "Simulated cluster for tests"
+
+
+class ClusterCondition(models.TextChoices):
+    """Whether the engine answers. A condition, never a state: what ran keeps running while contact is lost."""
+
+    UNKNOWN = "unknown", "Not asked yet"
+    REACHABLE = "reachable", "Reachable"
+    LOST_CONTACT = "lost_contact", "Lost contact"
+
+
+class Cluster(models.Model):
+    """Something an engine talks to: this host, a Kubernetes cluster, a Slurm cluster."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    name = models.CharField(max_length=NAME_LENGTH)
+    kind = models.CharField(max_length=20, choices=ClusterKind.choices)
+    config = models.JSONField(default=dict, blank=True)
+    is_enabled = models.BooleanField(default=True)
+    condition = models.CharField(max_length=20, choices=ClusterCondition.choices, default=ClusterCondition.UNKNOWN)
+    condition_detail = models.CharField(max_length=NOTE_LENGTH, blank=True, default="")
+    condition_since_at = models.DateTimeField(null=True)
+    isolation = models.JSONField(default=list, blank=True)
+    tenants_kept_apart = models.BooleanField(default=True)
+    observe_cursor = models.TextField(blank=True, default="")
+    inventory_read_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["name"], name="cluster_name_unique"),
+            models.CheckConstraint(condition=Q(condition__in=ClusterCondition.values), name="cluster_condition_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"cluster {self.name}"
+
+
+class Pool(models.Model):
+    """A homogeneous group of nodes: limits and prices are per pool, so its id outlives a change of its nodes.
+
+    The shape (`gpu_model`, and per node `cpu_millis`, `memory_bytes`, `gpu_millis`) is what one healthy node offers.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="pools")
+    name = models.CharField(max_length=NAME_LENGTH)
+    gpu_model = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
+    gpus_simulated = models.BooleanField(default=False)
+    node_cpu_millis = models.BigIntegerField(default=0)
+    node_memory_bytes = models.BigIntegerField(default=0)
+    node_gpu_millis = models.BigIntegerField(default=0)
+    node_count = models.IntegerField(default=0)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "name"], name="pool_name_unique"),
+            models.CheckConstraint(
+                condition=Q(node_cpu_millis__gte=0, node_memory_bytes__gte=0, node_gpu_millis__gte=0, node_count__gte=0),
+                name="pool_not_negative",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"pool {self.name}"
+
+
+class Node(models.Model):
+    """A machine of a pool, as last observed. `cordoned` and what belongs to it are the only columns that a person decides."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="nodes")
+    pool = models.ForeignKey(Pool, on_delete=models.CASCADE, related_name="nodes")
+    name = models.CharField(max_length=NAME_LENGTH)
+    cpu_millis = models.BigIntegerField(default=0)
+    memory_bytes = models.BigIntegerField(default=0)
+    gpu_millis = models.BigIntegerField(default=0)
+    gpu_model = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
+    gpus = models.JSONField(default=list, blank=True)
+    gpus_simulated = models.BooleanField(default=False)
+    ready = models.BooleanField(default=True)
+    reason = models.CharField(max_length=NOTE_LENGTH, blank=True, default="")
+    ready_since_at = models.DateTimeField()
+    labels = models.JSONField(default=dict, blank=True)
+    cordoned = models.BooleanField(default=False)
+    cordon_reason = models.CharField(max_length=NOTE_LENGTH, blank=True, default="")
+    cordoned_by = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
+    cordoned_at = models.DateTimeField(null=True)
+    last_seen_at = models.DateTimeField()
+    created_at = models.DateTimeField()
+    version = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "name"], name="node_name_unique"),
+            models.CheckConstraint(
+                condition=Q(cpu_millis__gte=0, memory_bytes__gte=0, gpu_millis__gte=0), name="node_not_negative"
+            ),
+            models.CheckConstraint(
+                condition=Q(cordoned=False, cordoned_at=None) | Q(cordoned=True, cordoned_at__isnull=False),
+                name="node_cordoned_since",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"node {self.name}"
+
+
+class SeriesChunk(models.Model):
+    """A fixed number of neighbouring slots of one series at one resolution, packed (`clusters/telemetry/chunks.py`).
+
+    Subjects are opaque text here: a chunk refers to no node and no task, and outlives both until `expires_at`.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    subject = models.CharField(max_length=SUBJECT_LENGTH)
+    metric = models.CharField(max_length=METRIC_LENGTH)
+    resolution_millis = models.PositiveIntegerField()
+    start_at = models.DateTimeField()
+    packed = models.TextField()
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["subject", "metric", "resolution_millis", "start_at"], name="serieschunk_place_unique"
+            ),
+        ]
+        indexes = [models.Index(fields=["expires_at"], name="serieschunk_expiry")]
+
+    def __str__(self) -> str:
+        return f"{self.metric} of {self.subject} from {self.start_at:%Y-%m-%dT%H:%MZ}"

@@ -1,0 +1,368 @@
+"""Who there is (tenants, users, roles, tokens, secrets) and who may use how much (queues, limits, reservations, ledger)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Lower
+
+from kernel.actor import TenantRole
+from kernel.ids import new_id
+from kernel.resources import RESOURCE_NAMES
+
+
+class UserKind(models.TextChoices):
+    PERSON = "person"
+    SERVICE = "service"
+
+
+class ReservationKind(models.TextChoices):
+    """Why capacity is held: by a running attempt, for a window of time, or for whoever preempted somebody."""
+
+    ATTEMPT = "attempt"
+    BOOKING = "booking"
+    CLAIM = "claim"
+
+
+ROLE_CHOICES = [(str(role), str(role)) for role in TenantRole]
+RESOURCE_CHOICES = [(name, name) for name in RESOURCE_NAMES]
+
+
+class Tenant(models.Model):
+    """A boundary of isolation. Slug and number never change and are never given to another tenant."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    slug = models.CharField(max_length=10)
+    name = models.CharField(max_length=63)
+    number = models.PositiveIntegerField()
+    parent = models.ForeignKey("self", models.PROTECT, null=True, related_name="children")
+    description = models.CharField(max_length=1000, blank=True, default="")
+    version = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["slug"], name="tenant_slug_unique"),
+            models.UniqueConstraint(fields=["number"], name="tenant_number_unique"),
+            models.UniqueConstraint(fields=["parent", "name"], name="tenant_name_unique_below_parent"),
+            models.UniqueConstraint(fields=["name"], condition=Q(parent__isnull=True), name="tenant_name_unique_at_top"),
+            models.CheckConstraint(condition=Q(number__gte=1), name="tenant_number_from_1"),
+        ]
+
+    def __str__(self) -> str:
+        return f"tenant {self.name} ({self.slug})"
+
+
+class TenantAncestor(models.Model):
+    """Every tenant above a tenant, itself included at depth 0: inherited roles are one indexed join."""
+
+    id = models.BigAutoField(primary_key=True)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="ancestor_links")
+    ancestor = models.ForeignKey(Tenant, models.CASCADE, related_name="descendant_links")
+    depth = models.PositiveSmallIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "ancestor"], name="tenant_ancestor_unique")]
+
+    def __str__(self) -> str:
+        return f"tenant {self.tenant_id} is {self.depth} below {self.ancestor_id}"
+
+
+class Counter(models.Model):
+    """A number that only grows, so that what it allots is never given out twice."""
+
+    name = models.CharField(max_length=50, primary_key=True)
+    value = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"counter {self.name} at {self.value}"
+
+
+class User(AbstractBaseUser):
+    """A person, or a service account that belongs to one tenant. Service accounts have no usable password."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    name = models.CharField(max_length=100)
+    email = models.EmailField(blank=True, default="")
+    kind = models.CharField(max_length=10, choices=UserKind.choices, default=UserKind.PERSON)
+    tenant = models.ForeignKey(Tenant, models.PROTECT, null=True, related_name="service_accounts")
+    is_operator = models.BooleanField(default=False)
+    is_active = models.BooleanField(default=True)
+    version = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField()
+    last_login = None
+
+    USERNAME_FIELD = "name"
+    EMAIL_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+    objects: ClassVar[BaseUserManager[User]] = BaseUserManager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["name"], name="user_name_unique"),
+            models.UniqueConstraint(Lower("email"), condition=~Q(email=""), name="user_email_unique"),
+            models.CheckConstraint(
+                condition=Q(kind=UserKind.PERSON, tenant__isnull=True) | Q(kind=UserKind.SERVICE, tenant__isnull=False),
+                name="user_service_has_tenant",
+            ),
+            models.CheckConstraint(condition=Q(kind=UserKind.PERSON) | Q(is_operator=False), name="user_operator_is_person"),
+        ]
+
+    def __str__(self) -> str:
+        return f"user {self.name}"
+
+
+class Membership(models.Model):
+    """A user's role in a tenant and in all tenants below it."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=ROLE_CHOICES)
+    version = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "user"], name="membership_unique"),
+            models.CheckConstraint(condition=Q(role__in=[str(role) for role in TenantRole]), name="membership_role_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} is {self.role} of tenant {self.tenant_id}"
+
+
+class Token(models.Model):
+    """A personal access token. Only its SHA-256 is kept; `prefix` finds the row and is what people see afterwards."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(User, models.CASCADE, related_name="tokens")
+    name = models.CharField(max_length=100)
+    prefix = models.CharField(max_length=12)
+    digest = models.CharField(max_length=64)
+    scopes = models.JSONField(default=list)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["prefix"], name="token_prefix_unique"),
+            models.CheckConstraint(condition=Q(expires_at__gt=F("created_at")), name="token_expires_after_creation"),
+        ]
+
+    def __str__(self) -> str:
+        return f"token {self.prefix} of {self.user_id}"
+
+
+class Invitation(models.Model):
+    """A link that makes its holder a member once. Only its SHA-256 is kept."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="invitations")
+    email = models.EmailField()
+    role = models.CharField(max_length=10, choices=ROLE_CHOICES)
+    digest = models.CharField(max_length=64)
+    invited_by = models.ForeignKey(User, models.PROTECT, null=True, related_name="sent_invitations")
+    accepted_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="accepted_invitations")
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["digest"], name="invitation_digest_unique"),
+            models.CheckConstraint(condition=Q(role__in=[str(role) for role in TenantRole]), name="invitation_role_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"invitation {self.id} to tenant {self.tenant_id}"
+
+
+class Secret(models.Model):
+    """A value that jobs of the tenant may ask for by name. It can be written and used, never read back."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="secrets")
+    name = models.CharField(max_length=128)
+    ciphertext = models.TextField()
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "name"], name="secret_name_unique")]
+
+    def __str__(self) -> str:
+        return f"secret {self.name} of tenant {self.tenant_id}"
+
+
+class Queue(models.Model):
+    """A boundary of capacity. One tree: `root` belongs to the operators; every tenant has one top queue.
+
+    `path` lists the ids from root to this queue in hexadecimal, each followed by a slash: what is above or below a queue is
+    read off without a recursive query, and a rename touches one row.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey(Tenant, models.PROTECT, null=True, related_name="queues")
+    parent = models.ForeignKey("self", models.PROTECT, null=True, related_name="children")
+    name = models.CharField(max_length=63)
+    path = models.CharField(max_length=1000)
+    is_top = models.BooleanField(default=False)
+    version = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["path"], name="queue_path_unique"),
+            models.UniqueConstraint(fields=["tenant", "name"], name="queue_name_unique_in_tenant"),
+            models.UniqueConstraint(fields=["tenant"], condition=Q(is_top=True), name="queue_one_top_per_tenant"),
+            models.UniqueConstraint(fields=["name"], condition=Q(tenant__isnull=True), name="queue_one_root"),
+            models.CheckConstraint(
+                condition=Q(tenant__isnull=True, parent__isnull=True, name="root", is_top=False)
+                | Q(tenant__isnull=False, parent__isnull=False),
+                name="queue_only_root_has_no_tenant",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"queue {self.name} of tenant {self.tenant_id}"
+
+
+class QueueLimit(models.Model):
+    """What a queue may use of one resource of one pool. No row, or a `ceiling` of None, is no limit.
+
+    `ceiling` decides today; `guarantee` (never lent), `deserved` (lent and reclaimed), `weight` and `caps` are for the
+    scheduler's sharing.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    queue = models.ForeignKey(Queue, models.CASCADE, related_name="limits")
+    pool_id = models.UUIDField()
+    resource = models.CharField(max_length=20, choices=RESOURCE_CHOICES)
+    guarantee = models.BigIntegerField(default=0)
+    deserved = models.BigIntegerField(null=True)
+    ceiling = models.BigIntegerField(null=True)
+    weight = models.PositiveIntegerField(default=1)
+    caps = models.JSONField(default=dict)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["queue", "pool_id", "resource"], name="queue_limit_unique"),
+            models.CheckConstraint(condition=Q(resource__in=RESOURCE_NAMES), name="queue_limit_resource_known"),
+            models.CheckConstraint(condition=Q(guarantee__gte=0), name="queue_limit_guarantee_not_negative"),
+            models.CheckConstraint(
+                condition=Q(ceiling__isnull=True) | Q(ceiling__gte=0), name="queue_limit_ceiling_not_negative"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"limit of {self.resource} in pool {self.pool_id} for queue {self.queue_id}"
+
+
+class QueueUsage(models.Model):
+    """What a queue and all queues below it hold of one pool: the sum of their live reservations.
+
+    The `_max` columns repeat the ceilings of QueueLimit, so that one guarded update compares `used + more <= ceiling`.
+    Use may stand above a ceiling that was cut later; then it only falls.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    queue = models.ForeignKey(Queue, models.CASCADE, related_name="usage")
+    pool_id = models.UUIDField()
+    cpu_millis = models.BigIntegerField(default=0)
+    memory_bytes = models.BigIntegerField(default=0)
+    gpu_millis = models.BigIntegerField(default=0)
+    cpu_millis_max = models.BigIntegerField(null=True)
+    memory_bytes_max = models.BigIntegerField(null=True)
+    gpu_millis_max = models.BigIntegerField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["queue", "pool_id"], name="queue_usage_unique"),
+            models.CheckConstraint(
+                condition=Q(cpu_millis__gte=0, memory_bytes__gte=0, gpu_millis__gte=0), name="queue_usage_not_negative"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"usage of pool {self.pool_id} by queue {self.queue_id}"
+
+
+class Reservation(models.Model):
+    """Capacity of one pool held by one attempt, booking or claim until `released_at`. The truth behind QueueUsage."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    kind = models.CharField(max_length=10, choices=ReservationKind.choices, default=ReservationKind.ATTEMPT)
+    attempt_id = models.UUIDField()
+    queue = models.ForeignKey(Queue, models.PROTECT, related_name="reservations")
+    pool_id = models.UUIDField()
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="reservations")
+    job_id = models.UUIDField()
+    cpu_millis = models.BigIntegerField()
+    memory_bytes = models.BigIntegerField()
+    gpu_millis = models.BigIntegerField()
+    created_at = models.DateTimeField()
+    released_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["queue", "pool_id"], condition=Q(released_at__isnull=True), name="reservation_live"),
+            models.Index(fields=["job_id"], name="reservation_job"),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["attempt_id", "pool_id", "kind"], name="reservation_once_per_attempt"),
+            models.CheckConstraint(
+                condition=Q(cpu_millis__gte=0, memory_bytes__gte=0, gpu_millis__gte=0), name="reservation_not_negative"
+            ),
+            models.CheckConstraint(condition=Q(kind__in=ReservationKind.values), name="reservation_kind_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"reservation of pool {self.pool_id} by attempt {self.attempt_id}"
+
+
+class LedgerEntry(models.Model):
+    """Resource-time that one attempt used of one pool, at the prices then valid. Append-only: a trigger refuses changes."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    attempt_id = models.UUIDField()
+    number = models.PositiveIntegerField()
+    job_id = models.UUIDField()
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="ledger")
+    queue = models.ForeignKey(Queue, models.PROTECT, related_name="ledger")
+    user = models.ForeignKey(User, models.PROTECT, related_name="ledger")
+    pool_id = models.UUIDField()
+    cluster_id = models.UUIDField()
+    cpu_millis = models.BigIntegerField()
+    memory_bytes = models.BigIntegerField()
+    gpu_millis = models.BigIntegerField()
+    gpu_model = models.CharField(max_length=100, blank=True, default="")
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField()
+    seconds = models.BigIntegerField()
+    outcome = models.CharField(max_length=40)
+    prices = models.JSONField(default=dict)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["tenant", "ended_at"], name="ledger_tenant"),
+            models.Index(fields=["ended_at"], name="ledger_ended"),
+            models.Index(fields=["job_id"], name="ledger_job"),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["attempt_id", "pool_id"], name="ledger_once_per_attempt"),
+            models.CheckConstraint(
+                condition=Q(cpu_millis__gte=0, memory_bytes__gte=0, gpu_millis__gte=0, seconds__gte=0),
+                name="ledger_not_negative",
+            ),
+            models.CheckConstraint(condition=Q(ended_at__gte=F("started_at")), name="ledger_ends_after_start"),
+        ]
+
+    def __str__(self) -> str:
+        return f"ledger entry of attempt {self.attempt_id} in pool {self.pool_id}"

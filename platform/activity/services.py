@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django.db import connections, router
+from django.db.models import F
+
+from activity import bulk, hints
+from activity.models import AuditEvent, Event
 from kernel.actor import Actor
+from kernel.limits import NOTE_LENGTH
+
+REDACTED = "[redacted]"
+SECRET_KEYS = frozenset({"password", "secret", "token", "authorization", "ciphertext", "private_key", "ticket"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +34,30 @@ class NewEvent:
 
 
 def record_events(events: Sequence[NewEvent]) -> None:
-    """Append events to the outbox; one statement per 1,000."""
-    raise NotImplementedError
+    """Append events to the outbox; one statement per 1,000. Readers see them once they are committed and numbered."""
+    if not events:
+        return
+    _require_transaction(Event)
+    bulk.insert(
+        Event,
+        [
+            {
+                "kind": event.kind,
+                "tenant_id": event.tenant_id,
+                "subject_kind": event.subject_kind,
+                "subject_id": event.subject_id,
+                "job_id": event.job_id,
+                "data": storable(event.data),
+                "at": event.at,
+            }
+            for event in events
+        ],
+    )
+    hints.wake(hints.EVENTS)
+    if connections[router.db_for_write(Event)].vendor == "sqlite":
+        # One writer at a time: rows commit in the order of their ids, and no committed row is still unnumbered.
+        Event.objects.filter(seq__isnull=True).update(seq=F("row"))
+        hints.wake(hints.SEQUENCED)
 
 
 def record_audit(
@@ -42,5 +73,54 @@ def record_audit(
     count: int = 1,
     at: datetime,
 ) -> None:
-    """Append one audit row for one accepted call; a batch or array is one call with `count`."""
-    raise NotImplementedError
+    """Append one audit row for one accepted call; a batch or array is one call with `count`.
+
+    `before` and `after` hold what changed, never a secret: values under well-known secret names are blanked, long texts cut.
+    """
+    _require_transaction(AuditEvent)
+    AuditEvent.objects.create(
+        tenant_id=tenant_id,
+        actor_id=actor.user_id,
+        actor_name=_text(actor.name, 255),
+        token_id=actor.token_id,
+        request_id=_text(actor.request_id, 100),
+        verb=verb,
+        target_kind=target_kind,
+        target_id="" if target_id is None else _text(str(target_id), NOTE_LENGTH),
+        target_name=_text(target_name, NOTE_LENGTH),
+        before=None if before is None else storable(before, redact=True),
+        after=None if after is None else storable(after, redact=True),
+        count=count,
+        at=at,
+    )
+
+
+def storable(value: Any, *, redact: bool = False) -> Any:
+    """The value as JSON that both databases keep unchanged: no NUL, no lone surrogate, no endless text, ids and times as text."""
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if value - value == 0 else None  # NaN and the infinities are no JSON.
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {
+            _text(str(key), NOTE_LENGTH): REDACTED
+            if redact and item is not None and str(key).lower() in SECRET_KEYS
+            else storable(item, redact=redact)
+            for key, item in value.items()
+        }
+    if isinstance(value, (list, tuple, set, frozenset)):
+        items = sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
+        return [storable(item, redact=redact) for item in items]
+    return _text(str(value), NOTE_LENGTH)
+
+
+def _text(text: str, length_max: int) -> str:
+    clean = text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+    return clean if len(clean) <= length_max else clean[: length_max - 1] + "…"
+
+
+def _require_transaction(model: type[Event] | type[AuditEvent]) -> None:
+    if not bulk.in_transaction(model):
+        raise AssertionError("events and audit rows belong to the transaction of what they tell of")

@@ -1,0 +1,90 @@
+"""What every test starts from: settings of test length, a data directory of its own, and the cast.
+
+The environment is prepared while this file is imported, before anything reads the settings: Django itself is set up by
+pytest-django only afterwards, which is why `DJANGO_SETTINGS_MODULE` is set here and not in `pyproject.toml`. Each xdist worker
+imports this file in a process of its own and so has its own data directory and database.
+
+`BERTH_DATABASE_URL` and `BERTH_REDIS_URL` are left as they are: `tests/servers.py` gives them, without them the tests run on
+SQLite and in memory.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from rest_framework.test import APIClient
+
+    from kernel.config import Config
+
+DATA_DIR = Path(tempfile.mkdtemp(prefix="berth-test-", dir="/tmp"))
+DATA_DIR.chmod(0o711)  # Tasks run as users of their own and pass through to their working directories.
+
+os.environ.update(
+    DJANGO_SETTINGS_MODULE="controlplane.settings",
+    BERTH_DATA_DIR=str(DATA_DIR),
+    BERTH_SECRET_KEY=secrets.token_urlsafe(48),
+    BERTH_LEASE_SECONDS="1",
+    BERTH_SWEEP_SECONDS="1",
+    BERTH_GRACE_SECONDS="1",
+    BERTH_POLL_SECONDS="0.1",
+    BERTH_RETRY_BACKOFF_SECONDS="0.2",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test marked `database` gets the database without saying so twice."""
+    for item in items:
+        if item.get_closest_marker("database") and not item.get_closest_marker("django_db"):
+            item.add_marker(pytest.mark.django_db)
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(DATA_DIR, ignore_errors=True)
+
+
+@pytest.fixture
+def data_dir() -> Path:
+    """The data directory that the settings of this process name; shared by all its tests."""
+    return DATA_DIR
+
+
+@pytest.fixture
+def configure() -> Iterator[Callable[..., Config]]:
+    """Change settings for one test: `configure(local_simulated_gpus="2xA100")`. Restored afterwards."""
+    from dataclasses import replace
+
+    from kernel import config
+
+    before = config.current()
+
+    def change(**changes: Any) -> Config:
+        changed = replace(config.current(), **changes)
+        config.replace(changed)
+        return changed
+
+    yield change
+    config.replace(before)
+
+
+@pytest.fixture
+def api() -> Callable[..., APIClient]:
+    """A client of the REST API: `api()` is anonymous, `api(token)` or `api(cast.alice)` sends a token."""
+    from rest_framework.test import APIClient
+
+    def client(credential: Any = None) -> APIClient:
+        made = APIClient(raise_request_exception=True)
+        token = getattr(credential, "token", credential)
+        if token:
+            made.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
+        return made
+
+    return client

@@ -41,6 +41,7 @@ INSTALLED_APPS = [
     "images",
     "storage",
     "jobs",
+    "controlplane",
 ]
 
 MIDDLEWARE = [

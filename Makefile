@@ -1,0 +1,39 @@
+# The only commands anyone needs to remember. `make` alone lists them.
+SHELL := /bin/sh
+PYTHON := $(shell sh tools/find-python)
+CACHE ?= $(if $(BERTH_CACHE),$(BERTH_CACHE),$(if $(filter 0,$(shell id -u)),/var/cache/berth,$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/berth))
+export BERTH_CACHE := $(CACHE)
+
+.DEFAULT_GOAL := help
+.PHONY: help up down example status test test-long lint format
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+up: python ## Install, start the platform, run the example on new data   [PORT=8620]
+	@$(PYTHON) tools/up.py up $(if $(PORT),--port $(PORT)) $(if $(NO_EXAMPLE),--no-example)
+
+down: python ## Stop the platform; its jobs run on
+	@$(PYTHON) tools/up.py down $(if $(PORT),--port $(PORT))
+
+example: python ## Submit the example job and follow it
+	@$(PYTHON) tools/up.py example $(if $(PORT),--port $(PORT))
+
+status: python ## Say whether the platform runs
+	@$(PYTHON) tools/up.py status $(if $(PORT),--port $(PORT))
+
+test: python ## Install all that the tests need and run them
+	@$(PYTHON) tools/test.py
+
+test-long: python ## The same with full lengths and large numbers
+	@$(PYTHON) tools/test.py --long
+
+lint: python ## Check style, types and the import contract
+	@$(PYTHON) tools/test.py --only lint
+
+format: python ## Format the code
+	@$(PYTHON) tools/test.py --only format
+
+.PHONY: python
+python:
+	@test -n "$(PYTHON)"

@@ -1,0 +1,210 @@
+"""Jobs, their attempts and tasks. Desired and observed live in different columns, written by different code (design rule 2)."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from jobs.lifecycle.states import AttemptState, JobState, TaskState
+from kernel.ids import new_id
+from kernel.limits import NAME_LENGTH
+
+
+class StoredSpec(models.Model):
+    """A validated spec, stored once per tenant as canonical JSON; jobs that share it (an array, a rerun) share the row."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+")
+    digest = models.CharField(max_length=64)
+    document = models.TextField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "digest"], name="spec_once_per_tenant")]
+
+    def __str__(self) -> str:
+        return f"spec {self.digest[:12]}"
+
+
+class Job(models.Model):
+    """What a user asked for. `state` is observed, `desired` is wanted; only `jobs/services/transition.py` writes `state`."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+")
+    queue = models.ForeignKey("tenants.Queue", on_delete=models.PROTECT, related_name="+")
+    user = models.ForeignKey("tenants.User", on_delete=models.PROTECT, related_name="+")
+    spec = models.ForeignKey(StoredSpec, on_delete=models.PROTECT, related_name="+")
+    image_id = models.UUIDField(null=True)
+    image_name = models.CharField(max_length=NAME_LENGTH, default="host")
+    image_digest = models.CharField(max_length=100, blank=True, default="")
+    code_digest = models.CharField(max_length=64, blank=True, default="")
+
+    name = models.CharField(max_length=NAME_LENGTH)
+    kind = models.CharField(max_length=20, default="batch")
+    framework = models.CharField(max_length=40, default="none")
+    labels = models.JSONField(default=dict)
+    tags = models.JSONField(default=list)
+    pool_name = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
+
+    state = models.CharField(max_length=20, default=JobState.QUEUED)
+    desired = models.CharField(max_length=10, default="run")  # run | stop
+    stop_grace_seconds = models.FloatField(null=True)
+    hold = models.BooleanField(default=False)
+    priority = models.IntegerField(default=0)
+    reason_code = models.CharField(max_length=80, blank=True, default="")
+    reason_detail = models.JSONField(default=dict)
+    exit = models.JSONField(null=True)
+    condition = models.CharField(max_length=40, blank=True, default="")
+    condition_since_at = models.DateTimeField(null=True)
+
+    cpu_millis = models.BigIntegerField(default=0)  # The whole gang, as reserved.
+    memory_bytes = models.BigIntegerField(default=0)
+    gpu_millis = models.BigIntegerField(default=0)
+    max_runtime_seconds = models.BigIntegerField(null=True)
+
+    parent = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="children")
+    array_index = models.IntegerField(null=True)
+    array_size = models.IntegerField(null=True)  # Set on the parent; a parent never runs itself.
+    array_parallelism = models.IntegerField(null=True)
+    origin = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+")  # Rerun or clone of.
+    origin_kind = models.CharField(max_length=10, blank=True, default="")
+    build_request_id = models.UUIDField(null=True)
+    open_dependencies = models.IntegerField(default=0)
+    dependency_failed = models.BooleanField(default=False)
+
+    attempt_count = models.IntegerField(default=0)
+    attempt = models.ForeignKey("Attempt", null=True, on_delete=models.SET_NULL, related_name="+")  # The latest.
+    paid = models.JSONField(default=dict)  # Attempts spent per budget: user, platform, unknown, hang, preempted.
+    not_before_at = models.DateTimeField(null=True)  # start_after, or the end of a retry's backoff.
+
+    submitted_at = models.DateTimeField()
+    queued_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    version = models.IntegerField(default=1)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=[str(state) for state in JobState]), name="job_state_known"),
+            models.CheckConstraint(condition=Q(desired__in=["run", "stop"]), name="job_desired_known"),
+            models.UniqueConstraint(fields=["parent", "array_index"], name="job_once_per_index"),
+            models.UniqueConstraint(
+                fields=["build_request_id"], condition=Q(build_request_id__isnull=False), name="job_once_per_build"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["state", "priority", "id"], name="job_pending"),
+            models.Index(fields=["tenant", "-id"], name="job_by_tenant"),
+            models.Index(fields=["tenant", "state", "-id"], name="job_by_state"),
+            models.Index(fields=["tenant", "name", "-id"], name="job_by_name"),
+            models.Index(fields=["user", "-id"], name="job_by_user"),
+            models.Index(fields=["queue", "state", "-id"], name="job_by_queue"),
+            models.Index(fields=["desired", "state"], name="job_to_stop"),
+        ]
+
+    def __str__(self) -> str:
+        return f"job {self.name} {self.id}"
+
+
+class Dependency(models.Model):
+    """`job` waits for `on`: `after` its start, `after_ok` its success, `after_any` its end."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="dependencies")
+    on = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="dependents")
+    condition = models.CharField(max_length=10)
+    met = models.BooleanField(null=True)  # None: open. False: can never be met.
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["job", "on", "condition"], name="dependency_once")]
+        indexes = [models.Index(fields=["on", "met"], name="dependency_open")]
+
+    def __str__(self) -> str:
+        return f"{self.job_id} {self.condition} {self.on_id}"
+
+
+class Attempt(models.Model):
+    """One try at a job. The row exists before anything happens on an engine; at most one per job is alive."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    job = models.ForeignKey(Job, on_delete=models.PROTECT, related_name="attempts")
+    tenant_id = models.UUIDField()
+    number = models.IntegerField()
+    state = models.CharField(max_length=20, default=AttemptState.ADMITTED)
+    outcome = models.CharField(max_length=20, blank=True, default="")
+    cluster_id = models.UUIDField()
+    pool_id = models.UUIDField()
+    cluster_name = models.CharField(max_length=NAME_LENGTH, default="")
+    pool_name = models.CharField(max_length=NAME_LENGTH, default="")
+    gpus_simulated = models.BooleanField(default=False)
+    isolation = models.CharField(max_length=200, blank=True, default="")
+
+    created_at = models.DateTimeField()
+    launched_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    deadline_at = models.DateTimeField(null=True)
+    exit = models.JSONField(null=True)
+
+    stop_cause = models.CharField(max_length=20, blank=True, default="")
+    stop_verdict = models.JSONField(null=True)  # What the completion policy had decided when it stopped the rest.
+    stop_grace_seconds = models.FloatField(null=True)
+    stop_sent_at = models.DateTimeField(null=True)
+    condition = models.CharField(max_length=40, blank=True, default="")
+    condition_since_at = models.DateTimeField(null=True)
+
+    lease_token = models.UUIDField(null=True)
+    lease_expires_at = models.DateTimeField(null=True)
+    due_at = models.DateTimeField(null=True)  # When a reconciler looks next; None when nothing is left to do.
+    tries = models.IntegerField(default=0)
+    last_error = models.TextField(blank=True, default="")
+    logs_stored = models.BooleanField(default=False)
+    outputs_stored = models.BooleanField(default=False)
+    forgotten = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=[str(state) for state in AttemptState]), name="attempt_state_known"),
+            models.UniqueConstraint(fields=["job", "number"], name="attempt_number_once"),
+            models.UniqueConstraint(fields=["job"], condition=~Q(state=AttemptState.ENDED), name="attempt_one_alive"),
+        ]
+        indexes = [
+            models.Index(fields=["state", "due_at"], name="attempt_due"),
+            models.Index(fields=["cluster_id", "state"], name="attempt_by_cluster"),
+            models.Index(fields=["forgotten", "due_at"], condition=Q(forgotten=False), name="attempt_unfinished"),
+        ]
+
+    def __str__(self) -> str:
+        return f"attempt {self.number} of job {self.job_id}"
+
+
+class Task(models.Model):
+    """One replica of one role in one attempt, as last observed."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    attempt = models.ForeignKey(Attempt, on_delete=models.PROTECT, related_name="tasks")
+    job_id = models.UUIDField()
+    tenant_id = models.UUIDField()
+    role = models.CharField(max_length=63)
+    index = models.IntegerField()
+    state = models.CharField(max_length=20, default=TaskState.PENDING)
+    node_name = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
+    address = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
+    ports = models.JSONField(default=dict)
+    gpus = models.JSONField(default=list)
+    gpus_simulated = models.BooleanField(default=False)
+    cpu_millis = models.BigIntegerField(default=0)
+    memory_bytes = models.BigIntegerField(default=0)
+    gpu_millis = models.BigIntegerField(default=0)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    exit = models.JSONField(null=True)  # code, signal, reason, stop_cause, evidence
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=[str(state) for state in TaskState]), name="task_state_known"),
+            models.UniqueConstraint(fields=["attempt", "role", "index"], name="task_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"task {self.role}-{self.index} of attempt {self.attempt_id}"

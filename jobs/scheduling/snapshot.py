@@ -1,0 +1,107 @@
+"""What a scheduling pass looks at: plain, complete, and the same for live decisions, questions and replays."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from kernel.resources import RESOURCE_NAMES, Resources
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A machine and what live tasks hold of it."""
+
+    name: str
+    capacity: Resources
+    allocated: Resources
+    accepts: bool = True  # Ready and not cordoned.
+
+
+@dataclass(frozen=True, slots=True)
+class PoolView:
+    """`tenant_bound` names the only tenant that the cluster may run now, where it cannot keep tenants apart."""
+
+    id: uuid.UUID
+    cluster_id: uuid.UUID
+    name: str
+    cluster_name: str
+    gpu_model: str
+    nodes: tuple[NodeView, ...]
+    reachable: bool = True
+    keeps_apart: bool = True
+    tenant_bound: uuid.UUID | None = None
+    image_kinds: frozenset[str] = frozenset({"host", "python"})
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    """Ceilings and use per pool. A resource that a ceiling leaves out is not limited here."""
+
+    id: uuid.UUID
+    parent_id: uuid.UUID | None
+    name: str
+    ceilings: Mapping[uuid.UUID, Mapping[str, int]] = field(default_factory=dict)
+    usage: Mapping[uuid.UUID, Resources] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleAsk:
+    """`replicas` equal tasks of one role. `gpu_model` "" accepts any."""
+
+    role: str
+    replicas: int
+    each: Resources
+    gpu_model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingJob:
+    """One waiting gang. `parent_room` is how many more children of its array may run now; None: no such limit."""
+
+    id: uuid.UUID
+    tenant_id: uuid.UUID
+    queue_id: uuid.UUID
+    priority: int
+    queued_at: datetime
+    roles: tuple[RoleAsk, ...]
+    pool_name: str = ""
+    cluster_name: str = ""
+    image_kind: str = "host"
+    image_ready: bool = True
+    parent_id: uuid.UUID | None = None
+    hold: bool = False
+    not_before_at: datetime | None = None
+    open_dependencies: int = 0
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """Jobs with equal shapes meet the same fate in one pass as long as nothing is freed."""
+        return (
+            self.tenant_id,
+            self.queue_id,
+            self.roles,
+            self.pool_name,
+            self.cluster_name,
+            self.image_kind,
+        )
+
+    @property
+    def ask(self) -> Resources:
+        whole = Resources()
+        for role in self.roles:
+            whole += role.each * role.replicas
+        return whole
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    pools: tuple[PoolView, ...]
+    queues: Mapping[uuid.UUID, QueueView]
+    pending: tuple[PendingJob, ...]
+    parent_room: Mapping[uuid.UUID, int] = field(default_factory=dict)
+
+
+__all__ = ["RESOURCE_NAMES", "NodeView", "PendingJob", "PoolView", "QueueView", "RoleAsk", "Snapshot"]

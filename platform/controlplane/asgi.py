@@ -1,0 +1,16 @@
+"""The web server's entry: HTTP to Django, WebSockets to the live channels. Nothing else listens."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+
+from django.core.asgi import get_asgi_application
+
+_http = get_asgi_application()  # Loads the apps; the routing below needs them.
+
+from activity.routing import websocket_urlpatterns  # noqa: E402  (after the apps are loaded)
+from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+
+application = ProtocolTypeRouter({"http": _http, "websocket": URLRouter(websocket_urlpatterns)})

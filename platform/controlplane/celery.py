@@ -1,0 +1,34 @@
+"""The Celery application. Messages are hints (design rule 1): losing one costs time, never work."""
+
+from __future__ import annotations
+
+from celery import Celery
+
+from kernel.config import current
+
+_CONFIG = current()
+# A task lasts under 60 s; a message that is not acknowledged after ten times that is delivered again.
+VISIBILITY_TIMEOUT_SECONDS = 600
+
+TASK_MODULES = ("jobs.tasks", "controlplane.tasks")
+
+app = Celery("berth", broker=_CONFIG.redis_url or "memory://", include=list(TASK_MODULES))
+app.conf.update(
+    task_serializer="json",
+    accept_content=["json"],
+    result_backend=None,
+    task_ignore_result=True,
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,  # Every task is idempotent: it claims due rows.
+    worker_prefetch_multiplier=1,
+    worker_hijack_root_logger=False,
+    worker_redirect_stdouts=False,
+    task_default_queue="default",
+    task_time_limit=None if not _CONFIG.is_production else 120,
+    broker_connection_retry_on_startup=True,
+    broker_transport_options=(
+        {"visibility_timeout": VISIBILITY_TIMEOUT_SECONDS} if _CONFIG.redis_url else {"polling_interval": 0.02}
+    ),
+    visibility_timeout=VISIBILITY_TIMEOUT_SECONDS,
+    result_backend_transport_options={"visibility_timeout": VISIBILITY_TIMEOUT_SECONDS},
+)

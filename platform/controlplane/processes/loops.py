@@ -1,0 +1,54 @@
+"""A loop that is meant to run for ever: the one place that catches every exception, logs it and backs off."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import structlog
+from django.db import close_old_connections, connections
+
+log = structlog.get_logger("loops")
+
+BACKOFF_SECONDS_MAX = 15.0
+
+
+@dataclass(slots=True)
+class Loop:
+    """Calls `step(stop)` again and again in a thread of its own; `step` says how many seconds to wait until the next call."""
+
+    name: str
+    step: Callable[[threading.Event], float]
+    wake: threading.Event = field(default_factory=threading.Event)
+    stop: threading.Event = field(default_factory=threading.Event)
+    thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self.thread = threading.Thread(target=self.run, name=self.name, daemon=True)
+        self.thread.start()
+
+    def run(self) -> None:
+        """Go on until told to stop. A failure costs a growing pause, never the loop."""
+        failures = 0
+        while not self.stop.is_set():
+            try:
+                close_old_connections()
+                wait = self.step(self.stop)
+                failures = 0
+            except Exception:  # The outermost loop: log, back off, go on.
+                failures += 1
+                wait = min(BACKOFF_SECONDS_MAX, 0.2 * 2 ** min(failures, 8))
+                log.exception("loop_failed", loop=self.name, failures=failures, wait_seconds=wait)
+                connections.close_all()
+            if wait > 0 and not self.stop.is_set():
+                self.wake.wait(wait)
+            self.wake.clear()
+        connections.close_all()
+
+    def finish(self, *, seconds: float = 5.0) -> None:
+        """Ask the loop to end and wait for it."""
+        self.stop.set()
+        self.wake.set()
+        if self.thread is not None:
+            self.thread.join(seconds)

@@ -1,0 +1,41 @@
+"""From an engine into the series: what the observer calls on its interval, and the sweep that ends what is too old."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from clusters.engines.interface import Engine, Sample, SupportsMetrics
+from clusters.models import SeriesChunk
+from clusters.telemetry.recorder import recorder
+
+SWEPT_ROWS_MAX = 10_000  # One transaction stays short; what is left goes with the next sweep.
+
+
+def collect(engine: Engine, now: datetime) -> int:
+    """Measure everything that an engine runs and record it; 0 if the engine cannot measure. Call it every interval.
+
+    Raises EngineUnreachable as the engine does: the interval stays a gap.
+    """
+    if not isinstance(engine, SupportsMetrics):
+        return 0
+    return record_samples(engine.sample(), now)
+
+
+def record_samples(samples: Sequence[Sample], now: datetime) -> int:
+    """Take samples of one moment into this process's recorder, and write if it is time. Returns how many were taken."""
+    taken = recorder().record(samples, now)
+    recorder().flush(now)
+    return taken
+
+
+def flush(now: datetime) -> int:
+    """Write all that is held in memory, at shutdown. Returns chunks written."""
+    return recorder().flush(now, everything=True)
+
+
+def sweep_expired(now: datetime) -> int:
+    """Remove chunks past their time; returns how many. Call it again while it returns `SWEPT_ROWS_MAX`."""
+    expired = SeriesChunk.objects.filter(expires_at__lte=now).order_by("expires_at").values("id")[:SWEPT_ROWS_MAX]
+    removed, _ = SeriesChunk.objects.filter(id__in=expired).delete()
+    return removed

@@ -87,7 +87,7 @@ def fetch(
             raise
         found = None
     if found is None:
-        raise NotFound(f"There is no {noun} {str(object_id)[:80]!r}.", hint=f"List what you can see, then try again with its id.")
+        raise NotFound(f"There is no {noun} {str(object_id)[:80]!r}.", hint="List what you can see, then try again with its id.")
     require(actor, found, verb)
     return found
 

@@ -1,0 +1,92 @@
+"""Values as the API writes and reads them: UTC times with `Z`, quantities in integers, slugs."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from rest_framework import serializers
+
+from kernel.errors import FieldError, InvalidInput
+
+SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+INTEGER_MAX = 2**63 - 1  # What a column holds.
+
+
+def utc_text(moment: datetime | None) -> str | None:
+    """A time as `2026-11-20T08:15:30.123456Z`; None stays None."""
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
+
+
+def read_utc(text: str, *, name: str) -> datetime:
+    """A time from a query parameter, ISO 8601 with an offset or `Z`; InvalidInput naming the parameter otherwise."""
+    try:
+        moment = datetime.fromisoformat(text[:40].strip().replace(" ", "+"))
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        message = f"{name} must be a time such as 2026-11-20T08:15:30Z."
+        raise InvalidInput(message, fields=[FieldError(f"/{name}", "invalid", message)])
+    return moment.astimezone(UTC)
+
+
+class UtcTimeField(serializers.Field[datetime, str, str | None, Any]):
+    """A time with an offset; naive times are refused, because nobody knows which zone was meant."""
+
+    def to_internal_value(self, data: str) -> datetime:
+        if not isinstance(data, str):
+            raise serializers.ValidationError("Must be a time such as 2026-11-20T08:15:30Z.", code="invalid")
+        try:
+            return read_utc(data, name=self.field_name or "time")
+        except InvalidInput as error:
+            raise serializers.ValidationError(error.detail, code="invalid") from None
+
+    def to_representation(self, value: datetime) -> str | None:
+        return utc_text(value)
+
+
+class QuantityField(serializers.IntegerField):
+    """A whole, non-negative amount in its smallest unit. Text and fractions are refused: `"4"` and `4.0` hide mistakes."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault("min_value", 0)
+        kwargs.setdefault("max_value", INTEGER_MAX)
+        super().__init__(**kwargs)
+
+    def to_internal_value(self, data: Any) -> int:
+        if isinstance(data, bool) or not isinstance(data, int):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class SlugField(serializers.CharField):
+    """A name for URLs: small letters, digits and inner hyphens, at most 63."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault("max_length", 63)
+        super().__init__(**kwargs)
+
+    def to_internal_value(self, data: Any) -> str:
+        text = super().to_internal_value(data)
+        if SLUG.fullmatch(text) is None:
+            raise serializers.ValidationError("Use small letters, digits and inner hyphens, at most 63.", code="invalid")
+        return text
+
+
+class NameField(serializers.CharField):
+    """A name for people: printable text without control characters, trimmed, not empty."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault("max_length", 255)
+        super().__init__(**kwargs)
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        text = super().to_internal_value(data)
+        if not text.isprintable():
+            raise serializers.ValidationError("Must not contain control characters.", code="invalid")
+        return text

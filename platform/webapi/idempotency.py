@@ -1,0 +1,130 @@
+"""`Idempotency-Key`: a request that is sent again, because its answer was lost, has its effect once.
+
+The key's row is written first, in the transaction of the effect: whoever comes second waits for it at the unique constraint
+and then answers from the row. A request that fails leaves no row, so that it can be corrected and sent with the same key.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest
+from django.http.request import RawPostDataException
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from kernel.actor import Actor
+from kernel.clock import database_now
+from kernel.errors import FieldError, InvalidInput
+from webapi.actors import actor_of
+from webapi.errors import IdempotencyKeyReused
+from webapi.models import IdempotencyKey
+
+KEY_LENGTH_MAX = 200
+KEPT = timedelta(hours=24)  # Design 4: clients retry for minutes; a day covers a night.
+STORED_BODY_BYTES = 1024 * 1024  # A longer answer is replayed as its status alone: the effect still happens once.
+STORED_HEADERS = ("ETag", "Location")
+DELETE_BATCH = 5_000
+
+Handler = TypeVar("Handler", bound=Callable[..., Response])
+
+
+def idempotent(handler: Handler) -> Handler:
+    """Make a handler honour `Idempotency-Key`. With one, it runs in a transaction together with the key's row.
+
+    Without the header, or without an actor, the handler runs as it is. The same key with another body or for another
+    operation is refused (422).
+    """
+
+    @functools.wraps(handler)
+    def run(view: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
+        key = request.headers.get("Idempotency-Key", "")
+        actor = actor_of(request)
+        if not key or actor.user_id is None:
+            return handler(view, request, *args, **kwargs)
+        _check_key(key)
+        return _run_once(functools.partial(handler, view, request, *args, **kwargs), request, actor=actor, key=key)
+
+    return run  # type: ignore[return-value]  # functools.wraps keeps the signature; mypy cannot see it.
+
+
+def delete_expired(*, now: datetime) -> int:
+    """Forget keys older than a day; one bounded batch, so a sweep calls it until it returns 0."""
+    expired = IdempotencyKey.objects.filter(expires_at__lte=now).order_by("expires_at").values("id")[:DELETE_BATCH]
+    deleted, _ = IdempotencyKey.objects.filter(id__in=list(expired.values_list("id", flat=True))).delete()
+    return deleted
+
+
+def _check_key(key: str) -> None:
+    if len(key) > KEY_LENGTH_MAX or not key.isprintable():
+        message = f"Idempotency-Key must have at most {KEY_LENGTH_MAX} printable characters."
+        raise InvalidInput(message, fields=[FieldError("/Idempotency-Key", "invalid", message)])
+
+
+def _run_once(call: Callable[[], Response], request: Request, *, actor: Actor, key: str) -> Response:
+    operation = f"{request.method} {request.get_full_path()}"[:500]
+    digest = _digest(request)
+    now = database_now()
+    with transaction.atomic():
+        row = _claim(actor=actor, key=key, operation=operation, digest=digest, now=now)
+        if row is None:
+            return _replay(actor=actor, key=key, operation=operation, digest=digest)
+        response = call()
+        if response.status_code >= 400:  # A refusal that was returned, not raised: nothing of it is kept.
+            transaction.set_rollback(True)
+            return response
+        _store(row, response)
+    return response
+
+
+def _claim(*, actor: Actor, key: str, operation: str, digest: str, now: datetime) -> IdempotencyKey | None:
+    """Insert the key's row; None when there is one already. Waits for a transaction that is just inserting the same."""
+    IdempotencyKey.objects.filter(actor_id=actor.user_id, key=key, expires_at__lte=now).delete()
+    row = IdempotencyKey(
+        actor_id=actor.user_id, key=key, operation=operation, body_digest=digest, created_at=now, expires_at=now + KEPT
+    )
+    try:
+        with transaction.atomic():
+            row.save(force_insert=True)
+    except IntegrityError:
+        return None
+    return row
+
+
+def _replay(*, actor: Actor, key: str, operation: str, digest: str) -> Response:
+    row = IdempotencyKey.objects.get(actor_id=actor.user_id, key=key)
+    if (row.operation, row.body_digest) != (operation, digest):
+        raise IdempotencyKeyReused(
+            f"The key {key!r} was used for {row.operation.split('?')[0]} with another body or query.",
+            hint="Make a new key for a new request.",
+        )
+    response = Response(json.loads(row.body) if row.body else None, status=row.status)
+    for name, value in row.headers.items():
+        response[name] = value
+    response["Idempotency-Replayed"] = "true"
+    return response
+
+
+def _store(row: IdempotencyKey, response: Response) -> None:
+    body = JSONRenderer().render(response.data) if response.data is not None else b""
+    row.status = response.status_code
+    row.body = body.decode() if len(body) <= STORED_BODY_BYTES else ""
+    row.headers = {name: response[name] for name in STORED_HEADERS if response.has_header(name)}
+    row.save(update_fields=["status", "body", "headers"])
+
+
+def _digest(request: Request) -> str:
+    """The body's digest. Read before the parsers, which consume the stream; from the parsed data otherwise."""
+    plain: HttpRequest = request._request
+    try:
+        body = plain.body
+    except RawPostDataException:
+        body = JSONRenderer().render(request.data)
+    return hashlib.sha256((request.content_type or "").encode() + b"\0" + body).hexdigest()

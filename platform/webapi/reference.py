@@ -1,0 +1,58 @@
+"""What the error reference says beside each code: the Chinese title and the next step.
+
+`docs/errors.md` is made from this table and the error classes of all apps; a test refuses a code without an entry here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One error code, as a person meets it."""
+
+    title_zh: str
+    next_step: str
+
+
+REFERENCE: dict[str, Entry] = {
+    "error": Entry("请求无法完成", "Read `detail` and `hint`."),
+    "invalid_input": Entry("输入无效", "Correct every place that `fields` lists, and send the request again."),
+    "not_authenticated": Entry(
+        "请先登录", "Run `berth login`, or send `Authorization: Bearer <token>`. Tokens expire and can be revoked."
+    ),
+    "forbidden": Entry(
+        "您的角色无权执行此操作", "Ask a manager of the tenant for the role, or use a token with the needed scope."
+    ),
+    "not_found": Entry(
+        "没有这个对象", "List what you can see. Objects of tenants that you do not belong to do not exist for you."
+    ),
+    "conflict": Entry("对象处于另一状态", "Read the object again; it may have ended, or somebody else changed it."),
+    "precondition_failed": Entry(
+        "对象已被他人修改", "Read the object again, apply your change to it, and send the new `If-Match`."
+    ),
+    "too_large": Entry("请求过大", "Send less at once; files go through uploads, many jobs through several batches."),
+    "quota_exceeded": Entry("超出限额", "Lower the request, or ask a manager to raise the limit that `detail` names."),
+    "too_many_requests": Entry(
+        "请求过于频繁", "Wait as long as `Retry-After` says. Lists and batches need fewer requests than single objects."
+    ),
+    "unavailable": Entry(
+        "暂时不可用", "Send the same request again after `Retry-After`; with an `Idempotency-Key` nothing happens twice."
+    ),
+    "storage_full": Entry("存储空间不足", "Delete what is no longer needed, or ask an operator for more room."),
+    "malformed_body": Entry(
+        "请求体无法读取", "Check the syntax at the line and column that `detail` names, and the `Content-Type`."
+    ),
+    "bad_request": Entry("无法理解该请求", "Check headers, host name and encoding of the request."),
+    "invalid_cursor": Entry("游标无效", "Start again without `cursor`, and pass on `next` unchanged."),
+    "route_not_found": Entry("没有这个路径", "Compare the path with the API description at `/api/v1/docs`."),
+    "method_not_allowed": Entry("该路径不支持此方法", "Use a method that the `Allow` header lists."),
+    "not_acceptable": Entry("没有所需的表示形式", "Ask for `application/json`."),
+    "request_timeout": Entry("请求传输超时", "Send the request again over a faster connection, or in smaller parts."),
+    "unsupported_media_type": Entry("不支持该内容类型", "Use a content type that the API description lists for the operation."),
+    "idempotency_key_reused": Entry(
+        "幂等键已用于另一请求", "Make a new key for a new request; reuse one only to repeat the same request."
+    ),
+    "internal_error": Entry("Berth 内部错误", "Give the `request_id` to an operator: the log holds the details under it."),
+}

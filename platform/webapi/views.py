@@ -1,0 +1,57 @@
+"""The base of every HTTP operation: who acts, how often, and how failures look.
+
+A view states nothing to be private: `ApiView` asks for a signed-in actor. An operation that is open to everybody says so
+with `permission_classes = [Public]`, and the authorisation matrix compares those with an exact list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from kernel.actor import Actor
+from kernel.errors import FieldError, InvalidInput
+from webapi.actors import actor_of
+from webapi.permissions import Public, SignedIn
+from webapi.schema import BerthSchema
+
+__all__ = ["ApiView", "Public", "SignedIn", "known_query", "query_flag"]
+
+PAGE_PARAMETERS = frozenset({"limit", "cursor"})
+
+
+class ApiView(APIView):
+    """One resource of the API. Handlers read `self.actor` and return a `Response`; failures are raised."""
+
+    schema = BerthSchema()
+
+    @property
+    def actor(self) -> Actor:
+        """Who acts, with the request's id for audit rows."""
+        return actor_of(self.request)
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[BaseRenderer, str]:
+        """Answer in the view's own format whatever `Accept` says: browsers and EventSource ask for what no view makes."""
+        renderer = self.get_renderers()[0]
+        return renderer, renderer.media_type
+
+
+def query_flag(request: Request, name: str) -> bool:
+    """Whether a yes/no query parameter is set: `?dry_run=true`, `?dry_run=1` or a bare `?dry_run`."""
+    text = request.query_params.get(name, "false").lower()
+    if text not in {"", "0", "1", "true", "false", "yes", "no"}:
+        message = f"{name} must be true or false."
+        raise InvalidInput(message, fields=[FieldError(f"/{name}", "invalid", message)])
+    return text in {"", "1", "true", "yes"}
+
+
+def known_query(request: Request, names: Sequence[str]) -> None:
+    """Refuse query parameters that an operation does not know: a misspelt filter must not return everything."""
+    unknown = sorted(set(request.query_params) - set(names) - PAGE_PARAMETERS)
+    if unknown:
+        known = ", ".join(sorted({*names, *PAGE_PARAMETERS}))
+        fields = [FieldError(f"/{name}", "unknown_parameter", f"There is no query parameter {name[:80]!r}.") for name in unknown]
+        raise InvalidInput(fields[0].message, fields=fields, hint=f"Known are: {known}.")

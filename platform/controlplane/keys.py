@@ -11,17 +11,23 @@ from kernel.config import BadSetting
 KEY_BYTES_MIN = 32
 
 
-def read_secret_key(data_dir: Path) -> str:
-    """The key from `BERTH_SECRET_KEY` or the data directory's `secret.key`; refuses a missing, short or sample one."""
+def read_secret_key(data_dir: Path, *, may_generate: bool) -> str:
+    """The key from `BERTH_SECRET_KEY` or the data directory's `secret.key`; refuses a missing, short or sample one.
+
+    With `may_generate` a data directory that holds no database yet gets a new key. One that does must have its own: with
+    another key its secrets could never be read again.
+    """
     key = os.environ.get("BERTH_SECRET_KEY", "")
     if not key:
         path = data_dir / "secret.key"
+        if may_generate and not (data_dir / "berth.sqlite3").exists():
+            generate_secret_key(data_dir)
         try:
             key = path.read_text().strip()
-        except FileNotFoundError:
-            raise BadSetting(f"{path} does not exist. `make up` generates it; or set BERTH_SECRET_KEY.") from None
+        except OSError as error:
+            raise BadSetting(f"{path} cannot be read ({error.strerror}). Restore it, or set BERTH_SECRET_KEY.") from None
     if len(key.encode()) < KEY_BYTES_MIN or len(set(key)) < 10:
-        raise BadSetting("The secret key is shorter than 256 bits or a sample. Generate one with `manage.py bootstrap`.")
+        raise BadSetting("The secret key is shorter than 256 bits or a sample. Generate one: python3 -c \"import secrets; print(secrets.token_urlsafe(64))\"")
     return key
 
 

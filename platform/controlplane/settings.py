@@ -6,12 +6,13 @@ from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from kernel.config import current
+from kernel.limits import BODY_BYTES
 from controlplane.keys import read_secret_key
 
 CONFIG = current()
 ROOT = Path(__file__).resolve().parents[2]
 
-SECRET_KEY = read_secret_key(CONFIG.data_dir)
+SECRET_KEY = read_secret_key(CONFIG.data_dir, may_generate=not CONFIG.is_production)
 DEBUG = CONFIG.debug
 ALLOWED_HOSTS = ["*"]  # Links are made from BERTH_PUBLIC_URL, never from the Host header.
 ROOT_URLCONF = "controlplane.urls"
@@ -100,14 +101,16 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.ScryptPasswordHasher"]
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["tenants.api.authentication.TokenAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["webapi.views.SignedIn"],
+    "DEFAULT_PERMISSION_CLASSES": ["webapi.permissions.SignedIn"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["webapi.parsers.LimitedJSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "webapi.schema.BerthSchema",
     "EXCEPTION_HANDLER": "webapi.problems.handle_exception",
     "UNAUTHENTICATED_USER": None,
     "DEFAULT_THROTTLE_CLASSES": ["webapi.throttles.PerToken"],
+    "LIST_SERIALIZER_ERRORS_AS_DICT": True,
 }
+DATA_UPLOAD_MAX_MEMORY_SIZE = BODY_BYTES  # Whoever may send so much has been authenticated before it is read (webapi.body_limit).
 
 SPECTACULAR_SETTINGS = {
     "TITLE": "Berth",
@@ -120,6 +123,9 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "webapi.schema.complete"],
+    "DEFAULT_GENERATOR_CLASS": "webapi.schema.BerthGenerator",
+    "AUTHENTICATION_WHITELIST": [],
 }
 
 LOGGING_CONFIG = None  # controlplane.logs sets structlog up, once per process.

@@ -14,3 +14,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
 ]
 if find_spec("webapi.health"):
     urlpatterns += import_module("webapi.health").urlpatterns
+
+handler400 = "webapi.problems.handler400"
+handler403 = "webapi.problems.handler403"
+handler404 = "webapi.problems.handler404"
+handler500 = "webapi.problems.handler500"

@@ -51,7 +51,8 @@ class Config:
     local_simulated_gpus: str = _setting("", "<count>x<model>", "pretends GPUs, labelled simulated everywhere; e.g. 4xA100")
     local_cpu_millis: int = _setting(0, "thousandths of a core", "0: what the machine has")
     local_memory_bytes: int = _setting(0, "bytes", "0: nine tenths of what the machine has")
-    requests_per_minute: int = _setting(1_200, "requests", "per token; a script in a loop must not starve the others")
+    requests_per_minute: int = _setting(1_200, "requests", "per token, 0: no limit; a script in a loop must not starve the others")
+    metrics_token: str = _setting("", "text", "empty: only operators read /metrics; else whoever scrapes sends it as bearer token")
     mail_url: str = _setting("", "smtp://user:password@host:port", "empty: mails are written to the delivery log as undeliverable")
     mail_from: str = _setting("berth@localhost", "address", "sender of notifications")
     webhook_private_targets: bool = _setting(False, "boolean", "webhooks to private addresses would reach our own network")
@@ -108,6 +109,8 @@ def _check(config: Config) -> list[str]:
             problems.append(f"BERTH_{item.name.upper()}={value} must not be negative")
     if not 0 < config.port < 65_536:
         problems.append(f"BERTH_PORT={config.port} must be between 1 and 65535")
+    if config.metrics_token and len(config.metrics_token) < 32:
+        problems.append("BERTH_METRICS_TOKEN must have at least 32 characters, or be empty")
     if config.is_production and not (config.database_url and config.redis_url):
         problems.append("BERTH_PROFILE=production needs BERTH_DATABASE_URL and BERTH_REDIS_URL")
     return problems

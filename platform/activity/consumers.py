@@ -1,0 +1,273 @@
+"""The live channel: `/ws/v1/live`. Events and logs as they come, with a cursor to go on from after a break.
+
+A client sends JSON texts and receives JSON texts:
+
+    {"subscribe": {"job": "<id>"}, "after": 118}      also {"tenant": ...} or {"user": "me"}; without `after`: from now on
+    {"subscribe_logs": {"job": "<id>", ...}}          as the log source understands it
+    {"unsubscribe": "<id of the subscription>"}
+
+A subscription's `id` may be given beside the command; else it is made from what is listened to. Answers carry it:
+
+    {"type": "subscribed", "id": ..., "seq": 118}     then
+    {"type": "event", "id": ..., "event": {"seq": 119, ...}}
+    {"type": "log", "id": ..., ...}                   as the log source gives it
+    {"type": "gap", "id": ..., "oldest": 400}         older events than this are no longer kept
+    {"type": "ended", "id": ..., "code": ...}         this subscription is over, the socket is not
+    {"type": "error", "id": ..., "code": ..., "detail": ..., "hint": ...}
+    {"type": "heartbeat", "seq": 130}                 every 15 seconds
+
+Close codes: 4401 the credential no longer counts; 1013 the client reads too slowly and may come back with its last `seq`;
+1008 too many sockets. A page of another origin, or a connection without a valid header or ticket, is refused before it opens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+
+from activity import origins, registry
+from activity.feed import Channel, Overrun, feed, oldest_seq
+from activity.sessions import Session, sessions
+from activity.tickets import redeem_ticket
+from kernel.actor import Actor
+from kernel.clock import database_now
+from kernel.config import current
+from kernel.errors import BerthError, InvalidInput, NotAuthenticated
+from webapi.asgi_auth import authenticate_scope
+
+HEARTBEAT_SECONDS = 15.0
+SEND_SECONDS_MAX = 10.0  # A reader that takes nothing for so long is slow; its kernel buffers are full by then.
+MESSAGE_BYTES_MAX = 4_096  # A command is short.
+SUBSCRIPTIONS_MAX = 32  # A page shows a handful of jobs.
+SOCKETS_PER_USER_MAX = 100  # Per process: a script that never closes must not take all.
+ID_LENGTH_MAX = 100
+
+CLOSED_SLOW = 1013
+CLOSED_REFUSED = 1008
+CLOSED_SIGNED_OUT = 4401
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """One running subscription. `kind` and `name` are what its right is checked by."""
+
+    task: asyncio.Task[None]
+    kind: str
+    name: str
+
+
+class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has no types.
+    """One client's connection."""
+
+    channel_layer_alias = "none"  # Events come from the database in order; the socket lives without a broker.
+
+    async def connect(self) -> None:
+        self._subscriptions: dict[str, Subscribed] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._life = contextlib.AsyncExitStack()
+        self._is_closing = False
+        sent_origins = [value.decode("latin-1") for name, value in self.scope["headers"] if name.lower() == b"origin"]
+        if not origins.is_allowed(sent_origins, current()):
+            await self.close()
+            return
+        try:
+            actor = await self._authenticate()
+        except NotAuthenticated:
+            await self.close()
+            return
+        await self.accept()
+        if sessions().count_of(actor) >= SOCKETS_PER_USER_MAX:
+            await self._close(CLOSED_REFUSED)
+            return
+        self._session: Session = await self._life.enter_async_context(sessions().opened(actor))
+        self._spawn(self._heartbeat())
+        self._spawn(self._watch_rights())
+
+    async def disconnect(self, code: int) -> None:
+        self._is_closing = True
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._life.aclose()
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """One command."""
+        if self._is_closing:
+            return
+        name: str | None = None
+        try:
+            command = _parse(text_data)
+            name = _name_of(command)
+            if "unsubscribe" in command:
+                await self._unsubscribe(command["unsubscribe"])
+            elif "subscribe_logs" in command:
+                await self._subscribe_logs(name, command["subscribe_logs"])
+            else:
+                await self._subscribe(name, command.get("subscribe"), command.get("after"))
+        except BerthError as error:
+            await self._send({"type": "error", "id": name, "code": error.code, "detail": error.detail, "hint": error.hint})
+
+    async def _authenticate(self) -> Actor:
+        actor = await authenticate_scope(self.scope)
+        if actor is not None:
+            return actor
+        tickets = parse_qs(self.scope.get("query_string", b"").decode("latin-1"), max_num_fields=8).get("ticket", [])
+        if len(tickets) != 1:
+            raise NotAuthenticated("A live connection needs a header or a ticket.")
+        return await database_sync_to_async(_redeem, thread_sensitive=False)(tickets[0])
+
+    async def _subscribe(self, name: str | None, topic: Any, after: Any) -> None:
+        kind, text = _topic(topic)
+        if after is not None and (isinstance(after, bool) or not isinstance(after, int) or after < 0):
+            raise InvalidInput("`after` is the `seq` of the last event that you saw, a whole number.")
+        channel = await self._resolve(kind, text)
+        name = name or f"{kind}:{channel.id}"
+        self._check_free(name)
+        task = self._spawn(self._pump_events(name, channel, after))
+        self._subscriptions[name] = Subscribed(task, kind, text)
+
+    async def _subscribe_logs(self, name: str | None, request: Any) -> None:
+        source = registry.log_source()
+        if not isinstance(request, dict) or not isinstance(request.get("job"), str):
+            raise InvalidInput('`subscribe_logs` names a job: {"subscribe_logs": {"job": "<id>"}}.')
+        if source is None:
+            raise InvalidInput("There is no log source in this process.")
+        await self._resolve("job", request["job"])
+        name = name or f"logs:{request['job']}"
+        self._check_free(name)
+        task = self._spawn(self._pump_logs(name, source(self._session.actor, request)))
+        self._subscriptions[name] = Subscribed(task, "job", request["job"])
+
+    async def _unsubscribe(self, name: Any) -> None:
+        subscribed = self._subscriptions.pop(name, None) if isinstance(name, str) else None
+        if subscribed is None:
+            raise InvalidInput("There is no subscription of this id.", hint="Answers carry the id of their subscription.")
+        subscribed.task.cancel()
+        await self._send({"type": "ended", "id": name, "code": "unsubscribed"})
+
+    def _check_free(self, name: str) -> None:
+        if name in self._subscriptions:
+            raise InvalidInput(f"There is a subscription {name!r} already.", hint="Unsubscribe first, or choose another `id`.")
+        if len(self._subscriptions) >= SUBSCRIPTIONS_MAX:
+            raise InvalidInput(f"One connection carries {SUBSCRIPTIONS_MAX} subscriptions.", hint="Unsubscribe from one first.")
+
+    async def _resolve(self, kind: str, text: str) -> Channel:
+        actor = self._session.actor
+        if kind == "user":
+            if text != "me" or actor.user_id is None:
+                raise InvalidInput('The only user to listen to is yourself: {"subscribe": {"user": "me"}}.')
+            return Channel("user", actor.user_id)
+        return Channel(kind, await database_sync_to_async(registry.resolve_channel, thread_sensitive=False)(actor, kind, text))
+
+    async def _pump_events(self, name: str, channel: Channel, after: int | None) -> None:
+        if after is not None:
+            oldest = await oldest_seq()
+            if oldest is not None and after + 1 < oldest:
+                await self._send({"type": "gap", "id": name, "oldest": oldest})
+        events = feed().follow(channel, after=after, viewer=self._session.viewer)
+        async with contextlib.aclosing(events):
+            await self._send({"type": "subscribed", "id": name, "seq": after if after is not None else feed().position})
+            async for event in events:
+                await self._send({"type": "event", "id": name, "event": event.body})
+
+    async def _pump_logs(self, name: str, messages: AsyncGenerator[Mapping[str, Any]]) -> None:
+        async with contextlib.aclosing(messages):
+            await self._send({"type": "subscribed", "id": name})
+            try:
+                async for message in messages:
+                    await self._send({**message, "type": "log", "id": name})
+            except BerthError as error:
+                await self._send({"type": "error", "id": name, "code": error.code, "detail": error.detail, "hint": error.hint})
+        self._subscriptions.pop(name, None)
+        await self._send({"type": "ended", "id": name, "code": "complete"})
+
+    async def _heartbeat(self) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            await self._send({"type": "heartbeat", "seq": feed().position})
+
+    async def _watch_rights(self) -> None:
+        """End the connection with its credential, and single subscriptions with the right to them."""
+        while True:
+            await self._session.changed.wait()
+            self._session.changed.clear()
+            if self._session.ended:
+                await self._close(CLOSED_SIGNED_OUT)
+                return
+            for name, subscribed in tuple(self._subscriptions.items()):
+                try:
+                    await self._resolve(subscribed.kind, subscribed.name)
+                except BerthError as error:
+                    self._subscriptions.pop(name, None)
+                    subscribed.task.cancel()
+                    await self._send({"type": "ended", "id": name, "code": error.code})
+
+    def _spawn(self, work: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.create_task(self._guarded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _guarded(self, work: Awaitable[None]) -> None:
+        """Outermost frame of each task: a slow reader is told so, and what fails unexpectedly closes the socket."""
+        try:
+            await work
+        except (TimeoutError, Overrun):
+            await self._close(CLOSED_SLOW)
+        except Exception:
+            if not self._is_closing:  # Sending on a socket that just went away fails, and is nobody's fault.
+                logger.exception("activity.live_failed")
+                await self._close(1011)
+
+    async def _send(self, message: Mapping[str, Any]) -> None:
+        text = json.dumps(message, separators=(",", ":"), ensure_ascii=False, default=str)
+        await asyncio.wait_for(self.send(text_data=text), SEND_SECONDS_MAX)
+
+    async def _close(self, code: int) -> None:
+        if self._is_closing:
+            return
+        self._is_closing = True
+        with contextlib.suppress(Exception):  # The other side may be gone already.
+            await self.close(code=code)
+
+
+def _redeem(text: str) -> Actor:
+    return redeem_ticket(text, now=database_now())
+
+
+def _parse(text: str | None) -> dict[str, Any]:
+    if text is None or len(text) > MESSAGE_BYTES_MAX:
+        raise InvalidInput(f"A command is a JSON text of at most {MESSAGE_BYTES_MAX} characters.")
+    try:
+        command = json.loads(text)
+    except (ValueError, RecursionError):
+        command = None
+    if not isinstance(command, dict) or not {"subscribe", "subscribe_logs", "unsubscribe"} & set(command):
+        raise InvalidInput('A command is {"subscribe": ...}, {"subscribe_logs": ...} or {"unsubscribe": ...}.')
+    return command
+
+
+def _name_of(command: Mapping[str, Any]) -> str | None:
+    name = command.get("id")
+    if name is not None and (not isinstance(name, str) or not 0 < len(name) <= ID_LENGTH_MAX):
+        raise InvalidInput(f"`id` is a text of at most {ID_LENGTH_MAX} characters.")
+    return name
+
+
+def _topic(topic: Any) -> tuple[str, str]:
+    if isinstance(topic, dict) and len(topic) == 1:
+        ((kind, text),) = topic.items()
+        if kind in {"tenant", "job", "user"} and isinstance(text, str):
+            return kind, text
+    raise InvalidInput('Subscribe to one thing: {"job": "<id>"}, {"tenant": "<id>"} or {"user": "me"}.')

@@ -1,0 +1,11 @@
+"""WebSocket routes of this app. Each authenticates by itself and enters the authorisation matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.urls import path
+
+from activity.consumers import LiveConsumer
+
+websocket_urlpatterns: list[Any] = [path("ws/v1/live", LiveConsumer.as_asgi(), name="live")]

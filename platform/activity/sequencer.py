@@ -1,0 +1,75 @@
+"""Gives committed events their one order: `seq` 1, 2, 3 ... without a gap.
+
+Ids taken from a database sequence do not commit in order: a reader that remembers "I have seen all up to 17" would miss 16 when
+16 commits later. So events enter without a number, and only rows that are already committed get one, in batches, by whoever
+holds the lock of the cursor row. Two sequencers at once wait for each other and neither doubles nor skips a number; the leader
+lease above this only saves them the waiting. A reader that remembers a `seq` misses nothing.
+
+Within one job the order is the true one: of two transactions where the second began after the first ended, the first has the
+smaller `row` and is visible whenever the second is.
+
+On SQLite there is one writer at a time, so `record_events` numbers its own rows and there is nothing left to do here.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+from django.db import connections, router, transaction
+from django.db.models import Max
+
+from activity import bulk, cursors, hints
+from activity.audit import seal
+from activity.models import Event
+
+CURSOR = "events"
+BATCHES_MAX = 50  # One call ends in seconds, so that its leader can renew its lease.
+
+logger = logging.getLogger(__name__)
+
+
+def sequence(now: datetime) -> int:
+    """Number what is committed, then seal audit rows. Returns how many events were numbered.
+
+    May be called by several processes at once and at any time. `now` only tells how far numbering lags behind.
+    """
+    numbered = 0
+    for _ in range(BATCHES_MAX):
+        count, oldest_at = _number_batch()
+        numbered += count
+        if oldest_at is not None:
+            logger.debug("activity.sequenced", extra={"count": count, "lag_seconds": (now - oldest_at).total_seconds()})
+        if count < bulk.BATCH_ROWS:
+            break
+    seal()
+    return numbered
+
+
+def last_seq() -> int:
+    """The highest number given so far."""
+    if _is_sqlite():
+        return Event.objects.aggregate(last=Max("seq"))["last"] or 0
+    return cursors.position(CURSOR)
+
+
+def _number_batch() -> tuple[int, datetime | None]:
+    if _is_sqlite():
+        return 0, None
+    with transaction.atomic():
+        # The lock comes first: the next statement's snapshot then sees all that the previous holder numbered.
+        cursor = cursors.lock_cursor(CURSOR)
+        waiting = list(Event.objects.filter(seq__isnull=True).order_by("row").values_list("row", "at")[: bulk.BATCH_ROWS])
+        if not waiting:
+            return 0, None
+        rows = [{"row": row, "seq": cursor.seq + place} for place, (row, _) in enumerate(waiting, start=1)]
+        changed = bulk.update(Event, rows, key="row")
+        if len(changed) != len(rows):
+            raise AssertionError("an event vanished while it was numbered")
+        cursors.move(cursor, cursor.seq + len(rows))
+        hints.wake(hints.SEQUENCED)
+    return len(rows), waiting[0][1]
+
+
+def _is_sqlite() -> bool:
+    return connections[router.db_for_write(Event)].vendor == "sqlite"

@@ -1,0 +1,94 @@
+"""One-time tickets: how a browser opens a WebSocket, where it can send no header. Never a token in a URL.
+
+A ticket works once, for 30 seconds, and carries no more than the actor had who asked for it. Only its digest is stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from activity import registry
+from activity.models import Ticket
+from kernel.actor import Actor, TenantRole
+from kernel.errors import NotAuthenticated, TooManyRequests
+
+PREFIX = "bt_"
+LIFETIME = timedelta(seconds=30)
+OPEN_PER_USER_MAX = 100  # A page opens one or two; a loop that asks for more is a mistake.
+LENGTH_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedTicket:
+    """The ticket's text, which nobody can read again, and when it ends."""
+
+    text: str
+    expires_at: datetime
+
+
+def issue_ticket(*, actor: Actor, now: datetime) -> IssuedTicket:
+    """Make a ticket for the actor."""
+    if actor.user_id is None:
+        raise NotAuthenticated("Only somebody who is signed in gets a ticket.")
+    text = PREFIX + secrets.token_urlsafe(32)
+    with transaction.atomic():
+        mine = Ticket.objects.filter(user_id=actor.user_id)
+        mine.filter(expires_at__lte=now).delete()
+        if mine.count() >= OPEN_PER_USER_MAX:
+            raise TooManyRequests(
+                f"{OPEN_PER_USER_MAX} tickets are open.", hint="Use a ticket, or let it expire.", retry_after_seconds=30
+            )
+        Ticket.objects.create(
+            digest=_digest(text), user_id=actor.user_id, actor=_as_json(actor), created_at=now, expires_at=now + LIFETIME
+        )
+    return IssuedTicket(text, now + LIFETIME)
+
+
+def redeem_ticket(text: str, *, now: datetime) -> Actor:
+    """The actor of a ticket, as it is now; the ticket is used up. NotAuthenticated when it does not work (any more)."""
+    if text.startswith(PREFIX) and len(text) <= LENGTH_MAX:
+        ticket = Ticket.objects.filter(digest=_digest(text), expires_at__gt=now).first()
+        # Of two who bring the same ticket, the one whose DELETE finds the row gets in.
+        if ticket is not None and Ticket.objects.filter(digest=ticket.digest).delete()[0] == 1:
+            actor = registry.refreshed([_from_json(ticket.actor)])[0]
+            if actor is not None:
+                return actor
+    raise NotAuthenticated("The ticket does not exist, is used, or older than 30 seconds.", hint="Ask for a new one.")
+
+
+def delete_expired(now: datetime) -> int:
+    """Forget tickets that nobody used."""
+    return Ticket.objects.filter(expires_at__lte=now).delete()[0]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _as_json(actor: Actor) -> dict[str, Any]:
+    return {
+        "user_id": str(actor.user_id),
+        "name": actor.name,
+        "is_operator": actor.is_operator,
+        "roles": {str(tenant_id): str(role) for tenant_id, role in actor.roles.items()},
+        "scopes": None if actor.scopes is None else sorted(actor.scopes),
+        "token_id": None if actor.token_id is None else str(actor.token_id),
+    }
+
+
+def _from_json(stored: dict[str, Any]) -> Actor:
+    return Actor(
+        user_id=uuid.UUID(stored["user_id"]),
+        name=stored["name"],
+        is_operator=stored["is_operator"],
+        roles={uuid.UUID(tenant_id): TenantRole(role) for tenant_id, role in stored["roles"].items()},
+        scopes=None if stored["scopes"] is None else frozenset(stored["scopes"]),
+        token_id=None if stored["token_id"] is None else uuid.UUID(stored["token_id"]),
+    )

@@ -43,21 +43,6 @@ CONTENT = (
     "count",
     "at",
 )
-    "id",
-    "tenant_id",
-    "actor_id",
-    "actor_name",
-    "token_id",
-    "request_id",
-    "verb",
-    "target_kind",
-    "target_id",
-    "target_name",
-    "before",
-    "after",
-    "count",
-    "at",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +130,7 @@ def verify_audit_chain(*, expected_head: tuple[int, str] | None = None) -> Chain
     else:
         head = Cursor.objects.filter(name=CURSOR).first()
         if head is not None and (head.seq, head.mark) != (seq, previous_hash):
-            problems.append(
-                ChainProblem(head.seq, f"the chain ends at {seq}, but was sealed up to {head.seq}")
-            )
+            problems.append(ChainProblem(head.seq, f"the chain ends at {seq}, but was sealed up to {head.seq}"))
         if not seen_expected and expected_head is not None:
             problems.append(ChainProblem(expected_head[0], "the row noted as head is not in the chain"))
     tail = AuditEvent.objects.filter(seq__isnull=True)

@@ -53,12 +53,14 @@ def update(
     guard: Sequence[str] = (),
     equals: Mapping[str, str] | None = None,
     increment: Sequence[str] = (),
+    within: Mapping[str, str] | None = None,
     returning: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """Update each row by its own `key`, only where every `guard` column still has the value that the row gives.
 
     `equals` asks the same fixed text of a column of every row, also of one that the update changes (the expected state).
-    `increment` names columns whose value in the row is added instead of stored. Returns one dictionary per row that really
+    `increment` names columns whose value in the row is added instead of stored. `within` names, for such a column, the column
+    of the same row that it must not pass by growing (null: no bound); shrinking is always allowed. Returns one dictionary per row that really
     changed, with `key` and the `returning` columns as they are after the update. A row that is not returned was changed by
     somebody else first.
     """
@@ -94,6 +96,9 @@ def update(
     fixed = dict(equals or {})
     fixed_columns = _columns(model, fixed)
     conditions = " AND ".join([conditions, *(f"{table}.{_quote(connection, column.column)} = %s" for column in fixed_columns)])
+    for name, column in zip(within or {}, _columns(model, (within or {}).values()), strict=True):
+        bound = f"{table}.{_quote(connection, column.column)}"
+        conditions += f" AND ({given(name)} <= 0 OR {bound} IS NULL OR {stored(name)} + {given(name)} <= {bound})"
     wanted = _columns(model, (key, *returning))
     output = ", ".join(f"{table}.{_quote(connection, column.column)}" for column in wanted)
     if connection.vendor == "sqlite":  # RETURNING on SQLite does not take a table name before the column.

@@ -1,0 +1,175 @@
+"""Clusters as other apps see them: frozen values, no rows. Reads only, a constant number of queries."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from clusters.models import Cluster, ClusterCondition, Node, Pool
+from kernel.resources import ZERO, Resources
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """A cluster and how well it keeps tenants apart. `isolation` is in words, for people."""
+
+    id: uuid.UUID
+    name: str
+    kind: str
+    is_enabled: bool
+    condition: str
+    isolation: tuple[str, ...]
+    tenants_kept_apart: bool
+
+    @property
+    def accepts_work(self) -> bool:
+        """Whether anything may be started there. A cluster never asked yet is not refused: starting asks it."""
+        return self.is_enabled and self.condition != ClusterCondition.LOST_CONTACT
+
+
+@dataclass(frozen=True, slots=True)
+class PoolFacts:
+    """A homogeneous group of nodes. `node_shape` is what one of its healthy nodes offers."""
+
+    id: uuid.UUID
+    cluster_id: uuid.UUID
+    cluster_name: str
+    name: str
+    gpu_model: str
+    gpus_simulated: bool
+    node_shape: Resources
+    node_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """A machine as last observed. `blocked` says in words why nothing may start there; empty when something may."""
+
+    id: uuid.UUID
+    pool_id: uuid.UUID
+    cluster_id: uuid.UUID
+    name: str
+    capacity: Resources
+    gpu_model: str
+    gpus_simulated: bool
+    ready: bool
+    cordoned: bool
+    blocked: str
+
+    @property
+    def is_schedulable(self) -> bool:
+        return not self.blocked
+
+
+def pools_and_nodes() -> tuple[tuple[PoolFacts, ...], tuple[NodeFacts, ...]]:
+    """All pools and all nodes, by id. Three queries."""
+    clusters = {cluster.id: cluster for cluster in list_clusters()}
+    pools = tuple(
+        PoolFacts(
+            id=pool.pk,
+            cluster_id=pool.cluster_id,
+            cluster_name=clusters[pool.cluster_id].name,
+            name=pool.name,
+            gpu_model=pool.gpu_model,
+            gpus_simulated=pool.gpus_simulated,
+            node_shape=Resources(pool.node_cpu_millis, pool.node_memory_bytes, pool.node_gpu_millis),
+            node_count=pool.node_count,
+        )
+        for pool in Pool.objects.filter(cluster_id__in=clusters).order_by("id")
+    )
+    known = {pool.id for pool in pools}
+    columns = ("id", "pool_id", "cluster_id", "name", "cpu_millis", "memory_bytes", "gpu_millis", "gpu_model")
+    flags = ("gpus_simulated", "ready", "reason", "cordoned", "cordon_reason")
+    nodes = tuple(
+        _node(node, clusters[node.cluster_id])
+        for node in Node.objects.only(*columns, *flags).order_by("id")
+        if node.pool_id in known
+    )
+    return pools, nodes
+
+
+def list_clusters() -> tuple[ClusterFacts, ...]:
+    """All clusters, by name. One query."""
+    return tuple(_cluster(row) for row in Cluster.objects.order_by("name"))
+
+
+def find_cluster(cluster_id: uuid.UUID) -> ClusterFacts | None:
+    row = Cluster.objects.filter(pk=cluster_id).first()
+    return None if row is None else _cluster(row)
+
+
+def observed_clusters() -> tuple[uuid.UUID, ...]:
+    """Clusters that an observer has to ask, by id. One query."""
+    return tuple(Cluster.objects.filter(is_enabled=True).order_by("id").values_list("id", flat=True))
+
+
+def node_names(cluster_id: uuid.UUID) -> tuple[str, ...]:
+    return tuple(Node.objects.filter(cluster_id=cluster_id).order_by("name").values_list("name", flat=True))
+
+
+def _cluster(row: Cluster) -> ClusterFacts:
+    return ClusterFacts(
+        id=row.pk,
+        name=row.name,
+        kind=row.kind,
+        is_enabled=row.is_enabled,
+        condition=row.condition,
+        isolation=tuple(row.isolation),
+        tenants_kept_apart=row.tenants_kept_apart,
+    )
+
+
+def _node(node: Node, cluster: ClusterFacts) -> NodeFacts:
+    return NodeFacts(
+        id=node.pk,
+        pool_id=node.pool_id,
+        cluster_id=node.cluster_id,
+        name=node.name,
+        capacity=Resources(node.cpu_millis, node.memory_bytes, node.gpu_millis),
+        gpu_model=node.gpu_model,
+        gpus_simulated=node.gpus_simulated,
+        ready=node.ready,
+        cordoned=node.cordoned,
+        blocked=_blocked(node, cluster),
+    )
+
+
+def _blocked(node: Node, cluster: ClusterFacts) -> str:
+    if not cluster.is_enabled:
+        return f"Cluster {cluster.name} is disabled."
+    if cluster.condition == ClusterCondition.LOST_CONTACT:
+        return f"Berth has lost contact with cluster {cluster.name}."
+    if not node.ready:
+        return f"Node {node.name} is not ready: {node.reason or 'the cluster gives no reason'}"
+    if node.cordoned:
+        return f"Node {node.name} is cordoned{': ' + node.cordon_reason if node.cordon_reason else ''}."
+    return ""
+
+
+# --- What is allocated: known above this app, shown here --------------------------------------------------------------
+
+NodeKey = tuple[uuid.UUID, str]  # Cluster and name, as an attempt's tasks name their node.
+AllocationByPool = Callable[[Sequence[uuid.UUID]], Mapping[uuid.UUID, Resources]]
+AllocationByNode = Callable[[Sequence[NodeKey]], Mapping[NodeKey, Resources]]
+
+_by_pool: AllocationByPool | None = None
+_by_node: AllocationByNode | None = None
+
+
+def register_allocation_source(*, by_pool: AllocationByPool, by_node: AllocationByNode) -> None:
+    """Say who knows what is held: each source answers for many pools or nodes at once; those left out hold nothing."""
+    global _by_pool, _by_node
+    _by_pool, _by_node = by_pool, by_node
+
+
+def allocated_in_pools(pool_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Resources]:
+    """What live attempts hold in each pool; nothing while no source is registered."""
+    found = _by_pool(pool_ids) if _by_pool and pool_ids else {}
+    return {pool_id: found.get(pool_id, ZERO) for pool_id in pool_ids}
+
+
+def allocated_on_nodes(nodes: Sequence[NodeKey]) -> dict[NodeKey, Resources]:
+    """What live attempts hold on each node; nothing while no source is registered."""
+    found = _by_node(nodes) if _by_node and nodes else {}
+    return {key: found.get(key, ZERO) for key in nodes}

@@ -1,0 +1,66 @@
+"""Taking a node out of service by hand: nothing new starts there, what runs stays."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+
+from django.db import transaction
+
+from activity.services import NewEvent, record_audit, record_events
+from clusters.models import Node
+from kernel.actor import Actor
+from kernel.errors import PreconditionFailed
+from kernel.limits import NAME_LENGTH, NOTE_LENGTH
+from reconciling import bulk
+
+
+def cordon_node(
+    *, actor: Actor, node_id: uuid.UUID, reason: str = "", expected_version: int | None = None, now: datetime
+) -> Node:
+    """Let nothing new start on a node. Once more with another reason replaces the reason; the same again changes nothing."""
+    return _set_cordon(actor, node_id, is_cordoned=True, reason=reason[:NOTE_LENGTH], expected=expected_version, now=now)
+
+
+def uncordon_node(*, actor: Actor, node_id: uuid.UUID, expected_version: int | None = None, now: datetime) -> Node:
+    """Let work start on a node again, as far as it is ready."""
+    return _set_cordon(actor, node_id, is_cordoned=False, reason="", expected=expected_version, now=now)
+
+
+def _set_cordon(actor: Actor, node_id: uuid.UUID, *, is_cordoned: bool, reason: str, expected: int | None, now: datetime) -> Node:
+    with transaction.atomic():
+        node = Node.objects.select_for_update().select_related("cluster", "pool").get(pk=node_id)
+        if expected is not None and node.version != expected:
+            raise PreconditionFailed(
+                f"Node {node.name} has version {node.version} now, not {expected}.",
+                hint="Read it again, apply your change to the new version, and send its ETag.",
+            )
+        before = {"cordoned": node.cordoned, "cordon_reason": node.cordon_reason}
+        after = {"cordoned": is_cordoned, "cordon_reason": reason}
+        if before != after:
+            node.cordoned, node.cordon_reason = is_cordoned, reason
+            node.cordoned_by = actor.name[:NAME_LENGTH] if is_cordoned else ""
+            node.cordoned_at = (node.cordoned_at or now) if is_cordoned else None
+            node.version += 1
+            names = ("cordoned", "cordon_reason", "cordoned_by", "cordoned_at", "version")
+            bulk.update(Node, [{"id": node.pk, **{name: getattr(node, name) for name in names}}])
+        if before["cordoned"] != is_cordoned:
+            record_events([_event(node, now)])
+        record_audit(
+            actor=actor,
+            verb="node.cordon" if is_cordoned else "node.uncordon",
+            tenant_id=None,
+            target_kind="node",
+            target_id=node.pk,
+            target_name=node.name,
+            before=before,
+            after=after,
+            at=now,
+        )
+    return node
+
+
+def _event(node: Node, now: datetime) -> NewEvent:
+    data = {"name": node.name, **({"reason": node.cordon_reason} if node.cordon_reason else {})}
+    kind = "node.cordoned" if node.cordoned else "node.uncordoned"
+    return NewEvent(kind=kind, tenant_id=None, subject_kind="node", subject_id=node.pk, data=data, at=now)

@@ -212,6 +212,7 @@ class LogStreamState(models.Model):
     file_bytes = models.BigIntegerField(default=0)
     complete = models.BooleanField(default=False)
     last_sequence = models.BigIntegerField(default=0)
+    last_marker = models.CharField(max_length=500, blank=True, default="")  # Set while the stream's newest row is a gap.
 
     class Meta:
         constraints = [

@@ -153,7 +153,7 @@ def _url_problem(url: str) -> tuple[str, str] | None:
         return "only https:// addresses are taken.", "For example: name @ https://host/name-1.0-py3-none-any.whl"
     if parts.username is not None or parts.password is not None:
         return (
-            "an address with a user or password in it would be stored readably.",
+            "an address with a password in it would be stored readably.",
             "Ask an operator to set up the package index.",
         )
     return None

@@ -111,7 +111,7 @@ def read_merged(
     was_complete = log.complete  # Read before the rows: what comes after them must not be missed.
     limit = min(max(limit, 1), PAGE_SIZE_MAX)
     rows = list(_rows(attempt_id, wanted, from_sequence=sequence)[: limit + 1])
-    items = []
+    items: list[LogItem] = []
     room = bytes_max
     key = AttemptKey(log.tenant_id, log.job_id, log.attempt_id)
     more = False
@@ -136,14 +136,14 @@ def tail_cursor(attempt_id: uuid.UUID, *, lines: int, wanted: LogFilter = ALL_ST
     log = AttemptLog.objects.filter(attempt_id=attempt_id).first()
     if log is None:
         return START
-    key, found = AttemptKey(log.tenant_id, log.job_id, log.attempt_id), 0
-    for row in _rows(attempt_id, wanted).order_by("-sequence").iterator(chunk_size=100):
+    key = AttemptKey(log.tenant_id, log.job_id, log.attempt_id)
+    rows = _rows(attempt_id, wanted).order_by("-sequence").iterator(chunk_size=100)
+    for number, row in enumerate(rows):
         if lines <= 0:
             return f"{row.sequence}-{max(row.length, 1)}"
         data = _bytes(row, key, 0, row.length, store or default_store())
         # The end of the very last line is not the beginning of another one.
-        body = data[:-1] if found == 0 and data.endswith(b"\n") else data
-        found += 1
+        body = data[:-1] if number == 0 and data.endswith(b"\n") else data
         count = body.count(b"\n")
         if count >= lines:
             start = len(body)

@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator
 
-from channels.db import database_sync_to_async  # type: ignore[import-untyped]  # Channels ships no types.
+from channels.db import database_sync_to_async
 
 from activity import hints
 from storage.logs.append import topic

@@ -1,0 +1,56 @@
+"""Named places between two side effects where a process may die. Tests kill it there, one by one, and look at what remains.
+
+Every step with a side effect names a point; the registry is the list that the fault harness loops over. In production a
+point costs one dictionary look-up.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+
+POINTS: dict[str, str] = {
+    "activity.sequence.before_commit": "Events have their numbers, the transaction is not committed.",
+    "activity.fan_out.before_commit": "Deliveries are written and the cursor moved, not committed.",
+    "activity.deliver.after_claim": "Deliveries are claimed, nothing was sent.",
+    "activity.deliver.after_send": "Messages were sent, the deliveries do not say so.",
+    "jobs.submit.before_commit": "The rows are written, the transaction is not committed.",
+    "jobs.submit.after_commit": "The job is stored, the client has no answer yet.",
+    "jobs.admit.before_commit": "Reservations and attempts are written, not committed.",
+    "jobs.admit.after_commit": "The attempt is admitted, nobody was told.",
+    "jobs.launch.after_claim": "A worker holds the lease of admitted attempts and has done nothing yet.",
+    "jobs.launch.after_ensure": "The engine has the workload, the database does not know.",
+    "jobs.launch.after_record": "STARTING is stored, the message is not acknowledged.",
+    "jobs.poll.after_observe": "The engine was read, nothing is recorded.",
+    "jobs.poll.before_commit": "Observations are written, not committed.",
+    "jobs.stop.after_claim": "A stop is due and claimed, the engine was not told.",
+    "jobs.stop.after_engine": "The engine was told to stop, the database does not know.",
+    "jobs.finish.after_logs": "All logs and outputs are stored, the attempt is not marked so.",
+    "jobs.finish.after_forget": "The engine forgot the attempt, the database does not know.",
+    "jobs.build.after_job": "The job of a build request exists, the request does not know it.",
+}
+
+_actions: dict[str, Callable[[], None]] = {}
+
+
+def crashpoint(name: str) -> None:
+    """Die here if a test asked for it: `BERTH_CRASH_AT=<name>` kills the process, `arm` runs an action."""
+    if name not in POINTS:
+        raise AssertionError(f"crash point {name} is not registered in kernel/crashpoints.py")
+    action = _actions.pop(name, None)
+    if action is not None:
+        action()
+    if os.environ.get("BERTH_CRASH_AT") == name:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def arm(name: str, action: Callable[[], None]) -> None:
+    """Run `action` once when the point is reached next; a simulator raises from it."""
+    if name not in POINTS:
+        raise AssertionError(f"crash point {name} is not registered")
+    _actions[name] = action
+
+
+def disarm_all() -> None:
+    _actions.clear()

@@ -1,0 +1,85 @@
+"""`berth.Client`: one connection to one server, as one user."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from berth import limits
+from berth.config import Settings, resolve_settings
+from berth.jobs import Jobs, list_all
+from berth.resources import Activity, Clusters, Images, Queues, Tenants, Tokens, Users, Volumes
+from berth.transport import Call, Transport
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+class Client:
+    """Talks to a Berth server. What is not given comes from `BERTH_SERVER`, `BERTH_TOKEN`, `BERTH_TENANT` and
+    `BERTH_PROFILE`, then from the file that `berth login` wrote.
+
+        with berth.Client() as client:
+            for job in client.jobs.list(state="running"):
+                print(job)
+    """
+
+    def __init__(
+        self,
+        server: str | None = None,
+        token: str | None = None,
+        *,
+        tenant: str | None = None,
+        profile: str | None = None,
+        config_path: Path | None = None,
+        http: httpx2.BaseTransport | None = None,
+        language: str = "",
+        tries: int = limits.TRIES,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.settings: Settings = resolve_settings(server=server, token=token, tenant=tenant, profile=profile, path=config_path)
+        self.transport = Transport(self.settings, http=http, language=language, tries=tries, sleep=sleep)
+        chosen = self.settings.tenant
+        self.jobs = Jobs(self.transport, tenant=chosen)
+        self.tenants = Tenants(self.transport, tenant=chosen)
+        self.tokens = Tokens(self.transport, tenant=chosen)
+        self.users = Users(self.transport, tenant=chosen)
+        self.queues = Queues(self.transport, tenant=chosen)
+        self.clusters = Clusters(self.transport, tenant=chosen)
+        self.images = Images(self.transport, tenant=chosen)
+        self.volumes = Volumes(self.transport, tenant=chosen)
+        self.activity = Activity(self.transport, tenant=chosen)
+
+    def whoami(self) -> dict[str, Any]:
+        """The user, the token used, and the tenants with their roles."""
+        return dict(self.transport.json(Call("GET", "/whoami")))
+
+    def info(self) -> dict[str, Any]:
+        """Name, version and time of the server; needs no token."""
+        return dict(self.transport.json(Call("GET", "/info")))
+
+    def job_schema(self) -> dict[str, Any]:
+        """The JSON Schema of job files."""
+        return dict(self.transport.json(Call("GET", "/schemas/job-spec")))
+
+    def usage(self, **filters: object) -> list[dict[str, Any]]:
+        """Resource time used; filters: tenant, since, until, group_by (tenant, user, queue, pool, job)."""
+        filters.setdefault("tenant", self.settings.tenant or None)
+        return list_all(self.transport, "/usage", **filters)
+
+    def request(self, method: str, path: str, *, params: dict[str, object] | None = None, json: object = None) -> Any:
+        """Any operation of the API that has no method here; `path` is below /api/v1."""
+        return self.transport.json(Call(method, path, params or {}, json=json, repeatable=method in ("GET", "PUT", "DELETE")))
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self.transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

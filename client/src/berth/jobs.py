@@ -1,0 +1,456 @@
+"""Jobs from Python: submit, find, watch, stop, and bring home what they made."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
+
+from berth import limits
+from berth.errors import AmbiguousName, ApiError, InvalidInput, NotFound, WaitTimeout
+from berth.logs import LogFilter, LogLine, LogReader
+from berth.metrics import Series, read_series
+from berth.naming import is_id, is_id_prefix
+from berth.specs import Spec, SpecSource, changes_document, load_spec
+from berth.transfers import Progress, download, inside, quote_path, upload
+from berth.transport import Call, Transport, post
+from berth.types import ArtifactData, JobData, TaskData
+
+if TYPE_CHECKING:
+    from berth.snapshots import Snapshot
+
+ENDED_STATES = frozenset({"succeeded", "failed", "stopped"})
+
+
+Rows = list[dict[str, Any]]
+Artifacts = list[ArtifactData]
+Tasks = list[TaskData]
+Measured = list[Series]
+Paths = list[Path]
+Ids = list[str]
+
+
+@dataclass(eq=False)
+class Job:
+    """One job as last read, with what can be done to it. `data` holds everything that the server said."""
+
+    data: JobData
+    _jobs: Jobs = field(repr=False)
+
+    @property
+    def id(self) -> str:
+        return self.data["id"]
+
+    @property
+    def name(self) -> str:
+        return self.data.get("name", "")
+
+    @property
+    def state(self) -> str:
+        return self.data.get("state", "")
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in ENDED_STATES
+
+    @property
+    def succeeded(self) -> bool:
+        return self.state == "succeeded"
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.id} {self.state}"
+
+    def refresh(self) -> Job:
+        """Read the job again, in place."""
+        self.data = self._jobs.read(self.id)
+        return self
+
+    def wait(self, timeout: float | None = None, on_change: Callable[[Job], None] | None = None) -> Job:
+        """Return when the job has ended; raise `WaitTimeout` when `timeout` seconds are over first."""
+        self.data = self._jobs.wait(self.id, timeout=timeout, on_change=on_change).data
+        return self
+
+    def logs(self, **options: Any) -> Iterator[LogLine]:
+        """Lines of the log; options as `client.jobs.logs`."""
+        return self._jobs.logs(self.id, **options)
+
+    def stop(self, grace_seconds: float | None = None) -> Job:
+        self.data = self._jobs.stop(self.id, grace_seconds=grace_seconds).data
+        return self
+
+    def rerun(self, changes: Sequence[str] | Mapping[str, Any] = ()) -> Job:
+        return self._jobs.rerun(self.id, changes=changes)
+
+    def artifacts(self) -> list[ArtifactData]:
+        return self._jobs.artifacts(self.id)
+
+    def download(self, path: str, dest: str | Path = ".", progress: Progress | None = None) -> list[Path]:
+        return self._jobs.download(self.id, path, dest, progress=progress)
+
+    def metrics(self, metric: str | None = None, task: str | None = None) -> list[Series]:
+        return self._jobs.metrics(self.id, metric=metric, task=task)
+
+    def spec(self) -> Spec:
+        return self._jobs.spec(self.id)
+
+
+class Jobs:
+    """`client.jobs`. Wherever a job is asked for, its id, a unique prefix of it, or a name (its latest job) will do."""
+
+    def __init__(self, transport: Transport, *, tenant: str = "") -> None:
+        self._transport = transport
+        self._tenant = tenant
+
+    # --- Submitting ---------------------------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        spec: Mapping[str, Any] | str | Path,
+        *,
+        dry_run: bool = False,
+        tenant: str | None = None,
+        idempotency_key: str | None = None,
+        progress: Progress | None = None,
+    ) -> Job:
+        """Submit a spec given as mapping, path of a YAML file, or YAML text; uploads `code.path`.
+
+        `dry_run` checks everything and submits nothing; use `plan` for what would happen. The same `idempotency_key`
+        gives the same job, however often it is sent.
+        """
+        source = load_spec(spec)
+        if dry_run:
+            self.plan(source, tenant=tenant)
+            return Job(cast("JobData", {"id": "", "name": str(source.spec.get("name", "")), "state": "planned"}), self)
+        prepared = self.with_code_uploaded(source, tenant=tenant, progress=progress)
+        return self.submit_prepared(source, prepared, tenant=tenant, idempotency_key=idempotency_key)
+
+    def submit_prepared(
+        self, source: SpecSource, spec: Spec, *, tenant: str | None = None, idempotency_key: str | None = None
+    ) -> Job:
+        """Submit a spec whose code is on the server already; `source` names the lines of mistakes."""
+        body = {"spec": spec, **self._in_tenant(tenant)}
+        return Job(self._checked(source, post("/jobs", body, idempotency_key=idempotency_key)), self)
+
+    def plan(self, source: SpecSource | Mapping[str, Any] | str | Path, *, tenant: str | None = None) -> dict[str, Any]:
+        """What would happen: where, with what in total, and every mistake with its line. Nothing is stored or uploaded."""
+        source = source if isinstance(source, SpecSource) else load_spec(source)
+        body = {"spec": source.spec, **self._in_tenant(tenant)}
+        return dict(self._checked(source, post("/jobs", body, params={"dry_run": True})))
+
+    def with_code_uploaded(self, source: SpecSource, *, tenant: str | None = None, progress: Progress | None = None) -> Spec:
+        """Give the spec with `code.path` replaced by the digest of the uploaded folder. What the server has is not sent."""
+        path = code_path(source)
+        if path is None:
+            return source.spec
+        from berth.snapshots import pack_code
+
+        snapshot = pack_code(path)
+        try:
+            self.upload_code(snapshot, tenant=tenant, progress=progress)
+        finally:
+            snapshot.close()
+        return with_snapshot(source.spec, snapshot.sha256)
+
+    def upload_code(self, snapshot: Snapshot, *, tenant: str | None = None, progress: Progress | None = None) -> None:
+        """Send a packed folder."""
+        from berth.transfers import upload_memory
+
+        upload(
+            self._transport,
+            snapshot.file,
+            tenant=tenant or self._tenant,
+            target={"code": True},
+            size_bytes=snapshot.size_bytes,
+            sha256=snapshot.sha256,
+            progress=progress,
+            memory=upload_memory(),
+        )
+
+    def submit_batch(
+        self,
+        spec: Mapping[str, Any],
+        items: Sequence[Mapping[str, Any]],
+        *,
+        tenant: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> dict[str, Any]:
+        """Submit one spec many times with overrides, up to 10,000 in one request."""
+        body = {"spec": dict(spec), "items": [dict(item) for item in items], **self._in_tenant(tenant)}
+        return dict(self._transport.json(post("/jobs:batch", body, idempotency_key=idempotency_key)))
+
+    # --- Finding ------------------------------------------------------------------------------------------------------
+
+    def list(self, *, limit: int | None = None, **filters: object) -> Iterator[Job]:
+        """Jobs, newest first, read page by page while you iterate. Filters: tenant, state, queue, user, name, tag, label,
+        kind, since, until, parent, q."""
+        filters.setdefault("tenant", self._tenant or None)
+        for data in iterate(self._transport, "/jobs", filters, limit=limit):
+            yield Job(data, self)
+
+    def get(self, job: str) -> Job:
+        """Find a job by id, unique prefix of an id, or name (the latest of that name)."""
+        return Job(self.read(self.resolve(job)) if not is_id(job) else self.read(job), self)
+
+    def read(self, job_id: str) -> JobData:
+        return cast("JobData", self._transport.json(Call("GET", _path(job_id))))
+
+    def resolve(self, job: str) -> str:
+        """The full id of what the user named."""
+        job = job.strip()
+        if is_id(job):
+            return job
+        try:
+            return str(self._transport.json(Call("GET", _path(job)))["id"])
+        except (NotFound, InvalidInput) as error:
+            missing: ApiError = error
+        scope = {"tenant": self._tenant or None}
+        named = next(iterate(self._transport, "/jobs", {**scope, "name": job}, limit=1), None)
+        if named is not None:
+            return str(named["id"])
+        if is_id_prefix(job):
+            found = self._with_prefix(job)
+            if len(found) > 1:
+                raise AmbiguousName(f"{job!r} fits {len(found)} jobs.", hint=f"Write more of the id: {', '.join(found[:3])}")
+            if found:
+                return found[0]
+        raise NotFound(
+            f"There is no job {job!r} that you may see.",
+            hint="List your jobs: berth ps -a",
+            status=404,
+            request_id=missing.request_id,
+        )
+
+    def _with_prefix(self, prefix: str) -> Ids:
+        """Ids among the newest jobs that begin so."""
+        found = iterate(self._transport, "/jobs", {"tenant": self._tenant or None}, limit=limits.PAGE_SIZE)
+        return [str(data["id"]) for data in found if str(data["id"]).startswith(prefix)]
+
+    def spec(self, job: str) -> Spec:
+        """The spec as stored, complete with defaults."""
+        document = self._transport.json(Call("GET", f"{_path(self.resolve(job))}/spec"))
+        return dict(document.get("spec", document))
+
+    # --- Doing --------------------------------------------------------------------------------------------------------
+
+    def stop(self, job: str, *, grace_seconds: float | None = None) -> Job:
+        """Ask the job to end; its tasks get `grace_seconds` after the signal. A job that has ended stays as it is."""
+        body = {} if grace_seconds is None else {"grace_seconds": grace_seconds}
+        return Job(self._transport.json(post(f"{_path(self.resolve(job))}/stop", body)), self)
+
+    def rerun(self, job: str, *, changes: Sequence[str] | Mapping[str, Any] = (), idempotency_key: str | None = None) -> Job:
+        """Submit the job's spec again, with changes as a nested mapping or as `path=value` texts."""
+        document = dict(changes) if isinstance(changes, Mapping) else changes_document(changes)
+        call = post(
+            f"{_path(self.resolve(job))}/rerun", {"changes": document} if document else {}, idempotency_key=idempotency_key
+        )
+        return Job(self._transport.json(call), self)
+
+    def clone(
+        self,
+        job: str,
+        *,
+        name: str | None = None,
+        changes: Mapping[str, Any] | None = None,
+        secrets: Mapping[str, Any] | None = None,
+    ) -> Job:
+        """Submit a copy under another name. Secrets are not copied: name them again in `secrets`."""
+        body = {"name": name, "changes": changes, "secrets": secrets}
+        call = post(f"{_path(self.resolve(job))}/clone", {key: value for key, value in body.items() if value is not None})
+        return Job(self._transport.json(call), self)
+
+    def wait(
+        self,
+        job: str,
+        *,
+        timeout: float | None = None,
+        on_change: Callable[[Job], None] | None = None,
+        until: frozenset[str] = ENDED_STATES,
+    ) -> Job:
+        """Return when the job's state is one of `until`. `on_change` sees every reading that differs from the one before."""
+        job_id = self.resolve(job)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        pause, seen = limits.POLL_SECONDS, None
+        while True:
+            current = Job(self.read(job_id), self)
+            version = (current.state, current.data.get("version"), str(current.data.get("reason")))
+            if version != seen:
+                seen, pause = version, limits.POLL_SECONDS
+                if on_change:
+                    on_change(current)
+            if current.state in until or current.has_ended:
+                return current
+            if deadline is not None and time.monotonic() >= deadline:
+                raise WaitTimeout(
+                    f"Job {current.name} is {current.state} after {timeout:g} s; it goes on.", hint=f"berth logs -f {current.id}"
+                )
+            remaining = pause if deadline is None else min(pause, max(0.0, deadline - time.monotonic()))
+            self._transport.sleep(remaining)
+            pause = min(pause * 1.5, limits.POLL_SECONDS_MAX)
+
+    # --- Looking ------------------------------------------------------------------------------------------------------
+
+    def logs(
+        self,
+        job: str,
+        *,
+        follow: bool = False,
+        role: str | None = None,
+        index: int | None = None,
+        stream: str | None = None,
+        attempt: int | None = None,
+        since: datetime | None = None,
+        tail: int | None = None,
+    ) -> Iterator[LogLine]:
+        """Lines of the log, each once and none lost, over broken connections too. `tail` begins with the last so many."""
+        reader = self.log_reader(job, LogFilter(attempt=attempt, role=role, index=index, stream=stream))
+        if tail is not None:
+            from collections import deque
+
+            yield from deque((line for line in reader.lines() if _is_since(line, since)), maxlen=tail)
+            if not follow:
+                return
+            reader = reader.after()
+        yield from (line for line in reader.lines(follow=follow) if _is_since(line, since))
+
+    def log_reader(self, job: str, log_filter: LogFilter | None = None, *, cursor: str = "") -> LogReader:
+        """A reader whose cursor you may keep: `reader.cursor` now, `log_reader(job, cursor=...)` later goes on there."""
+        job_id = self.resolve(job)
+        ended = (lambda: True) if log_filter and log_filter.attempt else (lambda: Job(self.read(job_id), self).has_ended)
+        return LogReader(self._transport, job_id, log_filter or LogFilter(), cursor=cursor, job_has_ended=ended)
+
+    def events(self, job: str, *, limit: int | None = None) -> Iterator[dict[str, Any]]:
+        """Transitions and reasons, oldest first."""
+        return iterate(self._transport, f"{_path(self.resolve(job))}/events", {}, limit=limit)
+
+    def attempts(self, job: str) -> Rows:
+        return list_all(self._transport, f"{_path(self.resolve(job))}/attempts")
+
+    def tasks(self, job: str, *, attempt: int | None = None) -> Tasks:
+        return cast("list[TaskData]", list_all(self._transport, f"{_path(self.resolve(job))}/tasks", attempt=attempt))
+
+    def metrics(self, job: str, *, metric: str | None = None, task: str | None = None) -> Measured:
+        """Measured series of the job's tasks, as plain lists."""
+        return read_series(
+            self._transport.json(Call("GET", f"{_path(self.resolve(job))}/metrics", {"metric": metric, "task": task}))
+        )
+
+    # --- Bringing home ------------------------------------------------------------------------------------------------
+
+    def artifacts(self, job: str) -> Artifacts:
+        """The manifest: path, size and SHA-256 of every file that the job left."""
+        return cast("list[ArtifactData]", list_all(self._transport, f"{_path(self.resolve(job))}/artifacts"))
+
+    def download(self, job: str, path: str = "", dest: str | Path = ".", *, progress: Progress | None = None) -> Paths:
+        """Fetch an artifact file, or all below a folder (`""` is everything). Works as `cp -r` does: into `dest` when that
+        is a folder, else as `dest`. Resumes what an earlier call left, and checks every SHA-256."""
+        job_id = self.resolve(job)
+        chosen = choose_artifacts(self.artifacts(job_id), path)
+        if not chosen:
+            raise NotFound(f"The job has no artifact {path!r}.", hint=f"See what it has: berth cp {job_id}: --list", status=404)
+        done = 0
+        placed = []
+        for artifact, place in place_artifacts(chosen, path, Path(dest)):
+            before = done
+            report = (lambda got, before=before: progress(before + got)) if progress else None
+            self.download_one(job_id, artifact, place, progress=report)
+            done += artifact["size_bytes"]
+            placed.append(place)
+        return placed
+
+    def download_one(self, job_id: str, artifact: ArtifactData, place: Path, *, progress: Progress | None = None) -> Path:
+        """Fetch one file of the manifest to `place`."""
+        return download(
+            self._transport,
+            Call("GET", f"{_path(job_id)}/artifacts/{quote_path(artifact['path'])}"),
+            place,
+            sha256=artifact.get("sha256", ""),
+            size_bytes=artifact.get("size_bytes"),
+            progress=progress,
+        )
+
+    def _in_tenant(self, tenant: str | None) -> dict[str, str]:
+        chosen = tenant or self._tenant
+        return {"tenant": chosen} if chosen else {}
+
+    def _checked(self, source: SpecSource, call: Call) -> Any:
+        """Send; mistakes that the server finds get the lines of the file."""
+        try:
+            return self._transport.json(call)
+        except ApiError as error:
+            error.fields = source.locate(error.fields)
+            raise
+
+
+def iterate(transport: Transport, path: str, params: Mapping[str, object], *, limit: int | None = None) -> Iterator[Any]:
+    """Items of a list endpoint, page after page by cursor."""
+    cursor: object = None
+    left = limit
+    while left is None or left > 0:
+        size = limits.PAGE_SIZE if left is None else min(left, limits.PAGE_SIZE)
+        page = transport.json(Call("GET", path, {**params, "limit": size, "cursor": cursor}))
+        items = page.get("items", [])[:left]
+        yield from items
+        left = None if left is None else left - len(items)
+        cursor = page.get("next")
+        if not cursor or not items:
+            return
+
+
+def list_all(transport: Transport, path: str, /, **params: object) -> list[dict[str, Any]]:
+    """All items of a list that may or may not come in pages."""
+    items: list[dict[str, Any]] = []
+    cursor: object = None
+    while True:
+        page = transport.json(Call("GET", path, {**params, "cursor": cursor}))
+        if not isinstance(page, dict):
+            return list(page or [])
+        items += page.get("items", [])
+        cursor = page.get("next")
+        if not cursor:
+            return items
+
+
+def code_path(source: SpecSource) -> Path | None:
+    """The folder that the spec's `code.path` names, or None."""
+    code = source.spec.get("code")
+    path = code.get("path") if isinstance(code, Mapping) else None
+    return source.folder / Path(str(path)).expanduser() if path else None
+
+
+def with_snapshot(spec: Spec, sha256: str) -> Spec:
+    """The spec with its local folder replaced by what was uploaded."""
+    kept = {key: value for key, value in spec["code"].items() if key != "path"}
+    return {**spec, "code": {**kept, "snapshot": sha256}}
+
+
+def choose_artifacts(artifacts: Sequence[ArtifactData], path: str) -> list[ArtifactData]:
+    """The file of that path, or all files below it."""
+    wanted = path.strip("/").removeprefix("./")
+    if wanted in ("", "."):
+        return list(artifacts)
+    return [artifact for artifact in artifacts if artifact["path"] == wanted or artifact["path"].startswith(f"{wanted}/")]
+
+
+def place_artifacts(artifacts: Sequence[ArtifactData], path: str, dest: Path) -> list[tuple[ArtifactData, Path]]:
+    """Where each file goes, by the rules of `cp -r`; names that lead out of `dest` are refused before anything is fetched."""
+    wanted = path.strip("/").removeprefix("./")
+    if wanted in ("", "."):
+        return [(artifact, inside(dest, artifact["path"])) for artifact in artifacts]
+    is_one_file = len(artifacts) == 1 and artifacts[0]["path"] == wanted
+    if is_one_file:
+        into = dest.is_dir() or str(dest).endswith("/")
+        return [(artifacts[0], inside(dest, wanted.rpartition("/")[2]) if into else dest)]
+    parent = wanted.rpartition("/")[0] if dest.is_dir() else wanted
+    return [(artifact, inside(dest, artifact["path"].removeprefix(parent).lstrip("/"))) for artifact in artifacts]
+
+
+def _path(job: str) -> str:
+    return f"/jobs/{quote(job, safe='')}"
+
+
+def _is_since(line: LogLine, since: datetime | None) -> bool:
+    return since is None or line.at is None or line.at >= since

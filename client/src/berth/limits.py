@@ -1,0 +1,24 @@
+"""Every bound of the client in one place, with its reason."""
+
+KIB, MIB, GIB = 1024, 1024**2, 1024**3
+
+TIMEOUT_SECONDS = 30.0  # One request; downloads and streams have their own.
+CONNECT_SECONDS = 10.0
+STREAM_IDLE_SECONDS = 75.0  # The server sends a comment line more often than this; silence means a dead connection.
+TRIES = 6  # The last one after about 12 s of waiting: a restart of the server passes unnoticed.
+BACKOFF_SECONDS = 0.4
+BACKOFF_SECONDS_MAX = 10.0
+RETRY_AFTER_SECONDS_MAX = 120.0  # A longer wish of the server is an error for the user to see.
+ANSWER_BYTES = 64 * MIB  # A page of 500 jobs is about 1 MiB; more than this is not an answer of ours.
+PAGE_SIZE = 100
+POLL_SECONDS = 0.5
+POLL_SECONDS_MAX = 3.0
+LOG_LINE_CHARACTERS = 64 * KIB  # A longer line is handed out in pieces.
+CODE_SNAPSHOT_BYTES = 512 * MIB  # The server's bound on a code snapshot; what is larger belongs on a volume.
+CODE_FILES = 50_000
+COPY_BYTES = MIB
+UPLOAD_CHUNK_BYTES = 8 * MIB  # Used when the server does not say.
+TRANSFER_TRIES = 8  # Interruptions in a row without one byte gained.
+SPEC_BYTES = 4 * MIB
+SPEC_DEPTH = 32  # As the server.
+JOBS_NAMED = 20  # Looked at when a short name is resolved.

@@ -1,0 +1,246 @@
+"""Following what a job prints: every byte once, in order per stream, over any number of broken connections.
+
+The server hands out chunks with a cursor that says "everything before this". After a break we ask again from the last
+cursor. Because a cursor may lie a little behind what was already shown, offsets decide: each stream of each task counts
+its bytes from 0 and never restarts, so what is below the mark is dropped, and a gap is shown as one, never hidden."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx2
+
+from berth import limits
+from berth.errors import ApiError
+from berth.transport import Call, Transport, backoff_seconds
+
+_NO_STREAMING = frozenset({404, 405, 406, 501})  # A server or proxy without streams: ask again and again instead.
+_LATER = frozenset({429, 502, 503, 504})
+_STREAM_ENDS = frozenset({"end", "complete"})
+StreamKey = tuple[int, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line of one stream of one task. `marker` is set instead of `text` where output is missing, and says why."""
+
+    text: str
+    task: str
+    stream: str
+    at: datetime | None = None
+    attempt: int = 0
+    offset: int = 0
+    marker: str = ""
+
+    @property
+    def role(self) -> str:
+        return self.task.rpartition("-")[0]
+
+    @property
+    def index(self) -> int:
+        number = self.task.rpartition("-")[2]
+        return int(number) if number.isdigit() else 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilter:
+    """Which part of the log; None means all."""
+
+    attempt: int | None = None
+    role: str | None = None
+    index: int | None = None
+    stream: str | None = None
+
+    def as_params(self) -> dict[str, object]:
+        return {"attempt": self.attempt, "role": self.role, "index": self.index, "stream": self.stream}
+
+
+class LogMarks:
+    """Remembers per stream how far it was handed out, and gives of a page only what is new."""
+
+    def __init__(self) -> None:
+        self._marks: dict[StreamKey, int] = {}
+
+    def copy(self) -> LogMarks:
+        other = LogMarks()
+        other._marks = dict(self._marks)
+        return other
+
+    def new(self, items: Iterable[Mapping[str, Any]]) -> Iterator[LogLine]:
+        for item in items:
+            line = self._unseen(item)
+            if line is not None:
+                yield line
+
+    def _unseen(self, item: Mapping[str, Any]) -> LogLine | None:
+        """The part of an item that was not handed out yet; None when all of it was."""
+        task, stream = _task_name(item), str(item.get("stream") or "stdout")
+        attempt, start = int(item.get("attempt") or 0), int(item.get("offset") or 0)
+        key, at = (attempt, task, stream), _time(item.get("at"))
+        mark = self._marks.get(key, -1)
+        if item.get("marker"):
+            end = start + max(1, int(item.get("skipped_bytes") or 0))
+            if end <= mark:
+                return None
+            self._marks[key] = max(mark, start + int(item.get("skipped_bytes") or 0))
+            return LogLine("", task, stream, at, attempt, start, str(item["marker"]))
+        text = str(item.get("text") or "")
+        end = start + int(item.get("size_bytes") or len(text.encode()))
+        if end <= mark or not text:
+            return None
+        if start < mark:
+            text, start = text.encode()[mark - start :].decode(errors="replace"), mark
+        self._marks[key] = end
+        return LogLine(text, task, stream, at, attempt, start)
+
+
+class LogReader:
+    """Reads one job's log from a cursor on. `cursor` moves with what was handed out and may be kept for later."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        job_id: str,
+        log_filter: LogFilter,
+        *,
+        cursor: str = "",
+        job_has_ended: Callable[[], bool] = lambda: True,
+        marks: LogMarks | None = None,
+    ) -> None:
+        self.transport = transport
+        self.job_id = job_id
+        self.filter = log_filter
+        self.cursor = cursor
+        self._job_has_ended = job_has_ended
+        self._marks = marks or LogMarks()
+
+    def after(self) -> LogReader:
+        """Another reader that goes on where this one stopped."""
+        return LogReader(
+            self.transport,
+            self.job_id,
+            self.filter,
+            cursor=self.cursor,
+            job_has_ended=self._job_has_ended,
+            marks=self._marks.copy(),
+        )
+
+    def lines(self, *, follow: bool = False) -> Iterator[LogLine]:
+        """Whole lines; an unfinished last line is handed out at the end."""
+        assembler = LineAssembler()
+        for chunk in self.chunks(follow=follow):
+            yield from assembler.add(chunk)
+        yield from assembler.finish()
+
+    def chunks(self, *, follow: bool = False) -> Iterator[LogLine]:
+        """Pieces as they come, not cut at line ends."""
+        streaming = True
+        broken = 0
+        while True:
+            complete = yield from self._read_pages()
+            if not follow or (complete and self._job_has_ended()):
+                return
+            if complete or not streaming:
+                self.transport.sleep(limits.POLL_SECONDS)
+                continue
+            cursor = self.cursor
+            try:
+                yield from self._read_stream()
+                broken = 0
+            except ApiError as error:
+                if error.status not in _NO_STREAMING | _LATER:
+                    raise
+                streaming = error.status in _LATER
+            except httpx2.TransportError:
+                broken = 0 if self.cursor != cursor else broken + 1
+                self.transport.sleep(backoff_seconds(min(broken + 1, 5)))
+
+    def _read_pages(self) -> Generator[LogLine, None, bool]:
+        """What is there now; gives whether the log is complete."""
+        while True:
+            params = {**self.filter.as_params(), "cursor": self.cursor or None}
+            page = self.transport.json(Call("GET", f"/jobs/{self.job_id}/logs", params))
+            items, cursor = page.get("items", []), page.get("cursor") or self.cursor
+            yield from self._marks.new(items)
+            moved, self.cursor = cursor != self.cursor, cursor
+            if page.get("complete") or not items or not moved:
+                return bool(page.get("complete"))
+
+    def _read_stream(self) -> Iterator[LogLine]:
+        """One connection of server-sent events; ends when the server says so or the line breaks."""
+        headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+        if self.cursor:
+            headers["Last-Event-ID"] = self.cursor
+        call = Call("GET", f"/jobs/{self.job_id}/logs/stream", self.filter.as_params(), headers=headers)
+        with self.transport.accepted_stream(call) as response:
+            for event in httpx2.EventSource(response):
+                document = _document(event.data)
+                own = [document] if "offset" in document or "marker" in document else []
+                yield from self._marks.new(document.get("items", own))
+                self.cursor = event.id or self.cursor
+                if event.event in _STREAM_ENDS:
+                    return
+
+
+class LineAssembler:
+    """Cuts pieces into lines per stream, with a bound on how long an unfinished one may grow."""
+
+    def __init__(self) -> None:
+        self._open: dict[StreamKey, LogLine] = {}
+
+    def add(self, chunk: LogLine) -> Iterator[LogLine]:
+        key = (chunk.attempt, chunk.task, chunk.stream)
+        waiting = self._open.pop(key, None)
+        if chunk.marker:
+            if waiting:
+                yield waiting
+            yield chunk
+            return
+        text = (waiting.text if waiting else "") + chunk.text
+        first = waiting or chunk
+        *whole, rest = text.split("\n")
+        offset = first.offset
+        for number, line in enumerate(whole):
+            yield LogLine(line, chunk.task, chunk.stream, (first if number == 0 else chunk).at, chunk.attempt, offset)
+            offset += len(line.encode()) + 1
+        while len(rest) > limits.LOG_LINE_CHARACTERS:
+            piece, rest = rest[: limits.LOG_LINE_CHARACTERS], rest[limits.LOG_LINE_CHARACTERS :]
+            yield LogLine(piece, chunk.task, chunk.stream, chunk.at, chunk.attempt, offset)
+            offset += len(piece.encode())
+        if rest:
+            self._open[key] = LogLine(rest, chunk.task, chunk.stream, chunk.at if whole else first.at, chunk.attempt, offset)
+
+    def finish(self) -> Iterator[LogLine]:
+        """Unfinished lines, in the order in which they began."""
+        yield from self._open.values()
+        self._open.clear()
+
+
+def _task_name(item: Mapping[str, Any]) -> str:
+    task = item.get("task")
+    if isinstance(task, Mapping):
+        return f"{task.get('role', '')}-{task.get('index', 0)}"
+    if task:
+        return str(task)
+    return f"{item['role']}-{item.get('index', 0)}" if item.get("role") else ""
+
+
+def _time(text: object) -> datetime | None:
+    if not isinstance(text, str):
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        return None
+
+
+def _document(data: str) -> dict[str, Any]:
+    try:
+        document = json.loads(data)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}

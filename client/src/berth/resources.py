@@ -1,0 +1,257 @@
+"""The rest of the API, one small class per noun; each method is one request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from berth.errors import NotFound
+from berth.jobs import iterate, list_all
+from berth.metrics import Series, read_series
+from berth.naming import is_id
+from berth.transfers import Progress, download, upload_file
+from berth.transport import Call, Transport, post
+
+Row = dict[str, Any]
+Rows = list[dict[str, Any]]
+Measured = list[Series]
+
+
+class _Resource:
+    def __init__(self, transport: Transport, *, tenant: str = "") -> None:
+        self._transport = transport
+        self._tenant = tenant
+
+    def _get(self, path: str, /, **params: object) -> Row:
+        return dict(self._transport.json(Call("GET", path, params)))
+
+    def _post(self, path: str, body: Mapping[str, object] | None = None) -> Row:
+        return dict(self._transport.json(post(path, _given(body or {}))) or {})
+
+    def _patch(self, path: str, body: Mapping[str, object], *, version: int | None = None) -> Row:
+        headers = {} if version is None else {"If-Match": f'"{version}"'}
+        call = Call("PATCH", path, json=_given(body), headers=headers, repeatable=version is None)
+        return dict(self._transport.json(call) or {})
+
+    def _put(self, path: str, body: object) -> Any:
+        return self._transport.json(Call("PUT", path, json=body))
+
+    def _delete(self, path: str, /, **params: object) -> None:
+        self._transport.send(Call("DELETE", path, params))
+
+    def _find(self, path: str, name: str, **params: object) -> Row:
+        """One object by id, or by its name among those that may be seen."""
+        if is_id(name):
+            return self._get(f"{path}/{name}")
+        for item in iterate(self._transport, path, params):
+            if name in (item.get("name"), item.get("slug"), item.get("path")):
+                return dict(item)
+        noun = path.strip("/").rstrip("s")
+        raise NotFound(f"There is no {noun} {name!r} that you may see.", hint=f"List them: berth {path.strip('/')}", status=404)
+
+
+class Tenants(_Resource):
+    """Tenants, their members, secrets and service accounts."""
+
+    def list(self) -> Iterator[Row]:
+        return iterate(self._transport, "/tenants", {})
+
+    def get(self, tenant: str) -> Row:
+        return self._get(f"/tenants/{_segment(tenant)}")
+
+    def create(self, name: str, *, parent: str | None = None, description: str | None = None) -> Row:
+        return self._post("/tenants", {"name": name, "parent": parent, "description": description})
+
+    def members(self, tenant: str) -> Rows:
+        return list_all(self._transport, f"/tenants/{_segment(tenant)}/members")
+
+    def add_member(self, tenant: str, user: str, role: str) -> Row:
+        return self._post(f"/tenants/{_segment(tenant)}/members", {"user": user, "role": role})
+
+    def change_member(self, tenant: str, user_id: str, role: str) -> Row:
+        return self._patch(f"/tenants/{_segment(tenant)}/members/{_segment(user_id)}", {"role": role})
+
+    def remove_member(self, tenant: str, user_id: str) -> None:
+        self._delete(f"/tenants/{_segment(tenant)}/members/{_segment(user_id)}")
+
+    def secrets(self, tenant: str) -> Rows:
+        """Names only; values cannot be read back."""
+        return list_all(self._transport, f"/tenants/{_segment(tenant)}/secrets")
+
+    def set_secret(self, tenant: str, name: str, value: str) -> None:
+        self._put(f"/tenants/{_segment(tenant)}/secrets/{_segment(name)}", {"value": value})
+
+    def delete_secret(self, tenant: str, name: str) -> None:
+        self._delete(f"/tenants/{_segment(tenant)}/secrets/{_segment(name)}")
+
+    def create_service_account(self, tenant: str, name: str, role: str) -> Row:
+        return self._post(f"/tenants/{_segment(tenant)}/service-accounts", {"name": name, "role": role})
+
+
+class Tokens(_Resource):
+    """Personal access tokens. The secret part is in the answer of `create` and nowhere else."""
+
+    def list(self) -> Iterator[Row]:
+        return iterate(self._transport, "/tokens", {})
+
+    def create(self, name: str, *, scopes: Sequence[str] | None = None, expires_at: str | None = None) -> Row:
+        return self._post("/tokens", {"name": name, "scopes": None if scopes is None else [*scopes], "expires_at": expires_at})
+
+    def revoke(self, token_id: str) -> None:
+        self._delete(f"/tokens/{_segment(token_id)}")
+
+
+class Users(_Resource):
+    """People of the installation; for operators."""
+
+    def list(self) -> Iterator[Row]:
+        return iterate(self._transport, "/users", {})
+
+    def change(self, user_id: str, **changes: object) -> Row:
+        return self._patch(f"/users/{_segment(user_id)}", changes)
+
+    def invite(self, email: str, *, tenant: str | None = None, role: str | None = None, name: str | None = None) -> Row:
+        return self._post("/invitations", {"email": email, "tenant": tenant, "role": role, "name": name})
+
+    def import_csv(self, text: str) -> Row:
+        call = Call(
+            "POST", "/users:import", content=text.encode(), headers={"Content-Type": "text/csv; charset=utf-8"}, repeatable=False
+        )
+        return dict(self._transport.json(call) or {})
+
+
+class Queues(_Resource):
+    """The tree of capacity, and its ceilings per pool."""
+
+    def list(self) -> Iterator[Row]:
+        return iterate(self._transport, "/queues", {"tenant": self._tenant or None})
+
+    def get(self, queue: str) -> Row:
+        return self._find("/queues", queue)
+
+    def create(self, name: str, *, parent: str) -> Row:
+        return self._post("/queues", {"name": name, "parent": parent})
+
+    def set_limits(self, queue_id: str, limits: Sequence[Mapping[str, object]]) -> Any:
+        """Replace the ceilings: entries {pool, cpu_millis, memory_bytes, gpu_millis}; null is unlimited."""
+        return self._put(f"/queues/{_segment(queue_id)}/limits", [dict(entry) for entry in limits])
+
+
+class Clusters(_Resource):
+    """What there is to run on."""
+
+    def list(self) -> Iterator[Row]:
+        return iterate(self._transport, "/clusters", {})
+
+    def pools(self) -> Iterator[Row]:
+        return iterate(self._transport, "/pools", {})
+
+    def nodes(self) -> Iterator[Row]:
+        return iterate(self._transport, "/nodes", {})
+
+    def node(self, node: str) -> Row:
+        return self._find("/nodes", node)
+
+    def node_metrics(self, node: str, **params: object) -> Measured:
+        """Series of one node; params: metric, since, until, resolution."""
+        node_id = node if is_id(node) else str(self.node(node)["id"])
+        return read_series(self._transport.json(Call("GET", f"/nodes/{node_id}/metrics", params)))
+
+
+class Images(_Resource):
+    """Software to run in."""
+
+    def list(self) -> Iterator[Row]:
+        return iterate(self._transport, "/images", {"tenant": self._tenant or None})
+
+    def get(self, image: str) -> Row:
+        return self._find("/images", image)
+
+    def create(self, name: str, *, kind: str, requirements: str | None = None, reference: str | None = None) -> Row:
+        body = {"tenant": self._tenant or None, "name": name, "kind": kind, "requirements": requirements, "reference": reference}
+        return self._post("/images", body)
+
+    def delete(self, image: str) -> None:
+        self._delete(f"/images/{self.get(image)['id']}")
+
+    def builds(self, image: str) -> Rows:
+        """The builds of an image; each is a job whose log tells its progress."""
+        return list_all(self._transport, f"/images/{self.get(image)['id']}/builds")
+
+
+class Volumes(_Resource):
+    """Data that jobs mount."""
+
+    def list(self) -> Iterator[Row]:
+        return iterate(self._transport, "/volumes", {"tenant": self._tenant or None})
+
+    def get(self, volume: str) -> Row:
+        return self._find("/volumes", volume, tenant=self._tenant or None)
+
+    def create(self, name: str, **options: object) -> Row:
+        return self._post("/volumes", {"tenant": self._tenant or None, "name": name, **options})
+
+    def delete(self, volume: str) -> None:
+        self._delete(f"/volumes/{self.get(volume)['id']}")
+
+    def grant(self, volume: str, tenant: str, *, read_only: bool = True) -> Row:
+        return self._post(f"/volumes/{self.get(volume)['id']}/grants", {"tenant": tenant, "read_only": read_only})
+
+    def revoke(self, volume: str, grant_id: str) -> None:
+        self._delete(f"/volumes/{self.get(volume)['id']}/grants/{_segment(grant_id)}")
+
+    def files(self, volume: str, path: str = "") -> Rows:
+        """What lies in one folder of the volume."""
+        return list_all(self._transport, f"/volumes/{self.get(volume)['id']}/files", path=path or None)
+
+    def upload(self, volume: str, source: str | Path, path: str, *, progress: Progress | None = None) -> Row:
+        """Send one file to `path` on the volume; takes up where an interrupted one stopped."""
+        owner = self.get(volume)
+        target = {"volume": owner["id"], "path": path}
+        return upload_file(self._transport, Path(source), tenant=self._tenant, target=target, progress=progress)
+
+    def download(
+        self, volume: str, path: str, dest: str | Path, *, size_bytes: int | None = None, progress: Progress | None = None
+    ) -> Path:
+        """Fetch one file of the volume."""
+        call = Call("GET", f"/volumes/{self.get(volume)['id']}/content", {"path": path})
+        return download(self._transport, call, Path(dest), size_bytes=size_bytes, progress=progress)
+
+    def remove(self, volume: str, path: str) -> None:
+        """Delete a file of the volume."""
+        self._delete(f"/volumes/{self.get(volume)['id']}/content", path=path)
+
+
+class Activity(_Resource):
+    """What happened, who did it, and who is told."""
+
+    def events(self, *, after: str | None = None, limit: int | None = None) -> Iterator[Row]:
+        return iterate(self._transport, "/events", {"tenant": self._tenant or None, "after": after}, limit=limit)
+
+    def audit(self, *, limit: int | None = None, **filters: object) -> Iterator[Row]:
+        return iterate(self._transport, "/audit", {"tenant": self._tenant or None, **filters}, limit=limit)
+
+    def subscriptions(self) -> Rows:
+        return list_all(self._transport, "/subscriptions")
+
+    def subscribe(self, **subscription: object) -> Row:
+        return self._post("/subscriptions", subscription)
+
+    def unsubscribe(self, subscription_id: str) -> None:
+        self._delete(f"/subscriptions/{_segment(subscription_id)}")
+
+    def deliveries(self, *, limit: int | None = None) -> Iterator[Row]:
+        return iterate(self._transport, "/deliveries", {}, limit=limit)
+
+    def retry_delivery(self, delivery_id: str) -> Row:
+        return self._post(f"/deliveries/{_segment(delivery_id)}/retry")
+
+
+def _segment(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _given(body: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in body.items() if value is not None}

@@ -1,0 +1,241 @@
+"""Reading a job file as the server reads one, and finding the line that an error speaks of.
+
+YAML here is the core schema of version 1.2: `on`, `yes` and dates are text, only `true` and `false` are booleans. Aliases
+and repeated keys are refused, because both hide what is meant. JSON is YAML, so both may be given."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from berth import limits
+from berth.errors import FieldProblem, SpecInvalid
+
+Spec = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SpecSource:
+    """A spec as read. `folder` is what relative paths in it start from; `lines` maps JSON pointers to line numbers."""
+
+    spec: Spec
+    name: str = ""
+    folder: Path = field(default_factory=Path)
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    def locate(self, problems: Iterable[FieldProblem]) -> tuple[FieldProblem, ...]:
+        """Add file and line to each problem; a place that is missing in the file gets the line of what surrounds it."""
+        return tuple(replace(problem, file=self.name, line=self._line(problem.path)) for problem in problems)
+
+    def _line(self, pointer: str) -> int:
+        pointer = pointer.removeprefix("/spec")
+        while pointer:
+            if pointer in self.lines:
+                return self.lines[pointer]
+            pointer = pointer.rpartition("/")[0]
+        return self.lines.get("", 0)
+
+
+def load_spec(source: Mapping[str, Any] | str | Path) -> SpecSource:
+    """Read a spec from a mapping, a path, or YAML text (text that has a line break or a colon with a space)."""
+    if isinstance(source, Mapping):
+        return SpecSource(copy.deepcopy(dict(source)), folder=Path.cwd())
+    if isinstance(source, str) and ("\n" in source or ": " in source or source.lstrip().startswith("{")):
+        return parse_spec(source, name="spec", folder=Path.cwd())
+    path = Path(source).expanduser()
+    try:
+        if path.stat().st_size > limits.SPEC_BYTES:
+            raise SpecInvalid(f"{path} is larger than {limits.SPEC_BYTES // limits.MIB} MiB; a job file is not.")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise SpecInvalid(f"{path} cannot be read: {reason}.", hint="Name a job file, or - for standard input.") from error
+    return parse_spec(text, name=str(source), folder=path.resolve().parent)
+
+
+def parse_spec(text: str, *, name: str, folder: Path) -> SpecSource:
+    """Parse YAML text; every break found by the parser names its line."""
+    if len(text) > limits.SPEC_BYTES:
+        raise SpecInvalid(f"{name} is larger than {limits.SPEC_BYTES // limits.MIB} MiB; a job file is not.")
+    try:
+        _refuse_aliases(text, name)
+        node = yaml.compose(text, Loader=_CoreLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = FieldProblem("", error.problem or "not YAML", file=name, line=mark.line + 1 if mark else 0)
+        raise SpecInvalid(f"{name} is not YAML.", fields=[problem]) from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise SpecInvalid(f"{name} is not YAML: {error}") from error
+    if node is None:
+        raise SpecInvalid(f"{name} is empty.", hint="The smallest job is one line: command: echo hello")
+    reader = _Reader(name)
+    value = reader.value(node, "", 0)
+    if reader.problems:
+        raise SpecInvalid(
+            f"{name} has {len(reader.problems)} mistakes." if len(reader.problems) > 1 else f"{name} has a mistake.",
+            fields=reader.problems,
+        )
+    if not isinstance(value, dict):
+        raise SpecInvalid(f"{name} must hold `key: value` lines, not {type(value).__name__}.")
+    return SpecSource(value, name=name, folder=folder, lines=reader.lines)
+
+
+def apply_changes(spec: Spec, changes: Sequence[str]) -> Spec:
+    """Give a copy with `path=value` texts applied: `roles.worker.replicas=4`, `env.SEED=7`. Values are YAML."""
+    changed = copy.deepcopy(spec)
+    for change in changes:
+        path, equals, text = change.partition("=")
+        steps = path.split(".")
+        if not equals or not all(steps):
+            raise SpecInvalid(f"{change!r} is not a change.", hint="Write path=value, such as roles.worker.replicas=4")
+        _set(changed, steps, parse_value(text), change)
+    return changed
+
+
+def parse_value(text: str) -> Any:
+    """A YAML value in one line."""
+    try:
+        node = yaml.compose(text, Loader=_CoreLoader)
+    except yaml.YAMLError:
+        return text
+    return None if node is None else _Reader("value").value(node, "", 0)
+
+
+def changes_document(changes: Sequence[str]) -> Spec:
+    """The same changes as a nested document of only what changes, as the server's `changes` wants it."""
+    return apply_changes({}, changes)
+
+
+def difference(before: Spec, after: Spec) -> list[tuple[str, Any, Any]]:
+    """Leaves that differ, as (path, before, after); `MISSING` stands for not there."""
+    older, newer = dict(_leaves(before, "")), dict(_leaves(after, ""))
+    return [
+        (path, older.get(path, MISSING), newer.get(path, MISSING))
+        for path in [*older, *(path for path in newer if path not in older)]
+        if older.get(path, MISSING) != newer.get(path, MISSING)
+    ]
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "(not set)"
+
+
+MISSING = _Missing()
+
+
+class _CoreLoader(yaml.SafeLoader):
+    """Composes nodes with the scalar rules of YAML 1.2."""
+
+
+_CoreLoader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("tag:yaml.org,2002:bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("tag:yaml.org,2002:null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("tag:yaml.org,2002:int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    ("tag:yaml.org,2002:float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
+):
+    _CoreLoader.add_implicit_resolver(_tag, re.compile(rf"^(?:{_pattern})$"), list(_first))
+
+
+class _Reader:
+    """Turns nodes into values, noting lines and mistakes."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lines: dict[str, int] = {}
+        self.problems: list[FieldProblem] = []
+
+    def value(self, node: yaml.Node, pointer: str, depth: int) -> Any:
+        self.lines.setdefault(pointer, node.start_mark.line + 1)
+        if depth > limits.SPEC_DEPTH:
+            self._problem(pointer, f"is nested deeper than {limits.SPEC_DEPTH} levels", node)
+            return None
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, pointer, depth)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, f"{pointer}/{index}", depth + 1) for index, item in enumerate(node.value)]
+        return self._scalar(node, pointer)
+
+    def _mapping(self, node: yaml.MappingNode, pointer: str, depth: int) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._problem(pointer, "a key must be plain text", key_node)
+                continue
+            key = key_node.value
+            place = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
+            if key in result:
+                self._problem(place, f"`{key}` is written twice; the first is in line {self.lines[place]}", key_node)
+                continue
+            self.lines[place] = key_node.start_mark.line + 1
+            result[key] = self.value(value_node, place, depth + 1)
+        return result
+
+    def _scalar(self, node: yaml.Node, pointer: str) -> Any:
+        kind = node.tag.rpartition(":")[2]
+        text: str = node.value
+        if kind == "bool":
+            return text.lower() == "true"
+        if kind == "null":
+            return None
+        if kind == "int":
+            return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+        if kind == "float":
+            return float(text)
+        if kind != "str":
+            self._problem(pointer, f"the tag !{kind} is not used in job files", node)
+        return text
+
+    def _problem(self, pointer: str, message: str, node: yaml.Node) -> None:
+        self.problems.append(FieldProblem(pointer, message, file=self.name, line=node.start_mark.line + 1))
+
+
+def _refuse_aliases(text: str, name: str) -> None:
+    for event in yaml.parse(text, Loader=_CoreLoader):
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            problem = FieldProblem(
+                "",
+                "anchors and aliases are not used in job files",
+                file=name,
+                line=event.start_mark.line + 1 if event.start_mark else 0,
+            )
+            raise SpecInvalid(f"{name} has a mistake.", fields=[problem])
+
+
+def _set(target: Any, steps: Sequence[str], value: Any, change: str) -> None:
+    for step in steps[:-1]:
+        if isinstance(target, list):
+            target = target[_index(target, step, change)]
+        elif isinstance(target, dict):
+            if target.get(step) is None:
+                target[step] = {}
+            target = target[step]
+        else:
+            break
+    if isinstance(target, list):
+        target[_index(target, steps[-1], change)] = value
+    elif isinstance(target, dict):
+        target[steps[-1]] = value
+    else:
+        raise SpecInvalid(f"{change!r} leads through a value that has no parts.")
+
+
+def _index(target: list[Any], step: str, change: str) -> int:
+    if not step.isdigit() or int(step) >= len(target):
+        raise SpecInvalid(f"{change!r}: the list has {len(target)} entries, counted from 0; {step!r} is none of them.")
+    return int(step)
+
+
+def _leaves(value: Any, path: str) -> Iterable[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from _leaves(item, f"{path}.{key}" if path else str(key))
+    else:
+        yield path, value

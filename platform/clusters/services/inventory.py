@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -72,7 +72,7 @@ def record_inventory(cluster_id: uuid.UUID, inventory: Inventory, now: datetime)
             tenants_kept_apart=inventory.tenants_kept_apart,
         )
         record_events(events)
-    return InventoryChange(**change, removed=removed)
+    return replace(change, removed=removed)
 
 
 def _store_pools(
@@ -122,7 +122,7 @@ def _store_nodes(
     known: dict[str, Node],
     pool_ids: dict[str, uuid.UUID],
     now: datetime,
-) -> tuple[dict[str, int], list[NewEvent]]:
+) -> tuple[InventoryChange, list[NewEvent]]:
     fresh, seen, events = [], [], []
     for facts in nodes:
         node = known.get(facts.name)
@@ -153,12 +153,7 @@ def _store_nodes(
     bulk.update(Node, seen)
     bulk.update(Node, gone)
     counted = [event.kind for event in events]
-    change = {
-        "added": len(fresh),
-        "became_ready": counted.count("node.ready"),
-        "became_unready": counted.count("node.not_ready"),
-    }
-    return change, events
+    return InventoryChange(len(fresh), counted.count("node.ready"), counted.count("node.not_ready")), events
 
 
 def _node_columns(facts: NodeFacts) -> dict[str, Any]:

@@ -107,10 +107,10 @@ def summarize_tasks(attempt_id: uuid.UUID, tasks: Sequence[TaskName]) -> dict[Ta
             points[subject, metric] += [point for point in unpack(packed) if point is not None]
     summaries: dict[TaskName, list[Summary]] = defaultdict(list)
     for subject, task in by_subject.items():
-        for metric in metrics_of(SubjectKind.TASK):
-            whole = combine(points.get((subject, metric.name), []))
+        for entry in metrics_of(SubjectKind.TASK):
+            whole = combine(points.get((subject, entry.name), []))
             if whole is not None:
-                summary = Summary(metric.name, metric.unit.value, whole.mean, whole.high, round(whole.count))
+                summary = Summary(entry.name, entry.unit.value, whole.mean, whole.high, round(whole.count))
                 summaries[task].append(summary)
     return {task: tuple(found) for task, found in summaries.items()}
 
@@ -211,9 +211,9 @@ def _series(subject: str, metric: Metric, slots: dict[int, list[Point]], window:
         unit=metric.unit.value,
         resolution_seconds=window.step_millis / 1000,
         times=tuple(moment_of(window.start_millis + number * window.step_millis) for number in range(len(points))),
-        values=tuple(point and point.mean for point in points),
-        lows=tuple(point and point.low for point in points),
-        highs=tuple(point and point.high for point in points),
+        values=tuple(None if point is None else point.mean for point in points),
+        lows=tuple(None if point is None else point.low for point in points),
+        highs=tuple(None if point is None else point.high for point in points),
     )
 
 

@@ -1,0 +1,221 @@
+"""Clusters, pools and nodes as JSON, and the serializers that describe it. Everything for a whole page at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rest_framework import serializers
+
+from clusters.models import Cluster, ClusterCondition, ClusterKind, Node, Pool
+from clusters.selectors import allocated_in_pools, allocated_on_nodes
+from clusters.telemetry.reading import Series
+from kernel.resources import Resources
+from webapi.fields import utc_text
+
+
+class ResourcesOut(serializers.Serializer[Any]):
+    """Amounts in the smallest unit."""
+
+    cpu_millis = serializers.IntegerField(help_text="Thousandths of a core.")
+    memory_bytes = serializers.IntegerField()
+    gpu_millis = serializers.IntegerField(help_text="Thousandths of a GPU; 1000 is one whole device.")
+
+
+class ConditionOut(serializers.Serializer[Any]):
+    """Whether the cluster answers."""
+
+    name = serializers.ChoiceField(choices=ClusterCondition.choices)
+    detail = serializers.CharField()
+    since_at = serializers.DateTimeField(allow_null=True)
+
+
+class IsolationOut(serializers.Serializer[Any]):
+    """How tenants are kept apart on a cluster, in words; what does not keep them apart is said as plainly."""
+
+    tenants_kept_apart = serializers.BooleanField()
+    facts = serializers.ListField(child=serializers.CharField())
+
+
+class ClusterOut(serializers.Serializer[Any]):
+    """Something an engine talks to."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(choices=ClusterKind.choices)
+    is_enabled = serializers.BooleanField()
+    condition = ConditionOut()
+    isolation = IsolationOut()
+    inventory_read_at = serializers.DateTimeField(allow_null=True)
+    created_at = serializers.DateTimeField()
+
+
+class ReferenceOut(serializers.Serializer[Any]):
+    """Another object by id and name."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+
+
+class PoolOut(serializers.Serializer[Any]):
+    """A homogeneous group of nodes. `capacity` sums nodes that are ready and not cordoned; `allocated` what is held."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    cluster = ReferenceOut()
+    gpu_model = serializers.CharField(allow_null=True)
+    gpus_simulated = serializers.BooleanField()
+    node_shape = ResourcesOut()
+    node_count = serializers.IntegerField()
+    nodes_available = serializers.IntegerField()
+    capacity = ResourcesOut()
+    allocated = ResourcesOut()
+    created_at = serializers.DateTimeField()
+
+
+class GpuOut(serializers.Serializer[Any]):
+    """One device of a node."""
+
+    identifier = serializers.CharField()
+    model = serializers.CharField()
+    memory_bytes = serializers.IntegerField()
+    healthy = serializers.BooleanField()
+    simulated = serializers.BooleanField()
+
+
+class NodeOut(serializers.Serializer[Any]):
+    """A machine as last observed. `cordoned` is an operator's decision; `ready` is what the cluster says."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    cluster = ReferenceOut()
+    pool = ReferenceOut()
+    ready = serializers.BooleanField()
+    reason = serializers.CharField(allow_null=True)
+    ready_since_at = serializers.DateTimeField()
+    cordoned = serializers.BooleanField()
+    cordon_reason = serializers.CharField(allow_null=True)
+    cordoned_by = serializers.CharField(allow_null=True)
+    cordoned_at = serializers.DateTimeField(allow_null=True)
+    capacity = ResourcesOut()
+    allocated = ResourcesOut()
+    gpu_model = serializers.CharField(allow_null=True)
+    gpus_simulated = serializers.BooleanField()
+    gpus = GpuOut(many=True)
+    labels = serializers.DictField(child=serializers.CharField())
+    last_seen_at = serializers.DateTimeField()
+    version = serializers.IntegerField()
+
+
+class SeriesOut(serializers.Serializer[Any]):
+    """One metric over time. All lists have one entry per slot; null is a gap: nothing was measured, nothing is guessed."""
+
+    subject = serializers.CharField()
+    metric = serializers.CharField()
+    unit = serializers.CharField()
+    resolution_seconds = serializers.FloatField()
+    times = serializers.ListField(child=serializers.DateTimeField())
+    values = serializers.ListField(child=serializers.FloatField(allow_null=True), help_text="Mean of the slot.")
+    lows = serializers.ListField(child=serializers.FloatField(allow_null=True))
+    highs = serializers.ListField(child=serializers.FloatField(allow_null=True))
+
+
+class SeriesListOut(serializers.Serializer[Any]):
+    """Series of one answer."""
+
+    items = SeriesOut(many=True)
+
+
+def cluster_json(rows: Sequence[Cluster]) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": str(row.pk),
+            "name": row.name,
+            "kind": row.kind,
+            "is_enabled": row.is_enabled,
+            "condition": {
+                "name": row.condition,
+                "detail": row.condition_detail,
+                "since_at": utc_text(row.condition_since_at),
+            },
+            "isolation": {"tenants_kept_apart": row.tenants_kept_apart, "facts": list(row.isolation)},
+            "inventory_read_at": utc_text(row.inventory_read_at),
+            "created_at": utc_text(row.created_at),
+        }
+        for row in rows
+    ]
+
+
+def pool_json(rows: Sequence[Pool]) -> list[dict[str, Any]]:
+    """Pools with their cluster loaded and annotated by `views.pools_with_capacity`; one query for what is held."""
+    allocated = allocated_in_pools([row.pk for row in rows])
+    return [
+        {
+            "id": str(row.pk),
+            "name": row.name,
+            "cluster": {"id": str(row.cluster_id), "name": row.cluster.name},
+            "gpu_model": row.gpu_model or None,
+            "gpus_simulated": row.gpus_simulated,
+            "node_shape": Resources(row.node_cpu_millis, row.node_memory_bytes, row.node_gpu_millis).as_dict(),
+            "node_count": row.node_count,
+            **_available(row),
+            "allocated": allocated[row.pk].as_dict(),
+            "created_at": utc_text(row.created_at),
+        }
+        for row in rows
+    ]
+
+
+def node_json(rows: Sequence[Node]) -> list[dict[str, Any]]:
+    """Nodes with cluster and pool loaded; one query for what is held."""
+    allocated = allocated_on_nodes([(row.cluster_id, row.name) for row in rows])
+    return [
+        {
+            "id": str(row.pk),
+            "name": row.name,
+            "cluster": {"id": str(row.cluster_id), "name": row.cluster.name},
+            "pool": {"id": str(row.pool_id), "name": row.pool.name},
+            "ready": row.ready,
+            "reason": row.reason or None,
+            "ready_since_at": utc_text(row.ready_since_at),
+            "cordoned": row.cordoned,
+            "cordon_reason": row.cordon_reason or None,
+            "cordoned_by": row.cordoned_by or None,
+            "cordoned_at": utc_text(row.cordoned_at),
+            "capacity": Resources(row.cpu_millis, row.memory_bytes, row.gpu_millis).as_dict(),
+            "allocated": allocated[row.cluster_id, row.name].as_dict(),
+            "gpu_model": row.gpu_model or None,
+            "gpus_simulated": row.gpus_simulated,
+            "gpus": list(row.gpus),
+            "labels": _texts(row.labels),
+            "last_seen_at": utc_text(row.last_seen_at),
+            "version": row.version,
+        }
+        for row in rows
+    ]
+
+
+def series_json(series: Sequence[Series]) -> list[dict[str, Any]]:
+    """Series as the API writes them, for nodes here and for tasks in `jobs`."""
+    return [
+        {
+            "subject": found.subject,
+            "metric": found.metric,
+            "unit": found.unit,
+            "resolution_seconds": found.resolution_seconds,
+            "times": [utc_text(moment) for moment in found.times],
+            "values": list(found.values),
+            "lows": list(found.lows),
+            "highs": list(found.highs),
+        }
+        for found in series
+    ]
+
+
+def _available(row: Any) -> dict[str, Any]:
+    capacity = Resources(row.available_cpu or 0, row.available_memory or 0, row.available_gpu or 0)
+    return {"nodes_available": row.available_nodes, "capacity": capacity.as_dict()}
+
+
+def _texts(labels: Mapping[str, Any]) -> dict[str, str]:
+    return {str(name): str(value) for name, value in labels.items()}

@@ -1,0 +1,17 @@
+"""Routes of clusters, pools and nodes, below `/api/v1/`."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from clusters.api import views
+
+urlpatterns = [
+    path("clusters", views.ClusterListView.as_view(), name="clusters"),
+    path("clusters/<str:cluster_id>", views.ClusterView.as_view(), name="cluster"),
+    path("pools", views.PoolListView.as_view(), name="pools"),
+    path("pools/<str:pool_id>", views.PoolView.as_view(), name="pool"),
+    path("nodes", views.NodeListView.as_view(), name="nodes"),
+    path("nodes/<str:node_id>", views.NodeView.as_view(), name="node"),
+    path("nodes/<str:node_id>/metrics", views.NodeMetricsView.as_view(), name="node_metrics"),
+]

@@ -1,0 +1,257 @@
+"""Clusters, pools and nodes over HTTP. Everybody with a tenant reads them; operators cordon nodes."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet, Sum
+from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from clusters.api import examples
+from clusters.api.representations import (
+    ClusterOut,
+    NodeOut,
+    PoolOut,
+    SeriesListOut,
+    cluster_json,
+    node_json,
+    pool_json,
+    series_json,
+)
+from clusters.models import Cluster, Node, Pool
+from clusters.services import cordon_node, uncordon_node
+from clusters.telemetry.metrics import METRICS, Metric, SubjectKind, gpu_subject, metrics_of, node_subject
+from clusters.telemetry.reading import find_metric, read_many
+from clusters.telemetry.tiers import POINTS_MAX
+from kernel.clock import database_now
+from kernel.errors import FieldError, InvalidInput
+from kernel.limits import NOTE_LENGTH
+from webapi.access import fetch, visible
+from webapi.etags import expected_version, with_etag
+from webapi.fields import read_utc
+from webapi.pagination import page
+from webapi.serializers import StrictSerializer
+from webapi.views import ApiView, known_query
+
+DEFAULT_SPAN = timedelta(hours=1)  # Of series when nothing is said: what somebody who looks now wants to see.
+
+_LIMIT = OpenApiParameter("limit", int, description="Rows per page, 1 to 500.")
+_CURSOR = OpenApiParameter("cursor", str, description="`next` of the page before.")
+_CLUSTER = OpenApiParameter("cluster", str, description="Only of the cluster with this id or name.")
+_POOL = OpenApiParameter("pool", str, description="Only of the pool with this id or name.")
+
+
+def _page_of(name: str, item: type[serializers.Serializer[Any]]) -> Any:
+    fields = {"items": item(many=True), "next": serializers.CharField(allow_null=True)}
+    return inline_serializer(name, fields)  # type: ignore[arg-type]
+
+
+class ClusterListView(ApiView):
+    """The clusters of this installation."""
+
+    @extend_schema(
+        operation_id="clusters_list",
+        parameters=[_LIMIT, _CURSOR],
+        responses=_page_of("ClusterPage", ClusterOut),
+        examples=[examples.answer("Page", {"items": [examples.CLUSTER], "next": None})],
+    )
+    def get(self, request: Request) -> Response:
+        known_query(request, ())
+        return page(request, visible(self.actor, Cluster), order=("name",), serialize=cluster_json)
+
+
+class ClusterView(ApiView):
+    """One cluster, with its condition and how it keeps tenants apart."""
+
+    @extend_schema(
+        operation_id="clusters_get", responses=ClusterOut, examples=[examples.answer("This machine", examples.CLUSTER)]
+    )
+    def get(self, request: Request, cluster_id: str) -> Response:
+        return Response(cluster_json([fetch(self.actor, Cluster, cluster_id, "cluster.read")])[0])
+
+
+class PoolListView(ApiView):
+    """Pools, with what they offer and what is held."""
+
+    @extend_schema(
+        operation_id="pools_list",
+        parameters=[_CLUSTER, _LIMIT, _CURSOR],
+        responses=_page_of("PoolPage", PoolOut),
+        examples=[examples.answer("Page", {"items": [examples.POOL], "next": None})],
+    )
+    def get(self, request: Request) -> Response:
+        known_query(request, ("cluster",))
+        rows = _narrowed(request, pools_with_capacity(visible(self.actor, Pool)), "cluster")
+        return page(request, rows, order=("name", "id"), serialize=pool_json)
+
+
+class PoolView(ApiView):
+    """One pool."""
+
+    @extend_schema(operation_id="pools_get", responses=PoolOut, examples=[examples.answer("GPUs", examples.POOL)])
+    def get(self, request: Request, pool_id: str) -> Response:
+        found = fetch(self.actor, Pool, pool_id, "pool.read")
+        return Response(pool_json(list(pools_with_capacity(visible(self.actor, Pool).filter(pk=found.pk))))[0])
+
+
+class NodeListView(ApiView):
+    """Nodes as last observed."""
+
+    @extend_schema(
+        operation_id="nodes_list",
+        parameters=[
+            _CLUSTER,
+            _POOL,
+            OpenApiParameter("ready", bool, description="Only nodes that are, or are not, ready."),
+            OpenApiParameter("cordoned", bool, description="Only nodes that are, or are not, cordoned."),
+            _LIMIT,
+            _CURSOR,
+        ],
+        responses=_page_of("NodePage", NodeOut),
+        examples=[examples.answer("Page", {"items": [examples.NODE], "next": None})],
+    )
+    def get(self, request: Request) -> Response:
+        known_query(request, ("cluster", "pool", "ready", "cordoned"))
+        rows = visible(self.actor, Node).select_related("cluster", "pool")
+        rows = _narrowed(request, _narrowed(request, rows, "cluster"), "pool")
+        for name in ("ready", "cordoned"):
+            wanted = _flag(request, name)
+            rows = rows if wanted is None else rows.filter(**{name: wanted})
+        return page(request, rows, order=("name", "id"), serialize=node_json)
+
+
+class CordonIn(StrictSerializer):
+    """What an operator decides about a node."""
+
+    cordoned = serializers.BooleanField(help_text="True: nothing new starts here; what runs stays.")
+    cordon_reason = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        default="",
+        max_length=NOTE_LENGTH,
+        help_text="Shown to everybody who waits for the node.",
+    )
+
+
+class NodeView(ApiView):
+    """One node."""
+
+    @extend_schema(operation_id="nodes_get", responses=NodeOut, examples=[examples.answer("Node", examples.NODE)])
+    def get(self, request: Request, node_id: str) -> Response:
+        node = fetch(self.actor, Node, node_id, "node.read", related=("cluster", "pool"))
+        return with_etag(Response(node_json([node])[0]), node.version)
+
+    @extend_schema(
+        operation_id="nodes_edit",
+        request=CordonIn,
+        responses=NodeOut,
+        examples=[
+            examples.body("Cordon", {"cordoned": True, "cordon_reason": "Fan 3 is noisy."}),
+            examples.answer("Cordoned", examples.CORDONED_NODE),
+        ],
+    )
+    def patch(self, request: Request, node_id: str) -> Response:
+        found = fetch(self.actor, Node, node_id, "node.edit")
+        body = CordonIn.validated(request.data)
+        expected, now = expected_version(request), database_now()
+        if body["cordoned"]:
+            reason = body["cordon_reason"]
+            node = cordon_node(actor=self.actor, node_id=found.pk, reason=reason, expected_version=expected, now=now)
+        else:
+            node = uncordon_node(actor=self.actor, node_id=found.pk, expected_version=expected, now=now)
+        return with_etag(Response(node_json([node])[0]), node.version)
+
+
+class NodeMetricsView(ApiView):
+    """Use of a node and of its GPUs over time; gaps are null."""
+
+    @extend_schema(
+        operation_id="nodes_metrics",
+        parameters=[
+            OpenApiParameter("metric", str, enum=list(METRICS), description="One metric; all when left out."),
+            OpenApiParameter("since", datetime, description="Default: one hour before `until`."),
+            OpenApiParameter("until", datetime, description="Default: now."),
+            OpenApiParameter("points", int, description=f"At most so many points per series, 2 to {POINTS_MAX}."),
+        ],
+        responses=SeriesListOut,
+        examples=[examples.answer("With a gap", examples.SERIES)],
+    )
+    def get(self, request: Request, node_id: str) -> Response:
+        known_query(request, ("metric", "since", "until", "points"))
+        node = fetch(self.actor, Node, node_id, "node.read")
+        name, now = request.query_params.get("metric"), database_now()
+        since, until, points = read_span(request, now)
+        found = []
+        for kind, subjects in _subjects(node).items():
+            wanted = metrics_of(kind) if name is None else _only(find_metric(name), kind)
+            if wanted and subjects:
+                found += read_many(subjects, wanted, since=since, until=until, now=now, points_max=points)
+        items = [series for series in found if name is not None or any(value is not None for value in series.values)]
+        return Response({"items": series_json(items)})
+
+
+def pools_with_capacity(rows: QuerySet[Pool]) -> QuerySet[Pool]:
+    """Pools with their cluster and the sums over nodes on which something may start, in one query."""
+    available = Q(nodes__ready=True, nodes__cordoned=False)
+    return rows.select_related("cluster").annotate(
+        available_nodes=Count("nodes", filter=available),
+        available_cpu=Sum("nodes__cpu_millis", filter=available),
+        available_memory=Sum("nodes__memory_bytes", filter=available),
+        available_gpu=Sum("nodes__gpu_millis", filter=available),
+    )
+
+
+def read_span(request: Request, now: datetime) -> tuple[datetime, datetime, int]:
+    """`since`, `until` and `points` of a request for series; InvalidInput that names what is wrong."""
+    given = request.query_params
+    until = read_utc(given["until"], name="until") if given.get("until") else now
+    since = read_utc(given["since"], name="since") if given.get("since") else until - DEFAULT_SPAN
+    if since >= until:
+        message = "since must be before until."
+        raise InvalidInput(message, fields=[FieldError("/since", "invalid", message)])
+    text = given.get("points", str(POINTS_MAX))
+    if not (text.isascii() and text.isdecimal() and len(text) <= 6 and 2 <= int(text) <= POINTS_MAX):
+        message = f"points must be a whole number between 2 and {POINTS_MAX}."
+        raise InvalidInput(message, fields=[FieldError("/points", "invalid", message)])
+    return since, until, int(text)
+
+
+def _subjects(node: Node) -> dict[SubjectKind, list[str]]:
+    gpus = [gpu_subject(node.name, str(gpu["identifier"])) for gpu in node.gpus]
+    return {SubjectKind.NODE: [node_subject(node.name)], SubjectKind.GPU: gpus}
+
+
+def _only(metric: Metric, kind: SubjectKind) -> tuple[Metric, ...]:
+    return (metric,) if kind in metric.subjects else ()
+
+
+def _narrowed(request: Request, rows: Any, relation: str) -> Any:
+    """Only rows of the cluster or pool that the query names, by id or name."""
+    text = request.query_params.get(relation)
+    if text is None:
+        return rows
+    by_name = Q((f"{relation}__name", text))
+    return rows.filter(by_name | Q((f"{relation}_id", text)) if _is_uuid(text) else by_name)
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _flag(request: Request, name: str) -> bool | None:
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    if text not in {"true", "false"}:
+        message = f"{name} must be true or false."
+        raise InvalidInput(message, fields=[FieldError(f"/{name}", "invalid", message)])
+    return text == "true"

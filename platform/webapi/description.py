@@ -12,7 +12,8 @@ from drf_spectacular.generators import SchemaGenerator
 @functools.cache
 def describe() -> dict[str, Any]:
     """The OpenAPI document of all operations. Made once per process."""
-    document = SchemaGenerator().get_schema(request=None, public=True)
+    generator: Any = SchemaGenerator  # drf-spectacular is only partly typed.
+    document = generator().get_schema(request=None, public=True)
     plain: dict[str, Any] = json.loads(json.dumps(document, default=str))
     return plain
 

@@ -17,11 +17,14 @@ import structlog
 from django.db import connection
 from django.http import HttpResponse
 from django.urls import path
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kernel.config import current
-from kernel.errors import BerthError, Forbidden
+from kernel.errors import BerthError, Forbidden, NotAuthenticated
 from webapi import metrics
 from webapi.asgi_auth import authenticate_header
 from webapi.views import ApiView, Public
@@ -88,6 +91,27 @@ def check_database() -> str:
 register_check("database", check_database)
 
 
+class LivezOut(serializers.Serializer[Any]):
+    """An answer from a live process."""
+
+    ok = serializers.BooleanField()
+
+
+class CheckOut(serializers.Serializer[Any]):
+    """What one check said."""
+
+    ok = serializers.BooleanField()
+    detail = serializers.CharField()
+    milliseconds = serializers.IntegerField()
+
+
+class ReadyzOut(serializers.Serializer[Any]):
+    """What every check said, by its name."""
+
+    ok = serializers.BooleanField()
+    checks = serializers.DictField(child=CheckOut())
+
+
 class LivezView(ApiView):
     """Whether this process answers."""
 
@@ -95,6 +119,7 @@ class LivezView(ApiView):
     permission_classes = (Public,)
     throttle_classes = ()
 
+    @extend_schema(responses=LivezOut)
     def get(self, request: Request) -> Response:
         return Response({"ok": True})
 
@@ -106,6 +131,7 @@ class ReadyzView(ApiView):
     permission_classes = (Public,)
     throttle_classes = ()
 
+    @extend_schema(responses={200: ReadyzOut, 503: ReadyzOut})
     def get(self, request: Request) -> Response:
         results = run_checks()
         is_ok = all(result.is_ok for result in results)
@@ -121,10 +147,13 @@ class MetricsView(ApiView):
     authentication_classes = ()
     permission_classes = (Public,)
 
+    @extend_schema(responses={(200, "text/plain"): OpenApiTypes.STR})
     def get(self, request: Request) -> HttpResponse:
         if not _is_scrape_token(request):
             actor = authenticate_header(request.headers.get("Authorization"))
-            if actor is None or not actor.is_operator:
+            if actor is None:
+                raise NotAuthenticated("Metrics need a token.", hint="Use an operator's token or BERTH_METRICS_TOKEN.")
+            if not actor.is_operator:
                 raise Forbidden("Metrics are for operators.", hint="Use an operator's token or BERTH_METRICS_TOKEN.")
         return HttpResponse(metrics.render(), content_type="text/plain; version=0.0.4; charset=utf-8")
 

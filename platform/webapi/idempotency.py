@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -20,9 +21,8 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kernel.actor import Actor
 from kernel.clock import database_now
-from kernel.errors import FieldError, InvalidInput
+from kernel.errors import FieldError, InvalidInput, Unavailable
 from webapi.actors import actor_of
 from webapi.errors import IdempotencyKeyReused
 from webapi.models import IdempotencyKey
@@ -50,8 +50,9 @@ def idempotent(handler: Handler) -> Handler:
         if not key or actor.user_id is None:
             return handler(view, request, *args, **kwargs)
         _check_key(key)
-        return _run_once(functools.partial(handler, view, request, *args, **kwargs), request, actor=actor, key=key)
+        return _run_once(functools.partial(handler, view, request, *args, **kwargs), request, actor_id=actor.user_id, key=key)
 
+    run.is_idempotent = True  # type: ignore[attr-defined]  # The API description adds the header to such operations.
     return run  # type: ignore[return-value]  # functools.wraps keeps the signature; mypy cannot see it.
 
 
@@ -68,14 +69,14 @@ def _check_key(key: str) -> None:
         raise InvalidInput(message, fields=[FieldError("/Idempotency-Key", "invalid", message)])
 
 
-def _run_once(call: Callable[[], Response], request: Request, *, actor: Actor, key: str) -> Response:
+def _run_once(call: Callable[[], Response], request: Request, *, actor_id: uuid.UUID, key: str) -> Response:
     operation = f"{request.method} {request.get_full_path()}"[:500]
     digest = _digest(request)
     now = database_now()
     with transaction.atomic():
-        row = _claim(actor=actor, key=key, operation=operation, digest=digest, now=now)
+        row = _claim(actor_id=actor_id, key=key, operation=operation, digest=digest, now=now)
         if row is None:
-            return _replay(actor=actor, key=key, operation=operation, digest=digest)
+            return _replay(actor_id=actor_id, key=key, operation=operation, digest=digest)
         response = call()
         if response.status_code >= 400:  # A refusal that was returned, not raised: nothing of it is kept.
             transaction.set_rollback(True)
@@ -84,11 +85,11 @@ def _run_once(call: Callable[[], Response], request: Request, *, actor: Actor, k
     return response
 
 
-def _claim(*, actor: Actor, key: str, operation: str, digest: str, now: datetime) -> IdempotencyKey | None:
+def _claim(*, actor_id: uuid.UUID, key: str, operation: str, digest: str, now: datetime) -> IdempotencyKey | None:
     """Insert the key's row; None when there is one already. Waits for a transaction that is just inserting the same."""
-    IdempotencyKey.objects.filter(actor_id=actor.user_id, key=key, expires_at__lte=now).delete()
+    IdempotencyKey.objects.filter(actor_id=actor_id, key=key, expires_at__lte=now).delete()
     row = IdempotencyKey(
-        actor_id=actor.user_id, key=key, operation=operation, body_digest=digest, created_at=now, expires_at=now + KEPT
+        actor_id=actor_id, key=key, operation=operation, body_digest=digest, created_at=now, expires_at=now + KEPT
     )
     try:
         with transaction.atomic():
@@ -98,8 +99,10 @@ def _claim(*, actor: Actor, key: str, operation: str, digest: str, now: datetime
     return row
 
 
-def _replay(*, actor: Actor, key: str, operation: str, digest: str) -> Response:
-    row = IdempotencyKey.objects.get(actor_id=actor.user_id, key=key)
+def _replay(*, actor_id: uuid.UUID, key: str, operation: str, digest: str) -> Response:
+    row = IdempotencyKey.objects.filter(actor_id=actor_id, key=key).first()
+    if row is None:  # The first request failed in this very moment and took its row with it.
+        raise Unavailable("The same request is just being carried out.", hint="Send it again.", retry_after_seconds=1)
     if (row.operation, row.body_digest) != (operation, digest):
         raise IdempotencyKeyReused(
             f"The key {key!r} was used for {row.operation.split('?')[0]} with another body or query.",

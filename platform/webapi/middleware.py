@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -18,9 +19,11 @@ from kernel import limits
 from kernel.errors import NotAuthenticated
 from webapi.asgi_auth import authenticate_header
 from webapi.body_limit import CHECKED, refuse_by_length
-from webapi.errors import InternalError
+from webapi.errors import BadRequest, InternalError
 from webapi.problems import as_failure, problem_response, report_fault
 
+PATH_LENGTH_MAX = 200  # Of a path in the log.
+QUIET_PATHS = frozenset({"/livez", "/readyz", "/metrics"})  # Probes every few seconds would be most of the log.
 REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
 API_HEADERS = {
     "Cache-Control": "no-store",
@@ -34,6 +37,8 @@ HEADERS = {
     "X-Frame-Options": "DENY",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+
+log = structlog.get_logger("webapi")
 
 
 @sync_and_async_middleware
@@ -68,36 +73,57 @@ def open_request(request: HttpRequest) -> None:
 
 
 def refuse(request: HttpRequest) -> HttpResponse | None:
+    """Refuse what nobody should have to look at, before anything is read or looked up."""
+    if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
+        return problem_response(BadRequest("The address contains a NUL character."), request)
+    return None
+
+
+def refuse_body(request: HttpRequest) -> HttpResponse | None:
     """Refuse a body by its declared length where `BodyLimit` has not bounded it already (servers without ASGI, tests)."""
     if CHECKED in getattr(request, "scope", {}):
         return None
     length, content_type = request.META.get("CONTENT_LENGTH") or "", request.META.get("CONTENT_TYPE") or ""
-    failure = refuse_by_length(length, content_type, lambda: _is_known(request))
+    failure = refuse_by_length(str(length), content_type, lambda: _is_known(request))
     return problem_response(failure, request) if failure is not None else None
 
 
-def close_request(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-    """Put the id and the security headers on an answer. A view's own policy stays (the API browser has one)."""
+def close_request(request: HttpRequest, response: HttpResponseBase, *, begin: float) -> HttpResponseBase:
+    """Put the id and the security headers on an answer, and log it. A page's own policy stays (the API browser has one)."""
     response["X-Request-ID"] = request.request_id  # type: ignore[attr-defined]  # Set by open_request.
-    for name, value in {**HEADERS, **API_HEADERS}.items():
+    for name, value in HEADERS.items():
+        response[name] = value
+    for name, value in API_HEADERS.items():
         response.headers.setdefault(name, value)
+    level = log.debug if request.path in QUIET_PATHS else log.info
+    level(
+        "request",
+        method=request.method,
+        path=request.path[:PATH_LENGTH_MAX],  # Without the query: whatever people put there, it is in no log.
+        status=response.status_code,
+        milliseconds=round((time.monotonic() - begin) * 1000, 1),
+    )
     return response
 
 
 def _run(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
     def run(request: HttpRequest) -> HttpResponseBase:
+        begin = time.monotonic()
         open_request(request)
-        refused = refuse(request)
-        return close_request(request, refused if refused is not None else get_response(request))
+        refused = refuse(request) or refuse_body(request)
+        return close_request(request, refused if refused is not None else get_response(request), begin=begin)
 
     return run
 
 
 def _run_async(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
     async def run(request: HttpRequest) -> HttpResponseBase:
+        begin = time.monotonic()
         open_request(request)
-        refused = await sync_to_async(refuse)(request) if CHECKED not in getattr(request, "scope", {}) else None
-        return close_request(request, refused if refused is not None else await get_response(request))
+        refused = refuse(request)
+        if refused is None and CHECKED not in getattr(request, "scope", {}):
+            refused = await sync_to_async(refuse_body)(request)
+        return close_request(request, refused if refused is not None else await get_response(request), begin=begin)
 
     return markcoroutinefunction(run)
 

@@ -7,6 +7,7 @@ validation runs. YAML and NDJSON reach their view as bytes (`RawBodyParser`), be
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import IO, Any
@@ -17,11 +18,12 @@ from kernel import limits
 from kernel.errors import FieldError, InvalidInput, TooLarge
 from webapi.errors import MalformedBody
 
-BODY_NODES = 1_000_000  # Values of one body: a full batch of 10,000 items with a hundred values each.
+BODY_NODES = 300_000  # Values of one body: 10,000 items with thirty values each; as objects about 30 MiB.
 INTEGER_DIGITS = 19  # 64 bits; longer numbers cost quadratic time and fit no column.
 
-_OPENING, _CLOSING = frozenset(b"[{"), frozenset(b"]}")
-_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_OPENING = frozenset(b"[{")
 
 
 class LimitedJSONParser(BaseParser):
@@ -39,7 +41,7 @@ class RawBodyParser(BaseParser):
     media_type = "application/octet-stream"
     body_bytes_max = limits.BODY_BYTES
 
-    def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> bytes:
+    def parse(self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> Any:
         return read_body(stream, self.body_bytes_max)
 
 
@@ -85,7 +87,13 @@ def parse_json(body: bytes, *, nodes_max: int = BODY_NODES, depth_max: int = lim
     except UnicodeDecodeError as error:
         raise MalformedBody(f"Byte {error.start} is not UTF-8.", hint="Send the body in UTF-8.") from None
     try:
-        return json.loads(text, object_pairs_hook=_unique_names, parse_constant=_no_constant, parse_int=_bounded_integer)
+        value = json.loads(
+            text,
+            object_pairs_hook=_unique_names,
+            parse_constant=_no_constant,
+            parse_int=_bounded_integer,
+            parse_float=_finite_number,
+        )
     except json.JSONDecodeError as error:
         raise MalformedBody(
             f"The body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.",
@@ -93,25 +101,24 @@ def parse_json(body: bytes, *, nodes_max: int = BODY_NODES, depth_max: int = lim
         ) from None
     except RecursionError:
         raise _too_deep(depth_max) from None
+    if "\\u" in text:
+        _check_escapes(value)
+    return value
 
 
 def check_shape(body: bytes, *, nodes_max: int = BODY_NODES, depth_max: int = limits.INPUT_DEPTH) -> None:
-    """Refuse nesting and counts beyond the limits before any object is made. One pass; strings are skipped whole."""
-    if body.count(b",") >= nodes_max and _count_values(body) > nodes_max:
+    """Refuse nesting and counts beyond the limits before any object is made. Two passes at the speed of C."""
+    if body.count(b",") + body.count(b"[") + body.count(b"{") < depth_max:
+        return
+    bare = _STRING.sub(b"", body)
+    brackets = bare.translate(None, _NOT_BRACKETS)
+    if bare.count(b",") + len(brackets) // 2 >= nodes_max:
         raise TooLarge(f"The body holds more than {nodes_max} values.", hint="Split it into several requests.")
     depth = 0
-    for match in _STRING_OR_BRACKET.finditer(body):
-        first = body[match.start()]
-        if first in _OPENING:
-            depth += 1
-            if depth > depth_max:
-                raise _too_deep(depth_max)
-        elif first in _CLOSING:
-            depth -= 1
-
-
-def _count_values(body: bytes) -> int:
-    return _STRING_OR_BRACKET.sub(b"", body).count(b",") + 1
+    for sign in brackets:
+        depth += 1 if sign in _OPENING else -1
+        if depth > depth_max:
+            raise _too_deep(depth_max)
 
 
 def _too_deep(depth_max: int) -> InvalidInput:
@@ -134,6 +141,34 @@ def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> Any:
     raise MalformedBody(f"{name} is not a JSON value.", hint="Use a number, or null.")
+
+
+def _finite_number(digits: str) -> float:
+    number = float(digits[:400])
+    if not math.isfinite(number):
+        raise MalformedBody(f"The number {digits[:24]} is larger than any that can be held.")
+    return number
+
+
+def _check_escapes(value: Any) -> None:
+    """Refuse what no database stores and no encoding writes: NUL characters and halves of surrogate pairs."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+        text.encode()
+    except UnicodeEncodeError:
+        raise MalformedBody(
+            "The body contains half of a surrogate pair.", hint="Escape characters beyond U+FFFF in pairs."
+        ) from None
+    if "\\u0000" in text and _holds_nul(value):
+        raise MalformedBody("The body contains a NUL character.", hint="Remove it: no text of Berth can hold one.")
+
+
+def _holds_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any("\0" in name or _holds_nul(below) for name, below in value.items())
+    return isinstance(value, list) and any(_holds_nul(below) for below in value)
 
 
 def _bounded_integer(digits: str) -> int:

@@ -151,7 +151,7 @@ def _from_drf(error: drf_errors.APIException) -> errors.BerthError:
         return errors.TooManyRequests(
             "This token sent more requests than it may.",
             hint="Wait as long as Retry-After says; ask for pages and batches instead of single objects.",
-            retry_after_seconds=int(error.wait or 1),
+            retry_after_seconds=int(getattr(error, "wait", None) or 1),
         )
     if error.status_code >= 500:
         return errors.Unavailable(detail, retry_after_seconds=DATABASE_RETRY_SECONDS)

@@ -1,24 +1,211 @@
 """The API's description (OpenAPI 3.1), made from the views; `client` and portal types are generated from it.
 
-Operations are named `<tag>_<verb>` and stay so; every operation documents the problem answers that it can give.
+Operations are named `<tag>_<verb>` by their path and method, so a name changes only with its path. What is true of every
+operation - how to sign in, what a failure looks like - is added here once, and no view repeats it.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, inline_serializer
+from rest_framework import serializers
+
+from kernel.limits import PAGE_SIZE, PAGE_SIZE_MAX
+from webapi.permissions import Public
+
+PREFIX = "/api/v1/"
+METRICS_PATH = "/metrics"  # Lets in operators and whoever scrapes; it looks at the token itself.
+TOKEN_SCHEME = "token"  # noqa: S105 - the scheme's name in the document.
+PROBLEM = "#/components/responses/Problem"
+
+# Ends of paths that stand for one object although nothing in the path follows them.
+SINGLE_NOUNS = frozenset(
+    {
+        "content",
+        "docs",
+        "docs.js",
+        "info",
+        "job-spec",
+        "livez",
+        "metrics",
+        "openapi.json",
+        "readyz",
+        "spec",
+        "stream",
+        "timeline",
+        "usage",
+        "whoami",
+    }
+)
+VERBS = {"GET": "get", "POST": "create", "PUT": "put", "PATCH": "update", "DELETE": "delete"}
+
+PAGE_QUERY = [
+    OpenApiParameter("limit", OpenApiTypes.INT, description=f"Items of one page, 1 to {PAGE_SIZE_MAX}; {PAGE_SIZE} by default."),
+    OpenApiParameter("cursor", OpenApiTypes.STR, description="`next` of the page before, unchanged."),
+]
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    description="At most 200 characters. A request that is sent again with its key within 24 hours has its effect once.",
+)
+IF_MATCH = OpenApiParameter(
+    "If-Match",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    description="The `ETag` that the object had when it was read; 412 when somebody changed it meanwhile.",
+)
+
+
+def page_of(item: type[serializers.BaseSerializer[Any]]) -> serializers.Serializer[Any]:
+    """The answer of a list operation with such items: `@extend_schema(responses=page_of(JobOut))`."""
+    name = f"{item.__name__.removesuffix('Serializer').removesuffix('Out')}Page"
+    items: Any = item(many=True)
+    after = serializers.CharField(allow_null=True, help_text="Cursor of the next page; null on the last.")
+    made: serializers.Serializer[Any] = inline_serializer(name, fields={"items": items, "next": after})
+    made.is_page = True  # type: ignore[attr-defined]  # Read back below: pages take `limit` and `cursor`.
+    return made
 
 
 class BerthSchema(AutoSchema):
     """How one view becomes operations of the description."""
 
+    def get_operation_id(self) -> str:
+        return operation_id(self.method, self.path, has_list=hasattr(self.view, "get"))
 
-class BerthGenerator(SchemaGenerator):
-    """Makes the document."""
+    def get_tags(self) -> list[str]:
+        return [tag_of(self.path)]
+
+    def get_summary(self) -> str | None:
+        first = (self.get_description() or "").strip().partition("\n")[0].rstrip(".")
+        return first or None
+
+    def get_auth(self) -> list[dict[str, list[str]]]:
+        return [] if is_public(self.view) and self.path != METRICS_PATH else [{TOKEN_SCHEME: []}]
+
+    def get_override_parameters(self) -> list[Any]:
+        found: list[Any] = list(super().get_override_parameters())
+        if getattr(self.get_response_serializers(), "is_page", False):
+            found += PAGE_QUERY
+        if getattr(getattr(self.view, self.method.lower(), None), "is_idempotent", False):
+            found.append(IDEMPOTENCY_KEY)
+        return found
+
+
+def is_public(view: Any) -> bool:
+    """Whether a view lets in everybody."""
+    return Public in tuple(view.permission_classes)
+
+
+def tag_of(path: str) -> str:
+    """The noun that a path is about: its first part, `jobs` for `/api/v1/jobs:batch`."""
+    return _words(path)[0].partition(":")[0] or "root"
+
+
+def operation_id(method: str, path: str, *, has_list: bool) -> str:
+    """`jobs_list`, `jobs_get`, `jobs_logs_stream_get`, `jobs_stop`, `jobs_batch`: by method and path alone.
+
+    A POST below an object is an action (`jobs_stop`) unless the same path can be read: then it makes one more of them.
+    """
+    words = [word for word in _words(path) if not word.startswith("{")]
+    name = re.sub(r"[^a-z0-9]+", "_", "_".join(words).lower()).strip("_")
+    ends_in_parameter = path.rstrip("/").endswith("}")
+    if method == "GET" and not ends_in_parameter and words[-1] not in SINGLE_NOUNS:
+        return f"{name}_list"
+    is_action = method == "POST" and not ends_in_parameter and (":" in words[-1] or (len(_words(path)) > 1 and not has_list))
+    return name if is_action else f"{name}_{VERBS[method]}"
+
+
+def _words(path: str) -> list[str]:
+    return path.removeprefix(PREFIX.rstrip("/")).strip("/").split("/")
 
 
 def complete(result: dict[str, Any], generator: SchemaGenerator, request: Any, public: bool) -> dict[str, Any]:
-    """Add what is the same for all operations."""
+    """Add what is the same for all operations: the token, and the answers when something fails."""
+    components = result.setdefault("components", {})
+    components["securitySchemes"] = {
+        TOKEN_SCHEME: {"type": "http", "scheme": "bearer", "description": "A token of `berth login` or POST /api/v1/tokens."}
+    }
+    components.setdefault("schemas", {}).update({"Problem": _problem_schema(), "FieldProblem": _field_problem_schema()})
+    components["responses"] = {
+        "Problem": {
+            "description": "The request failed: RFC 9457 with Berth's stable `code`, words and the next step.",
+            "content": {
+                "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}, "example": _problem_example()}
+            },
+        }
+    }
+    components["schemas"] = dict(sorted(components["schemas"].items()))
+    for path, operation in operations(result):
+        _complete_operation(path, operation)
+    names = sorted({tag for _, operation in operations(result) for tag in operation.get("tags", ())})
+    result["tags"] = [{"name": name} for name in names]
     return result
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every operation of a document with its path."""
+    for path, entry in document.get("paths", {}).items():
+        for method, operation in entry.items():
+            if method in {"get", "put", "post", "delete", "patch", "head"}:
+                yield path, operation
+
+
+def _complete_operation(path: str, operation: dict[str, Any]) -> None:
+    statuses = ["429", "default"]
+    if operation.get("security"):
+        statuses += ["401", "403"]
+    if "{" in path:
+        statuses.append("404")
+    if "requestBody" in operation:
+        statuses += ["400", "413", "415", "422"]
+    elif operation.get("parameters"):
+        statuses.append("422")
+    responses = operation.setdefault("responses", {})
+    for status in statuses:
+        responses.setdefault(status, {"$ref": PROBLEM})
+    operation["responses"] = dict(sorted(responses.items()))
+
+
+def _problem_schema() -> dict[str, Any]:
+    text = {"type": "string"}
+    properties = {
+        "type": {**text, "description": "Path of the explanation of `code`."},
+        "title": {**text, "description": "The code in words, in the language of `Accept-Language` (en, zh)."},
+        "status": {"type": "integer"},
+        "code": {**text, "description": "Stable name for programs; all of them are listed in docs/errors.md."},
+        "detail": {**text, "description": "What happened, to which object, with which numbers."},
+        "hint": {**text, "description": "What to do next."},
+        "retryable": {"type": "boolean", "description": "Whether the same request may succeed later."},
+        "request_id": {**text, "description": "The id under which the server's log knows this request."},
+        "fields": {"type": "array", "items": {"$ref": "#/components/schemas/FieldProblem"}},
+    }
+    required = ["type", "title", "status", "code", "detail", "retryable", "request_id"]
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _field_problem_schema() -> dict[str, Any]:
+    text = {"type": "string"}
+    properties = {"path": {**text, "description": "JSON pointer into the request."}, "code": text, "message": text, "hint": text}
+    return {"type": "object", "properties": properties, "required": ["path", "code", "message"]}
+
+
+def _problem_example() -> dict[str, Any]:
+    message = "Must be at least 1."
+    return {
+        "type": "/docs/errors#invalid_input",
+        "title": "The input is not valid",
+        "status": 422,
+        "code": "invalid_input",
+        "detail": f"1 field is not valid: /roles/worker/replicas - {message}",
+        "hint": "`fields` lists every one of them with its path.",
+        "retryable": False,
+        "request_id": "0c5d3d0f6f5d4a6e8a1b2c3d4e5f6a7b",
+        "fields": [{"path": "/roles/worker/replicas", "code": "min_value", "message": message}],
+    }

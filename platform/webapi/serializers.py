@@ -43,7 +43,8 @@ class StrictSerializer(serializers.Serializer[Any]):
     @classmethod
     def validated_list(cls, data: Any, *, length_max: int, context: dict[str, Any] | None = None) -> list[dict[str, Any]]:
         """The checked body of an operation that takes a list of at most `length_max` items."""
-        serializer = cls(data=data, many=True, max_length=length_max, context=context or {})
+        options: dict[str, Any] = {"many": True, "max_length": length_max, "context": context or {}}
+        serializer = cls(data=data, **options)
         if not serializer.is_valid():
             raise invalid_input(serializer.errors)
         return [dict(item) for item in serializer.validated_data]

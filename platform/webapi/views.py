@@ -7,16 +7,19 @@ with `permission_classes = [Public]`, and the authorisation matrix compares thos
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from rest_framework import exceptions as drf_errors
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from kernel.actor import Actor
-from kernel.errors import FieldError, InvalidInput
+from kernel.errors import FieldError, InvalidInput, NotAuthenticated
 from webapi.actors import actor_of
 from webapi.permissions import Public, SignedIn
 from webapi.schema import BerthSchema
+from webapi.throttles import charge_stranger
 
 __all__ = ["ApiView", "Public", "SignedIn", "known_query", "query_flag"]
 
@@ -32,6 +35,14 @@ class ApiView(APIView):
     def actor(self) -> Actor:
         """Who acts, with the request's id for audit rows."""
         return actor_of(self.request)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Authenticate, then count: requests without valid credentials count against their address."""
+        try:
+            super().initial(request, *args, **kwargs)
+        except (NotAuthenticated, drf_errors.AuthenticationFailed, drf_errors.NotAuthenticated):
+            charge_stranger(request)
+            raise
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[BaseRenderer, str]:
         """Answer in the view's own format whatever `Accept` says: browsers and EventSource ask for what no view makes."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from django.http import HttpResponse
+from django.templatetags.static import static
+from django.utils.html import format_html
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -18,17 +22,49 @@ from webapi.fields import utc_text
 from webapi.views import ApiView, Public
 
 SOURCE_VERSION = "0.1.0"  # Of a server that runs from its source tree without being installed.
+DOCS_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+DOCS_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Berth API</title>
+<link rel="icon" href="{icon}">
+<link rel="stylesheet" href="{style}">
+</head>
+<body>
+<main id="api"></main>
+<noscript>The description of the API is at <a href="openapi.json">openapi.json</a>.</noscript>
+<script src="{bundle}"></script>
+<script src="docs.js"></script>
+</body>
+</html>
+"""
+DOCS_SCRIPT = """window.ui = SwaggerUIBundle({
+  url: "openapi.json",
+  dom_id: "#api",
+  deepLinking: true,
+  displayRequestDuration: true,
+  docExpansion: "none",
+  filter: true,
+  persistAuthorization: false,
+  validatorUrl: null
+});
+"""
 
 
 class InfoOut(serializers.Serializer[Any]):
     """What a server says about itself."""
 
-    name = serializers.CharField()
+    name = serializers.CharField(help_text="Always `berth`.")
     version = serializers.CharField()
-    time_zone = serializers.CharField()
-    now = serializers.DateTimeField()
-    profile = serializers.CharField()
-    url = serializers.CharField()
+    time_zone = serializers.CharField(help_text="Zone of all times in answers.")
+    now = serializers.DateTimeField(help_text="The database's time.")
+    profile = serializers.ChoiceField(choices=["embedded", "production"])
+    url = serializers.CharField(help_text="Where people reach this server.")
 
 
 class InfoView(ApiView):
@@ -52,25 +88,45 @@ class InfoView(ApiView):
 
 
 class DescriptionView(ApiView):
-    """The description of the API (OpenAPI 3.1)."""
+    """This description (OpenAPI 3.1)."""
 
     authentication_classes = ()
     permission_classes = (Public,)
 
-    @extend_schema(responses={(200, "application/json"): dict})
+    @extend_schema(responses={200: OpenApiTypes.OBJECT})
     def get(self, request: Request) -> HttpResponse:
-        return HttpResponse(as_json(describe()), content_type="application/json")
+        return HttpResponse(_description(), content_type="application/json")
 
 
 class DocsView(ApiView):
-    """The description as a page to read and try; its scripts are served by this host."""
+    """The description as a page to read and try out; its scripts come from this host."""
 
     authentication_classes = ()
     permission_classes = (Public,)
 
-    @extend_schema(exclude=True)
+    @extend_schema(responses={(200, "text/html"): OpenApiTypes.STR})
     def get(self, request: Request) -> HttpResponse:
-        return HttpResponse(b"", content_type="text/html; charset=utf-8")
+        folder = "drf_spectacular_sidecar/swagger-ui-dist"
+        page = format_html(
+            DOCS_PAGE,
+            icon=static(f"{folder}/favicon-32x32.png"),
+            style=static(f"{folder}/swagger-ui.css"),
+            bundle=static(f"{folder}/swagger-ui-bundle.js"),
+        )
+        response = HttpResponse(page, content_type="text/html; charset=utf-8")
+        response["Content-Security-Policy"] = DOCS_POLICY
+        return response
+
+
+class DocsScriptView(ApiView):
+    """Starts the page of the description; a file of its own, because the page allows no script inside itself."""
+
+    authentication_classes = ()
+    permission_classes = (Public,)
+
+    @extend_schema(responses={(200, "text/javascript"): OpenApiTypes.STR})
+    def get(self, request: Request) -> HttpResponse:
+        return HttpResponse(DOCS_SCRIPT, content_type="text/javascript; charset=utf-8")
 
 
 def server_version() -> str:
@@ -79,3 +135,8 @@ def server_version() -> str:
         return version("berth-server")
     except PackageNotFoundError:
         return SOURCE_VERSION
+
+
+@functools.cache
+def _description() -> bytes:
+    return as_json(describe()).encode()

@@ -10,16 +10,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong at one place of the input. `path` is a JSON pointer such as `/roles/worker/replicas`."""
+    """What is wrong at one place of the input. `path` is a JSON pointer such as `/roles/worker/replicas`; `line` counts from 1."""
 
     path: str
     code: str
     message: str
     hint: str = ""
+    line: int | None = None
 
-    def as_dict(self) -> dict[str, str]:
-        entry = {"path": self.path, "code": self.code, "message": self.message}
-        return {**entry, "hint": self.hint} if self.hint else entry
+    def as_dict(self) -> dict[str, str | int]:
+        entry: dict[str, str | int] = {"path": self.path, "code": self.code, "message": self.message}
+        if self.hint:
+            entry["hint"] = self.hint
+        if self.line is not None:
+            entry["line"] = self.line
+        return entry
 
 
 class BerthError(Exception):

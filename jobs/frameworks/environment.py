@@ -1,0 +1,166 @@
+"""The contract between Berth and the programs it starts: which variables every task finds, on every engine alike.
+
+`CONTRACT` is the contract; `docs/environment.md` is produced from it, and a test compares both with what is really set. A change
+that takes a variable away or changes its meaning raises `BERTH_ENV_VERSION`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from clusters.engines.interface import AddressOf, FileOf, PortOf, TaskName, Text, TextPart
+from jobs.frameworks.interface import FrameworkJob, FrameworkRole
+from kernel import limits
+
+VERSION = "1"
+HOSTS_FILE = "berth-hosts"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One entry of the contract. `name` may hold <ROLE> and <PORT>: upper case, dashes as underscores."""
+
+    name: str
+    meaning: str
+    when: str
+    example: str
+
+
+CONTRACT = (
+    Variable("BERTH_ENV_VERSION", "Version of this contract.", "always", "1"),
+    Variable("BERTH_JOB_ID", "Id of the job.", "always", "01980c2e-6f3a-7c4e-9a55-0d1f2a3b4c5d"),
+    Variable("BERTH_JOB_NAME", "Name of the job, as submitted.", "always", "digits"),
+    Variable("BERTH_ATTEMPT", "Number of this attempt, from 1.", "always", "1"),
+    Variable("BERTH_TENANT", "Tenant that the job belongs to.", "always", "vision"),
+    Variable("BERTH_QUEUE", "Queue that the job was admitted from.", "always", "vision"),
+    Variable("BERTH_USER", "Name of who submitted the job.", "always", "alice"),
+    Variable("BERTH_ROLE", "Role of this task.", "always", "worker"),
+    Variable("BERTH_INDEX", "Index of this task in its role, from 0.", "always", "0"),
+    Variable("BERTH_RANK", "Index of this task in the whole job, from 0: roles in order of the spec, then index.", "always", "0"),
+    Variable("BERTH_WORLD_SIZE", "Number of tasks in the job.", "always", "2"),
+    Variable("BERTH_HOST", "Address of this task.", "always", "10.0.0.7"),
+    Variable("BERTH_PORT_<PORT>", "Number of this task's port of that name.", "for each port of its role", "31001"),
+    Variable("BERTH_ROLES", "All roles, separated by commas, in order of rank.", "always", "worker"),
+    Variable("BERTH_<ROLE>_COUNT", "Number of tasks of the role.", "for each role", "2"),
+    Variable(
+        "BERTH_<ROLE>_HOSTS",
+        "Addresses of the tasks of the role, separated by commas, in order of index.",
+        f"for each role of at most {limits.HOSTS_IN_ENV} tasks",
+        "10.0.0.7,10.0.0.8",
+    ),
+    Variable(
+        "BERTH_<ROLE>_PORTS_<PORT>",
+        "Numbers of the port of that name, separated by commas, in order of index.",
+        f"for each port of each role of at most {limits.HOSTS_IN_ENV} tasks",
+        "31001,31001",
+    ),
+    Variable("BERTH_HOSTS_FILE", "A file with one line for each task: rank, role, index and address.", "always", "/run/berth/berth-hosts"),
+    Variable("BERTH_ARRAY_INDEX", "Index of this job in its array, from 0.", "in an array", "0"),
+    Variable("BERTH_ARRAY_SIZE", "Number of jobs in the array.", "in an array", "100"),
+    Variable("BERTH_CHECKPOINT_DIR", "Directory that is kept over attempts.", "with checkpoint", "/var/berth/checkpoint"),
+)
+
+
+def variable_part(name: str) -> str:
+    """A role's or port's name inside a variable's name. Their grammar has no underscore, so no two become one."""
+    return name.upper().replace("-", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What all tasks of an attempt share: made once, referred to by each task, never copied."""
+
+    job: FrameworkJob
+    roles: tuple[FrameworkRole, ...]  # With the ports that the framework adds.
+    common: Mapping[str, Text]
+    hosts_file: Text
+
+    @property
+    def world_size(self) -> int:
+        return sum(role.count for role in self.roles)
+
+    def tasks(self) -> Iterator[tuple[int, FrameworkRole, int]]:
+        """Rank, role and index of every task, in order of rank."""
+        rank = 0
+        for role in self.roles:
+            for index in range(role.count):
+                yield rank, role, index
+                rank += 1
+
+    def first_of(self, role: FrameworkRole) -> TaskName:
+        return TaskName(role.name, 0)
+
+
+def lay_out(job: FrameworkJob, *, added_ports: Mapping[str, tuple[str, ...]] | None = None) -> Layout:
+    """Compute what the tasks share. `added_ports` gives roles further ports, by role name."""
+    added = added_ports or {}
+    roles = tuple(
+        FrameworkRole(role.name, role.count, role.argv, role.env, _joined(role.ports, added.get(role.name, ())), role.gpu_millis, role.cpu_millis)
+        for role in job.roles
+    )
+    return Layout(job, roles, dict(_common(job, roles)), tuple(_hosts_file(roles)))
+
+
+def _joined(ports: tuple[str, ...], added: tuple[str, ...]) -> tuple[str, ...]:
+    return (*ports, *(name for name in added if name not in ports))
+
+
+def _common(job: FrameworkJob, roles: tuple[FrameworkRole, ...]) -> Iterator[tuple[str, Text]]:
+    yield from ((name, (value,)) for name, value in job.env.items())
+    yield "BERTH_ENV_VERSION", (VERSION,)
+    yield "BERTH_JOB_ID", (job.job_id,)
+    yield "BERTH_JOB_NAME", (job.job_name,)
+    yield "BERTH_ATTEMPT", (str(job.attempt),)
+    yield "BERTH_TENANT", (job.tenant,)
+    yield "BERTH_QUEUE", (job.queue,)
+    yield "BERTH_USER", (job.user,)
+    yield "BERTH_WORLD_SIZE", (str(sum(role.count for role in roles)),)
+    yield "BERTH_ROLES", (",".join(role.name for role in roles),)
+    yield "BERTH_HOSTS_FILE", (FileOf(HOSTS_FILE),)
+    for role in roles:
+        yield from _role_variables(role)
+    if job.array_index is not None and job.array_size is not None:
+        yield "BERTH_ARRAY_INDEX", (str(job.array_index),)
+        yield "BERTH_ARRAY_SIZE", (str(job.array_size),)
+    if job.checkpoint_dir:
+        yield "BERTH_CHECKPOINT_DIR", job.checkpoint_dir
+
+
+def _role_variables(role: FrameworkRole) -> Iterator[tuple[str, Text]]:
+    prefix = f"BERTH_{variable_part(role.name)}"
+    yield f"{prefix}_COUNT", (str(role.count),)
+    if role.count > limits.HOSTS_IN_ENV:
+        return
+    yield f"{prefix}_HOSTS", _listed([AddressOf(role.name, index) for index in range(role.count)])
+    for port in role.ports:
+        yield f"{prefix}_PORTS_{variable_part(port)}", _listed([PortOf(role.name, index, port) for index in range(role.count)])
+
+
+def _listed(parts: list[AddressOf] | list[PortOf]) -> Text:
+    text: list[TextPart] = []
+    for part in parts:
+        text += (",", part)
+    return tuple(text[1:])
+
+
+def _hosts_file(roles: tuple[FrameworkRole, ...]) -> Iterator[TextPart]:
+    rank = 0
+    for role in roles:
+        for index in range(role.count):
+            yield f"{rank} {role.name} {index} "
+            yield AddressOf(role.name, index)
+            yield "\n"
+            rank += 1
+
+
+def own_environment(layout: Layout, rank: int, role: FrameworkRole, index: int) -> dict[str, Text]:
+    """Everything of one task but what its framework adds. The user's variables come first; ours cannot be overridden."""
+    variables: dict[str, Text] = dict(layout.common)
+    variables.update((name, (value,)) for name, value in role.env.items())
+    variables["BERTH_ROLE"] = (role.name,)
+    variables["BERTH_INDEX"] = (str(index),)
+    variables["BERTH_RANK"] = (str(rank),)
+    variables["BERTH_HOST"] = (AddressOf(role.name, index),)
+    for port in role.ports:
+        variables[f"BERTH_PORT_{variable_part(port)}"] = (PortOf(role.name, index, port),)
+    return variables

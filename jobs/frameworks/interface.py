@@ -1,0 +1,92 @@
+"""What a framework is: a pure function from a job's roles to the environment and rendezvous that its runtime expects.
+
+A framework knows no engine: addresses, ports and file paths stay placeholders (`AddressOf`, `PortOf`, `FileOf`) that the engine
+fills in. It reads no clock, setting or database; the same job compiles to the same tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from clusters.engines.interface import TaskName, Text
+from kernel.errors import FieldError
+
+
+@dataclass(frozen=True, slots=True)
+class RoleShape:
+    """What a framework may judge of a role before anything runs."""
+
+    replicas_min: int
+    replicas_max: int
+    gpu_millis: int
+    ports: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkRole:
+    """A role of an attempt: how many tasks really run, and what each executes."""
+
+    name: str
+    count: int
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    ports: tuple[str, ...] = ()
+    gpu_millis: int = 0
+    cpu_millis: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkJob:
+    """An attempt as frameworks see it.
+
+    `key` is a secret of this attempt, the same for all its tasks and unguessable for others (mpi only needs it); it travels in
+    `TaskPlan.secret_env`. `checkpoint_dir` is empty for a job without checkpoint.
+    """
+
+    job_id: str
+    job_name: str
+    attempt: int
+    roles: tuple[FrameworkRole, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    checkpoint_dir: Text = ()
+    array_index: int | None = None
+    array_size: int | None = None
+    tenant: str = ""
+    queue: str = ""
+    user: str = ""
+    key: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """What a `TaskWorkload` needs from the framework: the user's variables are in `env` already."""
+
+    name: TaskName
+    argv: tuple[Text, ...]
+    env: Mapping[str, Text]
+    ports: tuple[str, ...]
+    secret_env: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All tasks in order of their rank, and the files that the engine puts where `FileOf` finds them."""
+
+    tasks: tuple[TaskPlan, ...]
+    files: Mapping[str, Text] = field(default_factory=dict)
+
+
+class Framework(Protocol):
+    """One module of `jobs/frameworks`; stateless."""
+
+    name: str
+    reserved_env: frozenset[str]  # Variables that it sets and a job may therefore not.
+
+    def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
+        """What keeps these roles from running under the framework; empty when nothing does."""
+        ...
+
+    def compile(self, job: FrameworkJob) -> Plan:
+        """Lay out all tasks of an attempt. Costs time in proportion to the number of tasks."""
+        ...

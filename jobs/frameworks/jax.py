@@ -1,0 +1,5 @@
+from jobs.frameworks.plain import Plain
+
+
+class Jax(Plain):
+    name = "jax"

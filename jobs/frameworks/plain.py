@@ -1,0 +1,31 @@
+"""`none`: tasks that find each other, if they need to, through the common variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from clusters.engines.interface import TaskName
+from jobs.frameworks.environment import HOSTS_FILE, lay_out, own_environment
+from jobs.frameworks.interface import FrameworkJob, Plan, RoleShape, TaskPlan
+from kernel.errors import FieldError
+
+
+class Plain:
+    name = "none"
+    reserved_env: frozenset[str] = frozenset()
+
+    def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
+        return []
+
+    def compile(self, job: FrameworkJob) -> Plan:
+        layout = lay_out(job)
+        tasks = tuple(
+            TaskPlan(
+                name=TaskName(role.name, index),
+                argv=tuple((argument,) for argument in role.argv),
+                env=own_environment(layout, rank, role, index),
+                ports=role.ports,
+            )
+            for rank, role, index in layout.tasks()
+        )
+        return Plan(tasks, {HOSTS_FILE: layout.hosts_file})

@@ -1,0 +1,312 @@
+"""From bytes to plain values, within bounds: text of YAML or JSON, and a check of any value that claims to be a document.
+
+YAML is read by events, one at a time, so that a hostile text is refused before anything is built from it: no aliases, anchors
+or tags, no duplicate keys, at most `limits.INPUT_DEPTH` levels and `limits.INPUT_NODES` values. Plain scalars follow YAML 1.2
+(JSON's numbers, true/false, null): `on`, `no`, `1:30`, `012` and `0x1F` stay the text that was written, and keys are always text.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import yaml
+from yaml.cyaml import CParser
+
+from kernel import limits
+from kernel.errors import FieldError, InvalidInput, TooLarge
+
+INTEGER_MAX = 2**63 - 1  # What a database column and every JSON reader of ours can hold.
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_WORDS: dict[str, bool | None] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+
+
+class Format(StrEnum):
+    YAML = "yaml"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A plain value, and for YAML the line (from 1) at which each of its parts begins, by JSON pointer."""
+
+    value: Any
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    def line_of(self, path: str) -> int | None:
+        """The line of a part, or of the nearest part around it; None where lines are not known."""
+        while path and path not in self.lines:
+            path = path.rpartition("/")[0]
+        return self.lines.get(path)
+
+
+def pointer(parts: tuple[str | int, ...] | list[str | int]) -> str:
+    """Join keys and indexes into a JSON pointer (RFC 6901)."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def read_text(text: bytes | str, format: Format) -> Document:
+    """Read one document. Raises InvalidInput with line and column, or TooLarge."""
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    if len(data) > limits.SPEC_BYTES:
+        raise TooLarge(f"The job has {len(data)} bytes; at most {limits.SPEC_BYTES} are allowed.", hint="Put data into files or volumes.")
+    try:
+        decoded = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _refuse("encoding", f"The text is not UTF-8: byte {error.start} cannot be read.", "Save the file as UTF-8.") from None
+    return _read_yaml(decoded) if format is Format.YAML else Document(_read_json(decoded))
+
+
+def parse_text(text: bytes | str, format: Format = Format.YAML) -> Any:
+    """The value of a text; see `read_text` for one that knows its lines."""
+    return read_text(text, format).value
+
+
+def _refuse(code: str, message: str, hint: str = "", *, path: str = "", line: int | None = None) -> InvalidInput:
+    return InvalidInput(message, hint=hint, fields=[FieldError(path, code, message, hint, line=line)])
+
+
+def _at(line: int, column: int) -> str:
+    return f"Line {line}, column {column}"
+
+
+# --- JSON ------------------------------------------------------------------------------------------------------------
+
+
+def _read_json(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_unique_pairs, parse_constant=_no_constant, parse_int=_integer, parse_float=_float)
+    except json.JSONDecodeError as error:
+        message = f"{_at(error.lineno, error.colno)}: this is not JSON: {error.msg}."
+        raise _refuse("syntax", message, line=error.lineno) from None
+    except RecursionError:
+        raise _too_deep(f"The document is nested deeper than {limits.INPUT_DEPTH} levels.") from None
+
+
+def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) == len(pairs):
+        return mapping
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise _refuse("duplicate_key", f"The key {_shown(key)} appears twice in one mapping.", "Remove one of them.")
+        seen.add(key)
+    raise AssertionError("a shorter dictionary has a repeated key")
+
+
+def _no_constant(word: str) -> Any:
+    raise _refuse("not_finite", f"{word} is not a number that can be stored.")
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 20:
+        raise _refuse("integer_range", f"The number {digits[:20]}… is too large.")
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    if len(digits) > 400:
+        raise _refuse("float_range", f"The number {digits[:20]}… has too many digits.")
+    return float(digits)
+
+
+def _shown(key: str) -> str:
+    return f'"{key[:60]}"' if key.isprintable() else "with control characters"
+
+
+def _too_deep(message: str, *, path: str = "", line: int | None = None) -> InvalidInput:
+    return _refuse("too_deep", message, "Flatten the document.", path=path, line=line)
+
+
+# --- YAML ------------------------------------------------------------------------------------------------------------
+
+
+def _read_yaml(text: str) -> Document:
+    try:
+        reader = _YamlReader(CParser(text))
+        return Document(reader.read(), reader.lines)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        message = f"{_at(line, column)}: this is not YAML: {error.problem or error.context or 'it cannot be read'}."
+        raise _refuse("syntax", message, "Check indentation, colons and quotes there.", line=line) from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise _refuse("characters", f"Line {line} holds a character that YAML does not allow.", line=line) from None
+
+
+class _YamlReader:
+    """Builds plain values from parser events, counting as it goes. One reader reads one document."""
+
+    def __init__(self, parser: CParser) -> None:
+        self._parser = parser
+        self._nodes = 0
+        self.lines: dict[str, int] = {}
+
+    def read(self) -> Any:
+        self._next()  # Stream start.
+        if isinstance(self._next(), yaml.StreamEndEvent):
+            raise _refuse("empty", "The document is empty.", "Write at least a command, such as command: python train.py.")
+        value = self._value(self._next(), (), 1)
+        self._next()  # Document end.
+        after = self._next()
+        if not isinstance(after, yaml.StreamEndEvent):
+            line = after.start_mark.line + 1
+            raise _refuse("documents", f"Line {line}: a second document begins; one text is one job.", "Remove the --- line.", line=line)
+        return value
+
+    def _next(self) -> yaml.Event:
+        event: yaml.Event = self._parser.get_event()
+        return event
+
+    def _value(self, event: yaml.Event, path: tuple[str | int, ...], depth: int) -> Any:
+        line = event.start_mark.line + 1
+        self._count(event, path, line, depth)
+        self.lines.setdefault(pointer(path), line)
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event, path, line)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._sequence(path, depth)
+        return self._mapping(path, depth)
+
+    def _count(self, event: yaml.Event, path: tuple[str | int, ...], line: int, depth: int) -> None:
+        self._nodes += 1
+        at = _at(line, event.start_mark.column + 1)
+        place = pointer(path)
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+            hint = "Write the value out where it is needed."
+            raise _refuse("alias", f"{at}: anchors (&) and aliases (*) are not allowed.", hint, path=place, line=line)
+        if getattr(event, "tag", None) is not None:
+            raise _refuse("tag", f"{at}: tags (!) are not allowed.", "Quote text that begins with !.", path=place, line=line)
+        if depth > limits.INPUT_DEPTH:
+            raise _too_deep(f"{at}: the document is nested deeper than {limits.INPUT_DEPTH} levels.", path=place, line=line)
+        if self._nodes > limits.INPUT_NODES:
+            raise _refuse("too_many_nodes", f"{at}: the document has more than {limits.INPUT_NODES} values.", path="", line=line)
+
+    def _scalar(self, event: yaml.ScalarEvent, path: tuple[str | int, ...], line: int) -> Any:
+        text: str = event.value
+        if event.style or not event.implicit[0]:
+            return text
+        if text in _WORDS:
+            return _WORDS[text]
+        if _INTEGER.fullmatch(text):
+            if len(text) > 20:
+                raise _refuse("integer_range", f"Line {line}: the number {text[:20]}… is too large.", path=pointer(path), line=line)
+            return int(text)
+        if _NOT_FINITE.fullmatch(text):
+            raise _refuse("not_finite", f"Line {line}: {text} is not a number that can be stored.", path=pointer(path), line=line)
+        if len(text) <= 400 and _FLOAT.fullmatch(text):
+            return float(text)
+        return text
+
+    def _sequence(self, path: tuple[str | int, ...], depth: int) -> list[Any]:
+        items: list[Any] = []
+        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+            items.append(self._value(event, (*path, len(items)), depth + 1))
+        return items
+
+    def _mapping(self, path: tuple[str | int, ...], depth: int) -> dict[str, Any]:
+        mapping: dict[str, Any] = {}
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            line = event.start_mark.line + 1
+            if not isinstance(event, yaml.ScalarEvent):
+                self._count(event, path, line, depth)
+                raise _refuse("key", f"Line {line}: a key must be plain text.", path=pointer(path), line=line)
+            self._count(event, path, line, depth)
+            key: str = event.value
+            place = (*path, key)
+            if key in mapping:
+                first = self.lines[pointer(place)]
+                message = f"Line {line}: the key {_shown(key)} appears twice; first on line {first}."
+                raise _refuse("duplicate_key", message, "Remove one of them.", path=pointer(place), line=line)
+            self.lines[pointer(place)] = line
+            mapping[key] = self._value(self._next(), place, depth + 1)
+        return mapping
+
+
+# --- Any value -------------------------------------------------------------------------------------------------------
+
+
+def check_document(document: object) -> None:
+    """Refuse what no text of JSON could hold or what is beyond the bounds. Costs a few hundred nanoseconds a value."""
+    problems: list[FieldError] = []
+    for path, problem in _problems(document):
+        problems.append(FieldError(pointer(path), *problem))
+        if len(problems) >= limits.SPEC_ERRORS:
+            break
+    if problems:
+        raise InvalidInput(problems[0].message, hint=problems[0].hint, fields=problems)
+
+
+_Link = tuple[Any, Any]  # (link of the parent, key): paths are built for problems only.
+
+
+def _problems(document: object) -> Iterator[tuple[tuple[str | int, ...], tuple[str, str]]]:
+    stack: list[tuple[Any, int, _Link | None]] = [(document, 1, None)]
+    nodes = 0
+    while stack:
+        value, depth, link = stack.pop()
+        nodes += 1
+        if depth > limits.INPUT_DEPTH:
+            yield _path(link), ("too_deep", f"The document is nested deeper than {limits.INPUT_DEPTH} levels.")
+            return
+        if isinstance(value, str):
+            if problem := _text_problem(value):
+                yield _path(link), problem
+        elif isinstance(value, dict):
+            if nodes + len(stack) + len(value) > limits.INPUT_NODES:
+                yield (), ("too_many_nodes", f"The document has more than {limits.INPUT_NODES} values.")
+                return
+            for key, item in value.items():
+                if not isinstance(key, str) or _text_problem(key):
+                    yield _path(link), ("key", "A key must be text without control characters.")
+                else:
+                    stack.append((item, depth + 1, (link, key)))
+        elif isinstance(value, (list, tuple)):
+            if nodes + len(stack) + len(value) > limits.INPUT_NODES:
+                yield (), ("too_many_nodes", f"The document has more than {limits.INPUT_NODES} values.")
+                return
+            stack.extend((item, depth + 1, (link, index)) for index, item in enumerate(value))
+        elif problem := _number_problem(value):
+            yield _path(link), problem
+
+
+def _path(link: _Link | None) -> tuple[str | int, ...]:
+    parts: list[str | int] = []
+    while link is not None:
+        link, key = link
+        parts.append(key)
+    return tuple(reversed(parts))
+
+
+def _text_problem(value: str) -> tuple[str, str] | None:
+    if "\0" in value:
+        return "nul", "The text contains a NUL character, which no program can receive."
+    if not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            return "encoding", "The text contains half of a character (a lone surrogate)."
+    return None
+
+
+def _number_problem(value: object) -> tuple[str, str] | None:
+    if value is None or isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return None if abs(value) <= INTEGER_MAX else ("integer_range", f"The number is beyond {INTEGER_MAX}.")
+    if isinstance(value, float):
+        return None if math.isfinite(value) else ("not_finite", "The number is not finite.")
+    return "type", f"A value of the kind {type(value).__name__} cannot be stored."

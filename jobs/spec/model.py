@@ -1,0 +1,431 @@
+"""What a job is, once read: a frozen value with every unit normalised. The JSON Schema is generated from it.
+
+Attributes carry units (`memory_bytes`); documents carry the short keys of users (`memory`). Both doors, a user's document and
+the canonical form of a stored job, go through `jobs.spec.parse.parse_spec`; nothing else constructs these models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from jobs.spec import values
+from jobs.spec.values import BadValue
+from kernel import limits
+from kernel.resources import Resources
+
+DEFAULT_NAME = "job"
+DEFAULT_ROLE = "worker"
+FRAMEWORKS = ("none", "jax", "pytorch", "mpi")
+
+
+class Kind(StrEnum):
+    BATCH = "batch"
+    BUILD = "build"
+    TRANSFER = "transfer"
+
+
+class RetryClass(StrEnum):
+    """Classes of failure that a job may ask to be retried after; see `jobs/lifecycle/exits.py`."""
+
+    USER = "user"
+    OOM = "oom"
+    PLATFORM = "platform"
+    UNKNOWN = "unknown"
+    HANG = "hang"
+
+
+def _adapt(parse: Callable[[Any], Any]) -> BeforeValidator:
+    """Carry a BadValue through pydantic untouched: its words travel in the context, never through a template."""
+
+    def validate(value: Any) -> Any:
+        try:
+            return parse(value)
+        except BadValue as bad:
+            raise PydanticCustomError("value", "value", {"code": bad.code, "message": bad.message, "hint": bad.hint}) from None
+
+    return BeforeValidator(validate)
+
+
+def _shape(kind: str, *examples: Any, **rules: Any) -> WithJsonSchema:
+    return WithJsonSchema({"type": kind, **rules, "examples": list(examples)} if examples else {"type": kind, **rules})
+
+
+def _any_of(*forms: dict[str, Any], examples: list[Any]) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": list(forms), "examples": examples})
+
+
+def _grammar(name: str, pattern: str, length: int, rule: str) -> tuple[BeforeValidator, WithJsonSchema]:
+    schema = {"type": "string", "pattern": f"^(?:{pattern})$", "maxLength": length}
+    return _adapt(values.pattern_text(name, pattern, length, rule)), WithJsonSchema(schema)
+
+
+def _enumerated(name: str, allowed: tuple[str, ...]) -> BeforeValidator:
+    def parse(value: object) -> str:
+        if isinstance(value, str) and value in allowed:
+            return value
+        raise BadValue("choice", f"{name} {values.shown(value)} is not one of {', '.join(allowed)}.", _nearest(value, allowed))
+
+    return _adapt(parse)
+
+
+def _nearest(value: object, allowed: tuple[str, ...]) -> str:
+    from difflib import get_close_matches  # Costs a millisecond to load and is needed for mistakes only.
+
+    close = get_close_matches(value.lower(), allowed, n=1) if isinstance(value, str) and len(value) <= values.SHOWN_LENGTH else []
+    return f"Did you mean {close[0]}?" if close else ""
+
+
+def _sequence(name: str, most: int, *, unique: bool = True) -> BeforeValidator:
+    """A list of at most `most` entries, each at most once; entries are judged by their own type."""
+
+    def parse(value: object) -> tuple[Any, ...]:
+        if not isinstance(value, (list, tuple)):
+            hint = f"Write {name}: [{value}]." if isinstance(value, str) and len(value) <= values.SHOWN_LENGTH else ""
+            raise BadValue("list", f"{name} must be a list, not {values.shown(value)}.", hint)
+        if len(value) > most:
+            raise BadValue("too_many", f"{name} has {len(value)} entries; at most {most} are allowed.")
+        if unique:
+            seen: set[str] = set()
+            for item in value:
+                if isinstance(item, str) and item in seen:
+                    raise BadValue("duplicate", f"{name} lists {values.shown(item)} twice.", "Remove one of them.")
+                seen.add(item if isinstance(item, str) else "")
+        return tuple(value)
+
+    return _adapt(parse)
+
+
+def _mapping(name: str, most: int) -> BeforeValidator:
+    def parse(value: object) -> dict[Any, Any]:
+        if not isinstance(value, Mapping):
+            raise BadValue("mapping", f"{name} must be a mapping of names to values, not {values.shown(value)}.")
+        if len(value) > most:
+            raise BadValue("too_many", f"{name} has {len(value)} entries; at most {most} are allowed.")
+        return dict(value)
+
+    return _adapt(parse)
+
+
+_ALNUM = "letters, digits, dots, dashes and underscores, starting with a letter or digit"
+_NAME = _grammar("A name", values.NAME, limits.NAME_LENGTH, _ALNUM)
+_RUNTIME = _adapt(values.duration("max_runtime", 1, limits.RUNTIME_SECONDS))
+_GRACE = _adapt(values.duration("grace", 0, limits.GRACE_SECONDS))
+_DURATION_FORMS = ({"type": "string", "pattern": "^([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$"}, {"type": "integer"})
+
+Name = Annotated[str, *_NAME]
+RoleName = Annotated[
+    str, *_grammar("A role name", values.ROLE, 40, "lower-case letters, digits and dashes, starting with a letter and not ending in a dash")
+]
+PortName = Annotated[
+    str, *_grammar("A port name", values.ROLE, 15, "lower-case letters, digits and dashes, starting with a letter and not ending in a dash")
+]
+EnvName = Annotated[
+    str, *_grammar("A variable name", values.ENV_NAME, limits.NAME_LENGTH, "letters, digits and underscores, not starting with a digit")
+]
+EnvValue = Annotated[
+    str, _adapt(values.free_text("A variable's value", numbers=True)), WithJsonSchema({"type": ["string", "integer"]})
+]
+LabelName = Annotated[str, *_grammar("A label name", values.LABEL, 63, f"{_ALNUM}, and ending with one")]
+LabelValue = Annotated[
+    str,
+    _adapt(lambda value: values.pattern_text("A label value", f"({values.LABEL})?", 63, f"{_ALNUM}, and ending with one; or empty")(
+        str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    )),
+    WithJsonSchema({"type": ["string", "integer"], "maxLength": 63}),
+]
+Tag = Annotated[
+    str,
+    _adapt(values.parse_tag),
+    # `\\w` means letters of any script here and ASCII only in editors, so the published pattern says what is not allowed.
+    _shape("string", pattern=r"^[^\s,/]+$", maxLength=limits.TAG_LENGTH),
+]
+SecretName = Annotated[str, *_grammar("A secret name", r"[A-Za-z0-9_][A-Za-z0-9._-]*", limits.NAME_LENGTH, "letters, digits, dots, dashes and underscores")]
+Count = Annotated[int, _adapt(values.whole("replicas", 1, limits.REPLICAS)), _shape("integer", minimum=1, maximum=limits.REPLICAS)]
+Seconds = Annotated[int, _RUNTIME, _any_of(*_DURATION_FORMS, examples=["2h", "90s", 3600])]
+GraceSeconds = Annotated[int, _GRACE, _any_of(*_DURATION_FORMS, examples=["60s", 30])]
+Moment = Annotated[datetime, _adapt(values.parse_moment), _shape("string", "2027-01-31T18:00:00Z", format="date-time")]
+RelativePath = Annotated[str, _adapt(values.relative_path("A path")), _shape("string", minLength=1)]
+Command = Annotated[
+    str | tuple[str, ...],
+    _adapt(values.parse_command),
+    _any_of(
+        {"type": "string", "minLength": 1},
+        {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": limits.COMMAND_ARGUMENTS},
+        examples=["python train.py --epochs 3", ["python", "train.py"]],
+    ),
+]
+Dependencies = Annotated[tuple[Name, ...], _sequence("A list of jobs", limits.DEPENDENCIES)]
+Environment = Annotated[Mapping[EnvName, EnvValue], _mapping("env", limits.ENV_ENTRIES)]
+
+
+class Model(BaseModel):
+    """Frozen, and refusing keys that it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class ReplicaRange(Model):
+    """How many tasks: at least `min` to start, at most `max`."""
+
+    min: Count
+    max: Count
+
+    @property
+    def is_elastic(self) -> bool:
+        return self.min != self.max
+
+
+def _read_replicas(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return {"min": value, "max": value}
+    if isinstance(value, (Mapping, ReplicaRange)):
+        return value
+    parse = values.whole("replicas", 1, limits.REPLICAS)
+    return parse(value)
+
+
+class GpuAsk(Model):
+    """A number of GPUs in thousandths, of one model or of any."""
+
+    model: str = ""
+    millis: int = 0
+
+
+def _read_gpu(value: Any) -> Any:
+    if isinstance(value, GpuAsk):
+        return value
+    model, millis = values.parse_gpu(value)
+    return {"model": model, "millis": millis}
+
+
+_CPU_FORMS = _any_of({"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": r"^[0-9]*\.?[0-9]*m?$"}, examples=[4, 0.5, "500m"])
+_BYTES_FORMS = _any_of(
+    {"type": "integer", "minimum": 0},
+    {"type": "string", "pattern": r"^([0-9]+\.?[0-9]*|\.[0-9]+)(k|K|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$"},
+    examples=["16Gi", 1073741824],
+)
+_GPU_FORMS = _any_of(
+    {"type": "number", "minimum": 0},
+    {"type": "string", "pattern": r"^([A-Za-z0-9][A-Za-z0-9._-]*:)?([0-9]+\.?[0-9]*|\.[0-9]+)$"},
+    examples=[1, "a100:1", 0.5],
+)
+
+
+class ResourceAsk(Model):
+    """What one task of a role needs."""
+
+    cpu_millis: Annotated[int, _adapt(values.parse_cpu), _CPU_FORMS] = Field(1000, validation_alias="cpu", description="Cores, or thousandths with m.")
+    memory_bytes: Annotated[int, _adapt(values.parse_memory), _BYTES_FORMS] = Field(
+        2 * limits.GIB, validation_alias="memory", description="Memory of one task. A task that uses more is ended and named out of memory."
+    )
+    gpu: Annotated[GpuAsk, _adapt(_read_gpu), _GPU_FORMS] = Field(
+        GpuAsk(), description="Whole GPUs, model:number for a model, or a share of one GPU below 1."
+    )
+    shm_bytes: Annotated[int, _adapt(values.parse_shm), _BYTES_FORMS] = Field(
+        0, validation_alias="shm", description="Size of /dev/shm; 0 leaves what the engine gives."
+    )
+    cpu_exclusive: Annotated[bool, _adapt(values.boolean("cpu_exclusive"))] = Field(False, description="Cores that no other job runs on.")
+
+    @property
+    def amounts(self) -> Resources:
+        """The same as the quantities that quota and placement count with."""
+        return Resources(cpu_millis=self.cpu_millis, memory_bytes=self.memory_bytes, gpu_millis=self.gpu.millis)
+
+
+class Role(Model):
+    """One kind of task in a job."""
+
+    replicas: Annotated[
+        ReplicaRange,
+        _adapt(_read_replicas),
+        _any_of(
+            {"type": "integer", "minimum": 1, "maximum": limits.REPLICAS},
+            {
+                "type": "object",
+                "properties": {name: {"type": "integer", "minimum": 1, "maximum": limits.REPLICAS} for name in ("min", "max")},
+                "required": ["min", "max"],
+                "additionalProperties": False,
+            },
+            examples=[2, {"min": 1, "max": 4}],
+        ),
+    ] = Field(ReplicaRange(min=1, max=1), description="How many tasks of this role run at the same time.")
+    resources: ResourceAsk = Field(ResourceAsk(), description="What each task of this role needs.")
+    command: Command = Field(description="Text is run by /bin/sh -c; a list is executed exactly as it stands.")
+    ports: Annotated[tuple[PortName, ...], _sequence("ports", limits.PORTS_PER_ROLE)] = Field(
+        (), description="Names of ports; each task gets a free number for each, found in BERTH_PORT_<NAME>."
+    )
+    env: Environment = Field({}, description="Variables of this role only; they win over the job's.")
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """What to execute. Text goes to `/bin/sh -c`, which every image has, so that it means the same on all engines."""
+        return ("/bin/sh", "-c", self.command) if isinstance(self.command, str) else self.command
+
+
+class Retry(Model):
+    """How often failures of which classes lead to another attempt. Without it the operator's budgets alone decide."""
+
+    limit: Annotated[int, _adapt(values.whole("retry.limit", 0, limits.ATTEMPTS_PER_JOB - 1))] = Field(
+        description="Further attempts after failures of the classes in `on`.", ge=0, le=limits.ATTEMPTS_PER_JOB - 1
+    )
+    on: Annotated[
+        tuple[Annotated[RetryClass, _enumerated("A failure class", tuple(RetryClass))], ...], _sequence("on", len(RetryClass))
+    ] = Field(tuple(RetryClass), description="Classes of failure that count against `limit`; all of them by default.")
+
+
+class Checkpoint(Model):
+    """Where the job keeps what it needs to continue, and how it is told to write it before a stop."""
+
+    path: Annotated[str, _adapt(lambda value: _checkpoint_path(value)), _shape("string", "ckpt", minLength=1)] = Field(
+        description="Directory kept over attempts: relative, or absolute inside a writable mount."
+    )
+    signal: Annotated[str, _adapt(values.parse_signal), _shape("string", enum=list(values.SIGNALS))] = Field(
+        "TERM", description="Signal sent before a stop or preemption."
+    )
+    grace_seconds: GraceSeconds = Field(30, validation_alias="grace", description="Time between the signal and the kill.")
+
+
+def _checkpoint_path(value: object) -> str:
+    if isinstance(value, str) and value.startswith("/"):
+        return values.absolute_path("checkpoint.path")(value)
+    return values.relative_path("checkpoint.path")(value)
+
+
+class Mount(Model):
+    """A volume of the tenant, seen by every task."""
+
+    volume: Name = Field(description="Name of the volume.")
+    path: Annotated[str, _adapt(values.absolute_path("path")), _shape("string", "/data", pattern="^/")] = Field(
+        description="Absolute directory where tasks see it."
+    )
+    read_only: Annotated[bool, _adapt(values.boolean("read_only"))] = Field(False, description="Refuse writing, whatever the grant allows.")
+
+
+class Code(Model):
+    """Where the working directory comes from. Exactly one of path, git and snapshot."""
+
+    path: Annotated[str, _adapt(values.free_text("code.path"))] | None = Field(
+        None, description="A directory on the submitter's side; the client uploads it and sends `snapshot` instead."
+    )
+    git: Annotated[str, *_grammar("code.git", values.GIT_URL, 1024, "an address starting with https://, ssh:// or git@")] | None = Field(
+        None, description="Address of a Git repository."
+    )
+    ref: Annotated[str, *_grammar("code.ref", values.GIT_REF, 255, "a branch, tag or commit")] | None = Field(
+        None, description="Branch, tag or commit; with git only."
+    )
+    snapshot: Annotated[str, *_grammar("code.snapshot", values.SHA256, 64, "64 hexadecimal digits in lower case")] | None = Field(
+        None, description="SHA-256 of an uploaded snapshot."
+    )
+
+
+class RoleCompletion(Model):
+    """When the tasks of one role decide the end of the job. Left out: the defaults of `jobs/lifecycle/completion.py`."""
+
+    min_failed: Annotated[int | Literal["never"], _adapt(lambda value: _threshold("min_failed", value))] | None = Field(
+        None, description="The job fails once this many tasks of the role failed. Default 1; with a chief role, never for the others."
+    )
+    min_succeeded: Annotated[int | Literal["never"], _adapt(lambda value: _threshold("min_succeeded", value))] | None = Field(
+        None, description="The job succeeds once this many tasks of the role succeeded. Default: all tasks of all roles ended."
+    )
+
+
+def _threshold(name: str, value: object) -> int | Literal["never"] | None:
+    if value is None:
+        return None
+    if value == "never" and isinstance(value, str):
+        return "never"
+    if isinstance(value, str) or value == -1:
+        raise BadValue("threshold", f"{name} {values.shown(value)} is not a number of tasks.", f"Write {name}: never, or a number.")
+    return values.whole(name, 1, limits.REPLICAS)(value)
+
+
+class Completion(Model):
+    """Which tasks decide how the job ends."""
+
+    chief: RoleName | None = Field(None, description="The role whose end decides the end of the job.")
+    roles: Mapping[RoleName, RoleCompletion] = Field({}, description="Thresholds by role.")
+
+
+class Array(Model):
+    """The same job many times, told apart by BERTH_ARRAY_INDEX."""
+
+    size: Annotated[int, _adapt(values.whole("array.size", 1, limits.ARRAY_SIZE))] = Field(ge=1, le=limits.ARRAY_SIZE, description="Number of children.")
+    parallelism: Annotated[int, _adapt(values.whole("array.parallelism", 1, limits.ARRAY_SIZE))] | None = Field(
+        None, description="Most children that run at the same time; left out: no limit of its own."
+    )
+
+
+class JobSpec(Model):
+    """A job as submitted: complete, normalised, never changed. Everything but a command has a default."""
+
+    name: Name = Field(DEFAULT_NAME, description="Need not be unique.")
+    kind: Annotated[Kind, _enumerated("kind", tuple(Kind))] = Field(Kind.BATCH, description="What the job is for.")
+    queue: Annotated[str, *_grammar("queue", values.QUEUE, limits.NAME_LENGTH, _ALNUM)] | None = Field(
+        None, description="Default: the tenant's top queue."
+    )
+    pool: Name | None = Field(None, description="Default: the scheduler picks.")
+    cluster: Name | None = Field(None, description="Default: the scheduler picks.")
+    image: Annotated[str, *_grammar("image", values.IMAGE, 512, "a catalogue name or a registry reference")] | None = Field(
+        None, description="A catalogue name or a registry reference. Default: the cluster's own programs."
+    )
+    code: Code | None = Field(None, description="What the working directory is filled with.")
+    workdir: RelativePath = Field(".", description="Where tasks start, relative to the code.")
+    framework: Annotated[str, _enumerated("framework", FRAMEWORKS), _shape("string", enum=list(FRAMEWORKS))] = Field(
+        "none", description="Which rendezvous the tasks expect."
+    )
+    roles: Annotated[Mapping[RoleName, Role], _mapping("roles", limits.ROLES)] = Field(description="The tasks, by role.")
+    priority: Annotated[
+        int,
+        _adapt(values.parse_priority),
+        _any_of({"enum": list(values.PRIORITIES)}, {"type": "integer", "minimum": 0, "maximum": values.PRIORITY_MAX}, examples=["normal", 500]),
+    ] = Field(values.PRIORITIES["normal"], description="low is 100, normal 500, high 900.")
+    max_runtime_seconds: Seconds | None = Field(None, validation_alias="max_runtime", description="The job is stopped after running this long.")
+    retry: Retry | None = Field(None, description="Further attempts after failures.")
+    checkpoint: Checkpoint | None = Field(None, description="What survives from one attempt to the next.")
+    outputs: Annotated[tuple[RelativePath, ...], _sequence("outputs", limits.OUTPUTS)] = Field(
+        (), description="Files and directories kept as artifacts when an attempt ends."
+    )
+    env: Environment = Field({}, description="Variables of every task.")
+    secrets: Annotated[Mapping[EnvName, SecretName], _adapt(lambda value: _name_secrets(value))] = Field(
+        {},
+        description="Variables filled from the tenant's secrets: NAME: null takes the secret of that name, NAME: other another one.",
+        json_schema_extra={"additionalProperties": {"type": ["string", "null"]}},
+    )
+    mounts: Annotated[tuple[Mount, ...], _sequence("mounts", limits.MOUNTS, unique=False)] = Field((), description="Volumes.")
+    labels: Annotated[Mapping[LabelName, LabelValue], _mapping("labels", limits.LABELS)] = Field({}, description="For finding and grouping.")
+    tags: Annotated[tuple[Tag, ...], _sequence("tags", limits.TAGS)] = Field((), description="Can be changed after submission.")
+    completion: Completion = Field(Completion(), description="Which tasks decide how the job ends.")
+    after: Dependencies = Field((), description="Jobs (id, unique prefix or name) that must have started.")
+    after_ok: Dependencies = Field((), description="Jobs that must have succeeded.")
+    after_any: Dependencies = Field((), description="Jobs that must have ended, however.")
+    hold: Annotated[bool, _adapt(values.boolean("hold"))] = Field(False, description="Wait until released.")
+    start_after: Moment | None = Field(None, description="Not to be started earlier.")
+    array: Annotated[
+        Array,
+        _adapt(lambda value: {"size": value} if isinstance(value, int) and not isinstance(value, bool) else value),
+    ] | None = Field(None, description="The same job many times.")
+
+    @property
+    def task_count_max(self) -> int:
+        """Tasks of one attempt at most."""
+        return sum(role.replicas.max for role in self.roles.values())
+
+    @property
+    def task_count_min(self) -> int:
+        """Tasks of one attempt at least."""
+        return sum(role.replicas.min for role in self.roles.values())
+
+
+def _name_secrets(value: object) -> dict[Any, Any]:
+    if not isinstance(value, Mapping):
+        hint = f"Write secrets: {{{value}: null}}." if isinstance(value, str) and len(value) <= values.SHOWN_LENGTH else ""
+        raise BadValue("mapping", f"secrets must be a mapping of variables to secret names, not {values.shown(value)}.", hint)
+    if len(value) > limits.ENV_ENTRIES:
+        raise BadValue("too_many", f"secrets has {len(value)} entries; at most {limits.ENV_ENTRIES} are allowed.")
+    return {name: name if secret is None else secret for name, secret in value.items()}

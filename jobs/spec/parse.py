@@ -1,0 +1,252 @@
+"""From a document to a `JobSpec`: complete or refused, with every error at once, each with its place and the edit that helps.
+
+A document with errors is judged twice: its shape first; then, with the wrong parts left out, what holds between fields. So a
+misspelt key does not hide that the mounts collide."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from jobs.spec.checks import cross_check
+from jobs.spec.documents import Document, Format, check_document, pointer, read_text
+from jobs.spec.model import DEFAULT_ROLE, JobSpec
+from jobs.spec.values import SHOWN_LENGTH, shown
+from jobs.spec.vocabulary import suggest_key
+from kernel import limits
+from kernel.errors import FieldError, InvalidInput
+
+SHORTHAND = ("command", "replicas", "resources", "ports")
+Location = tuple[str | int, ...]
+HINTED_KEYS = 20  # Looking for the nearest known key costs; past this many misspelt keys nobody reads the suggestions.
+
+
+def parse_spec(document: object) -> JobSpec:
+    """Validate a document completely. Raises InvalidInput with all its errors, up to `limits.SPEC_ERRORS`."""
+    check_document(document)
+    if not isinstance(document, dict):
+        message = f"A job is a mapping of keys to values, not {shown(document)}."
+        raise InvalidInput(message, fields=[FieldError("", "mapping", message, "Begin with command: python train.py.")])
+    reading = _Reading(document)
+    spec, errors = reading.judge()
+    if spec is None or errors:
+        raise _refusal(errors)
+    return spec
+
+
+def parse_document(text: bytes | str, format: Format = Format.YAML) -> JobSpec:
+    """Read and validate a text; errors carry line numbers where the format has them."""
+    document = read_text(text, format)
+    try:
+        return parse_spec(document.value)
+    except InvalidInput as error:
+        raise with_lines(error, document) from None
+
+
+def with_lines(error: InvalidInput, document: Document) -> InvalidInput:
+    """The same refusal with the line of every field that has one."""
+    fields = [
+        FieldError(field.path, field.code, field.message, field.hint, line=field.line or document.line_of(field.path))
+        for field in error.fields
+    ]
+    return InvalidInput(error.detail, hint=error.hint, fields=fields)
+
+
+def _refusal(errors: list[FieldError]) -> InvalidInput:
+    kept = errors[: limits.SPEC_ERRORS]
+    if len(errors) > len(kept):
+        kept[-1] = FieldError("", "more_errors", f"{len(errors) - len(kept) + 1} more errors are not listed.")
+    if len(errors) == 1:
+        return InvalidInput(errors[0].message, hint=errors[0].hint, fields=kept)
+    return InvalidInput(f"The job has {len(errors)} errors; the first: {errors[0].message}", hint=errors[0].hint, fields=kept)
+
+
+class _Reading:
+    """One document on its way to a spec: shorthand written out, and the way back from the model's places to the user's."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._written = document
+        self._short_role: str | None = None
+        self._short_completion: str | None = None
+        self._errors: list[FieldError] = []
+        self._document = self._write_out(document)
+
+    def judge(self) -> tuple[JobSpec | None, list[FieldError]]:
+        """The spec if there is one, and all errors in the order of the document's keys."""
+        try:
+            spec = JobSpec.model_validate(self._document)
+            broken: frozenset[str] = frozenset()
+        except ValidationError as error:
+            found = [(tuple(entry["loc"]), entry) for entry in error.errors(include_url=False)]
+            self._errors += self._translate(found)
+            rest = _salvage(self._document, [_wrong_part(location, entry["type"]) for location, entry in found])
+            broken = frozenset(_topic(location) for location, _ in found)
+            if rest is None:
+                return None, list(dict.fromkeys(self._errors))
+            spec = rest
+        for problem in cross_check(spec, broken):
+            self._errors.append(FieldError(self._pointer(problem.location), problem.code, problem.message, problem.hint))
+        return spec, list(dict.fromkeys(self._errors))
+
+    # --- Shorthand ---------------------------------------------------------------------------------------------------
+
+    def _write_out(self, written: dict[str, Any]) -> dict[str, Any]:
+        """Turn the one-role form into roles, and drop keys without a value: they ask for the default."""
+        document = {key: value for key, value in written.items() if value is not None}
+        short = [key for key in SHORTHAND if key in document]
+        if short and "roles" in document:
+            for key in short:
+                message = f"{key} stands both beside roles and, for each role, inside them."
+                self._errors.append(FieldError(pointer([key]), "shorthand", message, f"Move {key} into the role that it belongs to."))
+                del document[key]
+        elif short or "roles" not in document:
+            self._short_role = DEFAULT_ROLE
+            document["roles"] = {DEFAULT_ROLE: {key: document.pop(key) for key in short}}
+        if isinstance(document.get("roles"), dict):
+            document["roles"] = {name: _without_none(role) for name, role in document["roles"].items()}
+        if isinstance(document.get("completion"), dict):
+            document["completion"] = self._write_out_completion(document["completion"], document.get("roles"))
+        return document
+
+    def _write_out_completion(self, completion: dict[str, Any], roles: object) -> dict[str, Any]:
+        completion = _without_none(completion)
+        short = [key for key in ("min_failed", "min_succeeded") if key in completion]
+        if not short or "roles" in completion or not isinstance(roles, dict) or len(roles) != 1:
+            return completion
+        self._short_completion = next(iter(roles))
+        thresholds = {key: completion.pop(key) for key in short}
+        return {**completion, "roles": {self._short_completion: thresholds}}
+
+    def _pointer(self, location: Location) -> str:
+        """The place in the user's document that a place in the model came from."""
+        if self._short_role is not None and location[:2] == ("roles", self._short_role):
+            location = location[2:] or ("command",)
+        if self._short_completion is not None and location[:3] == ("completion", "roles", self._short_completion):
+            location = ("completion", *location[3:])
+        return pointer(_existing(self._written, location))
+
+    # --- Words -------------------------------------------------------------------------------------------------------
+
+    def _translate(self, found: list[tuple[Location, Any]]) -> list[FieldError]:
+        errors = []
+        hints = 0
+        for location, entry in found:
+            kind, context = entry["type"], entry.get("ctx") or {}
+            if location[-1:] == ("[key]",):
+                location = location[:-1]
+            if kind == "value":
+                errors.append(FieldError(self._pointer(location), context["code"], context["message"], context["hint"]))
+            elif kind == "missing":
+                errors.append(self._missing(location))
+            elif kind == "extra_forbidden":
+                hints += 1
+                hint = suggest_key(location, at_top=self._short_role is not None) if hints <= HINTED_KEYS else ""
+                errors.append(FieldError(self._pointer(location), "unknown_key", f"There is no key {shown(location[-1])} here.", hint))
+            else:
+                errors.append(self._misshapen(location, kind, entry["input"]))
+        return errors
+
+    def _missing(self, location: Location) -> FieldError:
+        name = str(location[-1])
+        if name == "command":
+            place = "/command" if self._short_role is not None else pointer(location)
+            what = "The job" if self._short_role is not None else f"Role {shown(location[1])}"
+            return FieldError(place, "missing", f"{what} has no command.", "Add command: followed by what to run.")
+        return FieldError(pointer(location), "missing", f"{name} is missing.", f"Add {name}.")
+
+    def _misshapen(self, location: Location, kind: str, value: object) -> FieldError:
+        name = str(location[-1])
+        wanted = {"model_type": "a mapping", "mapping_type": "a mapping", "dict_type": "a mapping"}.get(kind, "of another form")
+        if len(location) == 2 and location[0] == "roles":
+            return FieldError(self._pointer(location), "mapping", f"Role {shown(name)} must be a mapping, not {shown(value)}.", "Give it a command.")
+        subject = f"Entry {name} of {location[-2]}" if isinstance(location[-1], int) and len(location) > 1 else name
+        return FieldError(self._pointer(location), "mapping", f"{subject} must be {wanted}, not {shown(value)}.")
+
+
+def _without_none(value: Any) -> Any:
+    """A copy without empty keys, one level below as well for `resources`; other values as they are."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: {name: item for name, item in entry.items() if item is not None} if key == "resources" and isinstance(entry, dict) else entry
+        for key, entry in value.items()
+        if entry is not None
+    }
+
+
+def _existing(document: Any, location: Location) -> Location:
+    """The longest leading part of a location that the document has, and one more step where the last is what is missing."""
+    for depth, key in enumerate(location):
+        if isinstance(document, dict) and key in document:
+            document = document[key]
+        elif isinstance(document, (list, tuple)) and isinstance(key, int) and key < len(document):
+            document = document[key]
+        else:
+            return location[: depth + 1] if isinstance(document, dict) else location[:depth]
+    return location
+
+
+def _topic(location: Location) -> str:
+    """The field that an error makes unsafe to reason about: a top-level key, or `replicas` for those of any role."""
+    if location[0] == "roles":
+        return "replicas" if len(location) > 2 and location[2] == "replicas" else "roles"
+    return str(location[0])
+
+
+def _wrong_part(location: Location, kind: str) -> Location:
+    """What must go for the rest to make sense: a key that is missing spoils the mapping that should have it."""
+    if kind == "missing" and not (location[0] == "roles" and location[-1] == "command"):
+        return location[:-1] or location
+    return location
+
+
+def _salvage(document: dict[str, Any], locations: list[Location]) -> JobSpec | None:
+    """What a document says when its wrong parts are left out; None when that says nothing either."""
+    rest = copy.deepcopy(document)
+    for location in sorted(locations, key=_depth_first, reverse=True):
+        _cut(rest, location)
+    try:
+        return JobSpec.model_validate(rest)
+    except ValidationError:
+        return None
+
+
+def _depth_first(location: Location) -> tuple[tuple[bool, str], ...]:
+    return tuple((isinstance(part, int), str(part).zfill(6) if isinstance(part, int) else part) for part in location)
+
+
+def _cut(document: Any, location: Location) -> None:
+    """Remove one place. A role keeps a stand-in command, so that what refers to the role still finds it."""
+    is_bad_key = location[-1] == "[key]"
+    location = location[:-1] if is_bad_key else location
+    if location == ("roles",):
+        document["roles"] = {DEFAULT_ROLE: {"command": "true"}}
+        return
+    if location[0] == "roles" and not is_bad_key and (len(location) == 2 or location[2:3] == ("command",)):
+        roles = document.get("roles")
+        name = str(location[1])
+        if isinstance(roles, dict) and name in roles:
+            role = roles[name] if isinstance(roles[name], dict) else {}
+            roles[name] = {**role, "command": "true"}
+        return
+    for key in location[:-1]:
+        document = _step(document, key)
+    last = location[-1]
+    if isinstance(document, dict):
+        document.pop(last, None)
+    elif isinstance(document, list) and isinstance(last, int) and last < len(document):
+        del document[last]
+
+
+def _step(document: Any, key: str | int) -> Any:
+    if isinstance(document, Mapping):
+        return document.get(str(key))
+    if isinstance(document, list) and isinstance(key, int) and key < len(document):
+        return document[key]
+    return None
+
+
+__all__ = ["HINTED_KEYS", "SHORTHAND", "SHOWN_LENGTH", "parse_document", "parse_spec", "with_lines"]

@@ -1,0 +1,382 @@
+"""The grammars of single values in a job: quantities, durations, names, paths. Plain functions from what a user wrote to what
+is stored, raising `BadValue` with a stable code, words that name the value and the limit, and the edit that would help.
+
+Nothing here trims, expands or guesses: a value is either of a documented form or refused with a suggestion.
+"""
+
+from __future__ import annotations
+
+import math
+import posixpath
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from kernel import limits
+
+SHOWN_LENGTH = 60  # Characters of a user's value repeated in a message; the rest adds nothing.
+
+PRIORITIES = {"low": 100, "normal": 500, "high": 900}
+PRIORITY_MAX = 1_000
+SIGNALS = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "CONT")
+
+_NUMBER = r"(?:[0-9]{1,15}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"
+_CPU = re.compile(rf"({_NUMBER})(m?)")
+_MEMORY_UNITS = {
+    **{"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15},
+    **{"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50},
+}
+_MEMORY = re.compile(rf"({_NUMBER})([A-Za-z]{{0,2}})")
+_DURATION_UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_DURATION = re.compile(r"(?:([0-9]{1,9})w)?(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,10})s)?")
+_LOOSE_DURATION = re.compile(r"\s*([0-9]{1,9})\s*(w|d|h|m|s)[a-z]{0,8}\s*", re.IGNORECASE)
+_CLOCK = re.compile(r"(?:([0-9]{1,4})-)?([0-9]{1,5}):([0-9]{1,2})(?::([0-9]{1,2}))?")
+_GPU = re.compile(rf"(?:([A-Za-z0-9][A-Za-z0-9._-]{{0,62}}):)?({_NUMBER})")
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+QUEUE = r"[A-Za-z0-9][A-Za-z0-9._/-]*"
+ROLE = r"[a-z]([a-z0-9-]*[a-z0-9])?"
+ENV_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+LABEL = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
+TAG = r"\w[\w.:@+-]*"
+IMAGE = r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*"
+GIT_URL = r"(https://|ssh://|git@)[A-Za-z0-9][!-~]*"
+GIT_REF = r"[A-Za-z0-9][A-Za-z0-9._/+-]*"
+SHA256 = r"[0-9a-f]{64}"
+
+_SYSTEM_DIRECTORIES = (
+    *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/root", "/run", "/sbin", "/sys", "/usr"),
+    *("/var/run", "/var/lib/berth"),
+)
+
+
+class BadValue(Exception):
+    """A value has none of the documented forms. Carries what a FieldError needs except the path."""
+
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+
+
+def shown(value: object) -> str:
+    """Repeat a user's value in a message: quoted when it is text, cut when it is long."""
+    if isinstance(value, str):
+        body = value if len(value) <= SHOWN_LENGTH else value[:SHOWN_LENGTH] + "…"
+        return '"' + "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in body) + '"'
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    return str(value)[:SHOWN_LENGTH]
+
+
+# --- Quantities ------------------------------------------------------------------------------------------------------
+
+
+def parse_cpu(value: object) -> int:
+    """Thousandths of a core from `4`, `0.5`, `"4"` or `"500m"`."""
+    hint = 'Write cores such as 4 or 0.5, or thousandths such as "500m".'
+    match = _quantity(_CPU, value)
+    if match is None:
+        raise BadValue("cpu_form", f"cpu must be a number of cores, not {shown(value)}.", hint)
+    number = Decimal(match[1]) * (1 if match[2] else 1000)
+    if number != int(number):
+        raise BadValue("cpu_precision", f"cpu {shown(value)} is finer than a thousandth of a core.", hint)
+    return _bounded(int(number), 1, limits.TASK_CPU_MILLIS, "cpu", value, "0.001 cores", f"{limits.TASK_CPU_MILLIS // 1000} cores")
+
+
+def parse_memory(value: object) -> int:
+    """Bytes from an integer or text such as `16Gi` (binary) or `16G` (decimal)."""
+    amount = _parse_bytes(value, "memory")
+    return _bounded(amount, limits.MIB, limits.TASK_MEMORY_BYTES, "memory", value, "1Mi", _tebibytes(limits.TASK_MEMORY_BYTES))
+
+
+def parse_shm(value: object) -> int:
+    """Bytes of shared memory; zero leaves what the engine gives."""
+    amount = _parse_bytes(value, "shm")
+    return _bounded(amount, 0, limits.TASK_MEMORY_BYTES, "shm", value, "0", _tebibytes(limits.TASK_MEMORY_BYTES))
+
+
+def _parse_bytes(value: object, name: str) -> int:
+    hint = f"Write {name}: 16Gi, or a whole number of bytes. Units: Ki Mi Gi Ti Pi (powers of 1024), k M G T P (powers of 1000)."
+    match = _quantity(_MEMORY, value)
+    if match is None or (match[2] not in _MEMORY_UNITS):
+        raise BadValue(f"{name}_form", f"{name} must be an amount such as 16Gi, not {shown(value)}.", _memory_hint(value, name) or hint)
+    number = Decimal(match[1]) * _MEMORY_UNITS[match[2]]
+    if number != int(number):
+        raise BadValue(f"{name}_precision", f"{name} {shown(value)} is not a whole number of bytes.", hint)
+    return int(number)
+
+
+def _memory_hint(value: object, name: str) -> str:
+    """Suggest the edit for the usual slips: a space, `GB`, `gib`."""
+    if not isinstance(value, str) or len(value) > SHOWN_LENGTH:
+        return ""
+    match = re.fullmatch(rf"\s*({_NUMBER})\s*([kmgtp])i?b?(?:ytes)?\s*", value, re.IGNORECASE)
+    if match is None:
+        return ""
+    return f"Write {name}: {match[1]}{match[2].upper()}i."
+
+
+def parse_gpu(value: object) -> tuple[str, int]:
+    """Model ("" for any) and thousandths of a GPU from `1`, `0.5`, `"2"` or `"a100:1"`."""
+    hint = 'Write gpu: 2, gpu: "a100:2" for a model, or gpu: 0.5 for a share of one.'
+    match = _quantity(_GPU, value)
+    if match is None:
+        raise BadValue("gpu_form", f"gpu must be a number or model:number, not {shown(value)}.", hint)
+    number = Decimal(match[2]) * 1000
+    if number != int(number):
+        raise BadValue("gpu_precision", f"gpu {shown(value)} is finer than a thousandth of a GPU.", hint)
+    millis = _bounded(int(number), 0, limits.TASK_GPU_MILLIS, "gpu", value, "0", str(limits.TASK_GPU_MILLIS // 1000))
+    if millis > 1000 and millis % 1000:
+        raise BadValue("gpu_share", f"gpu {shown(value)} mixes whole GPUs and a share; above 1 only whole GPUs exist.", hint)
+    if match[1] and not millis:
+        raise BadValue("gpu_form", f"gpu {shown(value)} names a model but asks for none of it.", hint)
+    return match[1] or "", millis
+
+
+def _quantity(pattern: re.Pattern[str], value: object) -> re.Match[str] | None:
+    """Match numbers by their shortest decimal text, so that 0.1 means a tenth exactly and no arithmetic is done on floats."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return pattern.fullmatch(str(value)) if abs(value) < 10**16 else None
+    if isinstance(value, float):
+        return pattern.fullmatch(format(Decimal(repr(value)), "f")) if math.isfinite(value) and abs(value) < 1e16 else None
+    return pattern.fullmatch(value) if isinstance(value, str) and len(value) <= 100 else None
+
+
+def _bounded(amount: int, least: int, most: int, name: str, value: object, least_text: str, most_text: str) -> int:
+    if amount < least:
+        raise BadValue(f"{name}_too_small", f"{name} {shown(value)} is below the least possible, {least_text}.")
+    if amount > most:
+        raise BadValue(f"{name}_too_large", f"{name} {shown(value)} is above the limit of {most_text} for one task.")
+    return amount
+
+
+def _tebibytes(amount: int) -> str:
+    return f"{amount // 2**40}Ti"
+
+
+# --- Numbers, durations, moments -------------------------------------------------------------------------------------
+
+
+def whole(name: str, least: int, most: int) -> Callable[[object], int]:
+    """Make a parser of whole numbers within bounds; `name` is what messages call the value."""
+
+    def parse(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            hint = f"Write {name}: {value} without quotes." if isinstance(value, str) and value.isdecimal() and len(value) < 20 else ""
+            raise BadValue("integer", f"{name} must be a whole number, not {shown(value)}.", hint)
+        if not least <= value <= most:
+            raise BadValue("range", f"{name} is {shown(value)}; it must be between {least} and {most}.")
+        return value
+
+    return parse
+
+
+def boolean(name: str) -> Callable[[object], bool]:
+    """Make a parser of true and false; the words that YAML 1.1 took for booleans get a hint."""
+
+    def parse(value: object) -> bool:
+        if isinstance(value, bool):
+            return value
+        word = value.lower() if isinstance(value, str) else ""
+        meant = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}.get(word, word)
+        hint = f"Write {name}: {meant}." if meant in {"true", "false"} else ""
+        raise BadValue("boolean", f"{name} must be true or false, not {shown(value)}.", hint)
+
+    return parse
+
+
+def duration(name: str, least: int, most: int) -> Callable[[object], int]:
+    """Make a parser of durations to seconds: an integer, or text such as `90s`, `2h`, `1d12h`."""
+
+    def parse(value: object) -> int:
+        seconds = _seconds(value, name)
+        if not least <= seconds <= most:
+            raise BadValue("range", f"{name} is {shown(value)}; it must be between {format_duration(least)} and {format_duration(most)}.")
+        return seconds
+
+    return parse
+
+
+def _seconds(value: object, name: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    text = value if isinstance(value, str) and len(value) <= 100 else ""
+    match = _DURATION.fullmatch(text) if text else None
+    if match is None:
+        hint = f"Write {name}: {_meant_duration(text) or '2h'}. Units: w d h m s, largest first, such as 1h30m; a bare number is seconds."
+        raise BadValue("duration_form", f"{name} must be a duration such as 2h or 90s, not {shown(value)}.", hint)
+    return sum(int(part) * unit for part, unit in zip(match.groups(), _DURATION_UNITS.values(), strict=True) if part)
+
+
+def _meant_duration(text: str) -> str:
+    """What the writer of `2 h`, `2 hours`, `1:30:00` or `1-12:00:00` meant."""
+    if loose := _LOOSE_DURATION.fullmatch(text):
+        return f"{loose[1]}{loose[2].lower()}"
+    if clock := _CLOCK.fullmatch(text):
+        days, first, second, third = (int(part) if part else 0 for part in clock.groups())
+        seconds = first * 3600 + second * 60 + third if clock[4] or clock[1] else first * 60 + second
+        return format_duration(days * 86_400 + seconds)
+    return ""
+
+
+def format_duration(seconds: int) -> str:
+    """The shortest text that `duration` reads back to the same number: 5400 gives `1h30m`."""
+    parts = []
+    for unit, size in _DURATION_UNITS.items():
+        if unit == "w":
+            continue
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
+def parse_moment(value: object) -> datetime:
+    """A moment in UTC from ISO 8601 text with a time zone; a moment without one would mean something else on every machine."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC).replace(microsecond=0)
+    hint = "Write the time with its zone, such as 2027-01-31T18:00:00Z or 2027-01-31T18:00:00+08:00."
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) and 16 <= len(value) <= 40 else None
+        if moment is None or moment.tzinfo is None:
+            raise BadValue("moment_form", f"start_after must be a date and time with a zone, not {shown(value)}.", hint)
+        return moment.astimezone(UTC).replace(microsecond=0)
+    except (ValueError, OverflowError):
+        raise BadValue("moment_form", f"start_after must be a date and time with a zone, not {shown(value)}.", hint) from None
+
+
+# --- Text ------------------------------------------------------------------------------------------------------------
+
+
+def pattern_text(name: str, pattern: str, length: int, rule: str, code: str = "") -> Callable[[object], str]:
+    """Make a parser of text that matches a pattern wholly. `rule` says in words what is allowed."""
+    compiled = re.compile(pattern)
+
+    def parse(value: object) -> str:
+        if not isinstance(value, str):
+            hint = f'Write it in quotes: "{value}".' if isinstance(value, (int, float)) and not isinstance(value, bool) else ""
+            raise BadValue("text", f"{name} must be text, not {shown(value)}.", hint)
+        if len(value) > length:
+            raise BadValue("too_long", f"{name} has {len(value)} characters; at most {length} are allowed.")
+        if compiled.fullmatch(value) is None:
+            raise BadValue(code or "grammar", f"{name} {shown(value)} is not allowed: {rule}.")
+        return value
+
+    return parse
+
+
+def free_text(name: str, *, numbers: bool = False) -> Callable[[object], str]:
+    """Make a parser of text that is passed on as it stands. With `numbers`, whole numbers become their digits."""
+
+    def parse(value: object) -> str:
+        if numbers and isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if not isinstance(value, str):
+            hint = "" if isinstance(value, (dict, list)) or value is None else f'Write it in quotes: "{str(value).lower()}".'
+            raise BadValue("text", f"{name} must be text, not {shown(value)}.", hint)
+        if "\0" in value:
+            raise BadValue("nul", f"{name} contains a NUL character, which no program can receive.")
+        if len(value) > limits.TEXT_BYTES or len(value.encode("utf-8", "surrogatepass")) > limits.TEXT_BYTES:
+            raise BadValue("too_long", f"{name} is longer than {limits.TEXT_BYTES} bytes.", "Put long text into a file of your code.")
+        return value
+
+    return parse
+
+
+def parse_command(value: object) -> str | tuple[str, ...]:
+    """A shell text, or the exact argument list. The text is never looked into."""
+    if isinstance(value, str):
+        if not value.strip():
+            raise BadValue("command_empty", "command is empty.", "Write what to run, such as command: python train.py.")
+        return free_text("command")(value)
+    if isinstance(value, (list, tuple)) and value:
+        if len(value) > limits.COMMAND_ARGUMENTS:
+            raise BadValue("too_many", f"command has {len(value)} arguments; at most {limits.COMMAND_ARGUMENTS} are allowed.")
+        arguments = tuple(free_text("an argument of command")(item) for item in value)
+        if not arguments[0]:
+            raise BadValue("command_empty", "The program to run, the first entry of command, is empty.")
+        if sum(len(argument.encode("utf-8", "surrogatepass")) for argument in arguments) > limits.TEXT_BYTES:
+            raise BadValue("too_long", f"The arguments of command are longer than {limits.TEXT_BYTES} bytes together.")
+        return arguments
+    raise BadValue("command_form", f"command must be text or a list of arguments, not {shown(value)}.", "Write command: python train.py.")
+
+
+def parse_priority(value: object) -> int:
+    """A number, or one of the names of `PRIORITIES`."""
+    if isinstance(value, str):
+        if value in PRIORITIES:
+            return PRIORITIES[value]
+        raise BadValue("priority_name", f"priority {shown(value)} is unknown.", f"Use {', '.join(PRIORITIES)}, or a number.")
+    return whole("priority", 0, PRIORITY_MAX)(value)
+
+
+_TAG_RULE = "letters of any script, digits and _ . : @ + -, starting with a letter or digit"
+
+
+def parse_tag(value: object) -> str:
+    """A tag, as kept on a job."""
+    return pattern_text("A tag", TAG, limits.TAG_LENGTH, _TAG_RULE)(value)
+
+
+def parse_signal(value: object) -> str:
+    """A signal name without SIG."""
+    if isinstance(value, str) and value in SIGNALS:
+        return value
+    name = value.upper().removeprefix("SIG") if isinstance(value, str) else ""
+    hint = f"Write signal: {name}." if name in SIGNALS else f"Use one of {', '.join(SIGNALS)}."
+    raise BadValue("signal", f"signal {shown(value)} is not one that a job can ask for.", hint)
+
+
+# --- Paths -----------------------------------------------------------------------------------------------------------
+
+
+def relative_path(name: str) -> Callable[[object], str]:
+    """Make a parser of paths below the working directory: normalised, without `..`, never absolute."""
+
+    def parse(value: object) -> str:
+        path = _path_text(name, value)
+        if path.startswith("/"):
+            raise BadValue("path_absolute", f"{name} {shown(path)} must be relative to the working directory.", f"Write {path.lstrip('/') or '.'}.")
+        if ".." in path.split("/"):
+            raise BadValue("path_escape", f"{name} {shown(path)} leaves the working directory; .. is not allowed.")
+        return posixpath.normpath(path)
+
+    return parse
+
+
+def absolute_path(name: str) -> Callable[[object], str]:
+    """Make a parser of normalised absolute paths that shadow no directory of the system."""
+
+    def parse(value: object) -> str:
+        path = _path_text(name, value)
+        normal = "/" + posixpath.normpath(path).lstrip("/")
+        if not path.startswith("/"):
+            raise BadValue("path_relative", f"{name} {shown(path)} must be absolute.", f"Write {'/' + path.lstrip('./')}.")
+        if path not in {normal, normal + "/"}:
+            raise BadValue("path_normal", f"{name} {shown(path)} is not in its shortest form.", f"Write {normal}.")
+        if normal == "/" or any(normal == taken or normal.startswith(taken + "/") for taken in _SYSTEM_DIRECTORIES):
+            raise BadValue("path_system", f"{name} {shown(path)} would hide a directory of the system.", "Choose a path such as /data.")
+        return normal
+
+    return parse
+
+
+def _path_text(name: str, value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise BadValue("text", f"{name} must be a path, not {shown(value)}.")
+    if len(value.encode("utf-8", "surrogatepass")) > limits.PATH_BYTES:
+        raise BadValue("too_long", f"{name} is longer than {limits.PATH_BYTES} bytes.")
+    if not value.isprintable() or "\\" in value or ":" in value:
+        raise BadValue("path_characters", f"{name} {shown(value)} holds a control character, a backslash or a colon.")
+    return value

@@ -52,7 +52,7 @@ class _Piece:
 
     offset: int
     length: int
-    data: bytes
+    data: bytearray
     marker: str = ""
     skipped_bytes: int = 0
 
@@ -108,6 +108,7 @@ def open_logs(attempts: Iterable[tuple[AttemptKey, Sequence[TaskName]]], *, now:
                 "file_bytes": 0,
                 "complete": False,
                 "last_sequence": 0,
+                "last_marker": "",
             }
             for key, tasks in wanted
             for task in tasks
@@ -173,11 +174,7 @@ def _plan(item: StreamChunks, state: LogStreamState, room: dict[uuid.UUID, int])
             if room[attempt_id] < len(taken):
                 _add_gap(plan, plan.cursor, len(taken), QUOTA_MARKER)
                 continue
-            cut = incomplete_tail(taken) if data else 0
-            if cut:
-                taken, data = taken[:-cut], taken[-cut:] + data
-            plan.pieces.append(_Piece(plan.cursor, len(taken), taken))
-            plan.cursor += len(taken)
+            _add_bytes(plan, taken)
             room[attempt_id] -= len(taken)
     if item.answer.complete:
         if item.answer.cursor > plan.cursor:
@@ -186,6 +183,27 @@ def _plan(item: StreamChunks, state: LogStreamState, room: dict[uuid.UUID, int])
     else:
         _hold_back_tail(plan)
     return plan
+
+
+def _add_bytes(plan: _Plan, data: bytes) -> None:
+    """Append to the piece before while a row has room for it: engines may give many small chunks."""
+    last = plan.pieces[-1] if plan.pieces else None
+    if last is not None and not last.marker and last.length + len(data) <= bounds.LOG_ROW_BYTES:
+        last.data += data
+        last.length += len(data)
+    else:
+        carried = _take_tail(last) if last is not None and not last.marker else bytearray()
+        plan.pieces.append(_Piece(plan.cursor - len(carried), len(carried) + len(data), carried + data))
+    plan.cursor += len(data)
+
+
+def _take_tail(piece: _Piece) -> bytearray:
+    """Cut the beginning of an unfinished character off a piece, for the next one."""
+    cut = incomplete_tail(piece.data)
+    tail = piece.data[len(piece.data) - cut :]
+    del piece.data[len(piece.data) - cut :]
+    piece.length -= cut
+    return tail
 
 
 def _unseen(plan: _Plan, chunk: LogChunk) -> bytes:
@@ -208,13 +226,13 @@ def _add_gap(plan: _Plan, offset: int, skipped_bytes: int, marker: str) -> None:
     if continues and plan.pieces:
         plan.pieces[-1].skipped_bytes += skipped
     elif not continues or skipped:
-        line = b"" if continues else _marker_line(marker)
+        line = bytearray() if continues else _marker_line(marker)
         plan.pieces.append(_Piece(max(offset, plan.cursor), 0, line, marker, skipped))
     plan.cursor = max(plan.cursor, end)
 
 
-def _marker_line(marker: str) -> bytes:
-    return f"\n[berth: {marker}]\n".encode()
+def _marker_line(marker: str) -> bytearray:
+    return bytearray(f"\n[berth: {marker}]\n".encode())
 
 
 def _hold_back_tail(plan: _Plan) -> None:
@@ -222,11 +240,7 @@ def _hold_back_tail(plan: _Plan) -> None:
     if not plan.pieces or plan.pieces[-1].marker:
         return
     last = plan.pieces[-1]
-    cut = incomplete_tail(last.data)
-    if not cut:
-        return
-    last.data, last.length = last.data[:-cut], last.length - cut
-    plan.cursor -= cut
+    plan.cursor -= len(_take_tail(last))
     if not last.length:
         plan.pieces.pop()
 

@@ -125,7 +125,9 @@ def read_merged(
         item, used = _item(row, key, skip, room, store or default_store())
         items.append(item)
         room -= used
-        more = skip + used < row.length
+        if skip + used < row.length:
+            more = True
+            break
     last = items[-1].cursor if items else (cursor or START)
     return LogPage(tuple(items), last, complete=was_complete and not more, more=more)
 

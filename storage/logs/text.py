@@ -5,7 +5,7 @@ from __future__ import annotations
 CHARACTER_BYTES_MAX = 4
 
 
-def incomplete_tail(data: bytes) -> int:
+def incomplete_tail(data: bytes | bytearray) -> int:
     """How many bytes at the end begin a UTF-8 character that is not finished; 0 for whole or broken text."""
     for back in range(1, min(CHARACTER_BYTES_MAX, len(data)) + 1):
         byte = data[-back]

@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from clusters.models import Cluster, ClusterCondition, ClusterKind, Node, Pool
 from clusters.selectors import allocated_in_pools, allocated_on_nodes
+from clusters.telemetry.metrics import unscoped
 from clusters.telemetry.reading import Series
 from kernel.resources import Resources
 from webapi.fields import utc_text
@@ -199,7 +200,7 @@ def series_json(series: Sequence[Series]) -> list[dict[str, Any]]:
     """Series as the API writes them, for nodes here and for tasks in `jobs`."""
     return [
         {
-            "subject": found.subject,
+            "subject": unscoped(found.subject),
             "metric": found.metric,
             "unit": found.unit,
             "resolution_seconds": found.resolution_seconds,

@@ -25,7 +25,7 @@ from clusters.api.representations import (
 )
 from clusters.models import Cluster, Node, Pool
 from clusters.services import cordon_node, uncordon_node
-from clusters.telemetry.metrics import METRICS, Metric, SubjectKind, gpu_subject, metrics_of, node_subject
+from clusters.telemetry.metrics import METRICS, Metric, SubjectKind, gpu_subject, metrics_of, node_subject, scoped
 from clusters.telemetry.reading import find_metric, read_many
 from clusters.telemetry.tiers import POINTS_MAX
 from kernel.clock import database_now
@@ -48,7 +48,7 @@ _POOL = OpenApiParameter("pool", str, description="Only of the pool with this id
 
 def _page_of(name: str, item: type[serializers.Serializer[Any]]) -> Any:
     fields = {"items": item(many=True), "next": serializers.CharField(allow_null=True)}
-    return inline_serializer(name, fields)  # type: ignore[arg-type]
+    return inline_serializer(name, fields)
 
 
 class ClusterListView(ApiView):
@@ -223,7 +223,8 @@ def read_span(request: Request, now: datetime) -> tuple[datetime, datetime, int]
 
 def _subjects(node: Node) -> dict[SubjectKind, list[str]]:
     gpus = [gpu_subject(node.name, str(gpu["identifier"])) for gpu in node.gpus]
-    return {SubjectKind.NODE: [node_subject(node.name)], SubjectKind.GPU: gpus}
+    named = {SubjectKind.NODE: [node_subject(node.name)], SubjectKind.GPU: gpus}
+    return {kind: [scoped(node.cluster_id, subject) for subject in subjects] for kind, subjects in named.items()}
 
 
 def _only(metric: Metric, kind: SubjectKind) -> tuple[Metric, ...]:

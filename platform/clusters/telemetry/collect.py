@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from clusters.engines.interface import Engine, Sample, SupportsMetrics
 from clusters.models import SeriesChunk
+from clusters.telemetry.metrics import scoped
 from clusters.telemetry.recorder import recorder
 
 SWEPT_ROWS_MAX = 10_000  # One transaction stays short; what is left goes with the next sweep.
 
 
-def collect(engine: Engine, now: datetime) -> int:
-    """Measure everything that an engine runs and record it; 0 if the engine cannot measure. Call it every interval.
+def collect(cluster_id: uuid.UUID, engine: Engine, now: datetime) -> int:
+    """Measure everything that a cluster's engine runs and record it; 0 if the engine cannot measure. Call it every interval.
 
     Raises EngineUnreachable as the engine does: the interval stays a gap.
     """
     if not isinstance(engine, SupportsMetrics):
         return 0
-    return record_samples(engine.sample(), now)
+    return record_samples(cluster_id, engine.sample(), now)
 
 
-def record_samples(samples: Sequence[Sample], now: datetime) -> int:
+def record_samples(cluster_id: uuid.UUID, samples: Sequence[Sample], now: datetime) -> int:
     """Take samples of one moment into this process's recorder, and write if it is time. Returns how many were taken."""
-    taken = recorder().record(samples, now)
+    stored = (replace(sample, subject=scoped(cluster_id, sample.subject)) for sample in samples)
+    taken = recorder().record(stored, now)
     recorder().flush(now)
     return taken
 

@@ -1,7 +1,8 @@
 """The closed table of what is measured: names, units and meaning. A name that is not in it is never stored or shown.
 
 Names end in their unit. Subjects are `node:<name>`, `gpu:<node>:<identifier>` and `task:<attempt id>:<role>:<index>`. Engines
-fill the table in as far as they can measure; what they cannot measure they leave out, and the series has a gap.
+fill the table in as far as they can measure; what they cannot measure they leave out, and the series has a gap. An engine
+knows only its own nodes: what is stored names the cluster too (`scoped`), because two clusters may both have a `node-1`.
 """
 
 from __future__ import annotations
@@ -89,6 +90,18 @@ def gpu_subject(node: str, identifier: str) -> str:
 
 def task_subject(attempt_id: uuid.UUID, role: str, index: int) -> str:
     return f"{SubjectKind.TASK}:{attempt_id}:{role}:{index}"
+
+
+def scoped(cluster_id: uuid.UUID, subject: str) -> str:
+    """An engine's subject as it is stored: nodes and GPUs of different clusters stay apart. Tasks are unique already."""
+    head, separator, rest = subject.partition(":")
+    return f"{head}:{cluster_id}/{rest}" if separator and head != SubjectKind.TASK else subject
+
+
+def unscoped(subject: str) -> str:
+    """A stored subject as the engine and people name it."""
+    head, _, rest = subject.partition(":")
+    return subject if head == SubjectKind.TASK else f"{head}:{rest.partition('/')[2]}"
 
 
 def kind_of(subject: str) -> SubjectKind | None:

@@ -11,14 +11,14 @@ from jobs.frameworks.pytorch import PyTorch
 _ALL: dict[str, Framework] = {framework.name: framework for framework in (Plain(), Jax(), PyTorch(), Mpi())}
 
 
-def get(name: str) -> Framework:
+def get_framework(name: str) -> Framework:
     """The framework of this name; unknown names are refused by the job spec before they come here."""
     return _ALL[name]
 
 
-def names() -> tuple[str, ...]:
+def framework_names() -> tuple[str, ...]:
     """All frameworks, `none` first."""
     return tuple(_ALL)
 
 
-__all__ = ["Framework", "FrameworkJob", "FrameworkRole", "Plan", "RoleShape", "TaskPlan", "get", "names"]
+__all__ = ["Framework", "FrameworkJob", "FrameworkRole", "Plan", "RoleShape", "TaskPlan", "framework_names", "get_framework"]

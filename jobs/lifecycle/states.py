@@ -49,7 +49,7 @@ class TaskState(StrEnum):
     STOPPED = "stopped"
 
 
-JOB = lifecycle(
+JOB_LIFECYCLE = lifecycle(
     "job",
     JobState,
     {
@@ -72,7 +72,7 @@ JOB = lifecycle(
     },
 )
 
-ATTEMPT = lifecycle(
+ATTEMPT_LIFECYCLE = lifecycle(
     "attempt",
     AttemptState,
     {
@@ -84,7 +84,7 @@ ATTEMPT = lifecycle(
     },
 )
 
-TASK = lifecycle(
+TASK_LIFECYCLE = lifecycle(
     "task",
     TaskState,
     {

@@ -64,7 +64,7 @@ def _check_size(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
 
 
 def _check_environment(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
-    reserved = {name for role in spec.roles for name in frameworks.get(spec.framework).reserved_env} if spec.roles else set()
+    reserved = {name for role in spec.roles for name in frameworks.get_framework(spec.framework).reserved_env} if spec.roles else set()
     scopes: list[tuple[Location, Mapping[str, str]]] = [(("env",), spec.env), (("secrets",), spec.secrets)]
     scopes += [(("roles", name, "env"), role.env) for name, role in spec.roles.items()]
     for place, names in scopes:
@@ -161,13 +161,13 @@ def _check_dependencies(spec: JobSpec, broken: frozenset[str]) -> Iterator[Probl
 
 
 def _check_framework(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
-    if broken & {"roles", "replicas", "framework"}:
+    if broken & {"roles", "replicas", "role_parts", "framework"}:
         return
     shapes = {
         name: frameworks.RoleShape(role.replicas.min, role.replicas.max, role.resources.gpu.millis, role.ports)
         for name, role in spec.roles.items()
     }
-    for field in frameworks.get(spec.framework).validate(shapes):
+    for field in frameworks.get_framework(spec.framework).validate(shapes):
         location: tuple[Any, ...] = tuple(field.path.split("/")[1:])
         yield Problem(location, field.code, field.message, field.hint)
 

@@ -190,10 +190,14 @@ def _existing(document: Any, location: Location) -> Location:
 
 
 def _topic(location: Location) -> str:
-    """The field that an error makes unsafe to reason about: a top-level key, or `replicas` for those of any role."""
-    if location[0] == "roles":
-        return "replicas" if len(location) > 2 and location[2] == "replicas" else "roles"
-    return str(location[0])
+    """The subject that an error makes unsafe to reason about: a top-level key, or what is unsure about the roles."""
+    if location[0] != "roles":
+        return str(location[0])
+    if len(location) == 1 or (len(location) == 3 and location[2] == "[key]"):
+        return "roles"
+    if len(location) == 2 or location[2] == "replicas":
+        return "replicas"
+    return "role_parts" if location[2] in {"ports", "resources"} else ""
 
 
 def _wrong_part(location: Location, kind: str) -> Location:
@@ -203,15 +207,20 @@ def _wrong_part(location: Location, kind: str) -> Location:
     return location
 
 
+SALVAGE_ROUNDS = 4  # Leaving one part out can spoil the mapping around it, that the list around that, and so on.
+
+
 def _salvage(document: dict[str, Any], locations: list[Location]) -> JobSpec | None:
     """What a document says when its wrong parts are left out; None when that says nothing either."""
     rest = copy.deepcopy(document)
-    for location in sorted(locations, key=_depth_first, reverse=True):
-        _cut(rest, location)
-    try:
-        return JobSpec.model_validate(rest)
-    except ValidationError:
-        return None
+    for _ in range(SALVAGE_ROUNDS):
+        for location in sorted(locations, key=_depth_first, reverse=True):
+            _cut(rest, location)
+        try:
+            return JobSpec.model_validate(rest)
+        except ValidationError as error:
+            locations = [_wrong_part(tuple(entry["loc"]), entry["type"]) for entry in error.errors(include_url=False)]
+    return None
 
 
 def _depth_first(location: Location) -> tuple[tuple[bool, str], ...]:

@@ -85,6 +85,8 @@ def listen(topic: str, callback: Callable[[], None]) -> Iterator[None]:
     finally:
         with _lock:
             _receivers[topic].remove(callback)
+            if not _receivers[topic]:
+                del _receivers[topic]  # Topics are made at will (one per followed log); none may stay behind.
 
 
 def _ring(topic: str) -> None:

@@ -22,6 +22,7 @@ from django.db.models import Max
 from activity import bulk, cursors, hints
 from activity.audit import seal
 from activity.models import Event
+from kernel.crashpoints import crashpoint
 
 CURSOR = "events"
 BATCHES_MAX = 50  # One call ends in seconds, so that its leader can renew its lease.
@@ -54,7 +55,7 @@ def last_seq() -> int:
 
 
 def _number_batch() -> tuple[int, datetime | None]:
-    if _is_sqlite():
+    if _is_sqlite() or not Event.objects.filter(seq__isnull=True).exists():
         return 0, None
     with transaction.atomic():
         # The lock comes first: the next statement's snapshot then sees all that the previous holder numbered.
@@ -68,6 +69,7 @@ def _number_batch() -> tuple[int, datetime | None]:
             raise AssertionError("an event vanished while it was numbered")
         cursors.move(cursor, cursor.seq + len(rows))
         hints.wake(hints.SEQUENCED)
+        crashpoint("activity.sequence.before_commit")
     return len(rows), waiting[0][1]
 
 

@@ -1,0 +1,155 @@
+"""Sends what is waiting: claim by lease, send outside any transaction, note the result while the lease still holds.
+
+Whoever dies after sending and before noting leaves the delivery to be sent once more: its id travels with the message, as the
+`Berth-Delivery` header or the mail's Message-ID, so that the receiver sees it is the same.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q
+
+from activity import bulk, registry
+from activity.models import Delivery
+from activity.notifications import mail, webhook
+from activity.notifications.kinds import DeliveryState, Via
+from activity.notifications.outcomes import GiveUp, Outcome, Sent, TryAgain
+from activity.notifications.sealing import unseal
+from activity.registry import Recipient
+from kernel.config import Config, current
+from kernel.crashpoints import crashpoint
+from kernel.ids import new_id
+from kernel.limits import NOTE_LENGTH
+
+BATCH = 32
+CANDIDATES = 256
+PER_SUBSCRIPTION = 4  # One slow receiver gets a share of a batch, never all of it.
+THREADS = 8  # 32 sends of at most 10 s each, by 8: 40 s, below the 60 s that a task may last.
+LEASE = timedelta(seconds=120)  # Longer than any batch can take; a second sender would send twice.
+TRIES_MAX = 10
+BACKOFF_SECONDS = 15  # Then 30, 60 ...: ten tries spread over two hours.
+BACKOFF_SECONDS_MAX = 3_600
+
+
+def deliver(now: datetime) -> int:
+    """Send one batch of due deliveries; returns how many were tried. Call it again until it returns 0."""
+    token = new_id()
+    claimed = _claim(token, now)
+    if not claimed:
+        return 0
+    crashpoint("activity.deliver.after_claim")
+    recipients = registry.recipients({delivery.user_id for delivery in claimed})
+    config = current()
+    with ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="deliver") as pool:
+        outcomes = list(pool.map(lambda delivery: _send(delivery, recipients.get(delivery.user_id), config, now), claimed))
+    crashpoint("activity.deliver.after_send")
+    _settle(claimed, outcomes, now)
+    return len(claimed)
+
+
+def _claim(token: uuid.UUID, now: datetime) -> list[Delivery]:
+    due = (
+        Delivery.objects.filter(state=DeliveryState.PENDING, retry_at__lte=now)
+        .filter(Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lte=now))
+        .order_by("retry_at", "id")
+    )
+    if not due.exists():
+        return []
+    with transaction.atomic():
+        candidates = list(due.select_for_update(skip_locked=True).values_list("id", "subscription_id")[:CANDIDATES])
+        chosen = _fair(candidates)
+        Delivery.objects.filter(id__in=chosen).update(lease_token=token, lease_expires_at=now + LEASE)
+    return list(Delivery.objects.filter(id__in=chosen, lease_token=token).select_related("subscription").order_by("id"))
+
+
+def _fair(candidates: Sequence[tuple[uuid.UUID, uuid.UUID]]) -> list[uuid.UUID]:
+    taken: Counter[uuid.UUID] = Counter()
+    chosen = []
+    for delivery_id, subscription_id in candidates:
+        taken[subscription_id] += 1
+        if taken[subscription_id] <= PER_SUBSCRIPTION and len(chosen) < BATCH:
+            chosen.append(delivery_id)
+    return chosen
+
+
+def _send(delivery: Delivery, recipient: Recipient | None, config: Config, now: datetime) -> Outcome:
+    """One try. Runs in a thread and touches no database."""
+    subscription = delivery.subscription
+    if recipient is None:
+        return GiveUp("The user is disabled.")
+    if not subscription.is_active:
+        return GiveUp("The subscription is switched off.")
+    if delivery.tenant_id is not None and not registry.sees_tenant(recipient.actor, delivery.tenant_id):
+        return GiveUp("The user no longer belongs to the job's tenant.")
+    if subscription.channel == Via.WEBHOOK:
+        return _send_webhook(delivery, config, now)
+    return _send_mail(delivery, recipient, config, now)
+
+
+def _send_webhook(delivery: Delivery, config: Config, now: datetime) -> Outcome:
+    body = webhook.encode({"delivery": str(delivery.id), **delivery.payload})
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "Berth",
+        "Berth-Delivery": str(delivery.id),
+        "Berth-Event": str(delivery.payload["event"]),
+        "Berth-Signature": webhook.sign(unseal(delivery.subscription.secret_sealed), body, at=now),
+    }
+    return webhook.post(delivery.subscription.target, body=body, headers=headers, allow_private=config.webhook_private_targets)
+
+
+def _send_mail(delivery: Delivery, recipient: Recipient, config: Config, now: datetime) -> Outcome:
+    if not recipient.email:
+        return GiveUp("The user has no mail address.")
+    try:
+        message = mail.compose(
+            delivery.payload,
+            sender=config.mail_from,
+            recipient=recipient.email,
+            delivery_id=str(delivery.id),
+            at=now,
+            server_url=config.url,
+        )
+    except ValueError as error:
+        return GiveUp(str(error))
+    return mail.send(message, mail_url=config.mail_url)
+
+
+def _settle(claimed: Sequence[Delivery], outcomes: Sequence[Outcome], now: datetime) -> None:
+    """Note the results, each only if its lease still holds."""
+    rows = [_result(delivery, outcome, now) for delivery, outcome in zip(claimed, outcomes, strict=True)]
+    with transaction.atomic():
+        bulk.update(Delivery, rows, guard=("lease_token",), equals={"state": str(DeliveryState.PENDING)})
+
+
+def _result(delivery: Delivery, outcome: Outcome, now: datetime) -> Mapping[str, Any]:
+    tries = delivery.tries + 1
+    row: dict[str, Any] = {
+        "id": delivery.id,
+        "lease_token": delivery.lease_token,
+        "lease_expires_at": None,
+        "tries": tries,
+        "last_status": outcome.status,
+        "last_error": "" if isinstance(outcome, Sent) else outcome.error[:NOTE_LENGTH].replace("\x00", "\ufffd"),
+        "delivered_at": now if isinstance(outcome, Sent) else None,
+        "retry_at": None,
+        "state": str(DeliveryState.FAILED),
+    }
+    if isinstance(outcome, Sent):
+        row["state"] = str(DeliveryState.SENT)
+    elif isinstance(outcome, TryAgain) and tries < TRIES_MAX:
+        row["state"] = str(DeliveryState.PENDING)
+        row["retry_at"] = now + _wait(tries, outcome.after_seconds)
+    return row
+
+
+def _wait(tries: int, asked_seconds: int | None) -> timedelta:
+    seconds = min(BACKOFF_SECONDS * 2 ** (tries - 1), BACKOFF_SECONDS_MAX)
+    return timedelta(seconds=max(seconds, asked_seconds or 0))

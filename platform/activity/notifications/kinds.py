@@ -1,0 +1,59 @@
+"""What a user can be told about a job, and which event says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from kernel.lifecycle import lifecycle
+
+
+class NoticeKind(StrEnum):
+    """What happened to a job. RETRIED: an attempt is over and the job waits for the next one."""
+
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    RETRIED = "retried"
+
+
+class Via(StrEnum):
+    """How a user is told."""
+
+    MAIL = "mail"
+    WEBHOOK = "webhook"
+
+
+class DeliveryState(StrEnum):
+    PENDING = "PENDING"
+    SENT = "SENT"
+    FAILED = "FAILED"
+
+
+# FAILED -> PENDING: somebody asked for another try. SENT is the end, or a receiver would hear twice.
+DELIVERY = lifecycle(
+    "delivery",
+    DeliveryState,
+    {
+        DeliveryState.PENDING: {DeliveryState.SENT, DeliveryState.FAILED},
+        DeliveryState.FAILED: {DeliveryState.PENDING},
+        DeliveryState.SENT: set(),
+    },
+)
+
+JOB_EVENTS = {
+    "job.running": NoticeKind.RUNNING,
+    "job.succeeded": NoticeKind.SUCCEEDED,
+    "job.failed": NoticeKind.FAILED,
+    "job.stopped": NoticeKind.STOPPED,
+}
+STARTED_STATES = frozenset({"ADMITTED", "STARTING", "RUNNING", "STOPPING"})
+
+
+def notice_kind(event_kind: str, data: Mapping[str, Any]) -> NoticeKind | None:
+    """What an event means to a subscriber; None for nothing."""
+    if event_kind == "job.queued" and data.get("from") in STARTED_STATES:
+        return NoticeKind.RETRIED
+    return JOB_EVENTS.get(event_kind)

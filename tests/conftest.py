@@ -11,6 +11,7 @@ SQLite and in memory.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import tempfile
@@ -38,6 +39,9 @@ os.environ.update(
     BERTH_POLL_SECONDS="0.1",
     BERTH_RETRY_BACKOFF_SECONDS="0.2",
 )
+if os.environ.get("BERTH_REDIS_URL"):
+    _worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    os.environ["BERTH_REDIS_URL"] = re.sub(r"db=\d+", f"db={int(_worker) + 1}", os.environ["BERTH_REDIS_URL"])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,0 +1,84 @@
+"""How often one caller may call."""
+
+import os
+
+import pytest
+
+from webapi.throttles import Buckets
+
+
+class Clock:
+    now = 1_000.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_a_bucket_empties_and_refills_evenly():
+    clock = Clock()
+    buckets = Buckets(clock)
+
+    assert [buckets.take("a", per_minute=60) for _ in range(60)] == [0] * 60
+    assert buckets.take("a", per_minute=60) == pytest.approx(1)
+    assert buckets.take("b", per_minute=60) == 0
+    clock.now += 1
+    assert buckets.take("a", per_minute=60) == 0
+    assert buckets.take("a", per_minute=60) > 0
+    clock.now += 10_000
+    assert [buckets.take("a", per_minute=60) for _ in range(61)][-1] > 0
+
+
+def test_a_token_that_calls_too_often_is_told_when_to_come_back(alice, bob, configure):
+    configure(requests_per_minute=3, redis_url="")
+
+    assert [alice.get("/api/v1/echo").status_code for _ in range(4)] == [200, 200, 200, 429]
+    refused = alice.get("/api/v1/echo")
+    assert refused.json()["code"] == "too_many_requests"
+    assert int(refused["Retry-After"]) >= 20
+    assert bob.get("/api/v1/echo").status_code == 200
+
+
+def test_guessing_tokens_is_bounded_by_address(client_of, nobody, alice, configure):
+    configure(requests_per_minute=3, redis_url="")
+
+    answers = [client_of(f"guess-{number}").get("/api/v1/echo").status_code for number in range(5)]
+    assert answers == [401, 401, 401, 429, 429]
+    assert nobody.get("/api/v1/echo").status_code == 429
+    assert alice.get("/api/v1/echo").status_code == 200
+
+
+def test_a_forged_forwarding_header_does_not_change_the_address(client_of, configure):
+    configure(requests_per_minute=2, redis_url="")
+
+    answers = [client_of("guess").get("/api/v1/echo", HTTP_X_FORWARDED_FOR=f"10.0.0.{number}").status_code for number in range(4)]
+    assert answers == [401, 401, 429, 429]
+
+
+def test_zero_switches_the_throttle_off(alice, configure):
+    configure(requests_per_minute=0)
+
+    assert {alice.get("/api/v1/echo").status_code for _ in range(20)} == {200}
+
+
+def test_a_redis_that_does_not_answer_is_replaced_by_the_local_count(alice, configure):
+    configure(requests_per_minute=2, redis_url="unix:///nonexistent/berth.sock")
+
+    assert [alice.get("/api/v1/echo").status_code for _ in range(3)] == [200, 200, 429]
+
+
+@pytest.mark.skipif(not os.environ.get("BERTH_REDIS_URL"), reason="BERTH_REDIS_URL names no Redis; tests/servers.py starts one")
+def test_processes_share_their_count_in_redis():
+    from redis import Redis
+
+    from webapi.throttles import SharedCounts
+
+    clock = Clock()
+    clock.now = 60_000_000.0
+    one, other = (SharedCounts(Redis.from_url(os.environ["BERTH_REDIS_URL"]), clock) for _ in range(2))
+    name = f"test:{os.getpid()}"
+
+    assert [one.take(name, per_minute=4), other.take(name, per_minute=4)] * 2 == [0, 0, 0, 0]
+    assert [one.take(name, per_minute=4), other.take(name, per_minute=4)] == [0, 0]
+    assert one.take(name, per_minute=4) > 0
+    clock.now += 119
+    assert other.take(name, per_minute=4) == 0

@@ -60,9 +60,9 @@ def update(
 
     `equals` asks the same fixed text of a column of every row, also of one that the update changes (the expected state).
     `increment` names columns whose value in the row is added instead of stored. `within` names, for such a column, the column
-    of the same row that it must not pass by growing (null: no bound); shrinking is always allowed. Returns one dictionary per row that really
-    changed, with `key` and the `returning` columns as they are after the update. A row that is not returned was changed by
-    somebody else first.
+    of the same row that it must not pass by growing (null: no bound); shrinking is always allowed. Returns one dictionary per
+    row that really changed, with `key` and the `returning` columns as they are after the update. A row that is not returned
+    was changed by somebody else first, or would have passed a bound.
     """
     changed: list[dict[str, Any]] = []
     if not rows:
@@ -127,7 +127,7 @@ def _columns(model: type[models.Model], names: Any) -> list[models.Field[Any, An
     return [fields[name] for name in names]
 
 
-def _quote(connection: Any, name: str) -> str:
+def _quote(connection: Any, name: str | None) -> str:
     quoted: str = connection.ops.quote_name(name)
     return quoted
 

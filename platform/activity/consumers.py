@@ -31,12 +31,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
-from channels.db import database_sync_to_async
-from channels.generic.websocket import AsyncWebsocketConsumer
+from channels.generic.websocket import AsyncWebsocketConsumer  # type: ignore[import-untyped]
 
 from activity import origins, registry
 from activity.feed import Channel, Overrun, feed, oldest_seq
 from activity.sessions import Session, sessions
+from activity.threads import in_thread
 from activity.tickets import redeem_ticket
 from kernel.actor import Actor
 from kernel.clock import database_now
@@ -125,7 +125,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
         tickets = parse_qs(self.scope.get("query_string", b"").decode("latin-1"), max_num_fields=8).get("ticket", [])
         if len(tickets) != 1:
             raise NotAuthenticated("A live connection needs a header or a ticket.")
-        return await database_sync_to_async(_redeem, thread_sensitive=False)(tickets[0])
+        return await in_thread(_redeem, tickets[0])
 
     async def _subscribe(self, name: str | None, topic: Any, after: Any) -> None:
         kind, text = _topic(topic)
@@ -168,7 +168,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
             if text != "me" or actor.user_id is None:
                 raise InvalidInput('The only user to listen to is yourself: {"subscribe": {"user": "me"}}.')
             return Channel("user", actor.user_id)
-        return Channel(kind, await database_sync_to_async(registry.resolve_channel, thread_sensitive=False)(actor, kind, text))
+        return Channel(kind, await in_thread(registry.resolve_channel, actor, kind, text))
 
     async def _pump_events(self, name: str, channel: Channel, after: int | None) -> None:
         if after is not None:

@@ -18,13 +18,13 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any
 
-from channels.db import database_sync_to_async
 from django.db.models import Min, Q
 
 from activity import hints
 from activity.models import Event
 from activity.registry import sees_tenant
 from activity.sequencer import last_seq
+from activity.threads import in_thread
 from kernel.actor import Actor
 
 POLL_SECONDS = 1.0  # How late an event can be when every hint is lost.
@@ -137,7 +137,7 @@ class Feed:
             return self.position
         if after <= self.position:
             return max(after, 0)
-        return min(after, max(await database_sync_to_async(last_seq, thread_sensitive=False)(), self.position))
+        return min(after, max(await in_thread(last_seq), self.position))
 
     def _leave(self, follower: Follower) -> None:
         place = _place(follower.channel)
@@ -148,7 +148,7 @@ class Feed:
     async def _start(self) -> None:
         async with self._starting:
             if self._reader is None or self._reader.done():
-                self.position = await database_sync_to_async(last_seq, thread_sensitive=False)()
+                self.position = await in_thread(last_seq)
                 self._reader = asyncio.create_task(self._read_forever(), name="activity.feed")
 
     async def _read_forever(self) -> None:
@@ -192,7 +192,7 @@ def feed() -> Feed:
 
 async def oldest_seq() -> int | None:
     """The first event that retention has left; None when there is none."""
-    return await database_sync_to_async(_oldest_seq, thread_sensitive=False)()
+    return await in_thread(_oldest_seq)
 
 
 def event_body(event: Event) -> dict[str, Any]:
@@ -222,7 +222,7 @@ async def _read(channel: Channel | None, viewer: Viewer | None, *, after: int, u
         condition &= Q(**{f"{channel.kind}_id": channel.id})
     if viewer is not None:
         condition &= viewer.condition()
-    return await database_sync_to_async(_read_page, thread_sensitive=False)(condition)
+    return await in_thread(_read_page, condition)
 
 
 def _read_page(condition: Q) -> list[FeedEvent]:

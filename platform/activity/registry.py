@@ -6,7 +6,7 @@ Every entry has a safe default, so that nothing is shown to anybody whom the ten
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,7 @@ RecipientDirectory = Callable[[Collection[uuid.UUID]], Mapping[uuid.UUID, Recipi
 JobDirectory = Callable[[Collection[uuid.UUID]], Mapping[uuid.UUID, JobNotice]]
 ActorRefresh = Callable[[Sequence[Actor]], Sequence[Actor | None]]
 ChannelPolicy = Callable[[Actor, str], uuid.UUID]
-LogSource = Callable[[Actor, Mapping[str, Any]], AsyncIterator[Mapping[str, Any]]]
+LogSource = Callable[[Actor, Mapping[str, Any]], AsyncGenerator[Mapping[str, Any]]]
 
 
 def _no_recipients(user_ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Recipient]:

@@ -14,4 +14,4 @@ def changed_subjects(kind: str, *, after: int) -> tuple[set[uuid.UUID], int]:
     rows = list(
         Event.objects.filter(seq__gt=after).order_by("seq").values_list("seq", "subject_kind", "subject_id")[:CHANGES_PER_READ]
     )
-    return {subject_id for _, subject_kind, subject_id in rows if subject_kind == kind}, rows[-1][0] if rows else after
+    return {subject_id for _, subject_kind, subject_id in rows if subject_kind == kind}, (rows[-1][0] or after) if rows else after

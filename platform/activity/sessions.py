@@ -10,13 +10,12 @@ import asyncio
 import contextlib
 import logging
 import weakref
-from collections.abc import AsyncIterator
-
-from channels.db import database_sync_to_async
+from collections.abc import AsyncIterator, Callable
 
 from activity import hints, registry
 from activity.feed import Viewer
-from kernel.actor import Actor
+from activity.threads import in_thread
+from kernel.actor import ANONYMOUS, Actor
 
 RECHECK_SECONDS = 2.0  # Revocation ends a connection within five seconds, also when every hint is lost.
 RIGHTS = "rights"
@@ -32,8 +31,9 @@ def recheck() -> None:
 class Session:
     """One long connection. `changed` is set whenever its rights changed, `ended` once it has none."""
 
-    def __init__(self, actor: Actor) -> None:
+    def __init__(self, actor: Actor, on_end: Callable[[], None] | None = None) -> None:
         self.viewer = Viewer(actor)
+        self._on_end = on_end
         self.changed = asyncio.Event()
         self.ended = False
 
@@ -44,7 +44,10 @@ class Session:
     def apply(self, actor: Actor | None) -> None:
         if actor is None:
             self.ended = True
+            self.viewer.actor = ANONYMOUS  # From now on it hears nothing, however long closing takes.
             self.changed.set()
+            if self._on_end is not None:
+                self._on_end()
         elif actor != self.viewer.actor:
             self.viewer.actor = actor
             self.changed.set()
@@ -62,9 +65,9 @@ class Sessions:
         return sum(session.actor.user_id == actor.user_id for session in self._open)
 
     @contextlib.asynccontextmanager
-    async def opened(self, actor: Actor) -> AsyncIterator[Session]:
-        """A session that lasts as long as the block."""
-        session = Session(actor)
+    async def opened(self, actor: Actor, on_end: Callable[[], None] | None = None) -> AsyncIterator[Session]:
+        """A session that lasts as long as the block; `on_end` is called once its credential no longer counts."""
+        session = Session(actor, on_end)
         self._open.add(session)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._recheck_forever(), name="activity.sessions")
@@ -94,9 +97,9 @@ class Sessions:
                     logger.exception("activity.recheck_failed")
 
     async def _recheck(self) -> None:
-        sessions = tuple(self._open)
+        sessions = tuple(session for session in self._open if not session.ended)
         actors = [session.actor for session in sessions]
-        answers = await database_sync_to_async(registry.refreshed, thread_sensitive=False)(actors)
+        answers = await in_thread(registry.refreshed, actors)
         for session, actor in zip(sessions, answers, strict=True):
             session.apply(actor)
 

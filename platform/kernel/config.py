@@ -43,6 +43,8 @@ class Config:
     log_quota_bytes: int = _setting(256 * 1024**2, "bytes", "per task and stream; past it a marker, and on")
     artifact_quota_bytes: int = _setting(16 * 1024**3, "bytes", "per attempt; a runaway output must not fill the disk")
     tombstone_days: int = _setting(7, "days", "how long a forgotten attempt is refused")
+    event_days: int = _setting(30, "days", "how long events and the delivery log are kept; live channels resume within it")
+    audit_days: int = _setting(400, "days", "a year and a month: every yearly review finds its year")
     telemetry_seconds: float = _setting(5.0, "seconds", "sampling interval of CPU, memory, disk and GPU use")
     local_cluster: bool = _setting(True, "boolean", "the embedded profile runs jobs on this machine")
     local_isolation: str = _setting("auto", "auto|none", "none lets several tenants share one uid: said on every job page")

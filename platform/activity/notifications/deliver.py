@@ -71,7 +71,7 @@ def _claim(token: uuid.UUID, now: datetime) -> list[Delivery]:
 
 def _fair(candidates: Sequence[tuple[uuid.UUID, uuid.UUID]]) -> list[uuid.UUID]:
     taken: Counter[uuid.UUID] = Counter()
-    chosen = []
+    chosen: list[uuid.UUID] = []
     for delivery_id, subscription_id in candidates:
         taken[subscription_id] += 1
         if taken[subscription_id] <= PER_SUBSCRIPTION and len(chosen) < BATCH:

@@ -104,8 +104,8 @@ def _text(payload: Mapping[str, Any], server_url: str) -> str:
 
 
 def _indent(value: str) -> str:
-    """A long or many-lined value, kept in its column."""
-    lines = [part for line in value.splitlines() for part in (textwrap.wrap(line, 100) or [""])]
+    """A long or many-lined value, kept in its column and without controls that a terminal would obey."""
+    lines = [part for line in value.splitlines() for part in (textwrap.wrap(_printable(line), 100) or [""])]
     return ("\n" + " " * 9).join(lines[:40])
 
 
@@ -118,5 +118,9 @@ def _address(text: str) -> Address:
 
 def _one_line(text: str, length_max: int) -> str:
     """Text for a header: line breaks and controls become spaces, so that no text can add a header."""
-    clean = " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    clean = " ".join(_printable(text).split())
     return clean if len(clean) <= length_max else clean[: length_max - 1] + "…"
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -26,6 +26,8 @@ def _keys() -> MultiFernet:
     return MultiFernet([Fernet(_derive(secret)) for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)])
 
 
-def _derive(secret: str) -> bytes:
-    key = HKDF(algorithm=SHA256(), length=32, salt=None, info=PURPOSE).derive(secret.encode())
+def _derive(secret: str | bytes) -> bytes:
+    key = HKDF(algorithm=SHA256(), length=32, salt=None, info=PURPOSE).derive(
+        secret.encode() if isinstance(secret, str) else secret
+    )
     return base64.urlsafe_b64encode(key)

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.db import transaction
 from django.db.models import F
@@ -25,7 +26,7 @@ from kernel.errors import Conflict, FieldError, InvalidInput, NotAuthenticated, 
 
 SUBSCRIPTIONS_PER_USER_MAX = 50
 SECRET_PREFIX = "whsec_"  # noqa: S105 - how a secret begins, not one.
-TEST_PAUSE_DELIVERIES = 5  # Test messages that may wait to be sent at once.
+TESTS_WAITING_MAX = 5  # Test messages that may wait to be sent at once.
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +112,11 @@ def delete_subscription(*, actor: Actor, subscription: Subscription, now: dateti
         Subscription.objects.filter(id=subscription.id).delete()
 
 
-def test_subscription(*, actor: Actor, subscription: Subscription, now: datetime) -> Delivery:
+def send_test(*, actor: Actor, subscription: Subscription, now: datetime) -> Delivery:
     """Send a message that says it is a test, through the same way as real ones."""
     with transaction.atomic():
         waiting = Delivery.objects.filter(subscription=subscription, event_seq__isnull=True, state=DeliveryState.PENDING)
-        if waiting.count() >= TEST_PAUSE_DELIVERIES:
+        if waiting.count() >= TESTS_WAITING_MAX:
             raise Conflict("Earlier tests still wait to be sent.", hint="See `GET /deliveries` for why.")
         payload = _test_payload(actor, subscription, now)
         delivery = Delivery.objects.create(
@@ -160,7 +161,9 @@ def _ordered(kinds: Collection[str]) -> list[str]:
 
 
 def _audited(subscription: Subscription) -> dict[str, Any]:
-    return {name: getattr(subscription, name) for name in ("kinds", "jobs", "channel", "target", "is_active")}
+    """Without the path of a webhook's address, which is a secret with many services: managers read the audit."""
+    shown = {name: getattr(subscription, name) for name in ("kinds", "jobs", "channel", "is_active")}
+    return {**shown, "target": urlsplit(subscription.target).netloc}
 
 
 def _audit(

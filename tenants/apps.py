@@ -4,3 +4,15 @@ from django.apps import AppConfig
 class TenantsConfig(AppConfig):
     name = "tenants"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from activity import registry  # Models are loaded only now.
+        from tenants import credentials, selectors
+        from tenants.access import register_policy
+        from webapi.asgi_auth import register_authenticator
+
+        register_policy()
+        register_authenticator(credentials.authenticate_token)
+        registry.register_recipient_directory(credentials.recipients)
+        registry.register_actor_refresh(credentials.refresh_actors)
+        registry.register_channel_policy("tenant", lambda actor, text: selectors.find_tenant(actor, text).id)

@@ -98,7 +98,7 @@ class User(AbstractBaseUser):
     USERNAME_FIELD = "name"
     EMAIL_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
-    objects: ClassVar[BaseUserManager[User]] = BaseUserManager()
+    objects = BaseUserManager()
 
     class Meta:
         constraints = [

@@ -1,0 +1,103 @@
+"""From a token's text to an actor, and from an actor to the actor that it is now. Everything that authenticates asks here.
+
+Two queries a request and no cache: a revoked token, a disabled user and a changed role act on the next request.
+"""
+
+from __future__ import annotations
+
+import hmac
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import DateTimeField, Q
+from django.db.models.functions import Now
+
+from activity.registry import Recipient
+from kernel.actor import Actor, TenantRole
+from kernel.errors import NotAuthenticated
+from tenants.access import actor_for, roles_of_many
+from tenants.models import Token, User
+from tenants.permissions import effective_scopes
+from tenants.services.tokens import digest_of, prefix_of
+
+LAST_USED_EVERY = timedelta(minutes=1)  # A token's last use is known to the minute; not a write per request.
+_NO_DIGEST = digest_of("")
+
+
+def authenticate_token(text: str) -> Actor:
+    """The actor of a bearer token; NotAuthenticated for one that is unknown, expired, revoked, or of a disabled user."""
+    return authenticate(text)[1]
+
+
+def authenticate(text: str) -> tuple[User, Actor]:
+    """The same, with the user's row. Takes as long for an unknown token as for a wrong one."""
+    prefix = prefix_of(text)
+    rows = Token.objects.select_related("user").annotate(at=Now(output_field=DateTimeField()))
+    token = rows.filter(prefix=prefix).first() if prefix else None
+    if not hmac.compare_digest(token.digest if token else _NO_DIGEST, digest_of(text)) or token is None:
+        raise NotAuthenticated("This token is not known.", hint="Run `berth login` with a token that you copied completely.")
+    if token.revoked_at is not None:
+        raise NotAuthenticated(
+            "This token was revoked.", hint="Make a new one with `berth tokens create`, or ask who revoked it."
+        )
+    if token.expires_at <= token.at:
+        raise NotAuthenticated("This token has expired.", hint="Make a new one and run `berth login`.")
+    if not token.user.is_active:
+        raise NotAuthenticated("This account is disabled.", hint="Ask an operator to enable it.")
+    _note_use(token, token.at)
+    return token.user, actor_for(token.user, token)
+
+
+def refresh_actors(actors: Sequence[Actor]) -> Sequence[Actor | None]:
+    """The actors of long connections as they are now, None where the credential no longer counts. Three queries for all."""
+    users = {user.pk: user for user in User.objects.filter(id__in={actor.user_id for actor in actors}, is_active=True)}
+    good = Token.objects.filter(
+        Q(revoked_at__isnull=True, expires_at__gt=Now()), id__in={actor.token_id for actor in actors if actor.token_id}
+    )
+    tokens = {token.pk: token for token in good}
+    roles = roles_of_many(users)
+    return [_refreshed(actor, users, tokens, roles) for actor in actors]
+
+
+def recipients(user_ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Recipient]:
+    """Active users as notifications need them: name, address, and what they may see now. Two queries."""
+    users = {user.pk: user for user in User.objects.filter(id__in=set(user_ids), is_active=True)}
+    roles = roles_of_many(users)
+    return {
+        user_id: Recipient(
+            user_id=user_id,
+            name=user.name,
+            email=user.email,
+            actor=Actor(user_id=user_id, name=user.name, is_operator=user.is_operator, roles=roles.get(user_id, {})),
+        )
+        for user_id, user in users.items()
+    }
+
+
+def _refreshed(
+    actor: Actor,
+    users: Mapping[uuid.UUID, User],
+    tokens: Mapping[uuid.UUID, Token],
+    roles: Mapping[uuid.UUID, dict[uuid.UUID, TenantRole]],
+) -> Actor | None:
+    user = users.get(actor.user_id) if actor.user_id else None
+    token = tokens.get(actor.token_id) if actor.token_id else None
+    if user is None or (actor.token_id is not None and token is None):
+        return None
+    return Actor(
+        user_id=user.pk,
+        name=user.name,
+        is_operator=user.is_operator,
+        roles=roles.get(user.pk, {}),
+        scopes=actor.scopes if token is None else effective_scopes(token.scopes),
+        token_id=actor.token_id,
+        request_id=actor.request_id,
+    )
+
+
+def _note_use(token: Token, now: datetime) -> None:
+    if token.last_used_at is not None and now - token.last_used_at < LAST_USED_EVERY:
+        return
+    stale = Q(last_used_at__isnull=True) | Q(last_used_at__lt=now - LAST_USED_EVERY)
+    Token.objects.filter(stale, id=token.pk).update(last_used_at=now)

@@ -1,0 +1,207 @@
+"""Who may do what, as one table. `docs/permissions.md` is produced from it: `python -m tenants.permissions`.
+
+Roles are inherited down the tenant tree. An operator holds the whole installation, but gets at a tenant's own contents
+(secrets, files, submitting in its name) only through a role in that tenant.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kernel.actor import TenantRole
+
+ROLE_RANK = {TenantRole.VIEWER: 1, TenantRole.MEMBER: 2, TenantRole.MANAGER: 3}
+
+
+class Scope(StrEnum):
+    """What a token may be limited to. Every token may read; ALL is no limit beyond its user's own roles."""
+
+    ALL = "all"
+    READ = "read"
+    JOBS = "jobs"
+    DATA = "data"
+    TENANT = "tenant"
+    ACCOUNT = "account"
+    OPERATE = "operate"
+
+
+SCOPE_MEANS = {
+    Scope.ALL: "Everything that the user may do.",
+    Scope.READ: "See what the user may see. Part of every other scope.",
+    Scope.JOBS: "Submit, change and stop jobs.",
+    Scope.DATA: "Write volumes, uploads, code and images.",
+    Scope.TENANT: "Run tenants: members, secrets, queues, service accounts.",
+    Scope.ACCOUNT: "The user's own tokens, subscriptions and invitations.",
+    Scope.OPERATE: "What only operators may do.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """Who may use one verb: whoever holds `minimum` or more in the object's tenant, and whoever one of the flags names.
+
+    `minimum` None: no role in a tenant is enough. `own`: a member may do it to what belongs to them. `operator`: operators
+    may do it everywhere. `everyone`: whoever is signed in, to whatever rows the model's rule shows or gives them.
+    """
+
+    minimum: TenantRole | None
+    scope: Scope
+    means: str
+    operator: bool = True
+    own: bool = False
+    everyone: bool = False
+
+    def who(self) -> str:
+        """The same in words, for the documentation and for refusals."""
+        people = ["whoever is signed in"] if self.everyone else []
+        if self.minimum is not None:
+            people.append(f"{self.minimum} and above" if self.minimum != TenantRole.MANAGER else "manager")
+        if self.own:
+            people.append("member, for their own")
+        if self.operator and not self.everyone:
+            people.append("operator")
+        return "; ".join(people)
+
+
+def _viewer(means: str, *, operator: bool = True) -> Permission:
+    return Permission(TenantRole.VIEWER, Scope.READ, means, operator=operator)
+
+
+def _member(scope: Scope, means: str) -> Permission:
+    return Permission(TenantRole.MEMBER, scope, means, operator=False)
+
+
+def _own(scope: Scope, means: str, *, operator: bool = False) -> Permission:
+    return Permission(TenantRole.MANAGER, scope, means, operator=operator, own=True)
+
+
+def _manager(means: str, *, operator: bool = True, scope: Scope = Scope.TENANT) -> Permission:
+    return Permission(TenantRole.MANAGER, scope, means, operator=operator)
+
+
+def _operator(means: str) -> Permission:
+    return Permission(None, Scope.OPERATE, means)
+
+
+def _self(means: str, *, scope: Scope = Scope.ACCOUNT) -> Permission:
+    return Permission(None, scope, means, operator=False, everyone=True)
+
+
+def _everyone(means: str) -> Permission:
+    return Permission(None, Scope.READ, means, everyone=True)
+
+
+PERMISSIONS: dict[str, Permission] = {
+    # Tenants and people.
+    "tenant.read": _viewer("See a tenant."),
+    "tenant.create": _manager("Create a tenant below this one; only operators create one at the top."),
+    "tenant.edit": _manager("Rename or describe a tenant."),
+    "member.read": _viewer("See who belongs to a tenant."),
+    "member.edit": _manager("Add, change and remove members."),
+    "invitation.read": _manager("See open invitations."),
+    "invitation.create": _manager("Invite somebody by a link that works once."),
+    "invitation.delete": _manager("Withdraw an invitation."),
+    "secret.read": Permission(TenantRole.MEMBER, Scope.READ, "See the names of secrets, never a value.", operator=False),
+    "secret.edit": _manager("Set a secret.", operator=False),
+    "secret.delete": _manager("Delete a secret.", operator=False),
+    "service_account.read": _viewer("See a tenant's service accounts."),
+    "service_account.edit": _manager("Create service accounts and their tokens.", operator=False),
+    "user.read": _everyone("See oneself and whoever shares a tenant; operators see everybody."),
+    "user.create": _operator("Create users, one by one or from CSV."),
+    "user.edit": _operator("Change, disable and enable users."),
+    "user.edit_self": _self("Change one's own e-mail address and password."),
+    "token.read": _self("See one's own tokens, never their secret part.", scope=Scope.READ),
+    "token.create": _self("Create a token with at most one's own scopes."),
+    "token.delete": _self("Revoke one's own token."),
+    # Capacity.
+    "queue.read": _viewer("See a queue, its limits and its use."),
+    "queue.create": _manager("Split a tenant's queue."),
+    "queue.edit": _manager("Rename a queue."),
+    "queue.limit": _manager("Set limits of a queue; asked of the tenant that owns the queue above it."),
+    "usage.read": _viewer("See what a tenant used."),
+    # Jobs.
+    "job.read": _viewer("See a job, its attempts, tasks, events and metrics."),
+    "job.logs": _viewer("Read what a job printed."),
+    "job.artifacts": _viewer("Fetch what a job left behind.", operator=False),
+    "job.submit": _member(Scope.JOBS, "Submit a job."),
+    "job.rerun": _member(Scope.JOBS, "Run or clone a job again, as one's own."),
+    "job.edit": _own(Scope.JOBS, "Change priority, tags, hold, queue or limits of a job.", operator=True),
+    "job.stop": _own(Scope.JOBS, "Stop a job.", operator=True),
+    "job.delete": _own(Scope.JOBS, "Delete an ended job."),
+    # Software and data.
+    "image.read": _viewer("See an image of the tenant, or one that operators share with all."),
+    "image.create": _member(Scope.DATA, "Add an image."),
+    "image.edit": _own(Scope.DATA, "Change an image's description or build it again."),
+    "image.delete": _own(Scope.DATA, "Delete an image."),
+    "image.share": _operator("Add, change or delete images for all tenants."),
+    "volume.read": _viewer("See a volume."),
+    "volume.create": _member(Scope.DATA, "Create a volume."),
+    "volume.edit": _own(Scope.DATA, "Describe a volume."),
+    "volume.delete": _own(Scope.DATA, "Delete a volume."),
+    "volume.grant": _manager("Let another tenant mount a volume.", operator=False, scope=Scope.DATA),
+    "volume.files": _viewer("List and read files of a volume.", operator=False),
+    "volume.write": _member(Scope.DATA, "Write and delete files of a volume."),
+    "upload.read": Permission(TenantRole.MANAGER, Scope.READ, "See how far an upload is.", operator=False, own=True),
+    "upload.create": _member(Scope.DATA, "Start an upload."),
+    "upload.write": _own(Scope.DATA, "Continue an upload."),
+    "upload.delete": _own(Scope.DATA, "Give an upload up."),
+    "artifact.read": _viewer("See and fetch an artifact.", operator=False),
+    "code.read": _viewer("See a code snapshot.", operator=False),
+    "code.create": _member(Scope.DATA, "Store a code snapshot."),
+    # The installation.
+    "cluster.read": _everyone("See clusters; whoever belongs to any tenant."),
+    "cluster.edit": _operator("Add, change, enable and disable clusters."),
+    "pool.read": _everyone("See pools; whoever belongs to any tenant."),
+    "pool.edit": _operator("Change pools and their prices."),
+    "node.read": _everyone("See nodes and their load; whoever belongs to any tenant."),
+    "node.edit": _operator("Cordon and release nodes."),
+    "metrics.read": _operator("Scrape the platform's own metrics."),
+    # What happened.
+    "event.read": _viewer("See and follow a tenant's events."),
+    "ticket.create": _self("Get a one-time ticket for a live connection.", scope=Scope.READ),
+    "audit.read": _manager("See who did what in a tenant.", scope=Scope.READ),
+    "subscription.read": _self("See one's own subscriptions.", scope=Scope.READ),
+    "subscription.create": _self("Subscribe to notifications."),
+    "subscription.edit": _self("Change one's own subscription."),
+    "subscription.delete": _self("Delete one's own subscription."),
+    "delivery.read": _self("See how one's own notifications fared.", scope=Scope.READ),
+    "delivery.retry": _self("Send one's own notification again."),
+}
+
+
+def effective_scopes(scopes: Iterable[str]) -> frozenset[str] | None:
+    """What the scopes stored on a token allow; None for no limit. Any scope includes reading."""
+    given = frozenset(scopes)
+    return None if Scope.ALL in given else given | {str(Scope.READ)}
+
+
+def as_markdown() -> str:
+    """The table as a page of documentation."""
+    lines = [
+        "# Permissions",
+        "",
+        "Roles are viewer < member < manager; a role in a tenant holds in all tenants below it. An operator looks after the",
+        "installation and gets at a tenant's own contents (secrets, files, submitting) only through a role in that tenant.",
+        "What you may not see does not exist for you (404); what you see but may not do is refused (403).",
+        "",
+        "This page is produced from `tenants/permissions.py` by `PYTHONPATH=.:platform python -m tenants.permissions`.",
+        "",
+        "| Verb | Meaning | Who | Token scope |",
+        "|---|---|---|---|",
+        *(f"| `{verb}` | {entry.means} | {entry.who()} | `{entry.scope}` |" for verb, entry in PERMISSIONS.items()),
+        "",
+        "## Token scopes",
+        "",
+        "| Scope | Allows |",
+        "|---|---|",
+        *(f"| `{scope}` | {SCOPE_MEANS[scope]} |" for scope in Scope),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(as_markdown())

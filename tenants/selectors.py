@@ -1,0 +1,175 @@
+"""Reads for this app and those above: they never write, and their number of queries does not depend on the rows."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from kernel.actor import Actor, TenantRole
+from kernel.errors import NotFound
+from kernel.resources import RESOURCE_NAMES, Resources
+from tenants.models import Queue, QueueLimit, QueueUsage, Secret, Tenant, User
+from tenants.quota.tree import QueueFacts as QueueFacts
+from tenants.quota.tree import QueueTree
+from tenants.usage import UsageRow as UsageRow
+from tenants.usage import usage_report as usage_report
+from webapi.access import visible
+
+
+@dataclass(frozen=True, slots=True)
+class TenantFacts:
+    """What the rest of the platform needs to know of a tenant; `number` gives the local engine its uid."""
+
+    id: uuid.UUID
+    slug: str
+    name: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class TenantOfActor:
+    """A tenant as `whoami` shows it. `parent_id` is None where the actor does not see the parent."""
+
+    id: uuid.UUID
+    slug: str
+    name: str
+    role: TenantRole
+    parent_id: uuid.UUID | None
+
+
+def find_tenant(actor: Actor, text: str | uuid.UUID | None) -> TenantFacts:
+    """The visible tenant with this id or slug, or with this name if only one has it. NotFound for anything else.
+
+    None stands for the actor's own tenant, where there is only one that could be meant.
+    """
+    row = get_tenant(actor, text)
+    return TenantFacts(row.pk, row.slug, row.name, row.number)
+
+
+def get_tenant(actor: Actor, text: str | uuid.UUID | None) -> Tenant:
+    """The same, as a row."""
+    if text is None:
+        return _sole_tenant(actor)
+    rows = visible(actor, Tenant)
+    try:
+        found = list(rows.filter(id=uuid.UUID(str(text))))
+    except ValueError:
+        found = list(rows.filter(Q(slug=text) | Q(name=text))[:3])
+        found = [row for row in found if row.slug == text] or found
+    if len(found) != 1:
+        raise NotFound(
+            f"There is no tenant {str(text)[:80]!r}, or several have that name.",
+            hint="`berth whoami` lists your tenants; use the slug where a name is not unique.",
+        )
+    return found[0]
+
+
+def _sole_tenant(actor: Actor) -> Tenant:
+    """The only tenant, or the only top one, in which the actor is at least a member."""
+    roles = frozenset(tenant_id for tenant_id, role in actor.roles.items() if role != TenantRole.VIEWER)
+    rows = list(Tenant.objects.filter(id__in=roles).exclude(parent_id__in=roles)[:2])
+    if len(rows) != 1:
+        belongs = "several tenants" if rows else "no tenant as a member"
+        raise NotFound(f"Say which tenant: you belong to {belongs}.", hint="`berth whoami` lists them; `--tenant` names one.")
+    return rows[0]
+
+
+def tenants_of(actor: Actor) -> list[TenantOfActor]:
+    """All tenants in which the actor has a role, parents before children. One query."""
+    rows = Tenant.objects.filter(id__in=frozenset(actor.roles)).order_by("number")
+    return [
+        TenantOfActor(row.pk, row.slug, row.name, actor.roles[row.pk], row.parent_id if row.parent_id in actor.roles else None)
+        for row in rows
+    ]
+
+
+def tenant_facts(tenant_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, TenantFacts]:
+    """Slug, name and number of many tenants. One query."""
+    rows = Tenant.objects.filter(id__in=frozenset(tenant_ids)).values_list("id", "slug", "name", "number")
+    return {row[0]: TenantFacts(*row) for row in rows}
+
+
+def user_names(user_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
+    """Names of many users. One query."""
+    return dict(User.objects.filter(id__in=frozenset(user_ids)).values_list("id", "name"))
+
+
+def queue_names(queue_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
+    """Names of many queues. One query."""
+    return dict(Queue.objects.filter(id__in=frozenset(queue_ids)).values_list("id", "name"))
+
+
+def secret_names(tenant_id: uuid.UUID) -> frozenset[str]:
+    """Names of a tenant's secrets, for checking a job's request. One query."""
+    return frozenset(Secret.objects.filter(tenant_id=tenant_id).values_list("name", flat=True))
+
+
+def default_queue(tenant_id: uuid.UUID) -> QueueFacts:
+    """The tenant's top queue."""
+    return _queue_facts(Queue.objects.get(tenant_id=tenant_id, is_top=True))
+
+
+def resolve_queue(actor: Actor, tenant_id: uuid.UUID, name: str | None) -> QueueFacts:
+    """The tenant's queue with this name or id, its top queue for none. NotFound if the tenant has no such queue.
+
+    A job of a tenant runs in one of the tenant's own queues; that the actor may submit there is asked of the tenant.
+    """
+    if not name:
+        return default_queue(tenant_id)
+    own = visible(actor, Queue).filter(tenant_id=tenant_id)
+    try:
+        found = own.filter(id=uuid.UUID(name)).first()
+    except ValueError:
+        found = own.filter(name=name).first()
+    if found is None:
+        raise NotFound(f"This tenant has no queue {name[:80]!r}.", hint="`berth quota` lists its queues.")
+    return _queue_facts(found)
+
+
+def queue_path(queue_id: uuid.UUID) -> tuple[QueueFacts, ...]:
+    """A queue and all above it, from the queue up to root, with limits and use. Four queries."""
+    path = Queue.objects.filter(id=queue_id).values_list("path", flat=True).first()
+    if path is None:
+        return ()
+    return queue_tree(uuid.UUID(hex=step) for step in path.split("/") if step).path(queue_id)
+
+
+def queue_tree(queue_ids: Iterable[uuid.UUID] | None = None) -> QueueTree:
+    """All queues (or only these) with ceilings and use per pool, as plain values; iterates parents first. Three queries."""
+    queues = Queue.objects.all()
+    usage = QueueUsage.objects.all()
+    limits = QueueLimit.objects.filter(ceiling__isnull=False)
+    if queue_ids is not None:
+        chosen = frozenset(queue_ids)
+        queues, usage, limits = (
+            queues.filter(id__in=chosen),
+            usage.filter(queue_id__in=chosen),
+            limits.filter(queue_id__in=chosen),
+        )
+    ceilings: dict[uuid.UUID, dict[uuid.UUID, dict[str, int]]] = {}
+    for queue_id, pool_id, resource, ceiling in limits.values_list("queue_id", "pool_id", "resource", "ceiling"):
+        if ceiling is not None:
+            ceilings.setdefault(queue_id, {}).setdefault(pool_id, {})[resource] = ceiling
+    used: dict[uuid.UUID, dict[uuid.UUID, Resources]] = {}
+    for queue_id, pool_id, *amounts in usage.values_list("queue_id", "pool_id", *RESOURCE_NAMES):
+        used.setdefault(queue_id, {})[pool_id] = Resources(*amounts)
+    return QueueTree(_queue_facts(queue, ceilings.get(queue.pk, {}), used.get(queue.pk, {})) for queue in queues.order_by("path"))
+
+
+def _queue_facts(
+    queue: Queue,
+    ceilings: Mapping[uuid.UUID, Mapping[str, int]] | None = None,
+    usage: Mapping[uuid.UUID, Resources] | None = None,
+) -> QueueFacts:
+    return QueueFacts(
+        id=queue.pk,
+        parent_id=queue.parent_id,
+        tenant_id=queue.tenant_id,
+        name=queue.name,
+        is_top=queue.is_top,
+        ceilings=ceilings or {},
+        usage=usage or {},
+    )

@@ -1,0 +1,63 @@
+"""Everything that writes people, tenants and capacity. Plain functions; each owns its transaction, audit row and events."""
+
+from tenants.services.bootstrap import Credentials, bootstrap_installation
+from tenants.services.invitations import Accepted, IssuedInvitation, accept_invitation, invite_user, withdraw_invitation
+from tenants.services.ledger import LedgerLine, append_ledger
+from tenants.services.members import add_member, change_role, remove_member
+from tenants.services.queues import PoolLimit, create_queue, rename_queue, set_limits
+from tenants.services.reservations import Drift, ReserveRequest, recount_usage, release, reserve
+from tenants.services.secrets import decrypt_secrets, delete_secret, missing_secrets, rotate_secrets, set_secret
+from tenants.services.tenants import create_tenant, update_tenant
+from tenants.services.tokens import IssuedToken, create_token, revoke_token
+from tenants.services.user_import import ImportReport, export_users_csv, import_users_csv
+from tenants.services.users import (
+    create_service_account,
+    create_user,
+    disable_service_account,
+    disable_user,
+    set_password,
+    update_user,
+)
+
+__all__ = [
+    "Accepted",
+    "Credentials",
+    "Drift",
+    "ImportReport",
+    "IssuedInvitation",
+    "IssuedToken",
+    "LedgerLine",
+    "PoolLimit",
+    "ReserveRequest",
+    "accept_invitation",
+    "add_member",
+    "append_ledger",
+    "bootstrap_installation",
+    "change_role",
+    "create_queue",
+    "create_service_account",
+    "create_tenant",
+    "create_token",
+    "create_user",
+    "decrypt_secrets",
+    "delete_secret",
+    "disable_service_account",
+    "disable_user",
+    "export_users_csv",
+    "import_users_csv",
+    "invite_user",
+    "missing_secrets",
+    "recount_usage",
+    "release",
+    "remove_member",
+    "rename_queue",
+    "reserve",
+    "revoke_token",
+    "rotate_secrets",
+    "set_limits",
+    "set_password",
+    "set_secret",
+    "update_tenant",
+    "update_user",
+    "withdraw_invitation",
+]

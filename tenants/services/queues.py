@@ -1,0 +1,287 @@
+"""Queues: the tree of capacity. Who owns the queue above decides what a queue may use."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+
+from activity.services import NewEvent, record_audit, record_events
+from kernel.actor import Actor
+from kernel.errors import Conflict, PreconditionFailed, QuotaExceeded
+from kernel.ids import new_id
+from kernel.resources import RESOURCE_NAMES
+from reconciling import bulk
+from tenants import selectors
+from tenants.access import demand
+from tenants.models import Queue, QueueLimit, QueueUsage, Tenant
+from tenants.quota.tree import Ceiling
+from tenants.services.names import Problems, display_name
+
+QUEUE_DEPTH = 24  # Tenants nest 8 deep, each with a few levels of its own; `path` has room for 30.
+QUEUES_PER_TENANT = 1_000
+LIMITS_PER_QUEUE = 1_000
+AMOUNT_MAX = 2**62  # Sums along the tree stay inside the databases' 64 bits.
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLimit:
+    """The ceilings of one pool for a queue; None is no limit."""
+
+    pool_id: uuid.UUID
+    ceiling: Ceiling
+
+
+def path_of(queue_id: uuid.UUID, parent: Queue | None) -> str:
+    return f"{parent.path if parent else ''}{queue_id.hex}/"
+
+
+def root_queue(now: datetime) -> Queue:
+    """The operators' queue that every other hangs below; made at first use. Inside the caller's transaction."""
+    found = Queue.objects.filter(tenant__isnull=True).first()
+    if found is not None:
+        return found
+    queue_id = new_id()
+    row = {"id": queue_id, "name": "root", "path": path_of(queue_id, None), "is_top": False, "version": 1, "created_at": now}
+    bulk.insert(Queue, [{**row, "tenant_id": None, "parent_id": None}], ignore_conflicts=True)
+    return Queue.objects.get(tenant__isnull=True)
+
+
+def create_top_queue(tenant: Tenant, *, now: datetime) -> Queue:
+    """The queue that a new tenant starts with: below its parent's top queue, or root. Inside the caller's transaction."""
+    if tenant.parent_id is None:
+        parent = root_queue(now)
+    else:
+        parent = Queue.objects.get(tenant_id=tenant.parent_id, is_top=True)
+    queue_id = new_id()
+    return Queue.objects.create(
+        id=queue_id, tenant=tenant, parent=parent, name=tenant.name, path=path_of(queue_id, parent), is_top=True, created_at=now
+    )
+
+
+def create_queue(*, actor: Actor, tenant_id: uuid.UUID, name: str, parent_id: uuid.UUID | None = None, now: datetime) -> Queue:
+    """Split a tenant's queue. `parent_id` None: below its top queue. The parent must be the tenant's own."""
+    demand(actor, tenant_id, "queue.create")
+    problems = Problems()
+    name = display_name(name, problems)
+    problems.raise_if_any()
+    with transaction.atomic():
+        Tenant.objects.select_for_update(no_key=True).get(id=tenant_id)
+        own = Queue.objects.filter(tenant_id=tenant_id)
+        parent = own.filter(id=parent_id).first() if parent_id else own.get(is_top=True)
+        if parent is None:
+            problems.add("/parent", "not_found", "The parent queue is not one of this tenant's queues.")
+            problems.raise_if_any()
+            raise AssertionError("unreachable")
+        if parent.path.count("/") >= QUEUE_DEPTH:
+            raise QuotaExceeded(f"Queues nest at most {QUEUE_DEPTH} deep.", hint="Create it further up.")
+        if own.count() >= QUEUES_PER_TENANT:
+            raise QuotaExceeded(f"A tenant has at most {QUEUES_PER_TENANT} queues.", hint="Use one of those that exist.")
+        if own.filter(name=name).exists():
+            raise Conflict(f"This tenant already has a queue {name!r}.", hint="Choose another name.")
+        queue_id = new_id()
+        queue = Queue.objects.create(
+            id=queue_id, tenant_id=tenant_id, parent=parent, name=name, path=path_of(queue_id, parent), created_at=now
+        )
+        _tell(queue, "created", now)
+        record_audit(
+            actor=actor,
+            verb="queue.create",
+            tenant_id=tenant_id,
+            target_kind="queue",
+            target_id=queue.pk,
+            target_name=name,
+            after={"name": name, "parent": parent.pk},
+            at=now,
+        )
+    return queue
+
+
+def rename_queue(*, actor: Actor, queue: Queue, name: str, expected_version: int | None = None, now: datetime) -> Queue:
+    """Give a queue another name; jobs keep pointing at it by id. Root keeps its name."""
+    demand(actor, queue.tenant_id, "queue.edit")
+    if queue.tenant_id is None:
+        raise Conflict("The root queue keeps its name.")
+    problems = Problems()
+    name = display_name(name, problems)
+    problems.raise_if_any()
+    with transaction.atomic():
+        before = queue.name
+        try:
+            with transaction.atomic():
+                _guarded(queue, expected_version, name=name)
+        except IntegrityError:
+            raise Conflict(f"This tenant already has a queue {name!r}.", hint="Choose another name.") from None
+        _tell(queue, "renamed", now)
+        record_audit(
+            actor=actor,
+            verb="queue.edit",
+            tenant_id=queue.tenant_id,
+            target_kind="queue",
+            target_id=queue.pk,
+            target_name=name,
+            before={"name": before},
+            after={"name": name},
+            at=now,
+        )
+    return queue
+
+
+def set_limits(
+    *, actor: Actor, queue: Queue, limits: Sequence[PoolLimit], expected_version: int | None = None, now: datetime
+) -> Queue:
+    """Replace a queue's ceilings by these; a pool that is not listed has no limit. Acts on the next admission.
+
+    A ceiling above one further up is refused, for it could never be reached. Cutting a ceiling below what is used or below
+    those of queues further down is allowed: use then only falls. The same call twice changes nothing the second time.
+    """
+    parent_tenant_id = None if queue.parent is None else queue.parent.tenant_id
+    demand(actor, parent_tenant_id, "queue.limit")
+    if queue.parent_id is None:
+        raise Conflict(
+            "The root queue has no limits.", hint="Its capacity is what the clusters offer; limit the queues below it."
+        )
+    _check_limits(queue, limits)
+    with transaction.atomic():
+        Queue.objects.select_for_update(no_key=True).get(id=queue.pk)  # Reserving holds key locks: no deadlock.
+        before = _ceilings(queue.pk)
+        _guarded(queue, expected_version)
+        _write_limits(queue.pk, limits, now=now)
+        _tell(queue, "limited", now)
+        record_audit(
+            actor=actor,
+            verb="queue.limit",
+            tenant_id=queue.tenant_id,
+            target_kind="queue",
+            target_id=queue.pk,
+            target_name=queue.name,
+            before={str(pool_id): ceiling.as_dict() for pool_id, ceiling in before.items()},
+            after={str(limit.pool_id): limit.ceiling.as_dict() for limit in limits},
+            at=now,
+        )
+    return queue
+
+
+def _check_limits(queue: Queue, limits: Sequence[PoolLimit]) -> None:
+    problems = Problems()
+    if len(limits) > LIMITS_PER_QUEUE:
+        problems.add("", "too_many", f"A queue has limits for at most {LIMITS_PER_QUEUE} pools.")
+    tree = selectors.queue_tree()
+    seen: set[uuid.UUID] = set()
+    for index, limit in enumerate(limits):
+        if limit.pool_id in seen:
+            problems.add(f"/{index}/pool", "repeated", "This pool is listed twice.")
+        seen.add(limit.pool_id)
+        for name in RESOURCE_NAMES:
+            value = getattr(limit.ceiling, name)
+            if value is not None and not 0 <= value <= AMOUNT_MAX:
+                problems.add(f"/{index}/{name}", "out_of_range", f"{name} must be between 0 and {AMOUNT_MAX}.")
+        for name, lowest, _node in tree.excess_ceilings(queue.pk, limit.pool_id, limit.ceiling):
+            problems.add(
+                f"/{index}/{name}",
+                "above_parent",
+                f"{getattr(limit.ceiling, name)} is more than the {lowest} that a queue above may use.",
+                f"Set at most {lowest}, or have the limit above raised first.",
+            )
+    problems.raise_if_any()
+
+
+def _ceilings(queue_id: uuid.UUID) -> dict[uuid.UUID, Ceiling]:
+    rows: dict[uuid.UUID, dict[str, int | None]] = {}
+    for pool_id, resource, ceiling in QueueLimit.objects.filter(queue_id=queue_id).values_list("pool_id", "resource", "ceiling"):
+        rows.setdefault(pool_id, {})[resource] = ceiling
+    return {pool_id: Ceiling(**row) for pool_id, row in rows.items()}
+
+
+def _write_limits(queue_id: uuid.UUID, limits: Sequence[PoolLimit], *, now: datetime) -> None:
+    """Write ceilings and their copies on the usage rows; the other columns of a limit keep what the scheduler's owner set."""
+    given = {limit.pool_id: limit.ceiling for limit in limits}
+    ensure_usage_rows((queue_id, pool_id) for pool_id in given)
+    usage = list(QueueUsage.objects.select_for_update().filter(queue_id=queue_id).order_by("id").values_list("id", "pool_id"))
+    bulk.update(
+        QueueUsage,
+        [
+            {"id": row_id, **{f"{name}_max": getattr(given.get(pool_id, Ceiling()), name) for name in RESOURCE_NAMES}}
+            for row_id, pool_id in usage
+        ],
+    )
+    known = {(row.pool_id, row.resource): row.pk for row in QueueLimit.objects.filter(queue_id=queue_id)}
+    wanted = {(pool_id, name): getattr(ceiling, name) for pool_id, ceiling in given.items() for name in RESOURCE_NAMES}
+    bulk.update(QueueLimit, [{"id": row_id, "ceiling": wanted.get(key)} for key, row_id in known.items()])
+    bulk.insert(
+        QueueLimit,
+        [
+            {
+                "id": new_id(),
+                "queue_id": queue_id,
+                "pool_id": pool_id,
+                "resource": resource,
+                "guarantee": 0,
+                "deserved": None,
+                "ceiling": ceiling,
+                "weight": 1,
+                "caps": {},
+            }
+            for (pool_id, resource), ceiling in wanted.items()
+            if ceiling is not None and (pool_id, resource) not in known
+        ],
+    )
+
+
+def ensure_usage_rows(keys: Iterable[tuple[uuid.UUID, uuid.UUID]]) -> None:
+    """Make the (queue, pool) rows that are missing, at zero and with the ceilings that hold. Inside a transaction."""
+    wanted = set(keys)
+    if not wanted:
+        return
+    rows = QueueUsage.objects.filter(queue_id__in={queue_id for queue_id, _ in wanted})
+    missing = sorted(wanted - set(rows.values_list("queue_id", "pool_id")))
+    if not missing:
+        return
+    ceilings: dict[tuple[uuid.UUID, uuid.UUID, str], int | None] = {
+        (queue_id, pool_id, resource): ceiling
+        for queue_id, pool_id, resource, ceiling in QueueLimit.objects.filter(
+            queue_id__in={queue_id for queue_id, _ in missing}
+        ).values_list("queue_id", "pool_id", "resource", "ceiling")
+    }
+    bulk.insert(
+        QueueUsage,
+        [
+            {
+                "id": new_id(),
+                "queue_id": queue_id,
+                "pool_id": pool_id,
+                **dict.fromkeys(RESOURCE_NAMES, 0),
+                **{f"{name}_max": ceilings.get((queue_id, pool_id, name)) for name in RESOURCE_NAMES},
+            }
+            for queue_id, pool_id in missing
+        ],
+        ignore_conflicts=True,
+    )
+
+
+def _guarded(queue: Queue, expected_version: int | None, **changes: object) -> None:
+    rows = Queue.objects.filter(id=queue.pk)
+    if expected_version is not None:
+        rows = rows.filter(version=expected_version)
+    if not rows.update(version=F("version") + 1, **changes):
+        raise PreconditionFailed(f"Queue {queue.name!r} was changed meanwhile.", hint="Read it again and repeat your change.")
+    queue.refresh_from_db()
+
+
+def _tell(queue: Queue, what: str, now: datetime) -> None:
+    record_events(
+        [
+            NewEvent(
+                kind=f"queue.{what}",
+                tenant_id=queue.tenant_id,
+                subject_kind="queue",
+                subject_id=queue.pk,
+                data={"name": queue.name},
+                at=now,
+            )
+        ]
+    )

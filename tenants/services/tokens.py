@@ -1,0 +1,182 @@
+"""Personal access tokens: shown once, kept as a digest, limited in scope and time."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from activity.services import NewEvent, record_audit, record_events
+from activity.sessions import recheck
+from kernel.actor import Actor
+from kernel.errors import Forbidden, QuotaExceeded
+from tenants.access import demand, is_system
+from tenants.models import Token, User
+from tenants.permissions import Scope, effective_scopes
+from tenants.services.names import Problems
+
+SCHEME = "berth"
+PREFIX_LENGTH = 12
+SECRET_BYTES = 32
+DAYS_DEFAULT = 90
+DAYS_MAX = 365
+NAME_LENGTH = 100
+TOKENS_PER_USER = 200
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """A new token with its secret text, which nobody can read again."""
+
+    token: Token
+    text: str
+
+
+def create_token(
+    *,
+    actor: Actor,
+    user: User,
+    name: str,
+    scopes: Sequence[str] = (Scope.ALL,),
+    expires_in_days: int = DAYS_DEFAULT,
+    now: datetime,
+) -> IssuedToken:
+    """Make a token for oneself, or for a service account that one manages. Its scopes are at most those of the actor."""
+    if user.pk == actor.user_id:
+        demand(actor, None, "token.create")
+    elif user.tenant_id is None:
+        raise Forbidden("Tokens are made by their user alone.", hint="Ask them to run `berth tokens create`.")
+    else:
+        demand(actor, user.tenant_id, "service_account.edit")
+    _check(actor, name, scopes, expires_in_days)
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).get(id=user.pk)
+        live = Token.objects.filter(user=user, revoked_at__isnull=True, expires_at__gt=now)
+        if live.count() >= TOKENS_PER_USER:
+            raise QuotaExceeded(f"{user.name} has {TOKENS_PER_USER} tokens.", hint="Revoke those that are no longer used.")
+        issued = issue(user, name=name, scopes=scopes, lifetime=timedelta(days=expires_in_days), now=now)
+        record_audit(
+            actor=actor,
+            verb="token.create",
+            tenant_id=user.tenant_id,
+            target_kind="token",
+            target_id=issued.token.pk,
+            target_name=name,
+            after={
+                "user": user.name,
+                "prefix": issued.token.prefix,
+                "scopes": sorted(scopes),
+                "expires_in_days": expires_in_days,
+            },
+            at=now,
+        )
+    return issued
+
+
+def issue(user: User, *, name: str, scopes: Iterable[str], lifetime: timedelta, now: datetime) -> IssuedToken:
+    """Write a token's row without asking for permission: for this app's own services, inside their transaction."""
+    prefix = secrets.token_hex(PREFIX_LENGTH // 2)
+    text = f"{SCHEME}_{prefix}_{secrets.token_urlsafe(SECRET_BYTES)}"
+    token = Token.objects.create(
+        user=user,
+        name=name,
+        prefix=prefix,
+        digest=digest_of(text),
+        scopes=sorted({str(scope) for scope in scopes}),
+        created_at=now,
+        expires_at=now + lifetime,
+    )
+    return IssuedToken(token, text)
+
+
+def revoke_token(*, actor: Actor, token: Token, now: datetime) -> bool:
+    """End a token at once; False if it was revoked before. Live connections made with it are closed."""
+    if token.user_id == actor.user_id:
+        demand(actor, None, "token.delete")
+    else:
+        demand(actor, token.user.tenant_id, "service_account.edit")
+    with transaction.atomic():
+        if not Token.objects.filter(id=token.pk, revoked_at__isnull=True).update(revoked_at=now):
+            return False
+        tell_revoked([token], now=now)
+        record_audit(
+            actor=actor,
+            verb="token.delete",
+            tenant_id=token.user.tenant_id,
+            target_kind="token",
+            target_id=token.pk,
+            target_name=token.name,
+            before={"user": token.user.name, "prefix": token.prefix},
+            at=now,
+        )
+    return True
+
+
+def revoke_all(user: User, *, now: datetime) -> int:
+    """End every token of a user; inside the caller's transaction, who also audits."""
+    live = list(Token.objects.filter(user=user, revoked_at__isnull=True))
+    Token.objects.filter(user=user, revoked_at__isnull=True).update(revoked_at=now)
+    tell_revoked(live, now=now)
+    return len(live)
+
+
+def tell_revoked(tokens: Sequence[Token], *, now: datetime) -> None:
+    """Let live connections of these tokens be closed."""
+    recheck()
+    record_events(
+        [
+            NewEvent(
+                kind="token.revoked",
+                tenant_id=None,
+                subject_kind="token",
+                subject_id=token.pk,
+                data={"user_id": token.user_id, "prefix": token.prefix},
+                at=now,
+            )
+            for token in tokens
+        ]
+    )
+
+
+def digest_of(text: str) -> str:
+    """What is kept of a secret text. It has 256 random bits, so a plain SHA-256 is enough and fast."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def digest_matches(digest: str, text: str) -> bool:
+    return hmac.compare_digest(digest, digest_of(text))
+
+
+def prefix_of(text: str) -> str | None:
+    """The part of a token that finds its row; None for what cannot be a token."""
+    scheme, _, rest = text.partition("_")
+    prefix, _, secret = rest.partition("_")
+    if scheme != SCHEME or len(prefix) != PREFIX_LENGTH or not secret or len(text) > 200 or not text.isascii():
+        return None
+    return prefix
+
+
+def _check(actor: Actor, name: str, scopes: Sequence[str], expires_in_days: int) -> None:
+    problems = Problems()
+    if not 1 <= len(name.strip()) <= NAME_LENGTH or not name.isprintable():
+        problems.add("/name", "bad_name", f"A token's name has 1 to {NAME_LENGTH} printable characters.")
+    if not 1 <= expires_in_days <= DAYS_MAX:
+        problems.add("/expires_in_days", "out_of_range", f"A token lives 1 to {DAYS_MAX} days.")
+    if not scopes:
+        problems.add("/scopes", "empty", f"A token needs a scope. Scopes are {', '.join(Scope)}.")
+    for index, scope in enumerate(scopes):
+        if scope not in set(Scope):
+            problems.add(f"/scopes/{index}", "unknown_scope", f"{scope[:40]!r} is no scope. Scopes are {', '.join(Scope)}.")
+        elif not is_system(actor) and not _holds(actor, scope):
+            problems.add(f"/scopes/{index}", "beyond_own", f"The token that you use does not have the scope {scope}.")
+    problems.raise_if_any()
+
+
+def _holds(actor: Actor, scope: str) -> bool:
+    wanted = effective_scopes([scope])
+    return actor.scopes is None or (wanted is not None and wanted <= actor.scopes)

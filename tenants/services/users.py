@@ -1,0 +1,234 @@
+"""Users: made and disabled by operators, or by accepting an invitation. They are never deleted: what they did keeps a name."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+
+from activity.services import NewEvent, record_audit, record_events
+from activity.sessions import recheck
+from kernel.actor import Actor, TenantRole
+from kernel.errors import Conflict, Forbidden, InvalidInput, PreconditionFailed
+from tenants.access import demand
+from tenants.models import Membership, Tenant, User, UserKind
+from tenants.permissions import ROLE_RANK
+from tenants.services import names
+from tenants.services.tokens import revoke_all
+
+
+def create_user(
+    *, actor: Actor, name: str, email: str = "", password: str | None = None, is_operator: bool = False, now: datetime
+) -> User:
+    """Create a person. Without a password they come in by an operator's invitation."""
+    demand(actor, None, "user.create")
+    problems = names.Problems()
+    names.user_name(name, problems)
+    email = names.email_address(email, problems)
+    if password is not None:
+        names.password(password, problems, user_name=name)
+    problems.raise_if_any()
+    with transaction.atomic():
+        user = insert_user(name=name, email=email, password=password, is_operator=is_operator, now=now)
+        record_audit(
+            actor=actor,
+            verb="user.create",
+            tenant_id=None,
+            target_kind="user",
+            target_id=user.pk,
+            target_name=name,
+            after={"name": name, "email": email, "is_operator": is_operator},
+            at=now,
+        )
+    return user
+
+
+def insert_user(*, name: str, email: str, password: str | None, is_operator: bool = False, now: datetime) -> User:
+    """Write a checked person's row, inside the caller's transaction. Conflict if the name or address is taken."""
+    user = User(name=name, email=email, is_operator=is_operator, created_at=now)
+    user.set_password(password)  # None makes it unusable.
+    try:
+        with transaction.atomic():
+            user.save(force_insert=True)
+    except IntegrityError:
+        taken = "name" if User.objects.filter(name=name).exists() else "e-mail address"
+        raise Conflict(f"This {taken} is taken.", hint="Choose another, or sign in as that user.") from None
+    return user
+
+
+def update_user(
+    *,
+    actor: Actor,
+    user: User,
+    email: str | None = None,
+    is_active: bool | None = None,
+    is_operator: bool | None = None,
+    expected_version: int | None = None,
+    now: datetime,
+) -> User:
+    """Change a user. People change their own address; operators everything. Disabling ends all tokens and connections."""
+    only_own = user.pk == actor.user_id and is_active is None and is_operator is None
+    demand(actor, None, "user.edit_self" if only_own else "user.edit")
+    changes = _checked_changes(actor, user, email=email, is_active=is_active, is_operator=is_operator)
+    with transaction.atomic():
+        before = {key: getattr(user, key) for key in changes}
+        if changes.get("is_active") is False or changes.get("is_operator") is False:
+            _keep_an_operator(user)
+        rows = User.objects.filter(id=user.pk)
+        if expected_version is not None:
+            rows = rows.filter(version=expected_version)
+        try:
+            with transaction.atomic():
+                changed = rows.update(version=F("version") + 1, **changes)
+        except IntegrityError:
+            raise Conflict("This e-mail address is taken.", hint="Each address belongs to one user.") from None
+        if not changed:
+            raise PreconditionFailed("The user was changed meanwhile.", hint="Read it again and repeat your change.")
+        user.refresh_from_db()
+        if changes.get("is_active") is False:
+            revoke_all(user, now=now)
+            _tell(user, "user.disabled", now)
+        record_audit(
+            actor=actor,
+            verb="user.edit",
+            tenant_id=user.tenant_id,
+            target_kind="user",
+            target_id=user.pk,
+            target_name=user.name,
+            before=before,
+            after=changes,
+            at=now,
+        )
+    return user
+
+
+def disable_user(*, actor: Actor, user: User, now: datetime) -> User:
+    """Lock a user out: no token, session or live connection of theirs works from now on. Twice is once."""
+    return update_user(actor=actor, user=user, is_active=False, now=now)
+
+
+def set_password(*, actor: Actor, user: User, old: str, new: str, now: datetime) -> None:
+    """Change one's own password. Every token and connection ends: whoever knew the old one is out (security T14)."""
+    demand(actor, None, "user.edit_self")
+    if user.pk != actor.user_id:
+        raise Forbidden("Only users themselves change their password.")
+    if not user.check_password(old):
+        raise InvalidInput("The old password is wrong.")
+    problems = names.Problems()
+    names.password(new, problems, user_name=user.name)
+    problems.raise_if_any()
+    with transaction.atomic():
+        user.set_password(new)
+        User.objects.filter(id=user.pk).update(password=user.password, version=F("version") + 1)
+        revoke_all(user, now=now)
+        record_audit(
+            actor=actor,
+            verb="user.edit_self",
+            tenant_id=None,
+            target_kind="user",
+            target_id=user.pk,
+            target_name=user.name,
+            after={"password": "changed"},
+            at=now,
+        )
+
+
+def create_service_account(
+    *, actor: Actor, tenant: Tenant, name: str, role: TenantRole = TenantRole.MEMBER, now: datetime
+) -> User:
+    """Create an account for a program of one tenant. It is called `<name>@<slug>` and holds at most the creator's role."""
+    demand(actor, tenant.pk, "service_account.edit")
+    own = actor.roles.get(tenant.pk)
+    if own is not None and ROLE_RANK[own] < ROLE_RANK[role]:
+        raise Forbidden("Nobody gives a role above their own.", hint="Ask a manager of the tenant.")
+    problems = names.Problems()
+    names.user_name(name, problems)
+    problems.raise_if_any()
+    full_name = f"{name}@{tenant.slug}"
+    with transaction.atomic():
+        user = User(name=full_name, kind=UserKind.SERVICE, tenant=tenant, created_at=now)
+        user.set_unusable_password()
+        try:
+            with transaction.atomic():
+                user.save(force_insert=True)
+        except IntegrityError:
+            raise Conflict(f"This tenant already has a service account {name!r}.", hint="Choose another name.") from None
+        Membership.objects.create(tenant=tenant, user=user, role=role, created_at=now)
+        record_audit(
+            actor=actor,
+            verb="service_account.edit",
+            tenant_id=tenant.pk,
+            target_kind="user",
+            target_id=user.pk,
+            target_name=full_name,
+            after={"name": full_name, "role": role},
+            at=now,
+        )
+    return user
+
+
+def disable_service_account(*, actor: Actor, user: User, now: datetime) -> User:
+    """End a service account: its tokens stop at once. Its jobs run on."""
+    demand(actor, user.tenant_id, "service_account.edit")
+    with transaction.atomic():
+        if User.objects.filter(id=user.pk, kind=UserKind.SERVICE, is_active=True).update(
+            is_active=False, version=F("version") + 1
+        ):
+            revoke_all(user, now=now)
+            _tell(user, "user.disabled", now)
+        user.refresh_from_db()
+        record_audit(
+            actor=actor,
+            verb="service_account.edit",
+            tenant_id=user.tenant_id,
+            target_kind="user",
+            target_id=user.pk,
+            target_name=user.name,
+            after={"is_active": False},
+            at=now,
+        )
+    return user
+
+
+def _checked_changes(
+    actor: Actor, user: User, *, email: str | None, is_active: bool | None, is_operator: bool | None
+) -> dict[str, str | bool]:
+    problems = names.Problems()
+    changes: dict[str, str | bool] = {}
+    if email is not None:
+        changes["email"] = names.email_address(email, problems)
+    if is_active is not None:
+        changes["is_active"] = is_active
+    if is_operator is not None:
+        changes["is_operator"] = is_operator
+        if user.kind == UserKind.SERVICE and is_operator:
+            problems.add("/is_operator", "not_for_service", "A service account cannot be an operator.")
+    problems.raise_if_any()
+    if user.pk == actor.user_id and (is_active is False or is_operator is False):
+        raise Conflict("Operators do not take away their own rights.", hint="Ask another operator.")
+    return changes
+
+
+def _keep_an_operator(user: User) -> None:
+    if not user.is_operator:
+        return
+    operators = User.objects.select_for_update(no_key=True).filter(is_operator=True, is_active=True).order_by("id")
+    if {operator.pk for operator in operators} <= {user.pk}:
+        raise Conflict(f"{user.name} is the last operator.", hint="Make somebody else an operator first.")
+
+
+def _tell(user: User, kind: str, now: datetime) -> None:
+    recheck()
+    record_events(
+        [
+            NewEvent(
+                kind=kind,
+                tenant_id=None,
+                subject_kind="user",
+                subject_id=user.pk,
+                data={"user_id": user.pk, "name": user.name},
+                at=now,
+            )
+        ]
+    )

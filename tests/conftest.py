@@ -44,6 +44,14 @@ if os.environ.get("BERTH_REDIS_URL"):
     os.environ["BERTH_REDIS_URL"] = re.sub(r"db=\d+", f"db={int(_worker) + 1}", os.environ["BERTH_REDIS_URL"])
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Set Django up now that the environment is ready; with `-p no:django` plain Python is tested without it."""
+    if config.pluginmanager.hasplugin("django"):
+        import django
+
+        django.setup()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test marked `database` gets the database without saying so twice."""
     for item in items:

@@ -41,6 +41,7 @@ REFERENCE: dict[str, Entry] = {
         "暂时不可用", "Send the same request again after `Retry-After`; with an `Idempotency-Key` nothing happens twice."
     ),
     "storage_full": Entry("存储空间不足", "Delete what is no longer needed, or ask an operator for more room."),
+    "target_refused": Entry("不允许使用该地址", "Give the address of a web server on the internet; an operator may allow private ones."),
     "malformed_body": Entry(
         "请求体无法读取", "Check the syntax at the line and column that `detail` names, and the `Content-Type`."
     ),

@@ -82,6 +82,7 @@ class Framework(Protocol):
 
     name: str
     reserved_env: frozenset[str]  # Variables that it sets and a job may therefore not.
+    default_chief: str | None  # The role whose end decides, where the job names none.
 
     def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
         """What keeps these roles from running under the framework; empty when nothing does."""

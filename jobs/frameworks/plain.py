@@ -13,6 +13,7 @@ from kernel.errors import FieldError
 class Plain:
     name = "none"
     reserved_env: frozenset[str] = frozenset()
+    default_chief: str | None = None
 
     def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
         return []

@@ -180,9 +180,7 @@ def _without_none(value: Any) -> Any:
 def _existing(document: Any, location: Location) -> Location:
     """The longest leading part of a location that the document has, and one more step where the last is what is missing."""
     for depth, key in enumerate(location):
-        if isinstance(document, dict) and key in document:
-            document = document[key]
-        elif isinstance(document, (list, tuple)) and isinstance(key, int) and key < len(document):
+        if (isinstance(document, dict) and key in document) or (isinstance(document, (list, tuple)) and isinstance(key, int) and key < len(document)):
             document = document[key]
         else:
             return location[: depth + 1] if isinstance(document, dict) else location[:depth]

@@ -29,9 +29,9 @@ _MODELS: dict[str, type[BaseModel]] = {
     "mounts": model.Mount,
 }
 _PLACES = {
-    **{key: "at the top of the job" for key in _TOP},
+    **dict.fromkeys(_TOP, "at the top of the job"),
     **{key: "inside a role" for key in keys_of(model.Role) if key != "env"},
-    **{key: "under resources" for key in keys_of(model.ResourceAsk)},
+    **dict.fromkeys(keys_of(model.ResourceAsk), "under resources"),
     "signal": "under checkpoint",
     "grace": "under checkpoint",
     "chief": "under completion",

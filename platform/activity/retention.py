@@ -1,4 +1,4 @@
-"""What is kept how long. Old events, deliveries and audit rows go in bounded batches; a sweep calls until nothing is left to do."""
+"""What is kept how long. Old rows go in bounded batches; a sweep calls until nothing is left to do."""
 
 from __future__ import annotations
 

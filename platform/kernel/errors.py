@@ -59,6 +59,8 @@ class InvalidInput(BerthError):
 
 
 class NotAuthenticated(BerthError):
+    """The request carries no credential, or one that is unknown, expired or revoked."""
+
     code = "not_authenticated"
     status = 401
     title = "Sign in first"
@@ -97,18 +99,24 @@ class PreconditionFailed(BerthError):
 
 
 class TooLarge(BerthError):
+    """The body, or a part of it, is larger than Berth reads."""
+
     code = "too_large"
     status = 413
     title = "The request is too large"
 
 
 class QuotaExceeded(BerthError):
+    """The request goes beyond a limit that can never be met by waiting."""
+
     code = "quota_exceeded"
     status = 422
     title = "A limit refuses this"
 
 
 class TooManyRequests(BerthError):
+    """A token, or an address without one, sent more requests than it may."""
+
     code = "too_many_requests"
     status = 429
     title = "Too many requests"
@@ -125,6 +133,8 @@ class Unavailable(BerthError):
 
 
 class StorageFull(BerthError):
+    """The disk or a quota of bytes has no room for what was sent."""
+
     code = "storage_full"
     status = 507
     title = "There is no room left"

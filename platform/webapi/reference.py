@@ -41,7 +41,9 @@ REFERENCE: dict[str, Entry] = {
         "暂时不可用", "Send the same request again after `Retry-After`; with an `Idempotency-Key` nothing happens twice."
     ),
     "storage_full": Entry("存储空间不足", "Delete what is no longer needed, or ask an operator for more room."),
-    "target_refused": Entry("不允许使用该地址", "Give the address of a web server on the internet; an operator may allow private ones."),
+    "target_refused": Entry(
+        "不允许使用该地址", "Give the address of a web server on the internet; an operator may allow private ones."
+    ),
     "malformed_body": Entry(
         "请求体无法读取", "Check the syntax at the line and column that `detail` names, and the `Content-Type`."
     ),
@@ -55,5 +57,13 @@ REFERENCE: dict[str, Entry] = {
     "idempotency_key_reused": Entry(
         "幂等键已用于另一请求", "Make a new key for a new request; reuse one only to repeat the same request."
     ),
+    "bad_archive": Entry(
+        "归档文件无法使用", "Let `berth submit` pack the files, or send a plain tar without links and absolute paths."
+    ),
+    "digest_mismatch": Entry("内容校验不一致", "Send the file again from the start; what arrived is not what was announced."),
+    "offset_mismatch": Entry("上传偏移不一致", "Ask for the upload's offset with HEAD or GET, and go on from there."),
+    "upload_busy": Entry("上传正忙", "Ask for the upload's offset, and go on from there after a moment."),
+    "volume_exists": Entry("同名存储卷已存在", "Choose another name, or use the volume that exists."),
+    "volume_read_only": Entry("存储卷为只读", "Ask the volume's owner for a grant that may write."),
     "internal_error": Entry("Berth 内部错误", "Give the `request_id` to an operator: the log holds the details under it."),
 }

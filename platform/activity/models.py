@@ -113,7 +113,7 @@ class Delivery(models.Model):
     job_id = models.UUIDField(null=True)
     kind = models.CharField(max_length=20)
     payload = models.JSONField(default=dict)
-    state = models.CharField(max_length=20, default="PENDING")
+    state = models.CharField(max_length=20, default="pending")
     tries = models.PositiveSmallIntegerField(default=0)
     retry_at = models.DateTimeField(null=True)
     lease_token = models.UUIDField(null=True)
@@ -126,10 +126,10 @@ class Delivery(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["subscription", "event_seq"], name="delivery_once_per_event"),
-            models.CheckConstraint(condition=Q(state__in=["PENDING", "SENT", "FAILED"]), name="delivery_state_known"),
+            models.CheckConstraint(condition=Q(state__in=["pending", "sent", "failed"]), name="delivery_state_known"),
         ]
         indexes = [
-            models.Index(fields=["retry_at"], condition=Q(state="PENDING"), name="delivery_due"),
+            models.Index(fields=["retry_at"], condition=Q(state="pending"), name="delivery_due"),
             models.Index(fields=["user_id", "id"], name="delivery_user"),
         ]
 

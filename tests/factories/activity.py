@@ -55,7 +55,7 @@ class Jobs:
             name=name,
             user_id=user_id,
             tenant_name="vision",
-            state="FAILED",
+            state="failed",
             reason="Exit code 1.",
             hint="Read the log.",
             command="berth logs train",
@@ -111,7 +111,7 @@ def webhook_receiver() -> Iterator[Receiver]:
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-        def log_message(self, format: str, *args: Any) -> None:
+        def log_message(self, *args: Any) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

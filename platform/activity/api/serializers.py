@@ -9,7 +9,7 @@ from rest_framework import serializers
 
 from activity.feed import event_body
 from activity.models import AuditEvent, Delivery, Event, Subscription
-from activity.notifications.kinds import NoticeKind, Via
+from activity.notifications.kinds import DeliveryState, NoticeKind, Via
 from activity.notifications.targets import URL_LENGTH_MAX
 from webapi.fields import UtcTimeField, utc_text
 from webapi.serializers import StrictSerializer
@@ -118,7 +118,7 @@ class DeliveryOut(serializers.Serializer[Any]):
     kind = serializers.CharField()
     seq = serializers.IntegerField(allow_null=True)
     job_id = serializers.UUIDField(allow_null=True)
-    state = serializers.ChoiceField(["PENDING", "SENT", "FAILED"])
+    state = serializers.ChoiceField([str(state) for state in DeliveryState])
     tries = serializers.IntegerField()
     retry_at = UtcTimeField(allow_null=True)
     last_status = serializers.IntegerField(allow_null=True)

@@ -18,6 +18,7 @@ from activity.api.streams import HEARTBEAT_SECONDS, LiveStream
 from activity.feed import Channel
 from activity.models import AuditEvent, Delivery, Event, Subscription
 from activity.notifications import subscriptions
+from activity.notifications.kinds import DeliveryState
 from activity.tickets import issue_ticket
 from kernel.actor import Actor
 from kernel.clock import database_now
@@ -170,7 +171,7 @@ class DeliveriesView(ApiView):
     @extend_schema(
         parameters=[
             OpenApiParameter("subscription", OpenApiTypes.UUID),
-            OpenApiParameter("state", str, enum=["PENDING", "SENT", "FAILED"]),
+            OpenApiParameter("state", str, enum=[str(state) for state in DeliveryState]),
             LIMIT,
             CURSOR,
         ],

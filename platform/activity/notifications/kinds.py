@@ -27,9 +27,9 @@ class Via(StrEnum):
 
 
 class DeliveryState(StrEnum):
-    PENDING = "PENDING"
-    SENT = "SENT"
-    FAILED = "FAILED"
+    PENDING = "pending"
+    SENT = "sent"
+    FAILED = "failed"
 
 
 # FAILED -> PENDING: somebody asked for another try. SENT is the end, or a receiver would hear twice.
@@ -49,7 +49,7 @@ JOB_EVENTS = {
     "job.failed": NoticeKind.FAILED,
     "job.stopped": NoticeKind.STOPPED,
 }
-STARTED_STATES = frozenset({"ADMITTED", "STARTING", "RUNNING", "STOPPING"})
+STARTED_STATES = frozenset({"admitted", "starting", "running", "stopping"})
 
 
 def notice_kind(event_kind: str, data: Mapping[str, Any]) -> NoticeKind | None:

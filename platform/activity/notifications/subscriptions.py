@@ -131,7 +131,7 @@ def retry_delivery(*, actor: Actor, delivery: Delivery, now: datetime) -> Delive
     """Try a failed delivery again, with all its tries anew."""
     if not DELIVERY.allows(delivery.state, DeliveryState.PENDING):
         raise Conflict(
-            f"Delivery {delivery.id} is {delivery.state}, not FAILED.",
+            f"Delivery {delivery.id} is {delivery.state}, not failed.",
             hint="One that was sent is not sent again; one that waits is tried by itself.",
         )
     with transaction.atomic():
@@ -195,7 +195,7 @@ def _test_payload(actor: Actor, subscription: Subscription, now: datetime) -> di
         "kind": str(NoticeKind.SUCCEEDED),
         "seq": None,
         "at": now.isoformat().replace("+00:00", "Z"),
-        "state": "SUCCEEDED",
+        "state": "succeeded",
         "reason": "test",
         "job": {
             "id": str(uuid.UUID(int=0)),

@@ -32,8 +32,9 @@ def test_a_program_without_an_origin_is_allowed() -> None:
         "file://",
         "https://sub.berth.example.org",
         "https://BERTH.example.org.",
-    ]
-    + ["", " https://berth.example.org"],
+        "",
+        " https://berth.example.org",
+    ],
 )
 def test_any_other_origin_is_refused(origin: str) -> None:
     assert not is_allowed([origin], PUBLIC)

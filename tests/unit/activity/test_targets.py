@@ -97,7 +97,12 @@ MALFORMED = [
     "http://example.com/<x>",
     "http://example.com/a|b",
     "http://①②⑦.⓪.⓪.①/",
-] + ["http://example.com/a b", "http://example.com/\r\nX: y", "http://example.com/\t", "", "http://" + "a" * 3_000]
+    "http://example.com/a b",
+    "http://example.com/\r\nX: y",
+    "http://example.com/\t",
+    "",
+    "http://" + "a" * 3000,
+]
 
 PUBLIC = {
     "https://example.com/hook?key=a%20b": ("example.com", 443, "/hook?key=a%20b"),

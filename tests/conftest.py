@@ -14,6 +14,7 @@ import os
 import re
 import secrets
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from rest_framework.test import APIClient
 
     from kernel.config import Config
+    from tests.factories.tenants import Cast
 
 DATA_DIR = Path(tempfile.mkdtemp(prefix="berth-test-", dir="/tmp"))
 DATA_DIR.chmod(0o711)  # Tasks run as users of their own and pass through to their working directories.
@@ -63,6 +65,19 @@ def pytest_unconfigure() -> None:
     shutil.rmtree(DATA_DIR, ignore_errors=True)
 
 
+@pytest.fixture(autouse=True)
+def _fresh_process() -> Iterator[None]:
+    """What a process holds in memory ends with each test: engines, unflushed telemetry, spent request budgets."""
+    yield
+    held = (
+        ("clusters.services.engines", "forget_engines"),
+        ("clusters.telemetry.recorder", "forget_recorder"),
+    )
+    for module, function in held:
+        if module in sys.modules:
+            getattr(sys.modules[module], function)()
+
+
 @pytest.fixture
 def data_dir() -> Path:
     """The data directory that the settings of this process name; shared by all its tests."""
@@ -85,6 +100,14 @@ def configure() -> Iterator[Callable[..., Config]]:
 
     yield change
     config.replace(before)
+
+
+@pytest.fixture
+def cast(db: None) -> Cast:
+    """Alice manages a tenant, Bob belongs to it, Vera looks at it, Carol manages another one, Otto operates."""
+    from tests.factories.tenants import make_cast
+
+    return make_cast()
 
 
 @pytest.fixture

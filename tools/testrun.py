@@ -1,0 +1,183 @@
+"""All that `make test` runs, stage by stage: how long each took, and one line of counts at the end.
+
+    python tools/testrun.py [--long] [--only STAGE ...] [-- pytest arguments]
+
+Static checks run beside the tests that need nothing. Whatever touches rows, messages or sockets runs twice: on PostgreSQL and
+Redis, then on SQLite and in memory. Tests that start real processes of an engine run last and one at a time, because they
+measure time. Every stage runs even if one before it failed; the exit status says whether all passed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.servers import ServerError, servers  # noqa: E402 - the root comes first.
+
+PROGRAMS = Path(sys.executable).parent
+NO_TESTS = 5  # Exit status of pytest when a selection is empty.
+WORKERS_MAX = 8  # More workers than this wait for the disk.
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A selection of tests. `markers` is a pytest marker expression; serial stages use one process."""
+
+    name: str
+    markers: str
+    with_servers: bool
+    is_parallel: bool = True
+
+
+STAGES = (
+    Stage("plain", "not database and not engines", with_servers=False),
+    Stage("postgresql", "database and not engines", with_servers=True),
+    Stage("sqlite", "database and not engines", with_servers=False),
+    Stage("engines", "engines", with_servers=True, is_parallel=False),
+    Stage("engines-sqlite", "engines and database", with_servers=False, is_parallel=False),
+)
+CHECKS: dict[str, Sequence[str]] = {
+    "ruff": ("ruff", "check", "."),
+    "format": ("ruff", "format", "--check", "."),
+    "mypy": ("mypy", "platform", "tenants", "storage", "images", "jobs", "client/src"),
+    "imports": ("lint-imports",),
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """How one stage or check ended. `failed` counts tests with errors too."""
+
+    name: str
+    seconds: float
+    is_ok: bool
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def line(self) -> str:
+        counts = f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped" if self.name in _stage_names() else ""
+        return f"  {self.name:<16}{'ok' if self.is_ok else 'FAILED':<8}{self.seconds:7.1f} s  {counts}".rstrip()
+
+
+def main() -> int:
+    options, extra = _arguments()
+    wanted = options.only or [*CHECKS, *_stage_names()]
+    stages = [stage for stage in STAGES if stage.name in wanted]
+    begin = time.monotonic()
+    running = [_start_check(name, command) for name, command in CHECKS.items() if name in wanted]
+    results: list[Result] = []
+    try:
+        with contextlib.ExitStack() as stack:
+            environment: Mapping[str, str] = {}
+            if any(stage.with_servers for stage in stages):
+                environment = stack.enter_context(servers()).environment()
+            for stage in stages:
+                results.append(_run_stage(stage, environment if stage.with_servers else {}, extra, is_long=options.long))
+                if stage is stages[0]:
+                    results += [check.finish() for check in running]
+                    running = []
+    except ServerError as error:
+        print(error, file=sys.stderr)
+        results.append(Result("servers", 0.0, is_ok=False))
+    results += [check.finish() for check in running]
+    _report(results, time.monotonic() - begin)
+    return 0 if all(result.is_ok for result in results) else 1
+
+
+def _arguments() -> tuple[argparse.Namespace, list[str]]:
+    parser = argparse.ArgumentParser(description="Run all checks and tests, with what they need.")
+    parser.add_argument("--long", action="store_true", help="also run tests marked slow")
+    parser.add_argument("--only", nargs="+", choices=[*CHECKS, *_stage_names()], help="run only these checks and stages")
+    given = sys.argv[1:]
+    split = given.index("--") if "--" in given else len(given)
+    return parser.parse_args(given[:split]), given[split + 1 :]
+
+
+def _run_stage(stage: Stage, environment: Mapping[str, str], extra: Sequence[str], *, is_long: bool) -> Result:
+    print(f"\n=== {stage.name}: {stage.markers}", flush=True)
+    markers = stage.markers if is_long else f"({stage.markers}) and not slow"
+    workers = min(WORKERS_MAX, os.cpu_count() or 1) if stage.is_parallel else 0
+    with tempfile.TemporaryDirectory(prefix="berth-report-") as folder:
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", "-q", f"--numprocesses={workers}", f"--junitxml={report}", "-m", markers]
+        begin = time.monotonic()
+        status = subprocess.run([*command, *extra], cwd=ROOT, env=_environment(environment)).returncode
+        passed, failed, skipped = _counts(report)
+        is_ok = status in (0, NO_TESTS) and not failed
+        return Result(stage.name, time.monotonic() - begin, is_ok, passed, failed, skipped)
+
+
+def _environment(servers_of_stage: Mapping[str, str]) -> dict[str, str]:
+    """The caller's environment without its own servers, and those of the stage."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("BERTH_DATABASE_URL", "BERTH_REDIS_URL")}
+    return {**kept, **servers_of_stage}
+
+
+def _counts(report: Path) -> tuple[int, int, int]:
+    """Passed, failed and skipped from a JUnit report; a run that broke off before writing one counts as one failure."""
+    if not report.exists():
+        return 0, 1, 0
+    suites = ElementTree.parse(report).getroot().iter("testsuite")
+    totals = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
+    for suite in suites:
+        for name in totals:
+            totals[name] += int(suite.get(name, "0"))
+    failed = totals["failures"] + totals["errors"]
+    return totals["tests"] - failed - totals["skipped"], failed, totals["skipped"]
+
+
+@dataclass
+class RunningCheck:
+    """A static check in the background; its output is shown when it is done."""
+
+    name: str
+    process: subprocess.Popen[str]
+    begin: float
+
+    def finish(self) -> Result:
+        output, _ = self.process.communicate()
+        is_ok = self.process.returncode == 0
+        print(f"\n=== {self.name}\n{output if not is_ok else output[-300:]}", end="", flush=True)
+        return Result(self.name, time.monotonic() - self.begin, is_ok)
+
+
+def _start_check(name: str, command: Sequence[str]) -> RunningCheck:
+    program = str(PROGRAMS / command[0])
+    environment = {**os.environ, "BERTH_SECRET_KEY": os.urandom(32).hex()}  # mypy's plugin reads the settings.
+    process = subprocess.Popen(
+        [program, *command[1:]], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    return RunningCheck(name, process, time.monotonic())
+
+
+def _report(results: Sequence[Result], seconds: float) -> None:
+    print("\n=== durations")
+    for result in results:
+        print(result.line())
+    print(f"  {'all':<24}{seconds:7.1f} s")
+    broken = [result.name for result in results if not result.is_ok]
+    if broken:
+        print(f"\nNot passed: {', '.join(broken)}")
+    totals = [sum(getattr(result, name) for result in results) for name in ("passed", "failed", "skipped")]
+    print(f"{totals[0]} passed, {totals[1]} failed, {totals[2]} skipped", flush=True)
+
+
+def _stage_names() -> list[str]:
+    return [stage.name for stage in STAGES]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

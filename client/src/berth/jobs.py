@@ -138,7 +138,7 @@ class Jobs:
     def plan(self, source: SpecSource | Mapping[str, Any] | str | Path, *, tenant: str | None = None) -> dict[str, Any]:
         """What would happen: where, with what in total, and every mistake with its line. Nothing is stored or uploaded."""
         source = source if isinstance(source, SpecSource) else load_spec(source)
-        body = {"spec": source.spec, **self._in_tenant(tenant)}
+        body = {"spec": _without_folder(source), **self._in_tenant(tenant)}
         return dict(self._checked(source, post("/jobs", body, params={"dry_run": True})))
 
     def with_code_uploaded(self, source: SpecSource, *, tenant: str | None = None, progress: Progress | None = None) -> Spec:
@@ -419,6 +419,13 @@ def code_path(source: SpecSource) -> Path | None:
     code = source.spec.get("code")
     path = code.get("path") if isinstance(code, Mapping) else None
     return source.folder / Path(str(path)).expanduser() if path else None
+
+
+def _without_folder(source: SpecSource) -> Spec:
+    """The spec without the folder that only this machine can read; a plan does not upload."""
+    if code_path(source) is None or set(source.spec["code"]) != {"path"}:
+        return source.spec
+    return {key: value for key, value in source.spec.items() if key != "code"}
 
 
 def with_snapshot(spec: Spec, sha256: str) -> Spec:

@@ -19,7 +19,16 @@ class Series:
 
     @property
     def label(self) -> str:
-        return f"{self.subject} {self.metric}".strip()
+        """`worker-0 cpu`: the task or device, and the metric."""
+        return f"{self.name} {self.metric}".strip()
+
+    @property
+    def name(self) -> str:
+        """The subject without its kind and attempt: `task:<attempt>:worker:0` is `worker-0`."""
+        kind, _, rest = self.subject.partition(":")
+        if kind == "task":
+            return "-".join(rest.split(":")[1:])
+        return rest or self.subject
 
     @property
     def latest(self) -> float | None:
@@ -42,24 +51,14 @@ class Series:
 
 def read_series(document: Any) -> list[Series]:
     """Read the answer of a metrics endpoint."""
-    entries = document if isinstance(document, list) else document.get("series", document.get("items", []))
-    return [_series(entry) for entry in entries]
+    return [_series(entry) for entry in document["items"]]
 
 
 def _series(entry: dict[str, Any]) -> Series:
-    points = entry.get("points", [])
-    pairs = [(point["at"], point.get("value")) if isinstance(point, dict) else (point[0], point[1]) for point in points]
-    subject = entry.get("task") or entry.get("subject") or entry.get("node") or ""
     return Series(
-        metric=str(entry.get("metric", "")),
-        subject=str(subject),
-        times=tuple(_moment(at) for at, _ in pairs),
-        values=tuple(None if value is None else float(value) for _, value in pairs),
-        unit=str(entry.get("unit", "")),
+        metric=str(entry["metric"]),
+        subject=str(entry.get("subject") or entry.get("task") or ""),
+        times=tuple(datetime.fromisoformat(at).astimezone(UTC) for at in entry["times"]),
+        values=tuple(None if value is None else float(value) for value in entry["values"]),
+        unit=str(entry.get("unit") or ""),
     )
-
-
-def _moment(value: object) -> datetime:
-    if isinstance(value, (int, float)):
-        return datetime.fromtimestamp(value, UTC)
-    return datetime.fromisoformat(str(value)).astimezone(UTC)

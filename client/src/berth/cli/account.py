@@ -1,0 +1,237 @@
+"""`berth login`, `logout`, `whoami`, `tokens`, `open`, `completion` and `version`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from berth import __version__
+from berth.cli import formats
+from berth.cli.command import Session, UsageMistake, command, make_group
+from berth.cli.messages import _
+from berth.cli.output import Column, hint, note, print_data, print_facts
+from berth.cli.paint import is_terminal, paint
+from berth.config import (
+    ConfigFile,
+    Profile,
+    config_path,
+    normal_server,
+    read_config,
+    resolve_settings,
+    travels_in_clear,
+    valid_profile_name,
+    write_config,
+)
+from berth.errors import BerthError
+from berth.sanitize import plain
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@command()
+def login(
+    session: Session,
+    token: Annotated[str | None, typer.Option("--token", help="Token; better leave it out and paste it at the prompt.")] = None,
+) -> None:
+    """Sign in: checks the token with the server, and keeps it in a file that only you can read.
+
+    The token is asked for without being shown, or read from standard input: berth login --server URL < token-file
+    """
+    from berth.client import Client
+
+    path, chosen = config_path(), session.choices
+    config = read_config(path)
+    name = valid_profile_name(chosen.profile or config.current)
+    kept = config.profiles.get(name, Profile())
+    server = normal_server(
+        chosen.server or resolve_settings(path=path).server or kept.server or _asked(_("Server"), hidden=False)
+    )
+    if travels_in_clear(server):
+        note(_("! {server} is not encrypted: others on the network can read the token.", server=server), style="yellow")
+    token = (token or _asked(_("Token"), hidden=True)).strip()
+    with Client(server, token, http=session.http, config_path=path) as client:
+        me = client.whoami()
+    tenant = chosen.tenant or (kept.tenant if kept.server == server else "")
+    write_config(path, ConfigFile(current=name, profiles={**config.profiles, name: Profile(server, token, tenant)}))
+    session.show_done(
+        me,
+        _("Signed in to {server} as {user}; kept in {path}.", server=server, user=plain(me["user"]["name"]), path=path),
+        key="server",
+    )
+    if not session.is_for_programs:
+        _print_tenants(me)
+        hint(_("berth submit -f job.yaml   ·   berth ps"))
+
+
+@command(reads=False)
+def logout(session: Session) -> None:
+    """Forget the token kept here. To make it useless everywhere: berth tokens revoke."""
+    path = config_path()
+    config = read_config(path)
+    name = session.choices.profile or config.current
+    if name not in config.profiles:
+        note(_("There is no profile {name}.", name=name))
+        return
+    profiles = {other: profile for other, profile in config.profiles.items() if other != name}
+    write_config(path, ConfigFile(current=next(iter(profiles), "default"), profiles=profiles))
+    note(f"{paint('✓', 'green', stream=sys.stderr)} {_('Signed out of {server}.', server=config.profiles[name].server)}")
+
+
+@command()
+def whoami(session: Session) -> None:
+    """Show who you are on the server, and where you belong."""
+    me = session.client.whoami()
+    if session.is_for_programs:
+        print_data(me, session.form)
+        return
+    user, token = me["user"], me.get("token") or {}
+    print_facts(
+        [
+            ("User", (plain(user["name"]) + (_(" (operator)") if user.get("is_operator") else ""), "bold")),
+            ("Mail", plain(user.get("email") or "")),
+            ("Server", session.client.settings.server),
+            ("Profile", session.client.settings.profile),
+            ("Token", " ".join(plain(token.get(key) or "") for key in ("name", "prefix")).strip()),
+            ("Scopes", ", ".join(plain(scope) for scope in token.get("scopes") or [])),
+            ("Expires", formats.time_text(token.get("expires_at"))),
+            ("Tenant", session.client.settings.tenant),
+        ]
+    )
+    _print_tenants(me)
+
+
+@command()
+def list_tokens(session: Session) -> None:
+    """List your access tokens."""
+    session.show(session.client.tokens.list(), TOKEN_COLUMNS, empty=_("No tokens."))
+
+
+@command()
+def create_token(
+    session: Session,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for.")],
+    scope: Annotated[
+        list[str] | None, typer.Option("--scope", "-s", help="What it may do; all that you may when left out.")
+    ] = None,
+    expires: Annotated[str | None, typer.Option("--expires", help="Ends after this time, such as 90d.")] = None,
+) -> None:
+    """Create an access token. It is printed once, on standard output, and never again."""
+    expires_at = None
+    if expires:
+        from datetime import UTC, datetime, timedelta
+
+        expires_at = (datetime.now(UTC) + timedelta(seconds=formats.parse_seconds(expires))).isoformat().replace("+00:00", "Z")
+    made = session.client.tokens.create(name, scopes=scope, expires_at=expires_at)
+    if session.is_for_programs:
+        print_data(made, session.form)
+        return
+    note(_("Keep this token now; it is shown once:"), style="bold")
+    print(plain(made.get("token") or made.get("secret") or ""))
+
+
+@command()
+def revoke_token(
+    session: Session, token: Annotated[str, typer.Argument(metavar="TOKEN", help="Id, name or prefix of the token.")]
+) -> None:
+    """Make a token useless at once."""
+    found = [row for row in session.client.tokens.list() if token in (row["id"], row.get("name"), row.get("prefix"))]
+    if len(found) > 1:
+        raise UsageMistake(
+            _("{count} tokens are called {name}.", count=len(found), name=token),
+            hint=_("Name it by its id: berth tokens -o wide"),
+        )
+    token_id = str(found[0]["id"]) if found else token
+    session.client.tokens.revoke(token_id)
+    session.show_done({"id": token_id}, _("Token {name} is revoked.", name=plain(token)))
+
+
+@command(reads=False)
+def open_page(session: Session, job: Annotated[str | None, typer.Argument(metavar="JOB", help="Job to show.")] = None) -> None:
+    """Open the web page of a job, or of the server; prints the address where there is no browser."""
+    import webbrowser
+
+    address = session.client.settings.server + (f"/jobs/{session.client.jobs.resolve(job)}" if job else "/")
+    if not is_terminal(sys.stdout) or not webbrowser.open(address):
+        print(address)
+
+
+@command(reads=False)
+def completion(session: Session, shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")]) -> None:
+    """Print a completion script. For bash: echo 'eval "$(berth completion bash)"' >> ~/.bashrc"""
+    if shell not in SHELLS:
+        raise UsageMistake(_("{shell!r} is no shell known here.", shell=shell), hint=", ".join(SHELLS))
+    from typer.completion import get_completion_script
+
+    print(get_completion_script(prog_name="berth", complete_var="_BERTH_COMPLETE", shell=shell))
+
+
+@command()
+def version(session: Session) -> None:
+    """Show the versions of both sides, and whether they fit."""
+    versions: dict[str, Any] = {"client": __version__, "server": None, "server_url": None}
+    problem: BerthError | None = None
+    try:
+        versions["server_url"] = session.client.settings.server
+        versions["server"] = session.client.info().get("version")
+    except BerthError as error:
+        problem = error
+    if session.is_for_programs:
+        print_data(versions, session.form)
+        return
+    there = plain(versions["server"]) if versions["server"] else _("no answer") if versions["server_url"] else _("not signed in")
+    print_facts([("Client", __version__), ("Server", f"{there}  {versions['server_url'] or ''}".strip())])
+    if versions["server"]:
+        _warn_of_skew(str(versions["server"]))
+    elif problem and versions["server_url"]:
+        note(plain(problem.detail), style="yellow")
+
+
+def _warn_of_skew(server: str) -> None:
+    """Versions fit when they agree up to the second number."""
+    here, there = __version__.split(".")[:2], server.split(".")[:2]
+    if here != there:
+        older = _("client") if here < there else _("server")
+        note(
+            _("! The versions differ; the {older} is older. Most things work; bring it up to date.", older=older), style="yellow"
+        )
+
+
+def _asked(label: str, *, hidden: bool) -> str:
+    """Ask on a terminal; without one a hidden value comes from standard input."""
+    if is_terminal(sys.stdin):
+        return str(typer.prompt(label, hide_input=hidden, err=True))
+    if hidden:
+        value = sys.stdin.readline().strip()
+        if value:
+            return value
+    raise UsageMistake(_("{label} is missing.", label=label), hint="berth login --server URL --token TOKEN")
+
+
+def _print_tenants(me: dict[str, Any]) -> None:
+    tenants = me.get("tenants") or []
+    if not tenants:
+        return
+    from berth.cli.output import heading, table_text
+
+    heading(_("Tenants"))
+    print(table_text(tenants, MY_TENANT_COLUMNS), end="")
+
+
+TOKEN_COLUMNS = [
+    Column("NAME", lambda token: plain(token["name"]), shrinks=True),
+    Column("PREFIX", lambda token: plain(token.get("prefix", ""))),
+    Column("SCOPES", lambda token: ", ".join(plain(scope) for scope in token.get("scopes") or []), shrinks=True),
+    Column("LAST USED", lambda token: formats.age_text(token.get("last_used_at")), right=True),
+    Column("EXPIRES", lambda token: formats.time_text(token.get("expires_at"))),
+    Column("ID", lambda token: token["id"], wide=True),
+]
+MY_TENANT_COLUMNS = [
+    Column("NAME", lambda tenant: plain(tenant["name"]), shrinks=True),
+    Column("SLUG", lambda tenant: plain(tenant.get("slug", ""))),
+    Column("ROLE", lambda tenant: plain(tenant.get("role", ""))),
+]
+tokens = make_group("tokens", list_tokens, "List, create and revoke access tokens.")
+for _name, _action in (("list", list_tokens), ("create", create_token), ("revoke", revoke_token)):
+    tokens.command(_name, help=_action.__doc__)(_action)

@@ -1,0 +1,163 @@
+"""`berth nodes`, `gpus`, `pools` and `clusters`: what there is to run on, and how much of it is free."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from berth.cli import formats
+from berth.cli.command import Session, command
+from berth.cli.messages import _
+from berth.cli.output import Cell, Column, hint, print_data, print_facts
+from berth.sanitize import plain
+
+
+@command()
+def nodes(
+    session: Session,
+    node: Annotated[str | None, typer.Argument(metavar="NODE", help="Show only this one, with all details.")] = None,
+) -> None:
+    """List machines with what is used of them; with a name, show one."""
+    if node is None:
+        session.show(session.client.clusters.nodes(), NODE_COLUMNS, empty=_("No machines."), key="name")
+        return
+    found = session.client.clusters.node(node)
+    if session.is_for_programs:
+        print_data(found, session.form)
+        return
+    print_facts(
+        [
+            ("Name", (plain(found["name"]), "bold")),
+            ("State", _node_state(found)),
+            ("Why", plain(found.get("cordon_reason") or found.get("reason") or "")),
+            ("Cluster", formats.name_of(found.get("cluster"))),
+            ("Pool", formats.name_of(found.get("pool"))),
+            ("CPU", _used("cpu_millis")(found)),
+            ("Memory", _used("memory_bytes")(found)),
+            ("GPUs", "\n".join(_gpu_text(gpu) for gpu in found.get("gpus") or [])),
+            ("Labels", "\n".join(f"{plain(key)}={plain(value)}" for key, value in (found.get("labels") or {}).items())),
+            ("Seen", formats.time_text(found.get("last_seen_at"))),
+        ]
+    )
+
+
+@command()
+def pools(session: Session) -> None:
+    """List pools of equal machines."""
+    session.show(session.client.clusters.pools(), POOL_COLUMNS, empty=_("No pools."), key="name")
+
+
+@command()
+def clusters(session: Session) -> None:
+    """List clusters, whether they answer, and how tenants are kept apart there."""
+    session.show(session.client.clusters.list(), CLUSTER_COLUMNS, empty=_("No clusters."), key="name")
+
+
+@command()
+def gpus(session: Session) -> None:
+    """Show GPUs by model and pool: all, held by jobs, and free."""
+    rows = [
+        pool
+        for pool in session.client.clusters.pools()
+        if (pool.get("capacity") or {}).get("gpu_millis") or pool.get("gpu_model")
+    ]
+    session.show([_gpu_row(pool) for pool in rows], GPU_COLUMNS, empty=_("No GPUs here."), key="model")
+    if rows:
+        hint(_("berth submit --gpu {model}:1 python train.py", model=plain(rows[0].get("gpu_model") or "a100")))
+
+
+def _gpu_row(pool: dict[str, Any]) -> dict[str, Any]:
+    every, held = ((pool.get(key) or {}).get("gpu_millis") or 0 for key in ("capacity", "allocated"))
+    return {
+        "model": pool.get("gpu_model") or "",
+        "pool": pool["name"],
+        "cluster": formats.name_of(pool.get("cluster")),
+        "simulated": bool(pool.get("gpus_simulated")),
+        "gpu_millis": every,
+        "allocated_gpu_millis": held,
+        "free_gpu_millis": max(0, every - held),
+        "gpus_per_node_millis": (pool.get("node_shape") or {}).get("gpu_millis"),
+    }
+
+
+def _used(resource: str) -> Any:
+    show = formats.size_text if resource == "memory_bytes" else formats.millis_text
+
+    def text(row: Any) -> str:
+        every, held = ((row.get(key) or {}).get(resource) for key in ("capacity", "allocated"))
+        if not every and resource == "gpu_millis":
+            return formats.NOTHING
+        return show(every) if held is None else f"{show(held)} / {show(every)}"
+
+    return text
+
+
+def _node_state(node: Any) -> Cell:
+    if node.get("cordoned"):
+        return _("■ cordoned"), "yellow"
+    return (_("✓ ready"), "green") if node.get("ready") else (_("✗ not ready"), "red")
+
+
+def _gpu_text(gpu: Any) -> str:
+    marks = [_("simulated")] if gpu.get("simulated") else []
+    marks += [] if gpu.get("healthy", True) else [_("unhealthy")]
+    return f"{plain(gpu['identifier'])}  {plain(gpu['model'])}  {formats.size_text(gpu.get('memory_bytes'))}  {', '.join(marks)}".rstrip()
+
+
+def _gpu_model(row: Any) -> str:
+    model = plain(row.get("gpu_model") or formats.NOTHING)
+    return f"{model} ({_('simulated')})" if row.get("gpus_simulated") else model
+
+
+def _condition(cluster: Any) -> Cell:
+    condition = cluster.get("condition") or {}
+    word = plain(condition.get("name") if isinstance(condition, dict) else condition)
+    good = word in ("reachable", "ready", "ok", "healthy")
+    return f"{'✓' if good else '✗'} {word}", "green" if good else "red"
+
+
+def _isolation(cluster: Any) -> str:
+    isolation = cluster.get("isolation") or {}
+    if not isinstance(isolation, dict):
+        return ", ".join(plain(fact) for fact in isolation)
+    return _("tenants kept apart") if isolation.get("tenants_kept_apart") else _("one tenant only")
+
+
+NODE_COLUMNS = [
+    Column("NAME", lambda node: plain(node["name"]), shrinks=True),
+    Column("STATE", _node_state),
+    Column("POOL", lambda node: formats.name_of(node.get("pool"))),
+    Column("CLUSTER", lambda node: formats.name_of(node.get("cluster")), wide=True),
+    Column("GPU MODEL", _gpu_model),
+    Column("GPUS", _used("gpu_millis"), right=True),
+    Column("CPU", _used("cpu_millis"), right=True),
+    Column("MEMORY", _used("memory_bytes"), right=True),
+    Column("SEEN", lambda node: formats.age_text(node.get("last_seen_at")), wide=True, right=True),
+    Column("WHY", lambda node: plain(node.get("cordon_reason") or node.get("reason") or ""), wide=True),
+]
+POOL_COLUMNS = [
+    Column("NAME", lambda pool: plain(pool["name"]), shrinks=True),
+    Column("CLUSTER", lambda pool: formats.name_of(pool.get("cluster"))),
+    Column("NODES", lambda pool: f"{pool.get('nodes_available', '?')} / {pool.get('node_count', '?')}", right=True),
+    Column("GPU MODEL", _gpu_model),
+    Column("GPUS", _used("gpu_millis"), right=True),
+    Column("CPU", _used("cpu_millis"), right=True),
+    Column("MEMORY", _used("memory_bytes"), right=True),
+]
+CLUSTER_COLUMNS = [
+    Column("NAME", lambda cluster: plain(cluster["name"]), shrinks=True),
+    Column("KIND", lambda cluster: plain(cluster.get("kind", ""))),
+    Column("CONDITION", _condition),
+    Column("ISOLATION", _isolation),
+    Column("DETAIL", lambda cluster: plain((cluster.get("condition") or {}).get("detail") or ""), shrinks=True),
+]
+GPU_COLUMNS = [
+    Column("MODEL", lambda row: plain(row["model"]) + (f" ({_('simulated')})" if row["simulated"] else "")),
+    Column("POOL", lambda row: plain(row["pool"]), shrinks=True),
+    Column("CLUSTER", lambda row: plain(row["cluster"]), wide=True),
+    Column("ALL", lambda row: formats.millis_text(row["gpu_millis"]), right=True),
+    Column("HELD", lambda row: formats.millis_text(row["allocated_gpu_millis"]), right=True),
+    Column("FREE", lambda row: (formats.millis_text(row["free_gpu_millis"]), "bold"), right=True),
+    Column("PER NODE", lambda row: formats.millis_text(row["gpus_per_node_millis"]), right=True),
+]

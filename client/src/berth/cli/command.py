@@ -1,0 +1,260 @@
+"""What every command has in common: the options that choose server, tenant and form, and how failures end it.
+
+A command is a function whose first parameter is the `Session`; `command` gives it the shared options, so that they may
+stand before or after the command's name, and turns failures into a message and an exit code:
+0 done, 1 failed, 2 wrong usage, 3 not allowed, 4 not found, 5 over a limit, 124 time is over."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from berth.cli.messages import _, language
+from berth.cli.output import Column, Format, note, print_data, print_rows
+from berth.cli.paint import is_terminal, paint
+from berth.errors import ApiError, BerthError
+from berth.sanitize import plain, plain_block
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from berth.client import Client
+
+Action = Callable[..., None]
+SERVER_HELP = "Address of the server."
+TENANT_HELP = "Tenant to work in: name or slug."
+PROFILE_HELP = "Profile of the configuration file."
+OUTPUT_HELP = "Form of the answer: table, wide, json, yaml or name."
+JSON_HELP = "The same as -o json."
+
+ServerOption = Annotated[str | None, typer.Option("--server", metavar="URL", help=SERVER_HELP)]
+TenantOption = Annotated[str | None, typer.Option("--tenant", "-t", metavar="NAME", help=TENANT_HELP)]
+ProfileOption = Annotated[str | None, typer.Option("--profile", metavar="NAME", help=PROFILE_HELP)]
+OutputOption = Annotated[Format | None, typer.Option("--output", "-o", metavar="FORM", help=OUTPUT_HELP)]
+JsonOption = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
+_SHARED: dict[str, Any] = {"tenant_": TenantOption, "profile_": ProfileOption, "server_": ServerOption}
+_READING: dict[str, Any] = {"output_": OutputOption, "json_": JsonOption}
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What was chosen by options, at the root or at the command; None where nothing was said."""
+
+    server: str | None = None
+    tenant: str | None = None
+    profile: str | None = None
+    form: Format | None = None
+
+    def over(self, earlier: Choices) -> Choices:
+        """These, with gaps filled from those given earlier on the line."""
+        return replace(
+            self,
+            server=self.server or earlier.server,
+            tenant=self.tenant or earlier.tenant,
+            profile=self.profile or earlier.profile,
+            form=self.form or earlier.form,
+        )
+
+
+class Session:
+    """One run of one command."""
+
+    http: Any = None
+    """Transport of httpx2 to use instead of the network; set by tests."""
+
+    def __init__(self, choices: Choices) -> None:
+        self.choices = choices
+        self.form = choices.form or Format.TABLE
+
+    @cached_property
+    def client(self) -> Client:
+        """The client; made on first use, so that commands without a server need none."""
+        from berth.client import Client
+
+        chosen = self.choices
+        return Client(
+            chosen.server,
+            tenant=chosen.tenant,
+            profile=chosen.profile,
+            http=self.http,
+            language="zh-CN" if language() == "zh" else "en",
+        )
+
+    @property
+    def is_for_programs(self) -> bool:
+        return self.form in (Format.JSON, Format.YAML, Format.NAME)
+
+    @property
+    def tenant(self) -> str:
+        """The tenant to work in: chosen, configured, or the only one of the user."""
+        if self.client.settings.tenant:
+            return self.client.settings.tenant
+        tenants = self.client.whoami().get("tenants", [])
+        if len(tenants) == 1:
+            return str(tenants[0].get("slug") or tenants[0]["name"])
+        names = ", ".join(plain(tenant["name"]) for tenant in tenants)
+        raise UsageMistake(
+            _("Which tenant? You belong to {names}.", names=names or _("none")), hint=_("Say it with --tenant NAME")
+        )
+
+    def show(self, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], *, empty: str = "", key: str = "id") -> None:
+        print_rows(rows, columns, self.form, empty=empty, key=key)
+
+    def show_done(self, data: Any, text: str, *, key: str = "id") -> None:
+        """The result of a change: a sentence for people on standard error, the object for programs."""
+        if self.form is Format.NAME:
+            print(plain(data.get(key, "")))
+        elif self.is_for_programs:
+            print_data(data, self.form)
+        else:
+            note(f"{paint('✓', 'green', stream=sys.stderr)} {text}")
+
+
+class UsageMistake(BerthError):
+    """The command line cannot mean anything."""
+
+    code = "usage"
+    exit_code = 2
+
+
+def command(*, reads: bool = True) -> Callable[[Action], Action]:
+    """Make a function with a Session into a Typer callback; `reads` adds -o and --json."""
+
+    def decorate(function: Action) -> Action:
+        signature = inspect.signature(function)
+        hints = typing.get_type_hints(function, include_extras=True)
+        own = [
+            parameter.replace(annotation=_translated(hints[name]), kind=inspect.Parameter.KEYWORD_ONLY)
+            for name, parameter in list(signature.parameters.items())[1:]
+        ]
+        shared = {**_SHARED, **(_READING if reads else {})}
+        added = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=False if name == "json_" else None,
+                annotation=_translated(annotation),
+            )
+            for name, annotation in shared.items()
+        ]
+        context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+
+        def run(**values: Any) -> None:
+            run_action(function, values)
+
+        run.__name__, run.__doc__, run.__module__ = (
+            function.__name__,
+            _(inspect.cleandoc(function.__doc__ or "")),
+            function.__module__,
+        )
+        run.__signature__ = inspect.Signature([context, *own, *added])  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in (context, *own, *added)}
+        return run
+
+    return decorate
+
+
+def run_action(function: Action, values: dict[str, Any]) -> None:
+    """Call a command with its session, or keep its options for the subcommand that follows."""
+    context: typer.Context = values.pop("ctx")
+    form = Format.JSON if values.pop("json_", False) else values.pop("output_", None)
+    values.pop("output_", None)
+    chosen = Choices(values.pop("server_"), values.pop("tenant_"), values.pop("profile_"), form)
+    choices = chosen.over(context.obj) if isinstance(context.obj, Choices) else chosen
+    context.obj = choices
+    if context.invoked_subcommand is not None:
+        return
+    try:
+        function(Session(choices), **values)
+    except BerthError as error:
+        report(error, choices.form)
+        raise typer.Exit(error.exit_code) from None
+
+
+def report(error: BerthError, form: Format | None = None) -> None:
+    """Say on standard error what went wrong, where, and what to do; programs get it as JSON there."""
+    if form is Format.JSON:
+        print_problem(error)
+        return
+    note(f"{paint(_('Error:'), 'bold red', stream=sys.stderr)} {plain_block(error.detail)}")
+    width = max((len(field.place) for field in error.fields), default=0)
+    for field in error.fields:
+        place = paint(plain(field.place).ljust(width), "cyan", stream=sys.stderr)
+        pointer = f"{plain(field.path)}: " if field.line and field.path else ""
+        note(f"  {place}  {pointer}{plain(field.message)}")
+        if field.hint:
+            note(f"  {' ' * width}  {paint(plain(field.hint), 'bright_black', stream=sys.stderr)}")
+    if error.hint:
+        note(f"{paint(_('Hint:'), 'bold', stream=sys.stderr)} {plain_block(_(error.hint))}")
+    if isinstance(error, ApiError) and error.status >= 500 and error.request_id:
+        note(_("Request {request_id}: name it when you ask for help.", request_id=plain(error.request_id)), style="bright_black")
+
+
+def print_problem(error: BerthError) -> None:
+    """The error as one JSON document on standard error."""
+    from berth.cli.output import json_text
+
+    fields = [
+        {
+            "path": field.path,
+            "code": field.code,
+            "message": field.message,
+            "hint": field.hint,
+            "file": field.file,
+            "line": field.line,
+        }
+        for field in error.fields
+    ]
+    document = {"code": error.code, "detail": error.detail, "hint": error.hint, "fields": fields, "exit_code": error.exit_code}
+    print(json_text(document, indent=2), file=sys.stderr)
+
+
+def confirmed(question: str, *, yes: bool, default: bool = False) -> bool:
+    """Ask on a terminal; without one only --yes is a yes."""
+    if yes:
+        return True
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        raise UsageMistake(
+            _("This asks before it acts, and nobody is there to answer."), hint=_("Add --yes to go on without asking.")
+        )
+    return typer.confirm(question, default=default, err=True)
+
+
+def make_group(name: str, default: Action | None = None, help: str = "") -> typer.Typer:  # noqa: A002 - as Typer names it.
+    """A command with subcommands; alone it does what `default` does."""
+    group = typer.Typer(
+        name=name,
+        help=_(help),
+        rich_markup_mode=None,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        no_args_is_help=default is None,
+    )
+    if default is not None:
+        group.callback(invoke_without_command=True, help=_(help))(default)
+    else:
+        group.callback(help=_(help))(lambda: None)
+    return group
+
+
+def _translated(annotation: Any) -> Any:
+    """The annotation with its help text in the user's language."""
+    if typing.get_origin(annotation) is not Annotated or language() == "en":
+        return annotation
+    import copy
+
+    base, *extras = typing.get_args(annotation)
+    translated = []
+    for extra in extras:
+        if getattr(extra, "help", None):
+            extra = copy.copy(extra)
+            extra.help = _(extra.help)
+        translated.append(extra)
+    return Annotated[tuple([base, *translated])]

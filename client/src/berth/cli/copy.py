@@ -1,0 +1,200 @@
+"""`berth cp`: to a volume, from a volume, and a job's artifacts home."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from berth.cli import formats
+from berth.cli.command import Session, UsageMistake, command
+from berth.cli.messages import _
+from berth.cli.output import Column, hint
+from berth.cli.show import ARTIFACT_COLUMNS
+from berth.cli.transfer import Progressing
+from berth.errors import FileRefused, NotFound
+from berth.jobs import choose_artifacts, place_artifacts
+from berth.sanitize import plain
+from berth.transfers import inside
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@command()
+def cp(
+    session: Session,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A path here, VOLUME:PATH, or JOB:PATH.")],
+    dest: Annotated[str, typer.Argument(metavar="DEST", help="A path here, or VOLUME:PATH.")] = ".",
+    list_: Annotated[bool, typer.Option("--list", help="List what is there instead of copying.")] = False,
+    kind: Annotated[str | None, typer.Option("--from", help="Say `job` or `volume` when a name is both.")] = None,
+) -> None:
+    """Copy files, as `cp -r` does; what was interrupted goes on where it stopped, and every file is checked.
+
+    To a volume: berth cp ./data digits:raw. From a job: berth cp train:model ./. All that a job left: berth cp train: ./
+    """
+    remote_source, remote_dest = split_remote(source), split_remote(dest)
+    if remote_source and remote_dest:
+        raise UsageMistake(_("One side of a copy is on this machine."), hint=_("Copy home first, then up again."))
+    if remote_dest:
+        _send(session, Path(source).expanduser(), *remote_dest)
+    elif remote_source:
+        _fetch(session, *remote_source, Path(dest).expanduser(), dest, list_=list_, kind=kind)
+    else:
+        raise UsageMistake(
+            _("Neither side names a job or a volume."), hint="berth cp JOB:model ./   ·   berth cp ./data VOLUME:path"
+        )
+
+
+def split_remote(text: str) -> tuple[str, str] | None:
+    """`name:path` as its parts; None for a local path (one with a slash before the colon, or no colon)."""
+    name, colon, path = text.partition(":")
+    if not colon or "/" in name or name in ("", ".", "..") or (len(name) == 1 and path.startswith("\\")):
+        return None
+    return name, path
+
+
+def _send(session: Session, source: Path, volume: str, path: str) -> None:
+    volumes = session.client.volumes
+    owner = volumes.get(volume)
+    files = list(_local_files(source, path))
+    total = sum(local.stat().st_size for local, _remote in files)
+    done = 0
+    with Progressing(_("To {volume}", volume=plain(volume)), total=total) as progress:
+        for local, remote in files:
+            volumes.upload(owner["id"], local, remote, progress=lambda sent, before=done: progress(before + sent))  # type: ignore[misc]
+            done += local.stat().st_size
+    session.show_done(
+        {"volume": volume, "files": [remote for _local, remote in files], "size_bytes": total},
+        _(
+            "{count} files, {size}, are on volume {volume}.",
+            count=len(files),
+            size=formats.size_text(total),
+            volume=plain(volume),
+        ),
+        key="volume",
+    )
+    hint(_("In a job file: mounts: [{{volume: {volume}, path: /data}}]", volume=plain(volume)))
+
+
+def _local_files(source: Path, path: str) -> Iterator[tuple[Path, str]]:
+    """Files to send with their place on the volume, by the rules of `cp -r`. Links and special files are refused by name."""
+    base = path.strip("/")
+    if source.is_file():
+        target = f"{path.lstrip('/')}{source.name}" if not base or path.endswith("/") else base
+        yield source, target
+        return
+    if not source.is_dir():
+        raise FileRefused(_("{path} is not there.", path=source))
+    for found in sorted(source.rglob("*")):
+        if found.is_symlink() or not (found.is_file() or found.is_dir()):
+            raise FileRefused(_("{path} is a link or a special file; volumes hold plain files.", path=found))
+        if found.is_file():
+            yield found, "/".join(part for part in (base, found.relative_to(source).as_posix()) if part)
+
+
+def _fetch(session: Session, name: str, path: str, dest: Path, dest_text: str, *, list_: bool, kind: str | None) -> None:
+    job_id = "" if kind == "volume" else _job_id(session, name)
+    if not job_id:
+        _fetch_from_volume(session, name, path, dest, list_=list_)
+        return
+    jobs = session.client.jobs
+    chosen = choose_artifacts(jobs.artifacts(job_id), path)
+    if list_:
+        session.show(chosen, ARTIFACT_COLUMNS, empty=_("The job has no artifacts; name them with `outputs:`."), key="path")
+        return
+    if not chosen:
+        raise NotFound(
+            _("Job {name} has no artifact {path!r}.", name=name, path=path), hint=f"berth cp {name}: --list", status=404
+        )
+    target = Path(f"{dest}/") if dest_text.endswith("/") else dest
+    if dest_text.endswith("/"):
+        target.mkdir(parents=True, exist_ok=True)
+    placed = place_artifacts(chosen, path, target)
+    total, done = sum(artifact["size_bytes"] for artifact in chosen), 0
+    with Progressing(_("From {name}", name=plain(name)), total=total) as progress:
+        for artifact, place in placed:
+            jobs.download_one(job_id, artifact, place, progress=lambda got, before=done: progress(before + got))  # type: ignore[misc]
+            done += artifact["size_bytes"]
+    _say_fetched(session, [place for _artifact, place in placed], total)
+
+
+def _fetch_from_volume(session: Session, volume: str, path: str, dest: Path, *, list_: bool) -> None:
+    volumes = session.client.volumes
+    owner = volumes.get(volume)
+    if list_:
+        session.show(volumes.files(owner["id"], path), FILE_COLUMNS, empty=_("Nothing there."), key="path")
+        return
+    files = list(_remote_files(session, owner["id"], path.strip("/")))
+    if not files:
+        raise NotFound(
+            _("Volume {name} has no file {path!r}.", name=volume, path=path), hint=f"berth cp {volume}: --list", status=404
+        )
+    total, done = sum(size for _path, _relative, size in files), 0
+    placed = []
+    with Progressing(_("From {name}", name=plain(volume)), total=total) as progress:
+        for remote, relative, size in files:
+            place = inside(dest, relative) if dest.is_dir() or len(files) > 1 else dest
+            volumes.download(
+                owner["id"], remote, place, size_bytes=size, progress=lambda got, before=done: progress(before + got)
+            )  # type: ignore[misc]
+            done += size
+            placed.append(place)
+    _say_fetched(session, placed, total)
+
+
+def _remote_files(session: Session, volume_id: str, path: str) -> Iterator[tuple[str, str, int]]:
+    """(path, path below the target, size) of a file, or of all files below a folder."""
+    parent, _slash, last = path.rpartition("/")
+    entries = session.client.volumes.files(volume_id, parent) if path else []
+    for entry in entries:
+        if file_name(entry) == last and not _is_folder(entry):
+            yield path, last, int(entry["size_bytes"])
+            return
+    folders = [(path, last if path else "")]
+    while folders:
+        folder, below = folders.pop()
+        for entry in session.client.volumes.files(volume_id, folder):
+            name = file_name(entry)
+            remote, relative = "/".join(filter(None, (folder, name))), "/".join(filter(None, (below, name)))
+            if _is_folder(entry):
+                folders.append((remote, relative))
+            else:
+                yield remote, relative, int(entry["size_bytes"])
+
+
+def file_name(entry: dict[str, Any]) -> str:
+    """The last part of a listed entry's name."""
+    return str(entry.get("name") or entry.get("path") or "").rstrip("/").rpartition("/")[2]
+
+
+def _is_folder(entry: dict[str, Any]) -> bool:
+    return bool(entry.get("is_directory") or entry.get("kind") in ("directory", "folder") or entry.get("type") == "directory")
+
+
+def _job_id(session: Session, name: str) -> str:
+    """The job of that name, or nothing when only a volume may be meant."""
+    try:
+        return session.client.jobs.resolve(name)
+    except NotFound:
+        names = {volume.get("name") for volume in session.client.volumes.list()}
+        if name in names:
+            return ""
+        raise
+
+
+def _say_fetched(session: Session, places: list[Path], total: int) -> None:
+    where = str(places[0]) if len(places) == 1 else _("{count} files", count=len(places))
+    session.show_done(
+        {"files": [str(place) for place in places], "size_bytes": total}, f"{where} ({formats.size_text(total)})", key="files"
+    )
+
+
+FILE_COLUMNS = [
+    Column("NAME", lambda entry: plain(file_name(entry)) + ("/" if _is_folder(entry) else ""), shrinks=True),
+    Column(
+        "SIZE", lambda entry: formats.NOTHING if _is_folder(entry) else formats.size_text(entry.get("size_bytes")), right=True
+    ),
+    Column("CHANGED", lambda entry: formats.time_text(entry.get("modified_at"))),
+]

@@ -1,0 +1,62 @@
+"""Staying with a job: why it waits, what it prints, how it ends. Leaving never touches the job."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from berth.cli import formats
+from berth.cli.jobs import outcome_text, why_text
+from berth.cli.logs import LinePrinter, has_several_tasks, say_detached
+from berth.cli.messages import _
+from berth.cli.output import console, hint, note
+from berth.cli.paint import is_terminal, paint
+from berth.sanitize import plain
+
+if TYPE_CHECKING:
+    from berth.client import Client
+    from berth.jobs import Job
+
+_STARTED = frozenset({"running", "stopping", "succeeded", "failed", "stopped"})
+
+
+def follow(client: Client, job: Job) -> int:
+    """Follow until the end; gives the exit code: 0 when the job succeeded or the user left, 1 when it did not succeed."""
+    try:
+        _wait_for_start(client, job)
+        printer = LinePrinter(prefixed=has_several_tasks(client, job.id))
+        printer.print(client.jobs.logs(job.id, follow=True))
+        job.wait()
+    except KeyboardInterrupt:
+        say_detached(job.id)
+        return 0
+    print_outcome(job)
+    return 0 if job.succeeded else 1
+
+
+def print_outcome(job: Job) -> None:
+    """How it ended, what to do about it, and where the results are."""
+    sign, style = formats.state_text(job.state)
+    note(f"{paint(sign.split(' ')[0], style, stream=sys.stderr)} {outcome_text(job.data)}")
+    end: Any = job.data.get("exit") or {}
+    if not job.succeeded and end.get("hint"):
+        note(f"{paint(_('Hint:'), 'bold', stream=sys.stderr)} {plain(end['hint'])}")
+    name = plain(job.name)
+    if job.succeeded:
+        hint(_("berth cp {job}: ./   ·   berth metrics {job}", job=name))
+    else:
+        hint(_("berth get {job}   ·   berth rerun {job} --set path=value", job=name))
+
+
+def _wait_for_start(client: Client, job: Job) -> None:
+    """Say why the job waits, once per reason; on a terminal in one line that is replaced."""
+    if is_terminal(sys.stderr):
+        with console(stderr=True).status(_waiting_text(job)) as status:
+            job.data = client.jobs.wait(job.id, until=_STARTED, on_change=lambda now: status.update(_waiting_text(now))).data
+    else:
+        job.data = client.jobs.wait(job.id, until=_STARTED, on_change=lambda now: note(_waiting_text(now))).data
+
+
+def _waiting_text(job: Job) -> str:
+    why = why_text(job.data)
+    return f"{plain(job.name)}: {plain(job.state)}" + (f" · {why}" if why else "")

@@ -1,0 +1,157 @@
+"""Values as people read them: amounts with their unit, times as ages, states with a sign beside the word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from berth.errors import BerthError
+from berth.sanitize import plain
+
+NOTHING = "-"
+_SIGNS = {
+    "succeeded": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "stopped": ("■", "bright_black"),
+    "running": ("●", "cyan"),
+    "starting": ("◐", "cyan"),
+    "admitted": ("◐", "cyan"),
+    "stopping": ("◑", "yellow"),
+    "queued": ("○", "yellow"),
+    "held": ("◇", "yellow"),
+    "waiting": ("○", "yellow"),
+    "unreachable": ("?", "red"),
+    "ready": ("✓", "green"),
+    "building": ("●", "cyan"),
+    "pending": ("○", "yellow"),
+    "ended": ("■", "bright_black"),
+    "delivered": ("✓", "green"),
+    "planned": ("○", "cyan"),
+}
+_DURATION = re.compile(r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?")
+_SPARKS = "▁▂▃▄▅▆▇█"
+
+
+class BadDuration(BerthError):
+    """Text that is neither a duration nor a time."""
+
+    code = "bad_duration"
+    exit_code = 2
+
+
+def state_text(state: object) -> tuple[str, str]:
+    """A state with its sign, and the style to show it in."""
+    word = plain(state or "unknown")
+    sign, style = _SIGNS.get(word, ("·", ""))
+    return f"{sign} {word}", style
+
+
+def size_text(size_bytes: int | float | None) -> str:
+    """`1.5 GiB`; at most four digits before the unit."""
+    if size_bytes is None:
+        return NOTHING
+    amount, unit = float(size_bytes), "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if abs(amount) < 1024 or unit == "PiB":
+            break
+        amount /= 1024
+    return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 or amount == int(amount) else f"{amount:.1f} {unit}"
+
+
+def millis_text(millis: int | None) -> str:
+    """Thousandths as a number: 1500 is `1.5`."""
+    return NOTHING if millis is None else f"{millis / 1000:g}"
+
+
+def resources_text(amounts: Mapping[str, Any]) -> str:
+    """`4 CPU, 16 GiB, 1 GPU a100`."""
+    parts = []
+    if amounts.get("cpu_millis"):
+        parts.append(f"{millis_text(amounts['cpu_millis'])} CPU")
+    if amounts.get("memory_bytes"):
+        parts.append(size_text(amounts["memory_bytes"]))
+    if amounts.get("gpu_millis"):
+        parts.append(f"{millis_text(amounts['gpu_millis'])} GPU {plain(amounts.get('gpu_model') or '')}".strip())
+    return ", ".join(parts) or NOTHING
+
+
+def duration_text(seconds: float | None) -> str:
+    """The two largest units: `2h 5m`, `45s`."""
+    if seconds is None:
+        return NOTHING
+    whole = int(max(0, seconds))
+    parts = []
+    for unit, length in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        amount, whole = divmod(whole, length)
+        if amount or parts:
+            parts.append(f"{amount}{unit}")
+    return " ".join(part for part in parts[:2] if not part.startswith("0")) or "0s"
+
+
+def moment(text: object) -> datetime | None:
+    """A time of the API, or None."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC) if isinstance(text, str) and text else None
+    except ValueError:
+        return None
+
+
+def age_text(text: object, now: datetime | None = None) -> str:
+    """How long ago, in the largest unit: `3m`."""
+    at = moment(text)
+    if at is None:
+        return NOTHING
+    return duration_text(((now or datetime.now(UTC)) - at).total_seconds()).split(" ")[0]
+
+
+def time_text(text: object) -> str:
+    """A moment on the clock of this machine."""
+    at = moment(text)
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else NOTHING
+
+
+def span_text(started_at: object, ended_at: object) -> str:
+    """How long something ran, or has been running."""
+    start = moment(started_at)
+    return NOTHING if start is None else duration_text(((moment(ended_at) or datetime.now(UTC)) - start).total_seconds())
+
+
+def name_of(value: object) -> str:
+    """The name of something that the API gives as object or as text."""
+    if isinstance(value, Mapping):
+        value = value.get("name") or value.get("path") or value.get("slug") or value.get("id")
+    return plain(value) if value not in (None, "") else NOTHING
+
+
+def parse_since(text: str, now: datetime | None = None) -> datetime:
+    """`10m`, `2h30m`, `3d` before now, or a time as ISO 8601 (without zone: of this machine)."""
+    match = _DURATION.fullmatch(text.strip())
+    if match and any(match.groups()):
+        weeks, days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+        return (now or datetime.now(UTC)) - timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+    try:
+        return datetime.fromisoformat(text.strip()).astimezone(UTC)
+    except ValueError:
+        raise BadDuration(f"{text!r} is no time.", hint="Write 10m, 2h, 3d, or 2027-01-31T18:00") from None
+
+
+def parse_seconds(text: str) -> float:
+    """`90`, `90s`, `5m`, `1h30m` as seconds."""
+    match = _DURATION.fullmatch(text.strip())
+    if not match or not any(match.groups()):
+        raise BadDuration(f"{text!r} is no duration.", hint="Write 90s, 5m or 1h30m")
+    return sum(int(part or 0) * unit for part, unit in zip(match.groups(), (604800, 86400, 3600, 60, 1), strict=True))
+
+
+def sparkline(values: list[float | None], width: int) -> str:
+    """The last values as a row of bars; a gap is a space."""
+    shown = values[-width:]
+    known = [value for value in shown if value is not None]
+    if not known:
+        return ""
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    low = min(low, 0.0)
+    scale = (len(_SPARKS) - 1) / (high - low) if high > low else 0.0
+    return "".join(" " if value is None else _SPARKS[int((value - low) * scale)] for value in shown)

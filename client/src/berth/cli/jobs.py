@@ -1,0 +1,253 @@
+"""`berth ps`, `stop`, `wait`, `events`, and the noun `berth job`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from berth.cli import formats
+from berth.cli.command import Session, UsageMistake, command, make_group
+from berth.cli.messages import _
+from berth.cli.output import Cell, Column, Format, hint, table_text
+from berth.cli.paint import is_terminal
+from berth.naming import short_ids
+from berth.sanitize import plain
+
+if TYPE_CHECKING:
+    from berth.jobs import Job
+
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id, unique prefix of an id, or name (its latest job).")]
+JobsArgument = Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids, unique prefixes of ids, or names.")]
+LIVE_STATES = ("queued", "admitted", "starting", "running", "stopping", "unreachable")
+WATCH_SECONDS = 2.0
+
+
+@command()
+def ps(
+    session: Session,
+    all_: Annotated[bool, typer.Option("--all", "-a", help="Also jobs that have ended.")] = False,
+    state: Annotated[list[str] | None, typer.Option("--state", "-s", help="Only this state; may be repeated.")] = None,
+    user: Annotated[str | None, typer.Option("--user", "-u", help="Only this user's; `me` is you.")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", "-q", help="Only this queue's.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Only of this name.")] = None,
+    tag: Annotated[str | None, typer.Option("--tag", help="Only with this tag.")] = None,
+    label: Annotated[list[str] | None, typer.Option("--label", "-l", metavar="KEY=VALUE", help="Only with this label.")] = None,
+    parent: Annotated[str | None, typer.Option("--parent", help="Only the children of this array.")] = None,
+    number: Annotated[int, typer.Option("--number", "-n", min=1, help="At most so many.")] = 50,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep showing the list.")] = False,
+) -> None:
+    """List jobs, newest first: those that have not ended, or all with -a."""
+    filters: dict[str, Any] = {"user": user, "queue": queue, "name": name, "tag": tag, "label": label, "state": state}
+    if user == "me":
+        filters["user"] = session.client.whoami()["user"]["name"]
+    if parent:
+        filters["parent"] = session.client.jobs.resolve(parent)
+    if not state and not all_ and not parent:
+        filters["state"] = list(LIVE_STATES)
+    if watch and not session.is_for_programs:
+        _watch(session, filters, number)
+        return
+    rows = [job.data for job in session.client.jobs.list(limit=number, **filters)]
+    empty = _("No jobs.") if all_ or state else _("No job is waiting or running; -a shows those that have ended.")
+    session.show(rows, job_columns([str(row["id"]) for row in rows]), empty=empty)
+    if rows:
+        hint(_("berth logs -f {job}   ·   berth get {job}", job=plain(rows[0]["name"])))
+
+
+@command()
+def stop(
+    session: Session,
+    jobs: JobsArgument,
+    grace: Annotated[str | None, typer.Option("--grace", help="Time between the signal and the kill, such as 30s.")] = None,
+) -> None:
+    """Stop jobs; each gets its signal, and is ended for good after the grace."""
+    seconds = None if grace is None else formats.parse_seconds(grace)
+    wanted = [session.client.jobs.resolve(job) for job in jobs]
+    stopped = []
+    for job_id in wanted:
+        job = session.client.jobs.stop(job_id, grace_seconds=seconds)
+        stopped.append(job.data)
+        if not session.is_for_programs:
+            text = _("Job {name} had ended: {state}.") if job.has_ended else _("Job {name} is told to stop; it is {state}.")
+            session.show_done(job.data, text.format(name=plain(job.name), state=plain(job.state)))
+    if session.is_for_programs:
+        session.show(stopped, [])
+    else:
+        hint(_("berth wait {job}   ·   berth rerun {job}", job=jobs[0]))
+
+
+@command()
+def wait(
+    session: Session,
+    jobs: JobsArgument,
+    timeout: Annotated[str | None, typer.Option("--timeout", help="Give up after this time, such as 10m; exit code 124.")] = None,
+) -> None:
+    """Wait until jobs have ended. The exit code is 0 when all succeeded, 1 when not, 124 when the time was over."""
+    import time
+
+    deadline = None if timeout is None else time.monotonic() + formats.parse_seconds(timeout)
+    ended: list[Job] = []
+    for name in [session.client.jobs.resolve(job) for job in jobs]:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        ended.append(session.client.jobs.wait(name, timeout=left))
+        if not session.is_for_programs:
+            session.show_done(ended[-1].data, outcome_text(ended[-1].data))
+    if session.is_for_programs:
+        session.show([job.data for job in ended], [])
+    if not all(job.succeeded for job in ended):
+        raise typer.Exit(1)
+
+
+@command()
+def events(
+    session: Session,
+    job: JobArgument,
+    number: Annotated[int | None, typer.Option("--number", "-n", min=1, help="At most so many.")] = None,
+) -> None:
+    """Show what happened to a job, oldest first: states, reasons, attempts."""
+    session.show(session.client.jobs.events(job, limit=number), EVENT_COLUMNS, empty=_("Nothing has happened yet."))
+
+
+def job_columns(ids: list[str]) -> list[Column]:
+    """Columns of a job list; ids are as short as this list allows."""
+    short = short_ids(ids)
+    return [
+        Column("ID", lambda job: short[job["id"]]),
+        Column("NAME", lambda job: plain(job["name"]), shrinks=True),
+        Column("STATE", _state),
+        Column("TENANT", lambda job: formats.name_of(job.get("tenant")), wide=True),
+        Column("QUEUE", lambda job: formats.name_of(job.get("queue")), wide=True),
+        Column("USER", lambda job: formats.name_of(job.get("user"))),
+        Column("AGE", lambda job: formats.age_text(job.get("submitted_at")), right=True),
+        Column("RAN", lambda job: formats.span_text(job.get("started_at"), job.get("ended_at")), right=True),
+        Column("TRY", lambda job: str(job.get("attempt") or formats.NOTHING), wide=True, right=True),
+        Column("IMAGE", lambda job: formats.name_of(job.get("image")), wide=True),
+        Column("WHERE", where_text, wide=True),
+        Column("WHY", lambda job: (why_text(job), "bright_black"), shrinks=True),
+    ]
+
+
+def why_text(job: Any) -> str:
+    """The reason of a wait or of an end, in the server's words."""
+    end, reason = job.get("exit") or {}, job.get("reason") or {}
+    if job.get("state") == "succeeded":
+        return _simulated(job, "")
+    return _simulated(job, plain(end.get("text") or reason.get("text") or reason.get("code") or ""))
+
+
+def where_text(job: Any) -> str:
+    """Cluster and pool."""
+    places = [formats.name_of(job.get(key)) for key in ("cluster", "pool")]
+    return "/".join(place for place in places if place != formats.NOTHING) or formats.NOTHING
+
+
+def outcome_text(job: Any) -> str:
+    """One sentence on how a job ended."""
+    name, ran = plain(job["name"]), formats.span_text(job.get("started_at"), job.get("ended_at"))
+    if job["state"] == "succeeded":
+        return _("Job {name} succeeded after {ran}.", name=name, ran=ran)
+    if job["state"] == "stopped":
+        return _("Job {name} was stopped after {ran}. {why}", name=name, ran=ran, why=why_text(job)).strip()
+    return _("Job {name} failed after {ran}: {why}", name=name, ran=ran, why=why_text(job) or _("no reason is known"))
+
+
+def _state(job: Any) -> Cell:
+    text, style = formats.state_text(job.get("state"))
+    counts = job.get("counts")
+    if counts and job.get("array"):
+        done = sum(counts.get(state, 0) for state in ("succeeded", "failed", "stopped"))
+        return f"{text} {done}/{job['array'].get('size', sum(counts.values()))}", style
+    if job.get("desired") == "stop" and job.get("state") not in ("succeeded", "failed", "stopped"):
+        return f"{text}, {_('stopping')}", "yellow"
+    return text, style
+
+
+def _simulated(job: Any, text: str) -> str:
+    mark = _("simulated GPUs") if job.get("gpus_simulated") else ""
+    return " · ".join(part for part in (mark, text) if part)
+
+
+def _watch(session: Session, filters: dict[str, Any], number: int) -> None:
+    from datetime import datetime
+
+    from berth.cli.output import console
+
+    if not is_terminal(sys.stdout):
+        raise UsageMistake(_("--watch needs a terminal."), hint=_("Use berth ps --json in a program."))
+    from rich.live import Live
+    from rich.text import Text
+
+    screen = console()
+    with Live(console=screen, auto_refresh=False, screen=True) as live:
+        try:
+            while True:
+                rows = [job.data for job in session.client.jobs.list(limit=min(number, max(5, screen.height - 4)), **filters)]
+                listed = (
+                    table_text(rows, job_columns([str(row["id"]) for row in rows]), wide=session.form is Format.WIDE)
+                    if rows
+                    else _("No jobs.")
+                )
+                title = f"{datetime.now():%H:%M:%S}  {_('every {seconds} s, Ctrl+C ends', seconds=int(WATCH_SECONDS))}\n\n"
+                live.update(Text(title, style="bright_black") + Text.from_ansi(listed), refresh=True)
+                session.client.transport.sleep(WATCH_SECONDS)
+        except KeyboardInterrupt:
+            return
+
+
+def _event_text(event: Any) -> str:
+    """An event in words: its own text, or the transition that it stands for."""
+    data = event.get("data") or {}
+    reason = event.get("reason") or data.get("reason") or {}
+    text = (
+        event.get("text")
+        or (reason.get("text") if isinstance(reason, dict) else reason)
+        or event.get("detail")
+        or data.get("text")
+    )
+    return plain(text or "")
+
+
+def _event_change(event: Any) -> str:
+    data = event.get("data") or {}
+    older, newer = (event.get(key) or data.get(key) for key in ("from_state", "to_state"))
+    return f"{plain(older)} → {plain(newer)}" if older and newer else plain(newer or event.get("kind") or event.get("type") or "")
+
+
+EVENT_COLUMNS = [
+    Column("TIME", lambda event: formats.time_text(event.get("at") or event.get("created_at"))),
+    Column("WHAT", lambda event: plain(event.get("kind") or event.get("verb") or event.get("type") or "")),
+    Column("CHANGE", _event_change),
+    Column("WHY", _event_text, shrinks=True),
+]
+
+
+def _build_group() -> typer.Typer:
+    from berth.cli.again import clone, rerun
+    from berth.cli.logs import logs
+    from berth.cli.metrics import metrics
+    from berth.cli.show import get
+    from berth.cli.submit import submit
+
+    group = make_group("job", help="Work with jobs.")
+    for name, function in (
+        ("list", ps),
+        ("submit", submit),
+        ("get", get),
+        ("logs", logs),
+        ("wait", wait),
+        ("stop", stop),
+        ("rerun", rerun),
+        ("clone", clone),
+        ("events", events),
+        ("metrics", metrics),
+    ):
+        group.command(name, help=function.__doc__, context_settings=getattr(function, "context_settings", None))(function)
+    return group
+
+
+def __getattr__(name: str) -> Any:
+    if name == "job_group":
+        return _build_group()
+    raise AttributeError(name)

@@ -1,0 +1,135 @@
+"""`berth logs`, and the printing of log lines that `berth submit` shares."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from berth.cli import formats
+from berth.cli.command import Session, command
+from berth.cli.jobs import JobArgument
+from berth.cli.messages import _
+from berth.cli.output import Format, json_text, note
+from berth.cli.paint import TASK_COLOURS, colour_wanted, paint
+from berth.errors import NotFound
+from berth.sanitize import plain, sanitize_line
+
+if TYPE_CHECKING:
+    from berth.client import Client
+    from berth.logs import LogLine
+
+
+@command()
+def logs(
+    session: Session,
+    job: JobArgument,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until the job has ended. Ctrl+C leaves; the job goes on.")
+    ] = False,
+    tail: Annotated[int | None, typer.Option("--tail", "-n", min=0, help="Begin with the last so many lines.")] = None,
+    since: Annotated[str | None, typer.Option("--since", help="Only from this time on: 10m, 2h, or 2027-01-31T18:00.")] = None,
+    role: Annotated[str | None, typer.Option("--role", help="Only tasks of this role.")] = None,
+    index: Annotated[int | None, typer.Option("--index", min=0, help="Only tasks of this index.")] = None,
+    stream: Annotated[str | None, typer.Option("--stream", help="Only stdout, or only stderr.")] = None,
+    attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="Another attempt than the latest.")] = None,
+    timestamps: Annotated[bool, typer.Option("--timestamps", help="Begin each line with its time.")] = False,
+) -> None:
+    """Print a job's log. With several tasks each line says whose it is; with --json each line is one document."""
+    client = session.client
+    job_id = client.jobs.resolve(job)
+    lines = client.jobs.logs(
+        job_id,
+        follow=follow,
+        tail=tail,
+        since=formats.parse_since(since) if since else None,
+        role=role,
+        index=index,
+        stream=stream,
+        attempt=attempt,
+    )
+    try:
+        if session.form is Format.JSON:
+            _print_documents(lines)
+        else:
+            LinePrinter(prefixed=has_several_tasks(client, job_id), timestamps=timestamps).print(lines)
+    except KeyboardInterrupt:
+        if not follow:
+            raise
+        say_detached(job)
+
+
+def say_detached(job: str) -> None:
+    """What Ctrl+C means: you leave, the job stays."""
+    note("")
+    note(_("Detached; the job goes on: berth logs -f {job}", job=plain(job)), style="bold")
+
+
+def has_several_tasks(client: Client, job_id: str) -> bool:
+    """Whether lines need to say whose they are. The spec knows before any task exists."""
+    try:
+        roles = client.jobs.spec(job_id).get("roles") or {}
+    except NotFound:
+        return True
+    return sum(_replicas(role.get("replicas", 1)) for role in roles.values()) > 1
+
+
+class LinePrinter:
+    """Prints lines on standard output, sanitised, each task in a colour of its own."""
+
+    def __init__(self, *, prefixed: bool, timestamps: bool = False) -> None:
+        self._prefixed = prefixed
+        self._timestamps = timestamps
+        self._colour = colour_wanted(sys.stdout)
+        self._styles: dict[str, str] = {}
+        self._width = 0
+
+    def print(self, lines: Iterable[LogLine]) -> int:
+        """Print until the lines end; gives how many there were."""
+        count = 0
+        for line in lines:
+            print(self._text(line), flush=True)
+            count += 1
+        return count
+
+    def _text(self, line: LogLine) -> str:
+        prefix = self._prefix(line)
+        if line.marker:
+            return prefix + paint(f"── {plain(line.marker)} ──", "yellow")
+        return prefix + sanitize_line(line.text, colour=self._colour)
+
+    def _prefix(self, line: LogLine) -> str:
+        parts = []
+        if self._timestamps:
+            parts.append(
+                paint(line.at.astimezone().strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] if line.at else " " * 23, "bright_black")
+            )
+        if self._prefixed:
+            task = plain(line.task)
+            self._width = max(self._width, len(task))
+            style = self._styles.setdefault(task, TASK_COLOURS[len(self._styles) % len(TASK_COLOURS)])
+            bar = paint("│", "red") if line.stream == "stderr" else paint("│", "bright_black")
+            parts.append(f"{paint(task.ljust(self._width), style)} {bar}")
+        return " ".join(parts) + " " if parts else ""
+
+
+def _print_documents(lines: Iterable[LogLine]) -> None:
+    for line in lines:
+        document = {
+            "at": line.at.isoformat().replace("+00:00", "Z") if line.at else None,
+            "task": line.task,
+            "stream": line.stream,
+            "attempt": line.attempt or None,
+            "offset": line.offset,
+            "text": line.text,
+            "marker": line.marker or None,
+        }
+        print(json_text(document), flush=True)
+
+
+def _replicas(value: object) -> int:
+    if isinstance(value, dict):
+        return int(value.get("max") or value.get("min") or 1)
+    return value if isinstance(value, int) else 1

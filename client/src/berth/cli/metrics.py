@@ -1,0 +1,104 @@
+"""`berth metrics`: what the tasks of a job use, once or live."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from berth.cli import formats
+from berth.cli.command import Session, UsageMistake, command
+from berth.cli.jobs import JobArgument
+from berth.cli.messages import _
+from berth.cli.output import Column, console, note, print_data, table_text
+from berth.cli.paint import is_terminal
+from berth.sanitize import plain
+
+if TYPE_CHECKING:
+    from berth.metrics import Series
+
+WATCH_SECONDS = 3.0
+SPARK_WIDTH = 24
+
+
+@command()
+def metrics(
+    session: Session,
+    job: JobArgument,
+    metric: Annotated[str | None, typer.Option("--metric", help="Only this metric.")] = None,
+    task: Annotated[str | None, typer.Option("--task", help="Only this task, such as worker-0.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep showing, until the job has ended.")] = False,
+) -> None:
+    """Show CPU, memory, disk and GPU use of each task: the latest value, the highest, and the course."""
+    jobs = session.client.jobs
+    job_id = jobs.resolve(job)
+    if watch and not session.is_for_programs:
+        _watch(session, job_id, metric, task)
+        return
+    series = jobs.metrics(job_id, metric=metric, task=task)
+    if session.is_for_programs:
+        print_data([_document(one) for one in series], session.form)
+    elif series:
+        sys.stdout.write(table_text(series, COLUMNS))
+    else:
+        note(_("Nothing has been measured yet."))
+
+
+def _watch(session: Session, job_id: str, metric: str | None, task: str | None) -> None:
+    if not is_terminal(sys.stdout):
+        raise UsageMistake(_("--watch needs a terminal."), hint=_("Use berth metrics --json in a program."))
+    from rich.live import Live
+    from rich.text import Text
+
+    jobs = session.client.jobs
+    with Live(console=console(), auto_refresh=False) as live:
+        try:
+            while True:
+                job = jobs.get(job_id)
+                series = jobs.metrics(job_id, metric=metric, task=task)
+                sign, style = formats.state_text(job.state)
+                title = Text(f"{plain(job.name)}  ", style="bold") + Text(sign, style=style) + Text("\n")
+                body = Text.from_ansi(table_text(series, COLUMNS)) if series else Text(_("Nothing has been measured yet."))
+                live.update(title + body, refresh=True)
+                if job.has_ended:
+                    return
+                session.client.transport.sleep(WATCH_SECONDS)
+        except KeyboardInterrupt:
+            return
+
+
+def value_text(value: float | None, unit: str) -> str:
+    """A measured value with its unit."""
+    if value is None:
+        return formats.NOTHING
+    if unit in ("bytes", "byte"):
+        return formats.size_text(value)
+    if unit in ("bytes/s", "bytes_per_second", "bytes per second"):
+        return f"{formats.size_text(value)}/s"
+    if unit in ("ratio", "1"):
+        return f"{value * 100:.0f} %"
+    return f"{value:.1f} {unit}".strip() if value % 1 else f"{value:.0f} {unit}".strip()
+
+
+def _document(series: Series) -> dict[str, Any]:
+    return {
+        "subject": series.subject,
+        "metric": series.metric,
+        "unit": series.unit,
+        "times": [at.isoformat().replace("+00:00", "Z") for at in series.times],
+        "values": list(series.values),
+    }
+
+
+def _highest(series: Series) -> float | None:
+    return max((value for value in series.values if value is not None), default=None)
+
+
+COLUMNS = [
+    Column("TASK", lambda series: plain(series.name)),
+    Column("METRIC", lambda series: plain(series.metric)),
+    Column("NOW", lambda series: value_text(series.latest, series.unit), right=True),
+    Column("HIGHEST", lambda series: value_text(_highest(series), series.unit), right=True),
+    Column("COURSE", lambda series: (formats.sparkline(list(series.values), SPARK_WIDTH), "cyan"), shrinks=True),
+]

@@ -1,0 +1,165 @@
+"""One way to show things for all commands: aligned tables for people, JSON and YAML for programs, ids for pipes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from berth.cli.messages import _
+from berth.cli.paint import colour_wanted, is_terminal, paint
+from berth.sanitize import plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Cell = str | tuple[str, str]
+"""Text, or text with a style."""
+_UNSAFE = re.compile("[\x7f-\x9f\u200e\u200f\u061c\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
+_PIPE_WIDTH = 100_000  # Nothing is cut when no terminal is there.
+
+
+class Format(StrEnum):
+    """The values of `-o`."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its title, how to get the cell from a row, and how it behaves when room is short."""
+
+    title: str
+    cell: Callable[[Any], Cell]
+    wide: bool = False  # Shown with `-o wide` only.
+    right: bool = False
+    shrinks: bool = False  # May be cut to fit the terminal; others are not.
+
+
+def print_data(data: object, form: Format) -> None:
+    """Print JSON or YAML; characters that a terminal would obey are escaped."""
+    if form is Format.YAML:
+        import yaml
+
+        sys.stdout.write(yaml.safe_dump(data, allow_unicode=True, sort_keys=False, default_flow_style=False))
+    else:
+        print(json_text(data, indent=2))
+
+
+def json_text(data: object, *, indent: int | None = None) -> str:
+    """JSON that may be printed on a terminal as it is."""
+    text = json.dumps(data, ensure_ascii=False, indent=indent, default=str)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def print_rows(
+    rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], form: Format, *, empty: str = "", key: str = "id"
+) -> None:
+    """Print a list in the wanted form. `key` names what `-o name` prints of each row."""
+    listed = [dict(row) for row in rows]
+    if form in (Format.JSON, Format.YAML):
+        print_data(listed, form)
+    elif form is Format.NAME:
+        for row in listed:
+            print(plain(row.get(key, "")))
+    elif not listed:
+        print(empty or _("Nothing there."), file=sys.stderr)
+    else:
+        sys.stdout.write(table_text(listed, columns, wide=form is Format.WIDE))
+
+
+def table_text(rows: Sequence[Any], columns: Sequence[Column], *, wide: bool = False, width: int | None = None) -> str:
+    """The table as text, no line wider than the terminal and none with trailing blanks."""
+    from rich.table import Table
+    from rich.text import Text
+
+    chosen = [column for column in columns if wide or not column.wide]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
+    for column in chosen:
+        title = _(column.title)
+        minimum = None if column.shrinks else max([_width(title), *(_width(_text(column.cell(row))) for row in rows)])
+        table.add_column(title, justify="right" if column.right else "left", no_wrap=True, overflow="ellipsis", min_width=minimum)
+    for row in rows:
+        table.add_row(*(_rich(Text, column.cell(row)) for column in chosen))
+    return rendered(table, width=width)
+
+
+def rendered(renderable: object, *, width: int | None = None) -> str:
+    """A rich object as text for standard output, colours included where wanted."""
+    screen = console(width=width)
+    with screen.capture() as capture:
+        screen.print(renderable)
+    return "".join(re.sub(r"[ ]+((?:\x1b\[0m)?)$", r"\1", line) + "\n" for line in capture.get().rstrip("\n").split("\n"))
+
+
+def console(*, width: int | None = None, stderr: bool = False) -> Console:
+    """A rich console that agrees with `paint` about colour and width."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    coloured = colour_wanted(stream)
+    if width is None:
+        width = shutil.get_terminal_size((80, 24)).columns if is_terminal(stream) else _PIPE_WIDTH
+    return Console(
+        file=stream,
+        width=width,
+        no_color=not coloured,
+        color_system="standard" if coloured else None,
+        force_terminal=is_terminal(stream),
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+def print_facts(facts: Sequence[tuple[str, Cell | None]], *, indent: int = 0) -> None:
+    """Aligned `label  value` lines; facts without a value are left out."""
+    shown = [(_(label), value) for label, value in facts if value not in (None, "", "-")]
+    margin = max((_width(label) for label, _value in shown), default=0)
+    for label, value in shown:
+        text, style = value if isinstance(value, tuple) else (str(value), "")
+        padding = " " * (margin - _width(label))
+        first, *more = text.split("\n")
+        print(f"{' ' * indent}{paint(label, 'bright_black')}{padding}  {paint(first, style)}")
+        for line in more:
+            print(f"{' ' * (indent + margin + 2)}{paint(line, style)}")
+
+
+def heading(text: str) -> None:
+    """A blank line and a bold title."""
+    print(f"\n{paint(text, 'bold')}")
+
+
+def note(text: str, *, style: str = "") -> None:
+    """A line for the person, beside the data: standard error."""
+    print(paint(text, style, stream=sys.stderr), file=sys.stderr, flush=True)
+
+
+def hint(text: str) -> None:
+    """What to do next; only where a person looks."""
+    if is_terminal(sys.stderr) and is_terminal(sys.stdout):
+        note(f"→ {text}", style="bright_black")
+
+
+def _rich(text_type: type, cell: Cell) -> object:
+    text, style = cell if isinstance(cell, tuple) else (cell, "")
+    return text_type(plain(text), style=style)
+
+
+def _text(cell: Cell) -> str:
+    return plain(cell[0] if isinstance(cell, tuple) else cell)
+
+
+def _width(text: str) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(text)

@@ -1,0 +1,195 @@
+"""`berth users`, `audit` and `notify`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from berth.cli import formats
+from berth.cli.command import Session, UsageMistake, command, make_group
+from berth.cli.messages import _
+from berth.cli.output import Column, note
+from berth.errors import NotFound
+from berth.naming import is_id
+from berth.sanitize import plain
+
+UserArgument = Annotated[str, typer.Argument(metavar="USER", help="Name or id of the user.")]
+NumberOption = Annotated[int, typer.Option("--number", "-n", min=1, help="At most so many.")]
+
+
+@command()
+def list_users(session: Session) -> None:
+    """List users; for operators."""
+    session.show(session.client.users.list(), USER_COLUMNS, empty=_("No users that you may see."))
+
+
+@command()
+def invite(
+    session: Session,
+    email: Annotated[str, typer.Argument(metavar="EMAIL")],
+    name: Annotated[str | None, typer.Option("--name", help="Name to sign in with.")] = None,
+    role: Annotated[str, typer.Option("--role", "-r", help="viewer, member or manager.")] = "member",
+) -> None:
+    """Invite a person to the tenant; the answer holds the link, shown once."""
+    invitation = session.client.users.invite(email, tenant=session.tenant, role=role, name=name)
+    session.show_done(invitation, _("{email} is invited.", email=plain(email)))
+    secret = invitation.get("url") or invitation.get("token")
+    if secret and not session.is_for_programs:
+        note(_("Hand this over; it is shown once:"))
+        print(plain(secret))
+
+
+@command()
+def import_users(
+    session: Session, file: Annotated[str, typer.Argument(metavar="FILE", help="CSV file; - is standard input.")]
+) -> None:
+    """Make users and memberships from a CSV file; all lines or none."""
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageMistake(_("{path} cannot be read: {reason}", path=file, reason=error)) from error
+    result = session.client.users.import_csv(text)
+    made = result.get("created")
+    count = len(made) if isinstance(made, list) else made
+    session.show_done(result, _("{count} users are imported.", count=count if count is not None else ""))
+
+
+@command()
+def disable(session: Session, user: UserArgument) -> None:
+    """Lock a user out at once; tokens stop working, jobs and records stay."""
+    _set_active(session, user, active=False)
+
+
+@command()
+def enable(session: Session, user: UserArgument) -> None:
+    """Let a disabled user in again."""
+    _set_active(session, user, active=True)
+
+
+@command()
+def audit(
+    session: Session,
+    number: NumberOption = 50,
+    verb: Annotated[str | None, typer.Option("--verb", help="Only this operation, such as job.submit.")] = None,
+) -> None:
+    """Show who did what, newest first."""
+    session.show(
+        session.client.activity.audit(limit=number, verb=verb), AUDIT_COLUMNS, empty=_("Nothing is recorded that you may see.")
+    )
+
+
+@command()
+def list_subscriptions(session: Session) -> None:
+    """List what you are told about."""
+    session.show(session.client.activity.subscriptions(), SUBSCRIPTION_COLUMNS, empty=_("None yet: berth notify add --mail"))
+
+
+@command()
+def add_subscription(
+    session: Session,
+    mail: Annotated[bool, typer.Option("--mail", help="By mail to your address.")] = False,
+    webhook: Annotated[str | None, typer.Option("--webhook", metavar="URL", help="By signed request to this address.")] = None,
+    on: Annotated[
+        list[str] | None, typer.Option("--on", metavar="STATE", help="When a job becomes so: succeeded, failed, stopped.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all-jobs", help="All jobs of the tenant, not only yours.")] = False,
+) -> None:
+    """Be told when a job ends. The secret that signs a webhook is shown once."""
+    if mail == bool(webhook):
+        raise UsageMistake(_("Say how: --mail, or --webhook URL."))
+    wanted: dict[str, Any] = {"channel": "mail" if mail else "webhook", "states": on or ["succeeded", "failed"]}
+    if webhook:
+        wanted["url"] = webhook
+    if every:
+        wanted |= {"scope": "tenant", "tenant": session.tenant}
+    subscription = session.client.activity.subscribe(**wanted)
+    session.show_done(subscription, _("You will be told."))
+    if subscription.get("secret") and not session.is_for_programs:
+        note(_("Check signatures with this; it is shown once:"))
+        print(plain(subscription["secret"]))
+
+
+@command()
+def remove_subscription(session: Session, subscription: Annotated[str, typer.Argument(metavar="ID")]) -> None:
+    """Be told no longer."""
+    session.client.activity.unsubscribe(subscription)
+    session.show_done({"id": subscription}, _("You will not be told any more."))
+
+
+@command()
+def deliveries(session: Session, number: NumberOption = 50) -> None:
+    """Show what was sent to you, and what could not be."""
+    session.show(session.client.activity.deliveries(limit=number), DELIVERY_COLUMNS, empty=_("Nothing was sent yet."))
+
+
+@command()
+def retry(session: Session, delivery: Annotated[str, typer.Argument(metavar="ID")]) -> None:
+    """Send once more what could not be delivered."""
+    session.show_done(session.client.activity.retry_delivery(delivery), _("It will be sent again."))
+
+
+def _set_active(session: Session, user: str, *, active: bool) -> None:
+    found = {"id": user} if is_id(user) else next((row for row in session.client.users.list() if row.get("name") == user), None)
+    if found is None:
+        raise NotFound(_("There is no user {user!r} that you may see.", user=user), hint="berth users", status=404)
+    changed = session.client.users.change(str(found["id"]), is_active=active)
+    text = _("{user} may sign in again.") if active else _("{user} is locked out.")
+    session.show_done(changed, text.format(user=plain(user)))
+
+
+def _target(row: Any) -> str:
+    target = row.get("target")
+    if isinstance(target, dict):
+        return " ".join(plain(target.get(key) or "") for key in ("kind", "name")).strip() or plain(target.get("id") or "")
+    return " ".join(plain(row.get(key) or "") for key in ("target_kind", "target_name")).strip()
+
+
+USER_COLUMNS = [
+    Column("NAME", lambda user: plain(user["name"]), shrinks=True),
+    Column("EMAIL", lambda user: plain(user.get("email") or formats.NOTHING), shrinks=True),
+    Column("KIND", lambda user: plain(user.get("kind", "person"))),
+    Column("OPERATOR", lambda user: _("yes") if user.get("is_operator") else formats.NOTHING),
+    Column("STATE", lambda user: (_("✓ active"), "green") if user.get("is_active", True) else (_("■ disabled"), "bright_black")),
+    Column("ID", lambda user: user["id"], wide=True),
+]
+AUDIT_COLUMNS = [
+    Column("TIME", lambda row: formats.time_text(row.get("at") or row.get("created_at"))),
+    Column("WHO", lambda row: formats.name_of(row.get("actor") or row.get("actor_name")), shrinks=True),
+    Column("WHAT", lambda row: plain(row.get("verb", ""))),
+    Column("TO", _target, shrinks=True),
+    Column("REQUEST", lambda row: plain(row.get("request_id") or ""), wide=True),
+]
+SUBSCRIPTION_COLUMNS = [
+    Column("ID", lambda row: row["id"]),
+    Column("HOW", lambda row: plain(row.get("channel", ""))),
+    Column("WHEN", lambda row: ", ".join(plain(state) for state in row.get("states") or row.get("events") or [])),
+    Column("TO", lambda row: plain(row.get("url") or row.get("address") or row.get("target") or ""), shrinks=True),
+]
+DELIVERY_COLUMNS = [
+    Column("TIME", lambda row: formats.time_text(row.get("created_at") or row.get("at"))),
+    Column("STATE", lambda row: formats.state_text(row.get("state"))),
+    Column("TRIES", lambda row: str(row.get("attempts", row.get("tries", formats.NOTHING))), right=True),
+    Column("LAST ERROR", lambda row: plain(row.get("error") or row.get("last_error") or ""), shrinks=True),
+    Column("ID", lambda row: row["id"]),
+]
+users = make_group("users", list_users, "Invite, import and disable users.")
+for _name, _action in (
+    ("list", list_users),
+    ("invite", invite),
+    ("import", import_users),
+    ("disable", disable),
+    ("enable", enable),
+):
+    users.command(_name, help=_action.__doc__)(_action)
+notify = make_group("notify", list_subscriptions, "Choose what you are told about, and how.")
+for _name, _action in (
+    ("list", list_subscriptions),
+    ("add", add_subscription),
+    ("remove", remove_subscription),
+    ("log", deliveries),
+    ("retry", retry),
+):
+    notify.command(_name, help=_action.__doc__)(_action)

@@ -1,0 +1,156 @@
+"""The table of all commands. A command's module is imported when it is called, so that `berth --help` starts at once."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from berth import __version__
+from berth.cli.messages import _
+from berth.cli.paint import paint
+
+JOBS, FILES, CLUSTER, TENANT, ACCOUNT = "Jobs", "Files and images", "Cluster and queues", "Tenants and people", "This computer"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One command: where it lives and what the overview says of it."""
+
+    module: str
+    attribute: str
+    section: str
+    summary: str
+    hidden: bool = False
+
+
+COMMANDS: dict[str, Entry] = {
+    "submit": Entry("submit", "submit", JOBS, "Submit a job from a file or a command, and follow it."),
+    "apply": Entry("submit", "submit", JOBS, "The same as submit.", hidden=True),
+    "ps": Entry("jobs", "ps", JOBS, "List jobs."),
+    "get": Entry("show", "get", JOBS, "Show one job: state, reason, attempts, tasks."),
+    "logs": Entry("logs", "logs", JOBS, "Print a job's log; -f follows it."),
+    "wait": Entry("jobs", "wait", JOBS, "Wait until a job has ended."),
+    "stop": Entry("jobs", "stop", JOBS, "Stop jobs."),
+    "rerun": Entry("again", "rerun", JOBS, "Submit a job's spec again, with changes."),
+    "clone": Entry("again", "clone", JOBS, "Submit a copy of a job under another name."),
+    "events": Entry("jobs", "events", JOBS, "Show what happened to a job, and why."),
+    "metrics": Entry("metrics", "metrics", JOBS, "Show what a job uses; -w keeps watching."),
+    "job": Entry("jobs", "job_group", JOBS, "The same commands under one noun.", hidden=True),
+    "cp": Entry("copy", "cp", FILES, "Copy files to volumes, and artifacts home."),
+    "volumes": Entry("volumes", "volumes", FILES, "List, create and share volumes."),
+    "images": Entry("images", "images", FILES, "List, make and inspect images."),
+    "nodes": Entry("cluster", "nodes", CLUSTER, "List machines."),
+    "gpus": Entry("cluster", "gpus", CLUSTER, "Show GPUs by model: all, free, busy."),
+    "pools": Entry("cluster", "pools", CLUSTER, "List pools of equal machines."),
+    "clusters": Entry("cluster", "clusters", CLUSTER, "List clusters and their condition."),
+    "queues": Entry("queues", "queues", CLUSTER, "Show the tree of queues with its limits."),
+    "quota": Entry("queues", "quota", CLUSTER, "Show what your queues may use, and use."),
+    "usage": Entry("queues", "usage", CLUSTER, "Sum up resource time used."),
+    "tenants": Entry("tenants", "tenants", TENANT, "List and create tenants."),
+    "members": Entry("tenants", "members", TENANT, "List, add and remove members of a tenant."),
+    "secrets": Entry("tenants", "secrets", TENANT, "Set and delete a tenant's secrets."),
+    "users": Entry("people", "users", TENANT, "Invite, import and disable users."),
+    "audit": Entry("people", "audit", TENANT, "Show who did what."),
+    "notify": Entry("people", "notify", TENANT, "Choose what you are told about, and how."),
+    "login": Entry("account", "login", ACCOUNT, "Sign in to a server and keep the token."),
+    "logout": Entry("account", "logout", ACCOUNT, "Forget the token kept here."),
+    "whoami": Entry("account", "whoami", ACCOUNT, "Show who you are on the server, and where you belong."),
+    "tokens": Entry("account", "tokens", ACCOUNT, "List, create and revoke access tokens."),
+    "open": Entry("account", "open_page", ACCOUNT, "Open the web page of a job, or of the server."),
+    "completion": Entry("account", "completion", ACCOUNT, "Print the shell's completion script."),
+    "version": Entry("account", "version", ACCOUNT, "Show the versions of both sides."),
+}
+
+
+class RootGroup(TyperGroup):
+    """Finds commands in the table, and lays them out by subject."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        entry = COMMANDS.get(cmd_name)
+        return load_command(cmd_name, entry) if entry else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            close = get_close_matches(args[0], COMMANDS)
+            suggestion = " " + _("Did you mean {names}?", names=", ".join(close)) if close else ""
+            ctx.fail(_("There is no command {name!r}.", name=args[0]) + suggestion)
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        from typer._click.shell_completion import CompletionItem
+
+        shown = [(name, entry) for name, entry in COMMANDS.items() if not entry.hidden and name.startswith(incomplete)]
+        return [CompletionItem(name, help=_(entry.summary)) for name, entry in shown]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        width = max(len(name) for name, entry in COMMANDS.items() if not entry.hidden)
+        lines = [_("Berth gives every team's jobs their place on a shared, scarce GPU cluster."), ""]
+        lines += [f"{paint(_('Usage:'), 'bold')} berth [{_('options')}] {_('command')} ...", ""]
+        for section in (JOBS, FILES, CLUSTER, TENANT, ACCOUNT):
+            lines.append(paint(_(section), "bold"))
+            for name, entry in COMMANDS.items():
+                if entry.section == section and not entry.hidden:
+                    lines.append(f"  {paint(name.ljust(width), 'cyan')}  {_(entry.summary)}")
+            lines.append("")
+        lines.append(paint(_("Options"), "bold"))
+        formatter.write("\n".join(lines) + "\n")
+        formatter.write_dl([record for parameter in self.get_params(ctx) if (record := parameter.get_help_record(ctx))])
+        formatter.write("\n" + _("Each command explains itself: berth submit --help") + "\n")
+
+
+def load_command(name: str, entry: Entry) -> Any:
+    """Import the module of a command and build what Typer runs."""
+    found = getattr(import_module(f"berth.cli.{entry.module}"), entry.attribute)
+    if isinstance(found, typer.Typer):
+        return typer.main.get_command(found)
+    settings = getattr(found, "context_settings", None)
+    single = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+    single.command(name, help=found.__doc__, context_settings=settings)(found)
+    return typer.main.get_command(single)
+
+
+app = typer.Typer(
+    name="berth",
+    cls=RootGroup,
+    rich_markup_mode=None,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 110},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"berth {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    ctx: typer.Context,
+    server: Annotated[str | None, typer.Option("--server", metavar="URL")] = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", "-t", metavar="NAME")] = None,
+    profile: Annotated[str | None, typer.Option("--profile", metavar="NAME")] = None,
+    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True)] = False,
+) -> None:
+    from berth.cli.command import Choices
+
+    ctx.obj = Choices(server=server, tenant=tenant, profile=profile)
+
+
+def main() -> None:
+    """Entry point of the `berth` program."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # A terminal without UTF-8 shows a question mark instead of failing.
+    app(prog_name="berth")

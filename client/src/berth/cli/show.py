@@ -1,0 +1,169 @@
+"""`berth get`: everything about one job on one page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from berth.cli import formats
+from berth.cli.command import Session, command
+from berth.cli.jobs import JobArgument, where_text, why_text
+from berth.cli.messages import _
+from berth.cli.output import Column, Format, heading, hint, print_data, print_facts, table_text
+from berth.errors import NotFound
+from berth.sanitize import plain
+
+if TYPE_CHECKING:
+    from berth.jobs import Job
+
+
+@command()
+def get(
+    session: Session,
+    job: JobArgument,
+    spec: Annotated[bool, typer.Option("--spec", help="Print the spec as stored, to change and submit again.")] = False,
+) -> None:
+    """Show one job: state and why, where it runs, its attempts and tasks; -o wide adds what is seldom needed."""
+    found = session.client.jobs.get(job)
+    if spec:
+        print_data(found.spec(), session.form if session.form is Format.JSON else Format.YAML)
+        return
+    if session.form is Format.NAME:
+        print(found.id)
+        return
+    if session.is_for_programs:
+        print_data(found.data, session.form)
+        return
+    _print_job(found.data, wide=session.form is Format.WIDE)
+    _print_attempts(session, found)
+    _print_artifacts(session, found)
+    _print_next(found)
+
+
+def _print_job(job: Any, *, wide: bool) -> None:
+    end, reason, image, array = job.get("exit") or {}, job.get("reason") or {}, job.get("image") or {}, job.get("array") or {}
+    facts: list[tuple[str, Any]] = [
+        ("Name", (plain(job["name"]), "bold")),
+        ("Id", job["id"]),
+        ("State", formats.state_text(job.get("state"))),
+        ("Why", why_text(job)),
+        ("What to do", plain(end.get("hint") or reason.get("hint") or "")),
+        ("Exit", _exit_text(end)),
+        ("Tenant", formats.name_of(job.get("tenant"))),
+        ("Queue", formats.name_of(job.get("queue"))),
+        ("User", formats.name_of(job.get("user"))),
+        ("Where", where_text(job)),
+        ("GPUs", _("simulated") if job.get("gpus_simulated") else ""),
+        ("Image", formats.name_of(image)),
+        ("Framework", "" if job.get("framework") == "none" else plain(job.get("framework") or "")),
+        ("Array", _array_text(array, job.get("counts"))),
+        ("Submitted", formats.time_text(job.get("submitted_at"))),
+        ("Started", formats.time_text(job.get("started_at"))),
+        ("Ended", formats.time_text(job.get("ended_at"))),
+        ("Ran", formats.span_text(job.get("started_at"), job.get("ended_at"))),
+        ("Runs at most", formats.duration_text(job.get("max_runtime_seconds"))),
+        ("Labels", ", ".join(f"{plain(key)}={plain(value)}" for key, value in (job.get("labels") or {}).items())),
+        ("Tags", ", ".join(plain(tag) for tag in job.get("tags") or [])),
+    ]
+    if wide:
+        facts += [
+            ("Priority", plain(job.get("priority") or "")),
+            ("Held", _("yes") if job.get("hold") else ""),
+            ("Parent", plain(job.get("parent_id") or "")),
+            ("Isolation", plain(job.get("isolation") or "")),
+            ("Image digest", plain(image.get("digest") or "") if isinstance(image, dict) else ""),
+            ("Spec digest", plain(job.get("spec_digest") or "")),
+            ("Who pays", plain(end.get("who_pays") or "")),
+            ("Version", str(job.get("version") or "")),
+        ]
+    print_facts(facts)
+
+
+def _print_attempts(session: Session, job: Job) -> None:
+    if not job.data.get("attempt"):
+        return
+    attempts = session.client.jobs.attempts(job.id)
+    if len(attempts) > 1 or session.form is Format.WIDE:
+        heading(_("Attempts"))
+        print(table_text(attempts, ATTEMPT_COLUMNS, wide=session.form is Format.WIDE), end="")
+    tasks = session.client.jobs.tasks(job.id)
+    if tasks:
+        heading(_("Tasks"))
+        print(table_text(tasks, TASK_COLUMNS, wide=session.form is Format.WIDE), end="")
+
+
+def _print_artifacts(session: Session, job: Job) -> None:
+    if not job.has_ended:
+        return
+    try:
+        artifacts = job.artifacts()
+    except NotFound:
+        return
+    if artifacts:
+        heading(_("Artifacts"))
+        print(table_text(artifacts[:20], ARTIFACT_COLUMNS, wide=session.form is Format.WIDE), end="")
+        if len(artifacts) > 20:
+            print(_("… and {count} more: berth cp {job}: --list", count=len(artifacts) - 20, job=plain(job.name)))
+
+
+def _print_next(job: Job) -> None:
+    name = plain(job.name)
+    if not job.has_ended:
+        hint(_("berth logs -f {job}   ·   berth stop {job}", job=name))
+    elif job.succeeded:
+        hint(_("berth logs {job}   ·   berth cp {job}: ./", job=name))
+    else:
+        hint(_("berth logs {job}   ·   berth rerun {job} --set path=value", job=name))
+
+
+def _exit_text(end: dict[str, Any]) -> str:
+    parts = []
+    if end.get("code") is not None:
+        parts.append(_("code {code}", code=end["code"]))
+    if end.get("signal"):
+        parts.append(_("signal {signal}", signal=plain(end["signal"])))
+    if end.get("class"):
+        parts.append(plain(end["class"]))
+    return ", ".join(parts)
+
+
+def _array_text(array: dict[str, Any], counts: dict[str, Any] | None) -> str:
+    if array.get("size"):
+        states = ", ".join(f"{number} {plain(state)}" for state, number in (counts or {}).items() if number)
+        return f"{array['size']} ({states})" if states else str(array["size"])
+    return _("index {index}", index=array["index"]) if array.get("index") is not None else ""
+
+
+def _outcome(row: Any) -> tuple[str, str]:
+    return formats.state_text(row.get("outcome") or row.get("state"))
+
+
+def _end_text(row: Any) -> str:
+    end = row.get("exit") or {}
+    return plain(end.get("text") or "") or _exit_text(end)
+
+
+ATTEMPT_COLUMNS = [
+    Column("TRY", lambda attempt: str(attempt.get("number", "")), right=True),
+    Column("STATE", _outcome),
+    Column("WHERE", where_text),
+    Column("STARTED", lambda attempt: formats.time_text(attempt.get("started_at"))),
+    Column("RAN", lambda attempt: formats.span_text(attempt.get("started_at"), attempt.get("ended_at")), right=True),
+    Column("HOW IT ENDED", _end_text, shrinks=True),
+]
+TASK_COLUMNS = [
+    Column("TASK", lambda task: f"{plain(task['role'])}-{task['index']}"),
+    Column("STATE", lambda task: formats.state_text(task.get("state"))),
+    Column("NODE", lambda task: formats.name_of(task.get("node"))),
+    Column("GPUS", lambda task: str(len(task.get("gpus") or [])) if task.get("gpus") else formats.NOTHING, right=True),
+    Column("RAN", lambda task: formats.span_text(task.get("started_at"), task.get("ended_at")), right=True),
+    Column("ADDRESS", lambda task: plain(task.get("address") or formats.NOTHING), wide=True),
+    Column("DEVICES", lambda task: ", ".join(plain(gpu) for gpu in task.get("gpus") or []), wide=True),
+    Column("HOW IT ENDED", _end_text, shrinks=True),
+]
+ARTIFACT_COLUMNS = [
+    Column("PATH", lambda artifact: plain(artifact["path"]), shrinks=True),
+    Column("SIZE", lambda artifact: formats.size_text(artifact.get("size_bytes")), right=True),
+    Column("SHA-256", lambda artifact: plain(artifact.get("sha256") or ""), wide=True),
+]

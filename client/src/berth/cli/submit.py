@@ -1,0 +1,239 @@
+"""`berth submit`: check, show the plan, upload, submit, follow."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from berth.cli.command import Session, UsageMistake, command, confirmed
+from berth.cli.messages import _
+from berth.cli.output import Format, hint, note, print_data
+from berth.cli.paint import is_terminal, paint
+from berth.cli.plan import print_plan
+from berth.cli.transfer import Progressing
+from berth.errors import SpecInvalid
+from berth.jobs import Job, code_path, with_snapshot
+from berth.sanitize import plain
+from berth.specs import SpecSource, apply_changes, load_spec, parse_spec
+
+if TYPE_CHECKING:
+    from berth.snapshots import Snapshot
+
+NAME_LENGTH = 60
+
+
+@command()
+def submit(
+    session: Session,
+    words: Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]...", help="What to run, when there is no file.")] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", metavar="FILE", help="Job file (YAML or JSON); - is standard input.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Name of the job.")] = None,
+    image: Annotated[str | None, typer.Option("--image", "-i", help="Image to run in.")] = None,
+    gpu: Annotated[str | None, typer.Option("--gpu", "-g", help="GPUs of each task: 1, 0.5, or a100:2.")] = None,
+    cpu: Annotated[str | None, typer.Option("--cpu", "-c", help="CPU cores of each task.")] = None,
+    memory: Annotated[str | None, typer.Option("--memory", "-m", help="Memory of each task, such as 16Gi.")] = None,
+    replicas: Annotated[int | None, typer.Option("--replicas", "-r", min=1, help="Number of tasks.")] = None,
+    framework: Annotated[str | None, typer.Option("--framework", help="Rendezvous of the tasks: jax, pytorch, mpi.")] = None,
+    env: Annotated[list[str] | None, typer.Option("--env", "-e", metavar="NAME=VALUE", help="Variable; may be repeated.")] = None,
+    queue: Annotated[str | None, typer.Option("--queue", "-q", help="Queue to wait in.")] = None,
+    pool: Annotated[str | None, typer.Option("--pool", help="Pool to run in.")] = None,
+    max_runtime: Annotated[str | None, typer.Option("--max-runtime", help="Stop the job after this time, such as 2h.")] = None,
+    code: Annotated[str | None, typer.Option("--code", metavar="FOLDER", help="Folder to upload and run in.")] = None,
+    output: Annotated[
+        list[str] | None, typer.Option("--keep", metavar="PATH", help="File or folder to keep as artifact.")
+    ] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change the spec: roles.worker.replicas=4.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Submit without asking.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not follow the log.")] = False,
+    follow_: Annotated[bool, typer.Option("--follow", help="Follow the log also when there is no terminal.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, show the plan, submit nothing.")] = False,
+    key: Annotated[
+        str | None, typer.Option("--idempotency-key", metavar="KEY", help="Submitting twice with one key makes one job.")
+    ] = None,
+) -> None:
+    """Submit a job: from a file with -f, or as a command with options before it.
+
+    Shows the plan, asks on a terminal, uploads the code, and follows the log there; the exit code is then the job's: 0
+    when it succeeded, 1 when not. Ctrl+C leaves the job running. Without a terminal it submits and returns.
+    """
+    values = {
+        "name": name,
+        "image": image,
+        "queue": queue,
+        "pool": pool,
+        "framework": framework,
+        "max_runtime": max_runtime,
+        "replicas": replicas,
+        "outputs": output or None,
+        "code": {"path": code} if code else None,
+    }
+    resources = {"gpu": _number(gpu), "cpu": _number(cpu), "memory": memory}
+    source = read_source(file, words or [], _given(values), _given(resources), env or [])
+    source = replace(source, spec=apply_changes(source.spec, changes or []))
+    if code:
+        source = replace(source, folder=Path.cwd())
+    plan = session.client.jobs.plan(source, tenant=session.choices.tenant)
+    snapshot = _packed(source)
+    try:
+        show = session.form in (Format.TABLE, Format.WIDE)
+        if dry_run:
+            _show_dry_run(session, plan, source, snapshot)
+            return
+        if show:
+            print_plan(plan, source.spec, snapshot, stream=sys.stderr)
+        asked = is_terminal(sys.stdin) and is_terminal(sys.stderr) and not session.is_for_programs and file != "-"
+        if asked and not confirmed(_("Submit?"), yes=yes, default=True):
+            note(_("Nothing was submitted."))
+            return
+        job = _send(session, source, snapshot, key or uuid.uuid4().hex)
+    finally:
+        if snapshot:
+            snapshot.close()
+    _finish(session, job, detach=detach, follow_=follow_)
+
+
+submit.context_settings = {"allow_interspersed_args": False}  # type: ignore[attr-defined]
+
+
+def read_source(
+    file: str | None, words: list[str], values: dict[str, Any], resources: dict[str, Any], env: list[str]
+) -> SpecSource:
+    """The spec from a file or from a command, with what the options say laid over it."""
+    if file and words:
+        raise UsageMistake(_("Give a file or a command, not both."), hint=_("A command in a file is its `command:`."))
+    if file == "-":
+        source = parse_spec(sys.stdin.read(), name="<stdin>", folder=Path.cwd())
+    elif file:
+        source = load_spec(Path(file))
+    elif words:
+        source = _source_of_command(words)
+    else:
+        raise UsageMistake(
+            _("What should run? Name a file or a command."), hint="berth submit -f job.yaml   ·   berth submit python train.py"
+        )
+    spec = dict(source.spec)
+    role = _only_role(spec)
+    for key, value in values.items():
+        (role if key == "replicas" else spec)[key] = value
+    if resources:
+        role["resources"] = {**(role.get("resources") or {}), **resources}
+    if env:
+        spec["env"] = {**(spec.get("env") or {}), **dict(_pair(entry) for entry in env)}
+    return replace(source, spec=spec)
+
+
+def _source_of_command(words: list[str]) -> SpecSource:
+    """A command line as a spec; a folder goes along when the command names a file in it."""
+    text = words[0] if len(words) == 1 else shlex.join(words)
+    base = next((word for word in words if word.endswith(".py")), words[0])
+    name = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in Path(base.split()[0]).stem).strip("-")
+    spec: dict[str, Any] = {"name": name[:NAME_LENGTH] or "job", "command": text}
+    if any(_is_file_here(word) for word in (words if len(words) > 1 else text.split())):
+        spec["code"] = {"path": "."}
+    return SpecSource(spec, name="", folder=Path.cwd())
+
+
+def _is_file_here(word: str) -> bool:
+    try:
+        return not Path(word).is_absolute() and ".." not in Path(word).parts and Path(word).is_file()
+    except OSError:
+        return False
+
+
+def _only_role(spec: dict[str, Any]) -> dict[str, Any]:
+    """Where `resources` and `replicas` belong: the top of a short spec, or the single role."""
+    roles = spec.get("roles")
+    if not isinstance(roles, dict):
+        return spec
+    if len(roles) == 1:
+        name, found = next(iter(roles.items()))
+        role: dict[str, Any] = dict(found) if isinstance(found, dict) else {}
+        spec["roles"] = {name: role}
+        return role
+    return _SeveralRoles()
+
+
+class _SeveralRoles(dict[str, Any]):
+    """Stands where one role cannot be named; refuses to be written."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        raise UsageMistake(
+            _("The job has several roles; this option does not say which."), hint="--set roles.NAME.resources.gpu=1"
+        )
+
+
+def _packed(source: SpecSource) -> Snapshot | None:
+    path = code_path(source)
+    if path is None:
+        return None
+    from berth.snapshots import pack_code
+
+    with Progressing(_("Packing {folder}", folder=path.name or path), total=None) as progress:
+        return pack_code(path, progress=progress)
+
+
+def _send(session: Session, source: SpecSource, snapshot: Snapshot | None, key: str) -> Job:
+    jobs, tenant = session.client.jobs, session.choices.tenant
+    spec = source.spec
+    if snapshot:
+        with Progressing(_("Uploading code"), total=snapshot.size_bytes) as progress:
+            jobs.upload_code(snapshot, tenant=tenant, progress=progress)
+        spec = with_snapshot(spec, snapshot.sha256)
+    return jobs.submit_prepared(source, spec, tenant=tenant, idempotency_key=key)
+
+
+def _finish(session: Session, job: Job, *, detach: bool, follow_: bool) -> None:
+    session.show_done(
+        job.data, _("Job {name} submitted: {id}", name=plain(job.name), id=paint(job.id, "bold", stream=sys.stderr))
+    )
+    watched = is_terminal(sys.stdout) and not session.is_for_programs
+    if detach or not (follow_ or watched) or job.data.get("array"):
+        if not session.is_for_programs:
+            hint(_("berth logs -f {job}   ·   berth get {job}", job=job.id))
+            if not is_terminal(sys.stdout):
+                print(job.id)
+        return
+    from berth.cli.follow import follow
+
+    raise typer.Exit(follow(session.client, job))
+
+
+def _show_dry_run(session: Session, plan: dict[str, Any], source: SpecSource, snapshot: Snapshot | None) -> None:
+    if session.is_for_programs:
+        print_data(plan, session.form)
+        return
+    print_plan(plan, source.spec, snapshot, stream=sys.stdout)
+    note(f"{paint('✓', 'green', stream=sys.stderr)} {_('The job can be submitted as it is; nothing was done.')}")
+
+
+def _pair(entry: str) -> tuple[str, str]:
+    name, equals, value = entry.partition("=")
+    if not equals or not name:
+        raise SpecInvalid(f"{entry!r} is not NAME=VALUE.")
+    return name, value
+
+
+def _number(text: str | None) -> Any:
+    """Numbers as numbers, so that the stored spec is the one that a file would give."""
+    if text is None:
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}

@@ -1,0 +1,136 @@
+"""`berth tenants`, `members` and `secrets`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from berth.cli import formats
+from berth.cli.command import Session, UsageMistake, command, confirmed, make_group
+from berth.cli.messages import _
+from berth.cli.output import Column, hint
+from berth.cli.paint import is_terminal
+from berth.cli.volumes import YesOption
+from berth.errors import NotFound
+from berth.sanitize import plain
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME")]
+RoleOption = Annotated[str, typer.Option("--role", "-r", help="viewer, member or manager.")]
+
+
+@command()
+def list_tenants(session: Session) -> None:
+    """List tenants that you may see."""
+    session.show(session.client.tenants.list(), TENANT_COLUMNS, empty=_("No tenants that you may see."), key="slug")
+
+
+@command()
+def create_tenant(
+    session: Session,
+    name: NameArgument,
+    parent: Annotated[str | None, typer.Option("--parent", help="Tenant that it is part of.")] = None,
+    description: Annotated[str | None, typer.Option("--description")] = None,
+) -> None:
+    """Create a tenant."""
+    tenant = session.client.tenants.create(name, parent=parent, description=description)
+    session.show_done(
+        tenant, _("Tenant {name} is there: {slug}", name=plain(name), slug=plain(tenant.get("slug", ""))), key="slug"
+    )
+    hint(f"berth members add USER --role member -t {plain(name)}")
+
+
+@command()
+def list_members(session: Session) -> None:
+    """List the members of the tenant."""
+    session.show(session.client.tenants.members(session.tenant), MEMBER_COLUMNS, empty=_("No members."), key="id")
+
+
+@command()
+def add_member(session: Session, user: Annotated[str, typer.Argument(metavar="USER")], role: RoleOption = "member") -> None:
+    """Make a user a member of the tenant, or change the role."""
+    member = session.client.tenants.add_member(session.tenant, user, role)
+    session.show_done(
+        member, _("{user} is {role} of {tenant}.", user=plain(user), role=plain(role), tenant=plain(session.tenant))
+    )
+
+
+@command()
+def remove_member(session: Session, user: Annotated[str, typer.Argument(metavar="USER")], yes: YesOption = False) -> None:
+    """Take a user out of the tenant; the jobs stay."""
+    tenant = session.tenant
+    members = session.client.tenants.members(tenant)
+    found = next((_user(member) for member in members if user in (_user(member).get("name"), _user(member).get("id"))), None)
+    if found is None:
+        raise NotFound(_("{user} is no member of {tenant}.", user=user, tenant=tenant), hint="berth members", status=404)
+    if confirmed(_("Take {user} out of {tenant}?", user=plain(user), tenant=plain(tenant)), yes=yes):
+        session.client.tenants.remove_member(tenant, str(found["id"]))
+        session.show_done({"user": found}, _("{user} is no longer a member of {tenant}.", user=plain(user), tenant=plain(tenant)))
+
+
+@command()
+def list_secrets(session: Session) -> None:
+    """List the names of the tenant's secrets; values cannot be read back."""
+    session.show(
+        session.client.tenants.secrets(session.tenant), SECRET_COLUMNS, empty=_("No secrets: berth secrets set NAME"), key="name"
+    )
+
+
+@command()
+def set_secret(session: Session, name: NameArgument) -> None:
+    """Set a secret from standard input, or by a hidden prompt; never from the command line, where others could read it."""
+    if is_terminal(sys.stdin):
+        value = str(typer.prompt(_("Value of {name}", name=plain(name)), hide_input=True, err=True))
+    else:
+        value = sys.stdin.read().removesuffix("\n")
+    if not value:
+        raise UsageMistake(_("The value is empty."), hint=_("Pipe it in: berth secrets set NAME < file"))
+    session.client.tenants.set_secret(session.tenant, name, value)
+    session.show_done(
+        {"name": name}, _("Secret {name} is set in {tenant}.", name=plain(name), tenant=plain(session.tenant)), key="name"
+    )
+    hint(_("In a job file: secrets: {{{name}: null}}", name=plain(name)))
+
+
+@command()
+def delete_secret(session: Session, name: NameArgument, yes: YesOption = False) -> None:
+    """Delete a secret; jobs that name it can no longer be submitted."""
+    if confirmed(_("Delete secret {name}?", name=plain(name)), yes=yes):
+        session.client.tenants.delete_secret(session.tenant, name)
+        session.show_done({"name": name}, _("Secret {name} is deleted.", name=plain(name)), key="name")
+
+
+def _user(member: dict[str, object]) -> dict[str, object]:
+    user = member.get("user")
+    return (
+        user if isinstance(user, dict) else {"id": member.get("user_id") or member.get("id"), "name": member.get("name") or user}
+    )
+
+
+TENANT_COLUMNS = [
+    Column("NAME", lambda tenant: plain(tenant["name"]), shrinks=True),
+    Column("SLUG", lambda tenant: plain(tenant.get("slug", ""))),
+    Column("PARENT", lambda tenant: formats.name_of(tenant.get("parent"))),
+    Column("ROLE", lambda tenant: plain(tenant.get("role") or formats.NOTHING)),
+    Column("DESCRIPTION", lambda tenant: plain(tenant.get("description") or ""), shrinks=True),
+]
+MEMBER_COLUMNS = [
+    Column("USER", lambda member: formats.name_of(_user(member)), shrinks=True),
+    Column("ROLE", lambda member: plain(member.get("role", ""))),
+    Column("KIND", lambda member: plain(_user(member).get("kind") or "person")),
+    Column("SINCE", lambda member: formats.time_text(member.get("created_at"))),
+]
+SECRET_COLUMNS = [
+    Column("NAME", lambda secret: plain(secret["name"]), shrinks=True),
+    Column("CHANGED", lambda secret: formats.time_text(secret.get("updated_at") or secret.get("created_at"))),
+]
+tenants = make_group("tenants", list_tenants, "List and create tenants.")
+tenants.command("list", help=list_tenants.__doc__)(list_tenants)
+tenants.command("create", help=create_tenant.__doc__)(create_tenant)
+members = make_group("members", list_members, "List, add and remove members of a tenant.")
+for _name, _action in (("list", list_members), ("add", add_member), ("remove", remove_member)):
+    members.command(_name, help=_action.__doc__)(_action)
+secrets = make_group("secrets", list_secrets, "Set and delete a tenant's secrets.")
+for _name, _action in (("list", list_secrets), ("set", set_secret), ("delete", delete_secret)):
+    secrets.command(_name, help=_action.__doc__)(_action)

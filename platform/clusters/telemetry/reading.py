@@ -164,7 +164,7 @@ def plan_window(since: datetime, until: datetime, now: datetime, *, points_max: 
     """
     known = tiers(config.current().telemetry_seconds)
     oldest = now - known[-1].keep
-    begin, end = millis_of(max(since, oldest)), millis_of(min(until, now)) + 1
+    begin, end = millis_of(max(since, oldest)), millis_of(min(until, now))
     for position, tier in enumerate(known):
         is_last = position == len(known) - 1
         if not is_last and max(since, oldest) < now - tier.keep:

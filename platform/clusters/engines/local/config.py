@@ -1,0 +1,139 @@
+"""What a local engine is told. `root` is its own directory; everything else describes the host and who runs there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clusters.engines.local import processes, sandbox
+from clusters.engines.local.launching import DirectLauncher, Launcher, LauncherClient, Policy
+from kernel.config import Config
+
+if TYPE_CHECKING:
+    from clusters.engines.local.engine import LocalEngine
+
+PORTS = (21_000, 29_000)  # Below the kernel's range for outgoing connections (32768 on), above well-known services.
+PROCESSES_MAX = 16_384  # Per task: threads count too, a fork bomb ends here.
+_SIMULATED = re.compile(r"([1-9][0-9]{0,3})x([A-Za-z0-9][A-Za-z0-9 ._-]{0,62})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalEngineConfig:
+    """`drop_rights`: each tenant has a uid of its own (the launcher has root). `isolation` `none`: tenants share one.
+
+    `use_bubblewrap` None means where it works. `host_directory` holds the leases that all engines of the host share.
+    Zero of CPU or memory means what the machine has.
+    """
+
+    root: str
+    node: str
+    uid_base: int = 200_000
+    gid_base: int = 300_000
+    drop_rights: bool = False
+    isolation: str = "auto"
+    use_bubblewrap: bool | None = None
+    simulated_gpus: str = ""
+    cpu_millis: int = 0
+    memory_bytes: int = 0
+    log_quota_bytes: int = 256 * 1024**2
+    tombstone_days: int = 7
+    host_directory: str = ""
+    ports: tuple[int, int] = PORTS
+    processes_max: int = PROCESSES_MAX
+    boot_id_file: str = processes.BOOT_ID_FILE
+
+    @property
+    def leases(self) -> str:
+        """Directory of the host's lease table."""
+        return self.host_directory or str(Path(self.root).parent / "host")
+
+    @property
+    def uses_sandbox(self) -> bool:
+        if self.isolation == "none" or self.use_bubblewrap is False:
+            return False
+        return sandbox.bubblewrap() is not None
+
+    def uid_of(self, isolation_number: int) -> int:
+        """The user that a tenant's tasks run as; without root, ourselves."""
+        if not self.drop_rights:
+            return os.geteuid()
+        return self.uid_base + (0 if self.isolation == "none" else isolation_number)
+
+    def gid_of(self, isolation_number: int) -> int:
+        if not self.drop_rights:
+            return os.getegid()
+        return self.uid_of(isolation_number)
+
+    def simulated(self) -> tuple[int, str]:
+        """Count and model of the pretended GPUs; (0, "") without any. Raises ValueError on a text that says neither."""
+        if not self.simulated_gpus:
+            return 0, ""
+        match = _SIMULATED.fullmatch(self.simulated_gpus)
+        if match is None:
+            raise ValueError(f"{self.simulated_gpus!r} is not <count>x<model>, like 4xA100")
+        return int(match[1]), match[2]
+
+
+def launcher_socket(config: Config) -> str:
+    """Where the launcher of this installation listens."""
+    return str(config.data_dir / "run" / "launcher.sock")
+
+
+def launcher_policy(config: Config, *, service_uid: int | None = None, service_gid: int | None = None) -> Policy:
+    """The rules for this installation's launcher; the service user defaults to the present one."""
+    return Policy(
+        roots=(str(config.data_dir),),
+        uid_base=config.local_uid_base,
+        gid_base=config.local_gid_base,
+        service_uid=os.geteuid() if service_uid is None else service_uid,
+        service_gid=os.getegid() if service_gid is None else service_gid,
+        drop_rights=can_drop_rights(),
+    )
+
+
+def can_drop_rights() -> bool:
+    """Whether this process may start tasks under other users."""
+    return os.geteuid() == 0 and shutil.which("setpriv") is not None
+
+
+def find_launcher(config: Config) -> tuple[Launcher, bool]:
+    """Give the launcher to use and whether it drops rights: the one at the socket, else this process itself."""
+    path = launcher_socket(config)
+    if os.geteuid() != 0 and os.path.exists(path):
+        return LauncherClient(path), True
+    policy = launcher_policy(config)
+    return DirectLauncher(policy), policy.drop_rights
+
+
+def build(cluster_id: uuid.UUID, config: Config, *, node: str = "", launcher: Launcher | None = None) -> LocalEngine:
+    """Make the engine of one local cluster from the installation's settings.
+
+    A launcher that is given is taken to have root unless it is a DirectLauncher of a process without.
+    """
+    from clusters.engines.local.engine import LocalEngine
+
+    drop_rights = can_drop_rights() if isinstance(launcher, DirectLauncher) else True
+    if launcher is None:
+        launcher, drop_rights = find_launcher(config)
+    return LocalEngine(
+        LocalEngineConfig(
+            root=str(config.data_dir / "engine" / str(cluster_id)),
+            node=node or socket.gethostname(),
+            uid_base=config.local_uid_base,
+            gid_base=config.local_gid_base,
+            drop_rights=drop_rights,
+            isolation=config.local_isolation,
+            simulated_gpus=config.local_simulated_gpus,
+            cpu_millis=config.local_cpu_millis,
+            memory_bytes=config.local_memory_bytes,
+            log_quota_bytes=config.log_quota_bytes,
+            tombstone_days=config.tombstone_days,
+        ),
+        launcher,
+    )

@@ -1,0 +1,327 @@
+"""The local engine: attempts as process trees of this host, remembered in small files, seen again after any restart of ours.
+
+What runs is decided by three facts: the gate (it was started, at most once), the exit file (it ended), and the process with
+its start time and boot id (it lives). A stop is on disk before its first signal and is driven on by whoever looks next, so
+the grace ends on time whatever happens to us meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from clusters.engines.interface import (
+    AttemptId,
+    AttemptObservation,
+    Cursor,
+    EngineUnreachable,
+    Ensured,
+    Forgotten,
+    GiveUp,
+    Gone,
+    Inventory,
+    LogChunks,
+    LogCursor,
+    Observations,
+    OutputFile,
+    Retry,
+    Sample,
+    Stop,
+    Stopping,
+    Stream,
+    TaskName,
+    TaskState,
+    Workload,
+)
+from clusters.engines.local import plan, records
+from clusters.engines.local.config import LocalEngineConfig
+from clusters.engines.local.gpus import Gpus
+from clusters.engines.local.inventory import take_inventory
+from clusters.engines.local.launching import Launcher, LauncherUnavailable
+from clusters.engines.local.launching.verbs import StartAttempt, Started, StartOutcome
+from clusters.engines.local.leases import HostLeases, Lease, LeaseRefused, Table
+from clusters.engines.local.logfiles import LogFiles
+from clusters.engines.local.measure import Meter
+from clusters.engines.local.outputs import Outputs
+from clusters.engines.local.watch import Watch
+
+_MINDER_SECONDS = 0.2  # How late a kill after the grace may be, and how long a task may stay above its memory unwatched.
+_PURGE_SECONDS = 3_600.0
+
+
+class LocalEngine:
+    """One local cluster. Threads and processes may share its directory; every method may be repeated."""
+
+    def __init__(self, config: LocalEngineConfig, launcher: Launcher) -> None:
+        self.config = config
+        self._launcher = launcher
+        self._root = config.root
+        self._gpus = Gpus(config.simulated())
+        self._leases = HostLeases(config.leases)
+        self._logs = LogFiles(config.root)
+        self._outputs = Outputs(config.root, launcher)
+        self._watch = Watch(config, launcher, self._leases)
+        self._meter = Meter(config, self._gpus)
+        self._minder: threading.Thread | None = None
+        self._minder_lock = threading.Lock()
+        self._purged_at = 0.0
+        _make_root(self._root)
+
+    # --- The contract ------------------------------------------------------------------------------------------------
+
+    def ensure(self, workloads: Sequence[Workload]) -> Sequence[Ensured | Retry | GiveUp]:
+        answers: dict[AttemptId, Ensured | Retry | GiveUp] = {}
+        sandboxed = self.config.uses_sandbox
+        new = []
+        for workload in workloads:
+            answer = self._known(workload.attempt_id) or plan.refuse(workload, self.config, sandboxed=sandboxed)
+            if answer is None:
+                new.append(workload)
+            else:
+                answers[workload.attempt_id] = answer
+        starts = self._plan(new, answers, sandboxed=sandboxed)
+        with _reachable():
+            results = self._launcher.start(starts) if starts else ()
+        for start, result in zip(starts, results, strict=True):
+            attempt_id = uuid.UUID(start.attempt_id)
+            answers[attempt_id] = self._answer(attempt_id, result)
+        failed = [str(key) for key, answer in answers.items() if _starts_nothing(answer)]
+        self._release([start.attempt_id for start in starts if start.attempt_id in failed])
+        self._mind()
+        return [answers[workload.attempt_id] for workload in workloads]
+
+    def observe(self, cursor: Cursor | None) -> Observations:
+        with _reachable():
+            self._watch.drive()
+            items = self._watch.observe()
+        self._purge()
+        if self._watch.has_live:
+            self._mind()
+        return Observations(tuple(items), cursor=str(time.time_ns()), complete=True, read_at=datetime.now(UTC))
+
+    def stop(self, stops: Sequence[Stop]) -> Sequence[Stopping | Gone | Retry]:
+        with _reachable():
+            answers = [self._stop(stop) for stop in stops]
+            self._watch.drive([str(stop.attempt_id) for stop in stops])
+        self._mind()
+        return answers
+
+    def forget(self, attempts: Sequence[AttemptId]) -> Sequence[Forgotten | Retry]:
+        answers: dict[AttemptId, Forgotten | Retry] = {}
+        ended = []
+        with _reachable():
+            observed = {item.attempt_id: item for item in self._watch.observe([str(attempt) for attempt in attempts])}
+            for attempt in attempts:
+                found = observed.get(attempt)
+                if found is not None and not _has_ended(found):
+                    answers[attempt] = Retry(attempt, "still_running", "The attempt still runs; stop it first.")
+                else:
+                    ended.append(attempt)
+            removed = self._launcher.remove_attempts(self._root, [str(attempt) for attempt in ended]) if ended else ()
+        for attempt, is_removed in zip(ended, removed, strict=True):
+            if is_removed:
+                self._leave_tombstone(str(attempt))
+                answers[attempt] = Forgotten(attempt)
+            else:
+                answers[attempt] = Retry(attempt, "processes_left", "Processes of the attempt are still ending.", 0.2)
+        gone = [str(attempt) for attempt, answer in answers.items() if isinstance(answer, Forgotten)]
+        self._watch.drop(gone)
+        return [answers[attempt] for attempt in attempts]
+
+    def logs(self, attempt: AttemptId, task: TaskName, stream: Stream, cursor: LogCursor | None) -> LogChunks:
+        observed = self._watch.observe([str(attempt)])
+        ended = all(_task_ended(item.state) for found in observed for item in found.tasks if item.name == task)
+        quota = self._watch.log_quota(str(attempt))
+        return self._logs.read(str(attempt), str(task), stream, cursor or 0, quota=quota, ended=ended)
+
+    def inventory(self) -> Inventory:
+        return take_inventory(self.config, self._gpus)
+
+    # --- More abilities ----------------------------------------------------------------------------------------------
+
+    def list_outputs(self, attempt: AttemptId, paths: Sequence[str]) -> Sequence[OutputFile]:
+        with _reachable():
+            return self._outputs.list(str(attempt), paths)
+
+    def open_output(self, attempt: AttemptId, path: str) -> int:
+        with _reachable():
+            return self._outputs.open(str(attempt), path)
+
+    def sample(self) -> Sequence[Sample]:
+        return self._meter.sample(self._watch.live_tasks())
+
+    # --- Starting ----------------------------------------------------------------------------------------------------
+
+    def _known(self, attempt_id: AttemptId) -> Ensured | GiveUp | None:
+        if not os.path.isdir(self._gate(attempt_id)):
+            return None
+        if os.path.isdir(f"{self._root}/{records.ATTEMPTS}/{attempt_id}"):
+            return Ensured(attempt_id, created=False)
+        return GiveUp(
+            attempt_id, "attempt_forgotten", "This attempt was stopped before it started, or has ended and been forgotten."
+        )
+
+    def _plan(
+        self, workloads: Sequence[Workload], answers: dict[AttemptId, Ensured | Retry | GiveUp], *, sandboxed: bool
+    ) -> list[StartAttempt]:
+        needs = [workload for workload in workloads if _needs_lease(workload)]
+        leases: dict[AttemptId, Lease] = {}
+        if needs:
+            devices = tuple(device.identifier for device in self._gpus.devices())
+            with self._leases.locked() as table:
+                for workload in needs:
+                    try:
+                        leases[workload.attempt_id] = self._lease(table, workload, devices)
+                    except LeaseRefused as refused:
+                        answers[workload.attempt_id] = Retry(workload.attempt_id, refused.code, refused.detail, after_seconds=2.0)
+        starts = []
+        for workload in workloads:
+            if workload.attempt_id in answers:
+                continue
+            lease = leases.get(workload.attempt_id) or Lease(self._root, 0.0)
+            nodes = {task: self._gpus.device_nodes(tuple(held)) for task, held in lease.gpus.items()}
+            simulated = self._gpus.are_simulated and bool(lease.gpus)
+            starts.append(plan.plan(workload, lease, self.config, sandboxed=sandboxed, simulated=simulated, devices=nodes))
+        return starts
+
+    def _lease(self, table: Table, workload: Workload, devices: Sequence[str]) -> Lease:
+        return table.take(
+            str(workload.attempt_id),
+            self._root,
+            ports=[f"{task.name}/{port}" for task in workload.tasks for port in task.ports],
+            gpu_millis={str(task.name): task.resources.gpu_millis for task in workload.tasks if task.resources.gpu_millis},
+            devices=devices,
+            port_range=self.config.ports,
+        )
+
+    def _answer(self, attempt_id: AttemptId, result: Started) -> Ensured | Retry | GiveUp:
+        if result.outcome is StartOutcome.STARTED:
+            return Ensured(attempt_id, created=True)
+        if result.outcome is StartOutcome.EXISTS:
+            return self._known(attempt_id) or Retry(
+                attempt_id, "start_in_progress", "The attempt is being started by another worker."
+            )
+        if result.outcome is StartOutcome.BUSY:
+            return Retry(attempt_id, result.code, result.detail)
+        return GiveUp(attempt_id, result.code, result.detail)
+
+    def _release(self, attempt_ids: Sequence[str]) -> None:
+        if attempt_ids:
+            with self._leases.locked() as table:
+                table.release(attempt_ids)
+
+    # --- Stopping and forgetting -------------------------------------------------------------------------------------
+
+    def _stop(self, stop: Stop) -> Stopping | Gone | Retry:
+        key = str(stop.attempt_id)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(self._gate(stop.attempt_id))
+            return Gone(stop.attempt_id)  # The gate is ours: nobody can start it any more.
+        observed = self._watch.observe([key])
+        alive = tuple(str(task.name) for item in observed for task in item.tasks if not _task_ended(task.state))
+        if not alive:
+            return Gone(stop.attempt_id)
+        number = int(getattr(signal, f"SIG{stop.signal}", signal.SIGTERM))
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
+        earlier = records.read_stop(self._root, key)
+        intent = records.StopIntent(
+            cause=stop.cause.value,
+            signal=number,
+            asked_at=now,
+            kill_at=now + max(0.0, stop.grace_seconds),
+            boot_id=self._watch.boot_id,
+            tasks=alive,
+        )
+        if earlier is not None and earlier.boot_id == intent.boot_id:  # The first cause stands; a shorter grace counts.
+            intent = replace(earlier, kill_at=min(earlier.kill_at, intent.kill_at))
+        if intent != earlier:
+            records.write_stop(self._root, key, intent)
+        return Stopping(stop.attempt_id)
+
+    def _leave_tombstone(self, attempt_id: str) -> None:
+        gate = f"{self._root}/{records.GATES}/{attempt_id}"
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(gate)
+        os.utime(gate)  # Its days count from now.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{self._root}/{records.STOPS}/{attempt_id}.json")
+        shutil.rmtree(records.note(self._root, attempt_id, ""), ignore_errors=True)
+
+    def _purge(self) -> None:
+        """Remove tombstones that are past their days; looked at once an hour."""
+        now = time.time()
+        if now - self._purged_at < _PURGE_SECONDS:
+            return
+        self._purged_at = now
+        oldest = now - self.config.tombstone_days * 86_400
+        with os.scandir(f"{self._root}/{records.GATES}") as gates:
+            old = [gate.name for gate in gates if gate.stat().st_mtime < oldest]
+        for name in old:
+            if not os.path.isdir(f"{self._root}/{records.ATTEMPTS}/{name}"):
+                os.rmdir(f"{self._root}/{records.GATES}/{name}")
+
+    def _gate(self, attempt_id: AttemptId) -> str:
+        return f"{self._root}/{records.GATES}/{attempt_id}"
+
+    # --- Between observations ----------------------------------------------------------------------------------------
+
+    def _mind(self) -> None:
+        """Have a thread enforce graces and memory while anything lives; it ends when nothing does."""
+        with self._minder_lock:
+            if self._minder is None or not self._minder.is_alive():
+                self._minder = threading.Thread(target=self._mind_until_quiet, name="local-engine-minder", daemon=True)
+                self._minder.start()
+
+    def _mind_until_quiet(self) -> None:
+        while True:
+            time.sleep(_MINDER_SECONDS)
+            with contextlib.suppress(LauncherUnavailable):  # Restarting; the next round asks again.
+                self._watch.drive()
+            with self._minder_lock:
+                if not self._watch.needs_minding:
+                    self._minder = None
+                    return
+
+
+@contextlib.contextmanager
+def _reachable() -> Iterator[None]:
+    try:
+        yield
+    except LauncherUnavailable as error:
+        raise EngineUnreachable(str(error)) from error
+
+
+def _make_root(root: str) -> None:
+    """Make the engine's directories; tasks pass through the first two, and only we may read the rest."""
+    modes = {"": 0o711, records.ATTEMPTS: 0o711, records.GATES: 0o700, records.STOPS: 0o700, records.NOTES: 0o700}
+    os.makedirs(os.path.dirname(root), mode=0o711, exist_ok=True)
+    for name, mode in modes.items():
+        path = os.path.join(root, name)
+        if not os.path.isdir(path):
+            os.makedirs(path, exist_ok=True)
+            os.chmod(path, mode)
+
+
+def _needs_lease(workload: Workload) -> bool:
+    return any(task.ports or task.resources.gpu_millis for task in workload.tasks)
+
+
+def _starts_nothing(answer: Ensured | Retry | GiveUp) -> bool:
+    """Whether the leases of a start can be given back: it failed, and not because another start is under way."""
+    return isinstance(answer, GiveUp) or (isinstance(answer, Retry) and answer.code != "start_in_progress")
+
+
+def _task_ended(state: TaskState) -> bool:
+    return state in (TaskState.ENDED, TaskState.GONE)
+
+
+def _has_ended(item: AttemptObservation) -> bool:
+    return all(_task_ended(task.state) for task in item.tasks)

@@ -1,0 +1,84 @@
+"""What this host has, and in plain words what keeps its tenants apart and what does not."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+
+from clusters.engines.interface import Inventory, NodeFacts
+from clusters.engines.local import cgroups, processes
+from clusters.engines.local.config import LocalEngineConfig
+from clusters.engines.local.gpus import Gpus
+from clusters.engines.local.leases import WHOLE_MILLIS
+from kernel.resources import Resources
+
+
+def take_inventory(config: LocalEngineConfig, gpus: Gpus) -> Inventory:
+    """Read the one node of this cluster."""
+    devices = gpus.devices()
+    groups = cgroups.detect() if not config.drop_rights or os.geteuid() == 0 else _groups_of_launcher()
+    models = sorted({device.model for device in devices})
+    node = NodeFacts(
+        name=config.node,
+        capacity=Resources(
+            cpu_millis=config.cpu_millis or len(os.sched_getaffinity(0)) * 1000,
+            memory_bytes=config.memory_bytes or _machine_memory() * 9 // 10,
+            gpu_millis=sum(device.healthy for device in devices) * WHOLE_MILLIS,
+        ),
+        gpus=devices,
+        gpu_model=", ".join(models),
+        labels={
+            "kernel": os.uname().release,
+            "os": _os_name(),
+            "architecture": os.uname().machine,
+            "gpu_driver": gpus.driver(),
+            "gpus_simulated": "yes" if gpus.are_simulated else "no",
+            "cgroups": f"v{groups.version}" if groups else "none",
+        },
+    )
+    facts, kept_apart = _isolation(config, groups)
+    return Inventory((node,), datetime.now(UTC), isolation=facts, tenants_kept_apart=kept_apart)
+
+
+_TURNED_OFF = "Turned off by the operator (local_isolation = none): jobs of all tenants run as one user and share their files."
+_OWN_USERS = "Each tenant's jobs run as a user of their own; files and processes of other tenants are closed to them."
+_NO_ROOT = "All jobs run as the platform's own user: Berth was started without root."
+_SANDBOX = "bubblewrap gives each task its own view: system read-only, private /tmp and processes, only the leased GPUs."
+_NO_SANDBOX = "bubblewrap is not in force: tasks see the host's directories and process names; volumes and builds need it."
+_WATCHED = "Memory is watched, not limited, and processors are not limited: there are no control groups that we may write."
+_NETWORK = "The network is the host's: jobs reach services on the host's loopback and each other's ports."
+_ONE_TENANT = "Nothing keeps tenants apart here: the cluster takes jobs of one tenant only."
+
+
+def _isolation(config: LocalEngineConfig, groups: cgroups.Cgroups | None) -> tuple[tuple[str, ...], bool]:
+    off, sandboxed = config.isolation == "none", config.uses_sandbox
+    facts = [_TURNED_OFF if off else _OWN_USERS if config.drop_rights else _NO_ROOT]
+    if not off:
+        facts.append(_SANDBOX if sandboxed else _NO_SANDBOX)
+    if groups is not None and groups.limits_memory:
+        facts.append(f"Memory, processors and process counts are limited by control groups (version {groups.version}).")
+    else:
+        facts.append(_WATCHED)
+    facts.append(_NETWORK)
+    kept_apart = off or config.drop_rights or sandboxed
+    if not kept_apart:
+        facts.append(_ONE_TENANT)
+    return tuple(facts), kept_apart
+
+
+def _groups_of_launcher() -> cgroups.Cgroups | None:
+    """The launcher's groups as they can be seen without its rights: it makes our folder when it starts."""
+    return cgroups.find()
+
+
+def _machine_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * processes.PAGE_BYTES
+
+
+def _os_name() -> str:
+    try:
+        with open("/etc/os-release", encoding="utf-8") as file:
+            values = dict(line.rstrip().split("=", 1) for line in file if "=" in line)
+    except OSError:
+        return os.uname().sysname
+    return values.get("PRETTY_NAME", os.uname().sysname).strip('"')

@@ -1,0 +1,18 @@
+"""The part of the local engine that may need root: a closed list of verbs, served in-process or by a small child process."""
+
+from clusters.engines.local.launching.client import LauncherClient
+from clusters.engines.local.launching.direct import DirectLauncher
+from clusters.engines.local.launching.policy import Policy
+from clusters.engines.local.launching.server import serve, start_child
+from clusters.engines.local.launching.verbs import Launcher, LauncherRefused, LauncherUnavailable
+
+__all__ = [
+    "DirectLauncher",
+    "Launcher",
+    "LauncherClient",
+    "LauncherRefused",
+    "LauncherUnavailable",
+    "Policy",
+    "serve",
+    "start_child",
+]

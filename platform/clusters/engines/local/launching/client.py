@@ -1,0 +1,111 @@
+"""Speak to a launcher over its socket. Every verb may be repeated, so a lost answer is asked for once more."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from clusters.engines.local.launching import wire
+from clusters.engines.local.launching.verbs import (
+    Entry,
+    LauncherRefused,
+    LauncherUnavailable,
+    Listing,
+    Owner,
+    SignalAttempt,
+    StartAttempt,
+    Started,
+)
+
+__all__ = ["Entry", "LauncherClient"]
+_ANSWER_SECONDS = 300.0  # Unpacking the largest snapshot onto a slow disk; anything longer is a launcher that hangs.
+
+
+class LauncherClient:
+    """A Launcher behind a unix socket. Each thread has a connection of its own; a launcher that restarts is found again."""
+
+    def __init__(self, socket_path: str) -> None:
+        self._path = socket_path
+        self._local = threading.local()
+
+    def start(self, attempts: Sequence[StartAttempt]) -> Sequence[Started]:
+        answer, _ = self._ask("start", attempts=[wire.encode_start(attempt) for attempt in attempts])
+        return [wire.decode_started(item) for item in answer]
+
+    def signal(self, signals: Sequence[SignalAttempt]) -> Sequence[int]:
+        answer, _ = self._ask("signal", signals=[asdict(item) for item in signals])
+        return [int(count) for count in answer]
+
+    def remove_attempts(self, root: str, attempts: Sequence[str]) -> Sequence[bool]:
+        answer, _ = self._ask("remove_attempts", root=root, attempts=list(attempts))
+        return [bool(item) for item in answer]
+
+    def open_file(self, root: str, path: str, owner: Owner | None, *, write: bool = False, mode: int = 0o640) -> int:
+        _, descriptor = self._ask("open_file", root=root, path=path, owner=wire.encode_owner(owner), write=write, mode=mode)
+        if descriptor is None:
+            raise LauncherUnavailable("The launcher gave no file.")
+        return descriptor
+
+    def list_directory(
+        self, root: str, path: str, owner: Owner | None, *, recursive: bool = False, limit: int = 10_000
+    ) -> Listing:
+        answer, _ = self._ask(
+            "list_directory", root=root, path=path, owner=wire.encode_owner(owner), recursive=recursive, limit=limit
+        )
+        return wire.decode_listing(answer)
+
+    def make_directory(self, root: str, path: str, owner: Owner | None, *, mode: int = 0o750) -> None:
+        self._ask("make_directory", root=root, path=path, owner=wire.encode_owner(owner), mode=mode)
+
+    def remove_tree(self, root: str, path: str, owner: Owner | None) -> None:
+        self._ask("remove_tree", root=root, path=path, owner=wire.encode_owner(owner))
+
+    def give(self, root: str, path: str, owner: Owner, *, mode: int) -> None:
+        self._ask("give", root=root, path=path, owner=wire.encode_owner(owner), mode=mode)
+
+    def seal(self, root: str, path: str, gid: int) -> None:
+        self._ask("seal", root=root, path=path, gid=gid)
+
+    def _ask(self, verb: str, **arguments: Any) -> tuple[Any, int | None]:
+        for is_last in (False, True):
+            try:
+                connection = self._connection()
+                wire.send(connection, {"verb": verb, "arguments": arguments})
+                answer, descriptor = wire.receive(connection)
+                break
+            except (OSError, wire.Broken) as error:
+                self._disconnect()
+                if is_last:
+                    raise LauncherUnavailable(f"The launcher at {self._path} does not answer: {error}") from error
+        _raise_error(answer)
+        return answer.get("result"), descriptor
+
+    def _connection(self) -> socket.socket:
+        if getattr(self._local, "pid", None) != os.getpid():  # A forked child must not share its parent's connection.
+            self._local.connection, self._local.pid = None, os.getpid()
+        connection: socket.socket | None = self._local.connection
+        if connection is None:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            connection.settimeout(_ANSWER_SECONDS)
+            connection.connect(self._path)
+            self._local.connection = connection
+        return connection
+
+    def _disconnect(self) -> None:
+        connection: socket.socket | None = getattr(self._local, "connection", None)
+        if connection is not None:
+            connection.close()
+        self._local.connection = None
+
+
+def _raise_error(answer: dict[str, Any]) -> None:
+    error = answer.get("error")
+    if error is None:
+        return
+    if error["kind"] == "os":
+        raise OSError(error["number"], error["detail"])
+    raise LauncherRefused(error["detail"])

@@ -1,0 +1,207 @@
+"""The launcher's verbs, carried out by this very process: as they are without root, behind the socket as root.
+
+Stateless but for the pids of its own children, which it must reap: what it needs to know about an attempt it reads from the
+record that it wrote itself, in a directory that only it can write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal as signals
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from clusters.engines.local import cgroups, processes, records
+from clusters.engines.local.launching import beneath, spawning
+from clusters.engines.local.launching.policy import Policy
+from clusters.engines.local.launching.rights import acting_as
+from clusters.engines.local.launching.verbs import (
+    Listing,
+    Owner,
+    SignalAttempt,
+    StartAttempt,
+    Started,
+)
+
+_KILL_SECONDS = 2.0  # A killed process leaves within milliseconds unless the kernel holds it; then the caller asks again.
+_KILL_PAUSE_SECONDS = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """The processes of some tasks, as the record names them. `wrappers` are ours; all others are the user's or bubblewrap's."""
+
+    keys: frozenset[str]  # What `processes.TASK_MARKER` says in the tasks' environment.
+    sandbox: bool
+    wrappers: tuple[tuple[int, int], ...]  # Pid and start time.
+    groups: tuple[tuple[str, ...], ...]
+
+
+class DirectLauncher:
+    """Carries the verbs out here. Threads may share it."""
+
+    def __init__(self, policy: Policy, *, use_cgroups: bool = True) -> None:
+        self._policy = policy
+        self._groups = cgroups.detect() if use_cgroups else None
+        self._children: set[int] = set()
+        self._lock = threading.Lock()
+
+    def start(self, attempts: Sequence[StartAttempt]) -> Sequence[Started]:
+        self.reap()
+        results = []
+        for attempt in attempts:
+            result, pids = spawning.start_attempt(attempt, policy=self._policy, groups=self._groups)
+            with self._lock:
+                self._children.update(pids)
+            results.append(result)
+        return results
+
+    def signal(self, signals: Sequence[SignalAttempt]) -> Sequence[int]:
+        trees = [self._tree(item) for item in signals]
+        left = [0] * len(trees)
+        kills = [index for index, item in enumerate(signals) if item.number == _KILL]
+        for index, found in zip(range(len(trees)), self._find(trees), strict=True):
+            left[index] = len(found)
+            if index in kills:
+                continue
+            number = signals[index].number
+            for process in found.values():
+                if number and not _is_bubblewrap(process, trees[index]):
+                    processes.send(process, number)
+        if kills:
+            for index, count in zip(kills, self._kill([trees[index] for index in kills]), strict=True):
+                left[index] = count
+        self.reap()
+        return left
+
+    def remove_attempts(self, root: str, attempts: Sequence[str]) -> Sequence[bool]:
+        real = self._policy.check_root(root)
+        trees = [self._tree(SignalAttempt(real, attempt, 0)) for attempt in attempts]
+        results = []
+        for attempt, tree, found in zip(attempts, trees, self._find(trees), strict=True):
+            wrappers = any(processes.is_alive(*wrapper) for wrapper in tree.wrappers)
+            removed = [cgroups.remove(groups) for groups in tree.groups] if not found and not wrappers else [False]
+            free = all(removed)
+            if free:
+                beneath.remove(real, f"{records.ATTEMPTS}/{attempt}")
+            results.append(free)
+        self.reap()
+        return results
+
+    def open_file(self, root: str, path: str, owner: Owner | None, *, write: bool = False, mode: int = 0o640) -> int:
+        with self._acting(owner):
+            return beneath.open_file(self._policy.check_root(root), path, write=write, mode=mode & 0o777)
+
+    def list_directory(
+        self, root: str, path: str, owner: Owner | None, *, recursive: bool = False, limit: int = 10_000
+    ) -> Listing:
+        with self._acting(owner):
+            return beneath.list_directory(self._policy.check_root(root), path, recursive=recursive, limit=limit)
+
+    def make_directory(self, root: str, path: str, owner: Owner | None, *, mode: int = 0o750) -> None:
+        with self._acting(owner):
+            beneath.make_directories(self._policy.check_root(root), path, mode & 0o2777)
+
+    def remove_tree(self, root: str, path: str, owner: Owner | None) -> None:
+        with self._acting(owner):
+            beneath.remove(self._policy.check_root(root), path)
+
+    def give(self, root: str, path: str, owner: Owner, *, mode: int) -> None:
+        real = self._policy.check_root(root)
+        self._policy.check_owner(owner)
+        beneath.make_directories(real, path, 0o711)
+        with beneath.directory(real, beneath.split(path)) as opened:
+            if self._policy.drop_rights:
+                os.fchown(opened, owner.uid, owner.gid)
+            os.fchmod(opened, mode & 0o2777)
+
+    def seal(self, root: str, path: str, gid: int) -> None:
+        real = self._policy.check_root(root)
+        self._policy.check_gid(gid)
+        drops = self._policy.drop_rights
+        beneath.seal(real, path, uid=os.geteuid() if drops else -1, gid=gid if drops else -1)
+
+    def reap(self) -> None:
+        """Collect wrappers that ended; their exit is in their file. A child somebody else collected is forgotten."""
+        with self._lock:
+            for pid in tuple(self._children):
+                try:
+                    done, _ = os.waitpid(pid, os.WNOHANG)
+                except ChildProcessError:
+                    done = pid
+                if done:
+                    self._children.discard(pid)
+
+    def _acting(self, owner: Owner | None) -> contextlib.AbstractContextManager[None]:
+        if owner is not None:
+            self._policy.check_owner(owner)
+        return acting_as(owner if self._policy.drop_rights else None)
+
+    def _tree(self, item: SignalAttempt) -> _Tree:
+        root = self._policy.check_root(item.root)
+        (name,) = beneath.split(item.attempt_id)
+        record = records.read_started(root, name)
+        if record is None or record.boot_id != processes.boot_id():
+            return _Tree(frozenset(), True, (), ())
+        tasks = {key: task for key, task in record.tasks.items() if not item.tasks or key in item.tasks}
+        return _Tree(
+            keys=frozenset(f"{name}.{key}" for key in tasks),
+            sandbox=record.sandbox,
+            wrappers=tuple((task.pid, task.start_ticks) for task in tasks.values()),
+            groups=tuple(task.groups for task in tasks.values()),
+        )
+
+    def _find(self, trees: Sequence[_Tree]) -> list[dict[int, processes.Process]]:
+        """Give the live processes of each tree without our wrappers; reads all of /proc only where no groups tell."""
+        everything: Mapping[int, processes.Process] | None = None
+        loose: dict[int, str] | None = None
+        results = []
+        for tree in trees:
+            pids: set[int] = set()
+            for groups in tree.groups:
+                pids |= cgroups.members(groups)
+            if tree.wrappers and not all(tree.groups):
+                if everything is None:
+                    everything = processes.read_all()
+                pids |= processes.descendants(everything, (pid for pid, start in tree.wrappers if processes.is_alive(pid, start)))
+                if not tree.sandbox:
+                    if loose is None:
+                        loose = processes.marked(everything)
+                    pids |= {pid for pid, key in loose.items() if key in tree.keys}
+            results.append(_alive(pids - {pid for pid, _ in tree.wrappers}))
+        return results
+
+    def _kill(self, trees: Sequence[_Tree]) -> list[int]:
+        """Kill until nothing is left or the time is over: a tree that still forks is found again in the next round."""
+        deadline = time.monotonic() + _KILL_SECONDS
+        while True:
+            for tree in trees:
+                for groups in tree.groups:
+                    cgroups.kill(groups)
+            found = self._find(trees)
+            for processes_of_tree in found:
+                for process in processes_of_tree.values():
+                    processes.send(process, _KILL)
+            if not any(found) or time.monotonic() > deadline:
+                return [len(each) for each in found]
+            time.sleep(_KILL_PAUSE_SECONDS)
+
+
+_KILL = int(signals.SIGKILL)
+
+
+def _alive(pids: Iterable[int]) -> dict[int, processes.Process]:
+    found = {pid: processes.read_process(pid) for pid in pids}
+    return {pid: process for pid, process in found.items() if process is not None and not process.is_dead}
+
+
+def _is_bubblewrap(process: processes.Process, tree: _Tree) -> bool:
+    """Whether it is the frame of the sandbox, which must outlive a polite signal to bring the task's exit code home."""
+    if not tree.sandbox or process.name != "bwrap":
+        return False
+    wrappers = {pid for pid, _ in tree.wrappers}
+    parent = processes.read_process(process.parent)
+    return process.parent in wrappers or (parent is not None and parent.name == "bwrap" and parent.parent in wrappers)

@@ -1,0 +1,180 @@
+"""The launcher as a process: keeps root, serves the fixed verbs on a unix socket that only the platform's user can reach.
+
+It keeps no state beyond its open connections: kill it and start it again at any moment. It ends when the process that
+started it as a child ends. Tasks and their wrappers outlive it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import selectors
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from clusters.engines.local.launching import wire
+from clusters.engines.local.launching.direct import DirectLauncher
+from clusters.engines.local.launching.policy import Policy
+from clusters.engines.local.launching.verbs import LauncherRefused
+
+_CONNECTIONS_MAX = 128  # One per thread of each platform process; more is a leak.
+_REAP_SECONDS = 1.0
+_START_SECONDS = 20.0
+
+logger = logging.getLogger("berth.launcher")
+
+
+def serve(socket_path: str, policy: Policy, *, parent: int | None = None) -> None:
+    """Serve until the process is ended, or until `parent` (the reading end of a pipe) closes."""
+    launcher = DirectLauncher(policy)
+    listener = _listen(socket_path, policy)
+    allowed = {policy.service_uid, os.geteuid()}
+    slots = threading.BoundedSemaphore(_CONNECTIONS_MAX)
+    selector = selectors.DefaultSelector()
+    selector.register(listener, selectors.EVENT_READ)
+    if parent is not None:
+        selector.register(parent, selectors.EVENT_READ)
+    while True:
+        for key, _ in selector.select(_REAP_SECONDS):
+            if key.fileobj is not listener:
+                if not os.read(key.fd, 1):
+                    return
+                continue
+            connection, _ = listener.accept()
+            if _peer_uid(connection) not in allowed or not slots.acquire(blocking=False):
+                connection.close()
+                continue
+            threading.Thread(target=_converse, args=(connection, launcher, slots), daemon=True).start()
+        launcher.reap()
+
+
+def start_child(socket_path: str, policy: Policy) -> subprocess.Popen[bytes]:
+    """Start a launcher as a child of this process, which still has root, and wait until it answers.
+
+    Call this before dropping to the service user. The child ends with this process; start another one if it ends earlier.
+    """
+    platform_folder = str(Path(__file__).parents[4])
+    command = [sys.executable, "-P", "-m", "clusters.engines.local.launching.server", "--socket", socket_path]
+    for name in ("uid_base", "gid_base", "service_uid", "service_gid"):
+        command += [f"--{name.replace('_', '-')}", str(getattr(policy, name))]
+    for root in policy.roots:
+        command += ["--root", root]
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "PYTHONPATH": platform_folder, "LANG": "C.UTF-8"}
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(socket_path)  # An earlier launcher's; it would answer in place of the new one.
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, cwd="/", start_new_session=True)
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline and child.poll() is None:
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.connect(socket_path)
+            return child
+        time.sleep(0.02)
+    child.kill()
+    child.wait()
+    raise RuntimeError(f"The launcher did not start: its socket {socket_path} does not answer")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a launcher from the command line; `start_child` and a service unit of its own do."""
+    parser = argparse.ArgumentParser(prog="berth-launcher", description="Starts Berth's tasks under their tenants' users.")
+    parser.add_argument("--socket", required=True)
+    parser.add_argument("--root", action="append", required=True, help="directory below which all served paths lie")
+    for name in ("--uid-base", "--gid-base", "--service-uid", "--service-gid"):
+        parser.add_argument(name, type=int, required=True)
+    parser.add_argument("--alone", action="store_true", help="do not end with the process at standard input")
+    options = parser.parse_args(arguments)
+    policy = Policy(
+        roots=tuple(options.root),
+        uid_base=options.uid_base,
+        gid_base=options.gid_base,
+        service_uid=options.service_uid,
+        service_gid=options.service_gid,
+        drop_rights=os.geteuid() == 0,
+    )
+    logging.basicConfig(format="%(asctime)s launcher %(levelname)s %(message)s")
+    serve(options.socket, policy, parent=None if options.alone else 0)
+    return 0
+
+
+def _listen(path: str, policy: Policy) -> socket.socket:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        listener.bind(path)
+    finally:
+        os.umask(before)
+    if os.geteuid() == 0:
+        os.chown(path, policy.service_uid, policy.service_gid, follow_symlinks=False)
+    listener.listen(_CONNECTIONS_MAX)
+    return listener
+
+
+def _peer_uid(connection: socket.socket) -> int:
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    uid: int = struct.unpack("3i", credentials)[1]
+    return uid
+
+
+def _converse(connection: socket.socket, launcher: DirectLauncher, slots: threading.BoundedSemaphore) -> None:
+    try:
+        with connection, contextlib.suppress(wire.Broken, ConnectionError):
+            while True:
+                message, sent = wire.receive(connection)
+                if sent is not None:
+                    os.close(sent)  # No verb takes one.
+                _answer(connection, launcher, message)
+    except Exception:
+        logger.exception("A connection ended by an error of the launcher")
+    finally:
+        slots.release()
+
+
+def _answer(connection: socket.socket, launcher: DirectLauncher, message: dict[str, Any]) -> None:
+    descriptor: int | None = None
+    try:
+        try:
+            result = _carry_out(launcher, message["verb"], message["arguments"])
+            if message["verb"] == "open_file":
+                descriptor, result = result, None
+            answer: dict[str, Any] = {"result": result}
+        except LauncherRefused as error:
+            answer = {"error": {"kind": "refused", "detail": str(error)}}
+        except OSError as error:
+            answer = {"error": {"kind": "os", "number": error.errno or 0, "detail": error.strerror or str(error)}}
+        wire.send(connection, answer, descriptor)
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _carry_out(launcher: DirectLauncher, verb: str, arguments: dict[str, Any]) -> Any:
+    """Do one verb of the closed list; anything else is refused."""
+    if verb == "start":
+        return [asdict(item) for item in launcher.start([wire.decode_start(each) for each in arguments["attempts"]])]
+    if verb == "signal":
+        return launcher.signal([wire.decode_signal(each) for each in arguments["signals"]])
+    if verb == "remove_attempts":
+        return launcher.remove_attempts(arguments["root"], arguments["attempts"])
+    if verb in {"open_file", "list_directory", "make_directory", "remove_tree", "give"}:
+        arguments["owner"] = wire.find_owner(arguments["owner"])
+        result = getattr(launcher, verb)(**arguments)
+        return asdict(result) if verb == "list_directory" else result
+    if verb == "seal":
+        return launcher.seal(**arguments)
+    raise LauncherRefused(f"{verb!r} is not a verb of the launcher")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

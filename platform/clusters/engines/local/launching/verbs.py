@@ -1,0 +1,152 @@
+"""What a launcher can be asked: plain values and the Protocol. Every verb takes a batch or one path beneath a known root.
+
+Nothing here names a program to run as root. A task's command runs as its tenant; the launcher's own part is fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+
+class LauncherUnavailable(Exception):
+    """The launcher did not answer. Whether the verb was carried out is unknown: ask again, every verb may be repeated."""
+
+
+class LauncherRefused(Exception):
+    """An argument breaks the launcher's rules: a path outside its roots, a uid outside its range. A mistake of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Under whose rights files are touched. `groups` are supplementary."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StartMount:
+    source: str
+    target: str
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StartTask:
+    """One wrapper and the task below it.
+
+    `script` is read by a shell that already runs as the tenant: quoted exports, a change of directory and an exec. It
+    carries the secrets and exists in memory only.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    script: str = field(repr=False)
+    memory_bytes: int = 0
+    cpu_millis: int = 0
+    processes_max: int = 0
+    shm_bytes: int = 0
+    devices: tuple[str, ...] = ()  # Device nodes of the leased GPUs; no others are visible in a sandbox.
+
+
+@dataclass(frozen=True, slots=True)
+class StartAttempt:
+    """Everything needed to start an attempt's tasks together. `record` is stored beside them as the engine's memory."""
+
+    root: str
+    attempt_id: str
+    owner: Owner
+    tasks: tuple[StartTask, ...]
+    record: str = "{}"
+    files: Mapping[str, str] = field(default_factory=dict)
+    code: str = ""
+    mounts: tuple[StartMount, ...] = ()
+    image: str = ""
+    network: bool = True
+    sandbox: bool = False
+
+
+class StartOutcome(StrEnum):
+    STARTED = "started"
+    EXISTS = "exists"  # The gate was taken earlier: it runs, ran, or is refused for good.
+    BUSY = "busy"  # Somebody else is starting it right now, or the machine is short of something; ask again.
+    IMPOSSIBLE = "impossible"
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    outcome: StartOutcome
+    code: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SignalAttempt:
+    """`number` 9 ends the whole tree and waits briefly until it is gone; any other reaches the tasks, not our wrappers.
+
+    An empty `tasks` means all of the attempt.
+    """
+
+    root: str
+    attempt_id: str
+    number: int
+    tasks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a directory. `kind` is `file`, `directory`, `link` or `other`; links are reported, never followed."""
+
+    path: str
+    kind: str
+    size_bytes: int
+    mode: int
+    modified_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    entries: tuple[Entry, ...]
+    truncated: bool = False
+
+
+class Launcher(Protocol):
+    """The fixed verbs. Paths are given as a root, which must be one the launcher knows, and a relative path beneath it."""
+
+    def start(self, attempts: Sequence[StartAttempt]) -> Sequence[Started]:
+        """Start each attempt's tasks, all or none. At most once ever per attempt, by the gate `gates/<attempt id>`."""
+        ...
+
+    def signal(self, signals: Sequence[SignalAttempt]) -> Sequence[int]:
+        """Send to the live processes of each attempt; gives how many of them are left (0: none runs)."""
+        ...
+
+    def remove_attempts(self, root: str, attempts: Sequence[str]) -> Sequence[bool]:
+        """Remove directory and control groups of ended attempts; False where a process still lives."""
+        ...
+
+    def open_file(self, root: str, path: str, owner: Owner | None, *, write: bool = False, mode: int = 0o640) -> int:
+        """Open a regular file with the owner's rights; `write` creates or truncates it."""
+        ...
+
+    def list_directory(
+        self, root: str, path: str, owner: Owner | None, *, recursive: bool = False, limit: int = 10_000
+    ) -> Listing: ...
+
+    def make_directory(self, root: str, path: str, owner: Owner | None, *, mode: int = 0o750) -> None: ...
+
+    def remove_tree(self, root: str, path: str, owner: Owner | None) -> None:
+        """Remove a file or directory tree; absent is done. Links are removed, not followed."""
+        ...
+
+    def give(self, root: str, path: str, owner: Owner, *, mode: int) -> None:
+        """Make a directory beneath root if need be, and give it to the owner with this mode."""
+        ...
+
+    def seal(self, root: str, path: str, gid: int) -> None:
+        """Take a tree from its tenant: owned by us, readable by `gid` alone, writable by nobody."""
+        ...

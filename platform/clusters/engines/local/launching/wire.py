@@ -1,0 +1,105 @@
+"""How verbs travel over the launcher's socket: a length, JSON, and at most one file descriptor with an answer."""
+
+from __future__ import annotations
+
+import array
+import json
+import socket
+import struct
+from dataclasses import asdict
+from typing import Any
+
+from clusters.engines.local.launching.verbs import (
+    Entry,
+    Listing,
+    Owner,
+    SignalAttempt,
+    StartAttempt,
+    Started,
+    StartMount,
+    StartOutcome,
+    StartTask,
+)
+
+MESSAGE_BYTES_MAX = 256 * 1024 * 1024  # A batch of 1,000 attempts, each with the largest environment allowed, and room.
+_HEADER = struct.Struct("!I")
+
+
+class Broken(Exception):
+    """The other side closed or sent something that is no message."""
+
+
+def send(connection: socket.socket, message: dict[str, Any], descriptor: int | None = None) -> None:
+    body = json.dumps(message, separators=(",", ":")).encode()
+    header = _HEADER.pack(len(body))
+    if descriptor is None:
+        connection.sendall(header + body)
+        return
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))]
+    connection.sendmsg([header], rights)
+    connection.sendall(body)
+
+
+def receive(connection: socket.socket) -> tuple[dict[str, Any], int | None]:
+    """Receive one message, with the descriptor that came along (the caller closes it)."""
+    room = socket.CMSG_SPACE(array.array("i").itemsize)
+    first, ancillary, _, _ = connection.recvmsg(_HEADER.size, room, socket.MSG_CMSG_CLOEXEC)
+    descriptor: int | None = None
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            descriptor = array.array("i", data)[0]
+    header = first + _exactly(connection, _HEADER.size - len(first)) if first else b""
+    if not header:
+        raise Broken("closed")
+    (length,) = _HEADER.unpack(header)
+    if length > MESSAGE_BYTES_MAX:
+        raise Broken(f"a message of {length} bytes")
+    message: dict[str, Any] = json.loads(_exactly(connection, length))
+    return message, descriptor
+
+
+def _exactly(connection: socket.socket, count: int) -> bytes:
+    buffer = bytearray(count)
+    view = memoryview(buffer)
+    while view:
+        received = connection.recv_into(view)
+        if not received:
+            raise Broken("closed in the middle of a message")
+        view = view[received:]
+    return bytes(buffer)
+
+
+def encode_start(attempt: StartAttempt) -> dict[str, Any]:
+    return asdict(attempt)
+
+
+def decode_start(document: dict[str, Any]) -> StartAttempt:
+    tasks = tuple(
+        StartTask(**{**task, "argv": tuple(task["argv"]), "devices": tuple(task["devices"])}) for task in document["tasks"]
+    )
+    mounts = tuple(StartMount(**mount) for mount in document["mounts"])
+    return StartAttempt(**{**document, "owner": decode_owner(document["owner"]), "tasks": tasks, "mounts": mounts})
+
+
+def encode_owner(owner: Owner | None) -> dict[str, Any] | None:
+    return None if owner is None else asdict(owner)
+
+
+def decode_owner(document: dict[str, Any]) -> Owner:
+    return Owner(document["uid"], document["gid"], tuple(document["groups"]))
+
+
+def find_owner(document: dict[str, Any] | None) -> Owner | None:
+    return None if document is None else decode_owner(document)
+
+
+def decode_started(document: dict[str, Any]) -> Started:
+    return Started(StartOutcome(document["outcome"]), document["code"], document["detail"])
+
+
+def decode_signal(document: dict[str, Any]) -> SignalAttempt:
+    return SignalAttempt(document["root"], document["attempt_id"], document["number"], tuple(document["tasks"]))
+
+
+def decode_listing(document: dict[str, Any]) -> Listing:
+    return Listing(tuple(Entry(**entry) for entry in document["entries"]), document["truncated"])

@@ -1,0 +1,129 @@
+"""Measures the node, its GPUs and the live tasks. Rates are differences since the last call; the first call gives none.
+
+With control groups a task's numbers are the kernel's, children that ended included; without them they are summed over its
+processes. What cannot be measured is left out, and nothing is said about pretended GPUs.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+import psutil
+
+from clusters.engines.interface import Sample
+from clusters.engines.local import cgroups, processes
+from clusters.engines.local.config import LocalEngineConfig
+from clusters.engines.local.gpus import GpuReading, Gpus
+from clusters.engines.local.watch import LiveTask
+
+_NANOSECONDS = 1_000_000_000
+
+
+class Meter:
+    """Measures for one engine; keeps the last counters to make rates of them."""
+
+    def __init__(self, config: LocalEngineConfig, gpus: Gpus) -> None:
+        self._config = config
+        self._gpus = gpus
+        self._counters: dict[tuple[str, str], tuple[float, float]] = {}
+
+    def sample(self, tasks: Sequence[LiveTask]) -> Sequence[Sample]:
+        """Measure everything now."""
+        now = time.monotonic()
+        readings = {device.identifier: self._gpus.read(device.identifier) for device in self._gpus.devices()}
+        samples = [*self._node(now), *self._devices(readings), *self._tasks(tasks, readings, now)]
+        self._counters = {key: value for key, value in self._counters.items() if value[0] == now}
+        return samples
+
+    def _node(self, now: float) -> Iterable[Sample]:
+        subject = f"node:{self._config.node}"
+        times = psutil.cpu_times()
+        busy = (
+            sum(times)
+            - times.idle
+            - getattr(times, "iowait", 0.0)
+            - getattr(times, "guest", 0.0)
+            - getattr(times, "guest_nice", 0.0)
+        )
+        memory = psutil.virtual_memory()
+        disk = os.statvfs(self._config.root)
+        yield Sample(subject, "memory_bytes", memory.total - memory.available)
+        yield Sample(subject, "disk_used_bytes", (disk.f_blocks - disk.f_bfree) * disk.f_frsize)
+        yield Sample(subject, "disk_free_bytes", disk.f_bavail * disk.f_frsize)
+        counters = {"cpu_millis": busy * 1000}
+        if (io := psutil.disk_io_counters()) is not None:
+            counters |= {"disk_read_bytes_per_second": io.read_bytes, "disk_write_bytes_per_second": io.write_bytes}
+        network = [values for name, values in psutil.net_io_counters(pernic=True).items() if name != "lo"]
+        counters["network_receive_bytes_per_second"] = sum(values.bytes_recv for values in network)
+        counters["network_transmit_bytes_per_second"] = sum(values.bytes_sent for values in network)
+        yield from self._rates(subject, counters, now)
+
+    def _devices(self, readings: Mapping[str, GpuReading]) -> Iterable[Sample]:
+        for identifier, reading in readings.items():
+            subject = f"gpu:{self._config.node}:{identifier}"
+            values = _gpu_values([reading])
+            if reading.xid_code is not None:
+                values["gpu_xid_code"] = reading.xid_code
+            yield from (Sample(subject, metric, value) for metric, value in values.items())
+
+    def _tasks(self, tasks: Sequence[LiveTask], readings: Mapping[str, GpuReading], now: float) -> Iterable[Sample]:
+        everything = None if all(task.started.groups for task in tasks) else processes.read_all()
+        for task in tasks:
+            subject = f"task:{task.attempt_id}:{task.record.role}:{task.record.index}"
+            used = cgroups.usage(task.started.groups)
+            if everything is not None:
+                used = _fill_in(used, task, everything)
+            if used.memory_bytes is not None:
+                yield Sample(subject, "memory_bytes", used.memory_bytes)
+            if used.processes is not None:
+                yield Sample(subject, "processes", used.processes)
+            counters: dict[str, float] = {}
+            if used.cpu_nanoseconds is not None:
+                counters["cpu_millis"] = used.cpu_nanoseconds * 1000 / _NANOSECONDS
+            if used.read_bytes is not None and used.write_bytes is not None:
+                counters |= {"disk_read_bytes_per_second": used.read_bytes, "disk_write_bytes_per_second": used.write_bytes}
+            yield from self._rates(subject, counters, now)
+            held = [readings[identifier] for identifier in task.record.gpus if identifier in readings]
+            yield from (Sample(subject, metric, value) for metric, value in _gpu_values(held).items())
+
+    def _rates(self, subject: str, counters: Mapping[str, float], now: float) -> Iterable[Sample]:
+        for metric, value in counters.items():
+            before = self._counters.get((subject, metric))
+            self._counters[subject, metric] = (now, value)
+            if before is not None and now > before[0]:
+                yield Sample(subject, metric, max(0.0, (value - before[1]) / (now - before[0])))
+
+
+def _fill_in(used: cgroups.Usage, task: LiveTask, everything: Mapping[int, processes.Process]) -> cgroups.Usage:
+    """Sum over the task's processes what its groups do not measure."""
+    members = [everything[pid] for pid in processes.descendants(everything, [task.started.pid])]
+    ticks = sum(process.cpu_ticks for process in members)
+    return cgroups.Usage(
+        cpu_nanoseconds=ticks * _NANOSECONDS // processes.TICKS_PER_SECOND
+        if used.cpu_nanoseconds is None
+        else used.cpu_nanoseconds,
+        memory_bytes=sum(process.resident_bytes for process in members) if used.memory_bytes is None else used.memory_bytes,
+        processes=len(members) if used.processes is None else used.processes,
+        read_bytes=used.read_bytes,
+        write_bytes=used.write_bytes,
+    )
+
+
+def _gpu_values(readings: Sequence[GpuReading]) -> dict[str, float]:
+    """Join the readings of some devices: mean use, summed memory and power, hottest temperature."""
+    values: dict[str, float] = {}
+    utilization = [reading.utilization_ratio for reading in readings if reading.utilization_ratio is not None]
+    memory = [reading.memory_bytes for reading in readings if reading.memory_bytes is not None]
+    power = [reading.power_watts for reading in readings if reading.power_watts is not None]
+    temperature = [reading.temperature_celsius for reading in readings if reading.temperature_celsius is not None]
+    if utilization:
+        values["gpu_utilization_ratio"] = sum(utilization) / len(utilization)
+    if memory:
+        values["gpu_memory_bytes"] = sum(memory)
+    if power:
+        values["gpu_power_watts"] = sum(power)
+    if temperature:
+        values["gpu_temperature_celsius"] = max(temperature)
+    return values

@@ -1,0 +1,204 @@
+"""Turn a Workload into what the launcher starts: paths, environment, the task's script. Pure; nothing is touched here."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from clusters.engines.interface import (
+    AddressOf,
+    FileOf,
+    GiveUp,
+    ImageKind,
+    PortOf,
+    TaskWorkload,
+    Text,
+    Workload,
+)
+from clusters.engines.local import sandbox
+from clusters.engines.local.config import LocalEngineConfig
+from clusters.engines.local.exits import CANNOT_START
+from clusters.engines.local.launching.verbs import Owner, StartAttempt, StartMount, StartTask
+from clusters.engines.local.leases import WHOLE_MILLIS, Lease
+from clusters.engines.local.processes import TASK_MARKER
+from clusters.engines.local.records import ATTEMPTS, FILES, HOME, TEMPORARY, WORK, AttemptRecord, TaskRecord
+
+ADDRESS = "127.0.0.1"  # One host: tasks meet on its loopback.
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,254}")
+_TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,100}-[0-9]{1,6}")
+_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+def refuse(workload: Workload, config: LocalEngineConfig, *, sandboxed: bool) -> GiveUp | None:
+    """Say why this engine can never run the workload, or None if it can."""
+    for check in (_refuse_image, _refuse_names):
+        if problem := check(workload):
+            return GiveUp(workload.attempt_id, *problem)
+    for task in workload.tasks:
+        millis = task.resources.gpu_millis
+        if millis > WHOLE_MILLIS and millis % WHOLE_MILLIS:
+            return GiveUp(
+                workload.attempt_id,
+                "gpu_share_invalid",
+                f"Task {task.name} asks for {millis / 1000:g} GPU: a share is of one device.",
+            )
+        if task.node not in ("", config.node):
+            return GiveUp(workload.attempt_id, "node_unknown", f"This engine has the node {config.node}, not {task.node}.")
+    if workload.mounts and not sandboxed:
+        detail = (
+            "Volumes appear in a job only through bubblewrap, which does not work on this host. Install the package bubblewrap."
+        )
+        return GiveUp(workload.attempt_id, "mounts_need_bubblewrap", detail)
+    if not workload.network and not sandboxed:
+        detail = "A task without network needs bubblewrap, which does not work on this host. Install the package bubblewrap."
+        return GiveUp(workload.attempt_id, "network_needs_bubblewrap", detail)
+    targets = [mount.target for mount in workload.mounts]
+    for target in targets:
+        if problem_text := sandbox.refuse_target(target, targets):
+            return GiveUp(workload.attempt_id, "mount_target_refused", problem_text)
+    return None
+
+
+def plan(
+    workload: Workload,
+    lease: Lease,
+    config: LocalEngineConfig,
+    *,
+    sandboxed: bool,
+    simulated: bool,
+    devices: Mapping[str, tuple[str, ...]],
+) -> StartAttempt:
+    """Compile the workload for the launcher. `devices` gives the device files of each task's leased GPUs."""
+    uid, gid = config.uid_of(workload.isolation_number), config.gid_of(workload.isolation_number)
+    groups = tuple(sorted({config.gid_base + mount.group for mount in workload.mounts if mount.group}))
+    places = _Places(workload, lease, config, sandboxed)
+    record = AttemptRecord(
+        number=workload.number,
+        uid=uid,
+        gid=gid,
+        groups=groups if config.drop_rights else (),
+        log_quota_bytes=workload.log_quota_bytes or config.log_quota_bytes,
+        gpus_simulated=simulated,
+        tasks={str(task.name): _task_record(task, lease, places) for task in workload.tasks},
+    )
+    return StartAttempt(
+        root=config.root,
+        attempt_id=str(workload.attempt_id),
+        owner=Owner(uid, gid, record.groups),
+        tasks=tuple(
+            StartTask(
+                name=str(task.name),
+                argv=tuple(places.text(part) for part in task.argv),
+                script=_script(task, workload, lease, places, simulated=simulated),
+                memory_bytes=task.resources.memory_bytes,
+                cpu_millis=task.resources.cpu_millis,
+                processes_max=config.processes_max,
+                shm_bytes=task.shm_bytes,
+                devices=devices.get(str(task.name), ()),
+            )
+            for task in workload.tasks
+        ),
+        record=json.dumps(asdict(record)),
+        files={name: places.text(text) for name, text in workload.files.items()},
+        code=workload.code.location if workload.code else "",
+        mounts=tuple(StartMount(mount.location, mount.target, mount.read_only) for mount in workload.mounts),
+        image=workload.image.location if workload.image.kind is ImageKind.PYTHON else "",
+        network=workload.network,
+        sandbox=sandboxed,
+    )
+
+
+class _Places:
+    """Where things are, as a task sees them."""
+
+    def __init__(self, workload: Workload, lease: Lease, config: LocalEngineConfig, sandboxed: bool) -> None:
+        base = f"{config.root}/{ATTEMPTS}/{workload.attempt_id}"
+        self._sandboxed, self._base, self._lease = sandboxed, base, lease
+        self.work = sandbox.WORK if sandboxed else f"{base}/{WORK}"
+        self.home = sandbox.HOME if sandboxed else f"{base}/{HOME}"
+        self.files = sandbox.FILES if sandboxed else f"{base}/{FILES}"
+
+    def temporary(self, task: TaskWorkload) -> str:
+        return sandbox.TEMPORARY if self._sandboxed else f"{self._base}/{TEMPORARY}-{task.name}"
+
+    def text(self, parts: Text) -> str:
+        """Join the parts; every named port has been leased, so a missing one is a mistake of the caller."""
+        return "".join(self._part(part) for part in parts)
+
+    def _part(self, part: str | AddressOf | PortOf | FileOf) -> str:
+        if isinstance(part, AddressOf):
+            return ADDRESS
+        if isinstance(part, PortOf):
+            return str(self._lease.ports[f"{part.role}-{part.index}/{part.name}"])
+        if isinstance(part, FileOf):
+            return f"{self.files}/{part.name}"
+        return part
+
+
+def _script(task: TaskWorkload, workload: Workload, lease: Lease, places: _Places, *, simulated: bool) -> str:
+    """Write what the tenant's shell reads before it becomes the program: quoted values and fixed words only."""
+    lines = [
+        f"export {name}={shlex.quote(value)}" for name, value in _environment(task, workload, lease, places, simulated).items()
+    ]
+    workdir = f"{places.work}/{workload.workdir}" if workload.workdir else places.work
+    failed = f"""trap 'code=$?; printf "\\n{CANNOT_START}%s\\n" "$1" >&2; exit $code' EXIT"""
+    return "\n".join((*lines, "umask 077", failed, f"cd -- {shlex.quote(workdir)} || exit 126", 'exec "$@" </dev/null', ""))
+
+
+def _environment(task: TaskWorkload, workload: Workload, lease: Lease, places: _Places, simulated: bool) -> dict[str, str]:
+    environment = {"HOME": places.home, "TMPDIR": places.temporary(task)}
+    environment |= {name: places.text(value) for name, value in task.env.items()}
+    environment |= task.secret_env
+    if workload.image.kind is ImageKind.PYTHON:
+        environment["VIRTUAL_ENV"] = workload.image.location
+        environment["PATH"] = f"{workload.image.location}/bin:{environment.get('PATH', _PATH)}"
+    gpus = tuple(lease.gpus.get(str(task.name), ()))
+    environment |= {
+        "BERTH_WORKDIR": places.work,
+        "BERTH_FILES": places.files if workload.files else "",
+        "CUDA_VISIBLE_DEVICES": ",".join(gpus),
+        TASK_MARKER: f"{workload.attempt_id}.{task.name}",
+    }
+    if simulated and gpus:
+        environment["BERTH_GPUS_SIMULATED"] = "1"
+    return environment
+
+
+def _task_record(task: TaskWorkload, lease: Lease, places: _Places) -> TaskRecord:
+    prefix = f"{task.name}/"
+    return TaskRecord(
+        role=task.name.role,
+        index=task.name.index,
+        ports={name.removeprefix(prefix): port for name, port in lease.ports.items() if name.startswith(prefix)},
+        gpus=tuple(lease.gpus.get(str(task.name), ())),
+        memory_bytes=task.resources.memory_bytes,
+        program=places.text(task.argv[0]),
+    )
+
+
+def _refuse_image(workload: Workload) -> tuple[str, str] | None:
+    if workload.image.kind is ImageKind.REGISTRY:
+        return "image_kind_unsupported", "The local engine runs host programs and Python environments, no container images."
+    return None
+
+
+def _refuse_names(workload: Workload) -> tuple[str, str] | None:
+    for task in workload.tasks:
+        if not _TASK_NAME.fullmatch(str(task.name)) or not task.argv:
+            return "workload_invalid", f"Task {task.name} has no command or a name that cannot be used."
+        for name in (*task.env, *task.secret_env):
+            if not _NAME.fullmatch(name):
+                return "env_name_invalid", f"{name!r} cannot be the name of a variable: letters, digits and _ only."
+        values = [part for text in (*task.argv, *task.env.values()) for part in text if isinstance(part, str)]
+        if any("\0" in value for value in (*values, *task.secret_env.values())):
+            return "workload_invalid", f"Task {task.name} has a NUL byte in its command or environment."
+    for name in workload.files:
+        if not _FILE_NAME.fullmatch(name):
+            return "workload_invalid", f"{name!r} is not a plain file name."
+    if workload.workdir.startswith("/") or ".." in workload.workdir.split("/"):
+        return "workload_invalid", f"The working directory {workload.workdir!r} is not below the code."
+    return None

@@ -1,0 +1,145 @@
+"""The engine's memory: small files in each attempt's directory, written whole or not at all. There is no database here.
+
+`control/started.json` is the launcher's (who started what, with which pids); `stops/<attempt id>.json` is the engine's
+(a stop that was asked for); `gates/<attempt id>` is taken once, by a start or by a refusal, and outlives the attempt.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+ATTEMPTS, GATES, STOPS, NOTES, CONTROL = "attempts", "gates", "stops", "notes", "control"
+WORK, HOME, FILES, TEMPORARY = "work", "home", "files", "tmp"
+
+
+@dataclass(frozen=True, slots=True)
+class StartedTask:
+    pid: int
+    start_ticks: int
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StartedRecord:
+    """What the launcher wrote just before the tasks were let go."""
+
+    boot_id: str
+    started_at: float
+    sandbox: bool
+    attempt: Mapping[str, Any]
+    tasks: Mapping[str, StartedTask]
+
+
+@dataclass(frozen=True, slots=True)
+class StopIntent:
+    """A stop, recorded before its first signal. Times are seconds of the boot clock, which no one sets back.
+
+    `tasks` are those that were alive: only their ends count as stopped.
+    """
+
+    cause: str
+    signal: int
+    asked_at: float
+    kill_at: float
+    boot_id: str
+    tasks: tuple[str, ...]
+    signalled: bool = False
+    killed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """What the engine asked the launcher to keep with the attempt; never a secret."""
+
+    number: int
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    log_quota_bytes: int
+    gpus_simulated: bool
+    tasks: Mapping[str, TaskRecord] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    role: str
+    index: int
+    ports: Mapping[str, int]
+    gpus: tuple[str, ...]
+    memory_bytes: int
+    program: str
+
+
+def read_started(root: str, attempt_id: str) -> StartedRecord | None:
+    """Read the record of a start, or None if there is none."""
+    document = read_json(Path(f"{root}/{ATTEMPTS}/{attempt_id}/{CONTROL}/started.json"))
+    if document is None:
+        return None
+    tasks = {
+        name: StartedTask(task["pid"], task["start_ticks"], tuple(task["groups"])) for name, task in document["tasks"].items()
+    }
+    return StartedRecord(document["boot_id"], document["started_at"], document["sandbox"], document["attempt"], tasks)
+
+
+def parse_attempt(document: Mapping[str, Any]) -> AttemptRecord:
+    """Give the engine's part of a start record as a value."""
+    tasks = {
+        name: TaskRecord(task["role"], task["index"], task["ports"], tuple(task["gpus"]), task["memory_bytes"], task["program"])
+        for name, task in document["tasks"].items()
+    }
+    return AttemptRecord(
+        document["number"],
+        document["uid"],
+        document["gid"],
+        tuple(document["groups"]),
+        document["log_quota_bytes"],
+        document["gpus_simulated"],
+        tasks,
+    )
+
+
+def read_stop(root: str, attempt_id: str) -> StopIntent | None:
+    document = read_json(Path(f"{root}/{STOPS}/{attempt_id}.json"))
+    return StopIntent(**{**document, "tasks": tuple(document["tasks"])}) if document else None
+
+
+def write_stop(root: str, attempt_id: str, intent: StopIntent) -> None:
+    write_json(Path(f"{root}/{STOPS}/{attempt_id}.json"), asdict(intent))
+
+
+def note(root: str, attempt_id: str, name: str, *, make: bool = False) -> Path:
+    """Give the path of a rare finding about an attempt (memory verdict, cut output), `make` with its directory."""
+    directory = Path(f"{root}/{NOTES}/{attempt_id}")
+    if make:
+        directory.mkdir(mode=0o700, exist_ok=True)
+    return directory / name
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Read a JSON object; None if the file is not there."""
+    try:
+        text = path.read_text()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Write atomically: readers see the old file or the new one."""
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(document, file)
+        os.rename(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise

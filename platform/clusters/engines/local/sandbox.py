@@ -1,0 +1,112 @@
+"""The bubblewrap command line around a task: what of the host it sees, and nothing else.
+
+bubblewrap runs with the launcher's rights and only builds the view; the task's shell starts inside it after setpriv has
+dropped to the tenant. Nothing that a user wrote reaches this command line but mount targets, each one argument.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clusters.engines.local.launching.verbs import StartMount
+
+INSIDE = "/berth"
+WORK, HOME, FILES, TEMPORARY = f"{INSIDE}/work", f"{INSIDE}/home", f"{INSIDE}/files", "/tmp"  # noqa: S108 - the task's private one.
+_SHM_BYTES = 64 * 1024 * 1024  # As container runtimes have it.
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/sys", "/nix/store")
+_RESOLVER = ("/run/systemd/resolve", "/run/resolvconf", "/run/nscd")
+RESERVED_TARGETS = (*_SYSTEM, "/proc", "/dev", "/run", INSIDE, TEMPORARY)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Host directories that make up one task's view."""
+
+    work: str
+    home: str
+    temporary: str
+    files: str = ""
+    image: str = ""
+    mounts: tuple[StartMount, ...] = ()
+    devices: tuple[str, ...] = ()
+    shm_bytes: int = 0
+    network: bool = True
+
+
+@functools.cache
+def bubblewrap() -> str | None:
+    """Give bubblewrap's path if it is installed and really works for this user, else None."""
+    path = shutil.which("bwrap")
+    if path is None:
+        return None
+    probe = [path, *_system(), "--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", "4096", "--tmpfs", "/dev/shm"]  # noqa: S108
+    try:
+        done = subprocess.run(
+            [*probe, "--unshare-pid", "--unshare-ipc", "--", "/bin/true"], capture_output=True, timeout=20, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return path if done.returncode == 0 else None
+
+
+def command(program: str, view: View) -> list[str]:
+    """Build the command line up to and with the `--` before the program."""
+    line = [program, *_system()]
+    line += ["--proc", "/proc", "--dev", "/dev"]
+    line += ["--perms", "1777", "--size", str(view.shm_bytes or _SHM_BYTES), "--tmpfs", "/dev/shm"]  # noqa: S108
+    line += ["--bind", view.temporary, TEMPORARY, "--perms", "0755", "--dir", "/var", "--symlink", "../tmp", "/var/tmp"]  # noqa: S108
+    for path in _RESOLVER:
+        line += ["--ro-bind-try", path, path]
+    for device in view.devices:
+        line += ["--dev-bind-try", device, device]
+    binds = [("--bind", view.work, WORK), ("--bind", view.home, HOME)]
+    if view.files:
+        binds.append(("--ro-bind", view.files, FILES))
+    if view.image:
+        binds.append(("--ro-bind", view.image, view.image))
+    for mount in sorted(view.mounts, key=lambda item: item.target):  # A mount below another one comes after it.
+        binds.append(("--ro-bind" if mount.read_only else "--bind", mount.source, mount.target))
+    made = {TEMPORARY}
+    for option, source, target in binds:
+        for parent in _parents(target):
+            if parent not in made:
+                made.add(parent)
+                line += ["--perms", "0755", "--dir", parent]
+        made.add(target)
+        line += [option, source, target]
+    line += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    if not view.network:
+        line.append("--unshare-net")
+    return [*line, "--"]
+
+
+def refuse_target(target: str, others: Sequence[str]) -> str:
+    """Say why a mount cannot appear there, or "" if it can."""
+    if not target.startswith("/") or os.path.normpath(target) != target or target == "/" or "\0" in target:
+        return f"{target!r} is not a normal absolute path"
+    if any(target == taken or target.startswith(taken + "/") for taken in RESERVED_TARGETS):
+        return f"{target} is part of the system inside a job"
+    if others.count(target) > 1:
+        return f"{target} is the target of two mounts"
+    return ""
+
+
+def _parents(target: str) -> list[str]:
+    """Give the directories above a target, outermost first. bubblewrap would make them as closed as the source is."""
+    parts = target.strip("/").split("/")[:-1]
+    return ["/" + "/".join(parts[: depth + 1]) for depth in range(len(parts))]
+
+
+def _system() -> list[str]:
+    line: list[str] = []
+    for path in _SYSTEM:
+        if os.path.islink(path):
+            line += ["--symlink", os.readlink(path), path]
+        elif os.path.isdir(path):
+            line += ["--ro-bind", path, path]
+    return line

@@ -1,0 +1,310 @@
+"""Looking at attempts and driving on what was decided: stops, kills after the grace, memory where no control group holds it.
+
+Nothing is remembered here that is not on disk, but for what cannot change any more (an attempt all of whose tasks ended).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from clusters.engines.interface import AttemptObservation, TaskExit, TaskName, TaskObservation, TaskState
+from clusters.engines.local import cgroups, exits, logfiles, processes, records
+from clusters.engines.local.config import LocalEngineConfig
+from clusters.engines.local.launching import Launcher
+from clusters.engines.local.launching.verbs import SignalAttempt
+from clusters.engines.local.leases import ABANDONED_SECONDS, HostLeases
+from clusters.engines.local.plan import ADDRESS
+
+_LOG_SECONDS = 1.0  # How long output may run past its quota before the surplus is given back to the disk.
+_LEASE_SWEEP_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A started attempt, as its directory says."""
+
+    attempt_id: str
+    started: records.StartedRecord
+    attempt: records.AttemptRecord
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTask:
+    attempt_id: str
+    record: records.TaskRecord
+    started: records.StartedTask
+
+
+class Watch:
+    """Reads the state of attempts. Threads may share it."""
+
+    def __init__(self, config: LocalEngineConfig, launcher: Launcher, leases: HostLeases) -> None:
+        self.boot_id = processes.boot_id(config.boot_id_file)
+        self._config = config
+        self._root = config.root
+        self._launcher = launcher
+        self._leases = leases
+        self._known: dict[str, Known] = {}
+        self._settled: dict[str, AttemptObservation] = {}
+        self._lock = threading.RLock()
+        self._stopping: set[str] = set()
+        self._watches_memory = False
+        self._logs_at = 0.0
+        self._swept_at = time.monotonic()
+
+    @property
+    def has_live(self) -> bool:
+        return len(self._known) > len(self._settled)
+
+    @property
+    def needs_minding(self) -> bool:
+        """Whether something will have to be done although nobody asks: a kill after a grace, a task above its memory."""
+        return bool(self._stopping) or self._watches_memory
+
+    def observe(self, attempt_ids: Sequence[str] | None = None) -> list[AttemptObservation]:
+        """Give the state of these attempts, or of all; one that was never started or is forgotten is left out."""
+        with self._lock:
+            names = os.listdir(f"{self._root}/{records.ATTEMPTS}") if attempt_ids is None else attempt_ids
+            if attempt_ids is None:
+                self.drop(self._known.keys() - set(names))
+            found = [known for name in names if (known := self._find(name)) is not None]
+            self._end_leftovers(found)
+            items = [self._settled.get(known.attempt_id) or self._look(known) for known in found]
+            self._settle(found, items)
+            return items
+
+    def drive(self, attempt_ids: Sequence[str] | None = None) -> None:
+        """Send the signals that are due, end tasks above their memory, and cut output past its quota."""
+        with self._lock:
+            self._drive_stops(attempt_ids)
+            if attempt_ids is None:
+                self._watch_memory()
+                self._cut_logs()
+                self._sweep_leases()
+
+    def drop(self, attempt_ids: Iterable[str]) -> None:
+        """Forget what is remembered of attempts whose directory is gone."""
+        with self._lock:
+            for attempt_id in tuple(attempt_ids):
+                self._known.pop(attempt_id, None)
+                self._settled.pop(attempt_id, None)
+                self._stopping.discard(attempt_id)
+
+    def log_quota(self, attempt_id: str) -> int:
+        known = self._find(attempt_id)
+        return known.attempt.log_quota_bytes if known else self._config.log_quota_bytes
+
+    def live_tasks(self) -> list[LiveTask]:
+        """Give the tasks that run now, for measuring."""
+        return [
+            LiveTask(str(item.attempt_id), known.attempt.tasks[str(task.name)], known.started.tasks[str(task.name)])
+            for item in self.observe()
+            if (known := self._known.get(str(item.attempt_id))) is not None
+            for task in item.tasks
+            if task.state is TaskState.RUNNING
+        ]
+
+    # --- Looking -----------------------------------------------------------------------------------------------------
+
+    def _find(self, name: str) -> Known | None:
+        known = self._known.get(name)
+        if known is not None:
+            if name in self._settled and not os.path.isdir(f"{self._root}/{records.ATTEMPTS}/{name}"):
+                self.drop([name])
+                return None
+            return known
+        if not os.path.isdir(f"{self._root}/{records.GATES}/{name}"):
+            return None  # Being prepared, or left by a start that died: nothing has run.
+        started = records.read_started(self._root, name)
+        if started is None:
+            return None
+        known = self._known[name] = Known(name, started, records.parse_attempt(started.attempt))
+        return known
+
+    def _look(self, known: Known) -> AttemptObservation:
+        stop = records.read_stop(self._root, known.attempt_id)
+        tasks = tuple(self._look_at(known, name, stop) for name in known.attempt.tasks)
+        return AttemptObservation(uuid.UUID(known.attempt_id), tasks)
+
+    def _look_at(self, known: Known, name: str, stop: records.StopIntent | None) -> TaskObservation:
+        started, record = known.started.tasks[name], known.attempt.tasks[name]
+        stop = stop if stop is not None and name in stop.tasks else None
+        rebooted = known.started.boot_id != self.boot_id
+        state, task_exit, ended_at = TaskState.RUNNING, None, None
+        left = self._exit_of(known, name, started)
+        if left is not None and (rebooted or not cgroups.members(started.groups)):
+            state, ended_at = TaskState.ENDED, datetime.fromtimestamp(left[1], UTC)
+            task_exit = self._classify(known, name, left[0], stop)
+        elif left is None and (rebooted or not self._lives(known, name, started)):
+            state, task_exit = TaskState.GONE, exits.vanished(stop, rebooted=rebooted)
+        return TaskObservation(
+            name=TaskName(record.role, record.index),
+            state=state,
+            exit=task_exit,
+            node=self._config.node,
+            address=ADDRESS,
+            ports=record.ports,
+            gpus=record.gpus,
+            gpus_simulated=known.attempt.gpus_simulated and bool(record.gpus),
+            pid=started.pid if state is TaskState.RUNNING else None,
+            started_at=datetime.fromtimestamp(known.started.started_at, UTC),
+            ended_at=ended_at,
+        )
+
+    def _exit_of(self, known: Known, name: str, started: records.StartedTask) -> tuple[int, float] | None:
+        path = self._control(known.attempt_id, f"{name}.exit")
+        left = exits.read_exit(path)
+        if left is None and not processes.is_alive(started.pid, started.start_ticks):
+            left = exits.read_exit(path)  # It may have written between the two looks.
+        return left
+
+    def _lives(self, known: Known, name: str, started: records.StartedTask) -> bool:
+        """Whether anything of a task without an exit code runs. Its wrapper may be gone and the task go on."""
+        if processes.is_alive(started.pid, started.start_ticks):
+            return True
+        if started.groups:
+            return bool(cgroups.members(started.groups))
+        return not known.started.sandbox and self._signal([(known.attempt_id, 0, (name,))])[0] > 0
+
+    def _classify(self, known: Known, name: str, code: int, stop: records.StopIntent | None) -> TaskExit:
+        return exits.classify(
+            code,
+            groups=known.started.tasks[name].groups,
+            stop=stop,
+            memory_verdict=self._read_verdict(known.attempt_id, name),
+            stderr_path=self._control(known.attempt_id, f"{name}.stderr"),
+        )
+
+    def _end_leftovers(self, found: Sequence[Known]) -> None:
+        """Kill what tasks that ended have left running: background processes do not outlive their task."""
+        leftovers = []
+        for known in found:
+            if known.attempt_id in self._settled or known.started.boot_id != self.boot_id:
+                continue
+            for name, started in known.started.tasks.items():
+                if exits.read_exit(self._control(known.attempt_id, f"{name}.exit")) is None:
+                    continue
+                is_loose = not started.groups and not known.started.sandbox
+                if is_loose or cgroups.members(started.groups):
+                    leftovers.append((known.attempt_id, int(signal.SIGKILL), (name,)))
+        if leftovers:
+            self._signal(leftovers)
+
+    def _settle(self, found: Sequence[Known], items: Sequence[AttemptObservation]) -> None:
+        held = []
+        for known, item in zip(found, items, strict=True):
+            if known.attempt_id in self._settled or any(task.state is TaskState.RUNNING for task in item.tasks):
+                continue
+            self._settled[known.attempt_id] = item
+            self._stopping.discard(known.attempt_id)
+            if any(task.ports or task.gpus for task in item.tasks):
+                held.append(known.attempt_id)
+        if held:
+            with self._leases.locked() as table:
+                table.release(held)
+
+    # --- Driving -----------------------------------------------------------------------------------------------------
+
+    def _drive_stops(self, attempt_ids: Sequence[str] | None) -> None:
+        if attempt_ids is None:
+            names = os.listdir(f"{self._root}/{records.STOPS}")
+            attempt_ids = [name.removesuffix(".json") for name in names if name.endswith(".json") and not name.startswith(".")]
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
+        due: list[tuple[str, int, tuple[str, ...]]] = []
+        for attempt_id in attempt_ids:
+            if attempt_id in self._settled:
+                continue
+            intent = records.read_stop(self._root, attempt_id)
+            if intent is None or intent.boot_id != self.boot_id or not self._is_live(attempt_id):
+                self._stopping.discard(attempt_id)
+                continue
+            self._stopping.add(attempt_id)
+            if now >= intent.kill_at:
+                self._save(attempt_id, replace(intent, signalled=True, killed=True), intent)
+                due.append((attempt_id, int(signal.SIGKILL), intent.tasks))
+            elif not intent.signalled:
+                due.append((attempt_id, intent.signal, intent.tasks))
+        self._signal(due)
+        for attempt_id, number, _ in due:
+            intent = records.read_stop(self._root, attempt_id)
+            if number != signal.SIGKILL and intent is not None:
+                self._save(attempt_id, replace(intent, signalled=True), intent)
+
+    def _is_live(self, attempt_id: str) -> bool:
+        return any(task.state is TaskState.RUNNING for item in self.observe([attempt_id]) for task in item.tasks)
+
+    def _save(self, attempt_id: str, intent: records.StopIntent, before: records.StopIntent) -> None:
+        if intent != before:
+            records.write_stop(self._root, attempt_id, intent)
+
+    def _watch_memory(self) -> None:
+        """End tasks whose processes together hold more than they asked for, where no control group does."""
+        unheld = [
+            (known, name)
+            for known in self._known.values()
+            if known.attempt_id not in self._settled and known.started.boot_id == self.boot_id
+            for name, task in known.attempt.tasks.items()
+            if task.memory_bytes and not any("memory" in path or "unified" in path for path in known.started.tasks[name].groups)
+        ]
+        self._watches_memory = bool(unheld)
+        if not unheld:
+            return
+        everything = processes.read_all()
+        due = []
+        for known, name in unheld:
+            pids = processes.descendants(everything, [known.started.tasks[name].pid])
+            resident, limit = sum(everything[pid].resident_bytes for pid in pids), known.attempt.tasks[name].memory_bytes
+            if resident > limit and processes.is_alive(known.started.tasks[name].pid, known.started.tasks[name].start_ticks):
+                verdict = f"Ended by Berth at {resident} bytes of resident memory; the task's limit is {limit} bytes."
+                records.note(self._root, known.attempt_id, f"{name}.memory", make=True).write_text(verdict)
+                due.append((known.attempt_id, int(signal.SIGKILL), (name,)))
+        self._signal(due)
+
+    def _cut_logs(self) -> None:
+        now = time.monotonic()
+        if now - self._logs_at < _LOG_SECONDS:
+            return
+        self._logs_at = now
+        for known in self._known.values():
+            if known.attempt_id not in self._settled:
+                for name in known.attempt.tasks:
+                    for stream in ("stdout", "stderr"):
+                        logfiles.cut(self._control(known.attempt_id, f"{name}.{stream}"), known.attempt.log_quota_bytes)
+
+    def _sweep_leases(self) -> None:
+        """Release leases of starts that died before anything ran."""
+        now = time.monotonic()
+        if now - self._swept_at < _LEASE_SWEEP_SECONDS:
+            return
+        self._swept_at = now
+        with self._leases.locked() as table:
+            table.release(
+                [
+                    attempt_id
+                    for attempt_id, lease in table.leases.items()
+                    if lease.root == self._root
+                    and time.time() - lease.at > ABANDONED_SECONDS
+                    and (attempt_id in self._settled or self._find(attempt_id) is None)
+                ]
+            )
+
+    def _signal(self, due: Sequence[tuple[str, int, tuple[str, ...]]]) -> Sequence[int]:
+        if not due:
+            return ()
+        return self._launcher.signal([SignalAttempt(self._root, attempt, number, tasks) for attempt, number, tasks in due])
+
+    def _control(self, attempt_id: str, name: str) -> str:
+        return f"{self._root}/{records.ATTEMPTS}/{attempt_id}/{records.CONTROL}/{name}"
+
+    def _read_verdict(self, attempt_id: str, name: str) -> str:
+        with contextlib.suppress(FileNotFoundError):
+            return records.note(self._root, attempt_id, f"{name}.memory").read_text()
+        return ""

@@ -54,7 +54,12 @@ CONTRACT = (
         f"for each port of each role of at most {limits.HOSTS_IN_ENV} tasks",
         "31001,31001",
     ),
-    Variable("BERTH_HOSTS_FILE", "A file with one line for each task: rank, role, index and address.", "always", "/run/berth/berth-hosts"),
+    Variable(
+        "BERTH_HOSTS_FILE",
+        "A file with one line for each task: rank, role, index and address.",
+        "always",
+        "/run/berth/berth-hosts",
+    ),
     Variable("BERTH_ARRAY_INDEX", "Index of this job in its array, from 0.", "in an array", "0"),
     Variable("BERTH_ARRAY_SIZE", "Number of jobs in the array.", "in an array", "100"),
     Variable("BERTH_CHECKPOINT_DIR", "Directory that is kept over attempts.", "with checkpoint", "/var/berth/checkpoint"),
@@ -95,7 +100,15 @@ def lay_out(job: FrameworkJob, *, added_ports: Mapping[str, tuple[str, ...]] | N
     """Compute what the tasks share. `added_ports` gives roles further ports, by role name."""
     added = added_ports or {}
     roles = tuple(
-        FrameworkRole(role.name, role.count, role.argv, role.env, _joined(role.ports, added.get(role.name, ())), role.gpu_millis, role.cpu_millis)
+        FrameworkRole(
+            role.name,
+            role.count,
+            role.argv,
+            role.env,
+            _joined(role.ports, added.get(role.name, ())),
+            role.gpu_millis,
+            role.cpu_millis,
+        )
         for role in job.roles
     )
     return Layout(job, roles, dict(_common(job, roles)), tuple(_hosts_file(roles)))

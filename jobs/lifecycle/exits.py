@@ -343,8 +343,7 @@ def exit_table_markdown() -> str:
     parts = [_INTRODUCTION]
     for stage in Stage:
         entries = [entry for entry in all_classes() if entry.stage is stage]
-        parts.append(f"## {_STAGE_TITLES[stage]}\n\n| class | found by | whose | again | what happened | what to do |\n|---|---|---|---|---|---|")
-        parts[-1] += "".join("\n" + _row(entry) for entry in entries)
+        parts.append("\n".join([f"## {_STAGE_TITLES[stage]}\n", *_HEADER, *(_row(entry) for entry in entries)]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -365,6 +364,8 @@ def _found_by(entry: ExitClass) -> str:
         marks.append("log")
     return "; ".join(marks) or "Berth"
 
+
+_HEADER = ("| class | found by | whose | again | what happened | what to do |", "|---|---|---|---|---|---|")
 
 _STAGE_TITLES = {
     Stage.PREPARE: "Before the start",

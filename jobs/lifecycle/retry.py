@@ -113,7 +113,9 @@ def _operator_budget(verdict: ExitVerdict, settings: RetrySettings) -> int | Non
 def _after_preemption(history: Sequence[PastAttempt], settings: RetrySettings, attempt_id: uuid.UUID) -> RetryDecision:
     """Back to the queue, at once unless it happens too often: a job pushed around every few minutes gets nothing done."""
     now = history[-1].ended_at
-    recent = [past for past in history if past.failure_class == FailureClass.PREEMPTED and now - past.ended_at < timedelta(hours=1)]
+    recent = [
+        past for past in history if past.failure_class == FailureClass.PREEMPTED and now - past.ended_at < timedelta(hours=1)
+    ]
     if len(recent) < settings.preemptions_per_hour:
         return RetryDecision(True, "preempted", detail={"preemptions": len(recent)})
     wait = settings.backoff_seconds_max * _spread(attempt_id)

@@ -3,10 +3,13 @@
 Plain Python and pydantic only. A user's text is data: nothing here expands, trims or interprets it."""
 
 from jobs.spec.canonical import canonical, spec_digest, to_document
+from jobs.spec.diff import Difference, diff_specs
 from jobs.spec.documents import Document, Format, check_document, parse_text, pointer, read_text
 from jobs.spec.model import DEFAULT_NAME, DEFAULT_ROLE, FRAMEWORKS, JobSpec, Kind, RetryClass, Role
+from jobs.spec.overrides import apply_overrides
 from jobs.spec.parse import parse_document, parse_spec, with_lines
-from jobs.spec.values import PRIORITIES, BadValue, format_duration, parse_priority, parse_tag
+from jobs.spec.schema import json_schema
+from jobs.spec.values import PRIORITIES, BadValue, parse_priority, parse_tag
 
 __all__ = [
     "DEFAULT_NAME",
@@ -14,15 +17,18 @@ __all__ = [
     "FRAMEWORKS",
     "PRIORITIES",
     "BadValue",
+    "Difference",
     "Document",
     "Format",
     "JobSpec",
     "Kind",
     "RetryClass",
     "Role",
+    "apply_overrides",
     "canonical",
     "check_document",
-    "format_duration",
+    "diff_specs",
+    "json_schema",
     "parse_document",
     "parse_priority",
     "parse_spec",

@@ -56,23 +56,35 @@ def _check_size(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
     if spec.array is None:
         return
     if tasks * spec.array.size > limits.TASKS_PER_ARRAY:
-        message = f"{spec.array.size} children of {tasks} tasks are {tasks * spec.array.size}; at most {limits.TASKS_PER_ARRAY} are allowed."
+        total = tasks * spec.array.size
+        message = f"{spec.array.size} children of {tasks} tasks are {total}; at most {limits.TASKS_PER_ARRAY} are allowed."
         yield Problem(("array", "size"), "too_many_tasks", message, "Lower array.size, or submit several arrays.")
     if spec.array.parallelism is not None and spec.array.parallelism > spec.array.size:
         message = f"array.parallelism {spec.array.parallelism} is above array.size {spec.array.size}."
         yield Problem(("array", "parallelism"), "range", message, "Leave it out for no limit.")
 
 
-def _check_environment(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
-    reserved = {name for role in spec.roles for name in frameworks.get_framework(spec.framework).reserved_env} if spec.roles else set()
+def check_environment(spec: JobSpec, broken: frozenset[str] = frozenset()) -> Iterator[Problem]:
+    """Names that are taken or set twice, and the size of all variables; alone of use to items of a batch."""
+    reserved = frameworks.get_framework(spec.framework).reserved_env
     scopes: list[tuple[Location, Mapping[str, str]]] = [(("env",), spec.env), (("secrets",), spec.secrets)]
     scopes += [(("roles", name, "env"), role.env) for name, role in spec.roles.items()]
     for place, names in scopes:
         for name in names:
             if name.upper().startswith(RESERVED_PREFIX):
-                yield Problem((*place, name), "reserved", f"{name} is reserved: Berth sets the variables beginning with {RESERVED_PREFIX}.", "Rename it.")
+                yield Problem(
+                    (*place, name),
+                    "reserved",
+                    f"{name} is reserved: Berth sets the variables beginning with {RESERVED_PREFIX}.",
+                    "Rename it.",
+                )
             elif name in reserved:
-                yield Problem((*place, name), "reserved", f"{name} is set by framework {spec.framework}.", "Remove it, or use framework: none.")
+                yield Problem(
+                    (*place, name),
+                    "reserved",
+                    f"{name} is set by framework {spec.framework}.",
+                    "Remove it, or use framework: none.",
+                )
             elif name in spec.secrets and place != ("secrets",):
                 yield Problem((*place, name), "env_and_secret", f"{name} is both a variable and a secret.", "Remove one of them.")
     yield from _check_environment_size(spec)
@@ -109,7 +121,9 @@ def _check_completion(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem
 def _check_thresholds(name: str, rule: RoleCompletion, replicas: int) -> Iterator[Problem]:
     for key, threshold in (("min_failed", rule.min_failed), ("min_succeeded", rule.min_succeeded)):
         if isinstance(threshold, int) and threshold > replicas:
-            message = f"{key} of role {name} is {threshold}, but the role has only {replicas} {'task' if replicas == 1 else 'tasks'}."
+            message = (
+                f"{key} of role {name} is {threshold}, but the role has only {replicas} {'task' if replicas == 1 else 'tasks'}."
+            )
             yield Problem(("completion", "roles", name, key), "range", message, f"Use at most {replicas}, or never.")
 
 
@@ -141,7 +155,9 @@ def _check_code(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
     given = [name for name in ("path", "git", "snapshot") if getattr(spec.code, name) is not None]
     if len(given) != 1 and "code" not in broken:
         found = " and ".join(given) if given else "none"
-        yield Problem(("code",), "code_source", f"code needs exactly one of path, git and snapshot; it has {found}.", "Keep one of them.")
+        yield Problem(
+            ("code",), "code_source", f"code needs exactly one of path, git and snapshot; it has {found}.", "Keep one of them."
+        )
     if spec.code.ref is not None and spec.code.git is None and "code" not in broken:
         yield Problem(("code", "ref"), "code_ref", "code.ref is only of use with code.git.", "Remove it, or add git.")
 
@@ -175,7 +191,7 @@ def _check_framework(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]
 _CHECKS: tuple[Check, ...] = (
     _check_roles,
     _check_size,
-    _check_environment,
+    check_environment,
     _check_completion,
     _check_mounts,
     _check_code,

@@ -16,7 +16,6 @@ from enum import StrEnum
 from typing import Any
 
 import yaml
-from yaml.cyaml import CParser
 
 from kernel import limits
 from kernel.errors import FieldError, InvalidInput, TooLarge
@@ -56,21 +55,25 @@ def pointer(parts: tuple[str | int, ...] | list[str | int]) -> str:
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
-def read_text(text: bytes | str, format: Format) -> Document:
+def read_text(text: bytes | str, form: Format) -> Document:
     """Read one document. Raises InvalidInput with line and column, or TooLarge."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if len(data) > limits.SPEC_BYTES:
-        raise TooLarge(f"The job has {len(data)} bytes; at most {limits.SPEC_BYTES} are allowed.", hint="Put data into files or volumes.")
+        raise TooLarge(
+            f"The job has {len(data)} bytes; at most {limits.SPEC_BYTES} are allowed.", hint="Put data into files or volumes."
+        )
     try:
         decoded = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _refuse("encoding", f"The text is not UTF-8: byte {error.start} cannot be read.", "Save the file as UTF-8.") from None
-    return _read_yaml(decoded) if format is Format.YAML else Document(_read_json(decoded))
+        raise _refuse(
+            "encoding", f"The text is not UTF-8: byte {error.start} cannot be read.", "Save the file as UTF-8."
+        ) from None
+    return _read_yaml(decoded) if form is Format.YAML else Document(_read_json(decoded))
 
 
-def parse_text(text: bytes | str, format: Format = Format.YAML) -> Any:
+def parse_text(text: bytes | str, form: Format = Format.YAML) -> Any:
     """The value of a text; see `read_text` for one that knows its lines."""
-    return read_text(text, format).value
+    return read_text(text, form).value
 
 
 def _refuse(code: str, message: str, hint: str = "", *, path: str = "", line: int | None = None) -> InvalidInput:
@@ -86,7 +89,9 @@ def _at(line: int, column: int) -> str:
 
 def _read_json(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_unique_pairs, parse_constant=_no_constant, parse_int=_integer, parse_float=_float)
+        return json.loads(
+            text, object_pairs_hook=_unique_pairs, parse_constant=_no_constant, parse_int=_integer, parse_float=_float
+        )
     except json.JSONDecodeError as error:
         message = f"{_at(error.lineno, error.colno)}: this is not JSON: {error.msg}."
         raise _refuse("syntax", message, line=error.lineno) from None
@@ -135,7 +140,7 @@ def _too_deep(message: str, *, path: str = "", line: int | None = None) -> Inval
 
 def _read_yaml(text: str) -> Document:
     try:
-        reader = _YamlReader(CParser(text))
+        reader = _YamlReader(yaml.CSafeLoader(text))
         return Document(reader.read(), reader.lines)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -147,10 +152,14 @@ def _read_yaml(text: str) -> Document:
         raise _refuse("characters", f"Line {line} holds a character that YAML does not allow.", line=line) from None
 
 
+def _line_of(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 1
+
+
 class _YamlReader:
     """Builds plain values from parser events, counting as it goes. One reader reads one document."""
 
-    def __init__(self, parser: CParser) -> None:
+    def __init__(self, parser: yaml.CSafeLoader) -> None:
         self._parser = parser
         self._nodes = 0
         self.lines: dict[str, int] = {}
@@ -163,16 +172,19 @@ class _YamlReader:
         self._next()  # Document end.
         after = self._next()
         if not isinstance(after, yaml.StreamEndEvent):
-            line = after.start_mark.line + 1
-            raise _refuse("documents", f"Line {line}: a second document begins; one text is one job.", "Remove the --- line.", line=line)
+            line = _line_of(after)
+            raise _refuse(
+                "documents", f"Line {line}: a second document begins; one text is one job.", "Remove the --- line.", line=line
+            )
         return value
 
     def _next(self) -> yaml.Event:
-        event: yaml.Event = self._parser.get_event()
+        event = self._parser.get_event()
+        assert event is not None, "the parser was asked past the end of the stream"
         return event
 
     def _value(self, event: yaml.Event, path: tuple[str | int, ...], depth: int) -> Any:
-        line = event.start_mark.line + 1
+        line = _line_of(event)
         self._count(event, path, line, depth)
         self.lines.setdefault(pointer(path), line)
         if isinstance(event, yaml.ScalarEvent):
@@ -183,7 +195,7 @@ class _YamlReader:
 
     def _count(self, event: yaml.Event, path: tuple[str | int, ...], line: int, depth: int) -> None:
         self._nodes += 1
-        at = _at(line, event.start_mark.column + 1)
+        at = _at(line, event.start_mark.column + 1 if event.start_mark else 1)
         place = pointer(path)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
             hint = "Write the value out where it is needed."
@@ -203,7 +215,9 @@ class _YamlReader:
             return _WORDS[text]
         if _INTEGER.fullmatch(text):
             if len(text) > 20:
-                raise _refuse("integer_range", f"Line {line}: the number {text[:20]}… is too large.", path=pointer(path), line=line)
+                raise _refuse(
+                    "integer_range", f"Line {line}: the number {text[:20]}… is too large.", path=pointer(path), line=line
+                )
             return int(text)
         if _NOT_FINITE.fullmatch(text):
             raise _refuse("not_finite", f"Line {line}: {text} is not a number that can be stored.", path=pointer(path), line=line)
@@ -220,7 +234,7 @@ class _YamlReader:
     def _mapping(self, path: tuple[str | int, ...], depth: int) -> dict[str, Any]:
         mapping: dict[str, Any] = {}
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
-            line = event.start_mark.line + 1
+            line = _line_of(event)
             if not isinstance(event, yaml.ScalarEvent):
                 self._count(event, path, line, depth)
                 raise _refuse("key", f"Line {line}: a key must be plain text.", path=pointer(path), line=line)

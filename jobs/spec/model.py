@@ -120,13 +120,22 @@ _DURATION_FORMS = ({"type": "string", "pattern": "^([0-9]+w)?([0-9]+d)?([0-9]+h)
 
 Name = Annotated[str, *_NAME]
 RoleName = Annotated[
-    str, *_grammar("A role name", values.ROLE, 40, "lower-case letters, digits and dashes, starting with a letter and not ending in a dash")
+    str,
+    *_grammar(
+        "A role name", values.ROLE, 40, "lower-case letters, digits and dashes, starting with a letter and not ending in a dash"
+    ),
 ]
 PortName = Annotated[
-    str, *_grammar("A port name", values.ROLE, 15, "lower-case letters, digits and dashes, starting with a letter and not ending in a dash")
+    str,
+    *_grammar(
+        "A port name", values.ROLE, 15, "lower-case letters, digits and dashes, starting with a letter and not ending in a dash"
+    ),
 ]
 EnvName = Annotated[
-    str, *_grammar("A variable name", values.ENV_NAME, limits.NAME_LENGTH, "letters, digits and underscores, not starting with a digit")
+    str,
+    *_grammar(
+        "A variable name", values.ENV_NAME, limits.NAME_LENGTH, "letters, digits and underscores, not starting with a digit"
+    ),
 ]
 EnvValue = Annotated[
     str, _adapt(values.free_text("A variable's value", numbers=True)), WithJsonSchema({"type": ["string", "integer"]})
@@ -134,9 +143,11 @@ EnvValue = Annotated[
 LabelName = Annotated[str, *_grammar("A label name", values.LABEL, 63, f"{_ALNUM}, and ending with one")]
 LabelValue = Annotated[
     str,
-    _adapt(lambda value: values.pattern_text("A label value", f"({values.LABEL})?", 63, f"{_ALNUM}, and ending with one; or empty")(
-        str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-    )),
+    _adapt(
+        lambda value: values.pattern_text("A label value", f"({values.LABEL})?", 63, f"{_ALNUM}, and ending with one; or empty")(
+            str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        )
+    ),
     WithJsonSchema({"type": ["string", "integer"], "maxLength": 63}),
 ]
 Tag = Annotated[
@@ -145,8 +156,15 @@ Tag = Annotated[
     # `\\w` means letters of any script here and ASCII only in editors, so the published pattern says what is not allowed.
     _shape("string", pattern=r"^[^\s,/]+$", maxLength=limits.TAG_LENGTH),
 ]
-SecretName = Annotated[str, *_grammar("A secret name", r"[A-Za-z0-9_][A-Za-z0-9._-]*", limits.NAME_LENGTH, "letters, digits, dots, dashes and underscores")]
-Count = Annotated[int, _adapt(values.whole("replicas", 1, limits.REPLICAS)), _shape("integer", minimum=1, maximum=limits.REPLICAS)]
+SecretName = Annotated[
+    str,
+    *_grammar(
+        "A secret name", r"[A-Za-z0-9_][A-Za-z0-9._-]*", limits.NAME_LENGTH, "letters, digits, dots, dashes and underscores"
+    ),
+]
+Count = Annotated[
+    int, _adapt(values.whole("replicas", 1, limits.REPLICAS)), _shape("integer", minimum=1, maximum=limits.REPLICAS)
+]
 Seconds = Annotated[int, _RUNTIME, _any_of(*_DURATION_FORMS, examples=["2h", "90s", 3600])]
 GraceSeconds = Annotated[int, _GRACE, _any_of(*_DURATION_FORMS, examples=["60s", 30])]
 Moment = Annotated[datetime, _adapt(values.parse_moment), _shape("string", "2027-01-31T18:00:00Z", format="date-time")]
@@ -162,6 +180,18 @@ Command = Annotated[
 ]
 Dependencies = Annotated[tuple[Name, ...], _sequence("A list of jobs", limits.DEPENDENCIES)]
 Environment = Annotated[Mapping[EnvName, EnvValue], _mapping("env", limits.ENV_ENTRIES)]
+
+Labels = Annotated[Mapping[LabelName, LabelValue], _mapping("labels", limits.LABELS)]
+Tags = Annotated[tuple[Tag, ...], _sequence("tags", limits.TAGS)]
+Priority = Annotated[
+    int,
+    _adapt(values.parse_priority),
+    _any_of(
+        {"enum": list(values.PRIORITIES)},
+        {"type": "integer", "minimum": 0, "maximum": values.PRIORITY_MAX},
+        examples=["normal", 500],
+    ),
+]
 
 
 class Model(BaseModel):
@@ -204,7 +234,9 @@ def _read_gpu(value: Any) -> Any:
     return {"model": model, "millis": millis}
 
 
-_CPU_FORMS = _any_of({"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": r"^[0-9]*\.?[0-9]*m?$"}, examples=[4, 0.5, "500m"])
+_CPU_FORMS = _any_of(
+    {"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": r"^[0-9]*\.?[0-9]*m?$"}, examples=[4, 0.5, "500m"]
+)
 _BYTES_FORMS = _any_of(
     {"type": "integer", "minimum": 0},
     {"type": "string", "pattern": r"^([0-9]+\.?[0-9]*|\.[0-9]+)(k|K|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$"},
@@ -220,9 +252,13 @@ _GPU_FORMS = _any_of(
 class ResourceAsk(Model):
     """What one task of a role needs."""
 
-    cpu_millis: Annotated[int, _adapt(values.parse_cpu), _CPU_FORMS] = Field(1000, validation_alias="cpu", description="Cores, or thousandths with m.")
+    cpu_millis: Annotated[int, _adapt(values.parse_cpu), _CPU_FORMS] = Field(
+        1000, validation_alias="cpu", description="Cores, or thousandths with m."
+    )
     memory_bytes: Annotated[int, _adapt(values.parse_memory), _BYTES_FORMS] = Field(
-        2 * limits.GIB, validation_alias="memory", description="Memory of one task. A task that uses more is ended and named out of memory."
+        2 * limits.GIB,
+        validation_alias="memory",
+        description="Memory of one task. A task that uses more is ended and named out of memory.",
     )
     gpu: Annotated[GpuAsk, _adapt(_read_gpu), _GPU_FORMS] = Field(
         GpuAsk(), description="Whole GPUs, model:number for a model, or a share of one GPU below 1."
@@ -230,7 +266,9 @@ class ResourceAsk(Model):
     shm_bytes: Annotated[int, _adapt(values.parse_shm), _BYTES_FORMS] = Field(
         0, validation_alias="shm", description="Size of /dev/shm; 0 leaves what the engine gives."
     )
-    cpu_exclusive: Annotated[bool, _adapt(values.boolean("cpu_exclusive"))] = Field(False, description="Cores that no other job runs on.")
+    cpu_exclusive: Annotated[bool, _adapt(values.boolean("cpu_exclusive"))] = Field(
+        False, description="Cores that no other job runs on."
+    )
 
     @property
     def amounts(self) -> Resources:
@@ -304,7 +342,9 @@ class Mount(Model):
     path: Annotated[str, _adapt(values.absolute_path("path")), _shape("string", "/data", pattern="^/")] = Field(
         description="Absolute directory where tasks see it."
     )
-    read_only: Annotated[bool, _adapt(values.boolean("read_only"))] = Field(False, description="Refuse writing, whatever the grant allows.")
+    read_only: Annotated[bool, _adapt(values.boolean("read_only"))] = Field(
+        False, description="Refuse writing, whatever the grant allows."
+    )
 
 
 class Code(Model):
@@ -313,9 +353,9 @@ class Code(Model):
     path: Annotated[str, _adapt(values.free_text("code.path"))] | None = Field(
         None, description="A directory on the submitter's side; the client uploads it and sends `snapshot` instead."
     )
-    git: Annotated[str, *_grammar("code.git", values.GIT_URL, 1024, "an address starting with https://, ssh:// or git@")] | None = Field(
-        None, description="Address of a Git repository."
-    )
+    git: (
+        Annotated[str, *_grammar("code.git", values.GIT_URL, 1024, "an address starting with https://, ssh:// or git@")] | None
+    ) = Field(None, description="Address of a Git repository.")
     ref: Annotated[str, *_grammar("code.ref", values.GIT_REF, 255, "a branch, tag or commit")] | None = Field(
         None, description="Branch, tag or commit; with git only."
     )
@@ -328,7 +368,8 @@ class RoleCompletion(Model):
     """When the tasks of one role decide the end of the job. Left out: the defaults of `jobs/lifecycle/completion.py`."""
 
     min_failed: Annotated[int | Literal["never"], _adapt(lambda value: _threshold("min_failed", value))] | None = Field(
-        None, description="The job fails once this many tasks of the role failed. Default 1; with a chief role, never for the others."
+        None,
+        description="The job fails once this many tasks of the role failed. Default 1; with a chief role, never for the others.",
     )
     min_succeeded: Annotated[int | Literal["never"], _adapt(lambda value: _threshold("min_succeeded", value))] | None = Field(
         None, description="The job succeeds once this many tasks of the role succeeded. Default: all tasks of all roles ended."
@@ -341,7 +382,9 @@ def _threshold(name: str, value: object) -> int | Literal["never"] | None:
     if value == "never" and isinstance(value, str):
         return "never"
     if isinstance(value, str) or value == -1:
-        raise BadValue("threshold", f"{name} {values.shown(value)} is not a number of tasks.", f"Write {name}: never, or a number.")
+        raise BadValue(
+            "threshold", f"{name} {values.shown(value)} is not a number of tasks.", f"Write {name}: never, or a number."
+        )
     return values.whole(name, 1, limits.REPLICAS)(value)
 
 
@@ -355,7 +398,9 @@ class Completion(Model):
 class Array(Model):
     """The same job many times, told apart by BERTH_ARRAY_INDEX."""
 
-    size: Annotated[int, _adapt(values.whole("array.size", 1, limits.ARRAY_SIZE))] = Field(ge=1, le=limits.ARRAY_SIZE, description="Number of children.")
+    size: Annotated[int, _adapt(values.whole("array.size", 1, limits.ARRAY_SIZE))] = Field(
+        ge=1, le=limits.ARRAY_SIZE, description="Number of children."
+    )
     parallelism: Annotated[int, _adapt(values.whole("array.parallelism", 1, limits.ARRAY_SIZE))] | None = Field(
         None, description="Most children that run at the same time; left out: no limit of its own."
     )
@@ -380,12 +425,10 @@ class JobSpec(Model):
         "none", description="Which rendezvous the tasks expect."
     )
     roles: Annotated[Mapping[RoleName, Role], _mapping("roles", limits.ROLES)] = Field(description="The tasks, by role.")
-    priority: Annotated[
-        int,
-        _adapt(values.parse_priority),
-        _any_of({"enum": list(values.PRIORITIES)}, {"type": "integer", "minimum": 0, "maximum": values.PRIORITY_MAX}, examples=["normal", 500]),
-    ] = Field(values.PRIORITIES["normal"], description="low is 100, normal 500, high 900.")
-    max_runtime_seconds: Seconds | None = Field(None, validation_alias="max_runtime", description="The job is stopped after running this long.")
+    priority: Priority = Field(values.PRIORITIES["normal"], description="low is 100, normal 500, high 900.")
+    max_runtime_seconds: Seconds | None = Field(
+        None, validation_alias="max_runtime", description="The job is stopped after running this long."
+    )
     retry: Retry | None = Field(None, description="Further attempts after failures.")
     checkpoint: Checkpoint | None = Field(None, description="What survives from one attempt to the next.")
     outputs: Annotated[tuple[RelativePath, ...], _sequence("outputs", limits.OUTPUTS)] = Field(
@@ -394,22 +437,24 @@ class JobSpec(Model):
     env: Environment = Field({}, description="Variables of every task.")
     secrets: Annotated[Mapping[EnvName, SecretName], _adapt(lambda value: _name_secrets(value))] = Field(
         {},
-        description="Variables filled from the tenant's secrets: NAME: null takes the secret of that name, NAME: other another one.",
-        json_schema_extra={"additionalProperties": {"type": ["string", "null"]}},
+        description="Variables filled from the tenant's secrets. NAME: null takes the secret called NAME, NAME: other the other.",
     )
     mounts: Annotated[tuple[Mount, ...], _sequence("mounts", limits.MOUNTS, unique=False)] = Field((), description="Volumes.")
-    labels: Annotated[Mapping[LabelName, LabelValue], _mapping("labels", limits.LABELS)] = Field({}, description="For finding and grouping.")
-    tags: Annotated[tuple[Tag, ...], _sequence("tags", limits.TAGS)] = Field((), description="Can be changed after submission.")
+    labels: Labels = Field({}, description="For finding and grouping.")
+    tags: Tags = Field((), description="Can be changed after submission.")
     completion: Completion = Field(Completion(), description="Which tasks decide how the job ends.")
     after: Dependencies = Field((), description="Jobs (id, unique prefix or name) that must have started.")
     after_ok: Dependencies = Field((), description="Jobs that must have succeeded.")
     after_any: Dependencies = Field((), description="Jobs that must have ended, however.")
     hold: Annotated[bool, _adapt(values.boolean("hold"))] = Field(False, description="Wait until released.")
     start_after: Moment | None = Field(None, description="Not to be started earlier.")
-    array: Annotated[
-        Array,
-        _adapt(lambda value: {"size": value} if isinstance(value, int) and not isinstance(value, bool) else value),
-    ] | None = Field(None, description="The same job many times.")
+    array: (
+        Annotated[
+            Array,
+            _adapt(lambda value: {"size": value} if isinstance(value, int) and not isinstance(value, bool) else value),
+        ]
+        | None
+    ) = Field(None, description="The same job many times.")
 
     @property
     def task_count_max(self) -> int:

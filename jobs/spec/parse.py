@@ -14,14 +14,12 @@ from pydantic import ValidationError
 from jobs.spec.checks import cross_check
 from jobs.spec.documents import Document, Format, check_document, pointer, read_text
 from jobs.spec.model import DEFAULT_ROLE, JobSpec
-from jobs.spec.values import SHOWN_LENGTH, shown
-from jobs.spec.vocabulary import suggest_key
-from kernel import limits
+from jobs.spec.translation import Location, existing, refusal, translate
+from jobs.spec.values import shown
+from jobs.spec.vocabulary import keys_at
 from kernel.errors import FieldError, InvalidInput
 
 SHORTHAND = ("command", "replicas", "resources", "ports")
-Location = tuple[str | int, ...]
-HINTED_KEYS = 20  # Looking for the nearest known key costs; past this many misspelt keys nobody reads the suggestions.
 
 
 def parse_spec(document: object) -> JobSpec:
@@ -33,13 +31,13 @@ def parse_spec(document: object) -> JobSpec:
     reading = _Reading(document)
     spec, errors = reading.judge()
     if spec is None or errors:
-        raise _refusal(errors)
+        raise refusal("The job", errors)
     return spec
 
 
-def parse_document(text: bytes | str, format: Format = Format.YAML) -> JobSpec:
+def parse_document(text: bytes | str, form: Format = Format.YAML) -> JobSpec:
     """Read and validate a text; errors carry line numbers where the format has them."""
-    document = read_text(text, format)
+    document = read_text(text, form)
     try:
         return parse_spec(document.value)
     except InvalidInput as error:
@@ -53,15 +51,6 @@ def with_lines(error: InvalidInput, document: Document) -> InvalidInput:
         for field in error.fields
     ]
     return InvalidInput(error.detail, hint=error.hint, fields=fields)
-
-
-def _refusal(errors: list[FieldError]) -> InvalidInput:
-    kept = errors[: limits.SPEC_ERRORS]
-    if len(errors) > len(kept):
-        kept[-1] = FieldError("", "more_errors", f"{len(errors) - len(kept) + 1} more errors are not listed.")
-    if len(errors) == 1:
-        return InvalidInput(errors[0].message, hint=errors[0].hint, fields=kept)
-    return InvalidInput(f"The job has {len(errors)} errors; the first: {errors[0].message}", hint=errors[0].hint, fields=kept)
 
 
 class _Reading:
@@ -80,10 +69,10 @@ class _Reading:
             spec = JobSpec.model_validate(self._document)
             broken: frozenset[str] = frozenset()
         except ValidationError as error:
-            found = [(tuple(entry["loc"]), entry) for entry in error.errors(include_url=False)]
-            self._errors += self._translate(found)
-            rest = _salvage(self._document, [_wrong_part(location, entry["type"]) for location, entry in found])
-            broken = frozenset(_topic(location) for location, _ in found)
+            found = error.errors(include_url=False)
+            self._errors += translate(found, self._pointer, self._keys_at)
+            rest = _salvage(self._document, [_wrong_part(entry["loc"], entry["type"]) for entry in found])
+            broken = frozenset(_topic(entry["loc"]) for entry in found)
             if rest is None:
                 return None, list(dict.fromkeys(self._errors))
             spec = rest
@@ -100,7 +89,9 @@ class _Reading:
         if short and "roles" in document:
             for key in short:
                 message = f"{key} stands both beside roles and, for each role, inside them."
-                self._errors.append(FieldError(pointer([key]), "shorthand", message, f"Move {key} into the role that it belongs to."))
+                self._errors.append(
+                    FieldError(pointer([key]), "shorthand", message, f"Move {key} into the role that it belongs to.")
+                )
                 del document[key]
         elif short or "roles" not in document:
             self._short_role = DEFAULT_ROLE
@@ -126,44 +117,10 @@ class _Reading:
             location = location[2:] or ("command",)
         if self._short_completion is not None and location[:3] == ("completion", "roles", self._short_completion):
             location = ("completion", *location[3:])
-        return pointer(_existing(self._written, location))
+        return pointer(existing(self._written, location))
 
-    # --- Words -------------------------------------------------------------------------------------------------------
-
-    def _translate(self, found: list[tuple[Location, Any]]) -> list[FieldError]:
-        errors = []
-        hints = 0
-        for location, entry in found:
-            kind, context = entry["type"], entry.get("ctx") or {}
-            if location[-1:] == ("[key]",):
-                location = location[:-1]
-            if kind == "value":
-                errors.append(FieldError(self._pointer(location), context["code"], context["message"], context["hint"]))
-            elif kind == "missing":
-                errors.append(self._missing(location))
-            elif kind == "extra_forbidden":
-                hints += 1
-                hint = suggest_key(location, at_top=self._short_role is not None) if hints <= HINTED_KEYS else ""
-                errors.append(FieldError(self._pointer(location), "unknown_key", f"There is no key {shown(location[-1])} here.", hint))
-            else:
-                errors.append(self._misshapen(location, kind, entry["input"]))
-        return errors
-
-    def _missing(self, location: Location) -> FieldError:
-        name = str(location[-1])
-        if name == "command":
-            place = "/command" if self._short_role is not None else pointer(location)
-            what = "The job" if self._short_role is not None else f"Role {shown(location[1])}"
-            return FieldError(place, "missing", f"{what} has no command.", "Add command: followed by what to run.")
-        return FieldError(pointer(location), "missing", f"{name} is missing.", f"Add {name}.")
-
-    def _misshapen(self, location: Location, kind: str, value: object) -> FieldError:
-        name = str(location[-1])
-        wanted = {"model_type": "a mapping", "mapping_type": "a mapping", "dict_type": "a mapping"}.get(kind, "of another form")
-        if len(location) == 2 and location[0] == "roles":
-            return FieldError(self._pointer(location), "mapping", f"Role {shown(name)} must be a mapping, not {shown(value)}.", "Give it a command.")
-        subject = f"Entry {name} of {location[-2]}" if isinstance(location[-1], int) and len(location) > 1 else name
-        return FieldError(self._pointer(location), "mapping", f"{subject} must be {wanted}, not {shown(value)}.")
+    def _keys_at(self, location: Location) -> tuple[str, ...]:
+        return keys_at(location, at_top=self._short_role is not None)
 
 
 def _without_none(value: Any) -> Any:
@@ -171,20 +128,12 @@ def _without_none(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {
-        key: {name: item for name, item in entry.items() if item is not None} if key == "resources" and isinstance(entry, dict) else entry
+        key: {name: item for name, item in entry.items() if item is not None}
+        if key == "resources" and isinstance(entry, dict)
+        else entry
         for key, entry in value.items()
         if entry is not None
     }
-
-
-def _existing(document: Any, location: Location) -> Location:
-    """The longest leading part of a location that the document has, and one more step where the last is what is missing."""
-    for depth, key in enumerate(location):
-        if (isinstance(document, dict) and key in document) or (isinstance(document, (list, tuple)) and isinstance(key, int) and key < len(document)):
-            document = document[key]
-        else:
-            return location[: depth + 1] if isinstance(document, dict) else location[:depth]
-    return location
 
 
 def _topic(location: Location) -> str:
@@ -254,6 +203,3 @@ def _step(document: Any, key: str | int) -> Any:
     if isinstance(document, list) and isinstance(key, int) and key < len(document):
         return document[key]
     return None
-
-
-__all__ = ["HINTED_KEYS", "SHORTHAND", "SHOWN_LENGTH", "parse_document", "parse_spec", "with_lines"]

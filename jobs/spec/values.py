@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from kernel import limits
+from kernel.words import format_duration
 
 SHOWN_LENGTH = 60  # Characters of a user's value repeated in a message; the rest adds nothing.
 
@@ -24,8 +25,18 @@ SIGNALS = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "CONT")
 _NUMBER = r"(?:[0-9]{1,15}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"
 _CPU = re.compile(rf"({_NUMBER})(m?)")
 _MEMORY_UNITS = {
-    "": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15,
-    "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50,
+    "": 1,
+    "k": 10**3,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "P": 10**15,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+    "Pi": 2**50,
 }
 _MEMORY = re.compile(rf"({_NUMBER})([A-Za-z]{{0,2}})")
 _DURATION_UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
@@ -89,7 +100,9 @@ def parse_cpu(value: object) -> int:
     number = Decimal(match[1]) * (1 if match[2] else 1000)
     if number != int(number):
         raise BadValue("cpu_precision", f"cpu {shown(value)} is finer than a thousandth of a core.", hint)
-    return _bounded(int(number), 1, limits.TASK_CPU_MILLIS, "cpu", value, "0.001 cores", f"{limits.TASK_CPU_MILLIS // 1000} cores")
+    return _bounded(
+        int(number), 1, limits.TASK_CPU_MILLIS, "cpu", value, "0.001 cores", f"{limits.TASK_CPU_MILLIS // 1000} cores"
+    )
 
 
 def parse_memory(value: object) -> int:
@@ -108,7 +121,9 @@ def _parse_bytes(value: object, name: str) -> int:
     hint = f"Write {name}: 16Gi, or a whole number of bytes. Units: Ki Mi Gi Ti Pi (powers of 1024), k M G T P (powers of 1000)."
     match = _quantity(_MEMORY, value)
     if match is None or (match[2] not in _MEMORY_UNITS):
-        raise BadValue(f"{name}_form", f"{name} must be an amount such as 16Gi, not {shown(value)}.", _memory_hint(value, name) or hint)
+        raise BadValue(
+            f"{name}_form", f"{name} must be an amount such as 16Gi, not {shown(value)}.", _memory_hint(value, name) or hint
+        )
     number = Decimal(match[1]) * _MEMORY_UNITS[match[2]]
     if number != int(number):
         raise BadValue(f"{name}_precision", f"{name} {shown(value)} is not a whole number of bytes.", hint)
@@ -173,7 +188,11 @@ def whole(name: str, least: int, most: int) -> Callable[[object], int]:
 
     def parse(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
-            hint = f"Write {name}: {value} without quotes." if isinstance(value, str) and value.isdecimal() and len(value) < 20 else ""
+            hint = (
+                f"Write {name}: {value} without quotes."
+                if isinstance(value, str) and value.isdecimal() and len(value) < 20
+                else ""
+            )
             raise BadValue("integer", f"{name} must be a whole number, not {shown(value)}.", hint)
         if not least <= value <= most:
             raise BadValue("range", f"{name} is {shown(value)}; it must be between {least} and {most}.")
@@ -202,7 +221,9 @@ def duration(name: str, least: int, most: int) -> Callable[[object], int]:
     def parse(value: object) -> int:
         seconds = _seconds(value, name)
         if not least <= seconds <= most:
-            raise BadValue("range", f"{name} is {shown(value)}; it must be between {format_duration(least)} and {format_duration(most)}.")
+            raise BadValue(
+                "range", f"{name} is {shown(value)}; it must be between {format_duration(least)} and {format_duration(most)}."
+            )
         return seconds
 
     return parse
@@ -214,7 +235,8 @@ def _seconds(value: object, name: str) -> int:
     text = value if isinstance(value, str) and len(value) <= 100 else ""
     match = _DURATION.fullmatch(text) if text else None
     if match is None:
-        hint = f"Write {name}: {_meant_duration(text) or '2h'}. Units: w d h m s, largest first, such as 1h30m; a bare number is seconds."
+        rule = "Units: w d h m s, largest first, such as 1h30m; a bare number is seconds."
+        hint = f"Write {name}: {_meant_duration(text) or '2h'}. {rule}"
         raise BadValue("duration_form", f"{name} must be a duration such as 2h or 90s, not {shown(value)}.", hint)
     return sum(int(part) * unit for part, unit in zip(match.groups(), _DURATION_UNITS.values(), strict=True) if part)
 
@@ -228,18 +250,6 @@ def _meant_duration(text: str) -> str:
         seconds = first * 3600 + second * 60 + third if clock[4] or clock[1] else first * 60 + second
         return format_duration(days * 86_400 + seconds)
     return ""
-
-
-def format_duration(seconds: int) -> str:
-    """The shortest text that `duration` reads back to the same number: 5400 gives `1h30m`."""
-    parts = []
-    for unit, size in _DURATION_UNITS.items():
-        if unit == "w":
-            continue
-        count, seconds = divmod(seconds, size)
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts) or "0s"
 
 
 def parse_moment(value: object) -> datetime:
@@ -288,7 +298,9 @@ def free_text(name: str, *, numbers: bool = False) -> Callable[[object], str]:
         if "\0" in value:
             raise BadValue("nul", f"{name} contains a NUL character, which no program can receive.")
         if len(value) > limits.TEXT_BYTES or len(value.encode("utf-8", "surrogatepass")) > limits.TEXT_BYTES:
-            raise BadValue("too_long", f"{name} is longer than {limits.TEXT_BYTES} bytes.", "Put long text into a file of your code.")
+            raise BadValue(
+                "too_long", f"{name} is longer than {limits.TEXT_BYTES} bytes.", "Put long text into a file of your code."
+            )
         return value
 
     return parse
@@ -309,7 +321,9 @@ def parse_command(value: object) -> str | tuple[str, ...]:
         if sum(len(argument.encode("utf-8", "surrogatepass")) for argument in arguments) > limits.TEXT_BYTES:
             raise BadValue("too_long", f"The arguments of command are longer than {limits.TEXT_BYTES} bytes together.")
         return arguments
-    raise BadValue("command_form", f"command must be text or a list of arguments, not {shown(value)}.", "Write command: python train.py.")
+    raise BadValue(
+        "command_form", f"command must be text or a list of arguments, not {shown(value)}.", "Write command: python train.py."
+    )
 
 
 def parse_priority(value: object) -> int:
@@ -347,7 +361,11 @@ def relative_path(name: str) -> Callable[[object], str]:
     def parse(value: object) -> str:
         path = _path_text(name, value)
         if path.startswith("/"):
-            raise BadValue("path_absolute", f"{name} {shown(path)} must be relative to the working directory.", f"Write {path.lstrip('/') or '.'}.")
+            raise BadValue(
+                "path_absolute",
+                f"{name} {shown(path)} must be relative to the working directory.",
+                f"Write {path.lstrip('/') or '.'}.",
+            )
         if ".." in path.split("/"):
             raise BadValue("path_escape", f"{name} {shown(path)} leaves the working directory; .. is not allowed.")
         return posixpath.normpath(path)
@@ -366,7 +384,9 @@ def absolute_path(name: str) -> Callable[[object], str]:
         if path not in {normal, normal + "/"}:
             raise BadValue("path_normal", f"{name} {shown(path)} is not in its shortest form.", f"Write {normal}.")
         if normal == "/" or any(normal == taken or normal.startswith(taken + "/") for taken in _SYSTEM_DIRECTORIES):
-            raise BadValue("path_system", f"{name} {shown(path)} would hide a directory of the system.", "Choose a path such as /data.")
+            raise BadValue(
+                "path_system", f"{name} {shown(path)} would hide a directory of the system.", "Choose a path such as /data."
+            )
         return normal
 
     return parse

@@ -134,10 +134,9 @@ def _keys_in_role(around: Location) -> tuple[str, ...]:
     return {"resources": keys_of(model.ResourceAsk), "replicas": ("min", "max")}.get(str(around[2]), ())
 
 
-def suggest_key(location: Location, *, at_top: bool) -> str:
+def suggest_key(location: Location, allowed: tuple[str, ...]) -> str:
     """What to write instead of an unknown key: the nearest known one, its right place, or what is allowed here."""
     word = str(location[-1])
-    allowed = keys_at(location, at_top=at_top)
     if len(word) <= SHOWN_LENGTH:
         plain = word.lower().replace("-", "_")
         if plain in allowed:

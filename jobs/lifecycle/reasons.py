@@ -1,0 +1,395 @@
+"""Why a job waits, moved or ended, in words, in English and Chinese.
+
+A reason is stored as a code and its amounts; the words are made when somebody reads them, by a function per code. Names that
+users chose are put into the text as they are and never looked into. A reason with amounts missing still reads as a sentence,
+and an unknown code, say of a newer version, shows itself.
+
+Other tenants never appear by name: the caller leaves their names out of the amounts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from jobs.lifecycle.exits import find_class
+from kernel.words import format_amount, format_amounts, format_duration
+
+Detail = Mapping[str, Any]
+Writer = Callable[[Detail], str]
+
+
+class ReasonKind(StrEnum):
+    WAIT = "wait"  # Why a job is QUEUED.
+    MOVE = "move"  # Why it changed its state on its way.
+    END = "end"  # Why it ended.
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A code with its words. The hints say what would change it; empty where nothing needs to."""
+
+    code: str
+    kind: ReasonKind
+    english: Writer
+    chinese: Writer
+    hint_english: str = ""
+    hint_chinese: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonText:
+    code: str
+    text: str
+    hint: str = ""
+
+
+def explain(code: str, detail: Detail | None = None, language: str = "en") -> ReasonText:
+    """The words of a reason. Codes are those of this module and of the exit classification; anything else shows itself."""
+    known = REASONS.get(code)
+    if known is not None:
+        write = known.chinese if language == "zh" else known.english
+        return ReasonText(code, write(detail or {}), known.hint_chinese if language == "zh" else known.hint_english)
+    ended = find_class(code)
+    if ended is None:
+        return ReasonText(code, code.replace("_", " ").capitalize() + ".")
+    if language == "zh":
+        return ReasonText(code, f"{ended.title_zh}。")
+    return ReasonText(code, f"{ended.title}. {ended.reason}", ended.remedy)
+
+
+# --- Pieces of sentences ---------------------------------------------------------------------------------------------
+
+
+def _named(detail: Detail, key: str, noun: str) -> str:
+    """`pool a100`, or `the pool` where the name is not known."""
+    name = detail.get(key)
+    return f"{noun} {name}" if name else f"the {noun}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _named_zh(detail: Detail, key: str, noun: str) -> str:
+    name = detail.get(key)
+    return f"{noun} {name} " if name else f"该{noun}"
+
+
+def _amounts(detail: Detail, key: str, language: str = "en") -> str:
+    amounts = detail.get(key)
+    return format_amounts(amounts, language) if isinstance(amounts, Mapping) else ("?" if amounts is None else str(amounts))
+
+
+def _one(detail: Detail, key: str, language: str = "en") -> str:
+    """One amount of the resource that `detail` names."""
+    amount = detail.get(key)
+    return format_amount(str(detail.get("resource", "")), amount, language) if isinstance(amount, int) else "?"
+
+
+def _shortage(detail: Detail, language: str = "en") -> str:
+    """What is missing, resource by resource, of `need` beyond `free`."""
+    need, free = detail.get("need"), detail.get("free")
+    if not isinstance(need, Mapping) or not isinstance(free, Mapping):
+        return ""
+    return format_amounts({name: max(0, amount - free.get(name, 0)) for name, amount in need.items()}, language)
+
+
+def _no_room(detail: Detail) -> str:
+    pool, need, free = _named(detail, "pool", "pool"), _amounts(detail, "need"), _amounts(detail, "free")
+    missing = _shortage(detail)
+    if missing in {"", "nothing"}:
+        return f"It needs {need}; {pool} has {free} free, but not in pieces that fit its tasks."
+    return f"It needs {need}; {pool} has {free} free, so {missing} are missing."
+
+
+def _no_room_zh(detail: Detail) -> str:
+    pool, need, free = _named_zh(detail, "pool", "资源池"), _amounts(detail, "need", "zh"), _amounts(detail, "free", "zh")
+    missing = _shortage(detail, "zh")
+    if missing in {"", "无"}:
+        return f"需要 {need}；{pool}空闲 {free}，但分散在各节点，放不下其任务。"
+    return f"需要 {need}；{pool}空闲 {free}，还缺 {missing}。"
+
+
+def _ceiling(detail: Detail) -> str:
+    queue, pool = _named(detail, "queue", "queue"), _named(detail, "pool", "pool")
+    return (
+        f"It needs {_one(detail, 'need')}; {queue} uses {_one(detail, 'used')} of the {_one(detail, 'ceiling')} "
+        f"that it may use in {pool}."
+    )
+
+
+def _ceiling_zh(detail: Detail) -> str:
+    queue, pool = _named_zh(detail, "queue", "队列"), _named_zh(detail, "pool", "资源池")
+    used, ceiling = _one(detail, "used", "zh"), _one(detail, "ceiling", "zh")
+    return f"需要 {_one(detail, 'need', 'zh')}；{queue}在{pool}的上限为 {ceiling}，已用 {used}。"
+
+
+def _ceiling_too_low(detail: Detail) -> str:
+    queue, pool = _named(detail, "queue", "queue"), _named(detail, "pool", "pool")
+    return f"It needs {_one(detail, 'need')}; {queue} may never use more than {_one(detail, 'ceiling')} in {pool}."
+
+
+def _ceiling_too_low_zh(detail: Detail) -> str:
+    queue, pool = _named_zh(detail, "queue", "队列"), _named_zh(detail, "pool", "资源池")
+    return f"需要 {_one(detail, 'need', 'zh')}；{queue}在{pool}的上限仅为 {_one(detail, 'ceiling', 'zh')}。"
+
+
+def _no_pool(detail: Detail) -> str:
+    if detail.get("pool"):
+        return f"There is no pool {detail['pool']} now."
+    return f"There is no cluster {detail['cluster']} now." if detail.get("cluster") else "There is no pool to run it in."
+
+
+def _no_pool_zh(detail: Detail) -> str:
+    if detail.get("pool"):
+        return f"目前没有资源池 {detail['pool']}。"
+    return f"目前没有集群 {detail['cluster']}。" if detail.get("cluster") else "没有可用的资源池。"
+
+
+def _listed(value: Any) -> str:
+    return ", ".join(str(item) for item in value) if isinstance(value, (list, tuple)) else str(value or "?")
+
+
+def _dependency(detail: Detail) -> str:
+    count = detail.get("open")
+    return (
+        f"It waits for {count} other {'job' if count == 1 else 'jobs'}." if isinstance(count, int) else "It waits for other jobs."
+    )
+
+
+def _retrying(detail: Detail) -> str:
+    number, seconds, cause = detail.get("attempt"), detail.get("seconds"), str(detail.get("class", ""))
+    what = f"Attempt {number} ended" if number else "The last attempt ended"
+    ended = find_class(cause)
+    why = f" ({ended.title.lower()})" if ended else ""
+    when = f"after {format_duration(seconds)}" if isinstance(seconds, int) and seconds > 0 else "as soon as there is room"
+    return f"{what}{why}; the next one starts {when}."
+
+
+def _retrying_zh(detail: Detail) -> str:
+    number, seconds, cause = detail.get("attempt"), detail.get("seconds"), str(detail.get("class", ""))
+    what = f"第 {number} 次尝试已结束" if number else "上一次尝试已结束"
+    ended = find_class(cause)
+    why = f"（{ended.title_zh}）" if ended else ""
+    when = f"{format_duration(seconds)} 后重试" if isinstance(seconds, int) and seconds > 0 else "有空位即重试"
+    return f"{what}{why}，{when}。"
+
+
+def _exhausted(detail: Detail) -> str:
+    kind, limit = detail.get("class"), detail.get("limit")
+    what = f"failures of class {kind}" if kind else "its failures"
+    return (
+        f"It was tried again {limit} times after {what}, which is all that is allowed."
+        if limit
+        else f"No retry is left for {what}."
+    )
+
+
+def _exhausted_zh(detail: Detail) -> str:
+    kind, limit = detail.get("class"), detail.get("limit")
+    return f"{kind or ''} 类失败的重试次数（{limit if limit is not None else '?'}）已用完。".strip()
+
+
+def _children(detail: Detail) -> str:
+    parts = [f"{count} {state}" for state, count in detail.items() if isinstance(count, int) and count]
+    return f"Its children: {', '.join(parts)}." if parts else "Its state follows from its children."
+
+
+def _children_zh(detail: Detail) -> str:
+    parts = [f"{state} {count}" for state, count in detail.items() if isinstance(count, int) and count]
+    return f"子作业：{'、'.join(parts)}。" if parts else "状态由其子作业决定。"
+
+
+def _fixed(text: str) -> Writer:
+    return lambda detail: text
+
+
+def _by(text: str, key: str = "by") -> Writer:
+    """A sentence without its full stop, and who did it if that is known."""
+    return lambda detail: f"{text} by {detail[key]}." if detail.get(key) else f"{text}."
+
+
+def _by_zh(text: str, key: str = "by") -> Writer:
+    return lambda detail: f"由 {detail[key]} {text}。" if detail.get(key) else f"{text}。"
+
+
+# --- The reasons -----------------------------------------------------------------------------------------------------
+
+
+def _wait(code: str, english: Writer, chinese: Writer, hint_english: str = "", hint_chinese: str = "") -> Reason:
+    return Reason(code, ReasonKind.WAIT, english, chinese, hint_english, hint_chinese)
+
+
+def _move(code: str, english: Writer, chinese: Writer) -> Reason:
+    return Reason(code, ReasonKind.MOVE, english, chinese)
+
+
+def _end(code: str, english: Writer, chinese: Writer, hint_english: str = "", hint_chinese: str = "") -> Reason:
+    return Reason(code, ReasonKind.END, english, chinese, hint_english, hint_chinese)
+
+
+_ALL = (
+    _wait("scheduling", _fixed("The scheduler has not looked at it yet."), _fixed("调度器尚未处理。")),
+    _wait("held", _fixed("It is held until somebody releases it."), _fixed("已挂起，等待释放。"), "Release it.", "释放该作业。"),
+    _wait("dependency", _dependency, lambda detail: f"等待 {detail.get('open', '?')} 个其他作业。"),
+    _wait(
+        "not_before",
+        lambda detail: f"It starts not before {detail.get('at', 'its time')}.",
+        lambda detail: f"不早于 {detail.get('at', '设定时间')} 启动。",
+    ),
+    _wait("retrying", _retrying, _retrying_zh),
+    _wait(
+        "preempted_often",
+        lambda detail: f"It was preempted {detail.get('preemptions', '?')} times within an hour and waits before it tries again.",
+        lambda detail: f"一小时内被抢占 {detail.get('preemptions', '?')} 次，暂缓后再试。",
+        "Lower what it asks for, or give it a checkpoint.",
+        "减少资源需求，或设置检查点。",
+    ),
+    _wait("image_building", _fixed("Its image is being built."), _fixed("镜像正在构建。")),
+    _wait(
+        "array_parallelism",
+        _fixed("As many children of its array run as its parallelism allows."),
+        _fixed("数组作业的并行数已满。"),
+        "Raise array.parallelism when you submit it.",
+        "提交时提高 array.parallelism。",
+    ),
+    _wait("no_pool", _no_pool, _no_pool_zh, "Choose another pool or cluster, or leave it out.", "换一个资源池或集群，或不指定。"),
+    _wait(
+        "gpu_model",
+        lambda detail: (
+            f"It asks for {_listed(detail.get('need'))}; {_named(detail, 'pool', 'pool')} has {detail.get('have') or 'no GPU'}."
+        ),
+        lambda detail: (
+            f"需要 {_listed(detail.get('need'))}；{_named_zh(detail, 'pool', '资源池')}为 {detail.get('have') or '无 GPU'}。"
+        ),
+        "Ask for a model that a pool has, or for any.",
+        "改用现有型号，或不限型号。",
+    ),
+    _wait(
+        "image_kind",
+        lambda detail: f"Images of kind {detail.get('need', '?')} do not run in {_named(detail, 'pool', 'pool')}.",
+        lambda detail: f"{_named_zh(detail, 'pool', '资源池')}不支持 {detail.get('need', '?')} 类镜像。",
+        "Choose another image or pool.",
+        "换一个镜像或资源池。",
+    ),
+    _wait(
+        "cluster_unreachable",
+        lambda detail: f"{_capital(_named(detail, 'cluster', 'cluster'))} does not answer.",
+        lambda detail: f"{_named_zh(detail, 'cluster', '集群')}无响应。",
+    ),
+    _wait(
+        "one_tenant_only",
+        lambda detail: (
+            f"{_capital(_named(detail, 'cluster', 'cluster'))} cannot keep tenants apart and is in use by another tenant."
+        ),
+        lambda detail: f"{_named_zh(detail, 'cluster', '集群')}无法隔离租户，正被其他租户使用。",
+    ),
+    _wait(
+        "no_ready_node",
+        lambda detail: f"No node of {_named(detail, 'pool', 'pool')} is ready.",
+        lambda detail: f"{_named_zh(detail, 'pool', '资源池')}没有就绪节点。",
+    ),
+    _wait(
+        "larger_than_pool",
+        lambda detail: (
+            f"It needs {_amounts(detail, 'need')}; {_named(detail, 'pool', 'pool')} could not hold it even when empty "
+            f"(largest node: {_amounts(detail, 'largest_node')})."
+        ),
+        lambda detail: (
+            f"需要 {_amounts(detail, 'need', 'zh')}；{_named_zh(detail, 'pool', '资源池')}即使全空也放不下"
+            f"（最大节点：{_amounts(detail, 'largest_node', 'zh')}）。"
+        ),
+        "Lower resources or replicas, or choose a larger pool.",
+        "减少资源或副本数，或换更大的资源池。",
+    ),
+    _wait(
+        "ceiling",
+        _ceiling,
+        _ceiling_zh,
+        "It starts when jobs of the queue end. A manager can raise the limit.",
+        "队列中的作业结束后即可启动；管理员可提高上限。",
+    ),
+    _wait(
+        "ceiling_too_low",
+        _ceiling_too_low,
+        _ceiling_too_low_zh,
+        "Ask a manager to raise the limit, or ask for less.",
+        "请管理员提高上限，或减少资源需求。",
+    ),
+    _wait("no_room", _no_room, _no_room_zh, "It starts when enough of what runs there has ended.", "有足够作业结束后即可启动。"),
+    _wait("array", _children, _children_zh),
+    _move("submitted", _by("Submitted", "user"), _by_zh("提交", "user")),
+    _move(
+        "admitted",
+        lambda detail: f"A place was found in {_named(detail, 'pool', 'pool')}.",
+        lambda detail: f"已在{_named_zh(detail, 'pool', '资源池')}分配资源。",
+    ),
+    _move("launched", _fixed("The cluster has accepted it."), _fixed("集群已接受。")),
+    _move("started", _fixed("All its tasks run."), _fixed("所有任务已运行。")),
+    _move(
+        "completing",
+        _fixed("Its end is decided; the tasks that still run are being stopped."),
+        _fixed("结局已定，正在停止其余任务。"),
+    ),
+    _move("stopping", _by("A stop was asked for"), _by_zh("请求停止")),
+    _move(
+        "max_runtime",
+        _fixed("It has run for as long as max_runtime allows and is being stopped."),
+        _fixed("已达 max_runtime，正在停止。"),
+    ),
+    _move("dependency_met", _fixed("What it depended on is done."), _fixed("依赖已满足。")),
+    _move(
+        "derived", lambda detail: _children(detail.get("children", {})), lambda detail: _children_zh(detail.get("children", {}))
+    ),
+    _move("released", _by("Released"), _by_zh("释放")),
+    _end("stopped_before_start", _by("Stopped before it started"), _by_zh("在启动前停止")),
+    _end(
+        "dependency_never_met",
+        _fixed("A job that it depends on did not end as it must, so this one can never start."),
+        _fixed("所依赖的作业未按要求结束，本作业无法启动。"),
+        "Rerun the other job, then this one; or use after_any.",
+        "先重跑所依赖的作业；或使用 after_any。",
+    ),
+    _end(
+        "task_failed",
+        lambda detail: f"Too many tasks of role {detail['role']} failed." if detail.get("role") else "Too many tasks failed.",
+        lambda detail: f"角色 {detail.get('role', '')} 失败的任务过多。",
+    ),
+    _end(
+        "role_succeeded",
+        lambda detail: f"Enough tasks of role {detail['role']} succeeded." if detail.get("role") else "Enough tasks succeeded.",
+        lambda detail: f"角色 {detail.get('role', '')} 成功的任务已足够。",
+    ),
+    _end("all_tasks_ended", _fixed("All tasks have ended."), _fixed("所有任务均已结束。")),
+    _end(
+        "nothing_succeeded",
+        _fixed("All tasks have ended, and none that counts succeeded."),
+        _fixed("所有任务均已结束，且无一成功。"),
+    ),
+    _end(
+        "attempts_exhausted",
+        lambda detail: f"It had {detail.get('attempts', '?')} attempts, the most that any job gets.",
+        lambda detail: f"已尝试 {detail.get('attempts', '?')} 次，达到上限。",
+        "Find the cause before you rerun it.",
+        "请先查明原因再重跑。",
+    ),
+    _end(
+        "retries_exhausted",
+        _exhausted,
+        _exhausted_zh,
+        "Raise retry.limit if another attempt has a chance.",
+        "如值得再试，请提高 retry.limit。",
+    ),
+    _end(
+        "retry_not_asked",
+        lambda detail: f"Failures of class {detail.get('class', '?')} are tried again only if the job asks for it.",
+        lambda detail: f"{detail.get('class', '?')} 类失败仅在作业要求时重试。",
+        "Set retry: {limit: 3} to have it tried again.",
+        "设置 retry: {limit: 3} 可自动重试。",
+    ),
+)
+
+REASONS: Mapping[str, Reason] = {reason.code: reason for reason in _ALL}

@@ -43,23 +43,27 @@ def create_token(
     user: User,
     name: str,
     scopes: Sequence[str] = (Scope.ALL,),
-    expires_in_days: int = DAYS_DEFAULT,
+    expires_at: datetime | None = None,
     now: datetime,
 ) -> IssuedToken:
-    """Make a token for oneself, or for a service account that one manages. Its scopes are at most those of the actor."""
+    """Make a token for oneself, or for a service account that one manages. Its scopes are at most those of the actor.
+
+    `expires_at` None: in 90 days. At most a year ahead.
+    """
     if user.pk == actor.user_id:
         demand(actor, None, "token.create")
     elif user.tenant_id is None:
         raise Forbidden("Tokens are made by their user alone.", hint="Ask them to run `berth tokens create`.")
     else:
         demand(actor, user.tenant_id, "service_account.edit")
-    _check(actor, name, scopes, expires_in_days)
+    lifetime = timedelta(days=DAYS_DEFAULT) if expires_at is None else expires_at - now
+    _check(actor, name, scopes, lifetime)
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).get(id=user.pk)
         live = Token.objects.filter(user=user, revoked_at__isnull=True, expires_at__gt=now)
         if live.count() >= TOKENS_PER_USER:
             raise QuotaExceeded(f"{user.name} has {TOKENS_PER_USER} tokens.", hint="Revoke those that are no longer used.")
-        issued = issue(user, name=name, scopes=scopes, lifetime=timedelta(days=expires_in_days), now=now)
+        issued = issue(user, name=name, scopes=scopes, lifetime=lifetime, now=now)
         record_audit(
             actor=actor,
             verb="token.create",
@@ -70,8 +74,8 @@ def create_token(
             after={
                 "user": user.name,
                 "prefix": issued.token.prefix,
-                "scopes": sorted(scopes),
-                "expires_in_days": expires_in_days,
+                "scopes": issued.token.scopes,
+                "expires_at": issued.token.expires_at,
             },
             at=now,
         )
@@ -161,12 +165,12 @@ def prefix_of(text: str) -> str | None:
     return prefix
 
 
-def _check(actor: Actor, name: str, scopes: Sequence[str], expires_in_days: int) -> None:
+def _check(actor: Actor, name: str, scopes: Sequence[str], lifetime: timedelta) -> None:
     problems = Problems()
     if not 1 <= len(name.strip()) <= NAME_LENGTH or not name.isprintable():
         problems.add("/name", "bad_name", f"A token's name has 1 to {NAME_LENGTH} printable characters.")
-    if not 1 <= expires_in_days <= DAYS_MAX:
-        problems.add("/expires_in_days", "out_of_range", f"A token lives 1 to {DAYS_MAX} days.")
+    if not timedelta() < lifetime <= timedelta(days=DAYS_MAX):
+        problems.add("/expires_at", "out_of_range", f"A token ends in the future, at most {DAYS_MAX} days ahead.")
     if not scopes:
         problems.add("/scopes", "empty", f"A token needs a scope. Scopes are {', '.join(Scope)}.")
     for index, scope in enumerate(scopes):

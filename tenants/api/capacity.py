@@ -1,0 +1,221 @@
+"""Queues, their limits, and what was used, over HTTP."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from clusters.selectors import PoolFacts, pools_and_nodes
+from kernel.clock import database_now
+from kernel.errors import FieldError, InvalidInput
+from kernel.resources import RESOURCE_NAMES
+from tenants import selectors, services
+from tenants.access import demand, tenants_with
+from tenants.api import serializers as bodies
+from tenants.api import shapes
+from tenants.models import Queue
+from tenants.quota.tree import Ceiling
+from tenants.services import PoolLimit
+from tenants.services.queues import LIMITS_PER_QUEUE
+from tenants.usage import GROUPS, UsageRow
+from webapi.access import fetch, require, visible
+from webapi.etags import expected_version, with_etag
+from webapi.fields import read_utc, utc_text
+from webapi.idempotency import idempotent
+from webapi.pagination import make_cursor, page, page_size, read_cursor
+from webapi.schema import IF_MATCH, PAGE_QUERY, page_of
+from webapi.views import ApiView, known_query
+
+TENANT = OpenApiParameter("tenant", str, description="A tenant's slug, id or name.")
+
+
+class QueuesView(ApiView):
+    """Boundaries of capacity, in a tree."""
+
+    @extend_schema(parameters=[TENANT], responses=page_of(bodies.QueueOut))
+    def get(self, request: Request) -> Response:
+        """Queues that you see with limits and use per pool, parents before children."""
+        known_query(request, ("tenant",))
+        rows = visible(self.actor, Queue).select_related("tenant")
+        if request.query_params.get("tenant"):
+            rows = rows.filter(tenant=selectors.get_tenant(self.actor, request.query_params["tenant"]))
+        pools = pools_and_nodes()[0]
+        return page(request, rows, order=("path",), serialize=lambda rows: shapes.show_queues(self.actor, rows, pools))
+
+    @extend_schema(request=bodies.QueueIn, responses={201: bodies.QueueOut})
+    @idempotent
+    def post(self, request: Request) -> Response:
+        """Split a queue of a tenant that you manage."""
+        body = bodies.QueueIn.validated(request.data)
+        parent = self._parent(body["parent"], body["tenant"])
+        tenant_id = parent.tenant_id if parent is not None else selectors.get_tenant(self.actor, body["tenant"]).pk
+        if tenant_id is None:
+            message = "Only a tenant's top queue stands below root; it comes with the tenant."
+            raise InvalidInput(message, fields=[FieldError("/parent", "is_root", message)])
+        queue = services.create_queue(
+            actor=self.actor,
+            tenant_id=tenant_id,
+            name=body["name"],
+            parent_id=parent.pk if parent else None,
+            now=database_now(),
+        )
+        return _answer(self, queue, status=201)
+
+    def _parent(self, text: str | None, tenant: str | None) -> Queue | None:
+        """The queue above the new one: by id, or by name within the tenant."""
+        if not text:
+            return None
+        try:
+            return fetch(self.actor, Queue, uuid.UUID(text), "queue.create")
+        except ValueError:
+            tenant_id = selectors.find_tenant(self.actor, tenant).id
+            facts = selectors.resolve_queue(self.actor, tenant_id, text)
+            return fetch(self.actor, Queue, facts.id, "queue.create")
+
+
+class QueueView(ApiView):
+    """One queue."""
+
+    @extend_schema(responses=bodies.QueueOut)
+    def get(self, request: Request, queue_id: str) -> Response:
+        """One queue with limits and use per pool."""
+        return _answer(self, fetch(self.actor, Queue, queue_id, "queue.read", related=("tenant",)))
+
+    @extend_schema(parameters=[IF_MATCH], request=bodies.QueueChange, responses=bodies.QueueOut)
+    def patch(self, request: Request, queue_id: str) -> Response:
+        """Rename a queue. Jobs keep pointing at it."""
+        queue = fetch(self.actor, Queue, queue_id, "queue.edit", related=("tenant",))
+        body = bodies.QueueChange.validated(request.data)
+        changed = services.rename_queue(
+            actor=self.actor, queue=queue, name=body["name"], expected_version=expected_version(request), now=database_now()
+        )
+        return _answer(self, changed)
+
+
+class QueueLimitsView(ApiView):
+    """The ceilings of one queue."""
+
+    @extend_schema(parameters=[IF_MATCH], request=bodies.LimitIn(many=True), responses=bodies.QueueOut)
+    def put(self, request: Request, queue_id: str) -> Response:
+        """Replace a queue's ceilings; a pool that is not listed has none. For whoever manages the queue above it.
+
+        Acts on the next admission. Below what is used now, nothing is stopped: use only falls.
+        """
+        queue = fetch(self.actor, Queue, queue_id, "queue.read", related=("tenant", "parent"))
+        require(self.actor, queue, "queue.limit")
+        items = bodies.LimitIn.validated_list(request.data, length_max=LIMITS_PER_QUEUE)
+        changed = services.set_limits(
+            actor=self.actor,
+            queue=queue,
+            limits=_limits(items, pools_and_nodes()[0]),
+            expected_version=expected_version(request),
+            now=database_now(),
+        )
+        return _answer(self, changed)
+
+
+class UsageView(ApiView):
+    """What was used."""
+
+    @extend_schema(
+        parameters=[
+            TENANT,
+            OpenApiParameter("since", OpenApiTypes.DATETIME),
+            OpenApiParameter("until", OpenApiTypes.DATETIME),
+            OpenApiParameter("group_by", str, enum=list(GROUPS), description="`tenant` by default."),
+            *PAGE_QUERY,
+        ],
+        responses=bodies.UsageOut,
+    )
+    def get(self, request: Request) -> Response:
+        """Resource-time of ended attempts in tenants that you see, cut at the window's ends. All sums are exact."""
+        known_query(request, ("tenant", "since", "until", "group_by"))
+        query = request.query_params
+        group_by = query.get("group_by") or "tenant"
+        if group_by not in GROUPS:
+            message = f"group_by is one of {', '.join(GROUPS)}."
+            raise InvalidInput(message, fields=[FieldError("/group_by", "invalid", message)])
+        since = read_utc(query["since"], name="since") if query.get("since") else None
+        until = read_utc(query["until"], name="until") if query.get("until") else None
+        tenant_ids = tenants_with(self.actor, "usage.read")
+        if query.get("tenant"):
+            tenant = selectors.get_tenant(self.actor, query["tenant"])
+            demand(self.actor, tenant.pk, "usage.read")
+            tenant_ids = frozenset({tenant.pk})
+        report = selectors.usage_report(tenant_ids=tenant_ids, since=since, until=until, group_by=group_by)
+        rows, following = _slice(request, report)
+        return Response(
+            {
+                "group_by": group_by,
+                "since": utc_text(since),
+                "until": utc_text(until),
+                "items": _show_usage(rows, group_by),
+                "next": following,
+            }
+        )
+
+
+def _answer(view: ApiView, queue: Queue, *, status: int = 200) -> Response:
+    shown = shapes.show_queues(view.actor, [queue], pools_and_nodes()[0])[0]
+    return with_etag(Response(shown, status=status), queue.version)
+
+
+def _limits(items: Sequence[dict[str, Any]], pools: Sequence[PoolFacts]) -> list[PoolLimit]:
+    """Pools by id or by a name that only one has; every unknown one is named."""
+    by_text: dict[str, list[uuid.UUID]] = {}
+    for pool in pools:
+        by_text.setdefault(pool.name, []).append(pool.id)
+        by_text[str(pool.id)] = [pool.id]
+    limits, fields = [], []
+    for index, item in enumerate(items):
+        found = by_text.get(item["pool"].lower() if len(item["pool"]) == 36 else item["pool"], [])
+        if len(found) != 1:
+            message = "There is no such pool." if not found else "Several clusters have a pool of this name: use its id."
+            fields.append(FieldError(f"/{index}/pool", "not_found", message, "`berth nodes` lists pools."))
+            continue
+        limits.append(PoolLimit(found[0], Ceiling(**{name: item[name] for name in RESOURCE_NAMES})))
+    if fields:
+        raise InvalidInput(fields[0].message, fields=fields)
+    return limits
+
+
+def _slice(request: Request, report: Sequence[UsageRow]) -> tuple[Sequence[UsageRow], str | None]:
+    """One page of a report that is made as a whole; the cursor counts the rows before it."""
+    scope = f"usage|{sorted((key, value) for key, value in request.query_params.items() if key not in ('cursor', 'limit'))}"
+    text = request.query_params.get("cursor", "")
+    start = int(read_cursor(text, scope=scope, length=1)[0]) if text else 0
+    end = start + page_size(request)
+    return report[start:end], make_cursor([end], scope=scope) if end < len(report) else None
+
+
+def _show_usage(rows: Sequence[UsageRow], group_by: str) -> list[dict[str, Any]]:
+    names = _names({row.key for row in rows}, group_by)
+    return [
+        {
+            "id": str(row.key),
+            "name": names.get(row.key),
+            "attempts": row.attempts,
+            "cpu_milli_seconds": row.used.cpu_milli_seconds,
+            "memory_byte_seconds": row.used.memory_byte_seconds,
+            "gpu_milli_seconds": row.used.gpu_milli_seconds,
+        }
+        for row in rows
+    ]
+
+
+def _names(keys: set[uuid.UUID], group_by: str) -> dict[uuid.UUID, str]:
+    if group_by == "tenant":
+        return {key: facts.name for key, facts in selectors.tenant_facts(keys).items()}
+    if group_by == "user":
+        return selectors.user_names(keys)
+    if group_by == "queue":
+        return selectors.queue_names(keys)
+    if group_by == "pool":
+        return {pool.id: pool.name for pool in pools_and_nodes()[0]}
+    return {}

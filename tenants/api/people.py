@@ -1,0 +1,257 @@
+"""Who you are, users, tokens and invitations over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from kernel.actor import TenantRole
+from kernel.clock import database_now
+from kernel.errors import FieldError, InvalidInput
+from kernel.limits import MIB
+from tenants import selectors, services
+from tenants.access import demand
+from tenants.api import serializers as bodies
+from tenants.api import shapes
+from tenants.api.tenants import find_user
+from tenants.models import Invitation, Token, User
+from tenants.permissions import Scope
+from webapi.access import fetch, visible
+from webapi.etags import expected_version, with_etag
+from webapi.idempotency import idempotent
+from webapi.pagination import page
+from webapi.parsers import CsvBody
+from webapi.schema import IF_MATCH, page_of
+from webapi.views import ApiView, Public, known_query, query_flag
+
+
+class WhoamiView(ApiView):
+    """Who acts."""
+
+    @extend_schema(responses=bodies.WhoOut)
+    def get(self, request: Request) -> Response:
+        """Who you are, by which token, and the tenants that you belong to."""
+        actor = self.actor
+        user = fetch(actor, User, str(actor.user_id), "user.read")
+        token = Token.objects.filter(id=actor.token_id).first() if actor.token_id else None
+        tenants = selectors.tenants_of(actor)
+        slugs = {tenant.id: tenant.slug for tenant in tenants}
+        who: dict[str, Any] = {
+            "id": str(user.pk),
+            "name": user.name,
+            "email": user.email,
+            "kind": user.kind,
+            "is_operator": user.is_operator,
+        }
+        shown = shapes.show_tokens([token])[0] if token else {}
+        return Response(
+            {
+                "user": who,
+                "token": {key: shown[key] for key in ("id", "name", "prefix", "scopes", "expires_at")} if shown else None,
+                "tenants": [
+                    {
+                        "id": str(tenant.id),
+                        "slug": tenant.slug,
+                        "name": tenant.name,
+                        "role": str(tenant.role),
+                        "parent": slugs.get(tenant.parent_id) if tenant.parent_id else None,
+                    }
+                    for tenant in tenants
+                ],
+            }
+        )
+
+
+class UsersView(ApiView):
+    """People and service accounts."""
+
+    @extend_schema(responses=page_of(bodies.UserOut))
+    def get(self, request: Request) -> Response:
+        """Yourself and whoever shares a tenant with you, by name; operators see everybody."""
+        known_query(request, ())
+        rows = visible(self.actor, User)
+        return page(request, rows, order=("name",), serialize=lambda rows: shapes.show_users(self.actor, rows))
+
+    @extend_schema(request=bodies.UserIn, responses={201: bodies.UserOut})
+    @idempotent
+    def post(self, request: Request) -> Response:
+        """Create a user, as an operator. Invite the address to let them in."""
+        demand(self.actor, None, "user.create")
+        body = bodies.UserIn.validated(request.data)
+        user = services.create_user(actor=self.actor, now=database_now(), **body)
+        return with_etag(Response(shapes.show_users(self.actor, [user])[0], status=201), user.version)
+
+
+class UserView(ApiView):
+    """One user."""
+
+    @extend_schema(responses=bodies.UserOut)
+    def get(self, request: Request, user_id: str) -> Response:
+        """One user that you see."""
+        user = fetch(self.actor, User, user_id, "user.read")
+        return with_etag(Response(shapes.show_users(self.actor, [user])[0]), user.version)
+
+    @extend_schema(parameters=[IF_MATCH], request=bodies.UserChange, responses=bodies.UserOut)
+    def patch(self, request: Request, user_id: str) -> Response:
+        """Change your own address; as an operator, any user. Disabling ends all their tokens and connections at once."""
+        user = fetch(self.actor, User, user_id, "user.read")
+        if user.pk != self.actor.user_id:
+            demand(self.actor, None, "user.edit")
+        body = bodies.UserChange.validated(request.data, partial=True)
+        changed = services.update_user(
+            actor=self.actor, user=user, expected_version=expected_version(request), now=database_now(), **body
+        )
+        return with_etag(Response(shapes.show_users(self.actor, [changed])[0]), changed.version)
+
+
+class UsersCsv(CsvBody):
+    """10,000 lines of the longest names and addresses are under 8 MiB."""
+
+    body_bytes_max = 8 * MIB
+
+
+class UserImportView(ApiView):
+    """Users from a file."""
+
+    parser_classes = (UsersCsv,)
+
+    @extend_schema(
+        parameters=[OpenApiParameter("dry_run", bool, description="Check everything, write nothing.")],
+        request={("text/csv"): OpenApiTypes.STR},
+        responses=bodies.ImportOut,
+    )
+    def post(self, request: Request) -> Response:
+        """Create users and memberships from CSV lines `name,email,tenant,role`, as an operator.
+
+        All errors of all lines come at once, and then nothing is written. The same file twice changes nothing the second time.
+        """
+        demand(self.actor, None, "user.create")
+        known_query(request, ("dry_run",))
+        try:
+            text = request.data.decode() if isinstance(request.data, bytes) else ""
+        except UnicodeDecodeError as error:
+            message = f"The file is not UTF-8: byte {error.start}."
+            raise InvalidInput(message, fields=[FieldError("", "not_utf8", message)]) from None
+        report = services.import_users_csv(
+            actor=self.actor, text=text, dry_run=query_flag(request, "dry_run"), now=database_now()
+        )
+        return Response(
+            {
+                "dry_run": report.dry_run,
+                **{action: report.count(action) for action in ("created", "updated", "unchanged")},
+                "lines": [{"line": line.line, "name": line.name, "action": line.action} for line in report.lines],
+            }
+        )
+
+
+class TokensView(ApiView):
+    """Your tokens, and those of service accounts that you manage."""
+
+    @extend_schema(responses=page_of(bodies.TokenOut))
+    def get(self, request: Request) -> Response:
+        """Tokens without their secret part, newest first."""
+        known_query(request, ())
+        rows = visible(self.actor, Token).select_related("user")
+        return page(request, rows, order=("-id",), serialize=shapes.show_tokens)
+
+    # Not idempotent by key: the kept answer would hold the secret. A token too many can be revoked.
+    @extend_schema(request=bodies.TokenIn, responses={201: bodies.NewTokenOut})
+    def post(self, request: Request) -> Response:
+        """Make a token. Its text is in this answer only."""
+        demand(self.actor, None, "token.create")
+        body = bodies.TokenIn.validated(request.data)
+        account = body["service_account"] or str(self.actor.user_id)
+        issued = services.create_token(
+            actor=self.actor,
+            user=find_user(self.actor, account),
+            name=body["name"],
+            scopes=body.get("scopes") or self._own_scopes(),
+            expires_at=body.get("expires_at"),
+            now=database_now(),
+        )
+        return Response(shapes.show_new_token(issued), status=201)
+
+    def _own_scopes(self) -> list[str]:
+        """A token made without scopes gets those of the token that made it."""
+        return [Scope.ALL] if self.actor.scopes is None else sorted(self.actor.scopes)
+
+
+class TokenView(ApiView):
+    """One token."""
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, token_id: str) -> Response:
+        """Revoke a token: it ends at once, with all connections made by it. Of no effect on one already revoked."""
+        token = fetch(self.actor, Token, token_id, "token.delete", related=("user",))
+        services.revoke_token(actor=self.actor, token=token, now=database_now())
+        return Response(status=204)
+
+
+class InvitationsView(ApiView):
+    """Links that make members."""
+
+    @extend_schema(responses=page_of(bodies.InvitationOut))
+    def get(self, request: Request) -> Response:
+        """Invitations to tenants that you manage, newest first."""
+        known_query(request, ())
+        now = database_now()
+        rows = visible(self.actor, Invitation).select_related("tenant", "invited_by")
+        return page(request, rows, order=("-id",), serialize=lambda rows: shapes.show_invitations(rows, now=now))
+
+    # Not idempotent by key: the kept answer would hold the link. A second invitation can be withdrawn.
+    @extend_schema(request=bodies.InvitationIn, responses={201: bodies.NewInvitationOut})
+    def post(self, request: Request) -> Response:
+        """Invite somebody by e-mail address. The link is in this answer only; it works once within 7 days."""
+        body = bodies.InvitationIn.validated(request.data)
+        tenant = selectors.get_tenant(self.actor, body["tenant"])
+        now = database_now()
+        issued = services.invite_user(
+            actor=self.actor, tenant_id=tenant.pk, email=body["email"], role=TenantRole(body["role"]), now=now
+        )
+        row = visible(self.actor, Invitation).select_related("tenant", "invited_by").get(id=issued.invitation.pk)
+        shown = shapes.show_invitations([row], now=now)[0]
+        return Response({**shown, "token": issued.text, "url": issued.url}, status=201)
+
+
+class InvitationView(ApiView):
+    """One invitation."""
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, invitation_id: str) -> Response:
+        """Withdraw an open invitation."""
+        found = fetch(self.actor, Invitation, invitation_id, "invitation.delete")
+        services.withdraw_invitation(actor=self.actor, invitation=found, now=database_now())
+        return Response(status=204)
+
+
+class AcceptInvitationView(ApiView):
+    """The one operation for people who have no account yet: the invitation's secret is the credential."""
+
+    permission_classes = (Public,)
+
+    @extend_schema(request=bodies.AcceptIn, responses={201: bodies.AcceptedOut})
+    def post(self, request: Request) -> Response:
+        """Use an invitation up: signed in for your account, else with `name` and `password` for a new one."""
+        body = bodies.AcceptIn.validated(request.data)
+        actor = self.actor
+        accepted = services.accept_invitation(
+            text=body["token"],
+            actor=actor if actor.is_authenticated else None,
+            name=body["name"],
+            password=body["password"],
+            request_id=actor.request_id or getattr(request, "request_id", ""),
+            now=database_now(),
+        )
+        return Response(
+            {
+                "user": shapes.user_ref(accepted.user),
+                "tenant": shapes.tenant_ref(accepted.membership.tenant),
+                "role": str(accepted.membership.role),
+                "token": shapes.show_new_token(accepted.token) if accepted.token else None,
+            },
+            status=201,
+        )

@@ -1,0 +1,168 @@
+"""Rows as the API shows them, always a whole page at once: no query per row."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from clusters.selectors import PoolFacts
+from kernel.actor import Actor
+from tenants import selectors
+from tenants.access import role_allows
+from tenants.models import Invitation, Membership, Queue, Secret, Tenant, Token, User
+from tenants.quota.tree import QueueTree
+from tenants.services import IssuedToken
+from webapi.fields import utc_text
+
+Shown = dict[str, Any]
+
+
+def tenant_ref(tenant: Tenant) -> Shown:
+    return {"id": str(tenant.pk), "slug": tenant.slug, "name": tenant.name}
+
+
+def user_ref(user: User | None) -> Shown | None:
+    return None if user is None else {"id": str(user.pk), "name": user.name}
+
+
+def show_tenants(actor: Actor, rows: Sequence[Tenant]) -> list[Shown]:
+    """One query for the parents that the actor sees."""
+    wanted = {row.parent_id for row in rows if row.parent_id}
+    if not actor.is_operator:
+        wanted &= set(actor.roles)
+    parents = {row.pk: row for row in Tenant.objects.filter(id__in=wanted)} if wanted else {}
+    return [
+        {
+            **tenant_ref(row),
+            "description": row.description,
+            "parent": tenant_ref(parents[row.parent_id]) if row.parent_id in parents else None,
+            "role": _text(actor.roles.get(row.pk)),
+            "created_at": utc_text(row.created_at),
+            "version": row.version,
+        }
+        for row in rows
+    ]
+
+
+def show_members(actor: Actor, tenant_id: uuid.UUID, rows: Sequence[Membership]) -> list[Shown]:
+    """Rows come with their user."""
+    with_email = role_allows(actor, tenant_id, "member.edit")
+    return [
+        {
+            "user": {
+                "id": str(row.user.pk),
+                "name": row.user.name,
+                "kind": row.user.kind,
+                "is_active": row.user.is_active,
+                "email": row.user.email if with_email or row.user_id == actor.user_id else None,
+            },
+            "role": row.role,
+            "created_at": utc_text(row.created_at),
+            "version": row.version,
+        }
+        for row in rows
+    ]
+
+
+def show_secrets(rows: Sequence[Secret]) -> list[Shown]:
+    return [{"name": row.name, "created_at": utc_text(row.created_at), "updated_at": utc_text(row.updated_at)} for row in rows]
+
+
+def show_users(actor: Actor, rows: Sequence[User]) -> list[Shown]:
+    return [
+        {
+            "id": str(row.pk),
+            "name": row.name,
+            "kind": row.kind,
+            "is_operator": row.is_operator,
+            "is_active": row.is_active,
+            "email": row.email if actor.is_operator or row.pk == actor.user_id else None,
+            "created_at": utc_text(row.created_at),
+            "version": row.version,
+        }
+        for row in rows
+    ]
+
+
+def show_invitations(rows: Sequence[Invitation], *, now: datetime) -> list[Shown]:
+    """Rows come with their tenant and with whoever invited."""
+    return [
+        {
+            "id": str(row.pk),
+            "email": row.email,
+            "tenant": tenant_ref(row.tenant),
+            "role": row.role,
+            "state": _invitation_state(row, now),
+            "invited_by": user_ref(row.invited_by),
+            "created_at": utc_text(row.created_at),
+            "expires_at": utc_text(row.expires_at),
+        }
+        for row in rows
+    ]
+
+
+def show_tokens(rows: Sequence[Token]) -> list[Shown]:
+    """Rows come with their user. The digest stays here."""
+    return [
+        {
+            "id": str(row.pk),
+            "name": row.name,
+            "prefix": row.prefix,
+            "user": user_ref(row.user),
+            "scopes": row.scopes,
+            "created_at": utc_text(row.created_at),
+            "expires_at": utc_text(row.expires_at),
+            "last_used_at": utc_text(row.last_used_at),
+            "revoked_at": utc_text(row.revoked_at),
+        }
+        for row in rows
+    ]
+
+
+def show_new_token(issued: IssuedToken) -> Shown:
+    return {**show_tokens([issued.token])[0], "token": issued.text}
+
+
+def show_queues(actor: Actor, rows: Sequence[Queue], pools: Sequence[PoolFacts]) -> list[Shown]:
+    """Rows come with their tenant. Three queries for the queues above them, their limits and use."""
+    above = {uuid.UUID(hex=step) for row in rows for step in row.path.split("/") if step}
+    tree = selectors.queue_tree(above)
+    return [_show_queue(actor, row, tree, pools) for row in rows]
+
+
+def _show_queue(actor: Actor, row: Queue, tree: QueueTree, pools: Sequence[PoolFacts]) -> Shown:
+    path = tree.path(row.pk)
+    seen = [node for node in path if actor.is_operator or node.tenant_id in actor.roles]
+    return {
+        "id": str(row.pk),
+        "name": row.name,
+        "path": "/".join(node.name for node in reversed(seen)),
+        "tenant": tenant_ref(row.tenant) if row.tenant else None,
+        "parent_id": str(row.parent_id) if row.parent_id and row.parent_id in {node.id for node in seen} else None,
+        "is_top": row.is_top,
+        "pools": [
+            {
+                "pool": {"id": str(pool.id), "name": pool.name, "cluster": pool.cluster_name},
+                "used": path[0].used(pool.id).as_dict(),
+                "ceiling": path[0].ceiling(pool.id).as_dict(),
+                "effective_ceiling": tree.effective_ceiling(row.pk, pool.id).as_dict(),
+                "headroom": tree.headroom(row.pk, pool.id).as_dict(),
+            }
+            for pool in pools
+        ],
+        "version": row.version,
+    }
+
+
+def _invitation_state(row: Invitation, now: datetime) -> str:
+    if row.accepted_at is not None:
+        return "accepted"
+    if row.revoked_at is not None:
+        return "withdrawn"
+    return "expired" if row.expires_at <= now else "open"
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

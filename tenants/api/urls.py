@@ -1,0 +1,29 @@
+"""Paths of tenants, people and capacity, below `/api/v1/`."""
+
+from django.urls import path
+
+from tenants.api import capacity, people, tenants
+
+urlpatterns = [
+    path("whoami", people.WhoamiView.as_view(), name="whoami"),
+    path("tenants", tenants.TenantsView.as_view(), name="tenants"),
+    path("tenants/<str:tenant>", tenants.TenantView.as_view(), name="tenant"),
+    path("tenants/<str:tenant>/members", tenants.MembersView.as_view(), name="members"),
+    path("tenants/<str:tenant>/members/<uuid:user_id>", tenants.MemberView.as_view(), name="member"),
+    path("tenants/<str:tenant>/secrets", tenants.SecretsView.as_view(), name="secrets"),
+    path("tenants/<str:tenant>/secrets/<str:name>", tenants.SecretView.as_view(), name="secret"),
+    path("tenants/<str:tenant>/service-accounts", tenants.ServiceAccountsView.as_view(), name="service-accounts"),
+    path("tenants/<str:tenant>/service-accounts/<uuid:user_id>", tenants.ServiceAccountView.as_view(), name="service-account"),
+    path("users", people.UsersView.as_view(), name="users"),
+    path("users:import", people.UserImportView.as_view(), name="users-import"),
+    path("users/<uuid:user_id>", people.UserView.as_view(), name="user"),
+    path("tokens", people.TokensView.as_view(), name="tokens"),
+    path("tokens/<uuid:token_id>", people.TokenView.as_view(), name="token"),
+    path("invitations", people.InvitationsView.as_view(), name="invitations"),
+    path("invitations:accept", people.AcceptInvitationView.as_view(), name="invitations-accept"),
+    path("invitations/<uuid:invitation_id>", people.InvitationView.as_view(), name="invitation"),
+    path("queues", capacity.QueuesView.as_view(), name="queues"),
+    path("queues/<uuid:queue_id>", capacity.QueueView.as_view(), name="queue"),
+    path("queues/<uuid:queue_id>/limits", capacity.QueueLimitsView.as_view(), name="queue-limits"),
+    path("usage", capacity.UsageView.as_view(), name="usage"),
+]

@@ -146,7 +146,7 @@ def _device(nvml: ModuleType, index: int) -> GpuDevice:
 def _nvml() -> ModuleType | None:
     """Give NVML once it is initialised, or None for good: a driver does not appear while a process runs."""
     try:
-        import pynvml
+        import pynvml  # type: ignore[import-untyped]
     except ImportError:
         return None
     module: ModuleType = pynvml

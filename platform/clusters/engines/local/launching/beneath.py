@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from clusters.engines.local.launching.verbs import Entry, LauncherRefused, Listing
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_CAREFUL = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # A pipe without a reader must not hold us up.
 _DEPTH_MAX = 64  # Open directories at once while removing; deeper trees are lifted up first.
 
 
@@ -35,20 +36,17 @@ def directory(root: str | int, parts: tuple[str, ...]) -> Iterator[int]:
         os.close(descriptor)
 
 
-def open_file(root: str, path: str, *, write: bool, mode: int) -> int:
+def open_file(root: str, path: str, *, write: bool, mode: int, truncate: bool) -> int:
     """Open a regular file; anything else (a pipe, a device, a directory) is refused. Directories are not made."""
     *parents, name = _named(path)
     with directory(root, tuple(parents)) as parent:
-        flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # A pipe without a reader must not hold us up.
-        flags |= (os.O_WRONLY | os.O_CREAT) if write else os.O_RDONLY
-        descriptor = os.open(name, flags, mode, dir_fd=parent)
+        descriptor = _open_to_write(parent, name, mode) if write else os.open(name, os.O_RDONLY | _CAREFUL, dir_fd=parent)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise LauncherRefused(f"{path!r} is not a regular file")
         os.set_blocking(descriptor, True)
-        if write:
+        if write and truncate:
             os.ftruncate(descriptor, 0)
-            os.fchmod(descriptor, mode)
     except BaseException:
         os.close(descriptor)
         raise
@@ -79,13 +77,23 @@ def list_directory(root: str, path: str, *, recursive: bool, limit: int) -> List
 
 
 def make_directories(root: str, path: str, mode: int) -> None:
-    """Make a directory and those above it as far as they are missing."""
+    """Make a directory and those above it as far as they are missing; new ones get exactly this mode."""
     parts = split(path)
     for depth in range(len(parts)):
         with directory(root, parts[:depth]) as parent, contextlib.suppress(FileExistsError):
-            os.mkdir(parts[depth], mode, dir_fd=parent)
+            os.mkdir(parts[depth], 0o700, dir_fd=parent)
+            with directory(parent, (parts[depth],)) as made:
+                os.fchmod(made, mode)
     with directory(root, parts):
         return
+
+
+def rename(root: str, source: str, target: str) -> None:
+    """Move a file or directory within a root, replacing a file of that name in one step."""
+    *source_parents, source_name = _named(source)
+    *target_parents, target_name = _named(target)
+    with directory(root, tuple(source_parents)) as holder, directory(root, tuple(target_parents)) as receiver:
+        os.rename(source_name, target_name, src_dir_fd=holder, dst_dir_fd=receiver)
 
 
 def remove(root: str, path: str) -> None:
@@ -143,31 +151,32 @@ def _make_removable(parent: int, name: str) -> None:
         os.chmod(name, 0o700, dir_fd=parent)
 
 
-def seal(root: str, path: str, *, uid: int, gid: int) -> None:
-    """Give a tree to `uid`, readable by `gid` alone and writable by nobody; links inside change owner, not target."""
+def seal(root: str, path: str, *, uid: int, gid: int, everyone: bool) -> None:
+    """Give a tree to `uid`, readable by `gid` (or everyone) and writable by nobody; links change owner, not their target."""
+    mask = 0o555 if everyone else 0o550
     parts = split(path)
     pending = [parts]
     while pending:
         current = pending.pop()
         with directory(root, current) as opened:
             os.fchown(opened, uid, gid)
-            os.fchmod(opened, 0o550)
+            os.fchmod(opened, mask)
             with os.scandir(opened) as names:
                 entries = list(names)
             for item in entries:
                 if item.is_dir(follow_symlinks=False):
                     pending.append((*current, item.name))
                 else:
-                    _seal_file(opened, item, uid, gid)
+                    _seal_file(opened, item, uid, gid, mask)
 
 
-def _seal_file(parent: int, item: os.DirEntry[str], uid: int, gid: int) -> None:
+def _seal_file(parent: int, item: os.DirEntry[str], uid: int, gid: int, mask: int) -> None:
     found = item.stat(follow_symlinks=False)
     os.chown(item.name, uid, gid, dir_fd=parent, follow_symlinks=False)
     if stat.S_ISREG(found.st_mode):
         descriptor = os.open(item.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
         try:
-            os.fchmod(descriptor, 0o440 | (0o110 if found.st_mode & 0o100 else 0))
+            os.fchmod(descriptor, mask if found.st_mode & 0o100 else mask & 0o444)
         finally:
             os.close(descriptor)
 
@@ -182,6 +191,16 @@ def _entry(below: tuple[str, ...], item: os.DirEntry[str]) -> Entry:
         mode=stat.S_IMODE(found.st_mode),
         modified_at=found.st_mtime,
     )
+
+
+def _open_to_write(parent: int, name: str, mode: int) -> int:
+    """Create the file with exactly this mode, or open the one that is there and leave its mode to its owner."""
+    try:
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CAREFUL, 0o600, dir_fd=parent)
+    except FileExistsError:
+        return os.open(name, os.O_WRONLY | _CAREFUL, dir_fd=parent)
+    os.fchmod(descriptor, mode)
+    return descriptor
 
 
 def _named(path: str) -> list[str]:

@@ -44,8 +44,12 @@ class LauncherClient:
         answer, _ = self._ask("remove_attempts", root=root, attempts=list(attempts))
         return [bool(item) for item in answer]
 
-    def open_file(self, root: str, path: str, owner: Owner | None, *, write: bool = False, mode: int = 0o640) -> int:
-        _, descriptor = self._ask("open_file", root=root, path=path, owner=wire.encode_owner(owner), write=write, mode=mode)
+    def open_file(
+        self, root: str, path: str, owner: Owner | None, *, write: bool = False, mode: int = 0o640, truncate: bool = True
+    ) -> int:
+        _, descriptor = self._ask(
+            "open_file", root=root, path=path, owner=wire.encode_owner(owner), write=write, mode=mode, truncate=truncate
+        )
         if descriptor is None:
             raise LauncherUnavailable("The launcher gave no file.")
         return descriptor
@@ -61,14 +65,17 @@ class LauncherClient:
     def make_directory(self, root: str, path: str, owner: Owner | None, *, mode: int = 0o750) -> None:
         self._ask("make_directory", root=root, path=path, owner=wire.encode_owner(owner), mode=mode)
 
+    def rename(self, root: str, source: str, target: str, owner: Owner | None) -> None:
+        self._ask("rename", root=root, source=source, target=target, owner=wire.encode_owner(owner))
+
     def remove_tree(self, root: str, path: str, owner: Owner | None) -> None:
         self._ask("remove_tree", root=root, path=path, owner=wire.encode_owner(owner))
 
-    def give(self, root: str, path: str, owner: Owner, *, mode: int) -> None:
-        self._ask("give", root=root, path=path, owner=wire.encode_owner(owner), mode=mode)
+    def give(self, root: str, path: str, owner: Owner, *, mode: int, share_with_group: bool = False) -> None:
+        self._ask("give", root=root, path=path, owner=wire.encode_owner(owner), mode=mode, share_with_group=share_with_group)
 
-    def seal(self, root: str, path: str, gid: int) -> None:
-        self._ask("seal", root=root, path=path, gid=gid)
+    def seal(self, root: str, path: str, gid: int, *, everyone: bool = False) -> None:
+        self._ask("seal", root=root, path=path, gid=gid, everyone=everyone)
 
     def _ask(self, verb: str, **arguments: Any) -> tuple[Any, int | None]:
         for is_last in (False, True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal as signals
+import struct
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -91,9 +92,11 @@ class DirectLauncher:
         self.reap()
         return results
 
-    def open_file(self, root: str, path: str, owner: Owner | None, *, write: bool = False, mode: int = 0o640) -> int:
+    def open_file(
+        self, root: str, path: str, owner: Owner | None, *, write: bool = False, mode: int = 0o640, truncate: bool = True
+    ) -> int:
         with self._acting(owner):
-            return beneath.open_file(self._policy.check_root(root), path, write=write, mode=mode & 0o777)
+            return beneath.open_file(self._policy.check_root(root), path, write=write, mode=mode & 0o777, truncate=truncate)
 
     def list_directory(
         self, root: str, path: str, owner: Owner | None, *, recursive: bool = False, limit: int = 10_000
@@ -105,11 +108,15 @@ class DirectLauncher:
         with self._acting(owner):
             beneath.make_directories(self._policy.check_root(root), path, mode & 0o2777)
 
+    def rename(self, root: str, source: str, target: str, owner: Owner | None) -> None:
+        with self._acting(owner):
+            beneath.rename(self._policy.check_root(root), source, target)
+
     def remove_tree(self, root: str, path: str, owner: Owner | None) -> None:
         with self._acting(owner):
             beneath.remove(self._policy.check_root(root), path)
 
-    def give(self, root: str, path: str, owner: Owner, *, mode: int) -> None:
+    def give(self, root: str, path: str, owner: Owner, *, mode: int, share_with_group: bool = False) -> None:
         real = self._policy.check_root(root)
         self._policy.check_owner(owner)
         beneath.make_directories(real, path, 0o711)
@@ -117,12 +124,15 @@ class DirectLauncher:
             if self._policy.drop_rights:
                 os.fchown(opened, owner.uid, owner.gid)
             os.fchmod(opened, mode & 0o2777)
+            if share_with_group:
+                with contextlib.suppress(OSError):  # A file system without access lists: only the makers' own rights count.
+                    os.setxattr(opened, "system.posix_acl_default", _GROUP_ACCESS)
 
-    def seal(self, root: str, path: str, gid: int) -> None:
+    def seal(self, root: str, path: str, gid: int, *, everyone: bool = False) -> None:
         real = self._policy.check_root(root)
         self._policy.check_gid(gid)
         drops = self._policy.drop_rights
-        beneath.seal(real, path, uid=os.geteuid() if drops else -1, gid=gid if drops else -1)
+        beneath.seal(real, path, uid=os.geteuid() if drops else -1, gid=gid if drops else -1, everyone=everyone)
 
     def reap(self) -> None:
         """Collect wrappers that ended; their exit is in their file. A child somebody else collected is forgotten."""
@@ -190,6 +200,8 @@ class DirectLauncher:
             time.sleep(_KILL_PAUSE_SECONDS)
 
 
+_GROUP_ACCESS = struct.pack("<I" + "HHI" * 3, 2, 1, 7, 0xFFFFFFFF, 4, 7, 0xFFFFFFFF, 32, 0, 0xFFFFFFFF)
+"""A default access list: user rwx, group rwx, others nothing (linux/posix_acl_xattr.h: version 2, tag, permissions, id)."""
 _KILL = int(signals.SIGKILL)
 
 

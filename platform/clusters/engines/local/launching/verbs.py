@@ -129,8 +129,10 @@ class Launcher(Protocol):
         """Remove directory and control groups of ended attempts; False where a process still lives."""
         ...
 
-    def open_file(self, root: str, path: str, owner: Owner | None, *, write: bool = False, mode: int = 0o640) -> int:
-        """Open a regular file with the owner's rights; `write` creates or truncates it."""
+    def open_file(
+        self, root: str, path: str, owner: Owner | None, *, write: bool = False, mode: int = 0o640, truncate: bool = True
+    ) -> int:
+        """Open a regular file with the owner's rights; `write` creates it, or opens the one there, emptied or not."""
         ...
 
     def list_directory(
@@ -139,14 +141,21 @@ class Launcher(Protocol):
 
     def make_directory(self, root: str, path: str, owner: Owner | None, *, mode: int = 0o750) -> None: ...
 
+    def rename(self, root: str, source: str, target: str, owner: Owner | None) -> None:
+        """Move within a root, replacing a file of that name in one step."""
+        ...
+
     def remove_tree(self, root: str, path: str, owner: Owner | None) -> None:
         """Remove a file or directory tree; absent is done. Links are removed, not followed."""
         ...
 
-    def give(self, root: str, path: str, owner: Owner, *, mode: int) -> None:
-        """Make a directory beneath root if need be, and give it to the owner with this mode."""
+    def give(self, root: str, path: str, owner: Owner, *, mode: int, share_with_group: bool = False) -> None:
+        """Make a directory beneath root if need be, and give it to the owner with this mode.
+
+        `share_with_group`: what is made in it later is open to its group, whatever the umask of who makes it.
+        """
         ...
 
-    def seal(self, root: str, path: str, gid: int) -> None:
-        """Take a tree from its tenant: owned by us, readable by `gid` alone, writable by nobody."""
+    def seal(self, root: str, path: str, gid: int, *, everyone: bool = False) -> None:
+        """Take a tree from its tenant: owned by us, readable by `gid` alone or everyone, writable by nobody."""
         ...

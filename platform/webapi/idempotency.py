@@ -2,10 +2,12 @@
 
 The key's row is written first, in the transaction of the effect: whoever comes second waits for it at the unique constraint
 and then answers from the row. A request that fails leaves no row, so that it can be corrected and sent with the same key.
+Kept answers are sealed with the installation's key: some hold a secret that is shown once.
 """
 
 from __future__ import annotations
 
+import base64
 import functools
 import hashlib
 import json
@@ -14,6 +16,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
+from cryptography.fernet import Fernet, MultiFernet
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from django.http.request import RawPostDataException
@@ -108,7 +112,8 @@ def _replay(*, actor_id: uuid.UUID, key: str, operation: str, digest: str) -> Re
             f"The key {key!r} was used for {row.operation.split('?')[0]} with another body or query.",
             hint="Make a new key for a new request.",
         )
-    response = Response(json.loads(row.body) if row.body else None, status=row.status)
+    body = _keys().decrypt(row.body.encode()) if row.body else b""
+    response = Response(json.loads(body) if body else None, status=row.status)
     for name, value in row.headers.items():
         response[name] = value
     response["Idempotency-Replayed"] = "true"
@@ -118,7 +123,7 @@ def _replay(*, actor_id: uuid.UUID, key: str, operation: str, digest: str) -> Re
 def _store(row: IdempotencyKey, response: Response) -> None:
     body = JSONRenderer().render(response.data) if response.data is not None else b""
     row.status = response.status_code
-    row.body = body.decode() if len(body) <= STORED_BODY_BYTES else ""
+    row.body = _keys().encrypt(body).decode() if 0 < len(body) <= STORED_BODY_BYTES else ""
     row.headers = {name: response[name] for name in STORED_HEADERS if response.has_header(name)}
     row.save(update_fields=["status", "body", "headers"])
 
@@ -131,3 +136,10 @@ def _digest(request: Request) -> str:
     except RawPostDataException:
         body = JSONRenderer().render(request.data)
     return hashlib.sha256((request.content_type or "").encode() + b"\0" + body).hexdigest()
+
+
+def _keys() -> MultiFernet:
+    """The installation's key for kept answers, and its older ones while they are being replaced."""
+    secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    digests = [hashlib.sha256(b"webapi.idempotency\0" + secret.encode()).digest() for secret in secrets]
+    return MultiFernet([Fernet(base64.urlsafe_b64encode(digest)) for digest in digests])

@@ -32,6 +32,14 @@ def test_the_same_request_is_answered_from_the_first_one(alice):
     assert "Idempotency-Replayed" not in first
 
 
+def test_a_kept_answer_cannot_be_read_in_the_database(alice):
+    identifier = send(alice).json()["id"]
+
+    row = IdempotencyKey.objects.get(key="k")
+    assert row.body
+    assert identifier not in row.body
+
+
 def test_without_a_key_every_request_counts(alice):
     send(alice, key="")
     send(alice, key="")

@@ -1,0 +1,230 @@
+"""What every operation must answer to whom: one line per operation, and an operation without a line fails.
+
+`may` is the least that a caller must be. Reading the table: `Expect(Who.MANAGER, owner=True)` - managers of the object's tenant
+and the member to whom the object belongs; operators too unless `operator` says otherwise; whoever else sees the tenant gets
+403, and for everybody else the object does not exist (404).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.security.matrix.principals import RANK, STRANGERS, Who
+from tests.security.matrix.world import Side, World
+
+Body = Callable[[World, Side], Any]
+DONE = frozenset({200, 201, 202, 204, 206})
+
+
+@dataclass(frozen=True)
+class Expect:
+    """One operation's line.
+
+    `about`: "tenant" - an object of a tenant, in the path or named by the body or query; "installation" - the same for both
+    tenants; "self" - the owner's own, and nobody else's; "account" - nothing but the caller; "list" - whatever the caller
+    sees, never more. `operator`: the status that operators get instead of success (None: they succeed).
+    `hidden`: whoever may not do it in the tenant does not even see the object. `answers`: the only statuses there are, for
+    whoever does not send a bad token. `bad_ids`: bodies that name objects of the other tenant; none may succeed.
+    """
+
+    may: Who | None = None
+    about: str = "tenant"
+    owner: bool = False
+    operator: int | None = None
+    body: Body | None = None
+    query: Body | None = None
+    content_type: str = "application/json"
+    headers: dict[str, str] | None = None
+    also: frozenset[int] = frozenset()
+    hidden: bool = False
+    answers: frozenset[int] | None = None
+    bad_ids: tuple[Body, ...] = ()
+
+    def statuses(self, who: Who, *, is_own: bool) -> frozenset[int]:
+        """The statuses that are right for a caller and an object of the one or the other tenant."""
+        success = DONE | self.also
+        if self.about == "public":
+            return success
+        if who in STRANGERS and not (who is Who.ANONYMOUS and self.answers):
+            return frozenset({401})
+        if self.answers:
+            return self.answers
+        if self.about in {"account", "list"}:
+            return success
+        if who is Who.OPERATOR:
+            return frozenset({self.operator}) if self.operator else success
+        if self.about == "self":
+            return success if is_own and who is Who.OWNER else frozenset({404})
+        if self.about == "installation":
+            return success if self.may is not Who.OPERATOR else frozenset({403})
+        if is_own == (who is Who.OTHER):
+            return frozenset({404})
+        if self.owner and who is Who.OWNER:
+            return success
+        is_enough = self.may is not None and self.may is not Who.OPERATOR and RANK[who] >= RANK[self.may]
+        return success if is_enough else frozenset({404 if self.hidden else 403})
+
+
+def public(**options: Any) -> Expect:
+    """For everybody, tokens or not. Kept to the exact list of PUBLIC below."""
+    return Expect(about="public", **options)
+
+
+def listing(**options: Any) -> Expect:
+    """Whoever is signed in gets what they may see."""
+    return Expect(about="list", **options)
+
+
+def account(**options: Any) -> Expect:
+    """Whoever is signed in, for themselves."""
+    return Expect(about="account", **options)
+
+
+def own(**options: Any) -> Expect:
+    """Only whom it belongs to. For operators, too, it does not exist."""
+    return Expect(about="self", operator=options.pop("operator", 404), **options)
+
+
+def installation(may: Who = Who.VIEWER, **options: Any) -> Expect:
+    """Something of the installation: whoever belongs to any tenant sees it, operators change it."""
+    return Expect(may, about="installation", **options)
+
+
+def viewer(**options: Any) -> Expect:
+    return Expect(Who.VIEWER, **options)
+
+
+def member(**options: Any) -> Expect:
+    """Writing into a tenant is for its members: an operator, who looks after the installation, is refused."""
+    return Expect(Who.MEMBER, operator=options.pop("operator", 403), **options)
+
+
+def manager(**options: Any) -> Expect:
+    return Expect(Who.MANAGER, **options)
+
+
+PUBLIC = frozenset(
+    {
+        "GET /livez",
+        "GET /readyz",
+        "GET /api/v1/docs",
+        "GET /api/v1/docs.js",
+        "GET /api/v1/info",
+        "GET /api/v1/openapi.json",
+        "POST /api/v1/invitations:accept",  # The invitation's secret is the credential.
+    }
+)
+
+
+def tenant_query(world: World, side: Side) -> dict[str, str]:
+    return {"tenant": side.tenant.slug}
+
+
+EXPECTATIONS: dict[str, Expect] = {
+    # The server itself.
+    "GET /livez": public(),
+    "GET /readyz": public(also=frozenset({503})),
+    "GET /metrics": installation(Who.OPERATOR),
+    "GET /api/v1/docs": public(),
+    "GET /api/v1/docs.js": public(),
+    "GET /api/v1/info": public(),
+    "GET /api/v1/openapi.json": public(),
+    # What happened.
+    "GET /api/v1/events": viewer(query=tenant_query),
+    "GET /api/v1/events/stream": viewer(query=tenant_query),
+    "POST /api/v1/tickets": account(),
+    "GET /api/v1/audit": listing(),
+    "GET /api/v1/subscriptions": listing(),
+    "POST /api/v1/subscriptions": viewer(
+        body=lambda world, side: {
+            "tenant": str(side.tenant.pk),
+            "kinds": ["failed"],
+            "channel": "mail",
+        },
+        bad_ids=(lambda world, side: {"tenant": world.other(side).tenant.slug, "kinds": ["failed"], "channel": "mail"},),
+    ),
+    "GET /api/v1/subscriptions/{subscription}": own(),
+    "PATCH /api/v1/subscriptions/{subscription}": own(body=lambda world, side: {"is_active": False}),
+    "DELETE /api/v1/subscriptions/{subscription}": own(),
+    "POST /api/v1/subscriptions/{subscription}/test": own(),
+    "GET /api/v1/deliveries": listing(),
+    "POST /api/v1/deliveries/{delivery}/retry": own(),
+    # Clusters.
+    "GET /api/v1/clusters": listing(),
+    "GET /api/v1/clusters/{cluster_id}": installation(),
+    "GET /api/v1/pools": listing(),
+    "GET /api/v1/pools/{pool_id}": installation(),
+    "GET /api/v1/nodes": listing(),
+    "GET /api/v1/nodes/{node_id}": installation(),
+    "PATCH /api/v1/nodes/{node_id}": installation(Who.OPERATOR, body=lambda world, side: {"cordoned": True, "reason": "Fan."}),
+    "GET /api/v1/nodes/{node_id}/metrics": installation(query=lambda world, side: {"metric": "cpu_millis"}),
+    # People and tenants.
+    "GET /api/v1/whoami": account(),
+    "GET /api/v1/users": listing(),
+    "POST /api/v1/users": installation(Who.OPERATOR, body=lambda world, side: {"name": f"{side.canary}-new"}),
+    "POST /api/v1/users:import": installation(
+        Who.OPERATOR, content_type="text/csv", body=lambda world, side: b"name,email,tenant,role\nnew,new@example.org,,\n"
+    ),
+    "GET /api/v1/users/{user_id}": viewer(),
+    "PATCH /api/v1/users/{user_id}": Expect(Who.OPERATOR, owner=True, body=lambda world, side: {"email": "new@example.org"}),
+    "GET /api/v1/tokens": listing(),
+    "POST /api/v1/tokens": account(
+        body=lambda world, side: {"name": "new"},
+        bad_ids=(
+            lambda world, side: {"name": "new", "service_account": world.other(side).values["service-accounts"]},
+            lambda world, side: {"name": "new", "service_account": str(world.other(side).owner.pk)},
+            lambda world, side: {"name": "new", "service_account": str(world.principals[Who.OPERATOR].user.pk)},
+        ),
+    ),
+    "DELETE /api/v1/tokens/{token_id}": own(),
+    "GET /api/v1/invitations": listing(),
+    "POST /api/v1/invitations": manager(
+        body=lambda world, side: {"email": "guest@example.org", "tenant": side.tenant.slug, "role": "viewer"},
+        bad_ids=(lambda world, side: {"email": "guest@example.org", "tenant": world.other(side).tenant.slug},),
+    ),
+    "DELETE /api/v1/invitations/{invitation_id}": manager(hidden=True),
+    "POST /api/v1/invitations:accept": Expect(
+        answers=frozenset({404, 422}), body=lambda world, side: {"token": "unknown", "name": "new", "password": "a long password"}
+    ),
+    "GET /api/v1/tenants": listing(),
+    "POST /api/v1/tenants": manager(
+        body=lambda world, side: {"name": "new", "parent": side.tenant.slug},
+        bad_ids=(lambda world, side: {"name": "new", "parent": world.other(side).tenant.slug},),
+    ),
+    "GET /api/v1/tenants/{tenant}": viewer(),
+    "PATCH /api/v1/tenants/{tenant}": manager(body=lambda world, side: {"description": "new"}),
+    "GET /api/v1/tenants/{tenant}/members": viewer(),
+    "POST /api/v1/tenants/{tenant}/members": manager(
+        body=lambda world, side: {"user": side.values["service-accounts"], "role": "viewer"},
+        also=frozenset({409}),  # The account is a member already; who may not add members is refused before that.
+        bad_ids=(
+            lambda world, side: {"user": str(world.other(side).owner.pk), "role": "viewer"},
+            lambda world, side: {"user": world.other(side).owner.name, "role": "viewer"},
+        ),
+    ),
+    "PATCH /api/v1/tenants/{tenant}/members/{user_id}": manager(body=lambda world, side: {"role": "viewer"}),
+    "DELETE /api/v1/tenants/{tenant}/members/{user_id}": manager(owner=True),
+    "GET /api/v1/tenants/{tenant}/secrets": member(),
+    "PUT /api/v1/tenants/{tenant}/secrets/{name}": manager(operator=403, body=lambda world, side: {"value": "new"}),
+    "DELETE /api/v1/tenants/{tenant}/secrets/{name}": manager(operator=403),
+    "GET /api/v1/tenants/{tenant}/service-accounts": viewer(),
+    "POST /api/v1/tenants/{tenant}/service-accounts": manager(operator=403, body=lambda world, side: {"name": "new"}),
+    "DELETE /api/v1/tenants/{tenant}/service-accounts/{user_id}": manager(operator=403),
+    # Capacity.
+    "GET /api/v1/queues": viewer(query=tenant_query),
+    "POST /api/v1/queues": manager(
+        body=lambda world, side: {"name": "new", "tenant": side.tenant.slug},
+        bad_ids=(
+            lambda world, side: {"name": "new", "tenant": world.other(side).tenant.slug},
+            lambda world, side: {"name": "new", "tenant": side.tenant.slug, "parent": world.other(side).values["queues"]},
+        ),
+    ),
+    "GET /api/v1/queues/{queue_id}": viewer(),
+    "PATCH /api/v1/queues/{queue_id}": manager(body=lambda world, side: {"name": "new"}),
+    "PUT /api/v1/queues/{queue_id}/limits": manager(
+        body=lambda world, side: [{"pool": side.values["pools"], "cpu_millis": None, "memory_bytes": None, "gpu_millis": 1000}]
+    ),
+    "GET /api/v1/usage": viewer(query=tenant_query),
+}

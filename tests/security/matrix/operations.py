@@ -1,0 +1,64 @@
+"""What there is to knock at: the API's description, the URL resolver and the WebSocket routes, each compared with the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.urls import URLPattern, URLResolver, get_resolver
+from django.urls.converters import get_converters
+
+# Routes that the description leaves out on purpose, by exact pattern, with the reason. Each must be harmless for anybody.
+OUTSIDE_DESCRIPTION: dict[str, str] = {}
+
+HTTP_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+
+@dataclass(frozen=True, order=True)
+class Operation:
+    """One method of one path, written as the description writes it."""
+
+    path: str
+    method: str
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+def described() -> tuple[Operation, ...]:
+    """All operations of the API's description."""
+    from webapi.description import describe
+
+    paths = describe()["paths"]
+    return tuple(
+        sorted(Operation(path, name.upper()) for path, entry in paths.items() for name in entry if name.upper() in HTTP_METHODS)
+    )
+
+
+def routes() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """All routes of the URL resolver with the methods that their views have; a plain function answers any method."""
+    yield from _routes(get_resolver().url_patterns, "/")
+
+
+def websocket_routes() -> tuple[str, ...]:
+    from activity.routing import websocket_urlpatterns
+
+    return tuple("/" + _template(str(route.pattern)) for route in websocket_urlpatterns)
+
+
+def _routes(patterns: list[URLPattern | URLResolver], prefix: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for pattern in patterns:
+        path = prefix + _template(str(pattern.pattern))
+        if isinstance(pattern, URLResolver):
+            yield from _routes(pattern.url_patterns, path)
+        else:
+            view = getattr(pattern.callback, "cls", None)
+            methods = HTTP_METHODS if view is None else tuple(name for name in HTTP_METHODS if hasattr(view, name.lower()))
+            yield path, methods
+
+
+def _template(pattern: str) -> str:
+    assert not pattern.startswith("^"), f"{pattern} is a regular expression; use a path, which the matrix can read"
+    assert set(re.findall(r"<(\w+):", pattern)) <= set(get_converters())
+    return re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", pattern)

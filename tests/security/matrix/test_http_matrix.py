@@ -1,0 +1,183 @@
+"""Every operation, every kind of caller, objects of their own tenant and of another one: no answer is unexplained."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import transaction
+from rest_framework.test import APIClient
+
+from tests.security.matrix.expectations import DONE, EXPECTATIONS, PUBLIC, Expect
+from tests.security.matrix.operations import OUTSIDE_DESCRIPTION, Operation, described, routes
+from tests.security.matrix.principals import RANK, STRANGERS, Principal, Who
+from tests.security.matrix.world import Side, World, make_world
+
+pytestmark = pytest.mark.database
+
+OPERATIONS = described()
+NO_IDS = (
+    "00000000-0000-0000-0000-000000000000",
+    "nothing",
+    "%27%20OR%201=1--",
+    "%C3%A9",
+    "livez",
+    "..%2F..%2Fetc%2Fpasswd",
+    "x" * 300,
+)
+
+
+@pytest.fixture(scope="module")
+def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
+    """One world for all cells, thrown away with its transaction; what a cell changes is undone after it."""
+    with django_db_blocker.unblock():
+        block = transaction.atomic()
+        block.__enter__()
+        try:
+            yield make_world()
+        finally:
+            transaction.set_rollback(True)
+            block.__exit__(None, None, None)
+
+
+@pytest.fixture(autouse=True)
+def no_throttle(configure: Any) -> None:
+    configure(requests_per_minute=0)
+
+
+def test_every_operation_has_an_expectation_and_every_expectation_an_operation() -> None:
+    assert {str(operation) for operation in OPERATIONS} == set(EXPECTATIONS)
+
+
+def test_every_route_is_described() -> None:
+    known = set(OPERATIONS)
+    missing = [
+        str(Operation(path, method))
+        for path, methods in routes()
+        for method in methods
+        if Operation(path, method) not in known and path not in OUTSIDE_DESCRIPTION
+    ]
+
+    assert not missing
+
+
+def test_the_public_operations_are_exactly_those_on_the_list() -> None:
+    from webapi.description import describe
+
+    open_in_table = {name for name, expect in EXPECTATIONS.items() if expect.about == "public" or expect.answers}
+    paths = describe()["paths"]
+    open_in_description = {
+        f"{method.upper()} {path}"
+        for path, entry in paths.items()
+        for method, found in entry.items()
+        if not found.get("security")
+    }
+
+    assert open_in_table == PUBLIC
+    assert open_in_description == PUBLIC
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
+def test_nobody_gets_an_answer_that_is_not_theirs(operation: Operation, world: World) -> None:
+    expect = EXPECTATIONS.get(str(operation))
+    assert expect is not None, f"{operation} has no expectation"
+    wrong = []
+    for principal in world.principals.values():
+        for side in (world.own, world.foreign):
+            response = send(operation, expect, principal, world, side)
+            allowed = expect.statuses(principal.who, is_own=side is world.own)
+            cell = f"{principal.who} -> {side.name}: {response.status_code} {shown(response)}"
+            if response.status_code not in allowed:
+                wrong.append(f"{cell} (expected {sorted(allowed)})")
+            wrong += [f"{cell} holds {text}" for text in leaks(response, principal, world, side)]
+
+    assert not wrong, "\n".join([str(operation), *wrong])
+
+
+@pytest.mark.parametrize("operation", [entry for entry in OPERATIONS if EXPECTATIONS.get(str(entry), Expect()).bad_ids], ids=str)
+def test_an_id_of_another_tenant_in_the_body_does_not_exist(operation: Operation, world: World) -> None:
+    expect = EXPECTATIONS[str(operation)]
+    wrong = []
+    for number, body in enumerate(expect.bad_ids):
+        for who in (Who.VIEWER, Who.MEMBER, Who.OWNER, Who.MANAGER):
+            response = send(operation, expect, world.principals[who], world, world.own, body=body(world, world.own))
+            if response.status_code not in {403, 404, 422}:
+                wrong.append(f"body {number}, {who}: {response.status_code} {shown(response)}")
+            wrong += [f"body {number}, {who} holds {text}" for text in leaks(response, world.principals[who], world, world.own)]
+
+    assert not wrong, "\n".join([str(operation), *wrong])
+
+
+@pytest.mark.parametrize("operation", [operation for operation in OPERATIONS if "{" in operation.path], ids=str)
+def test_an_id_that_is_none_does_not_exist(operation: Operation, world: World) -> None:
+    """Ids are data: whatever stands in their place, the answer is that there is no such thing."""
+    expect = EXPECTATIONS[str(operation)]
+    wrong = []
+    for text in NO_IDS:
+        parts = [text if part.startswith("{") else part for part in operation.path.split("/")]
+        client = client_of(world.principals[Who.MANAGER])
+        with transaction.atomic():
+            body = expect.body(world, world.own) if expect.body else None
+            response = request(client, operation.method, "/".join(parts), body, expect)
+            transaction.set_rollback(True)
+        if response.status_code not in {400, 403, 404, 416, 422}:
+            wrong.append(f"{text[:40]}: {response.status_code} {shown(response)}")
+
+    assert not wrong, "\n".join([str(operation), *wrong])
+
+
+def send(operation: Operation, expect: Expect, principal: Principal, world: World, side: Side, *, body: Any = None) -> Any:
+    """One cell: the request, and everything undone that it did."""
+    if body is None and expect.body is not None:
+        body = expect.body(world, side)
+    path = side.path(operation.path)
+    if expect.query is not None:
+        from urllib.parse import urlencode
+
+        path += "?" + urlencode(expect.query(world, side))
+    with transaction.atomic():
+        response = request(client_of(principal), operation.method, path, body, expect)
+        transaction.set_rollback(True)
+    return response
+
+
+def client_of(principal: Principal) -> APIClient:
+    client = APIClient(raise_request_exception=False)
+    if principal.header is not None:
+        client.credentials(HTTP_AUTHORIZATION=principal.header)
+    return client
+
+
+def request(client: APIClient, method: str, path: str, body: Any, expect: Expect) -> Any:
+    content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+    options = {"content_type": expect.content_type} if content is not None else {}
+    headers = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in (expect.headers or {}).items()}
+    return client.generic(method, path, content or b"", **options, **headers)
+
+
+def leaks(response: Any, principal: Principal, world: World, side: Side) -> list[str]:
+    """Canaries of a tenant that the caller does not belong to. What the request itself held may come back."""
+    if principal.who is Who.OPERATOR or response.streaming:
+        return []
+    if principal.who in STRANGERS:
+        hidden = [world.own, world.foreign]
+    else:
+        hidden = [world.own if principal.who is Who.OTHER else world.foreign]
+    return [entry.canary for entry in hidden if entry.canary.encode() in response.content]
+
+
+def shown(response: Any) -> str:
+    return "(stream)" if response.streaming else response.content.decode(errors="replace")[:300]
+
+
+def test_the_matrix_covers_what_it_claims() -> None:
+    """The table itself: success for the least caller, refusal just below."""
+    line = Expect(Who.MEMBER)
+    assert line.statuses(Who.VIEWER, is_own=True) == {403}
+    assert line.statuses(Who.MEMBER, is_own=True) == DONE
+    assert line.statuses(Who.MANAGER, is_own=False) == {404}
+    assert line.statuses(Who.OTHER, is_own=True) == {404}
+    assert line.statuses(Who.OTHER, is_own=False) == DONE
+    assert set(RANK) | set(STRANGERS) | {Who.OPERATOR} == set(Who)

@@ -1,0 +1,194 @@
+"""Two tenants with one object of each kind. Apps add their objects with `@maker`; names carry a canary of their tenant.
+
+A maker puts what paths and bodies need into `side.values`, under the path parameter's name, or under the path's part before
+it (`"queues"` for `/queues/{queue_id}`) where that is clearer. Makers run in the order of their registration, once per world.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from kernel.actor import TenantRole
+from tests.security.matrix.principals import Principal, Who, make_principals
+
+
+@dataclass
+class Side:
+    """One tenant and its objects. `owner` is the user to whom they belong."""
+
+    name: str
+    tenant: Any
+    owner: Any = None
+    values: dict[str, str] = field(default_factory=dict)
+    objects: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def canary(self) -> str:
+        """A text in every name of this tenant's objects, and nowhere else."""
+        return f"{self.name}-canary"
+
+    def path(self, template: str) -> str:
+        """A path with this side's objects in it; KeyError names the parameter that no maker knows."""
+        parts = template.split("/")
+        for index, part in enumerate(parts):
+            for name in re.findall(r"\{(\w+)\}", part):
+                before = parts[index - 1].partition(":")[0]
+                keys = [f"{before}/{name}", before, name]
+                value = next((self.values[key] for key in keys if key in self.values), None)
+                if value is None:
+                    raise KeyError(f"no maker gives {name!r} after {before!r} of {template}")
+                part = part.replace("{" + name + "}", value)
+            parts[index] = part
+        return "/".join(parts)
+
+
+@dataclass
+class World:
+    """Both sides and all callers."""
+
+    own: Side
+    foreign: Side
+    principals: dict[Who, Principal]
+
+    def other(self, side: Side) -> Side:
+        return self.foreign if side is self.own else self.own
+
+
+Maker = Callable[[World, Side], None]
+MAKERS: list[Maker] = []
+
+
+def maker(function: Maker) -> Maker:
+    """Register what makes one app's objects for a side."""
+    MAKERS.append(function)
+    return function
+
+
+def make_world() -> World:
+    """Build everything. A few dozen statements; the caller's transaction throws it away."""
+    from tests.factories.tenants import make_member, make_tenant, make_user
+
+    own, foreign = (Side(name, make_tenant(f"{name}-canary-tenant")) for name in ("own", "foreign"))
+    principals = make_principals(own.tenant, foreign.tenant)
+    own.owner = principals[Who.OWNER].user
+    foreign.owner = make_user("foreign-canary-owner", email="foreign-canary@example.org")
+    make_member(foreign.tenant, foreign.owner, TenantRole.MEMBER)
+    world = World(own, foreign, principals)
+    for make in MAKERS:
+        for side in (own, foreign):
+            make(world, side)
+    return world
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@maker
+def tenants(world: World, side: Side) -> None:
+    from tests.factories.tenants import make_queue, make_service_account, make_token, top_queue
+
+    side.values["tenant"] = side.values["tenants"] = side.tenant.slug
+    side.values["members"] = str(side.owner.pk)
+    side.values["user_id"] = str(side.owner.pk)
+    side.objects["queue"] = queue = make_queue(side.tenant, f"{side.canary}-queue")
+    side.values["queues"] = str(queue.pk)
+    side.objects["top_queue"] = top_queue(side.tenant)
+    side.values["tokens"] = str(make_token(side.owner).token.pk)
+    side.values["users"] = str(side.owner.pk)
+    side.values["service-accounts"] = str(make_service_account(side.tenant, f"{side.canary}-ci").pk)
+    side.values["secrets"] = "CANARY_SECRET"
+
+
+@maker
+def secrets(world: World, side: Side) -> None:
+    from tenants.models import Secret
+
+    Secret.objects.create(tenant=side.tenant, name="CANARY_SECRET", ciphertext="sealed", created_at=now(), updated_at=now())
+
+
+@maker
+def invitations(world: World, side: Side) -> None:
+    from tenants.models import Invitation
+
+    invitation = Invitation.objects.create(
+        tenant=side.tenant,
+        email=f"{side.canary}-guest@example.org",
+        role="viewer",
+        digest=uuid.uuid4().hex,
+        created_at=now(),
+        expires_at=now().replace(year=now().year + 1),
+    )
+    side.values["invitations"] = str(invitation.pk)
+
+
+@maker
+def installation(world: World, side: Side) -> None:
+    """Clusters, pools and nodes belong to nobody: both sides see the same."""
+    from clusters.models import Cluster, Node, Pool
+
+    if side is world.foreign:
+        for name in ("clusters", "pools", "nodes"):
+            side.values[name] = world.own.values[name]
+        side.objects["pool"] = world.own.objects["pool"]
+        return
+    cluster = Cluster.objects.create(name="matrix-cluster", kind="local", created_at=now(), condition_since_at=now())
+    pool = Pool.objects.create(cluster=cluster, name="matrix-pool", created_at=now())
+    node = Node.objects.create(
+        cluster=cluster,
+        pool=pool,
+        name="matrix-node",
+        cpu_millis=1000,
+        memory_bytes=1024**3,
+        gpu_millis=0,
+        ready=True,
+        ready_since_at=now(),
+        last_seen_at=now(),
+        created_at=now(),
+    )
+    side.objects["pool"] = pool
+    side.values.update(clusters=str(cluster.pk), pools=str(pool.pk), nodes=str(node.pk))
+
+
+@maker
+def activity(world: World, side: Side) -> None:
+    from activity.models import Delivery, Subscription
+    from activity.notifications.kinds import DeliveryState
+    from activity.sequencer import sequence
+    from activity.services import NewEvent, record_audit, record_events
+    from kernel.actor import system_actor
+
+    subscription = Subscription.objects.create(
+        user_id=side.owner.pk,
+        tenant_id=side.tenant.pk,
+        kinds=["failed"],
+        channel="webhook",
+        target=f"https://{side.canary}.example.org/hook",
+        created_at=now(),
+    )
+    delivery = Delivery.objects.create(
+        subscription=subscription,
+        user_id=side.owner.pk,
+        tenant_id=side.tenant.pk,
+        kind="test",
+        payload={"job": f"{side.canary}-job"},
+        state=str(DeliveryState.FAILED),
+        created_at=now(),
+    )
+    side.values.update(subscriptions=str(subscription.pk), deliveries=str(delivery.pk))
+    record_events([NewEvent("job.running", side.tenant.pk, "job", uuid.uuid4(), now(), data={"name": f"{side.canary}-event"})])
+    record_audit(
+        actor=system_actor("matrix"),
+        verb="tenant.edit",
+        tenant_id=side.tenant.pk,
+        target_kind="tenant",
+        target_id=side.tenant.pk,
+        target_name=f"{side.canary}-audit",
+        at=now(),
+    )
+    sequence(now())

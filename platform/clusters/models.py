@@ -5,9 +5,11 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from clusters.telemetry.metrics import METRIC_LENGTH, SUBJECT_LENGTH
 from kernel.ids import new_id
 from kernel.limits import NAME_LENGTH, NOTE_LENGTH
+
+METRIC_LENGTH = 64
+SUBJECT_LENGTH = 400  # `gpu:`, a cluster's id, a node name, a device identifier.
 
 
 class ClusterKind(models.TextChoices):

@@ -1,6 +1,6 @@
 """What changes clusters, pools and nodes: inventories, contact, and an operator's cordon."""
 
-from clusters.services.conditions import set_condition
+from clusters.services.conditions import record_contact, set_condition
 from clusters.services.cordons import cordon_node, uncordon_node
 from clusters.services.engines import EngineSettings, engine_for, forget_engines, register_engine
 from clusters.services.inventory import InventoryChange, ensure_local_cluster, record_inventory
@@ -12,6 +12,7 @@ __all__ = [
     "engine_for",
     "ensure_local_cluster",
     "forget_engines",
+    "record_contact",
     "record_inventory",
     "register_engine",
     "set_condition",

@@ -13,6 +13,11 @@ from kernel.limits import NOTE_LENGTH
 from reconciling import bulk
 
 
+def record_contact(cluster_id: uuid.UUID, *, reachable: bool, detail: str = "", now: datetime) -> bool:
+    """Say that a cluster answered, or did not and why. Returns whether that is news."""
+    return set_condition(cluster_id, ClusterCondition.REACHABLE if reachable else ClusterCondition.LOST_CONTACT, detail, now)
+
+
 def set_condition(cluster_id: uuid.UUID, condition: ClusterCondition, detail: str, now: datetime) -> bool:
     """Record what the last contact with a cluster showed. Returns whether the condition changed; one read if nothing did.
 

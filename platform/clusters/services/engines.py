@@ -15,6 +15,7 @@ from typing import Any
 
 from clusters.engines.interface import Engine
 from clusters.models import Cluster
+from kernel.config import current
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,13 @@ class EngineSettings:
 
 EngineFactory = Callable[[EngineSettings], Engine]
 
-_MODULES = {"local": "clusters.engines.local"}  # Each offers `create_engine(settings)`.
-_factories: dict[str, EngineFactory] = {}
+
+def _local(settings: EngineSettings) -> Engine:
+    engine: Engine = import_module("clusters.engines.local").build(settings.cluster_id, current())
+    return engine
+
+
+_factories: dict[str, EngineFactory] = {"local": _local}
 _engines: dict[uuid.UUID, Engine] = {}
 _lock = threading.RLock()
 
@@ -57,9 +63,6 @@ def forget_engines() -> None:
 
 
 def _factory(kind: str) -> EngineFactory:
-    if kind in _factories:
-        return _factories[kind]
-    if kind not in _MODULES:
+    if kind not in _factories:
         raise LookupError(f"no engine is registered for clusters of kind {kind!r}")
-    factory: EngineFactory = import_module(_MODULES[kind]).create_engine
-    return factory
+    return _factories[kind]

@@ -12,7 +12,8 @@ from django.db import transaction
 
 from activity.services import NewEvent, record_events
 from clusters.engines.interface import Inventory, NodeFacts
-from clusters.models import Cluster, ClusterKind, Node, Pool
+from clusters.models import Cluster, ClusterCondition, ClusterKind, Node, Pool
+from clusters.services.conditions import set_condition
 from clusters.services.engines import engine_for
 from clusters.services.grouping import Group, KnownPool, Shape, group_nodes, is_simulated
 from kernel import config
@@ -54,8 +55,9 @@ def ensure_local_cluster(now: datetime) -> uuid.UUID | None:
 
 
 def record_inventory(cluster_id: uuid.UUID, inventory: Inventory, now: datetime) -> InventoryChange:
-    """Bring a cluster's pools and nodes up to what its engine found. Repeating it changes nothing; an older one is dropped.
+    """Bring a cluster's pools and nodes up to what its engine found; the cluster is reachable then.
 
+    Repeating it changes nothing; an inventory older than the last is dropped.
     Nodes that are not listed become not ready and say why; what ran on them is for `observe` to tell.
     """
     with transaction.atomic():
@@ -71,6 +73,7 @@ def record_inventory(cluster_id: uuid.UUID, inventory: Inventory, now: datetime)
             isolation=list(inventory.isolation),
             tenants_kept_apart=inventory.tenants_kept_apart,
         )
+        set_condition(cluster_id, ClusterCondition.REACHABLE, "", now)
         record_events(events)
     return replace(change, removed=removed)
 

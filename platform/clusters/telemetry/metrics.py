@@ -11,9 +11,6 @@ import uuid
 from dataclasses import dataclass
 from enum import StrEnum
 
-METRIC_LENGTH = 64
-SUBJECT_LENGTH = 400  # `task:`, a UUID, a role name, an index; `gpu:`, a node name, a device identifier.
-
 
 class Unit(StrEnum):
     """Base units only; a screen chooses GiB or percent."""

@@ -20,9 +20,9 @@ import structlog
 from django.db import transaction
 
 from clusters.engines.interface import Sample
-from clusters.models import SeriesChunk
+from clusters.models import SUBJECT_LENGTH, SeriesChunk
 from clusters.telemetry.chunks import Chunk, FoldedChunk, RawChunk
-from clusters.telemetry.metrics import METRICS, SUBJECT_LENGTH, kind_of
+from clusters.telemetry.metrics import METRICS, kind_of
 from clusters.telemetry.tiers import CLOSED_CHUNKS_MAX, SERIES_MAX, Tier, millis_of, moment_of, tiers
 from kernel import config
 from kernel.ids import new_ids

@@ -37,7 +37,7 @@ def test_nodes_and_pools_appear_with_what_they_offer() -> None:
     assert (node.gpu_millis, len(node.gpus), node.labels, node.pool_id) == (7_000, 8, {"os": "Debian GNU/Linux 12"}, pool.pk)
     cluster.refresh_from_db()
     assert (cluster.isolation, cluster.inventory_read_at) == (["One uid per tenant."], NOW)
-    assert kinds() == ["node.added", "node.added"]
+    assert kinds() == ["cluster.reachable", "node.added", "node.added"]
 
 
 def test_the_same_inventory_again_changes_nothing_but_when_it_was_seen() -> None:

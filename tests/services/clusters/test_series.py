@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from clusters.engines.interface import Sample, TaskName
+from clusters.engines.interface import EngineUnreachable, Sample, TaskName
 from clusters.models import SeriesChunk
-from clusters.telemetry.collect import collect, flush, record_samples, sweep_expired
+from clusters.telemetry.collecting import collect, flush, record_samples, sweep_expired
 from clusters.telemetry.metrics import node_subject, scoped, task_subject
 from clusters.telemetry.reading import Series, job_metrics, latest_values, plan_window, read_series, summarize_tasks
 from clusters.telemetry.recorder import forget_recorder, recorder
 from clusters.telemetry.tiers import RAW_KEEP, SUBJECTS_MAX, TEN_MINUTES
 from kernel.errors import InvalidInput
 from kernel.ids import new_id
-from tests.factories.clusters import MeasuringEngine
+from tests.factories.clusters import MeasuringEngine, make_cluster, use_engine
 
 pytestmark = pytest.mark.database
 
@@ -205,8 +205,19 @@ def test_the_latest_value_of_a_silent_subject_is_missing() -> None:
 
 
 def test_an_engine_that_cannot_measure_is_no_error() -> None:
-    assert collect(CLUSTER, object(), START) == 0  # type: ignore[arg-type]
-    assert collect(CLUSTER, MeasuringEngine(samples=[Sample("node:n1", "cpu_millis", 1.0)]), START) == 1
+    use_engine(object())
+    assert collect(make_cluster().pk, now=START) == 0
+    use_engine(MeasuringEngine(samples=[Sample("node:n1", "cpu_millis", 1.0)]))
+    assert collect(make_cluster().pk, now=START) == 1
+
+
+def test_an_engine_out_of_reach_leaves_a_gap() -> None:
+    class Silent(MeasuringEngine):
+        def sample(self) -> Sequence[Sample]:
+            raise EngineUnreachable
+
+    use_engine(Silent())
+    assert collect(make_cluster().pk, now=START) == 0
 
 
 class TestTasks:

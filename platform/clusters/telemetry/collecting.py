@@ -7,22 +7,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from clusters.engines.interface import Engine, Sample, SupportsMetrics
+from clusters.engines.interface import EngineUnreachable, Sample, SupportsMetrics
 from clusters.models import SeriesChunk
+from clusters.services import engine_for
 from clusters.telemetry.metrics import scoped
 from clusters.telemetry.recorder import recorder
 
 SWEPT_ROWS_MAX = 10_000  # One transaction stays short; what is left goes with the next sweep.
 
 
-def collect(cluster_id: uuid.UUID, engine: Engine, now: datetime) -> int:
-    """Measure everything that a cluster's engine runs and record it; 0 if the engine cannot measure. Call it every interval.
+def collect(cluster_id: uuid.UUID, *, now: datetime) -> int:
+    """Measure everything that runs on a cluster and record it. Call it every interval; returns how many samples were taken.
 
-    Raises EngineUnreachable as the engine does: the interval stays a gap.
+    0 if the engine cannot measure or does not answer: the interval stays a gap. Who watches the cluster tells of lost contact.
     """
+    engine = engine_for(cluster_id)
     if not isinstance(engine, SupportsMetrics):
         return 0
-    return record_samples(cluster_id, engine.sample(), now)
+    try:
+        samples = engine.sample()
+    except EngineUnreachable:
+        return 0
+    return record_samples(cluster_id, samples, now)
 
 
 def record_samples(cluster_id: uuid.UUID, samples: Sequence[Sample], now: datetime) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -13,8 +14,8 @@ from urllib.parse import quote
 from berth import limits
 from berth.config import resolve_settings
 from berth.errors import WaitTimeout
-from berth.jobs import ENDED_STATES, code_path
-from berth.logs import LineAssembler, LogFilter, LogLine, LogMarks
+from berth.jobs import code_path
+from berth.logs import ENDED_STATES, LineAssembler, LogFilter, LogLine, LogMarks
 from berth.specs import changes_document, load_spec
 from berth.transport import AsyncTransport, Call, post
 from berth.types import JobData
@@ -93,22 +94,21 @@ class AsyncClient:
             await asyncio.sleep(pause if deadline is None else min(pause, max(0.0, deadline - time.monotonic())))
             pause = min(pause * 1.5, limits.POLL_SECONDS_MAX)
 
-    async def logs(self, job: str, *, follow: bool = False, log_filter: LogFilter | None = None) -> AsyncIterator[LogLine]:
-        """Lines of the log, each once; following asks again from the last cursor."""
-        chosen = log_filter or LogFilter()
+    async def logs(
+        self, job: str, *, attempt: int, log_filter: LogFilter | None = None, follow: bool = False
+    ) -> AsyncIterator[LogLine]:
+        """Lines of one attempt's log, each once; following asks again from the last cursor until the log is complete."""
+        chosen = replace(log_filter or LogFilter(), attempt=attempt)
         marks, assembler, cursor = LogMarks(), LineAssembler(), None
         while True:
-            params = {**chosen.as_params(), "cursor": cursor}
-            page = await self.transport.json(Call("GET", f"{_path(job)}/logs", params))
+            page = await self.transport.json(Call("GET", f"{_path(job)}/logs", {**chosen.as_params(), "cursor": cursor}))
             cursor = page.get("cursor") or cursor
-            for chunk in marks.new(page.get("items", [])):
+            for chunk in marks.new(page["items"], attempt):
                 for line in assembler.add(chunk):
                     yield line
-            if page.get("complete") and (not follow or (await self.get(job))["state"] in ENDED_STATES):
+            if page["complete"] or not (page["items"] or follow):
                 break
-            if not page.get("items"):
-                if not follow:
-                    break
+            if not page["items"]:
                 await asyncio.sleep(limits.POLL_SECONDS)
         for line in assembler.finish():
             yield line

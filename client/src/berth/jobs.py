@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from berth import limits
 from berth.errors import AmbiguousName, ApiError, InvalidInput, NotFound, WaitTimeout
-from berth.logs import LogFilter, LogLine, LogReader
+from berth.logs import ENDED_STATES, LogFilter, LogLine, LogReader
 from berth.metrics import Series, read_series
 from berth.naming import is_id, is_id_prefix
 from berth.specs import Spec, SpecSource, changes_document, load_spec
@@ -22,8 +22,6 @@ from berth.types import ArtifactData, JobData, TaskData
 
 if TYPE_CHECKING:
     from berth.snapshots import Snapshot
-
-ENDED_STATES = frozenset({"succeeded", "failed", "stopped"})
 
 
 Rows = list[dict[str, Any]]
@@ -317,10 +315,8 @@ class Jobs:
         yield from (line for line in reader.lines(follow=follow) if _is_since(line, since))
 
     def log_reader(self, job: str, log_filter: LogFilter | None = None, *, cursor: str = "") -> LogReader:
-        """A reader whose cursor you may keep: `reader.cursor` now, `log_reader(job, cursor=...)` later goes on there."""
-        job_id = self.resolve(job)
-        ended = (lambda: True) if log_filter and log_filter.attempt else (lambda: Job(self.read(job_id), self).has_ended)
-        return LogReader(self._transport, job_id, log_filter or LogFilter(), cursor=cursor, job_has_ended=ended)
+        """A reader whose place you may keep: name its `attempt` in the filter and its `cursor`, and it goes on there."""
+        return LogReader(self._transport, self.resolve(job), log_filter or LogFilter(), cursor=cursor)
 
     def events(self, job: str, *, limit: int | None = None) -> Iterator[dict[str, Any]]:
         """Transitions and reasons, oldest first."""

@@ -1,13 +1,13 @@
 """Following what a job prints: every byte once, in order per stream, over any number of broken connections.
 
 The server hands out chunks with a cursor that says "everything before this". After a break we ask again from the last
-cursor. Because a cursor may lie a little behind what was already shown, offsets decide: each stream of each task counts
-its bytes from 0 and never restarts, so what is below the mark is dropped, and a gap is shown as one, never hidden."""
+cursor. Offsets guard that: each stream of each task counts its bytes from 0 and never restarts, so what arrives twice is
+dropped, and a gap is shown as one, never hidden."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -21,6 +21,8 @@ from berth.transport import Call, Transport, backoff_seconds
 _NO_STREAMING = frozenset({404, 405, 406, 501})  # A server or proxy without streams: ask again and again instead.
 _LATER = frozenset({429, 502, 503, 504})
 _STREAM_ENDS = frozenset({"end", "complete"})
+ENDED_STATES = frozenset({"succeeded", "failed", "stopped"})
+REPLACEMENT = "\ufffd"
 StreamKey = tuple[int, str, str]
 
 
@@ -59,47 +61,55 @@ class LogFilter:
         return {"attempt": self.attempt, "role": self.role, "index": self.index, "stream": self.stream}
 
 
+@dataclass(slots=True)
+class _Mark:
+    """How far one stream was handed out. `end` None: unknown, because bytes that are no text were replaced in it."""
+
+    start: int
+    end: int | None
+    marker: str = ""
+
+
 class LogMarks:
-    """Remembers per stream how far it was handed out, and gives of a page only what is new."""
+    """Remembers per stream how far it was handed out, and gives of what arrives only what is new."""
 
     def __init__(self) -> None:
-        self._marks: dict[StreamKey, int] = {}
+        self._marks: dict[StreamKey, _Mark] = {}
 
-    def copy(self) -> LogMarks:
-        other = LogMarks()
-        other._marks = dict(self._marks)
-        return other
-
-    def new(self, items: Iterable[Mapping[str, Any]]) -> Iterator[LogLine]:
+    def new(self, items: Iterable[Mapping[str, Any]], attempt: int) -> Iterator[LogLine]:
         for item in items:
-            line = self._unseen(item)
+            line = self._unseen(item, attempt)
             if line is not None:
                 yield line
 
-    def _unseen(self, item: Mapping[str, Any]) -> LogLine | None:
+    def _unseen(self, item: Mapping[str, Any], attempt: int) -> LogLine | None:
         """The part of an item that was not handed out yet; None when all of it was."""
-        task, stream = _task_name(item), str(item.get("stream") or "stdout")
-        attempt, start = int(item.get("attempt") or 0), int(item.get("offset") or 0)
-        key, at = (attempt, task, stream), _time(item.get("at"))
-        mark = self._marks.get(key, -1)
-        if item.get("marker"):
-            end = start + max(1, int(item.get("skipped_bytes") or 0))
-            if end <= mark:
+        task, stream, start = _task_name(item), str(item["stream"]), int(item["offset"])
+        at, text, marker = _time(item.get("at")), str(item.get("text") or ""), str(item.get("marker") or "")
+        key = (attempt, task, stream)
+        mark = self._marks.get(key)
+        if marker:
+            if mark and (start < mark.start or (start == mark.start and marker == mark.marker)):
                 return None
-            self._marks[key] = max(mark, start + int(item.get("skipped_bytes") or 0))
-            return LogLine("", task, stream, at, attempt, start, str(item["marker"]))
-        text = str(item.get("text") or "")
-        end = start + int(item.get("size_bytes") or len(text.encode()))
-        if end <= mark or not text:
+            self._marks[key] = _Mark(start, start + int(item.get("skipped_bytes") or 0), marker)
+            return LogLine("", task, stream, at, attempt, start, marker)
+        size = None if REPLACEMENT in text else len(text.encode())
+        if mark and not mark.marker and mark.end is not None and size is not None and start < mark.end:
+            text, start = text.encode()[mark.end - start :].decode(errors="ignore"), mark.end
+            size = len(text.encode())
+        elif mark and not mark.marker and start <= mark.start:
             return None
-        if start < mark:
-            text, start = text.encode()[mark - start :].decode(errors="replace"), mark
-        self._marks[key] = end
+        if not text:
+            return None
+        self._marks[key] = _Mark(start, None if size is None else start + size)
         return LogLine(text, task, stream, at, attempt, start)
 
 
 class LogReader:
-    """Reads one job's log from a cursor on. `cursor` moves with what was handed out and may be kept for later."""
+    """Reads one job's log from a place on. `attempt` and `cursor` move with what was handed out; keep both to go on later.
+
+    A cursor belongs to one attempt. Following goes from attempt to attempt until the job has ended, with a marker between.
+    """
 
     def __init__(
         self,
@@ -108,26 +118,20 @@ class LogReader:
         log_filter: LogFilter,
         *,
         cursor: str = "",
-        job_has_ended: Callable[[], bool] = lambda: True,
         marks: LogMarks | None = None,
     ) -> None:
         self.transport = transport
         self.job_id = job_id
         self.filter = log_filter
+        self.attempt = log_filter.attempt or 0
         self.cursor = cursor
-        self._job_has_ended = job_has_ended
         self._marks = marks or LogMarks()
 
     def after(self) -> LogReader:
         """Another reader that goes on where this one stopped."""
-        return LogReader(
-            self.transport,
-            self.job_id,
-            self.filter,
-            cursor=self.cursor,
-            job_has_ended=self._job_has_ended,
-            marks=self._marks.copy(),
-        )
+        reader = LogReader(self.transport, self.job_id, self.filter, cursor=self.cursor, marks=self._marks)
+        reader.attempt = self.attempt
+        return reader
 
     def lines(self, *, follow: bool = False) -> Iterator[LogLine]:
         """Whole lines; an unfinished last line is handed out at the end."""
@@ -138,34 +142,56 @@ class LogReader:
 
     def chunks(self, *, follow: bool = False) -> Iterator[LogLine]:
         """Pieces as they come, not cut at line ends."""
+        while True:
+            latest, has_ended = self._job()
+            self.attempt = self.attempt or latest
+            if self.attempt:
+                yield from self._read_attempt(follow=follow)
+                latest, has_ended = self._job()
+            if not follow or self.filter.attempt or (has_ended and latest <= self.attempt):
+                return
+            if 0 < self.attempt < latest:
+                self.attempt, self.cursor = self.attempt + 1, ""
+                yield LogLine("", "", "", attempt=self.attempt, marker=f"attempt {self.attempt}")
+            else:
+                self.transport.sleep(limits.POLL_SECONDS)
+
+    def _job(self) -> tuple[int, bool]:
+        """Number of the newest attempt, 0 before the first, and whether the job has ended."""
+        job = self.transport.json(Call("GET", f"/jobs/{self.job_id}"))
+        return int(job.get("attempt") or 0), job.get("state") in ENDED_STATES
+
+    def _read_attempt(self, *, follow: bool) -> Iterator[LogLine]:
         streaming = True
         broken = 0
         while True:
             complete = yield from self._read_pages()
-            if not follow or (complete and self._job_has_ended()):
+            if complete or not follow:
                 return
-            if complete or not streaming:
+            if not streaming:
                 self.transport.sleep(limits.POLL_SECONDS)
                 continue
             cursor = self.cursor
             try:
                 yield from self._read_stream()
-                broken = 0
+                broken = 0 if self.cursor != cursor else broken + 1
             except ApiError as error:
                 if error.status not in _NO_STREAMING | _LATER:
                     raise
                 streaming = error.status in _LATER
+                broken += 1
             except httpx2.TransportError:
                 broken = 0 if self.cursor != cursor else broken + 1
-                self.transport.sleep(backoff_seconds(min(broken + 1, 5)))
+            if broken:
+                self.transport.sleep(backoff_seconds(min(broken, 5)))
 
     def _read_pages(self) -> Generator[LogLine, None, bool]:
-        """What is there now; gives whether the log is complete."""
+        """What is there now; gives whether the attempt's log is complete."""
         while True:
-            params = {**self.filter.as_params(), "cursor": self.cursor or None}
+            params = {**self.filter.as_params(), "attempt": self.attempt, "cursor": self.cursor or None}
             page = self.transport.json(Call("GET", f"/jobs/{self.job_id}/logs", params))
             items, cursor = page.get("items", []), page.get("cursor") or self.cursor
-            yield from self._marks.new(items)
+            yield from self._marks.new(items, self.attempt)
             moved, self.cursor = cursor != self.cursor, cursor
             if page.get("complete") or not items or not moved:
                 return bool(page.get("complete"))
@@ -175,14 +201,14 @@ class LogReader:
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
         if self.cursor:
             headers["Last-Event-ID"] = self.cursor
-        call = Call("GET", f"/jobs/{self.job_id}/logs/stream", self.filter.as_params(), headers=headers)
-        with self.transport.accepted_stream(call) as response:
+        params = {**self.filter.as_params(), "attempt": self.attempt}
+        with self.transport.accepted_stream(Call("GET", f"/jobs/{self.job_id}/logs/stream", params, headers=headers)) as response:
             for event in httpx2.EventSource(response):
                 document = _document(event.data)
-                own = [document] if "offset" in document or "marker" in document else []
-                yield from self._marks.new(document.get("items", own))
+                own = [document] if "offset" in document else []
+                yield from self._marks.new(document.get("items", own), self.attempt)
                 self.cursor = event.id or self.cursor
-                if event.event in _STREAM_ENDS:
+                if event.event in _STREAM_ENDS or document.get("complete"):
                     return
 
 

@@ -112,8 +112,8 @@ class Users(_Resource):
     def change(self, user_id: str, **changes: object) -> Row:
         return self._patch(f"/users/{_segment(user_id)}", changes)
 
-    def invite(self, email: str, *, tenant: str | None = None, role: str | None = None, name: str | None = None) -> Row:
-        return self._post("/invitations", {"email": email, "tenant": tenant, "role": role, "name": name})
+    def invite(self, email: str, *, tenant: str | None = None, role: str | None = None) -> Row:
+        return self._post("/invitations", {"email": email, "tenant": tenant, "role": role})
 
     def import_csv(self, text: str) -> Row:
         call = Call(
@@ -131,8 +131,8 @@ class Queues(_Resource):
     def get(self, queue: str) -> Row:
         return self._find("/queues", queue)
 
-    def create(self, name: str, *, parent: str) -> Row:
-        return self._post("/queues", {"name": name, "parent": parent})
+    def create(self, name: str, *, parent: str | None = None) -> Row:
+        return self._post("/queues", {"name": name, "parent": parent, "tenant": self._tenant or None})
 
     def set_limits(self, queue_id: str, limits: Sequence[Mapping[str, object]]) -> Any:
         """Replace the ceilings: entries {pool, cpu_millis, memory_bytes, gpu_millis}; null is unlimited."""
@@ -155,7 +155,7 @@ class Clusters(_Resource):
         return self._find("/nodes", node)
 
     def node_metrics(self, node: str, **params: object) -> Measured:
-        """Series of one node; params: metric, since, until, resolution."""
+        """Series of one node; params: metric, since, until, points."""
         node_id = node if is_id(node) else str(self.node(node)["id"])
         return read_series(self._transport.json(Call("GET", f"/nodes/{node_id}/metrics", params)))
 
@@ -194,34 +194,36 @@ class Volumes(_Resource):
         return self._post("/volumes", {"tenant": self._tenant or None, "name": name, **options})
 
     def delete(self, volume: str) -> None:
-        self._delete(f"/volumes/{self.get(volume)['id']}")
+        self._delete(f"/volumes/{self._id(volume)}")
 
     def grant(self, volume: str, tenant: str, *, read_only: bool = True) -> Row:
-        return self._post(f"/volumes/{self.get(volume)['id']}/grants", {"tenant": tenant, "read_only": read_only})
+        return self._post(f"/volumes/{self._id(volume)}/grants", {"tenant": tenant, "read_only": read_only})
 
     def revoke(self, volume: str, grant_id: str) -> None:
-        self._delete(f"/volumes/{self.get(volume)['id']}/grants/{_segment(grant_id)}")
+        self._delete(f"/volumes/{self._id(volume)}/grants/{_segment(grant_id)}")
 
     def files(self, volume: str, path: str = "") -> Rows:
         """What lies in one folder of the volume."""
-        return list_all(self._transport, f"/volumes/{self.get(volume)['id']}/files", path=path or None)
+        return list_all(self._transport, f"/volumes/{self._id(volume)}/files", path=path or None)
 
     def upload(self, volume: str, source: str | Path, path: str, *, progress: Progress | None = None) -> Row:
         """Send one file to `path` on the volume; takes up where an interrupted one stopped."""
-        owner = self.get(volume)
-        target = {"volume": owner["id"], "path": path}
+        target = {"volume": self._id(volume), "path": path}
         return upload_file(self._transport, Path(source), tenant=self._tenant, target=target, progress=progress)
 
     def download(
         self, volume: str, path: str, dest: str | Path, *, size_bytes: int | None = None, progress: Progress | None = None
     ) -> Path:
         """Fetch one file of the volume."""
-        call = Call("GET", f"/volumes/{self.get(volume)['id']}/content", {"path": path})
+        call = Call("GET", f"/volumes/{self._id(volume)}/content", {"path": path})
         return download(self._transport, call, Path(dest), size_bytes=size_bytes, progress=progress)
 
     def remove(self, volume: str, path: str) -> None:
         """Delete a file of the volume."""
-        self._delete(f"/volumes/{self.get(volume)['id']}/content", path=path)
+        self._delete(f"/volumes/{self._id(volume)}/content", path=path)
+
+    def _id(self, volume: str) -> str:
+        return volume if is_id(volume) else str(self.get(volume)["id"])
 
 
 class Activity(_Resource):

@@ -162,9 +162,11 @@ def completion(session: Session, shell: Annotated[str, typer.Argument(metavar="S
     """Print a completion script. For bash: echo 'eval "$(berth completion bash)"' >> ~/.bashrc"""
     if shell not in SHELLS:
         raise UsageMistake(_("{shell!r} is no shell known here.", shell=shell), hint=", ".join(SHELLS))
-    from typer.completion import get_completion_script
+    from typer._completion_shared import get_completion_script
 
-    print(get_completion_script(prog_name="berth", complete_var="_BERTH_COMPLETE", shell=shell))
+    from berth.cli.root import COMPLETE_VARIABLE
+
+    print(get_completion_script(prog_name="berth", complete_var=COMPLETE_VARIABLE, shell=shell))
 
 
 @command()
@@ -232,6 +234,9 @@ MY_TENANT_COLUMNS = [
     Column("SLUG", lambda tenant: plain(tenant.get("slug", ""))),
     Column("ROLE", lambda tenant: plain(tenant.get("role", ""))),
 ]
-tokens = make_group("tokens", list_tokens, "List, create and revoke access tokens.")
-for _name, _action in (("list", list_tokens), ("create", create_token), ("revoke", revoke_token)):
-    tokens.command(_name, help=_action.__doc__)(_action)
+tokens = make_group(
+    "tokens",
+    list_tokens,
+    "List, create and revoke access tokens.",
+    {"list": list_tokens, "create": create_token, "revoke": revoke_token},
+)

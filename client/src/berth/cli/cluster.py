@@ -102,7 +102,8 @@ def _node_state(node: Any) -> Cell:
 def _gpu_text(gpu: Any) -> str:
     marks = [_("simulated")] if gpu.get("simulated") else []
     marks += [] if gpu.get("healthy", True) else [_("unhealthy")]
-    return f"{plain(gpu['identifier'])}  {plain(gpu['model'])}  {formats.size_text(gpu.get('memory_bytes'))}  {', '.join(marks)}".rstrip()
+    facts = (plain(gpu["identifier"]), plain(gpu["model"]), formats.size_text(gpu.get("memory_bytes")), ", ".join(marks))
+    return "  ".join(facts).rstrip()
 
 
 def _gpu_model(row: Any) -> str:
@@ -113,8 +114,8 @@ def _gpu_model(row: Any) -> str:
 def _condition(cluster: Any) -> Cell:
     condition = cluster.get("condition") or {}
     word = plain(condition.get("name") if isinstance(condition, dict) else condition)
-    good = word in ("reachable", "ready", "ok", "healthy")
-    return f"{'✓' if good else '✗'} {word}", "green" if good else "red"
+    good = word == "reachable"
+    return f"{'✓' if good else '✗'} {word.replace('_', ' ')}", "green" if good else "red"
 
 
 def _isolation(cluster: Any) -> str:

@@ -39,6 +39,7 @@ TenantOption = Annotated[str | None, typer.Option("--tenant", "-t", metavar="NAM
 ProfileOption = Annotated[str | None, typer.Option("--profile", metavar="NAME", help=PROFILE_HELP)]
 OutputOption = Annotated[Format | None, typer.Option("--output", "-o", metavar="FORM", help=OUTPUT_HELP)]
 JsonOption = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
+CONTEXT: dict[str, Any] = {"help_option_names": ["--help", "-h"], "max_content_width": 110}
 _SHARED: dict[str, Any] = {"tenant_": TenantOption, "profile_": ProfileOption, "server_": ServerOption}
 _READING: dict[str, Any] = {"output_": OutputOption, "json_": JsonOption}
 
@@ -227,21 +228,32 @@ def confirmed(question: str, *, yes: bool, default: bool = False) -> bool:
     return typer.confirm(question, default=default, err=True)
 
 
-def make_group(name: str, default: Action | None = None, help: str = "") -> typer.Typer:  # noqa: A002 - as Typer names it.
+def make_group(name: str, default: Action | None, summary: str, actions: Mapping[str, Action]) -> typer.Typer:
     """A command with subcommands; alone it does what `default` does."""
+    from berth.cli.help import HelpGroup
+
     group = typer.Typer(
         name=name,
-        help=_(help),
+        cls=HelpGroup,
+        help=_(summary),
         rich_markup_mode=None,
         add_completion=False,
         pretty_exceptions_enable=False,
         no_args_is_help=default is None,
+        context_settings=CONTEXT,
     )
-    if default is not None:
-        group.callback(invoke_without_command=True, help=_(help))(default)
-    else:
-        group.callback(help=_(help))(lambda: None)
+    group.callback(invoke_without_command=default is not None, help=_(summary))(default or (lambda: None))
+    for action_name, action in actions.items():
+        add_action(group, action_name, action)
     return group
+
+
+def add_action(group: typer.Typer, name: str, action: Action) -> None:
+    """Make an action a subcommand."""
+    from berth.cli.help import HelpCommand
+
+    settings = {**CONTEXT, **getattr(action, "context_settings", {})}
+    group.command(name, cls=HelpCommand, help=action.__doc__, context_settings=settings)(action)
 
 
 def _translated(annotation: Any) -> Any:
@@ -257,4 +269,4 @@ def _translated(annotation: Any) -> Any:
             extra = copy.copy(extra)
             extra.help = _(extra.help)
         translated.append(extra)
-    return Annotated[tuple([base, *translated])]
+    return Annotated[(base, *translated)]

@@ -63,7 +63,7 @@ def _send(session: Session, source: Path, volume: str, path: str) -> None:
     done = 0
     with Progressing(_("To {volume}", volume=plain(volume)), total=total) as progress:
         for local, remote in files:
-            volumes.upload(owner["id"], local, remote, progress=lambda sent, before=done: progress(before + sent))  # type: ignore[misc]
+            volumes.upload(owner["id"], local, remote, progress=progress.from_(done))
             done += local.stat().st_size
     session.show_done(
         {"volume": volume, "files": [remote for _local, remote in files], "size_bytes": total},
@@ -115,7 +115,7 @@ def _fetch(session: Session, name: str, path: str, dest: Path, dest_text: str, *
     total, done = sum(artifact["size_bytes"] for artifact in chosen), 0
     with Progressing(_("From {name}", name=plain(name)), total=total) as progress:
         for artifact, place in placed:
-            jobs.download_one(job_id, artifact, place, progress=lambda got, before=done: progress(before + got))  # type: ignore[misc]
+            jobs.download_one(job_id, artifact, place, progress=progress.from_(done))
             done += artifact["size_bytes"]
     _say_fetched(session, [place for _artifact, place in placed], total)
 
@@ -136,9 +136,7 @@ def _fetch_from_volume(session: Session, volume: str, path: str, dest: Path, *, 
     with Progressing(_("From {name}", name=plain(volume)), total=total) as progress:
         for remote, relative, size in files:
             place = inside(dest, relative) if dest.is_dir() or len(files) > 1 else dest
-            volumes.download(
-                owner["id"], remote, place, size_bytes=size, progress=lambda got, before=done: progress(before + got)
-            )  # type: ignore[misc]
+            volumes.download(owner["id"], remote, place, size_bytes=size, progress=progress.from_(done))
             done += size
             placed.append(place)
     _say_fetched(session, placed, total)

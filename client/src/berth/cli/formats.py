@@ -27,7 +27,7 @@ _SIGNS = {
     "building": ("●", "cyan"),
     "pending": ("○", "yellow"),
     "ended": ("■", "bright_black"),
-    "delivered": ("✓", "green"),
+    "sent": ("✓", "green"),
     "planned": ("○", "cyan"),
 }
 _DURATION = re.compile(r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?")
@@ -43,7 +43,7 @@ class BadDuration(BerthError):
 
 def state_text(state: object) -> tuple[str, str]:
     """A state with its sign, and the style to show it in."""
-    word = plain(state or "unknown")
+    word = plain(state or "unknown").lower()
     sign, style = _SIGNS.get(word, ("·", ""))
     return f"{sign} {word}", style
 
@@ -82,7 +82,7 @@ def duration_text(seconds: float | None) -> str:
     if seconds is None:
         return NOTHING
     whole = int(max(0, seconds))
-    parts = []
+    parts: list[str] = []
     for unit, length in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
         amount, whole = divmod(whole, length)
         if amount or parts:

@@ -106,6 +106,6 @@ BUILD_COLUMNS = [
     Column("STARTED", lambda row: formats.time_text(row.get("started_at") or row.get("submitted_at") or row.get("created_at"))),
     Column("RAN", lambda row: formats.span_text(row.get("started_at"), row.get("ended_at")), right=True),
 ]
-images = make_group("images", list_images, "List, make and inspect images.")
-for _name, _action in (("list", list_images), ("build", build), ("get", get), ("delete", delete)):
-    images.command(_name, help=_action.__doc__)(_action)
+images = make_group(
+    "images", list_images, "List, make and inspect images.", {"list": list_images, "build": build, "get": get, "delete": delete}
+)

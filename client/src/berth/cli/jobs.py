@@ -120,6 +120,7 @@ def job_columns(ids: list[str]) -> list[Column]:
         Column("TENANT", lambda job: formats.name_of(job.get("tenant")), wide=True),
         Column("QUEUE", lambda job: formats.name_of(job.get("queue")), wide=True),
         Column("USER", lambda job: formats.name_of(job.get("user"))),
+        Column("GPUS", _gpus, right=True),
         Column("AGE", lambda job: formats.age_text(job.get("submitted_at")), right=True),
         Column("RAN", lambda job: formats.span_text(job.get("started_at"), job.get("ended_at")), right=True),
         Column("TRY", lambda job: str(job.get("attempt") or formats.NOTHING), wide=True, right=True),
@@ -131,10 +132,17 @@ def job_columns(ids: list[str]) -> list[Column]:
 
 def why_text(job: Any) -> str:
     """The reason of a wait or of an end, in the server's words."""
-    end, reason = job.get("exit") or {}, job.get("reason") or {}
     if job.get("state") == "succeeded":
-        return _simulated(job, "")
-    return _simulated(job, plain(end.get("text") or reason.get("text") or reason.get("code") or ""))
+        return ""
+    end, reason = job.get("exit") or {}, job.get("reason") or {}
+    return plain(end.get("text") or reason.get("text") or reason.get("code") or "")
+
+
+def _gpus(job: Any) -> str:
+    """How many; `sim` beside it when they are simulated, so that nobody takes them for real."""
+    millis = (job.get("resources") or {}).get("gpu_millis") or 0
+    text = formats.millis_text(millis) if millis else formats.NOTHING
+    return f"{text} {_('sim')}" if job.get("gpus_simulated") else text
 
 
 def where_text(job: Any) -> str:
@@ -162,11 +170,6 @@ def _state(job: Any) -> Cell:
     if job.get("desired") == "stop" and job.get("state") not in ("succeeded", "failed", "stopped"):
         return f"{text}, {_('stopping')}", "yellow"
     return text, style
-
-
-def _simulated(job: Any, text: str) -> str:
-    mark = _("simulated GPUs") if job.get("gpus_simulated") else ""
-    return " · ".join(part for part in (mark, text) if part)
 
 
 def _watch(session: Session, filters: dict[str, Any], number: int) -> None:
@@ -230,21 +233,19 @@ def _build_group() -> typer.Typer:
     from berth.cli.show import get
     from berth.cli.submit import submit
 
-    group = make_group("job", help="Work with jobs.")
-    for name, function in (
-        ("list", ps),
-        ("submit", submit),
-        ("get", get),
-        ("logs", logs),
-        ("wait", wait),
-        ("stop", stop),
-        ("rerun", rerun),
-        ("clone", clone),
-        ("events", events),
-        ("metrics", metrics),
-    ):
-        group.command(name, help=function.__doc__, context_settings=getattr(function, "context_settings", None))(function)
-    return group
+    actions = {
+        "list": ps,
+        "submit": submit,
+        "get": get,
+        "logs": logs,
+        "wait": wait,
+        "stop": stop,
+        "rerun": rerun,
+        "clone": clone,
+        "events": events,
+        "metrics": metrics,
+    }
+    return make_group("job", None, "Work with jobs.", actions)
 
 
 def __getattr__(name: str) -> Any:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WATCH_SECONDS = 3.0
 SPARK_WIDTH = 24
+_SIGNS = {"ratio 0-1": (100, "%"), "watts": (1, "W"), "degrees Celsius": (1, "°C")}
 
 
 @command()
@@ -72,13 +73,14 @@ def value_text(value: float | None, unit: str) -> str:
     """A measured value with its unit."""
     if value is None:
         return formats.NOTHING
-    if unit in ("bytes", "byte"):
+    if unit == "bytes":
         return formats.size_text(value)
-    if unit in ("bytes/s", "bytes_per_second", "bytes per second"):
+    if unit == "bytes per second":
         return f"{formats.size_text(value)}/s"
-    if unit in ("ratio", "1"):
-        return f"{value * 100:.0f} %"
-    return f"{value:.1f} {unit}".strip() if value % 1 else f"{value:.0f} {unit}".strip()
+    if unit == "thousandths of a core":
+        return _("{cores} cores", cores=f"{value / 1000:.2f}")
+    scale, sign = _SIGNS.get(unit, (1, ""))
+    return f"{value * scale:.0f} {sign}".strip()
 
 
 def _document(series: Series) -> dict[str, Any]:

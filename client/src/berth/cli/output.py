@@ -22,6 +22,8 @@ Cell = str | tuple[str, str]
 """Text, or text with a style."""
 _UNSAFE = re.compile("[\x7f-\x9f\u200e\u200f\u061c\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
 _PIPE_WIDTH = 100_000  # Nothing is cut when no terminal is there.
+_SHRUNK_WIDTH = 10  # Narrower than this a cell says nothing; the line is broken by the terminal instead.
+_GAP = "  "
 
 
 class Format(StrEnum):
@@ -78,27 +80,54 @@ def print_rows(
 
 
 def table_text(rows: Sequence[Any], columns: Sequence[Column], *, wide: bool = False, width: int | None = None) -> str:
-    """The table as text, no line wider than the terminal and none with trailing blanks."""
-    from rich.table import Table
-    from rich.text import Text
-
+    """The table as text. Columns that may shrink give way until it fits the terminal; without one nothing is cut."""
     chosen = [column for column in columns if wide or not column.wide]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
-    for column in chosen:
-        title = _(column.title)
-        minimum = None if column.shrinks else max([_width(title), *(_width(_text(column.cell(row))) for row in rows)])
-        table.add_column(title, justify="right" if column.right else "left", no_wrap=True, overflow="ellipsis", min_width=minimum)
-    for row in rows:
-        table.add_row(*(_rich(Text, column.cell(row)) for column in chosen))
-    return rendered(table, width=width)
+    titles = [_(column.title) if column.title else "" for column in chosen]
+    cells = [[_parts(column.cell(row)) for column in chosen] for row in rows]
+    natural = [max([_width(title), *(_width(row[place][0]) for row in cells)]) for place, title in enumerate(titles)]
+    widths = _fitted(natural, [column.shrinks for column in chosen], terminal_width() if width is None else width)
+    header = _line([(title, "bold") for title in titles], chosen, widths)
+    return "\n".join([header, *(_line(row, chosen, widths) for row in cells)]) + "\n"
 
 
-def rendered(renderable: object, *, width: int | None = None) -> str:
-    """A rich object as text for standard output, colours included where wanted."""
-    screen = console(width=width)
-    with screen.capture() as capture:
-        screen.print(renderable)
-    return "".join(re.sub(r"[ ]+((?:\x1b\[0m)?)$", r"\1", line) + "\n" for line in capture.get().rstrip("\n").split("\n"))
+def terminal_width() -> int:
+    """Columns of the terminal on standard output; where there is none, so many that nothing is cut."""
+    return shutil.get_terminal_size((80, 24)).columns if is_terminal(sys.stdout) else _PIPE_WIDTH
+
+
+def _fitted(natural: Sequence[int], shrinks: Sequence[bool], room: int) -> list[int]:
+    """Take from the widest column that may shrink, one by one, until the row fits or nothing can give way."""
+    widths = list(natural)
+    excess = sum(widths) + len(_GAP) * (len(widths) - 1) - room
+    for _step in range(max(0, excess)):
+        place = max((place for place in range(len(widths)) if shrinks[place]), key=lambda place: widths[place], default=None)
+        if place is None or widths[place] <= _SHRUNK_WIDTH:
+            break
+        widths[place] -= 1
+    return widths
+
+
+def _line(parts: Sequence[tuple[str, str]], columns: Sequence[Column], widths: Sequence[int]) -> str:
+    """One row, each cell padded outside its colour, nothing after the last that is not blank."""
+    pieces = []
+    for (text, style), column, width in zip(parts, columns, widths, strict=True):
+        shown = _cut(text, width)
+        padding = " " * (width - _width(shown))
+        painted = paint(shown, style) if shown else ""
+        pieces.append(padding + painted if column.right else painted + padding)
+    return _GAP.join(pieces).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    """At most so many terminal cells, the last one an ellipsis when something is left out."""
+    if _width(text) <= width:
+        return text
+    kept = ""
+    for character in text:
+        if _width(kept + character) > width - 1:
+            break
+        kept += character
+    return kept.rstrip() + "…"
 
 
 def console(*, width: int | None = None, stderr: bool = False) -> Console:
@@ -150,13 +179,9 @@ def hint(text: str) -> None:
         note(f"→ {text}", style="bright_black")
 
 
-def _rich(text_type: type, cell: Cell) -> object:
+def _parts(cell: Cell) -> tuple[str, str]:
     text, style = cell if isinstance(cell, tuple) else (cell, "")
-    return text_type(plain(text), style=style)
-
-
-def _text(cell: Cell) -> str:
-    return plain(cell[0] if isinstance(cell, tuple) else cell)
+    return plain(text), style
 
 
 def _width(text: str) -> int:

@@ -30,11 +30,10 @@ def list_users(session: Session) -> None:
 def invite(
     session: Session,
     email: Annotated[str, typer.Argument(metavar="EMAIL")],
-    name: Annotated[str | None, typer.Option("--name", help="Name to sign in with.")] = None,
     role: Annotated[str, typer.Option("--role", "-r", help="viewer, member or manager.")] = "member",
 ) -> None:
     """Invite a person to the tenant; the answer holds the link, shown once."""
-    invitation = session.client.users.invite(email, tenant=session.tenant, role=role, name=name)
+    invitation = session.client.users.invite(email, tenant=session.tenant, role=role)
     session.show_done(invitation, _("{email} is invited.", email=plain(email)))
     secret = invitation.get("url") or invitation.get("token")
     if secret and not session.is_for_programs:
@@ -52,9 +51,8 @@ def import_users(
     except (OSError, UnicodeDecodeError) as error:
         raise UsageMistake(_("{path} cannot be read: {reason}", path=file, reason=error)) from error
     result = session.client.users.import_csv(text)
-    made = result.get("created")
-    count = len(made) if isinstance(made, list) else made
-    session.show_done(result, _("{count} users are imported.", count=count if count is not None else ""))
+    counts = {key: result.get(key, 0) for key in ("created", "updated", "unchanged")}
+    session.show_done(result, _("Users: {created} created, {updated} updated, {unchanged} unchanged.", **counts))
 
 
 @command()
@@ -100,11 +98,11 @@ def add_subscription(
     """Be told when a job ends. The secret that signs a webhook is shown once."""
     if mail == bool(webhook):
         raise UsageMistake(_("Say how: --mail, or --webhook URL."))
-    wanted: dict[str, Any] = {"channel": "mail" if mail else "webhook", "states": on or ["succeeded", "failed"]}
+    wanted: dict[str, Any] = {"channel": "mail" if mail else "webhook", "kinds": on or ["succeeded", "failed"]}
     if webhook:
-        wanted["url"] = webhook
+        wanted["target"] = webhook
     if every:
-        wanted |= {"scope": "tenant", "tenant": session.tenant}
+        wanted |= {"jobs": "all", "tenant": session.tenant}
     subscription = session.client.activity.subscribe(**wanted)
     session.show_done(subscription, _("You will be told."))
     if subscription.get("secret") and not session.is_for_programs:
@@ -141,10 +139,8 @@ def _set_active(session: Session, user: str, *, active: bool) -> None:
 
 
 def _target(row: Any) -> str:
-    target = row.get("target")
-    if isinstance(target, dict):
-        return " ".join(plain(target.get(key) or "") for key in ("kind", "name")).strip() or plain(target.get("id") or "")
-    return " ".join(plain(row.get(key) or "") for key in ("target_kind", "target_name")).strip()
+    target = row["target"]
+    return f"{plain(target['kind'])} {plain(target['name'] or target['id'])}"
 
 
 USER_COLUMNS = [
@@ -156,8 +152,8 @@ USER_COLUMNS = [
     Column("ID", lambda user: user["id"], wide=True),
 ]
 AUDIT_COLUMNS = [
-    Column("TIME", lambda row: formats.time_text(row.get("at") or row.get("created_at"))),
-    Column("WHO", lambda row: formats.name_of(row.get("actor") or row.get("actor_name")), shrinks=True),
+    Column("TIME", lambda row: formats.time_text(row["at"])),
+    Column("WHO", lambda row: formats.name_of(row["actor"]), shrinks=True),
     Column("WHAT", lambda row: plain(row.get("verb", ""))),
     Column("TO", _target, shrinks=True),
     Column("REQUEST", lambda row: plain(row.get("request_id") or ""), wide=True),
@@ -165,31 +161,26 @@ AUDIT_COLUMNS = [
 SUBSCRIPTION_COLUMNS = [
     Column("ID", lambda row: row["id"]),
     Column("HOW", lambda row: plain(row.get("channel", ""))),
-    Column("WHEN", lambda row: ", ".join(plain(state) for state in row.get("states") or row.get("events") or [])),
-    Column("TO", lambda row: plain(row.get("url") or row.get("address") or row.get("target") or ""), shrinks=True),
+    Column("WHEN", lambda row: ", ".join(plain(state) for state in row.get("kinds") or [])),
+    Column("TO", lambda row: plain(row.get("target") or formats.NOTHING), shrinks=True),
 ]
 DELIVERY_COLUMNS = [
-    Column("TIME", lambda row: formats.time_text(row.get("created_at") or row.get("at"))),
+    Column("TIME", lambda row: formats.time_text(row["created_at"])),
+    Column("ABOUT", lambda row: plain(row.get("kind", ""))),
     Column("STATE", lambda row: formats.state_text(row.get("state"))),
-    Column("TRIES", lambda row: str(row.get("attempts", row.get("tries", formats.NOTHING))), right=True),
-    Column("LAST ERROR", lambda row: plain(row.get("error") or row.get("last_error") or ""), shrinks=True),
+    Column("TRIES", lambda row: str(row.get("tries", formats.NOTHING)), right=True),
+    Column("LAST ERROR", lambda row: plain(row.get("last_error") or ""), shrinks=True),
     Column("ID", lambda row: row["id"]),
 ]
-users = make_group("users", list_users, "Invite, import and disable users.")
-for _name, _action in (
-    ("list", list_users),
-    ("invite", invite),
-    ("import", import_users),
-    ("disable", disable),
-    ("enable", enable),
-):
-    users.command(_name, help=_action.__doc__)(_action)
-notify = make_group("notify", list_subscriptions, "Choose what you are told about, and how.")
-for _name, _action in (
-    ("list", list_subscriptions),
-    ("add", add_subscription),
-    ("remove", remove_subscription),
-    ("log", deliveries),
-    ("retry", retry),
-):
-    notify.command(_name, help=_action.__doc__)(_action)
+users = make_group(
+    "users",
+    list_users,
+    "Invite, import and disable users.",
+    {"list": list_users, "invite": invite, "import": import_users, "disable": disable, "enable": enable},
+)
+notify = make_group(
+    "notify",
+    list_subscriptions,
+    "Choose what you are told about, and how.",
+    {"list": list_subscriptions, "add": add_subscription, "remove": remove_subscription, "log": deliveries, "retry": retry},
+)

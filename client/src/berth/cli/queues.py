@@ -50,52 +50,33 @@ def usage(
 def quota_rows(queues_: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """One row per queue, pool and resource that has a ceiling or is in use."""
     for queue in queues_:
-        used = {_pool_key(entry): entry for entry in queue.get("usage") or []}
-        ceilings = {_pool_key(entry): entry for entry in queue.get("limits") or []}
-        for pool in {**ceilings, **used}:
-            ceiling, held = ceilings.get(pool, {}), used.get(pool, {})
+        for share in queue["pools"]:
             for resource in RESOURCES:
-                if ceiling.get(resource) is None and not held.get(resource):
-                    continue
-                yield {
-                    "queue": queue.get("path") or queue["name"],
-                    "pool": pool,
-                    "resource": resource,
-                    "used": held.get(resource) or 0,
-                    "ceiling": ceiling.get(resource),
-                }
-
-
-def _pool_key(entry: dict[str, Any]) -> str:
-    return formats.name_of(entry.get("pool") or entry.get("pool_name") or entry.get("pool_id"))
+                used, ceiling = share["used"][resource], share["effective_ceiling"][resource]
+                if ceiling is not None or used:
+                    yield {
+                        "queue": queue["path"],
+                        "pool": share["pool"]["name"],
+                        "resource": resource,
+                        "used": used,
+                        "ceiling": ceiling,
+                        "headroom": share["headroom"][resource],
+                    }
 
 
 def usage_columns(group_by: str) -> list[Column]:
     """The key column named by what was grouped, then the sums."""
     return [
-        Column(
-            group_by.upper(), lambda row: formats.name_of(row.get("name") or row.get(group_by) or row.get("key")), shrinks=True
-        ),
-        Column("GPU HOURS", lambda row: _hours(row, "gpu"), right=True),
-        Column("CPU HOURS", lambda row: _hours(row, "cpu"), right=True),
-        Column("GIB HOURS", lambda row: _hours(row, "memory"), right=True),
-        Column("ATTEMPTS", lambda row: str(row.get("attempts", row.get("entries", formats.NOTHING))), right=True),
+        Column(group_by.upper(), lambda row: formats.name_of(row.get("name") or row["id"]), shrinks=True),
+        Column("GPU HOURS", lambda row: _hours(row["gpu_milli_seconds"], 1000), right=True),
+        Column("CPU HOURS", lambda row: _hours(row["cpu_milli_seconds"], 1000), right=True),
+        Column("GIB HOURS", lambda row: _hours(row["memory_byte_seconds"], 1024**3), right=True),
+        Column("ATTEMPTS", lambda row: str(row["attempts"]), right=True),
     ]
 
 
-def _hours(row: dict[str, Any], resource: str) -> str:
-    if f"{resource}_hours" in row:
-        return f"{float(row[f'{resource}_hours']):.2f}"
-    for key, scale in (
-        (f"{resource}_millis_seconds", 3_600_000),
-        (f"{resource}_milli_seconds", 3_600_000),
-        (f"{resource}_seconds", 3600),
-    ):
-        if key in row:
-            return f"{row[key] / scale:.2f}"
-    if resource == "memory" and "memory_byte_seconds" in row:
-        return f"{row['memory_byte_seconds'] / 1024**3 / 3600:.2f}"
-    return formats.NOTHING
+def _hours(amount_seconds: int, unit: int) -> str:
+    return f"{amount_seconds / unit / 3600:,.2f}"
 
 
 def _iso(text: str) -> str:
@@ -122,7 +103,7 @@ def _bar(row: Any) -> Cell:
 QUEUE_COLUMNS = [
     Column("QUEUE", lambda queue: plain(queue.get("path") or queue["name"]), shrinks=True),
     Column("TENANT", lambda queue: formats.name_of(queue.get("tenant"))),
-    Column("WAITING", lambda queue: str((queue.get("jobs") or {}).get("queued", formats.NOTHING)), right=True, wide=True),
+    Column("TOP", lambda queue: _("yes") if queue.get("is_top") else formats.NOTHING, wide=True),
     Column("ID", lambda queue: queue["id"], wide=True),
 ]
 QUOTA_COLUMNS = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -9,13 +10,17 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from berth import __version__
+from berth.cli.command import CONTEXT, PROFILE_HELP, SERVER_HELP, TENANT_HELP, Choices
+from berth.cli.help import HelpGroup, option_name, write_section
 from berth.cli.messages import _
 from berth.cli.paint import paint
 
 JOBS, FILES, CLUSTER, TENANT, ACCOUNT = "Jobs", "Files and images", "Cluster and queues", "Tenants and people", "This computer"
+
+
+COMPLETE_VARIABLE = "_BERTH_COMPLETE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,7 @@ COMMANDS: dict[str, Entry] = {
 }
 
 
-class RootGroup(TyperGroup):
+class RootGroup(HelpGroup):
     """Finds commands in the table, and lays them out by subject."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -101,10 +106,13 @@ class RootGroup(TyperGroup):
                 if entry.section == section and not entry.hidden:
                     lines.append(f"  {paint(name.ljust(width), 'cyan')}  {_(entry.summary)}")
             lines.append("")
-        lines.append(paint(_("Options"), "bold"))
         formatter.write("\n".join(lines) + "\n")
-        formatter.write_dl([record for parameter in self.get_params(ctx) if (record := parameter.get_help_record(ctx))])
-        formatter.write("\n" + _("Each command explains itself: berth submit --help") + "\n")
+        write_section(
+            formatter,
+            _("Options"),
+            [(option_name(option), _(getattr(option, "help", "") or "")) for option in self.get_params(ctx)],
+        )
+        formatter.write(_("Each command explains itself: berth submit --help") + "\n")
 
 
 def load_command(name: str, entry: Entry) -> Any:
@@ -112,9 +120,10 @@ def load_command(name: str, entry: Entry) -> Any:
     found = getattr(import_module(f"berth.cli.{entry.module}"), entry.attribute)
     if isinstance(found, typer.Typer):
         return typer.main.get_command(found)
-    settings = getattr(found, "context_settings", None)
+    from berth.cli.command import add_action
+
     single = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-    single.command(name, help=found.__doc__, context_settings=settings)(found)
+    add_action(single, name, found)
     return typer.main.get_command(single)
 
 
@@ -125,7 +134,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
-    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 110},
+    context_settings=CONTEXT,
 )
 
 
@@ -138,13 +147,14 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _root(
     ctx: typer.Context,
-    server: Annotated[str | None, typer.Option("--server", metavar="URL")] = None,
-    tenant: Annotated[str | None, typer.Option("--tenant", "-t", metavar="NAME")] = None,
-    profile: Annotated[str | None, typer.Option("--profile", metavar="NAME")] = None,
-    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True)] = False,
+    server: Annotated[str | None, typer.Option("--server", metavar="URL", help=SERVER_HELP)] = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", "-t", metavar="NAME", help=TENANT_HELP)] = None,
+    profile: Annotated[str | None, typer.Option("--profile", metavar="NAME", help=PROFILE_HELP)] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version of this program.")
+    ] = False,
 ) -> None:
-    from berth.cli.command import Choices
-
+    """Berth gives every team's jobs their place on a shared, scarce GPU cluster."""
     ctx.obj = Choices(server=server, tenant=tenant, profile=profile)
 
 
@@ -153,4 +163,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # A terminal without UTF-8 shows a question mark instead of failing.
+    if COMPLETE_VARIABLE in os.environ:
+        from typer._completion_classes import completion_init
+
+        completion_init()
     app(prog_name="berth")

@@ -37,15 +37,21 @@ def submit(
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Name of the job.")] = None,
     image: Annotated[str | None, typer.Option("--image", "-i", help="Image to run in.")] = None,
-    gpu: Annotated[str | None, typer.Option("--gpu", "-g", help="GPUs of each task: 1, 0.5, or a100:2.")] = None,
-    cpu: Annotated[str | None, typer.Option("--cpu", "-c", help="CPU cores of each task.")] = None,
-    memory: Annotated[str | None, typer.Option("--memory", "-m", help="Memory of each task, such as 16Gi.")] = None,
-    replicas: Annotated[int | None, typer.Option("--replicas", "-r", min=1, help="Number of tasks.")] = None,
-    framework: Annotated[str | None, typer.Option("--framework", help="Rendezvous of the tasks: jax, pytorch, mpi.")] = None,
+    gpu: Annotated[str | None, typer.Option("--gpu", "-g", metavar="N", help="GPUs of each task: 1, 0.5, or a100:2.")] = None,
+    cpu: Annotated[str | None, typer.Option("--cpu", "-c", metavar="N", help="CPU cores of each task.")] = None,
+    memory: Annotated[
+        str | None, typer.Option("--memory", "-m", metavar="SIZE", help="Memory of each task, such as 16Gi.")
+    ] = None,
+    replicas: Annotated[int | None, typer.Option("--replicas", "-r", metavar="N", min=1, help="Number of tasks.")] = None,
+    framework: Annotated[
+        str | None, typer.Option("--framework", metavar="NAME", help="Rendezvous of the tasks: jax, pytorch, mpi.")
+    ] = None,
     env: Annotated[list[str] | None, typer.Option("--env", "-e", metavar="NAME=VALUE", help="Variable; may be repeated.")] = None,
     queue: Annotated[str | None, typer.Option("--queue", "-q", help="Queue to wait in.")] = None,
     pool: Annotated[str | None, typer.Option("--pool", help="Pool to run in.")] = None,
-    max_runtime: Annotated[str | None, typer.Option("--max-runtime", help="Stop the job after this time, such as 2h.")] = None,
+    max_runtime: Annotated[
+        str | None, typer.Option("--max-runtime", metavar="TIME", help="Stop the job after this time, such as 2h.")
+    ] = None,
     code: Annotated[str | None, typer.Option("--code", metavar="FOLDER", help="Folder to upload and run in.")] = None,
     output: Annotated[
         list[str] | None, typer.Option("--keep", metavar="PATH", help="File or folder to keep as artifact.")

@@ -125,12 +125,16 @@ SECRET_COLUMNS = [
     Column("NAME", lambda secret: plain(secret["name"]), shrinks=True),
     Column("CHANGED", lambda secret: formats.time_text(secret.get("updated_at") or secret.get("created_at"))),
 ]
-tenants = make_group("tenants", list_tenants, "List and create tenants.")
-tenants.command("list", help=list_tenants.__doc__)(list_tenants)
-tenants.command("create", help=create_tenant.__doc__)(create_tenant)
-members = make_group("members", list_members, "List, add and remove members of a tenant.")
-for _name, _action in (("list", list_members), ("add", add_member), ("remove", remove_member)):
-    members.command(_name, help=_action.__doc__)(_action)
-secrets = make_group("secrets", list_secrets, "Set and delete a tenant's secrets.")
-for _name, _action in (("list", list_secrets), ("set", set_secret), ("delete", delete_secret)):
-    secrets.command(_name, help=_action.__doc__)(_action)
+tenants = make_group("tenants", list_tenants, "List and create tenants.", {"list": list_tenants, "create": create_tenant})
+members = make_group(
+    "members",
+    list_members,
+    "List, add and remove members of a tenant.",
+    {"list": list_members, "add": add_member, "remove": remove_member},
+)
+secrets = make_group(
+    "secrets",
+    list_secrets,
+    "Set and delete a tenant's secrets.",
+    {"list": list_secrets, "set": set_secret, "delete": delete_secret},
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 
 from berth.cli.output import console
@@ -34,6 +35,10 @@ class Progressing:
     def __call__(self, done_bytes: int) -> None:
         if self._bar:
             self._bar.update(self._task, completed=done_bytes)
+
+    def from_(self, before_bytes: int) -> Callable[[int], None]:
+        """The same bar for the next file of several: what comes is added to what was done before."""
+        return lambda done_bytes: self(before_bytes + done_bytes)
 
     def __exit__(self, *_error: object) -> None:
         if self._bar:

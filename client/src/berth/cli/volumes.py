@@ -80,13 +80,9 @@ VOLUME_COLUMNS = [
     Column("AGE", lambda volume: formats.age_text(volume.get("created_at")), right=True),
     Column("ID", lambda volume: volume["id"], wide=True),
 ]
-volumes = make_group("volumes", list_volumes, "List, create and share volumes.")
-for _name, _action in (
-    ("list", list_volumes),
-    ("create", create),
-    ("grant", grant),
-    ("files", files),
-    ("rm", remove),
-    ("delete", delete),
-):
-    volumes.command(_name, help=_action.__doc__)(_action)
+volumes = make_group(
+    "volumes",
+    list_volumes,
+    "List, create and share volumes.",
+    {"list": list_volumes, "create": create, "grant": grant, "files": files, "rm": remove, "delete": delete},
+)

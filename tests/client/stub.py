@@ -1,0 +1,620 @@
+"""A small stand-in for the server, behind httpx2's MockTransport: the shapes of the API, and faults on demand.
+
+Only what the client must cope with is here; how the real server behaves is shown by its own tests, and the client is run
+against it in `test_live.py`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import httpx2
+
+API = "/api/v1"
+SERVER = "http://berth.test"
+TOKEN = "bth_test_token"
+TENANT = {"id": "0198c000-0000-7000-8000-00000000aaaa", "slug": "t-7f3k2", "name": "vision"}
+QUEUE = {"id": "0198c000-0000-7000-8000-00000000bbbb", "name": "vision"}
+USER = {"id": "0198c000-0000-7000-8000-00000000cccc", "name": "alice"}
+CLUSTER = {"id": "0198c000-0000-7000-8000-00000000dddd", "name": "local"}
+POOL = {"id": "0198c000-0000-7000-8000-00000000eeee", "name": "a100"}
+NOON = "2026-11-20T12:00:00Z"
+Handler = Callable[[httpx2.Request], httpx2.Response]
+
+
+class CutOff(httpx2.SyncByteStream):
+    """A body whose connection breaks after some pieces."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._pieces
+        raise httpx2.ReadError("the line broke")
+
+
+@dataclass
+class Upload:
+    """What the server has of an upload."""
+
+    size_bytes: int
+    sha256: str
+    target: dict[str, Any]
+    data: bytearray = field(default_factory=bytearray)
+
+    def as_dict(self, upload_id: str, chunk_bytes: int) -> dict[str, Any]:
+        return {
+            "id": upload_id,
+            "offset_bytes": len(self.data),
+            "size_bytes": self.size_bytes,
+            "chunk_bytes_max": chunk_bytes,
+            "complete": len(self.data) == self.size_bytes,
+        }
+
+
+def problem(status: int, code: str, detail: str, **more: Any) -> httpx2.Response:
+    """A refusal as the API writes it."""
+    headers = more.pop("headers", {})
+    body = {
+        "type": "about:blank",
+        "title": code,
+        "status": status,
+        "code": code,
+        "detail": detail,
+        "hint": "",
+        "fields": [],
+        **more,
+    }
+    return httpx2.Response(
+        status, json=body, headers={"Content-Type": "application/problem+json", "X-Request-ID": "r-1", **headers}
+    )
+
+
+def a_job(name: str = "digits", state: str = "running", number: int = 1, **changes: Any) -> dict[str, Any]:
+    """A job as the API shows it."""
+    ended = state in ("succeeded", "failed", "stopped")
+    return {
+        "id": f"0198c0de-{number:04x}-7000-8000-{number:012x}",
+        "name": name,
+        "kind": "batch",
+        "tenant": TENANT,
+        "queue": QUEUE,
+        "user": USER,
+        "state": state,
+        "desired": "run",
+        "reason": None,
+        "exit": None,
+        "priority": 500,
+        "hold": False,
+        "tags": [],
+        "labels": {},
+        "framework": "none",
+        "image": {"name": "host", "digest": ""},
+        "resources": {"cpu_millis": 1000, "memory_bytes": 2 << 30, "gpu_millis": 0},
+        "parent_id": None,
+        "array": None,
+        "attempt": 0 if state == "queued" else 1,
+        "cluster": "local",
+        "pool": "a100",
+        "isolation": "uid",
+        "gpus_simulated": False,
+        "counts": None,
+        "spec_digest": "d" * 64,
+        "max_runtime_seconds": None,
+        "submitted_at": NOON,
+        "started_at": None if state == "queued" else "2026-11-20T12:00:05Z",
+        "ended_at": "2026-11-20T12:01:05Z" if ended else None,
+        "version": 1,
+        **changes,
+    }
+
+
+@dataclass
+class Stub:
+    """The server's state. `faults` are answers (or errors) given before the real one, per "METHOD path" pattern."""
+
+    jobs: list[dict[str, Any]] = field(default_factory=list)
+    specs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    logs: list[dict[str, Any]] = field(default_factory=list)
+    artifacts: dict[str, bytes] = field(default_factory=dict)
+    volumes: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    uploads: dict[str, Upload] = field(default_factory=dict)
+    known_code: set[str] = field(default_factory=set)
+    keys: dict[str, dict[str, Any]] = field(default_factory=dict)
+    requests: list[httpx2.Request] = field(default_factory=list)
+    faults: list[tuple[str, Any]] = field(default_factory=list)
+    chunk_bytes: int = 1 << 20
+    page_size: int = 500
+    streams: list[Any] = field(default_factory=list)
+    states_to_come: list[str] = field(default_factory=list)
+    attempts: int = 1
+
+    def transport(self) -> httpx2.MockTransport:
+        return httpx2.MockTransport(self.handle)
+
+    def fail(self, pattern: str, *answers: Any) -> None:
+        """Give these answers first, one per matching request; an exception is raised, None lets the request through."""
+        self.faults += [(pattern, answer) for answer in answers]
+
+    def sent(self, pattern: str) -> list[httpx2.Request]:
+        """Requests that match "METHOD path"."""
+        return [request for request in self.requests if re.fullmatch(pattern, _line(request))]
+
+    def handle(self, request: httpx2.Request) -> httpx2.Response:
+        self.requests.append(request)
+        for position, (pattern, answer) in enumerate(self.faults):
+            if re.fullmatch(pattern, _line(request)):
+                del self.faults[position]
+                if isinstance(answer, Exception):
+                    raise answer
+                if callable(answer):
+                    answer = answer(request)
+                if answer is not None:
+                    return answer
+                break
+        if request.headers.get("Authorization") != f"Bearer {TOKEN}" and not _line(request).endswith("/info"):
+            return problem(401, "not_authenticated", "This needs a token.", hint="Run `berth login`.")
+        for pattern, method in ROUTES:
+            match = re.fullmatch(pattern, _line(request))
+            if match:
+                return getattr(self, method)(request, *map(unquote, match.groups()))
+        return problem(404, "not_found", f"No {_line(request)}")
+
+    # --- Answers --------------------------------------------------------------------------------------------------
+
+    def whoami(self, request: httpx2.Request) -> httpx2.Response:
+        token = {
+            "id": "t",
+            "name": "laptop",
+            "prefix": "bth_te",
+            "scopes": ["read", "jobs"],
+            "expires_at": "2027-01-31T00:00:00Z",
+        }
+        user = {**USER, "email": "alice@example.org", "is_operator": False, "kind": "person"}
+        return _json({"user": user, "token": token, "tenants": [{**TENANT, "role": "manager", "parent": None}]})
+
+    def info(self, request: httpx2.Request) -> httpx2.Response:
+        return _json({"name": "berth", "version": "0.1.0", "time_zone": "UTC", "now": NOON, "profile": "embedded", "url": SERVER})
+
+    def list_jobs(self, request: httpx2.Request) -> httpx2.Response:
+        rows = sorted(self.jobs, key=lambda job: job["id"], reverse=True)
+        wanted = request.url.params
+        if wanted.get("name"):
+            rows = [row for row in rows if row["name"] == wanted["name"]]
+        states = wanted.get_list("state")
+        rows = [row for row in rows if not states or row["state"] in states]
+        start = int(wanted.get("cursor") or 0)
+        size = min(int(wanted.get("limit", 50)), self.page_size)
+        end = start + size
+        return _json({"items": rows[start:end], "next": str(end) if end < len(rows) else None})
+
+    def create_job(self, request: httpx2.Request) -> httpx2.Response:
+        body = json.loads(request.content)
+        spec = body["spec"]
+        mistakes = [
+            {"path": f"/{key}", "code": "unknown_key", "message": f"There is no key {key}.", "hint": "Did you mean command?"}
+            for key in spec
+            if key in ("comand", "imagee")
+        ]
+        if mistakes:
+            return problem(422, "invalid_input", f"The spec has {len(mistakes)} mistakes.", fields=mistakes)
+        if (spec.get("code") or {}).get("path"):
+            fields = [{"path": "/code/path", "code": "code_not_uploaded", "message": "The server cannot read your machine."}]
+            return problem(422, "invalid_input", "The code is not uploaded.", fields=fields)
+        if spec.get("name") == "huge":
+            return problem(422, "quota_exceeded", "Job huge asks for 16 GPUs; tenant vision may use 8.", hint="Ask a manager.")
+        if request.url.params.get("dry_run") == "true":
+            return _json(a_plan(spec))
+        key = request.headers["Idempotency-Key"]
+        if key not in self.keys:
+            job = a_job(spec.get("name", "job"), "queued", len(self.jobs) + 1)
+            self.jobs.append(job)
+            self.specs[job["id"]] = spec
+            self.keys[key] = job
+        return _json(self.keys[key], 201)
+
+    def get_job(self, request: httpx2.Request, job_id: str) -> httpx2.Response:
+        job = self._job(job_id)
+        if job and self.states_to_come:
+            state = self.states_to_come.pop(0)
+            job.update(a_job(job["name"], state, int(job["id"][9:13], 16)), version=job["version"] + 1, attempt=self.attempts)
+        return _json(job) if job else problem(404, "not_found", f"There is no job {job_id}.")
+
+    def get_spec(self, request: httpx2.Request, job_id: str) -> httpx2.Response:
+        short = {"roles": {"worker": {"replicas": {"min": 1, "max": 1}, "command": "true"}}, "env": {"SEED": "7"}}
+        return _json(self.specs.get(job_id, short))
+
+    def act(self, request: httpx2.Request, job_id: str, verb: str) -> httpx2.Response:
+        job = self._job(job_id)
+        if job is None:
+            return problem(404, "not_found", f"There is no job {job_id}.")
+        if verb == "stop":
+            job["desired"] = "stop"
+            return _json(job)
+        new = a_job(job["name"], "queued", len(self.jobs) + 1)
+        self.jobs.append(new)
+        return _json(new, 201)
+
+    def get_logs(self, request: httpx2.Request, job_id: str) -> httpx2.Response:
+        attempt = int(request.url.params["attempt"])
+        items = [item for item in self.logs if item["attempt"] == attempt]
+        start = int(request.url.params.get("cursor") or 0)
+        page = items[start : start + 2]
+        end = start + len(page)
+        complete = end >= len(items) and self._ended(attempt)
+        return _json({"items": [_shown(item) for item in page], "cursor": str(end), "complete": complete})
+
+    def stream_logs(self, request: httpx2.Request, job_id: str) -> httpx2.Response:
+        attempt = int(request.url.params["attempt"])
+        items = [item for item in self.logs if item["attempt"] == attempt]
+        start = int(request.headers.get("Last-Event-ID") or 0)
+        events = [f"id: {place + 1}\nevent: log\ndata: {json.dumps(_shown(item))}\n\n" for place, item in enumerate(items)]
+        body = (
+            self.streams.pop(0)(events[start:])
+            if self.streams
+            else "".join([*events[start:], "event: end\ndata: {}\n\n"]).encode()
+        )
+        headers = {"Content-Type": "text/event-stream"}
+        return (
+            httpx2.Response(200, headers=headers, stream=body)
+            if isinstance(body, CutOff)
+            else httpx2.Response(200, headers=headers, content=body)
+        )
+
+    def list_artifacts(self, request: httpx2.Request, job_id: str) -> httpx2.Response:
+        rows = [
+            {"path": path, "size_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            for path, data in sorted(self.artifacts.items())
+        ]
+        return _json({"items": rows, "next": None})
+
+    def get_artifact(self, request: httpx2.Request, job_id: str, path: str) -> httpx2.Response:
+        return (
+            _ranged(request, self.artifacts[path])
+            if path in self.artifacts
+            else problem(404, "not_found", f"No artifact {path}.")
+        )
+
+    def list_volumes(self, request: httpx2.Request) -> httpx2.Response:
+        rows = [
+            {"id": _volume_id(name), "name": name, "tenant": TENANT, "read_only": False, "created_at": NOON}
+            for name in self.volumes
+        ]
+        return _json({"items": rows, "next": None})
+
+    def create_volume(self, request: httpx2.Request) -> httpx2.Response:
+        name = json.loads(request.content)["name"]
+        self.volumes[name] = {}
+        return _json({"id": _volume_id(name), "name": name, "tenant": TENANT}, 201)
+
+    def list_files(self, request: httpx2.Request, volume_id: str) -> httpx2.Response:
+        prefix = request.url.params.get("path", "").strip("/")
+        below = f"{prefix}/" if prefix else ""
+        files = next(files for name, files in self.volumes.items() if _volume_id(name) == volume_id)
+        rows: dict[str, dict[str, Any]] = {}
+        for path, data in files.items():
+            if path.startswith(below):
+                name, slash, _rest = path.removeprefix(below).partition("/")
+                kind = "directory" if slash else "file"
+                rows[name] = {"name": name, "path": f"{below}{name}", "kind": kind, "size_bytes": None if slash else len(data)}
+        return _json({"items": list(rows.values()), "next": None})
+
+    def get_content(self, request: httpx2.Request, volume_id: str) -> httpx2.Response:
+        files = next(files for name, files in self.volumes.items() if _volume_id(name) == volume_id)
+        return _ranged(request, files[request.url.params["path"]])
+
+    def start_upload(self, request: httpx2.Request) -> httpx2.Response:
+        body = json.loads(request.content)
+        if body["target"].get("code") and body["sha256"] in self.known_code:
+            return _json({"complete": True, "sha256": body["sha256"]})
+        upload_id = str(uuid.uuid4())
+        self.uploads[upload_id] = Upload(body["size_bytes"], body["sha256"], body["target"])
+        self._finish(upload_id)
+        return _json(self.uploads[upload_id].as_dict(upload_id, self.chunk_bytes), 201)
+
+    def get_upload(self, request: httpx2.Request, upload_id: str) -> httpx2.Response:
+        found = self.uploads.get(upload_id)
+        return _json(found.as_dict(upload_id, self.chunk_bytes)) if found else problem(404, "not_found", "No such upload.")
+
+    def append(self, request: httpx2.Request, upload_id: str) -> httpx2.Response:
+        upload = self.uploads[upload_id]
+        if int(request.headers["Upload-Offset"]) != len(upload.data):
+            return problem(409, "offset_mismatch", "Another offset is expected.")
+        upload.data += request.content
+        self._finish(upload_id)
+        return _json(upload.as_dict(upload_id, self.chunk_bytes))
+
+    def page(self, request: httpx2.Request, noun: str) -> httpx2.Response:
+        return _json({"items": LISTS.get(noun, []), "next": None})
+
+    def job_page(self, request: httpx2.Request, job_id: str, noun: str) -> httpx2.Response:
+        return _json({"items": LISTS.get(noun, []), "next": None})
+
+    def create(self, request: httpx2.Request, noun: str) -> httpx2.Response:
+        body = json.loads(request.content) if request.content and noun != "users:import" else {}
+        more = {
+            "tokens": {"token": "bth_new_secret"},
+            "subscriptions": {"secret": "whsec_1"},
+            "invitations": {"url": f"{SERVER}/join#x"},
+        }
+        return _json({"id": "0198c000-0000-7000-8000-00000000ffff", **body, **more.get(noun, {})}, 201)
+
+    def done(self, request: httpx2.Request, *_parts: str) -> httpx2.Response:
+        return httpx2.Response(204)
+
+    def _job(self, job_id: str) -> dict[str, Any] | None:
+        return next((job for job in self.jobs if job["id"] == job_id), None)
+
+    def _ended(self, attempt: int) -> bool:
+        return attempt < self.attempts or all(job["state"] in ("succeeded", "failed", "stopped") for job in self.jobs)
+
+    def _finish(self, upload_id: str) -> None:
+        upload = self.uploads[upload_id]
+        if len(upload.data) == upload.size_bytes:
+            assert hashlib.sha256(upload.data).hexdigest() == upload.sha256
+            for name, files in self.volumes.items():
+                if upload.target.get("volume") == _volume_id(name):
+                    files[upload.target["path"]] = bytes(upload.data)
+
+
+def a_log(text: str, offset: int, task: str = "worker-0", attempt: int = 1, **more: Any) -> dict[str, Any]:
+    """A piece of a log."""
+    role, _dash, index = task.rpartition("-")
+    place = {"role": role, "index": int(index)}
+    return {
+        "task": place,
+        "stream": "stdout",
+        "offset": offset,
+        "text": text,
+        "at": NOON,
+        "marker": None,
+        "attempt": attempt,
+        **more,
+    }
+
+
+def a_plan(spec: dict[str, Any]) -> dict[str, Any]:
+    """What a dry run answers."""
+    return {
+        "tenant": TENANT,
+        "queue": QUEUE,
+        "image": {"name": spec.get("image", "host"), "digest": "sha256:" + "ab" * 32},
+        "spec": {
+            **spec,
+            "roles": spec.get("roles")
+            or {"worker": {"replicas": 1, "command": spec.get("command"), "resources": {"cpu_millis": 1000}}},
+        },
+        "total": {"cpu_millis": 2000, "memory_bytes": 4 << 30, "gpu_millis": 1000},
+        "where": [POOL],
+        "warnings": [],
+    }
+
+
+def _shown(item: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in item.items() if key != "attempt"}
+
+
+def _line(request: httpx2.Request) -> str:
+    return f"{request.method} {request.url.raw_path.decode().partition('?')[0].removeprefix(API)}"
+
+
+def _volume_id(name: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, name))
+
+
+def _json(body: Any, status: int = 200) -> httpx2.Response:
+    return httpx2.Response(status, json=body)
+
+
+def _ranged(request: httpx2.Request, data: bytes) -> httpx2.Response:
+    headers = {"ETag": f'"{hashlib.sha256(data).hexdigest()[:8]}"'}
+    wanted = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range", ""))
+    if not wanted:
+        return httpx2.Response(200, content=data, headers=headers)
+    start = int(wanted[1])
+    if start >= len(data):
+        return problem(416, "range_not_satisfiable", "Nothing there.")
+    return httpx2.Response(
+        206, content=data[start:], headers={**headers, "Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"}
+    )
+
+
+def _amounts(cpu: int, memory: int, gpu: int) -> dict[str, int]:
+    return {"cpu_millis": cpu, "memory_bytes": memory, "gpu_millis": gpu}
+
+
+_NODE = {
+    "id": "0198c000-0000-7000-8000-000000000001",
+    "name": "node-1",
+    "cluster": CLUSTER,
+    "pool": POOL,
+    "ready": True,
+    "reason": None,
+    "cordoned": False,
+    "cordon_reason": None,
+    "capacity": _amounts(64000, 512 << 30, 8000),
+    "allocated": _amounts(9000, 40 << 30, 2000),
+    "gpu_model": "a100",
+    "gpus_simulated": True,
+    "gpus": [{"identifier": "sim-0", "model": "a100", "memory_bytes": 80 << 30, "healthy": True, "simulated": True}],
+    "labels": {"os": "linux"},
+    "last_seen_at": NOON,
+}
+_CEILING = {"cpu_millis": None, "memory_bytes": None, "gpu_millis": 8000}
+LISTS: dict[str, list[dict[str, Any]]] = {
+    "nodes": [_NODE],
+    "pools": [
+        {
+            **POOL,
+            "cluster": CLUSTER,
+            "gpu_model": "a100",
+            "gpus_simulated": True,
+            "node_shape": _amounts(64000, 512 << 30, 8000),
+            "node_count": 1,
+            "nodes_available": 1,
+            "capacity": _amounts(64000, 512 << 30, 8000),
+            "allocated": _amounts(9000, 40 << 30, 2000),
+        }
+    ],
+    "clusters": [
+        {
+            **CLUSTER,
+            "kind": "local",
+            "condition": {"name": "reachable", "detail": "", "since_at": NOON},
+            "isolation": {"tenants_kept_apart": True, "facts": ["a uid per tenant"]},
+        }
+    ],
+    "queues": [
+        {
+            **QUEUE,
+            "path": "vision",
+            "tenant": TENANT,
+            "is_top": True,
+            "pools": [
+                {
+                    "pool": {**POOL, "cluster": "local"},
+                    "used": _amounts(9000, 40 << 30, 7000),
+                    "ceiling": _CEILING,
+                    "effective_ceiling": _CEILING,
+                    "headroom": {**_CEILING, "gpu_millis": 1000},
+                }
+            ],
+        }
+    ],
+    "usage": [
+        {
+            "id": USER["id"],
+            "name": "alice",
+            "attempts": 12,
+            "cpu_milli_seconds": 7_200_000,
+            "memory_byte_seconds": (1 << 30) * 3600,
+            "gpu_milli_seconds": 3_600_000,
+        }
+    ],
+    "tokens": [
+        {
+            "id": "0198c000-0000-7000-8000-000000000002",
+            "name": "laptop",
+            "prefix": "bth_te",
+            "scopes": ["read", "jobs"],
+            "expires_at": "2027-01-31T00:00:00Z",
+            "last_used_at": NOON,
+        }
+    ],
+    "tenants": [{**TENANT, "description": "Cameras", "parent": None, "role": "manager"}],
+    "users": [{**USER, "email": "alice@example.org", "kind": "person", "is_operator": False, "is_active": True}],
+    "images": [
+        {
+            "id": "0198c000-0000-7000-8000-000000000003",
+            "name": "jax-cpu",
+            "kind": "python",
+            "state": "READY",
+            "tenant": TENANT,
+            "digest": "sha256:" + "ab" * 32,
+            "created_at": NOON,
+        }
+    ],
+    "attempts": [
+        {
+            "id": "0198c000-0000-7000-8000-000000000004",
+            "number": 1,
+            "state": "running",
+            "outcome": None,
+            "exit": None,
+            "cluster": "local",
+            "pool": "a100",
+            "started_at": NOON,
+            "ended_at": None,
+        }
+    ],
+    "tasks": [
+        {
+            "role": "worker",
+            "index": index,
+            "state": "running",
+            "node": "node-1",
+            "gpus": [f"sim-{index}"],
+            "exit": None,
+            "started_at": NOON,
+        }
+        for index in (0, 1)
+    ],
+    "events": [
+        {
+            "seq": 1,
+            "kind": "job.queued",
+            "tenant_id": TENANT["id"],
+            "subject": {"kind": "job", "id": "x"},
+            "job_id": "x",
+            "at": NOON,
+            "data": {
+                "from_state": None,
+                "to_state": "queued",
+                "reason": {"code": "scheduling", "text": "waits for the next round"},
+            },
+        }
+    ],
+    "metrics": [
+        {
+            "subject": "task:0198c000-0000-7000-8000-000000000004:worker:0",
+            "metric": metric,
+            "unit": unit,
+            "resolution_seconds": 2.0,
+            "times": ["2026-11-20T12:00:00Z", "2026-11-20T12:00:02Z", "2026-11-20T12:00:04Z"],
+            "values": values,
+        }
+        for metric, unit, values in (
+            ("cpu_millis", "thousandths of a core", [900.0, None, 1800.0]),
+            ("memory_bytes", "bytes", [1.0e9, 1.5e9, 2.0e9]),
+            ("gpu_utilization_ratio", "ratio 0-1", [0.1, 0.5, 0.93]),
+        )
+    ],
+    "audit": [
+        {
+            "id": "0198c000-0000-7000-8000-000000000005",
+            "at": NOON,
+            "actor": {"id": USER["id"], "name": "alice", "token_id": None},
+            "verb": "job.submit",
+            "target": {"kind": "job", "id": "x", "name": "digits"},
+            "request_id": "r-1",
+        }
+    ],
+    "subscriptions": [
+        {"id": "0198c000-0000-7000-8000-000000000006", "channel": "mail", "target": "", "kinds": ["failed"], "jobs": "mine"}
+    ],
+    "deliveries": [],
+    "secrets": [{"name": "HF_TOKEN", "created_at": NOON, "updated_at": NOON}],
+    "members": [{"user": {**USER, "kind": "person", "is_active": True}, "role": "manager", "created_at": NOON}],
+}
+ROUTES = (
+    (r"GET /whoami", "whoami"),
+    (r"GET /info", "info"),
+    (r"GET /jobs", "list_jobs"),
+    (r"POST /jobs", "create_job"),
+    (r"GET /jobs/([^/]+)", "get_job"),
+    (r"GET /jobs/([^/]+)/spec", "get_spec"),
+    (r"POST /jobs/([^/]+)/(stop|rerun|clone)", "act"),
+    (r"GET /jobs/([^/]+)/logs", "get_logs"),
+    (r"GET /jobs/([^/]+)/logs/stream", "stream_logs"),
+    (r"GET /jobs/([^/]+)/artifacts", "list_artifacts"),
+    (r"GET /jobs/([^/]+)/artifacts/(.+)", "get_artifact"),
+    (r"GET /jobs/([^/]+)/(events|attempts|tasks|metrics)", "job_page"),
+    (r"GET /volumes", "list_volumes"),
+    (r"POST /volumes", "create_volume"),
+    (r"GET /volumes/([^/]+)/files", "list_files"),
+    (r"GET /volumes/([^/]+)/content", "get_content"),
+    (r"POST /uploads", "start_upload"),
+    (r"GET /uploads/([^/]+)", "get_upload"),
+    (r"PATCH /uploads/([^/]+)", "append"),
+    (r"GET /tenants/[^/]+/(members|secrets)", "page"),
+    (r"PUT /tenants/[^/]+/secrets/([^/]+)", "done"),
+    (r"GET /([a-z]+)", "page"),
+    (r"POST /([a-z:]+)", "create"),
+    (r"DELETE /(.+)", "done"),
+)

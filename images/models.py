@@ -41,6 +41,7 @@ class Image(models.Model):
     version = models.PositiveIntegerField(default=1)
     is_deleted = models.BooleanField(default=False)
     deleted_at = models.DateTimeField(null=True)
+    removed_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [

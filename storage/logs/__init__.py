@@ -13,6 +13,7 @@ from storage.logs.read import (
     list_streams,
     read_merged,
     read_stream_bytes,
+    read_tail,
     tail_cursor,
 )
 from storage.logs.retention import remove_old_logs
@@ -41,6 +42,7 @@ __all__ = [
     "pump",
     "read_merged",
     "read_stream_bytes",
+    "read_tail",
     "remove_old_logs",
     "tail_cursor",
     "topic",

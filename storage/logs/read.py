@@ -180,6 +180,16 @@ def read_stream_bytes(facts: StreamFacts, start: int, end: int, *, store: LogSto
         start += len(piece)
 
 
+def read_tail(attempt_id: uuid.UUID, task: TaskName, stream: Stream, *, size_bytes: int, store: LogStore | None = None) -> str:
+    """The last text of one stream, at most so many bytes, from a whole line on where there is one; empty without a log."""
+    facts = find_stream(attempt_id, task, stream)
+    if facts is None:
+        return ""
+    start = max(0, facts.size_bytes - size_bytes)
+    text = decode(b"".join(read_stream_bytes(facts, start, facts.size_bytes, store=store)))
+    return text if not start or "\n" not in text else text.split("\n", 1)[1]
+
+
 def list_streams(attempt_id: uuid.UUID) -> Sequence[tuple[TaskName, Stream, int, bool]]:
     """Every stream of an attempt with its stored bytes and whether it is complete."""
     rows = LogStreamState.objects.filter(attempt_id=attempt_id).order_by("role", "index", "stream")

@@ -1,0 +1,54 @@
+"""Who sees which data: tenants their own, and volumes that others granted to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Q
+
+from kernel.actor import Actor
+from storage.models import Artifact, CodeSnapshot, Upload, Volume, VolumeGrant
+from storage.selectors import acting_tenant
+from tenants.access import is_system, role_allows, tenant_rule, tenants_with
+from webapi.access import register
+
+FILE_VERBS = frozenset({"volume.files", "volume.write"})
+
+
+def register_policy() -> None:
+    """Register the rules of this app's models. Called once, from `AppConfig.ready`."""
+    register(Volume, sees=_sees_volume, allows=_allows_volume)
+    register(VolumeGrant, sees=_sees_grant, allows=_allows_grant)
+    tenant_rule(Upload, owner="created_by_id")
+    tenant_rule(CodeSnapshot, noun="code")
+    tenant_rule(Artifact)
+
+
+def _sees_volume(actor: Actor) -> Q | None:
+    tenant_ids = tenants_with(actor, "volume.read")
+    if tenant_ids is None:
+        return Q(is_deleted=False)
+    if not tenant_ids:
+        return None
+    granted = VolumeGrant.objects.filter(tenant_id__in=tenant_ids).values("volume_id")
+    return Q(is_deleted=False) & (Q(tenant_id__in=tenant_ids) | Q(id__in=granted))
+
+
+def _allows_volume(actor: Actor, volume: Any, verb: str) -> bool:
+    if verb == "volume.read":
+        return True
+    if verb in FILE_VERBS:  # A granted volume may be browsed as far as a job could read it.
+        return is_system(actor) or acting_tenant(actor, volume, verb) is not None
+    return role_allows(actor, volume.tenant_id, verb, volume.created_by_id)
+
+
+def _sees_grant(actor: Actor) -> Q | None:
+    """Grants are seen by the volume's owners; a tenant that was granted to sees its own."""
+    tenant_ids = tenants_with(actor, "volume.read")
+    if tenant_ids is None:
+        return Q()
+    return Q(volume__tenant_id__in=tenant_ids) | Q(tenant_id__in=tenant_ids) if tenant_ids else None
+
+
+def _allows_grant(actor: Actor, grant: Any, verb: str) -> bool:
+    return verb == "volume.read" or role_allows(actor, grant.volume.tenant_id, verb)

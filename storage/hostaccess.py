@@ -1,0 +1,144 @@
+"""Volumes on this host, through `clusters.hostfiles`: which directory, whose rights, and its errors in our words.
+
+What cannot be opened because it is a link, a device or somebody else's does not exist: NotFound, without saying which.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from clusters.hostfiles import HostFiles, LauncherRefused, LauncherUnavailable, Listing, host_files
+from kernel.config import current
+from kernel.errors import Conflict, NotFound, Unavailable
+from storage.bounds import COPY_BYTES
+from storage.models import Volume
+from tenants.selectors import tenant_facts
+
+MEASURED_FILES_MAX = 1_000_000  # A volume of more files is not measured to its end; what is beyond is not counted.
+
+
+def prepare_volume(volume: Volume) -> None:
+    """Make the volume's directory, for the members of its group; twice is fine."""
+    with _told(volume, ""):
+        _files().prepare_volume(volume.location, volume.number)
+
+
+def remove_volume(volume: Volume) -> None:
+    """Remove the volume's directory with all that is in it; absent is done."""
+    with _told(volume, ""):
+        _files().remove_tree(volume.location)
+
+
+def list_folder(volume: Volume, tenant_id: uuid.UUID, path: str, *, limit: int) -> Listing:
+    with _told(volume, path):
+        return _files().list_directory(volume.location, path, tenant=_number(tenant_id), group=volume.number, limit=limit)
+
+
+def open_for_reading(volume: Volume, tenant_id: uuid.UUID, path: str) -> int:
+    """A descriptor of a regular file; the caller closes it."""
+    with _told(volume, path):
+        return _files().open_read(volume.location, path, tenant=_number(tenant_id), group=volume.number)
+
+
+def exists(volume: Volume, tenant_id: uuid.UUID, path: str) -> bool:
+    """Whether there is anything at a path, a link included."""
+    folder, _, name = path.rpartition("/")
+    try:
+        listing = list_folder(volume, tenant_id, folder, limit=MEASURED_FILES_MAX)
+    except NotFound:
+        return False
+    return any(entry.path == name for entry in listing.entries)
+
+
+def remove(volume: Volume, tenant_id: uuid.UUID, path: str) -> None:
+    with _told(volume, path):
+        _files().remove_tree(volume.location, path, tenant=_number(tenant_id), group=volume.number)
+
+
+def write_file(volume: Volume, tenant_id: uuid.UUID, path: str, source: Path) -> None:
+    """Copy a file of ours into the volume, whole or not at all: written under another name, then moved into place."""
+    files, number = _files(), _number(tenant_id)
+    folder = path.rpartition("/")[0]
+    part = f".berth-{uuid.uuid4().hex[:16]}.part"
+    part = f"{folder}/{part}" if folder else part
+    with _told(volume, path):
+        if folder:
+            files.make_directory(volume.location, folder, tenant=number, group=volume.number)
+        try:
+            descriptor = files.open_write(volume.location, part, tenant=number, group=volume.number)
+            _copy(source, descriptor)
+            files.rename(volume.location, part, path, tenant=number, group=volume.number)
+        except BaseException:
+            with contextlib.suppress(OSError, LauncherUnavailable):
+                files.remove_tree(volume.location, part, tenant=number, group=volume.number)
+            raise
+
+
+def measure(volume: Volume, tenant_id: uuid.UUID) -> int:
+    """Bytes of all regular files in a volume."""
+    with _told(volume, ""):
+        listing = _files().list_directory(
+            volume.location,
+            "",
+            tenant=_number(tenant_id),
+            group=volume.number,
+            recursive=True,
+            limit=MEASURED_FILES_MAX,
+        )
+    return sum(entry.size_bytes for entry in listing.entries if entry.kind == "file")
+
+
+def _files() -> HostFiles:
+    return host_files(current())
+
+
+def _number(tenant_id: uuid.UUID) -> int:
+    return tenant_facts([tenant_id])[tenant_id].number
+
+
+def _copy(source: Path, descriptor: int) -> None:
+    try:
+        with source.open("rb") as given:
+            while piece := given.read(COPY_BYTES):
+                view = memoryview(piece)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+        os.fdatasync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _told(volume: Volume, path: str) -> Iterator[None]:
+    """Turn what the host says into what a caller of the API is told."""
+    try:
+        yield
+    except LauncherUnavailable as error:
+        raise Unavailable("The part of Berth that reads tenants' files does not answer.", retry_after_seconds=2) from error
+    except FileExistsError as error:
+        raise Conflict(f"{path[:200]!r} in volume {volume.name} cannot be made: a file is in the way.") from error
+    except (FileNotFoundError, LauncherRefused) as error:
+        raise _missing(volume, path) from error
+    except IsADirectoryError as error:
+        raise Conflict(f"{path[:200]!r} in volume {volume.name} is a folder.") from error
+    except PermissionError as error:
+        raise Conflict(
+            f"{path[:200]!r} in volume {volume.name} is closed to this tenant.", hint="Whoever made it has to open its mode."
+        ) from error
+    except OSError as error:
+        if isinstance(error, NotADirectoryError) or error.errno in _LINK_ERRORS:
+            raise _missing(volume, path) from error
+        raise
+
+
+_LINK_ERRORS = frozenset({errno.ELOOP, errno.ENXIO})  # A link; a pipe that nobody writes to.
+
+
+def _missing(volume: Volume, path: str) -> NotFound:
+    what = f"{path[:200]!r} in volume {volume.name}" if path else f"directory of volume {volume.name}"
+    return NotFound(f"There is no {what}, or it is no plain file.", hint="List the folder above it to see what there is.")

@@ -1,0 +1,87 @@
+"""Reads of this app, for its own API and for apps above. They never write."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+
+from kernel.actor import Actor
+from kernel.errors import NotFound
+from storage.models import Artifact, ArtifactCollection, CodeSnapshot, Volume, VolumeGrant
+from tenants.access import role_allows
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFacts:
+    """What was brought home from one attempt. `marker` says in words what was left behind; empty for nothing."""
+
+    file_count: int
+    size_bytes: int
+    skipped_count: int
+    skipped_bytes: int
+    marker: str
+    is_removed: bool
+
+
+def list_artifacts(attempt_id: uuid.UUID) -> QuerySet[Artifact]:
+    """The artifacts of one attempt; page them by `path`, which is unique within it."""
+    return Artifact.objects.filter(attempt_id=attempt_id)
+
+
+def get_artifact(attempt_id: uuid.UUID, path: str) -> Artifact:
+    """One artifact by its path. NotFound for any other text: a path is looked up, never opened."""
+    found = Artifact.objects.filter(attempt_id=attempt_id, path=path).first() if "\0" not in path else None
+    if found is None:
+        raise NotFound(f"The job has no artifact {path[:200]!r}.", hint="List its artifacts to see what there is.")
+    return found
+
+
+def artifact_facts(artifact: Artifact) -> dict[str, object]:
+    """An artifact as the API shows it."""
+    return {
+        "path": artifact.path,
+        "size_bytes": artifact.size_bytes,
+        "sha256": artifact.sha256,
+        "mode": f"{artifact.mode:04o}",
+        "created_at": artifact.created_at,
+    }
+
+
+def collections_of(attempt_ids: Iterable[uuid.UUID]) -> Mapping[uuid.UUID, OutputFacts]:
+    """What became of the outputs of many attempts; an attempt that is missing is not collected yet. One query."""
+    rows = ArtifactCollection.objects.filter(attempt_id__in=frozenset(attempt_ids))
+    return {
+        row.attempt_id: OutputFacts(
+            row.file_count, row.size_bytes, row.skipped_count, row.skipped_bytes, row.marker, row.removed_at is not None
+        )
+        for row in rows
+    }
+
+
+def has_code(tenant_id: uuid.UUID, digest: str) -> bool:
+    """Whether the tenant has a code snapshot of this digest."""
+    return CodeSnapshot.objects.filter(tenant_id=tenant_id, digest=digest).exists()
+
+
+def acting_tenant(actor: Actor, volume: Volume, verb: str) -> uuid.UUID | None:
+    """The tenant in whose name the actor may do `verb` to a volume's files: its owner, or one that it is granted to."""
+    if role_allows(actor, volume.tenant_id, verb):
+        return volume.tenant_id
+    grants = VolumeGrant.objects.filter(volume=volume).order_by("id")
+    if verb == "volume.write":
+        grants = grants.filter(read_only=False)
+    for tenant_id in grants.values_list("tenant_id", flat=True):
+        if tenant_id in actor.roles and role_allows(actor, tenant_id, verb):
+            return tenant_id
+    return None
+
+
+def grants_of(volume_ids: Iterable[uuid.UUID]) -> Mapping[uuid.UUID, list[VolumeGrant]]:
+    """Grants of many volumes, oldest first. One query."""
+    found: dict[uuid.UUID, list[VolumeGrant]] = {}
+    for grant in VolumeGrant.objects.filter(volume_id__in=frozenset(volume_ids)).order_by("id"):
+        found.setdefault(grant.volume_id, []).append(grant)
+    return found

@@ -1,0 +1,109 @@
+"""Turns the mounts that a job asks for into what an engine gets. What is not granted does not exist."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from clusters.engines.interface import MountRef
+from kernel.errors import FieldError, InvalidInput
+from storage import bounds
+from storage.models import Volume, VolumeGrant
+from tenants.selectors import tenant_facts
+
+_HINT = "`berth volumes` lists what this tenant may mount."
+
+
+@dataclass(frozen=True, slots=True)
+class MountRequest:
+    """One mount of a job. `volume` is a name, an id, or `<owner tenant>/<name>` for a volume of another tenant."""
+
+    volume: str
+    path: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Usable:
+    volume: Volume
+    read_only: bool
+
+
+def resolve_mounts(*, tenant_id: uuid.UUID, mounts: Sequence[MountRequest], path: str = "/mounts") -> tuple[MountRef, ...]:
+    """What the tenant's job gets mounted. InvalidInput with an error for every mount that cannot be; three queries."""
+    refs, errors = check_mounts(tenant_id=tenant_id, mounts=mounts, path=path)
+    if errors:
+        raise InvalidInput(errors[0].message, fields=errors, hint=errors[0].hint)
+    return refs
+
+
+def check_mounts(
+    *, tenant_id: uuid.UUID, mounts: Sequence[MountRequest], path: str = "/mounts"
+) -> tuple[tuple[MountRef, ...], tuple[FieldError, ...]]:
+    """The same, with the errors as a value for a caller that collects more of them."""
+    if not mounts:
+        return (), ()
+    if len(mounts) > bounds.MOUNTS_MAX:
+        return (), (FieldError(path, "too_many", f"A job has at most {bounds.MOUNTS_MAX} mounts."),)
+    usable = _usable_volumes(tenant_id, mounts)
+    refs: list[MountRef] = []
+    errors: list[FieldError] = []
+    targets: set[str] = set()
+    for number, mount in enumerate(mounts):
+        found = usable.get(mount.volume)
+        place = f"{path}/{number}"
+        if found is None:
+            message = f"There is no volume {mount.volume[:80]!r} that this tenant may mount."
+            errors.append(FieldError(f"{place}/volume", "not_found", message, _HINT))
+        elif found.read_only and not mount.read_only:
+            message = f"Volume {mount.volume} may only be read here."
+            errors.append(FieldError(f"{place}/read_only", "volume_read_only", message, "Write `read_only: true`."))
+        elif mount.path in targets:
+            errors.append(FieldError(f"{place}/path", "taken", f"Two mounts have the path {mount.path[:200]}."))
+        else:
+            refs.append(_ref(found.volume, mount))
+        targets.add(mount.path)
+    return tuple(refs), tuple(errors)
+
+
+def _ref(volume: Volume, mount: MountRequest) -> MountRef:
+    return MountRef(
+        volume_id=volume.id, location=volume.location, target=mount.path, read_only=mount.read_only, group=volume.number
+    )
+
+
+def _usable_volumes(tenant_id: uuid.UUID, mounts: Sequence[MountRequest]) -> dict[str, _Usable]:
+    """Volumes of the tenant and volumes granted to it, by every text that a mount may name them with."""
+    names = {mount.volume.rpartition("/")[2] for mount in mounts}
+    ids = {found for found in map(_as_id, names) if found is not None}
+    granted = dict(
+        VolumeGrant.objects.filter(tenant_id=tenant_id)
+        .filter(Q(volume__name__in=names) | Q(volume_id__in=ids))
+        .values_list("volume_id", "read_only")
+    )
+    rows = Volume.objects.filter(is_deleted=False).filter(
+        Q(tenant_id=tenant_id, name__in=names) | Q(tenant_id=tenant_id, id__in=ids) | Q(id__in=granted)
+    )
+    volumes = list(rows)
+    owners = tenant_facts({volume.tenant_id for volume in volumes})
+    exact: dict[str, _Usable] = {}
+    by_name: dict[str, list[_Usable]] = {}
+    for volume in volumes:
+        found = _Usable(volume, volume.read_only or granted.get(volume.id, False))
+        owner = owners[volume.tenant_id]
+        exact[str(volume.id)] = exact[f"{owner.slug}/{volume.name}"] = found
+        if volume.tenant_id == tenant_id:
+            exact[volume.name] = found
+        by_name.setdefault(f"{owner.name}/{volume.name}", []).append(found)
+    # Two tenants may have one name: then only the slug says which is meant.
+    return {**{text: found[0] for text, found in by_name.items() if len(found) == 1}, **exact}
+
+
+def _as_id(text: str) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        return None

@@ -80,6 +80,17 @@ def job_directory() -> Iterator[Jobs]:
         registry.register_job_directory(before)
 
 
+@contextlib.contextmanager
+def plain_channels() -> Iterator[None]:
+    """Let sockets listen to jobs that only events know: what holds before the jobs app says who may."""
+    before = registry._policies["job"]
+    registry.register_channel_policy("job", registry._job_of_own_tenant)
+    try:
+        yield
+    finally:
+        registry.register_channel_policy("job", before)
+
+
 @dataclass(frozen=True)
 class Request:
     """What a webhook receiver got."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,9 @@ if TYPE_CHECKING:  # This file is read before Django is set up; the factories ne
 
 
 @pytest.fixture
-def cast(transactional_db: None) -> Cast:
+def cast(transactional_db: None) -> Iterator[Cast]:
+    from tests.factories.activity import plain_channels
     from tests.factories.tenants import make_cast
 
-    return make_cast()
+    with plain_channels():
+        yield make_cast()

@@ -1,1 +1,6 @@
 """Telling users how their jobs end: subscriptions, fan-out of events to deliveries, and sending by mail and webhook."""
+
+from activity.notifications.fanout import fan_out
+from activity.notifications.send import deliver
+
+__all__ = ["deliver", "fan_out"]

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from activity.models import AuditEvent, Delivery, Event, Subscription
-from activity.notifications import subscriptions
-from activity.notifications.deliver import LEASE, TRIES_MAX, deliver
-from activity.notifications.fanout import fan_out
+from activity.notifications import deliver, fan_out, subscriptions
+from activity.notifications.send import LEASE, TRIES_MAX
 from activity.notifications.subscriptions import NewSubscription
 from kernel.actor import Actor
 from kernel.config import Config

@@ -16,7 +16,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Q
 
-from activity import bulk, registry
+from activity import bulk, hints, registry
 from activity.models import Delivery
 from activity.notifications import mail, webhook
 from activity.notifications.kinds import DeliveryState, Via
@@ -39,7 +39,7 @@ BACKOFF_SECONDS_MAX = 3_600
 
 
 def deliver(now: datetime) -> int:
-    """Send one batch of due deliveries; returns how many were tried. Call it again until it returns 0."""
+    """Send one batch of due deliveries; returns how many were tried. While it is not 0, it hints that more may be due."""
     token = new_id()
     claimed = _claim(token, now)
     if not claimed:
@@ -51,6 +51,7 @@ def deliver(now: datetime) -> int:
         outcomes = list(pool.map(lambda delivery: _send(delivery, recipients.get(delivery.user_id), config, now), claimed))
     crashpoint("activity.deliver.after_send")
     _settle(claimed, outcomes, now)
+    hints.wake(hints.DELIVERIES)
     return len(claimed)
 
 

@@ -4,3 +4,8 @@ from django.apps import AppConfig
 class JobsConfig(AppConfig):
     name = "jobs"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from jobs.wiring import register  # Models are loaded only now.
+
+        register()

@@ -35,7 +35,8 @@ class Job(models.Model):
     user = models.ForeignKey("tenants.User", on_delete=models.PROTECT, related_name="+")
     spec = models.ForeignKey(StoredSpec, on_delete=models.PROTECT, related_name="+")
     image_id = models.UUIDField(null=True)
-    image_name = models.CharField(max_length=NAME_LENGTH, default="host")
+    image_kind = models.CharField(max_length=20, default="host")
+    image_name = models.CharField(max_length=512, default="host")
     image_digest = models.CharField(max_length=100, blank=True, default="")
     code_digest = models.CharField(max_length=64, blank=True, default="")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from clusters.engines.interface import AddressOf, FileOf, PortOf, TaskName, Text, TextPart
+from clusters.engines.interface import AddressOf, FileOf, PortOf, Text, TextPart
 from jobs.frameworks.interface import FrameworkJob, FrameworkRole
 from kernel import limits
 
@@ -36,7 +36,9 @@ CONTRACT = (
     Variable("BERTH_USER", "Name of who submitted the job.", "always", "alice"),
     Variable("BERTH_ROLE", "Role of this task.", "always", "worker"),
     Variable("BERTH_INDEX", "Index of this task in its role, from 0.", "always", "0"),
-    Variable("BERTH_RANK", "Index of this task in the whole job, from 0: roles in order of the spec, then index.", "always", "0"),
+    Variable(
+        "BERTH_RANK", "Index of this task in the whole job, from 0: the chief role, then by role name and index.", "always", "0"
+    ),
     Variable("BERTH_WORLD_SIZE", "Number of tasks in the job.", "always", "2"),
     Variable("BERTH_HOST", "Address of this task.", "always", "10.0.0.7"),
     Variable("BERTH_PORT_<PORT>", "Number of this task's port of that name.", "for each port of its role", "31001"),
@@ -76,7 +78,7 @@ class Layout:
     """What all tasks of an attempt share: made once, referred to by each task, never copied."""
 
     job: FrameworkJob
-    roles: tuple[FrameworkRole, ...]  # With the ports that the framework adds.
+    roles: tuple[FrameworkRole, ...]  # In order of rank.
     common: Mapping[str, Text]
     hosts_file: Text
 
@@ -92,30 +94,15 @@ class Layout:
                 yield rank, role, index
                 rank += 1
 
-    def first_of(self, role: FrameworkRole) -> TaskName:
-        return TaskName(role.name, 0)
 
+def lay_out(job: FrameworkJob, *, chief: str | None = None) -> Layout:
+    """Compute what the tasks share. Roles rank by name, but the chief (the job's, else the one given) comes first.
 
-def lay_out(job: FrameworkJob, *, added_ports: Mapping[str, tuple[str, ...]] | None = None) -> Layout:
-    """Compute what the tasks share. `added_ports` gives roles further ports, by role name."""
-    added = added_ports or {}
-    roles = tuple(
-        FrameworkRole(
-            role.name,
-            role.count,
-            role.argv,
-            role.env,
-            _joined(role.ports, added.get(role.name, ())),
-            role.gpu_millis,
-            role.cpu_millis,
-        )
-        for role in job.roles
-    )
+    The order of keys in a document means nothing, so it must not decide who is rank 0.
+    """
+    first = job.chief or chief
+    roles = tuple(sorted(job.roles, key=lambda role: (role.name != first, role.name)))
     return Layout(job, roles, dict(_common(job, roles)), tuple(_hosts_file(roles)))
-
-
-def _joined(ports: tuple[str, ...], added: tuple[str, ...]) -> tuple[str, ...]:
-    return (*ports, *(name for name in added if name not in ports))
 
 
 def _common(job: FrameworkJob, roles: tuple[FrameworkRole, ...]) -> Iterator[tuple[str, Text]]:

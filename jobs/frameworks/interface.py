@@ -41,7 +41,7 @@ class FrameworkJob:
     """An attempt as frameworks see it.
 
     `key` is a secret of this attempt, the same for all its tasks and unguessable for others (mpi only needs it); it travels in
-    `TaskPlan.secret_env`. `checkpoint_dir` is empty for a job without checkpoint.
+    `TaskPlan.secret_env`. `checkpoint_dir` is empty for a job without checkpoint. `chief` is the role that ranks first.
     """
 
     job_id: str
@@ -56,6 +56,7 @@ class FrameworkJob:
     queue: str = ""
     user: str = ""
     key: str = field(default="", repr=False)
+    chief: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,10 @@ class Framework(Protocol):
     name: str
     reserved_env: frozenset[str]  # Variables that it sets and a job may therefore not.
     default_chief: str | None  # The role whose end decides, where the job names none.
+
+    def default_command(self, role: str) -> str | None:
+        """What tasks of the role run when the job says nothing; None where it must."""
+        ...
 
     def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
         """What keeps these roles from running under the framework; empty when nothing does."""

@@ -15,6 +15,9 @@ class Plain:
     reserved_env: frozenset[str] = frozenset()
     default_chief: str | None = None
 
+    def default_command(self, role: str) -> str | None:
+        return None
+
     def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
         return []
 

@@ -1,5 +1,61 @@
-from jobs.frameworks.plain import Plain
+"""`pytorch`: `torch.distributed` over the tasks, in either of its two ways, with the same variables.
+
+One process a task: `init_process_group` finds MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE. Several processes a task:
+`torchrun script.py` takes its options from the PET_* variables, starts as many processes as the task has GPUs (one without),
+and sets RANK and WORLD_SIZE anew for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from clusters.engines.interface import AddressOf, PortOf, TaskName, Text
+from jobs.frameworks.environment import HOSTS_FILE, Layout, lay_out, own_environment
+from jobs.frameworks.interface import FrameworkJob, FrameworkRole, Plan, RoleShape, TaskPlan
+from kernel.errors import FieldError
+
+PORT = "berth-torch"
 
 
-class PyTorch(Plain):
+class PyTorch:
     name = "pytorch"
+    reserved_env = frozenset(
+        {
+            *("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+            *("PET_NNODES", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NPROC_PER_NODE"),
+        }
+    )
+    default_chief: str | None = None
+
+    def default_command(self, role: str) -> str | None:
+        return None
+
+    def validate(self, roles: Mapping[str, RoleShape]) -> Sequence[FieldError]:
+        return []
+
+    def compile(self, job: FrameworkJob) -> Plan:
+        layout = lay_out(job)
+        first = layout.roles[0].name
+        address: Text = (AddressOf(first, 0),)
+        port: Text = (PortOf(first, 0, PORT),)
+        count: Text = (str(layout.world_size),)
+        shared: dict[str, Text] = {
+            "MASTER_ADDR": address,
+            "MASTER_PORT": port,
+            "WORLD_SIZE": count,
+            "LOCAL_RANK": ("0",),
+            "LOCAL_WORLD_SIZE": ("1",),
+            "PET_NNODES": count,
+            "PET_MASTER_ADDR": address,
+            "PET_MASTER_PORT": port,
+        }
+        return Plan(tuple(self._task(layout, shared, *place) for place in layout.tasks()), {HOSTS_FILE: layout.hosts_file})
+
+    def _task(self, layout: Layout, shared: Mapping[str, Text], rank: int, role: FrameworkRole, index: int) -> TaskPlan:
+        number: Text = (str(rank),)
+        own = {"RANK": number, "PET_NODE_RANK": number, "PET_NPROC_PER_NODE": (str(max(1, role.gpu_millis // 1000)),)}
+        return TaskPlan(
+            name=TaskName(role.name, index),
+            argv=tuple((argument,) for argument in role.argv),
+            env={**own_environment(layout, rank, role, index), **shared, **own},
+            ports=(*role.ports, PORT) if rank == 0 else role.ports,
+        )

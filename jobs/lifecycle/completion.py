@@ -19,7 +19,7 @@ make a decision from none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -75,7 +75,7 @@ CONTINUE = Decision(None)
 
 def decide_completion(spec: HasCompletion, states: Mapping[str, Sequence[TaskState]]) -> Decision:
     """Decide from the states of all tasks, by role. Tasks that were stopped count as ended, neither failed nor succeeded."""
-    chief = chief_of(spec)
+    chief = chief_of(spec, states)
     for name, tasks in states.items():
         least = _min_failed(spec, name, chief)
         if least is not None and _count(tasks, TaskState.FAILED) >= least:
@@ -87,9 +87,10 @@ def decide_completion(spec: HasCompletion, states: Mapping[str, Sequence[TaskSta
     return _when_all_ended(states, chief)
 
 
-def chief_of(spec: HasCompletion) -> str | None:
-    """The role whose end decides: the job's own choice, else what its framework is built around."""
-    return spec.completion.chief or get_framework(spec.framework).default_chief
+def chief_of(spec: HasCompletion, roles: Container[str]) -> str | None:
+    """The role whose end decides: the job's own choice, else what its framework is built around; None if it has none such."""
+    chief = spec.completion.chief or get_framework(spec.framework).default_chief
+    return chief if chief is not None and chief in roles else None
 
 
 def _min_failed(spec: HasCompletion, role: str, chief: str | None) -> int | None:

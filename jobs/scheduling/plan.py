@@ -11,12 +11,13 @@ reason without being looked at again; the result is the same, and a long queue o
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from jobs.scheduling.snapshot import NodeView, PendingJob, PoolView, QueueView, RoleAsk, Snapshot
+from jobs.scheduling.snapshot import NodeView, PendingJob, PoolView, RoleAsk, Snapshot
 from kernel.resources import RESOURCE_NAMES, Resources
+from tenants.quota.tree import QueueTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def _open_room(snapshot: Snapshot) -> _Room:
     free = {
         pool.id: {node.name: node.capacity - node.allocated for node in pool.nodes if node.accepts} for pool in snapshot.pools
     }
-    usage = {(queue.id, pool_id): used for queue in snapshot.queues.values() for pool_id, used in queue.usage.items()}
+    usage = {(queue.id, pool_id): used for queue in snapshot.queues.nodes.values() for pool_id, used in queue.usage.items()}
     bound = {pool.cluster_id: pool.tenant_bound for pool in snapshot.pools if pool.tenant_bound is not None}
     return _Room(free, usage, dict(snapshot.parent_room), bound)
 
@@ -117,9 +118,7 @@ def _try_pools(job: PendingJob, snapshot: Snapshot, room: _Room) -> Admit | Refu
     return furthest[1]
 
 
-def _try_pool(
-    job: PendingJob, pool: PoolView, queues: Mapping[uuid.UUID, QueueView], room: _Room
-) -> tuple[int, Admit | Refusal]:
+def _try_pool(job: PendingJob, pool: PoolView, queues: QueueTree, room: _Room) -> tuple[int, Admit | Refusal]:
     """Stages in the order in which a person would ask; a later stage is a more telling refusal."""
     if job.pool_name and job.pool_name != pool.name:
         return 0, ("no_pool", {"pool": job.pool_name})
@@ -163,11 +162,9 @@ def _largest(nodes: tuple[NodeView, ...]) -> Resources:
     return Resources(*(max((getattr(node.capacity, name) for node in nodes), default=0) for name in RESOURCE_NAMES))
 
 
-def _over_ceiling(
-    job: PendingJob, pool: PoolView, queues: Mapping[uuid.UUID, QueueView], room: _Room
-) -> Refusal | None:
+def _over_ceiling(job: PendingJob, pool: PoolView, queues: QueueTree, room: _Room) -> Refusal | None:
     ask = job.ask
-    for queue in _path(job.queue_id, queues):
+    for queue in queues.path(job.queue_id):
         ceiling = queue.ceilings.get(pool.id, {})
         used = room.usage.get((queue.id, pool.id), Resources())
         for name, limit in ceiling.items():
@@ -183,15 +180,6 @@ def _over_ceiling(
                     "ceiling": limit,
                 }
     return None
-
-
-def _path(queue_id: uuid.UUID, queues: Mapping[uuid.UUID, QueueView]) -> Iterator[QueueView]:
-    """The queue and all queues above it."""
-    current: uuid.UUID | None = queue_id
-    while current is not None:
-        queue = queues[current]
-        yield queue
-        current = queue.parent_id
 
 
 def _place(roles: tuple[RoleAsk, ...], nodes: Mapping[str, Resources]) -> tuple[Placement, ...] | None:
@@ -222,11 +210,11 @@ def _no_room(job: PendingJob, pool: PoolView, room: _Room) -> Refusal:
     return "no_room", {"pool": pool.name, "need": job.ask.as_dict(), "free": free.as_dict()}
 
 
-def _take(job: PendingJob, admit: Admit, queues: Mapping[uuid.UUID, QueueView], room: _Room) -> None:
+def _take(job: PendingJob, admit: Admit, queues: QueueTree, room: _Room) -> None:
     nodes = room.nodes[admit.pool_id]
     for placement in admit.placements:
         nodes[placement.node] -= placement.each
-    for queue in _path(job.queue_id, queues):
+    for queue in queues.path(job.queue_id):
         key = (queue.id, admit.pool_id)
         room.usage[key] = room.usage.get(key, Resources()) + admit.ask
     if job.parent_id is not None and job.parent_id in room.parent_room:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kernel.resources import RESOURCE_NAMES, Resources
+from kernel.resources import Resources
+from tenants.quota.tree import QueueTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +35,8 @@ class PoolView:
     keeps_apart: bool = True
     tenant_bound: uuid.UUID | None = None
     image_kinds: frozenset[str] = frozenset({"host", "python"})
-
-
-@dataclass(frozen=True, slots=True)
-class QueueView:
-    """Ceilings and use per pool. A resource that a ceiling leaves out is not limited here."""
-
-    id: uuid.UUID
-    parent_id: uuid.UUID | None
-    name: str
-    ceilings: Mapping[uuid.UUID, Mapping[str, int]] = field(default_factory=dict)
-    usage: Mapping[uuid.UUID, Resources] = field(default_factory=dict)
+    gpus_simulated: bool = False
+    isolation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +91,6 @@ class PendingJob:
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     pools: tuple[PoolView, ...]
-    queues: Mapping[uuid.UUID, QueueView]
+    queues: QueueTree
     pending: tuple[PendingJob, ...]
     parent_room: Mapping[uuid.UUID, int] = field(default_factory=dict)
-
-
-__all__ = ["RESOURCE_NAMES", "NodeView", "PendingJob", "PoolView", "QueueView", "RoleAsk", "Snapshot"]

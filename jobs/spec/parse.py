@@ -11,9 +11,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from jobs.frameworks import get_framework
 from jobs.spec.checks import cross_check
 from jobs.spec.documents import Document, Format, check_document, pointer, read_text
-from jobs.spec.model import DEFAULT_ROLE, JobSpec
+from jobs.spec.model import DEFAULT_ROLE, FRAMEWORKS, JobSpec
 from jobs.spec.translation import Location, existing, refusal, translate
 from jobs.spec.values import shown
 from jobs.spec.vocabulary import keys_at
@@ -97,7 +98,9 @@ class _Reading:
             self._short_role = DEFAULT_ROLE
             document["roles"] = {DEFAULT_ROLE: {key: document.pop(key) for key in short}}
         if isinstance(document.get("roles"), dict):
-            document["roles"] = {name: _without_none(role) for name, role in document["roles"].items()}
+            framework = str(document.get("framework"))
+            roles = {name: _without_none(role) for name, role in document["roles"].items()}
+            document["roles"] = {name: _with_command(name, roles[name], framework) for name in sorted(roles)}
         if isinstance(document.get("completion"), dict):
             document["completion"] = self._write_out_completion(document["completion"], document.get("roles"))
         return document
@@ -134,6 +137,14 @@ def _without_none(value: Any) -> Any:
         for key, entry in value.items()
         if entry is not None
     }
+
+
+def _with_command(name: str, role: Any, framework: str) -> Any:
+    """A role for which its framework has something to run need not say it."""
+    if not isinstance(role, dict) or "command" in role or framework not in FRAMEWORKS:
+        return role
+    command = get_framework(framework).default_command(name)
+    return role if command is None else {"command": command, **role}
 
 
 def _topic(location: Location) -> str:

@@ -10,9 +10,9 @@ from django.core.asgi import get_asgi_application
 
 _http = get_asgi_application()  # Loads the apps; the routing below needs them.
 
-from activity.routing import websocket_urlpatterns  # noqa: E402  (after the apps are loaded)
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 
+from activity.routing import websocket_urlpatterns  # noqa: E402  (after the apps are loaded)
 from webapi.body_limit import BodyLimit  # noqa: E402
 
 application = BodyLimit(ProtocolTypeRouter({"http": _http, "websocket": URLRouter(websocket_urlpatterns)}))

@@ -20,14 +20,17 @@ def read_secret_key(data_dir: Path, *, may_generate: bool) -> str:
     key = os.environ.get("BERTH_SECRET_KEY", "")
     if not key:
         path = data_dir / "secret.key"
-        if may_generate and not (data_dir / "berth.sqlite3").exists():
+        if may_generate and data_dir.is_dir() and not (data_dir / "berth.sqlite3").exists():
             generate_secret_key(data_dir)
         try:
             key = path.read_text().strip()
         except OSError as error:
             raise BadSetting(f"{path} cannot be read ({error.strerror}). Restore it, or set BERTH_SECRET_KEY.") from None
     if len(key.encode()) < KEY_BYTES_MIN or len(set(key)) < 10:
-        raise BadSetting("The secret key is shorter than 256 bits or a sample. Generate one: python3 -c \"import secrets; print(secrets.token_urlsafe(64))\"")
+        raise BadSetting(
+            "The secret key is shorter than 256 bits or a sample. A good one: "
+            "python3 -c 'import secrets; print(secrets.token_urlsafe(64))'"
+        )
     return key
 
 

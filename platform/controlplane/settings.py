@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from controlplane.keys import read_secret_key
 from kernel.config import current
 from kernel.limits import BODY_BYTES
-from controlplane.keys import read_secret_key
 
 CONFIG = current()
 ROOT = Path(__file__).resolve().parents[2]

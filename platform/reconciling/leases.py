@@ -71,6 +71,4 @@ def claim(
 def hand_back(model: type[models.Model], token: uuid.UUID, ids: Sequence[uuid.UUID]) -> None:
     """Free rows that are done before their lease expires."""
     if ids:
-        model._default_manager.filter(pk__in=list(ids), lease_token=token).update(
-            lease_token=None, lease_expires_at=None
-        )
+        model._default_manager.filter(pk__in=list(ids), lease_token=token).update(lease_token=None, lease_expires_at=None)

@@ -82,9 +82,7 @@ def _update(binding: Binding, changes: Sequence[Change]) -> dict[uuid.UUID, dict
     for from_state, group in by_edge.items():
         rows = [{"id": change.id, "state": change.to_state, **change.also, **change.guard} for change in group]
         guard = tuple(group[0].guard)
-        for row in bulk.update(
-            binding.model, rows, guard=guard, equals={"state": from_state}, returning=owner_columns
-        ):
+        for row in bulk.update(binding.model, rows, guard=guard, equals={"state": from_state}, returning=owner_columns):
             changed[row["id"]] = row
     return changed
 

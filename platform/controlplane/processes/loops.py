@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import structlog
 from django.db import close_old_connections, connections
+
+from activity import hints
 
 log = structlog.get_logger("loops")
 
@@ -22,6 +25,8 @@ class Loop:
     step: Callable[[threading.Event], float]
     wake: threading.Event = field(default_factory=threading.Event)
     stop: threading.Event = field(default_factory=threading.Event)
+    topics: tuple[str, ...] = ()  # Hints that wake the loop before its time.
+    finally_: Callable[[], None] | None = None  # Runs in the loop's thread when it ends.
     thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -30,6 +35,12 @@ class Loop:
 
     def run(self) -> None:
         """Go on until told to stop. A failure costs a growing pause, never the loop."""
+        with contextlib.ExitStack() as listening:
+            for topic in self.topics:
+                listening.enter_context(hints.listen(topic, self.wake.set))
+            self._run()
+
+    def _run(self) -> None:
         failures = 0
         while not self.stop.is_set():
             try:
@@ -44,6 +55,8 @@ class Loop:
             if wait > 0 and not self.stop.is_set():
                 self.wake.wait(wait)
             self.wake.clear()
+        if self.finally_ is not None:
+            self.finally_()
         connections.close_all()
 
     def finish(self, *, seconds: float = 5.0) -> None:

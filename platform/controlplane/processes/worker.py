@@ -1,7 +1,11 @@
-"""The worker: Celery tasks in a pool of threads, and the ticker that fires periodic duties. There is no beat process."""
+"""The worker: Celery tasks in a pool of threads, the ticker that fires periodic duties, and hints turned into messages.
+
+There is no beat process. A duty is a row that any worker may claim when it is due; a hint only makes it run sooner.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -11,6 +15,8 @@ import structlog
 from celery.worker import WorkController
 
 from activity import hints
+from clusters.selectors import observed_clusters
+from controlplane import duties
 from controlplane.celery import app
 from controlplane.processes.loops import Loop
 from kernel.clock import database_now
@@ -19,10 +25,13 @@ from reconciling import ticks
 log = structlog.get_logger("worker")
 
 THREADS = 4  # Tasks are short and mostly wait for the database or an engine.
+GATHER_SECONDS = 0.01  # Hints that come this close together become one message.
+
+Message = tuple[str, tuple[tuple[str, str], ...]]
 
 
 class Worker:
-    """Runs inside a thread of the embedded platform, or alone in a worker process."""
+    """Runs inside the embedded platform, or alone in a worker process."""
 
     def __init__(self, *, queues: tuple[str, ...], threads: int = THREADS) -> None:
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
@@ -35,7 +44,10 @@ class Worker:
         self._controller: Any = None
         self._thread: threading.Thread | None = None
         self._ticker = Loop("ticker", self._tick)
-        self._relays: list[Any] = []
+        self._sender = Loop("hints", self._send_hinted)
+        self._listening = contextlib.ExitStack()
+        self._hinted: set[Message] = set()
+        self._lock = threading.Lock()
 
     def start(self) -> None:
         self._controller = WorkController(
@@ -51,12 +63,21 @@ class Worker:
         )
         self._thread = threading.Thread(target=self._controller.start, name="celery", daemon=True)
         self._thread.start()
+        duties.register()
         ticks.install(database_now())
+        for cluster_id in observed_clusters():
+            for prefix, task in duties.CLUSTER_HINTS.items():
+                self._pass_on(f"{prefix}.{cluster_id}", (task, (("cluster_id", str(cluster_id)),)))
+        for topic, task in duties.PLAIN_HINTS.items():
+            self._pass_on(topic, (task, ()))
+        self._sender.start()
         self._ticker.start()
 
     def finish(self) -> None:
         """Stop taking messages; tasks in hand end. What they leave is taken up by the sweep."""
+        self._listening.close()
         self._ticker.finish()
+        self._sender.finish()
         if self._controller is not None:
             self._controller.stop()
         if self._thread is not None:
@@ -65,15 +86,29 @@ class Worker:
     def _tick(self, stop: threading.Event) -> float:
         return ticks.run_due(database_now(), holder=self.holder, fire=send)
 
+    def _pass_on(self, topic: str, message: Message) -> None:
+        def remember() -> None:
+            with self._lock:
+                self._hinted.add(message)
+            self._sender.wake.set()
+
+        self._listening.enter_context(hints.listen(topic, remember))
+
+    def _send_hinted(self, stop: threading.Event) -> float:
+        """Send each hinted task once, however often it was hinted at."""
+        with self._lock:
+            messages, self._hinted = self._hinted, set()
+        for task, arguments in messages:
+            send(task, **dict(arguments))
+        if messages:
+            stop.wait(GATHER_SECONDS)
+            return 0.0
+        return 60.0
+
 
 def send(name: str, **arguments: Any) -> None:
     """Hint at a task. A broker that does not answer must not fail the caller: the next tick comes anyway."""
     try:
         app.send_task(name, kwargs=arguments, ignore_result=True, retry=False)
-    except Exception as error:  # Any transport error; kombu has no common base class for them.
+    except Exception as error:
         log.warning("hint_not_sent", task=name, error=repr(error))
-
-
-def hint_on_wake(topic: str, task: str) -> Any:
-    """Turn in-process hints of `topic` into messages for `task`; at most one is outstanding."""
-    return hints.listen(topic, lambda: send(task))

@@ -1,0 +1,88 @@
+"""Requests and answers as they look, for the description of the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample
+from rest_framework import serializers
+
+_ID = "01980c2e-6f3a-7c4e-9a55-0d1f2a3b4c5d"
+_GIB = 1024**3
+
+SPEC: dict[str, Any] = {
+    "name": "digits",
+    "image": "jax-cpu",
+    "framework": "jax",
+    "roles": {
+        "worker": {
+            "replicas": 2,
+            "resources": {"cpu": 1, "memory": "2Gi"},
+            "command": "python train.py --steps 300",
+        }
+    },
+    "max_runtime": "10m",
+    "outputs": ["model"],
+}
+SUBMIT: dict[str, Any] = {"tenant": "vision", "spec": SPEC}
+BATCH: dict[str, Any] = {
+    "tenant": "vision",
+    "spec": SPEC,
+    "items": [{"name": f"digits-{seed}", "env": {"SEED": str(seed)}} for seed in (1, 2, 3)],
+}
+JOB: dict[str, Any] = {
+    "id": _ID,
+    "name": "digits",
+    "kind": "batch",
+    "tenant": {"id": "01980c2e-0000-7000-8000-000000000001", "slug": "k3vq7w2m9x", "name": "vision"},
+    "queue": {"id": "01980c2e-0000-7000-8000-000000000002", "name": "vision"},
+    "user": {"id": "01980c2e-0000-7000-8000-000000000003", "name": "alice"},
+    "state": "queued",
+    "desired": "run",
+    "reason": {
+        "code": "no_room",
+        "text": "Pool a100 has not enough room now.",
+        "hint": "It starts as soon as others end; asking for less may start it sooner.",
+        "detail": {"pool": "a100"},
+    },
+    "exit": None,
+    "condition": None,
+    "priority": 500,
+    "hold": False,
+    "tags": [],
+    "labels": {},
+    "framework": "jax",
+    "image": {"name": "jax-cpu", "digest": "sha256:5d41402abc4b2a76b9719d911017c592"},
+    "resources": {"cpu_millis": 2000, "memory_bytes": 4 * _GIB, "gpu_millis": 0},
+    "parent_id": None,
+    "array": None,
+    "origin": None,
+    "attempt": 0,
+    "cluster": None,
+    "pool": None,
+    "isolation": None,
+    "gpus_simulated": False,
+    "counts": None,
+    "spec_digest": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
+    "max_runtime_seconds": 600,
+    "not_before_at": None,
+    "submitted_at": "2026-11-20T09:12:05Z",
+    "started_at": None,
+    "ended_at": None,
+    "version": 1,
+}
+
+
+class BatchOut(serializers.Serializer[Any]):
+    """What was stored, in the order of the items."""
+
+    count = serializers.IntegerField()
+    ids = serializers.ListField(child=serializers.UUIDField())
+
+
+def request(name: str, value: dict[str, Any]) -> OpenApiExample:
+    return OpenApiExample(name, value=value, request_only=True)
+
+
+def answer(name: str, value: dict[str, Any], *, status: str = "200") -> OpenApiExample:
+    return OpenApiExample(name, value=value, response_only=True, status_codes=[status])

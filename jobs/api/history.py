@@ -1,0 +1,207 @@
+"""What happened to a job: attempts, tasks, transitions, the timeline of its phases, its use of resources."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from clusters.api.representations import SeriesListOut, series_json
+from clusters.api.views import read_span
+from clusters.engines.interface import TaskName
+from clusters.telemetry.metrics import METRICS
+from clusters.telemetry.reading import job_metrics
+from jobs.api.representations import AttemptOut, TaskOut, attempt_json, task_json
+from jobs.models import Attempt, Job, Task
+from jobs.selectors.find import fetch_job
+from jobs.selectors.timeline import timeline
+from kernel.clock import database_now
+from kernel.errors import FieldError, InvalidInput, NotFound
+from reconciling.models import Transition
+from webapi.fields import utc_text
+from webapi.pagination import page
+from webapi.schema import page_of
+from webapi.views import ApiView, known_query
+
+
+class TransitionOut(serializers.Serializer[Any]):
+    """One change of state, of the job or of one of its attempts or tasks."""
+
+    id = serializers.UUIDField()
+    subject = serializers.DictField()
+    from_state = serializers.CharField(allow_null=True)
+    to_state = serializers.CharField()
+    reason = serializers.CharField(allow_null=True)
+    detail = serializers.DictField()
+    actor = serializers.CharField()
+    at = serializers.DateTimeField()
+
+
+class PhaseOut(serializers.Serializer[Any]):
+    """One phase of a job's life. The phases follow each other without a gap, so their durations add up to its age."""
+
+    phase = serializers.CharField()
+    cause = serializers.CharField(allow_null=True)
+    attempt = serializers.IntegerField(allow_null=True)
+    began_at = serializers.DateTimeField()
+    ended_at = serializers.DateTimeField(allow_null=True, help_text="Null while the phase lasts.")
+    seconds = serializers.FloatField()
+
+
+class TimelineOut(serializers.Serializer[Any]):
+    phases = PhaseOut(many=True)
+    seconds = serializers.FloatField()
+
+
+class JobEventsView(ApiView):
+    """Everything that happened to a job, oldest first."""
+
+    @extend_schema(
+        operation_id="jobs_events",
+        parameters=[OpenApiParameter("all", bool, description="Also transitions of single tasks.")],
+        responses=page_of(TransitionOut),
+    )
+    def get(self, request: Request, job: str) -> Response:
+        known_query(request, ("all",))
+        found = fetch_job(self.actor, job, "job.read")
+        rows = Transition.objects.filter(job_id=found.id)
+        if request.query_params.get("all", "").lower() not in {"1", "true", "yes"}:
+            rows = rows.exclude(subject_kind="task")
+        return page(request, rows, order=("id",), serialize=lambda found: [_transition(row) for row in found])
+
+
+def _transition(row: Transition) -> dict[str, Any]:
+    return {
+        "id": str(row.id),
+        "subject": {"kind": row.subject_kind, "id": str(row.subject_id)},
+        "from_state": row.from_state or None,
+        "to_state": row.to_state,
+        "reason": row.reason or None,
+        "detail": row.detail,
+        "actor": row.actor,
+        "at": utc_text(row.at),
+    }
+
+
+class JobTimelineView(ApiView):
+    """How long each phase took, and why."""
+
+    @extend_schema(operation_id="jobs_timeline", responses=TimelineOut)
+    def get(self, request: Request, job: str) -> Response:
+        found = fetch_job(self.actor, job, "job.read")
+        phases = timeline(found, now=database_now())
+        return Response(
+            {
+                "phases": [
+                    {
+                        "phase": phase.name,
+                        "cause": phase.cause or None,
+                        "attempt": phase.attempt,
+                        "began_at": utc_text(phase.began_at),
+                        "ended_at": utc_text(phase.ended_at),
+                        "seconds": phase.seconds,
+                    }
+                    for phase in phases
+                ],
+                "seconds": sum(phase.seconds for phase in phases),
+            }
+        )
+
+
+class AttemptListView(ApiView):
+    """All attempts of a job, newest first."""
+
+    @extend_schema(operation_id="jobs_attempts", responses=page_of(AttemptOut))
+    def get(self, request: Request, job: str) -> Response:
+        known_query(request, ())
+        found = fetch_job(self.actor, job, "job.read")
+        return page(request, Attempt.objects.filter(job_id=found.id), order=("-number",), serialize=attempt_json)
+
+
+class AttemptView(ApiView):
+    """One attempt."""
+
+    @extend_schema(operation_id="jobs_attempt", responses=AttemptOut)
+    def get(self, request: Request, job: str, number: int) -> Response:
+        found = fetch_job(self.actor, job, "job.read")
+        return Response(attempt_json([get_attempt(found, number)])[0])
+
+
+class TaskListView(ApiView):
+    """The tasks of an attempt, by default the latest."""
+
+    @extend_schema(
+        operation_id="jobs_tasks",
+        parameters=[OpenApiParameter("attempt", int, description="Number of the attempt.")],
+        responses=page_of(TaskOut),
+    )
+    def get(self, request: Request, job: str) -> Response:
+        known_query(request, ("attempt",))
+        found = fetch_job(self.actor, job, "job.read")
+        attempt = find_attempt(found, request.query_params.get("attempt"))
+        rows = Task.objects.filter(attempt_id=attempt.id) if attempt is not None else Task.objects.none()
+        return page(request, rows, order=("role", "index"), serialize=task_json)
+
+
+class JobMetricsView(ApiView):
+    """What the tasks of an attempt used, over time; gaps are null."""
+
+    @extend_schema(
+        operation_id="jobs_metrics",
+        parameters=[
+            OpenApiParameter("metric", str, enum=list(METRICS)),
+            OpenApiParameter("task", str, description="`<role>-<index>`; all tasks when left out."),
+            OpenApiParameter("attempt", int),
+            OpenApiParameter("since", datetime, description="Default: the start of the attempt."),
+            OpenApiParameter("until", datetime),
+            OpenApiParameter("points", int),
+        ],
+        responses=SeriesListOut,
+    )
+    def get(self, request: Request, job: str) -> Response:
+        known_query(request, ("metric", "task", "attempt", "since", "until", "points"))
+        found = fetch_job(self.actor, job, "job.read")
+        attempt = find_attempt(found, request.query_params.get("attempt"))
+        if attempt is None:
+            return Response({"items": []})
+        now = database_now()
+        since, until, points = read_span(request, now)
+        if "since" not in request.query_params:
+            since = min(attempt.launched_at or attempt.created_at, until)
+        tasks = _tasks(attempt, request.query_params.get("task"))
+        series = job_metrics(attempt.id, tasks, request.query_params.get("metric"), since, until, now=now, points_max=points)
+        return Response({"items": series_json(series)})
+
+
+def _tasks(attempt: Attempt, wanted: str | None) -> list[TaskName]:
+    names = [
+        TaskName(*row)
+        for row in Task.objects.filter(attempt_id=attempt.id).order_by("role", "index").values_list("role", "index")
+    ]
+    if wanted is None:
+        return names
+    found = [name for name in names if str(name) == wanted]
+    if not found:
+        raise NotFound(f"The attempt has no task {wanted[:80]!r}.", hint="A task is named <role>-<index>, such as worker-0.")
+    return found
+
+
+def get_attempt(job: Job, number: int) -> Attempt:
+    found = Attempt.objects.filter(job_id=job.id, number=number).first()
+    if found is None:
+        raise NotFound(f"Job {job.name} has no attempt {number}.", hint=f"It has {job.attempt_count}.")
+    return found
+
+
+def find_attempt(job: Job, text: str | None) -> Attempt | None:
+    """The attempt with this number, the latest without one, None before the first."""
+    if text is None:
+        return Attempt.objects.filter(id=job.attempt_id).first() if job.attempt_id else None
+    if not (text.isascii() and text.isdecimal() and len(text) <= 6):
+        message = "attempt must be a whole number from 1."
+        raise InvalidInput(message, fields=[FieldError("/attempt", "invalid", message)])
+    return get_attempt(job, int(text))

@@ -1,0 +1,284 @@
+"""Submitting, listing, reading and changing jobs over HTTP."""
+
+from __future__ import annotations
+
+import uuid
+from functools import partial
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs.api import examples
+from jobs.api.representations import JOB_STATES, JobOut, job_json
+from jobs.api.requests import AgainIn, BatchIn, EditIn, StopIn, SubmitIn, many_documents, one_document
+from jobs.models import Job, StoredSpec
+from jobs.selectors.find import fetch_job
+from jobs.selectors.lists import with_label, with_tag
+from jobs.services.batches import prepare_batch
+from jobs.services.edit import change_tag, edit_job
+from jobs.services.preview import plan_json
+from jobs.services.rerun import prepare_again, run_again
+from jobs.services.stop import stop_jobs
+from jobs.services.submit import prepare, submit
+from jobs.spec.schema import json_schema
+from kernel.clock import database_now
+from kernel.errors import FieldError, InvalidInput
+from tenants.selectors import get_tenant
+from webapi.access import visible
+from webapi.etags import check_if_match, expected_version, with_etag
+from webapi.fields import read_utc
+from webapi.idempotency import idempotent
+from webapi.pagination import page
+from webapi.parsers import LimitedJSONParser, NdjsonBody, YamlBody
+from webapi.schema import page_of
+from webapi.views import ApiView, Public, known_query, query_flag
+from webapi.wording import language_of
+
+FILTERS = (
+    "tenant", "state", "queue", "user", "name", "tag", "label", "kind", "since", "until", "parent", "q", "mine",
+)  # fmt: skip
+RELATED = ("tenant", "queue", "user")
+
+
+class JobListView(ApiView):
+    """Jobs, newest first."""
+
+    parser_classes = [LimitedJSONParser, YamlBody]
+
+    @extend_schema(
+        operation_id="jobs_list",
+        parameters=[
+            OpenApiParameter("tenant", str, description="Id, slug or name."),
+            OpenApiParameter("state", str, many=True, enum=JOB_STATES, description="Several: any of them."),
+            OpenApiParameter("queue", str, description="Id or name."),
+            OpenApiParameter("user", str, description="Name."),
+            OpenApiParameter("mine", bool, description="Only one's own."),
+            OpenApiParameter("name", str, description="Exactly this name."),
+            OpenApiParameter("q", str, description="Part of the name."),
+            OpenApiParameter("tag", str, many=True, description="Several: all of them."),
+            OpenApiParameter("label", str, many=True, description="`key:value`; several: all of them."),
+            OpenApiParameter("kind", str),
+            OpenApiParameter("since", str, description="Submitted at or after this time."),
+            OpenApiParameter("until", str, description="Submitted before this time."),
+            OpenApiParameter("parent", str, description="Children of this array. Without it, children are not listed."),
+        ],
+        responses=page_of(JobOut),
+        examples=[examples.answer("Page", {"items": [examples.JOB], "next": None})],
+    )
+    def get(self, request: Request) -> Response:
+        known_query(request, FILTERS)
+        rows = _filtered(self, request, visible(self.actor, Job).select_related(*RELATED))
+        return page(request, rows, order=("-id",), serialize=partial(job_json, language=reader_language(request)))
+
+    @extend_schema(
+        operation_id="jobs_create",
+        request=SubmitIn,
+        parameters=[OpenApiParameter("dry_run", bool, description="Check everything and store nothing.")],
+        responses={201: JobOut},
+        examples=[examples.request("Two workers", examples.SUBMIT), examples.answer("Stored", examples.JOB, status="201")],
+    )
+    @idempotent
+    def post(self, request: Request) -> Response:
+        """Submit a job. The answer holds the job, why it waits, and its place in the queue."""
+        tenant, document = one_document(request)
+        submission = prepare(actor=self.actor, tenant=tenant, document=document)
+        if query_flag(request, "dry_run"):
+            return Response(plan_json(submission))
+        job_id = submit([submission], actor=self.actor, now=database_now())[0]
+        return _job_response(self, str(job_id), status=201)
+
+
+class JobBatchView(ApiView):
+    """Many jobs in one call."""
+
+    parser_classes = [LimitedJSONParser, NdjsonBody]
+
+    @extend_schema(
+        operation_id="jobs_batch",
+        request=BatchIn,
+        parameters=[OpenApiParameter("dry_run", bool)],
+        responses={201: examples.BatchOut},
+        examples=[examples.request("Three seeds", examples.BATCH)],
+    )
+    @idempotent
+    def post(self, request: Request) -> Response:
+        """Submit up to 10,000 jobs, all or none: one spec with items that differ, or one spec a line (NDJSON)."""
+        tenant, items, base = many_documents(request)
+        submissions = prepare_batch(actor=self.actor, tenant=tenant, items=items, base=base)
+        if query_flag(request, "dry_run"):
+            return Response({"count": len(submissions), "first": plan_json(submissions[0])})
+        ids = submit(submissions, actor=self.actor, now=database_now(), call="job.submit_batch")
+        return Response({"count": len(ids), "ids": [str(job_id) for job_id in ids]}, status=201)
+
+
+class JobView(ApiView):
+    """One job."""
+
+    @extend_schema(operation_id="jobs_get", responses=JobOut, examples=[examples.answer("A job", examples.JOB)])
+    def get(self, request: Request, job: str) -> Response:
+        return _job_response(self, job)
+
+    @extend_schema(operation_id="jobs_edit", request=EditIn, responses=JobOut)
+    def patch(self, request: Request, job: str) -> Response:
+        """Change priority, tags or hold; the queue while it waits; max_runtime (upwards only by a manager)."""
+        changes = EditIn.validated(request.data)
+        found = fetch_job(self.actor, job, "job.edit")
+        check_if_match(request, found.version)
+        changed = edit_job(
+            actor=self.actor, job=found, changes=changes, expected_version=expected_version(request), now=database_now()
+        )
+        return with_etag(Response(job_json([changed])[0]), changed.version)
+
+
+class JobSpecView(ApiView):
+    """The spec as stored: the same bytes whichever door it came through."""
+
+    @extend_schema(operation_id="jobs_spec", responses={200: dict})
+    def get(self, request: Request, job: str) -> HttpResponse:
+        found = fetch_job(self.actor, job, "job.read")
+        document = StoredSpec.objects.get(id=found.spec_id)
+        response = HttpResponse(document.document, content_type="application/json")
+        response["ETag"] = f'"{document.digest}"'
+        return response
+
+
+class JobStopView(ApiView):
+    """Ask a job to stop."""
+
+    @extend_schema(operation_id="jobs_stop", request=StopIn, responses={202: JobOut})
+    @idempotent
+    def post(self, request: Request, job: str) -> Response:
+        """Ask a job, or a whole array, to stop. What ended already stays as it is."""
+        body = StopIn.validated(request.data or {})
+        found = fetch_job(self.actor, job, "job.stop")
+        stop_jobs([found], actor=self.actor, grace_seconds=body.get("grace_seconds"), now=database_now())
+        return _job_response(self, str(found.id), status=202)
+
+
+class JobAgainView(ApiView):
+    """Run a job once more."""
+
+    kind = "rerun"
+
+    @idempotent
+    def post(self, request: Request, job: str) -> Response:
+        body = AgainIn.validated(request.data or {})
+        found = fetch_job(self.actor, job, "job.rerun")
+        submission = prepare_again(actor=self.actor, job=found, kind=self.kind, changes=body.get("changes") or {})
+        if query_flag(request, "dry_run"):
+            return Response(plan_json(submission, compared_with=found))
+        job_id = run_again(actor=self.actor, job=found, kind=self.kind, submission=submission, now=database_now())
+        return _job_response(self, str(job_id), status=201)
+
+
+_DRY_RUN = OpenApiParameter("dry_run", bool, description="Answer with the plan and what would differ.")
+
+
+@extend_schema(methods=["POST"], operation_id="jobs_rerun", request=AgainIn, responses={201: JobOut}, parameters=[_DRY_RUN])
+class JobRerunView(JobAgainView):
+    """Run a job again, with the same spec or with changes."""
+
+    kind = "rerun"
+
+
+@extend_schema(methods=["POST"], operation_id="jobs_clone", request=AgainIn, responses={201: JobOut}, parameters=[_DRY_RUN])
+class JobCloneView(JobAgainView):
+    """Make a job one's own: the same spec under another name; secrets must be named again."""
+
+    kind = "clone"
+
+
+class JobTagView(ApiView):
+    """One tag of a job."""
+
+    @extend_schema(operation_id="jobs_tag", request=None, responses=JobOut)
+    def put(self, request: Request, job: str, tag: str) -> Response:
+        """Add a tag."""
+        return self._change(job, tag, present=True)
+
+    @extend_schema(operation_id="jobs_untag", responses=JobOut)
+    def delete(self, request: Request, job: str, tag: str) -> Response:
+        """Remove a tag."""
+        return self._change(job, tag, present=False)
+
+    def _change(self, job: str, tag: str, *, present: bool) -> Response:
+        found = fetch_job(self.actor, job, "job.edit")
+        changed = change_tag(actor=self.actor, job=found, tag=tag, present=present, now=database_now())
+        return _job_response(self, str(changed.id))
+
+
+class JobSpecSchemaView(ApiView):
+    """The JSON Schema of job files, for editors."""
+
+    permission_classes = [Public]
+
+    @extend_schema(operation_id="schemas_job_spec", responses={200: dict})
+    def get(self, request: Request) -> Response:
+        return Response(json_schema(), headers={"Cache-Control": "public, max-age=300"})
+
+
+def _job_response(view: ApiView, job: str, *, status: int = 200) -> Response:
+    found = fetch_job(view.actor, job, "job.read")
+    response = Response(job_json([found], language=reader_language(view.request))[0], status=status)
+    if status == 201:
+        response["Location"] = f"/api/v1/jobs/{found.id}"
+    return with_etag(response, found.version)
+
+
+def reader_language(request: Request) -> str:
+    return language_of(request.headers.get("Accept-Language", "")).value
+
+
+def _filtered(view: ApiView, request: Request, rows: QuerySet[Job]) -> QuerySet[Job]:
+    """Each filter is a condition on an indexed column; what a filter names must be visible, or the list is empty."""
+    query = request.query_params
+    if "tenant" in query:
+        rows = rows.filter(tenant_id=get_tenant(view.actor, query["tenant"]).id)
+    states = [part for text in query.getlist("state") for part in text.lower().split(",") if part]
+    wrong = sorted(set(states) - set(JOB_STATES))
+    if wrong:
+        message = f"There is no state {wrong[0][:80]!r}."
+        raise InvalidInput(
+            message, hint=f"States are: {', '.join(JOB_STATES)}.", fields=[FieldError("/state", "choice", message)]
+        )
+    if states:
+        rows = rows.filter(state__in=states)
+    if "queue" in query:
+        rows = rows.filter(_id_or_name(query["queue"], "queue"))
+    if "user" in query:
+        rows = rows.filter(user__name=query["user"])
+    if "mine" in query and query_flag(request, "mine"):
+        rows = rows.filter(user_id=view.actor.user_id)
+    for name in ("name", "kind"):
+        if name in query:
+            rows = rows.filter(**{name: query[name]})
+    if query.get("q"):
+        rows = rows.filter(name__icontains=query["q"][:255])
+    rows = _by_labels(query, rows)
+    if "since" in query:
+        rows = rows.filter(submitted_at__gte=read_utc(query["since"], name="since"))
+    if "until" in query:
+        rows = rows.filter(submitted_at__lt=read_utc(query["until"], name="until"))
+    if "parent" in query:
+        return rows.filter(parent_id=fetch_job(view.actor, query["parent"], "job.read").id)
+    return rows.filter(parent_id__isnull=True)
+
+
+def _by_labels(query: Any, rows: QuerySet[Job]) -> QuerySet[Job]:
+    for tag in query.getlist("tag")[:20]:
+        rows = with_tag(rows, tag)
+    for label in query.getlist("label")[:20]:
+        key, _, value = label.partition(":")
+        rows = with_label(rows, key, value)
+    return rows
+
+
+def _id_or_name(text: str, relation: str) -> Q:
+    try:
+        return Q(**{f"{relation}_id": uuid.UUID(text)})
+    except ValueError:
+        return Q(**{f"{relation}__name": text})

@@ -1,0 +1,274 @@
+"""Jobs, attempts and tasks as JSON, and the serializers that describe it. Everything for a whole page at once."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db.models import Count
+from rest_framework import serializers
+
+from jobs.lifecycle.reasons import explain
+from jobs.lifecycle.states import AttemptState, JobState, TaskState
+from jobs.models import Attempt, Job, StoredSpec, Task
+from kernel.resources import RESOURCE_NAMES
+from webapi.fields import utc_text
+
+JOB_STATES = [str(state) for state in JobState]
+
+
+class ReferenceOut(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+
+
+class TenantOut(ReferenceOut):
+    slug = serializers.CharField()
+
+
+class ReasonOut(serializers.Serializer[Any]):
+    """Why the job is where it is, in words, with the amounts that they rest on."""
+
+    code = serializers.CharField()
+    text = serializers.CharField()
+    hint = serializers.CharField()
+    detail = serializers.DictField()
+
+
+class ExitOut(serializers.Serializer[Any]):
+    """How it ended, by the classification of docs/exit-codes.md."""
+
+    failure_class = serializers.CharField()
+    code = serializers.IntegerField(allow_null=True)
+    signal = serializers.IntegerField(allow_null=True)
+    task = serializers.CharField(allow_null=True)
+    reason = serializers.CharField()
+    text = serializers.CharField()
+    hint = serializers.CharField()
+    who_pays = serializers.CharField()
+    stage = serializers.CharField()
+    evidence = serializers.CharField()
+
+    def get_fields(self) -> dict[str, Any]:
+        return {"class": serializers.CharField(), **super().get_fields()}
+
+
+class ArrayOut(serializers.Serializer[Any]):
+    size = serializers.IntegerField(allow_null=True)
+    parallelism = serializers.IntegerField(allow_null=True)
+    index = serializers.IntegerField(allow_null=True)
+
+
+class ImageOut(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    digest = serializers.CharField()
+
+
+class ResourcesOut(serializers.Serializer[Any]):
+    cpu_millis = serializers.IntegerField()
+    memory_bytes = serializers.IntegerField()
+    gpu_millis = serializers.IntegerField()
+
+
+class JobOut(serializers.Serializer[Any]):
+    """A job as it stands now."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    kind = serializers.CharField()
+    tenant = TenantOut()
+    queue = ReferenceOut()
+    user = ReferenceOut()
+    state = serializers.ChoiceField(choices=JOB_STATES)
+    desired = serializers.ChoiceField(choices=["run", "stop"])
+    reason = ReasonOut(allow_null=True)
+    exit = ExitOut(allow_null=True)
+    condition = serializers.CharField(allow_null=True)
+    priority = serializers.IntegerField()
+    hold = serializers.BooleanField()
+    tags = serializers.ListField(child=serializers.CharField())
+    labels = serializers.DictField(child=serializers.CharField())
+    framework = serializers.CharField()
+    image = ImageOut()
+    resources = ResourcesOut()
+    parent_id = serializers.UUIDField(allow_null=True)
+    array = ArrayOut(allow_null=True)
+    origin = serializers.DictField(allow_null=True)
+    attempt = serializers.IntegerField(help_text="Number of the latest attempt; 0 before the first.")
+    cluster = serializers.CharField(allow_null=True)
+    pool = serializers.CharField(allow_null=True)
+    isolation = serializers.CharField(allow_null=True)
+    gpus_simulated = serializers.BooleanField()
+    counts = serializers.DictField(child=serializers.IntegerField(), allow_null=True)
+    spec_digest = serializers.CharField()
+    max_runtime_seconds = serializers.IntegerField(allow_null=True)
+    not_before_at = serializers.DateTimeField(allow_null=True)
+    submitted_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+    version = serializers.IntegerField()
+
+
+class TaskOut(serializers.Serializer[Any]):
+    """One replica of one role."""
+
+    role = serializers.CharField()
+    index = serializers.IntegerField()
+    state = serializers.ChoiceField(choices=[str(state) for state in TaskState])
+    node = serializers.CharField(allow_null=True)
+    address = serializers.CharField(allow_null=True)
+    ports = serializers.DictField(child=serializers.IntegerField())
+    gpus = serializers.ListField(child=serializers.CharField())
+    gpus_simulated = serializers.BooleanField()
+    resources = ResourcesOut()
+    exit = serializers.DictField(allow_null=True)
+    started_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+
+
+class AttemptOut(serializers.Serializer[Any]):
+    """One try at a job."""
+
+    id = serializers.UUIDField()
+    number = serializers.IntegerField()
+    state = serializers.ChoiceField(choices=[str(state) for state in AttemptState])
+    outcome = serializers.CharField(allow_null=True)
+    exit = ExitOut(allow_null=True)
+    cluster = serializers.CharField()
+    pool = serializers.CharField()
+    isolation = serializers.CharField(allow_null=True)
+    gpus_simulated = serializers.BooleanField()
+    condition = serializers.CharField(allow_null=True)
+    stop_cause = serializers.CharField(allow_null=True)
+    logs_complete = serializers.BooleanField()
+    outputs_complete = serializers.BooleanField()
+    created_at = serializers.DateTimeField()
+    launched_at = serializers.DateTimeField(allow_null=True)
+    started_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+    tasks = TaskOut(many=True)
+
+
+def job_json(jobs: Sequence[Job], *, language: str = "en") -> list[dict[str, Any]]:
+    """Jobs that came with tenant, queue and user; three more queries for the whole page."""
+    attempts = {
+        row["id"]: row
+        for row in Attempt.objects.filter(id__in=[job.attempt_id for job in jobs if job.attempt_id]).values(
+            "id", "cluster_name", "pool_name", "isolation", "gpus_simulated"
+        )
+    }
+    digests = dict(StoredSpec.objects.filter(id__in={job.spec_id for job in jobs}).values_list("id", "digest"))
+    counts = child_counts([job.id for job in jobs if job.array_size is not None])
+    return [_job(job, attempts.get(job.attempt_id or job.id, {}), digests[job.spec_id], counts, language) for job in jobs]
+
+
+def child_counts(parent_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, dict[str, int]]:
+    """How many children of each array are in each state. One query, none without arrays."""
+    counts: dict[uuid.UUID, dict[str, int]] = defaultdict(dict)
+    if parent_ids:
+        rows = Job.objects.filter(parent_id__in=parent_ids).order_by().values_list("parent_id", "state")
+        for parent_id, state, number in rows.annotate(number=Count("id")):
+            counts[parent_id][state] = number
+    return counts
+
+
+def _job(
+    job: Job, attempt: Mapping[str, Any], digest: str, counts: Mapping[uuid.UUID, Mapping[str, int]], language: str
+) -> dict[str, Any]:
+    is_array = job.array_size is not None or job.parent_id is not None
+    return {
+        "id": str(job.id),
+        "name": job.name,
+        "kind": job.kind,
+        "tenant": {"id": str(job.tenant_id), "slug": job.tenant.slug, "name": job.tenant.name},
+        "queue": {"id": str(job.queue_id), "name": job.queue.name},
+        "user": {"id": str(job.user_id), "name": job.user.name},
+        "state": job.state,
+        "desired": job.desired,
+        "reason": reason_json(job, language),
+        "exit": job.exit,
+        "condition": job.condition or None,
+        "priority": job.priority,
+        "hold": job.hold,
+        "tags": job.tags,
+        "labels": job.labels,
+        "framework": job.framework,
+        "image": {"name": job.image_name, "digest": job.image_digest},
+        "resources": {name: getattr(job, name) for name in RESOURCE_NAMES},
+        "parent_id": str(job.parent_id) if job.parent_id else None,
+        "array": {"size": job.array_size, "parallelism": job.array_parallelism, "index": job.array_index} if is_array else None,
+        "origin": {"id": str(job.origin_id), "kind": job.origin_kind} if job.origin_id else None,
+        "attempt": job.attempt_count,
+        "cluster": attempt.get("cluster_name"),
+        "pool": attempt.get("pool_name"),
+        "isolation": attempt.get("isolation") or None,
+        "gpus_simulated": attempt.get("gpus_simulated", False),
+        "counts": dict(counts[job.id]) if job.array_size is not None else None,
+        "spec_digest": digest,
+        "max_runtime_seconds": job.max_runtime_seconds,
+        "not_before_at": utc_text(job.not_before_at),
+        "submitted_at": utc_text(job.submitted_at),
+        "started_at": utc_text(job.started_at),
+        "ended_at": utc_text(job.ended_at),
+        "version": job.version,
+    }
+
+
+def reason_json(job: Job, language: str = "en") -> dict[str, Any] | None:
+    """Why a job waits, or how it came to its end; None while it runs as it should."""
+    if not job.reason_code:
+        return None
+    words = explain(job.reason_code, job.reason_detail, language)
+    return {"code": words.code, "text": words.text, "hint": words.hint, "detail": job.reason_detail}
+
+
+def attempt_json(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+    """Attempts with their tasks; one query for all tasks."""
+    tasks: dict[uuid.UUID, list[Task]] = defaultdict(list)
+    for task in Task.objects.filter(attempt_id__in=[attempt.id for attempt in attempts]).order_by("role", "index"):
+        tasks[task.attempt_id].append(task)
+    return [
+        {
+            "id": str(attempt.id),
+            "number": attempt.number,
+            "state": attempt.state,
+            "outcome": attempt.outcome or None,
+            "exit": attempt.exit,
+            "cluster": attempt.cluster_name,
+            "pool": attempt.pool_name,
+            "isolation": attempt.isolation or None,
+            "gpus_simulated": attempt.gpus_simulated,
+            "condition": attempt.condition or None,
+            "stop_cause": attempt.stop_cause or None,
+            "logs_complete": attempt.logs_stored,
+            "outputs_complete": attempt.outputs_stored,
+            "created_at": utc_text(attempt.created_at),
+            "launched_at": utc_text(attempt.launched_at),
+            "started_at": utc_text(attempt.started_at),
+            "ended_at": utc_text(attempt.ended_at),
+            "tasks": task_json(tasks[attempt.id]),
+        }
+        for attempt in attempts
+    ]
+
+
+def task_json(tasks: Sequence[Task]) -> list[dict[str, Any]]:
+    return [
+        {
+            "role": task.role,
+            "index": task.index,
+            "state": task.state,
+            "node": task.node_name or None,
+            "address": task.address or None,
+            "ports": task.ports,
+            "gpus": task.gpus,
+            "gpus_simulated": task.gpus_simulated,
+            "resources": {name: getattr(task, name) for name in RESOURCE_NAMES},
+            "exit": task.exit,
+            "started_at": utc_text(task.started_at),
+            "ended_at": utc_text(task.ended_at),
+        }
+        for task in tasks
+    ]

@@ -1,0 +1,100 @@
+"""What the operations on jobs accept, and how a body becomes documents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from jobs.spec.documents import Format, parse_text
+from kernel.errors import FieldError, InvalidInput, TooLarge
+from kernel.limits import BATCH_ITEMS, GRACE_SECONDS, NAME_LENGTH
+from webapi.serializers import StrictSerializer
+
+
+class SubmitIn(StrictSerializer):
+    """A job to run. `spec` follows GET /schemas/job-spec."""
+
+    tenant = serializers.CharField(
+        required=False, max_length=NAME_LENGTH, help_text="Id, slug or unique name. Default: your only one."
+    )
+    spec = serializers.JSONField(help_text="The job, as in a job file.")
+
+
+class BatchIn(StrictSerializer):
+    """Many jobs of one spec: each item holds what differs."""
+
+    tenant = serializers.CharField(required=False, max_length=NAME_LENGTH)
+    spec = serializers.JSONField()
+    items = serializers.ListField(child=serializers.JSONField(), max_length=BATCH_ITEMS, allow_empty=False)
+
+
+class StopIn(StrictSerializer):
+    grace_seconds = serializers.FloatField(
+        required=False, allow_null=True, min_value=0, max_value=GRACE_SECONDS, help_text="Between the signal and the kill."
+    )
+
+
+class AgainIn(StrictSerializer):
+    """`changes` replaces top-level keys of the spec; null removes one."""
+
+    changes = serializers.DictField(required=False, help_text='For example {"name": "second", "env": {"SEED": "8"}}.')
+
+
+class EditIn(StrictSerializer):
+    """What may change after submission."""
+
+    priority = serializers.IntegerField(required=False, min_value=0, max_value=1000)
+    tags = serializers.ListField(required=False, child=serializers.CharField(), max_length=1_000)
+    hold = serializers.BooleanField(required=False)
+    queue = serializers.CharField(required=False, max_length=NAME_LENGTH)
+    max_runtime_seconds = serializers.IntegerField(required=False, allow_null=True, min_value=1)
+
+
+def one_document(request: Request) -> tuple[str | None, object]:
+    """Tenant and document of a submission: JSON with both, or a job file as YAML with the tenant in the query."""
+    if is_yaml(request):
+        return request.query_params.get("tenant"), parse_text(request.data, Format.YAML)
+    body = SubmitIn.validated(request.data)
+    return body.get("tenant"), body["spec"]
+
+
+def many_documents(request: Request) -> tuple[str | None, list[Any], Any]:
+    """Tenant, items and base of a batch. Lines of NDJSON are whole specs, without a base."""
+    if request.content_type.startswith("application/x-ndjson"):
+        return request.query_params.get("tenant"), _lines(request.data), None
+    body = BatchIn.validated(request.data)
+    return body.get("tenant"), body["items"], body["spec"]
+
+
+def is_yaml(request: Request) -> bool:
+    return "yaml" in (request.content_type or "")
+
+
+def _lines(data: bytes) -> list[Any]:
+    documents: list[Any] = []
+    errors: list[FieldError] = []
+    for number, line in enumerate(data.split(b"\n")):
+        if not line.strip():
+            continue
+        if len(documents) >= BATCH_ITEMS:
+            raise TooLarge(f"A batch holds at most {BATCH_ITEMS} jobs.", hint="Send several batches, or an array.")
+        try:
+            documents.append(parse_text(line, Format.JSON))
+        except InvalidInput as error:
+            errors.append(FieldError(f"/{number}", "line_invalid", f"Line {number + 1}: {error.detail}"))
+            if len(errors) >= 100:
+                break
+    if errors:
+        raise InvalidInput("Some lines are not JSON.", fields=errors)
+    if not documents:
+        raise InvalidInput("The batch is empty.", hint="Send one spec a line.")
+    return documents
+
+
+def plain(document: Mapping[str, Any] | str) -> Any:
+    """A stored spec's text as a value."""
+    return json.loads(document) if isinstance(document, str) else document

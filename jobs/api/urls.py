@@ -1,0 +1,34 @@
+"""Routes of jobs, below `/api/v1/`."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from jobs.api import history, jobs, output
+
+urlpatterns = [
+    path("jobs", jobs.JobListView.as_view(), name="jobs"),
+    path("jobs:batch", jobs.JobBatchView.as_view(), name="job_batch"),
+    path("jobs/<str:job>", jobs.JobView.as_view(), name="job"),
+    path("jobs/<str:job>/spec", jobs.JobSpecView.as_view(), name="job_spec"),
+    path("jobs/<str:job>/stop", jobs.JobStopView.as_view(), name="job_stop"),
+    path("jobs/<str:job>/rerun", jobs.JobRerunView.as_view(), name="job_rerun"),
+    path("jobs/<str:job>/clone", jobs.JobCloneView.as_view(), name="job_clone"),
+    path("jobs/<str:job>/tags/<str:tag>", jobs.JobTagView.as_view(), name="job_tag"),
+    path("jobs/<str:job>/events", history.JobEventsView.as_view(), name="job_events"),
+    path("jobs/<str:job>/timeline", history.JobTimelineView.as_view(), name="job_timeline"),
+    path("jobs/<str:job>/attempts", history.AttemptListView.as_view(), name="job_attempts"),
+    path("jobs/<str:job>/attempts/<int:number>", history.AttemptView.as_view(), name="job_attempt"),
+    path(
+        "jobs/<str:job>/attempts/<int:number>/tasks/<str:role>/<int:index>/logs/<str:stream>",
+        output.RawLogView.as_view(),
+        name="job_log_raw",
+    ),
+    path("jobs/<str:job>/tasks", history.TaskListView.as_view(), name="job_tasks"),
+    path("jobs/<str:job>/metrics", history.JobMetricsView.as_view(), name="job_metrics"),
+    path("jobs/<str:job>/logs", output.LogView.as_view(), name="job_logs"),
+    path("jobs/<str:job>/logs/stream", output.LogStreamView.as_view(), name="job_logs_stream"),
+    path("jobs/<str:job>/artifacts", output.ArtifactListView.as_view(), name="job_artifacts"),
+    path("jobs/<str:job>/artifacts/<path:path>", output.ArtifactView.as_view(), name="job_artifact"),
+    path("schemas/job-spec", jobs.JobSpecSchemaView.as_view(), name="job_spec_schema"),
+]

@@ -1,0 +1,313 @@
+"""Runs inside the tasks of an MPI job, in place of ssh: so that mpirun starts its daemons in the tasks that were given to it.
+
+    serve  -- COMMAND...   In a task that takes ranks: run COMMAND (a preparation), then start what the launcher asks for.
+    launch -- COMMAND...   In the launcher: wait until all others serve, run COMMAND (mpirun ...), then let the others end.
+    both   -- COMMAND...   Both at once, for a job of one role, in its first task.
+    agent HOST COMMAND...  Called by mpirun as if it were ssh.
+
+This file is sent to the tasks and run by whatever python3 their image has (3.7 or later), so it uses the standard library only
+and imports nothing of Berth. Tasks of other tenants may be able to reach the ports: every request answers a fresh challenge
+with a key that only this attempt's tasks have. What is started in a task ends when the connection that asked for it ends.
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+KEY = os.environ.get("BERTH_ATTEMPT_KEY", "").encode()
+WAIT_SECONDS = 600.0  # The same as the default start timeout: all tasks start together, so this is ample.
+NOTICE_SECONDS = 15.0
+CONNECT_SECONDS = 5.0
+REQUEST_BYTES_MAX = 1 << 20
+CHUNK_BYTES = 65536
+THREADS = 32
+
+
+def main(arguments):
+    mode, rest = arguments[0], arguments[1:]
+    if mode == "agent":
+        return run_agent(rest)
+    command = rest[1:]  # After the --.
+    if mode == "serve":
+        return serve_task(command)
+    if mode == "both":
+        server, _ = open_server()
+        threading.Thread(target=serve_forever, args=(server, threading.Event()), daemon=True).start()
+    return launch(command)
+
+
+def read_hosts():
+    """Name, slots, address and port of every task that takes ranks, from the file that the engine filled in."""
+    with open(os.environ["BERTH_MPI_HOSTS"], encoding="utf-8") as lines:
+        entries = [line.split() for line in lines if line.strip()]
+    return {name: (int(slots), address, int(port)) for name, slots, address, port in entries}
+
+
+# --- The side that takes ranks ---------------------------------------------------------------------------------------
+
+
+def serve_task(command):
+    prepared = subprocess.call(command)
+    if prepared != 0:
+        say("the command of this role ended with %d, so it takes no ranks" % prepared)
+        return prepared if prepared > 0 else 128 - prepared
+    ended = threading.Event()
+    server, scratch = open_server()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: os._exit(128 + signal.SIGTERM))
+    threading.Thread(target=serve_forever, args=(server, ended), daemon=True).start()
+    ended.wait()
+    for folder in scratch:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+def open_server():
+    """Listen on this task's address, and give what is started here a place of its own for sockets and shared memory.
+
+    Several tasks may run on one machine under one host name; Open MPI would take them for one node and mix up their files.
+    """
+    scratch = [tempfile.mkdtemp(prefix="berth-mpi-", dir=folder) for folder in ("/tmp", "/dev/shm") if os.access(folder, os.W_OK)]
+    if scratch:
+        os.environ["TMPDIR"] = scratch[0]
+        os.environ["OMPI_MCA_btl_vader_backing_directory"] = scratch[-1]
+        os.environ["OMPI_MCA_btl_sm_backing_directory"] = scratch[-1]
+    port = int(os.environ["BERTH_MPI_PORT"])
+    try:
+        server = listen(os.environ.get("BERTH_HOST", ""), port)
+    except OSError:
+        server = listen("", port)  # The address is one that others see, not one of this machine's own.
+    return server, scratch
+
+
+def listen(address, port):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    server = socket.socket(family, socket.SOCK_STREAM)
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    server.bind((address, port))
+    server.listen(128)
+    return server
+
+
+def serve_forever(server, ended):
+    while True:
+        connection, _ = server.accept()
+        threading.Thread(target=answer, args=(connection, ended), daemon=True).start()
+
+
+def answer(connection, ended):
+    """One request: check it, and do it. A stranger gets no word of explanation."""
+    with connection:
+        try:
+            connection.settimeout(CONNECT_SECONDS)
+            nonce = secrets.token_hex(32)
+            connection.sendall(nonce.encode() + b"\n")
+            request = json.loads(read_line(connection))
+            if not hmac.compare_digest(request["mac"], sign(nonce, request["body"])):
+                return
+            body = json.loads(request["body"])
+            connection.settimeout(None)
+            if body["do"] == "run":
+                run_for(connection, body["command"])
+            else:
+                connection.sendall(b"ok\n")
+            if body["do"] == "end":
+                ended.set()
+        except (OSError, ValueError, KeyError, TypeError):
+            return
+
+
+def run_for(connection, command):
+    """Run a command for whoever asked, passing on its output, until either side ends."""
+    process = subprocess.Popen(  # noqa: S602 - this is what ssh does with the same text, inside the tenant's own task.
+        command, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    )
+    output = process.stdout
+    assert output is not None
+    try:
+        open_output = True
+        while open_output:
+            ready, _, _ = select.select([output, connection], [], [])
+            if connection in ready and not connection.recv(CHUNK_BYTES):
+                return
+            if output in ready:
+                data = os.read(output.fileno(), CHUNK_BYTES)
+                open_output = bool(data)
+                if data:
+                    connection.sendall(b"O" + struct.pack("!I", len(data)) + data)
+        connection.sendall(b"X" + struct.pack("!i", process.wait()))
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+
+
+# --- The side that asks ----------------------------------------------------------------------------------------------
+
+
+def launch(command):
+    hosts = read_hosts()
+    wait_for(hosts)
+    os.environ.update(launcher_environment(hosts))
+    process = subprocess.Popen(command)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, lambda caught, _: process.send_signal(caught))
+    code = process.wait()
+    each(hosts, lambda host: request(host, {"do": "end"}))
+    return code if code >= 0 else 128 - code
+
+
+def launcher_environment(hosts):
+    """What makes mpirun use the tasks of this job. Variables that the user set stay as they are."""
+    agent = "%s %s agent" % (sys.executable, os.path.abspath(__file__))
+    wanted = {
+        "OMPI_MCA_plm": "rsh",
+        "OMPI_MCA_plm_rsh_agent": agent,
+        "OMPI_MCA_plm_rsh_no_tree_spawn": "1",  # Only the launcher is known to all.
+        "OMPI_MCA_orte_default_hostfile": os.environ["BERTH_MPI_HOSTFILE"],
+        "OMPI_MCA_hwloc_base_binding_policy": "none",  # Daemons that share a machine would bind to the same cores.
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",  # Containers mostly do; the isolation is around them.
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "PRTE_MCA_plm": "ssh",
+        "PRTE_MCA_plm_ssh_agent": agent,
+        "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
+        "PRTE_MCA_prte_default_hostfile": os.environ["BERTH_MPI_HOSTFILE"],
+        "PRTE_MCA_hwloc_default_binding_policy": "none",
+        "PRTE_ALLOW_RUN_AS_ROOT": "1",
+        "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }
+    if all(is_loopback(address) for _, address, _ in hosts.values()):
+        for name in ("OMPI_MCA_oob_tcp_if_include", "OMPI_MCA_btl_tcp_if_include", "PRTE_MCA_prte_if_include"):
+            wanted[name] = "lo"
+    return {name: value for name, value in wanted.items() if name not in os.environ}
+
+
+def is_loopback(address):
+    return address == "localhost" or address == "::1" or address.startswith("127.")
+
+
+def wait_for(hosts):
+    """Until every task serves; says every now and then which do not yet."""
+    start = time.monotonic()
+    noticed = start
+    missing = dict(hosts)
+    while missing:
+        found = each(missing, lambda host: request(host, {"do": "ping"}))
+        missing = {name: host for name, host in missing.items() if not found[name]}
+        now = time.monotonic()
+        if missing and now - start > WAIT_SECONDS:
+            say("gave up waiting for %s" % ", ".join(sorted(missing)))
+            sys.exit(75)
+        if missing and now - noticed > NOTICE_SECONDS:
+            noticed = now
+            say("waiting for %d of %d tasks: %s ..." % (len(missing), len(hosts), ", ".join(sorted(missing)[:5])))
+        if missing:
+            time.sleep(0.2)
+
+
+def each(hosts, action):
+    """Do something with every host, a few at a time; False where it failed."""
+    results = {}
+    names = list(hosts)
+
+    def work():
+        while True:
+            try:
+                name = names.pop()
+            except IndexError:
+                return
+            try:
+                results[name] = bool(action(hosts[name]))
+            except (OSError, ValueError):
+                results[name] = False
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(min(THREADS, len(names)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def request(host, body):
+    with ask(host, body) as connection:
+        return read_line(connection) == b"ok"
+
+
+def ask(host, body):
+    """Open a connection and put a signed request on it."""
+    _, address, port = host
+    connection = socket.create_connection((address, port), timeout=CONNECT_SECONDS)
+    nonce = read_line(connection).decode()
+    text = json.dumps(body)
+    connection.sendall(json.dumps({"body": text, "mac": sign(nonce, text)}).encode() + b"\n")
+    return connection
+
+
+def run_agent(arguments):
+    """What mpirun calls instead of `ssh HOST COMMAND`: pass the output on, end with the command's own code."""
+    name, command = arguments[0], " ".join(arguments[1:])
+    connection = ask(read_hosts()[name], {"do": "run", "command": command})
+    connection.settimeout(None)
+    with connection:
+        while True:
+            kind = connection.recv(1)
+            if kind == b"O":
+                (length,) = struct.unpack("!I", read_exactly(connection, 4))
+                os.write(1, read_exactly(connection, length))
+            elif kind == b"X":
+                (code,) = struct.unpack("!i", read_exactly(connection, 4))
+                return code if code >= 0 else 128 - code
+            else:
+                say("lost the connection to %s" % name)
+                return 255
+
+
+# --- On the wire -----------------------------------------------------------------------------------------------------
+
+
+def sign(nonce, body):
+    return hmac.new(KEY, (nonce + "\n" + body).encode(), hashlib.sha256).hexdigest()
+
+
+def read_line(connection):
+    data = b""
+    while not data.endswith(b"\n"):
+        piece = connection.recv(4096)
+        if not piece or len(data) > REQUEST_BYTES_MAX:
+            raise ValueError("the other side ended in the middle of a line")
+        data += piece
+    return data[:-1]
+
+
+def read_exactly(connection, length):
+    data = b""
+    while len(data) < length:
+        piece = connection.recv(length - len(data))
+        if not piece:
+            raise OSError("the other side ended in the middle of a message")
+        data += piece
+    return data
+
+
+def say(text):
+    sys.stderr.write("berth-mpi: %s\n" % text)
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

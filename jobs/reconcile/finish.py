@@ -1,0 +1,149 @@
+"""After the end: everything printed and every output is in the store before the engine is told to forget the attempt."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import timedelta
+
+import structlog
+from django.db import transaction
+
+from activity import hints
+from clusters.engines.interface import EngineUnreachable, Forgotten, TaskName
+from clusters.services import engine_for
+from images.services import build_finished
+from jobs.lifecycle.states import AttemptState, JobState
+from jobs.models import Attempt, Task
+from jobs.reconcile.poll import log_source
+from jobs.services.specs import load_spec
+from kernel.clock import database_now
+from kernel.config import current
+from kernel.crashpoints import crashpoint
+from kernel.errors import StorageFull
+from reconciling import bulk, leases
+from storage.logs import close_logs, pump
+from storage.services.artifacts import OutputSource, collect_outputs
+
+log = structlog.get_logger("finish")
+
+BATCH_ATTEMPTS = 100
+AGAIN_SECONDS = 2.0
+OUTPUT_TRIES_MAX = 100  # On a full disk, after this many rounds what has no room is left behind, with a marker.
+LOG_TRIES_MAX = 20  # An engine that no longer has the output is asked this often; then the log ends with a marker.
+
+
+def finish(cluster_id: uuid.UUID) -> int:
+    """Take in what ended attempts left, then let the engine forget them; returns how many were in hand."""
+    now = database_now()
+    due = Attempt.objects.filter(cluster_id=cluster_id, state=AttemptState.ENDED, forgotten=False, due_at__lte=now)
+    token, ids = leases.claim(due, now=now, seconds=current().lease_seconds, limit=BATCH_ATTEMPTS, order_by=("due_at", "id"))
+    if not ids:
+        return 0
+    attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job"))
+    try:
+        stored = _store_logs(cluster_id, attempts)
+        brought_home = _store_outputs(cluster_id, attempts)
+        stored = [attempt for attempt in stored if attempt.id in brought_home]
+        crashpoint("jobs.finish.after_logs")
+        _report_builds(attempts)
+        _mark_stored(stored, token)
+        forgotten = _forget(cluster_id, stored)
+    except EngineUnreachable as error:
+        log.warning("engine_unreachable", cluster_id=str(cluster_id), error=str(error))
+        forgotten = set()
+    crashpoint("jobs.finish.after_forget")
+    _record(attempts, forgotten, token)
+    return len(ids)
+
+
+def _store_logs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> list[Attempt]:
+    """Attempts whose logs are complete now. One that never reached the engine has none."""
+    tasks: dict[uuid.UUID, list[TaskName]] = defaultdict(list)
+    ids = [attempt.id for attempt in attempts]
+    for attempt_id, role, index in Task.objects.filter(attempt_id__in=ids).values_list("attempt_id", "role", "index"):
+        tasks[attempt_id].append(TaskName(role, index))
+    launched = [attempt for attempt in attempts if attempt.launched_at is not None]
+    sources = {attempt.id: log_source(attempt, tasks[attempt.id]) for attempt in attempts}
+    counts = pump(engine_for(cluster_id), [sources[attempt.id] for attempt in launched])
+    hopeless = [
+        attempt
+        for attempt in attempts
+        if attempt.id not in counts.complete and (attempt.launched_at is None or attempt.tries >= LOG_TRIES_MAX)
+    ]
+    if hopeless:
+        close_logs(
+            [sources[attempt.id] for attempt in hopeless],
+            now=database_now(),
+            marker="The engine has no more output of this task.",
+        )
+    complete = counts.complete | {attempt.id for attempt in hopeless}
+    return [attempt for attempt in attempts if attempt.id in complete]
+
+
+def _store_outputs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> set[uuid.UUID]:
+    """Attempts whose outputs are all brought home, or who have none. Large ones take several rounds."""
+    engine = engine_for(cluster_id)
+    done: set[uuid.UUID] = set()
+    for attempt in attempts:
+        outputs = load_spec(attempt.job.spec_id).outputs if attempt.launched_at is not None else ()
+        source = OutputSource(attempt.tenant_id, attempt.job_id, attempt.id)
+        hopeless = attempt.tries >= OUTPUT_TRIES_MAX
+        try:
+            collected = collect_outputs(engine, source, outputs, now=database_now(), accept_full_disk=hopeless)
+        except StorageFull as error:
+            log.warning("outputs_wait_for_room", attempt_id=str(attempt.id), error=error.detail)
+            continue
+        if collected.done:
+            done.add(attempt.id)
+    return done
+
+
+def _report_builds(attempts: Sequence[Attempt]) -> None:
+    """Tell a build request how its job ended; the same report twice changes nothing."""
+    for attempt in attempts:
+        job = attempt.job
+        if job.build_request_id is not None and job.state in (JobState.SUCCEEDED, JobState.FAILED, JobState.STOPPED):
+            build_finished(
+                request_id=job.build_request_id,
+                succeeded=job.state == JobState.SUCCEEDED,
+                reason="" if job.exit is None else str(job.exit.get("text", "")),
+                now=database_now(),
+            )
+            hints.wake("scheduler")
+
+
+def _mark_stored(attempts: Sequence[Attempt], token: uuid.UUID) -> None:
+    rows = [{"id": attempt.id, "lease_token": token, "logs_stored": True, "outputs_stored": True} for attempt in attempts]
+    with transaction.atomic():
+        bulk.update(Attempt, rows, guard=("lease_token",))
+    for attempt in attempts:
+        hints.wake(f"logs.{attempt.id}")
+
+
+def _forget(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> set[uuid.UUID]:
+    if not attempts:
+        return set()
+    answers = engine_for(cluster_id).forget([attempt.id for attempt in attempts])
+    return {answer.attempt_id for answer in answers if isinstance(answer, Forgotten)}
+
+
+def _record(attempts: Sequence[Attempt], forgotten: set[uuid.UUID], token: uuid.UUID) -> None:
+    now = database_now()
+    with transaction.atomic():
+        bulk.update(
+            Attempt,
+            [
+                {
+                    "id": attempt.id,
+                    "lease_token": token,
+                    "lease_expires_at": None,
+                    "forgotten": attempt.id in forgotten,
+                    "due_at": None if attempt.id in forgotten else now + timedelta(seconds=AGAIN_SECONDS),
+                    "tries": attempt.tries + 1,
+                }
+                for attempt in attempts
+            ],
+            guard=("lease_token",),
+        )

@@ -1,0 +1,68 @@
+"""Looking at a cluster: read everything, note it, draw conclusions. Correct with this alone; watches only make it sooner."""
+
+from __future__ import annotations
+
+import uuid
+
+import structlog
+
+from clusters.engines.interface import EngineUnreachable, Stream, TaskName
+from clusters.engines.interface import TaskState as Seen
+from clusters.services import engine_for, record_contact
+from jobs.models import Attempt
+from jobs.reconcile.record import record_observations
+from jobs.reconcile.watched import LIVE, Watched, watch
+from kernel.clock import database_now
+from kernel.crashpoints import crashpoint
+from storage.logs import LogSource, pump, read_tail
+
+log = structlog.get_logger("poll")
+
+TAIL_BYTES = 16 * 1024  # Enough for a traceback; what a failure is named by.
+
+
+def poll(cluster_id: uuid.UUID) -> int:
+    """Observe a cluster once; returns how many live attempts it has. Any number of pollers may do this at once."""
+    if not Attempt.objects.filter(cluster_id=cluster_id, state__in=LIVE).exists():
+        return 0
+    engine = engine_for(cluster_id)
+    try:
+        observations = engine.observe(None)
+    except EngineUnreachable as error:
+        record_contact(cluster_id, reachable=False, detail=str(error), now=database_now())
+        return 0
+    crashpoint("jobs.poll.after_observe")
+    watched = watch(cluster_id, observations)
+    tails = _tails(cluster_id, [item for item in watched if _has_failure(item)])
+    record_observations(watched, log_tails=tails, now=database_now())
+    return len(watched)
+
+
+def _has_failure(item: Watched) -> bool:
+    return item.seen is not None and any(
+        task.state == Seen.ENDED and task.exit is not None and task.exit.code not in (0, None) for task in item.seen.tasks
+    )
+
+
+def _tails(cluster_id: uuid.UUID, failing: list[Watched]) -> dict[uuid.UUID, str]:
+    """The last words of the first task that failed, from the store, after everything was pumped there."""
+    if not failing:
+        return {}
+    sources = [log_source(item.attempt, [TaskName(role, index) for role, index in item.tasks]) for item in failing]
+    try:
+        pump(engine_for(cluster_id), sources)
+    except EngineUnreachable:
+        log.info("tail_not_read", cluster_id=str(cluster_id))
+    tails = {}
+    for item in failing:
+        assert item.seen is not None
+        ended = [task for task in item.seen.tasks if task.exit is not None and task.exit.code not in (0, None)]
+        first = min(ended, key=lambda task: (task.ended_at is None, task.ended_at, task.name.role, task.name.index))
+        tails[item.attempt.id] = "".join(
+            read_tail(item.attempt.id, first.name, stream, size_bytes=TAIL_BYTES) for stream in (Stream.OUT, Stream.ERR)
+        )
+    return tails
+
+
+def log_source(attempt: Attempt, tasks: list[TaskName]) -> LogSource:
+    return LogSource(attempt.tenant_id, attempt.job_id, attempt.id, tuple(tasks))

@@ -1,0 +1,262 @@
+"""What an engine was seen to do, written down and drawn conclusions from, for a batch of attempts.
+
+Called by polling and by watches alike, as often as anyone likes: only differences are written. The order per attempt is always
+the same - tasks, then the attempt, then the job - so that the sequence of states does not depend on how often somebody looked.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from clusters.engines.interface import (
+    ExitReason,
+    TaskName,
+    TaskObservation,
+)
+from clusters.engines.interface import TaskState as Seen
+from jobs.lifecycle.completion import Decision, decide_completion
+from jobs.lifecycle.states import TASK_LIFECYCLE, AttemptState, JobState, TaskState
+from jobs.models import Attempt, Job, Task
+from jobs.reconcile.stored_exits import exit_document
+from jobs.reconcile.verdicts import conclude
+from jobs.reconcile.watched import LIVE, Watched
+from jobs.services.arrays import derive_parents
+from jobs.services.dependencies import settle
+from jobs.services.ending import end_attempts
+from jobs.services.specs import load_spec
+from jobs.services.stop import stop_attempts
+from jobs.services.transition import ATTEMPT, JOB, TASK, Change, apply
+from kernel.config import current
+from kernel.crashpoints import crashpoint
+from reconciling import bulk
+
+
+def record_observations(watched: Sequence[Watched], *, log_tails: Mapping[uuid.UUID, str], now: datetime) -> None:
+    """Write all differences in one transaction: tasks, starts, stops that follow, ends.
+
+    `log_tails` gives, for attempts with failed tasks, the end of what the first of them printed, for naming the failure.
+    """
+    with transaction.atomic():
+        _record_tasks(watched, now)
+        _record_conditions(watched, now)
+        _record_starts(watched, now)
+        _stop_what_is_decided(watched, now)
+        _stop_what_is_overdue(watched, now)
+        _record_ends(watched, log_tails, now)
+        crashpoint("jobs.poll.before_commit")
+
+
+# --- Tasks -----------------------------------------------------------------------------------------------------------
+
+
+def _record_tasks(watched: Sequence[Watched], now: datetime) -> None:
+    """Move tasks along; the rows in `watched` follow what was really written."""
+    by_id: dict[uuid.UUID, Task] = {}
+    running, over = [], []
+    facts: list[dict[str, Any]] = []
+    for item in watched:
+        for task, seen in _pairs(item):
+            if TASK_LIFECYCLE.is_terminal(task.state):
+                continue
+            by_id[task.id] = task
+            if task.state == TaskState.PENDING and seen.state in (Seen.RUNNING, Seen.ENDED):
+                running.append(_task_change(task, TaskState.RUNNING, {"started_at": seen.started_at or now}))
+                facts.append(_task_facts(task, seen))
+            if seen.state in (Seen.ENDED, Seen.GONE):
+                target = task_end(seen, stopping=item.attempt.state == AttemptState.STOPPING)
+                also = {"ended_at": seen.ended_at or now, "exit": exit_document(seen)}
+                over.append((task, target, also))
+    for change in apply(TASK, running, actor="system:observer", at=now):
+        by_id[change.id].state = change.to_state
+        by_id[change.id].started_at = change.also["started_at"]
+    bulk.update(Task, facts)
+    ended = [_task_change(task, target, also) for task, target, also in over]
+    for change in apply(TASK, ended, actor="system:observer", at=now):
+        by_id[change.id].state = change.to_state
+        by_id[change.id].exit = change.also["exit"]
+        by_id[change.id].ended_at = change.also["ended_at"]
+
+
+def _pairs(item: Watched) -> list[tuple[Task, TaskObservation]]:
+    """Every stored task with what was seen; a task of an attempt that is not there any more is gone."""
+    if item.seen is None:
+        return [(task, _gone(task)) for task in item.tasks.values()]
+    return [
+        (item.tasks[(seen.name.role, seen.name.index)], seen)
+        for seen in item.seen.tasks
+        if (seen.name.role, seen.name.index) in item.tasks
+    ]
+
+
+def _gone(task: Task) -> TaskObservation:
+    return TaskObservation(TaskName(task.role, task.index), Seen.GONE)
+
+
+def _task_change(task: Task, target: TaskState, also: Mapping[str, Any]) -> Change:
+    reason = ""
+    if also.get("exit"):
+        reason = str(also["exit"].get("reason") or "")
+    return Change(task.id, task.state, target, reason=reason, also=also)
+
+
+def _task_facts(task: Task, seen: TaskObservation) -> dict[str, Any]:
+    return {
+        "id": task.id,
+        "node_name": seen.node or task.node_name,
+        "address": seen.address,
+        "ports": dict(seen.ports),
+        "gpus": list(seen.gpus),
+        "gpus_simulated": seen.gpus_simulated,
+    }
+
+
+def task_end(seen: TaskObservation, *, stopping: bool) -> TaskState:
+    """How a task that does not run any more ended. Gone without a word while we were stopping it is what we wanted."""
+    end = seen.exit
+    if end is not None and end.code == 0 and end.signal is None and end.reason in (ExitReason.NONE, ExitReason.STOPPED):
+        return TaskState.SUCCEEDED
+    if end is not None and end.reason == ExitReason.STOPPED:
+        return TaskState.STOPPED
+    if end is None and stopping:
+        return TaskState.STOPPED
+    return TaskState.FAILED
+
+
+# --- Attempts and jobs -----------------------------------------------------------------------------------------------
+
+
+def _record_conditions(watched: Sequence[Watched], now: datetime) -> None:
+    """Lost contact is a condition with a time, never a state; it goes as it came."""
+    for item in watched:
+        lost = item.seen is not None and any(task.state == Seen.UNREACHABLE for task in item.seen.tasks)
+        condition = "lost_contact" if lost else ""
+        if item.attempt.condition != condition:
+            since = now if condition else None
+            Attempt.objects.filter(id=item.attempt.id).update(condition=condition, condition_since_at=since)
+            Job.objects.filter(id=item.job.id).update(condition=condition, condition_since_at=since)
+
+
+def _record_starts(watched: Sequence[Watched], now: datetime) -> None:
+    """STARTING -> RUNNING once every task has started; the job follows, and whoever waited for its start."""
+    starting = [item for item in watched if item.attempt.state == AttemptState.STARTING and item.all_started]
+    by_id = {item.attempt.id: item for item in starting}
+    done = apply(
+        ATTEMPT,
+        [
+            Change(
+                item.attempt.id,
+                AttemptState.STARTING,
+                AttemptState.RUNNING,
+                reason="started",
+                also={
+                    "started_at": now,
+                    "deadline_at": now + timedelta(seconds=item.job.max_runtime_seconds)
+                    if item.job.max_runtime_seconds is not None
+                    else None,
+                },
+            )
+            for item in starting
+        ],
+        actor="system:observer",
+        at=now,
+    )
+    started = [by_id[change.id] for change in done]
+    for item in started:
+        item.attempt.state = AttemptState.RUNNING
+        item.attempt.started_at = now
+    moved = apply(
+        JOB,
+        [
+            Change(
+                item.job.id,
+                JobState.STARTING,
+                JobState.RUNNING,
+                reason="started",
+                detail={"attempt": item.attempt.number},
+                also={"started_at": item.job.started_at or now},
+            )
+            for item in started
+        ],
+        actor="system:observer",
+        at=now,
+    )
+    ids = [change.id for change in moved]
+    for item in started:
+        item.job.state = JobState.RUNNING
+    settle(ids, now=now)
+    derive_parents(ids, now=now)
+
+
+def _stop_what_is_decided(watched: Sequence[Watched], now: datetime) -> None:
+    """The completion policy has decided while tasks still run: stop them, and remember the verdict."""
+    rows, verdicts = [], {}
+    for item in watched:
+        if item.attempt.state == AttemptState.STOPPING or item.all_over:
+            continue
+        decision = completion_of(item)
+        if decision.is_decided:
+            rows.append((item.job.id, item.job.state, item.attempt.id))
+            verdicts[item.attempt.id] = {"succeeded": decision.succeeded, "because": decision.because}
+    if rows:
+        stop_attempts(
+            rows, cause="completion", reason="completing", grace_seconds=None, actor="system:observer", now=now, verdicts=verdicts
+        )
+        _reload(watched, {attempt_id for _, _, attempt_id in rows})
+
+
+def _stop_what_is_overdue(watched: Sequence[Watched], now: datetime) -> None:
+    """max_runtime is over, or the attempt did not start in time."""
+    late_start = now - timedelta(seconds=current().start_timeout_seconds)
+    for cause, reason, test in (
+        ("deadline", "max_runtime", lambda one: one.state == AttemptState.RUNNING and _past_deadline(one, now)),
+        ("platform", "start_timeout", lambda one: one.state == AttemptState.STARTING and (one.launched_at or now) < late_start),
+    ):
+        rows = [(item.job.id, item.job.state, item.attempt.id) for item in watched if not item.all_over and test(item.attempt)]
+        if rows:
+            stop_attempts(rows, cause=cause, reason=reason, grace_seconds=None, actor="system:observer", now=now)
+            _reload(watched, {attempt_id for _, _, attempt_id in rows})
+
+
+def _past_deadline(attempt: Attempt, now: datetime) -> bool:
+    return attempt.deadline_at is not None and attempt.deadline_at <= now
+
+
+def _reload(watched: Sequence[Watched], attempt_ids: set[uuid.UUID]) -> None:
+    fresh = {attempt.id: attempt for attempt in Attempt.objects.filter(id__in=attempt_ids).select_related("job")}
+    for item in watched:
+        if item.attempt.id in fresh:
+            item.attempt = fresh[item.attempt.id]
+            item.job = item.attempt.job
+
+
+def _record_ends(watched: Sequence[Watched], log_tails: Mapping[uuid.UUID, str], now: datetime) -> None:
+    over = [item for item in watched if item.all_over and item.attempt.state in LIVE]
+    decisions = {item.attempt.id: completion_of(item) for item in over}
+    end_attempts(conclude(over, decisions, log_tails, now=now), actor="system:observer", now=now)
+
+
+def conclude_gone(attempt_ids: Sequence[uuid.UUID], *, now: datetime) -> None:
+    """End stopping attempts of which the engine is certain that nothing runs. Those that it did start are reported by
+    observations, with their exits, and are left to them.
+    """
+    attempts = Attempt.objects.filter(id__in=attempt_ids, state=AttemptState.STOPPING, launched_at__isnull=True)
+    watched = []
+    for attempt in attempts.select_related("job"):
+        tasks = {(task.role, task.index): task for task in Task.objects.filter(attempt_id=attempt.id)}
+        watched.append(Watched(attempt, attempt.job, tasks, None))
+    if watched:
+        record_observations(watched, log_tails={}, now=now)
+
+
+def completion_of(item: Watched) -> Decision:
+    """What the job's completion policy says to the tasks as they are."""
+    spec = load_spec(item.job.spec_id)
+    states: dict[str, list[TaskState]] = {name: [] for name in spec.roles}
+    for (role, _), task in sorted(item.tasks.items()):
+        states.setdefault(role, []).append(TaskState(task.state))
+    return decide_completion(spec, states)

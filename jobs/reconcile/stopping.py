@@ -1,0 +1,108 @@
+"""STOPPING: tell the engine, and tell it again until it confirms. Desired state is enforced here, whatever was missed before."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+import structlog
+from django.db import transaction
+
+from activity import hints
+from clusters.engines.interface import EngineUnreachable, Gone, Retry, Stop, StopCause
+from clusters.services import engine_for
+from jobs.lifecycle.states import JOB_LIFECYCLE, AttemptState, JobState
+from jobs.models import Attempt, Job
+from jobs.reconcile.record import conclude_gone
+from jobs.services.specs import load_spec
+from jobs.services.stop import stop_attempts
+from kernel.clock import database_now
+from kernel.config import current
+from kernel.crashpoints import crashpoint
+from reconciling import bulk, leases
+
+log = structlog.get_logger("stop")
+
+BATCH_ATTEMPTS = 500
+AGAIN_SECONDS = 5.0  # The engine enforces the grace; this only makes sure that it was heard.
+
+
+def stop(cluster_id: uuid.UUID) -> int:
+    """Tell the engine of every due stop on a cluster; returns how many."""
+    enforce_desired()
+    now = database_now()
+    due = Attempt.objects.filter(cluster_id=cluster_id, state=AttemptState.STOPPING, due_at__lte=now)
+    token, ids = leases.claim(due, now=now, seconds=current().lease_seconds, limit=BATCH_ATTEMPTS, order_by=("due_at", "id"))
+    if not ids:
+        return 0
+    crashpoint("jobs.stop.after_claim")
+    attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job"))
+    try:
+        answers = engine_for(cluster_id).stop([_stop(attempt) for attempt in attempts])
+    except EngineUnreachable as error:
+        log.warning("engine_unreachable", cluster_id=str(cluster_id), error=str(error))
+        answers = [Retry(attempt.id, "engine_unreachable", str(error), AGAIN_SECONDS) for attempt in attempts]
+    crashpoint("jobs.stop.after_engine")
+    with transaction.atomic():
+        now = database_now()
+        bulk.update(
+            Attempt,
+            [
+                {
+                    "id": answer.attempt_id,
+                    "lease_token": token,
+                    "lease_expires_at": None,
+                    "stop_sent_at": now,
+                    "due_at": now + timedelta(seconds=answer.after_seconds if isinstance(answer, Retry) else AGAIN_SECONDS),
+                }
+                for answer in answers
+            ],
+            guard=("lease_token",),
+            equals={"state": AttemptState.STOPPING},
+        )
+        hints.wake(f"poll.{cluster_id}")
+    _record_never_started([answer.attempt_id for answer in answers if isinstance(answer, Gone)])
+    return len(ids)
+
+
+def _stop(attempt: Attempt) -> Stop:
+    """How to stop it: the job's checkpoint signal and grace win over the platform's, a user's own grace over both."""
+    checkpoint = load_spec(attempt.job.spec_id).checkpoint
+    grace = attempt.stop_grace_seconds
+    if grace is None:
+        grace = checkpoint.grace_seconds if checkpoint is not None else current().grace_seconds
+    return Stop(
+        attempt_id=attempt.id,
+        grace_seconds=grace,
+        cause=StopCause(attempt.stop_cause or "platform"),
+        signal=checkpoint.signal if checkpoint is not None else "TERM",
+    )
+
+
+def _record_never_started(attempt_ids: list[uuid.UUID]) -> None:
+    """The engine is certain that nothing runs. What it never had, no observation will ever report: conclude it here."""
+    if attempt_ids:
+        conclude_gone(attempt_ids, now=database_now())
+
+
+def enforce_desired(*, limit: int = 1_000) -> int:
+    """Jobs that should stop and whose attempts go on: a stop that lost its race with a launch. Returns how many."""
+    rows = list(
+        Job.objects.filter(
+            desired="stop",
+            state__in=[state for state in JOB_LIFECYCLE.live_states if state not in (JobState.QUEUED, JobState.STOPPING)],
+            attempt_id__isnull=False,
+        ).values_list("id", "state", "attempt_id", "stop_grace_seconds")[:limit]
+    )
+    if rows:
+        with transaction.atomic():
+            for job_id, state, attempt_id, grace_seconds in rows:
+                stop_attempts(
+                    [(job_id, state, attempt_id)],
+                    cause="user",
+                    reason="stopped_by_user",
+                    grace_seconds=grace_seconds,
+                    actor="system:stop",
+                    now=database_now(),
+                )
+    return len(rows)

@@ -1,0 +1,30 @@
+"""The stored form of how a task ended, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from clusters.engines.interface import ExitReason, StopCause, TaskExit, TaskObservation
+
+
+def exit_document(seen: TaskObservation) -> dict[str, Any]:
+    """A task's end as it is stored; `lost` says that nobody knows it."""
+    if seen.exit is None:
+        return {"code": None, "signal": None, "reason": "lost", "stop_cause": None, "evidence": ""}
+    return {**asdict(seen.exit), "reason": str(seen.exit.reason)}
+
+
+def exit_value(document: Mapping[str, Any] | None) -> TaskExit | None:
+    """The stored form as a value; None when the engine never knew."""
+    if not document or document.get("reason") == "lost":
+        return None
+    cause = document.get("stop_cause")
+    return TaskExit(
+        code=document.get("code"),
+        signal=document.get("signal"),
+        reason=ExitReason(document.get("reason") or "none"),
+        stop_cause=StopCause(cause) if cause else None,
+        evidence=document.get("evidence") or "",
+    )

@@ -1,0 +1,119 @@
+"""From the ends of tasks to what becomes of the attempt and its job: classification, completion, retry, put together."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from clusters.engines.interface import StopCause, TaskExit, TaskName
+from jobs.lifecycle.completion import Decision
+from jobs.lifecycle.exits import EndedTask, ExitVerdict, classify
+from jobs.lifecycle.retry import PastAttempt, RetrySettings, decide_retry
+from jobs.lifecycle.states import AttemptState, JobState, Outcome
+from jobs.models import Attempt, Job
+from jobs.reconcile.stored_exits import exit_value
+from jobs.reconcile.watched import Watched
+from jobs.services.ending import Ending
+from jobs.services.specs import load_spec
+from kernel.config import current
+
+
+def retry_settings() -> RetrySettings:
+    config = current()
+    return RetrySettings(
+        platform_max=config.retry_platform_max,
+        unknown_max=config.retry_unknown_max,
+        backoff_seconds=config.retry_backoff_seconds,
+        backoff_seconds_max=config.retry_backoff_seconds_max,
+    )
+
+
+def conclude(
+    items: Sequence[Watched], decisions: Mapping[uuid.UUID, Decision], log_tails: Mapping[uuid.UUID, str], *, now: datetime
+) -> list[Ending]:
+    """What becomes of attempts whose tasks have all ended. One query for the history of all their jobs."""
+    past = _history([item.job.id for item in items])
+    return [
+        _ending(
+            item.attempt,
+            item.job,
+            _verdict(item, decisions[item.attempt.id], log_tails.get(item.attempt.id, "")),
+            past[item.job.id],
+            now,
+        )
+        for item in items
+    ]
+
+
+def give_up(attempts: Sequence[tuple[Attempt, str, str]], *, now: datetime) -> list[Ending]:
+    """What becomes of attempts (with code and detail) that the engine will never start."""
+    past = _history([attempt.job_id for attempt, _, _ in attempts])
+    return [
+        _ending(attempt, attempt.job, classify(engine_code=code, engine_detail=detail), past[attempt.job_id], now)
+        for attempt, code, detail in attempts
+    ]
+
+
+def _history(job_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[PastAttempt]]:
+    past: dict[uuid.UUID, list[PastAttempt]] = defaultdict(list)
+    rows = Attempt.objects.filter(job_id__in=job_ids, state=AttemptState.ENDED, number__gte=1).order_by("number")
+    for job_id, document, ended_at in rows.values_list("job_id", "exit", "ended_at"):
+        past[job_id].append(PastAttempt((document or {}).get("failure_class", ""), ended_at))
+    return past
+
+
+def _verdict(item: Watched, decision: Decision, log_tail: str) -> ExitVerdict:
+    """Name the end. What the completion policy decided before it stopped the rest stands, whatever the rest did then."""
+    ended = [
+        EndedTask(TaskName(task.role, task.index), exit_value(task.exit) or TaskExit(None), log_tail)
+        for task in sorted(item.tasks.values(), key=lambda one: (one.ended_at is None, one.ended_at, one.role, one.index))
+    ]
+    earlier = item.attempt.stop_verdict or {}
+    succeeded = earlier.get("succeeded", decision.succeeded)
+    cause = StopCause(item.attempt.stop_cause) if item.attempt.stop_cause else None
+    if succeeded and cause in (None, StopCause.COMPLETION):
+        return classify([EndedTask(ended[0].name, TaskExit(0))])
+    if succeeded and all(task.exit.code == 0 for task in ended):
+        return classify(ended)  # It had done its work before the stop reached it.
+    return classify(ended, stop_cause=cause)
+
+
+def _ending(attempt: Attempt, job: Job, verdict: ExitVerdict, past: Sequence[PastAttempt], now: datetime) -> Ending:
+    target, after_seconds, paid_by = _target(attempt, job, verdict, past, now)
+    reason, detail = verdict.code, {"class": verdict.code}
+    if target == JobState.QUEUED:
+        reason, detail = "retrying", {"class": verdict.code, "attempt": attempt.number, "seconds": round(after_seconds)}
+    return Ending(
+        attempt_id=attempt.id,
+        attempt_state=attempt.state,
+        job_state=job.state,
+        job_target=target,
+        outcome=verdict.outcome,
+        exit=verdict.as_dict(),
+        reason=reason,
+        detail=detail,
+        retry_after_seconds=after_seconds,
+        paid_by=paid_by,
+    )
+
+
+def _target(
+    attempt: Attempt, job: Job, verdict: ExitVerdict, past: Sequence[PastAttempt], now: datetime
+) -> tuple[JobState, float, str]:
+    """Where the job goes, and the wait and payer of a further attempt. A stop that was asked for wins over any retry."""
+    if verdict.outcome == Outcome.SUCCEEDED:
+        return JobState.SUCCEEDED, 0.0, ""
+    if job.desired == "stop" or verdict.outcome == Outcome.STOPPED:
+        return JobState.STOPPED, 0.0, ""
+    decision = decide_retry(
+        load_spec(job.spec_id).retry,
+        [*past, PastAttempt(verdict.failure_class, now)],
+        verdict,
+        retry_settings(),
+        attempt_id=attempt.id,
+    )
+    if decision.retry:
+        return JobState.QUEUED, decision.after_seconds, decision.paid_by
+    return JobState.FAILED, 0.0, ""

@@ -1,0 +1,175 @@
+"""From an admitted attempt to a Workload: the framework's plan, the spec's amounts, and what its names stand for."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from clusters.engines.interface import CodeRef, ImageKind, ImageRef, TaskName, TaskWorkload, Workload
+from images.builder import BuildPlan
+from images.services import prepare_build, resolved_images
+from jobs.frameworks import get_framework
+from jobs.frameworks.interface import FrameworkJob, FrameworkRole, Plan
+from jobs.models import Attempt, Job, Task
+from jobs.services.specs import load_spec
+from jobs.services.submit import mount_requests
+from jobs.spec.model import JobSpec
+from kernel.config import current
+from kernel.errors import BerthError
+from storage.services.code import resolve_code
+from storage.services.mounts import resolve_mounts
+from tenants.selectors import TenantFacts, queue_names, tenant_facts, user_names
+from tenants.services.secrets import decrypt_secrets
+
+
+@dataclass(frozen=True, slots=True)
+class CannotCompile:
+    """Something that was there at submission is gone: a secret, a volume's grant, an image."""
+
+    attempt_id: uuid.UUID
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Surroundings:
+    tenants: Mapping[uuid.UUID, TenantFacts]
+    users: Mapping[uuid.UUID, str]
+    queues: Mapping[uuid.UUID, str]
+    images: Mapping[uuid.UUID, ImageRef]
+    nodes: Mapping[uuid.UUID, Mapping[TaskName, str]]
+
+
+def compile_attempts(attempts: Sequence[Attempt]) -> list[Workload | CannotCompile]:
+    """Compile a batch, in order; the attempts come with their jobs. Secrets are decrypted here and nowhere kept."""
+    around = _look_around(attempts)
+    compiled: list[Workload | CannotCompile] = []
+    for attempt in attempts:
+        try:
+            compiled.append(_compile(attempt, around))
+        except BerthError as error:
+            compiled.append(CannotCompile(attempt.id, error.code, error.detail))
+    return compiled
+
+
+def _look_around(attempts: Sequence[Attempt]) -> _Surroundings:
+    jobs = [attempt.job for attempt in attempts]
+    nodes: dict[uuid.UUID, dict[TaskName, str]] = {}
+    for attempt_id, role, index, node in Task.objects.filter(attempt_id__in=[attempt.id for attempt in attempts]).values_list(
+        "attempt_id", "role", "index", "node_name"
+    ):
+        nodes.setdefault(attempt_id, {})[TaskName(role, index)] = node
+    return _Surroundings(
+        tenants=tenant_facts({job.tenant_id for job in jobs}),
+        users=user_names({job.user_id for job in jobs}),
+        queues=queue_names({job.queue_id for job in jobs}),
+        images={
+            image.id: ImageRef(image.kind, image.digest, image.location)
+            for image in resolved_images({job.image_id for job in jobs if job.image_id is not None}).values()
+        },
+        nodes=nodes,
+    )
+
+
+def _compile(attempt: Attempt, around: _Surroundings) -> Workload:
+    job = attempt.job
+    spec = load_spec(job.spec_id)
+    tenant = around.tenants[job.tenant_id]
+    build = prepare_build(job.build_request_id) if job.build_request_id is not None else None
+    plan = _framework_plan(attempt, spec, tenant, around)
+    mounts = resolve_mounts(tenant_id=tenant.id, mounts=mount_requests(spec))
+    return Workload(
+        attempt_id=attempt.id,
+        job_id=job.id,
+        number=attempt.number,
+        name=job.name,
+        isolation_key=tenant.slug,
+        isolation_number=tenant.number,
+        user_key=around.users.get(job.user_id, ""),
+        labels=dict(spec.labels),
+        image=_image(job, around),
+        tasks=_tasks(attempt, spec, plan, build, around),
+        mounts=(*mounts, *(build.mounts if build is not None else ())),
+        code=_code(job, build),
+        files={**plan.files, **(build.files if build is not None else {})},
+        workdir="" if spec.workdir == "." else spec.workdir,
+        log_quota_bytes=current().log_quota_bytes,
+    )
+
+
+def _framework_plan(attempt: Attempt, spec: JobSpec, tenant: TenantFacts, around: _Surroundings) -> Plan:
+    job = attempt.job
+    return get_framework(spec.framework).compile(
+        FrameworkJob(
+            job_id=str(job.id),
+            job_name=job.name,
+            attempt=attempt.number,
+            roles=tuple(
+                FrameworkRole(
+                    name=name,
+                    count=role.replicas.max,
+                    argv=role.argv,
+                    env=role.env,
+                    ports=role.ports,
+                    gpu_millis=role.resources.gpu.millis,
+                    cpu_millis=role.resources.cpu_millis,
+                )
+                for name, role in spec.roles.items()
+            ),
+            env=spec.env,
+            checkpoint_dir=(spec.checkpoint.path,) if spec.checkpoint is not None else (),
+            array_index=job.array_index,
+            array_size=spec.array.size if spec.array is not None and job.array_index is not None else None,
+            tenant=tenant.name,
+            queue=around.queues.get(job.queue_id, ""),
+            user=around.users.get(job.user_id, ""),
+            key=_attempt_key(attempt.id),
+        )
+    )
+
+
+def _attempt_key(attempt_id: uuid.UUID) -> str:
+    """A secret of this attempt that any of our processes can compute again: derived, so it is stored nowhere."""
+    return hmac.new(settings.SECRET_KEY.encode(), b"attempt key " + attempt_id.bytes, hashlib.sha256).hexdigest()[:32]
+
+
+def _tasks(
+    attempt: Attempt, spec: JobSpec, plan: Plan, build: BuildPlan | None, around: _Surroundings
+) -> tuple[TaskWorkload, ...]:
+    secrets: Mapping[str, str] = {}
+    if spec.secrets:
+        values = decrypt_secrets(attempt.tenant_id, sorted(set(spec.secrets.values())))
+        secrets = {variable: values[name] for variable, name in spec.secrets.items()}
+    nodes = around.nodes.get(attempt.id, {})
+    build_env = build.env if build is not None else {}
+    return tuple(
+        TaskWorkload(
+            name=task.name,
+            argv=build.argv if build is not None else task.argv,
+            env={**task.env, **build_env},
+            secret_env={**secrets, **task.secret_env},
+            resources=spec.roles[task.name.role].resources.amounts,
+            shm_bytes=spec.roles[task.name.role].resources.shm_bytes,
+            ports=task.ports,
+            node=nodes.get(task.name, ""),
+        )
+        for task in plan.tasks
+    )
+
+
+def _image(job: Job, around: _Surroundings) -> ImageRef:
+    """The image as it is now; a registry reference outside the catalogue stands for itself."""
+    if job.image_id is not None and job.image_id in around.images:
+        return around.images[job.image_id]
+    return ImageRef(ImageKind(job.image_kind), job.image_digest, job.image_name if job.image_kind == ImageKind.REGISTRY else "")
+
+
+def _code(job: Job, build: BuildPlan | None) -> CodeRef | None:
+    if build is not None:
+        return build.code
+    return resolve_code(tenant_id=job.tenant_id, digest=job.code_digest) if job.code_digest else None

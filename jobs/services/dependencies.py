@@ -1,0 +1,88 @@
+"""`after`, `after_ok`, `after_any`: settled when the job waited for starts or ends, in the transaction that says so."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+
+from jobs.lifecycle.states import JOB_LIFECYCLE, JobState
+from jobs.models import Dependency, Job
+from jobs.services.arrays import derive_parents
+from jobs.services.edit_events import tell_edited
+from jobs.services.transition import JOB, Change, apply
+from reconciling import bulk
+
+ROUNDS_MAX = 1_000  # A chain longer than any spec can build; bounds our own mistake.
+
+
+def settle(on_ids: Sequence[uuid.UUID], *, now: datetime) -> None:
+    """Decide all open dependencies on these jobs; stops dependents that can never start, and theirs in turn.
+
+    Runs in the caller's transaction. May be called twice: what is decided is not looked at again.
+    """
+    waiting = list(on_ids)
+    for _ in range(ROUNDS_MAX):
+        if not waiting:
+            return
+        waiting = _settle_once(waiting, now=now)
+    raise AssertionError("dependencies do not come to rest")
+
+
+def _settle_once(on_ids: Sequence[uuid.UUID], *, now: datetime) -> list[uuid.UUID]:
+    """One round; returns the jobs that it stopped."""
+    rows = list(
+        Dependency.objects.filter(on_id__in=on_ids, met__isnull=True).values_list(
+            "id", "job_id", "condition", "on__state", "on__started_at", "on_id"
+        )
+    )
+    verdicts = [
+        (row_id, job_id, on_id, verdict)
+        for row_id, job_id, condition, state, started_at, on_id in rows
+        if (verdict := is_met(condition, state, started_at is not None)) is not None
+    ]
+    if not verdicts:
+        return []
+    bulk.update(Dependency, [{"id": row_id, "met": verdict} for row_id, _, _, verdict in verdicts])
+    met = Counter(job_id for _, job_id, _, verdict in verdicts if verdict)
+    bulk.update(
+        Job,
+        [{"id": job_id, "open_dependencies": -number} for job_id, number in met.items()],
+        increment=("open_dependencies",),
+    )
+    tell_edited(list(met), reason="dependency_met", now=now)
+    failed = {job_id: on_id for _, job_id, on_id, verdict in verdicts if not verdict}
+    stopped = apply(
+        JOB,
+        [
+            Change(
+                job_id,
+                JobState.QUEUED,
+                JobState.STOPPED,
+                reason="dependency_never_met",
+                detail={"on": str(on_id)},
+                also={
+                    "dependency_failed": True,
+                    "ended_at": now,
+                    "reason_code": "dependency_never_met",
+                    "reason_detail": {"on": str(on_id)},
+                },
+            )
+            for job_id, on_id in failed.items()
+        ],
+        actor="system:dependencies",
+        at=now,
+    )
+    ids = [change.id for change in stopped]
+    return ids + derive_parents(ids, now=now)
+
+
+def is_met(condition: str, state: str, started: bool) -> bool | None:
+    """Whether a dependency holds now; None while it is open, False when it never will."""
+    ended = JOB_LIFECYCLE.is_terminal(state)
+    if condition == "after":
+        return True if started or ended else None
+    if not ended:
+        return None
+    return condition == "after_any" or state == JobState.SUCCEEDED

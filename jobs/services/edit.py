@@ -1,0 +1,129 @@
+"""What may change after submission: priority, tags, hold, the queue while it waits, and max_runtime downwards."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+
+from activity.services import record_audit
+from jobs.lifecycle.states import JOB_LIFECYCLE, JobState
+from jobs.models import Attempt, Job
+from jobs.services.edit_events import tell_edited
+from jobs.spec.values import BadValue, parse_tag
+from kernel.actor import Actor
+from kernel.errors import Conflict, FieldError, Forbidden, InvalidInput, PreconditionFailed
+from kernel.limits import TAGS
+from tenants.access import role_allows
+from tenants.selectors import resolve_queue
+
+
+def edit_job(*, actor: Actor, job: Job, changes: Mapping[str, Any], expected_version: int | None, now: datetime) -> Job:
+    """Apply changes to one job, all or none. Raises Conflict where its state does not allow one of them."""
+    wanted = {name: value for name, value in changes.items() if getattr(job, _column(name)) != value}
+    columns = _columns(actor, job, wanted)
+    with transaction.atomic():
+        rows = Job.objects.filter(id=job.id, state=job.state)
+        if expected_version is not None:
+            rows = rows.filter(version=expected_version)
+        if not rows.update(**columns, version=F("version") + 1):
+            raise PreconditionFailed(f"Job {job.name} changed meanwhile.", hint="Read it again, then repeat the change.")
+        _follow(job, columns, now)
+        tell_edited([job.id], reason="edited", now=now, data={"changed": sorted(wanted)})
+        record_audit(
+            actor=actor,
+            verb="job.edit",
+            tenant_id=job.tenant_id,
+            target_kind="job",
+            target_id=job.id,
+            target_name=job.name,
+            before={name: str(getattr(job, _column(name))) for name in wanted},
+            after={name: str(value) for name, value in wanted.items()},
+            at=now,
+        )
+    return Job.objects.select_related("tenant", "queue", "user").get(id=job.id)
+
+
+def change_tag(*, actor: Actor, job: Job, tag: str, present: bool, now: datetime) -> Job:
+    """Add or remove one tag; doing it twice changes nothing."""
+    tags = [each for each in job.tags if each != tag]
+    if present:
+        tags = sorted([*tags, tag])
+    if tags == job.tags:
+        return job
+    return edit_job(actor=actor, job=job, changes={"tags": tags}, expected_version=None, now=now)
+
+
+def _column(name: str) -> str:
+    return "queue_id" if name == "queue" else name
+
+
+def _columns(actor: Actor, job: Job, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for name, value in wanted.items():
+        if name == "tags":
+            columns["tags"] = _checked_tags(value)
+        elif name == "queue":
+            if job.state != JobState.QUEUED:
+                raise Conflict(f"Job {job.name} is {job.state}; only a queued job can change its queue.")
+            columns["queue_id"] = resolve_queue(actor, job.tenant_id, value).id
+        elif name == "max_runtime_seconds":
+            columns["max_runtime_seconds"] = _checked_runtime(actor, job, value)
+        elif name == "hold":
+            columns |= _checked_hold(job, value)
+        else:
+            columns[name] = value
+    if job.array_size is not None and set(columns) - {"tags", "priority", "hold"}:
+        raise Conflict("The parent of an array has no limits of its own.", hint="Change its children.")
+    return columns
+
+
+def _checked_tags(tags: list[str]) -> list[str]:
+    errors = []
+    if len(tags) > TAGS:
+        errors.append(FieldError("/tags", "too_many", f"{len(tags)} tags; at most {TAGS} are allowed."))
+    for position, tag in enumerate(tags):
+        try:
+            parse_tag(tag)
+        except BadValue as bad:
+            errors.append(FieldError(f"/tags/{position}", bad.code, bad.message, bad.hint))
+    if errors:
+        raise InvalidInput("These tags cannot be used.", fields=errors)
+    return sorted(set(tags))
+
+
+def _checked_runtime(actor: Actor, job: Job, seconds: int | None) -> int | None:
+    if JOB_LIFECYCLE.is_terminal(job.state):
+        raise Conflict(f"Job {job.name} has ended.")
+    shorter = seconds is not None and (job.max_runtime_seconds is None or seconds < job.max_runtime_seconds)
+    if not shorter and not role_allows(actor, job.tenant_id, "job.prolong"):
+        raise Forbidden("Only a manager may give a job more time.", hint="Ask a manager of the tenant.")
+    return seconds
+
+
+def _checked_hold(job: Job, hold: bool) -> dict[str, Any]:
+    if job.state != JobState.QUEUED:
+        raise Conflict(f"Job {job.name} is {job.state}; only a queued job can be held.", hint="Stop it instead.")
+    return {"hold": hold, "reason_code": "held" if hold else "scheduling", "reason_detail": {}}
+
+
+def _follow(job: Job, columns: Mapping[str, Any], now: datetime) -> None:
+    """Children of an array share what is changed on the parent; a running attempt has its deadline moved."""
+    shared = {name: value for name, value in columns.items() if name in {"priority", "hold"}}
+    if job.array_size is not None and shared:
+        Job.objects.filter(parent_id=job.id, state=JobState.QUEUED).update(**shared, version=F("version") + 1)
+        tell_edited(_queued_children(job.id), reason="edited", now=now)
+    if "max_runtime_seconds" in columns and job.attempt_id is not None:
+        attempt = Attempt.objects.filter(id=job.attempt_id, started_at__isnull=False).first()
+        if attempt is not None and attempt.started_at is not None:
+            seconds = columns["max_runtime_seconds"]
+            deadline = None if seconds is None else attempt.started_at + timedelta(seconds=seconds)
+            Attempt.objects.filter(id=attempt.id).update(deadline_at=deadline)
+
+
+def _queued_children(parent_id: uuid.UUID) -> list[uuid.UUID]:
+    return list(Job.objects.filter(parent_id=parent_id, state=JobState.QUEUED).values_list("id", flat=True))

@@ -1,0 +1,167 @@
+"""The end of attempts: state, reservation and ledger in one transaction, for a batch, however they ended."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from activity import hints
+from clusters.selectors import pools_and_nodes
+from jobs.lifecycle.states import JOB_LIFECYCLE, AttemptState, JobState
+from jobs.models import Attempt
+from jobs.services.arrays import derive_parents
+from jobs.services.dependencies import settle
+from jobs.services.transition import ATTEMPT, JOB, Change, apply
+from kernel.resources import Resources
+from tenants.services.ledger import NewLedgerEntry, append_ledger
+from tenants.services.reservations import release
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How one attempt ends and what becomes of its job.
+
+    `job_target` QUEUED means another attempt after `retry_after_seconds`; `paid_by` names the budget that it costs.
+    """
+
+    attempt_id: uuid.UUID
+    attempt_state: str
+    job_state: str
+    job_target: JobState
+    outcome: str
+    exit: Mapping[str, Any] | None
+    reason: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    retry_after_seconds: float = 0.0
+    paid_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    job_id: uuid.UUID
+    tenant_id: uuid.UUID
+    number: int
+    cluster_id: uuid.UUID
+    pool_id: uuid.UUID
+    started_at: datetime | None
+    launched_at: datetime | None
+    queue_id: uuid.UUID
+    user_id: uuid.UUID
+    cpu_millis: int
+    memory_bytes: int
+    gpu_millis: int
+    paid: Mapping[str, int]
+
+
+def end_attempts(endings: Sequence[Ending], *, actor: str, now: datetime) -> list[uuid.UUID]:
+    """End attempts that are still in the state given; returns the ids of those that really ended. Caller's transaction."""
+    if not endings:
+        return []
+    ended = apply(
+        ATTEMPT,
+        [
+            Change(
+                ending.attempt_id,
+                ending.attempt_state,
+                AttemptState.ENDED,
+                reason=ending.reason,
+                detail=ending.detail,
+                also={
+                    "outcome": ending.outcome,
+                    "exit": ending.exit,
+                    "ended_at": now,
+                    "due_at": now,
+                    "lease_token": None,
+                    "lease_expires_at": None,
+                },
+            )
+            for ending in endings
+        ],
+        actor=actor,
+        at=now,
+    )
+    done = {change.id for change in ended}
+    real = [ending for ending in endings if ending.attempt_id in done]
+    facts = _facts([ending.attempt_id for ending in real])
+    _move_jobs(real, facts, actor=actor, now=now)
+    release([ending.attempt_id for ending in real], now=now)
+    _close_ledger(real, facts, now=now)
+    over = [facts[ending.attempt_id].job_id for ending in real if JOB_LIFECYCLE.is_terminal(ending.job_target)]
+    settle([*over, *derive_parents(over, now=now)], now=now)
+    hints.wake("capacity")
+    for cluster_id in {facts[ending.attempt_id].cluster_id for ending in real}:
+        hints.wake(f"finish.{cluster_id}")
+    return list(done)
+
+
+def _facts(attempt_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, _Facts]:
+    rows = Attempt.objects.filter(id__in=attempt_ids).values_list(
+        "id", "job_id", "tenant_id", "number", "cluster_id", "pool_id", "started_at", "launched_at", "job__queue_id",
+        "job__user_id", "job__cpu_millis", "job__memory_bytes", "job__gpu_millis", "job__paid",
+    )  # fmt: skip
+    return {row[0]: _Facts(*row[1:]) for row in rows}
+
+
+def _move_jobs(endings: Sequence[Ending], facts: Mapping[uuid.UUID, _Facts], *, actor: str, now: datetime) -> None:
+    changes = []
+    for ending in endings:
+        job = facts[ending.attempt_id]
+        if ending.job_target == JobState.QUEUED:
+            paid = {**job.paid, ending.paid_by: job.paid.get(ending.paid_by, 0) + 1} if ending.paid_by else dict(job.paid)
+            also: dict[str, Any] = {
+                "paid": paid,
+                "not_before_at": now + timedelta(seconds=ending.retry_after_seconds),
+                "reason_code": ending.reason,
+                "reason_detail": dict(ending.detail),
+                "queued_at": now,
+                "condition": "",
+                "condition_since_at": None,
+            }
+        else:
+            also = {
+                "ended_at": now,
+                "exit": ending.exit,
+                "reason_code": ending.reason,
+                "reason_detail": dict(ending.detail),
+                "condition": "",
+                "condition_since_at": None,
+            }
+        changes.append(
+            Change(job.job_id, ending.job_state, ending.job_target, reason=ending.reason, detail=ending.detail, also=also)
+        )
+    moved = apply(JOB, changes, actor=actor, at=now)
+    if len(moved) != len(changes):
+        lost = {change.id for change in changes} - {change.id for change in moved}
+        raise AssertionError(f"jobs {sorted(map(str, lost))} are not where their live attempts are")
+
+
+def _close_ledger(endings: Sequence[Ending], facts: Mapping[uuid.UUID, _Facts], *, now: datetime) -> None:
+    """An attempt is charged from when the engine had it; one that never got there costs nothing."""
+    models = {pool.id: pool.gpu_model for pool in pools_and_nodes()[0]}
+    lines = []
+    for ending in endings:
+        attempt = facts[ending.attempt_id]
+        began = attempt.launched_at
+        if began is None:
+            continue
+        lines.append(
+            NewLedgerEntry(
+                attempt_id=ending.attempt_id,
+                number=attempt.number,
+                job_id=attempt.job_id,
+                tenant_id=attempt.tenant_id,
+                queue_id=attempt.queue_id,
+                user_id=attempt.user_id,
+                pool_id=attempt.pool_id,
+                cluster_id=attempt.cluster_id,
+                amount=Resources(attempt.cpu_millis, attempt.memory_bytes, attempt.gpu_millis),
+                gpu_model=models.get(attempt.pool_id, ""),
+                started_at=min(began, now),
+                ended_at=now,
+                outcome=ending.outcome,
+            )
+        )
+    append_ledger(lines)

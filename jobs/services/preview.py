@@ -1,0 +1,42 @@
+"""What a submission would do, before it does it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from jobs.models import Job
+from jobs.services.specs import load_spec
+from jobs.services.submit import Submission
+from jobs.spec.canonical import spec_digest, to_document
+from jobs.spec.diff import diff_specs
+from kernel.resources import RESOURCE_NAMES
+
+
+def plan_json(submission: Submission, *, compared_with: Job | None = None) -> dict[str, Any]:
+    """The plan: where it would go, what it would reserve, and how it differs from the job that it repeats."""
+    spec, ask = submission.spec, submission.ask
+    plan: dict[str, Any] = {
+        "name": spec.name,
+        "tenant": {"id": str(submission.tenant.id), "slug": submission.tenant.slug, "name": submission.tenant.name},
+        "queue": {"id": str(submission.queue.id), "name": submission.queue.name},
+        "image": {"name": submission.image.name, "kind": str(submission.image.kind), "digest": submission.image.digest},
+        "framework": spec.framework,
+        "roles": [
+            {
+                "name": name,
+                "replicas": role.replicas.max,
+                "command": role.command if isinstance(role.command, str) else list(role.command),
+                "resources": role.resources.amounts.as_dict(),
+            }
+            for name, role in spec.roles.items()
+        ],
+        "total": {name: getattr(ask, name) for name in RESOURCE_NAMES},
+        "jobs": spec.array.size if spec.array else 1,
+        "spec_digest": spec_digest(spec),
+        "spec": to_document(spec),
+        "warnings": list(submission.warnings),
+    }
+    if compared_with is not None:
+        plan["changes"] = [asdict(change) for change in diff_specs(load_spec(compared_with.spec_id), spec)]
+    return plan

@@ -1,0 +1,46 @@
+"""Celery's doorways: ids in, one call, out. Each works on due rows by itself, so a lost or doubled message changes nothing."""
+
+from __future__ import annotations
+
+import uuid
+
+from celery import shared_task
+
+from clusters.selectors import observed_clusters
+from jobs.reconcile import builds, finish, launch, poll, stopping
+
+
+def _clusters(cluster_id: str | None) -> list[uuid.UUID]:
+    return [uuid.UUID(cluster_id)] if cluster_id else list(observed_clusters())
+
+
+@shared_task(name="jobs.launch")
+def launch_task(cluster_id: str | None = None) -> None:
+    for each in _clusters(cluster_id):
+        while launch.launch(each) == launch.BATCH_ATTEMPTS:
+            pass
+
+
+@shared_task(name="jobs.poll")
+def poll_task(cluster_id: str | None = None) -> None:
+    for each in _clusters(cluster_id):
+        poll.poll(each)
+
+
+@shared_task(name="jobs.stop")
+def stop_task(cluster_id: str | None = None) -> None:
+    for each in _clusters(cluster_id):
+        while stopping.stop(each) == stopping.BATCH_ATTEMPTS:
+            pass
+
+
+@shared_task(name="jobs.finish")
+def finish_task(cluster_id: str | None = None) -> None:
+    for each in _clusters(cluster_id):
+        while finish.finish(each) == finish.BATCH_ATTEMPTS:
+            pass
+
+
+@shared_task(name="jobs.builds")
+def builds_task() -> None:
+    builds.start_builds()

@@ -1,0 +1,97 @@
+"""What jobs tell the layers below at start: who sees a job, what it is called, what it holds, where its log comes from."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.db.models import Sum
+
+from activity import registry
+from clusters.selectors import NodeKey, register_allocation_source
+from jobs.lifecycle.reasons import explain
+from jobs.lifecycle.states import ATTEMPT_LIFECYCLE
+from jobs.models import Attempt, Job, Task
+from jobs.selectors.find import fetch_job
+from kernel.actor import Actor
+from kernel.config import current
+from kernel.resources import Resources
+from storage.logs import LogFilter, follow
+from tenants.access import tenant_rule
+from webapi.fields import utc_text
+
+_SUMS = {"cpu": Sum("cpu_millis"), "memory": Sum("memory_bytes"), "gpu": Sum("gpu_millis")}
+
+
+def register() -> None:
+    """Called once, from `AppConfig.ready`."""
+    tenant_rule(Job, owner="user_id")
+    registry.register_job_directory(_notices)
+    registry.register_channel_policy("job", lambda actor, text: fetch_job(actor, text, "job.read").id)
+    registry.register_log_source(_log_messages)
+    register_allocation_source(by_pool=_held_in_pools, by_node=_held_on_nodes)
+
+
+def _notices(job_ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, registry.JobNotice]:
+    rows = Job.objects.filter(id__in=job_ids).select_related("tenant")
+    notices = {}
+    for job in rows:
+        words = explain(job.reason_code, job.reason_detail) if job.reason_code else None
+        notices[job.id] = registry.JobNotice(
+            job_id=job.id,
+            name=job.name,
+            user_id=job.user_id,
+            tenant_name=job.tenant.name,
+            state=job.state,
+            reason=words.text if words else "",
+            hint=words.hint if words else "",
+            command=f"berth logs {job.id}",
+            url=f"{current().url}/jobs/{job.id}",
+            is_array_child=job.parent_id is not None,
+        )
+    return notices
+
+
+async def _log_messages(actor: Actor, request: Mapping[str, Any]) -> AsyncGenerator[Mapping[str, Any]]:
+    """A followed log for a socket: checks the actor's right, then gives pages until the log is complete."""
+    job = await sync_to_async(fetch_job)(actor, str(request.get("job", "")), "job.logs")
+    attempts = Attempt.objects.filter(job_id=job.id).order_by("-number")
+    number = request.get("attempt")
+    if isinstance(number, int):
+        attempts = attempts.filter(number=number)
+    attempt = await attempts.afirst()
+    if attempt is None:
+        yield {"items": [], "cursor": "0-0", "complete": False, "attempt": 0}
+        return
+    cursor = request.get("cursor")
+    wanted = LogFilter(role=request.get("role"), index=request.get("index"), stream=request.get("stream"))
+    async for answer in follow(attempt.id, cursor=cursor if isinstance(cursor, str) else None, wanted=wanted):
+        yield {
+            "items": [{**item.as_dict(), "at": utc_text(item.at)} for item in answer.items],
+            "cursor": answer.cursor,
+            "complete": answer.complete,
+            "attempt": attempt.number,
+        }
+
+
+def _held_in_pools(pool_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Resources]:
+    rows = _live_tasks().filter(attempt__pool_id__in=pool_ids).values_list("attempt__pool_id").annotate(**_SUMS).order_by()
+    return {pool_id: Resources(cpu, memory, gpu) for pool_id, cpu, memory, gpu in rows}
+
+
+def _held_on_nodes(nodes: Sequence[NodeKey]) -> dict[NodeKey, Resources]:
+    wanted = set(nodes)
+    rows = (
+        _live_tasks()
+        .filter(node_name__in={name for _, name in wanted})
+        .values_list("attempt__cluster_id", "node_name")
+        .annotate(**_SUMS)
+        .order_by()
+    )
+    return {(cluster_id, name): Resources(*held) for cluster_id, name, *held in rows if (cluster_id, name) in wanted}
+
+
+def _live_tasks() -> Any:
+    return Task.objects.filter(attempt__state__in=ATTEMPT_LIFECYCLE.live_states)

@@ -1,0 +1,22 @@
+"""The periodic duties of the installation: what runs without any hint, and how often. Hints only make them run sooner."""
+
+from __future__ import annotations
+
+from kernel.config import current
+from reconciling import ticks
+
+# Hint topic prefix -> task; `<prefix>.<cluster id>` carries the cluster.
+CLUSTER_HINTS = {"launch": "jobs.launch", "stop": "jobs.stop", "finish": "jobs.finish"}
+PLAIN_HINTS = {"builds": "jobs.builds", "deliveries": "activity.deliver"}
+
+
+def register() -> None:
+    """Register every duty with its interval."""
+    config = current()
+    ticks.register("jobs.launch", every_seconds=config.poll_seconds * 2)
+    ticks.register("jobs.poll", every_seconds=config.poll_seconds)
+    ticks.register("jobs.stop", every_seconds=config.poll_seconds * 2)
+    ticks.register("jobs.finish", every_seconds=config.poll_seconds * 2)
+    ticks.register("jobs.builds", every_seconds=config.poll_seconds * 5)
+    ticks.register("activity.deliver", every_seconds=config.poll_seconds * 5)
+    ticks.register("reconciling.sweep", every_seconds=config.sweep_seconds)

@@ -1,0 +1,84 @@
+"""The observer: per cluster, by lease, it watches what runs, pumps logs into the store and samples use.
+
+Dead, it costs freshness only: polling by the workers alone is correct.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+
+import structlog
+
+from clusters.engines.interface import EngineUnreachable
+from clusters.selectors import observed_clusters
+from clusters.services import engine_for, record_contact, record_inventory
+from clusters.telemetry import collect
+from controlplane.processes.leader import Leader
+from controlplane.processes.loops import Loop
+from jobs.reconcile import poll
+from jobs.reconcile.pump import pump_live
+from kernel.clock import database_now
+from kernel.config import current
+
+log = structlog.get_logger("observer")
+
+WATCH_SECONDS = 0.2  # How often a cluster is looked at while something runs there.
+IDLE_SECONDS = 2.0
+INVENTORY_SECONDS = 30.0
+
+
+def loops() -> list[Loop]:
+    """One set of loops per cluster known at start. A cluster added later is taken up at the next start."""
+    return [loop for cluster_id in observed_clusters() for loop in _cluster_loops(cluster_id)]
+
+
+def _cluster_loops(cluster_id: uuid.UUID) -> list[Loop]:
+    name = str(cluster_id)[-8:]
+    return [
+        _led(f"watch-{name}", f"observe.{cluster_id}", lambda: _watch(cluster_id), (f"poll.{cluster_id}",)),
+        _led(f"pump-{name}", f"pump.{cluster_id}", lambda: _pump(cluster_id), (f"poll.{cluster_id}",)),
+        _led(f"sample-{name}", f"sample.{cluster_id}", lambda: _sample(cluster_id), ()),
+        _led(f"inventory-{name}", f"inventory.{cluster_id}", lambda: _inventory(cluster_id), ()),
+    ]
+
+
+def _led(name: str, lease: str, work: object, topics: tuple[str, ...]) -> Loop:
+    leader = Leader(lease)
+
+    def step(stop: threading.Event) -> float:
+        if not leader.holds():
+            return IDLE_SECONDS
+        assert callable(work)
+        wait = work()
+        return float(wait)
+
+    return Loop(name, step, topics=topics, finally_=leader.resign)
+
+
+def _watch(cluster_id: uuid.UUID) -> float:
+    return WATCH_SECONDS if poll.poll(cluster_id) else IDLE_SECONDS
+
+
+def _pump(cluster_id: uuid.UUID) -> float:
+    busy = pump_live(cluster_id)
+    if busy.more:
+        return 0.0
+    return WATCH_SECONDS if busy.streams else IDLE_SECONDS
+
+
+def _sample(cluster_id: uuid.UUID) -> float:
+    began = time.monotonic()
+    collect(cluster_id, now=database_now())
+    return max(0.1, current().telemetry_seconds - (time.monotonic() - began))
+
+
+def _inventory(cluster_id: uuid.UUID) -> float:
+    try:
+        inventory = engine_for(cluster_id).inventory()
+    except EngineUnreachable as error:
+        record_contact(cluster_id, reachable=False, detail=str(error), now=database_now())
+        return INVENTORY_SECONDS / 3
+    record_inventory(cluster_id, inventory, database_now())
+    return INVENTORY_SECONDS

@@ -1,0 +1,42 @@
+"""The scheduler: one leader by lease, any number of standbys; and the sequencer that numbers committed events."""
+
+from __future__ import annotations
+
+import threading
+
+from activity import hints
+from activity.sequencer import sequence
+from controlplane.processes.leader import Leader
+from controlplane.processes.loops import Loop
+from jobs.reconcile.driver import SchedulerDriver
+from kernel.clock import database_now
+
+STANDBY_SECONDS = 1.0
+IDLE_SECONDS = 1.0  # Without a hint, look again this soon.
+
+
+def loops() -> list[Loop]:
+    """The scheduler's loops; hints wake them."""
+    return [_scheduling_loop(), _sequencing_loop()]
+
+
+def _scheduling_loop() -> Loop:
+    leader = Leader("scheduler")
+    driver = SchedulerDriver()
+
+    def step(stop: threading.Event) -> float:
+        if not leader.holds():
+            driver.forget()
+            return STANDBY_SECONDS
+        wait = driver.run(now=database_now())
+        return min(wait, IDLE_SECONDS)
+
+    return Loop("scheduler", step, topics=(hints.SEQUENCED, "capacity", "scheduler"), finally_=leader.resign)
+
+
+def _sequencing_loop() -> Loop:
+    def step(stop: threading.Event) -> float:
+        numbered = sequence(database_now())
+        return 0.0 if numbered else IDLE_SECONDS
+
+    return Loop("sequencer", step, topics=(hints.EVENTS,))

@@ -1,0 +1,20 @@
+"""Celery's doorways of the layers below jobs, and the duties that keep everything honest when nobody hints."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from activity import notifications
+from controlplane.sweep import sweep
+from kernel.clock import database_now
+
+
+@shared_task(name="activity.deliver")
+def deliver_task() -> None:
+    notifications.fan_out(database_now())
+    notifications.deliver(database_now())
+
+
+@shared_task(name="reconciling.sweep")
+def sweep_task() -> None:
+    sweep(database_now())

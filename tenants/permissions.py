@@ -129,6 +129,7 @@ PERMISSIONS: dict[str, Permission] = {
     "job.submit": _member(Scope.JOBS, "Submit a job."),
     "job.rerun": _member(Scope.JOBS, "Run or clone a job again, as one's own."),
     "job.edit": _own(Scope.JOBS, "Change priority, tags, hold, queue or limits of a job.", operator=True),
+    "job.prolong": _manager("Give a job more time than it asked for.", scope=Scope.JOBS),
     "job.stop": _own(Scope.JOBS, "Stop a job.", operator=True),
     "job.delete": _own(Scope.JOBS, "Delete an ended job."),
     # Software and data.

@@ -2,28 +2,37 @@
 
 from django.db import migrations
 
+# Name, table, what the trigger looks at on each database, what it says.
 RULES = (
-    ("ledger_append_only", "tenants_ledgerentry", "UPDATE", "a ledger entry never changes"),
-    ("tenant_identity_fixed", "tenants_tenant", "UPDATE OF slug, number", "a tenant keeps its slug and number"),
+    ("ledger_append_only", "tenants_ledgerentry", "TRUE", "1", "a ledger entry never changes"),
+    (
+        "tenant_identity_fixed",
+        "tenants_tenant",
+        "(OLD.slug, OLD.number) IS DISTINCT FROM (NEW.slug, NEW.number)",
+        "OLD.slug <> NEW.slug OR OLD.number <> NEW.number",
+        "a tenant keeps its slug and number",
+    ),
 )
 
 
 def add(apps, schema_editor):
-    for name, table, event, message in RULES:
+    for name, table, on_postgresql, on_sqlite, message in RULES:
         if schema_editor.connection.vendor == "postgresql":
             schema_editor.execute(
                 f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS "
                 f"$$ BEGIN RAISE EXCEPTION '{message}' USING ERRCODE = 'integrity_constraint_violation'; END $$"
             )
-            schema_editor.execute(f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION {name}()")
+            schema_editor.execute(
+                f"CREATE TRIGGER {name} BEFORE UPDATE ON {table} FOR EACH ROW WHEN ({on_postgresql}) EXECUTE FUNCTION {name}()"
+            )
         else:
             schema_editor.execute(
-                f"CREATE TRIGGER {name} BEFORE {event} ON {table} BEGIN SELECT RAISE(ABORT, '{message}'); END"
+                f"CREATE TRIGGER {name} BEFORE UPDATE ON {table} WHEN {on_sqlite} BEGIN SELECT RAISE(ABORT, '{message}'); END"
             )
 
 
 def remove(apps, schema_editor):
-    for name, table, _event, _message in RULES:
+    for name, table, *_ in RULES:
         if schema_editor.connection.vendor == "postgresql":
             schema_editor.execute(f"DROP TRIGGER {name} ON {table}")
             schema_editor.execute(f"DROP FUNCTION {name}()")

@@ -53,6 +53,7 @@ class _Line:
     number: int
     name: str
     email: str
+    tenant_text: str
     tenant: Tenant | None
     role: TenantRole | None
 
@@ -154,7 +155,7 @@ def _check(rows: Sequence[tuple[int, dict[str, str]]], problems: names.Problems)
             tenant = found[0] if len(found) == 1 else None
             if tenant is None:
                 problems.add(f"{path}/tenant", "not_found", "There is no such tenant, or several: use the slug.")
-        lines.append(_Line(number, row["name"], email, tenant, role))
+        lines.append(_Line(number, row["name"], email, row["tenant"], tenant, role))
     return lines
 
 
@@ -167,7 +168,7 @@ def _check_against(actor: Actor, lines: Sequence[_Line], users: dict[str, User],
         if user.email.lower() in emails
     }
     address_of: dict[str, str] = {}
-    seen: set[tuple[str, uuid.UUID | None]] = set()
+    seen: set[tuple[str, uuid.UUID | str]] = set()
     for line in lines:
         path = f"/lines/{line.number}"
         user = users.get(line.name)
@@ -178,9 +179,10 @@ def _check_against(actor: Actor, lines: Sequence[_Line], users: dict[str, User],
         if line.email and owners.setdefault(line.email.lower(), line.name) != line.name:
             problems.add(f"{path}/email", "taken", "This address belongs to another user.")
         tenant_id = line.tenant.pk if line.tenant else None
-        if (line.name, tenant_id) in seen:
+        place = (line.name, tenant_id or line.tenant_text)
+        if place in seen:
             problems.add(path, "repeated", "The same user and tenant stand in an earlier line.")
-        seen.add((line.name, tenant_id))
+        seen.add(place)
         if user is not None and user.pk == actor.user_id and line.role is not None and not _holds(actor, tenant_id, line.role):
             problems.add(f"{path}/role", "beyond_own", "Operators do not give themselves a role in a tenant.")
 

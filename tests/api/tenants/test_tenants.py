@@ -236,9 +236,7 @@ def test_secrets_are_for_their_tenant_alone_also_before_operators(
     assert client.delete(f"{secrets(cast)}/X").status_code == writing
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("1X", "v"), ("A B", "v"), ("X", ""), ("X", "x" * 65537), ("X" * 129, "v")]
-)
+@pytest.mark.parametrize(("name", "value"), [("1X", "v"), ("A B", "v"), ("X", ""), ("X", "x" * 65537), ("X" * 129, "v")])
 def test_a_bad_secret_is_refused_without_repeating_its_value(api: Api, cast: Cast, name: str, value: str) -> None:
     answer = api(cast.alice).put(f"{secrets(cast)}/{name}", {"value": value}, format="json")
 

@@ -10,6 +10,10 @@ and imports nothing of Berth. Tasks of other tenants may be able to reach the po
 with a key that only this attempt's tasks have. What is started in a task ends when the connection that asked for it ends.
 """
 
+from __future__ import annotations
+
+import atexit
+import contextlib
 import hashlib
 import hmac
 import json
@@ -25,6 +29,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
+from typing import Tuple  # noqa: UP035 - python3.7 evaluates the alias below.
 
 KEY = os.environ.get("BERTH_ATTEMPT_KEY", "").encode()
 WAIT_SECONDS = 600.0  # The same as the default start timeout: all tasks start together, so this is ample.
@@ -33,9 +39,12 @@ CONNECT_SECONDS = 5.0
 REQUEST_BYTES_MAX = 1 << 20
 CHUNK_BYTES = 65536
 THREADS = 32
+SCRATCH = ("/tmp", "/dev/shm")  # noqa: S108 - mkdtemp makes private folders there; a longer path breaks unix sockets.
+
+Host = Tuple[int, str, int]  # noqa: UP006 - slots, address, port.
 
 
-def main(arguments):
+def main(arguments: list[str]) -> int:
     mode, rest = arguments[0], arguments[1:]
     if mode == "agent":
         return run_agent(rest)
@@ -43,12 +52,11 @@ def main(arguments):
     if mode == "serve":
         return serve_task(command)
     if mode == "both":
-        server, _ = open_server()
-        threading.Thread(target=serve_forever, args=(server, threading.Event()), daemon=True).start()
+        threading.Thread(target=serve_forever, args=(open_server(), threading.Event()), daemon=True).start()
     return launch(command)
 
 
-def read_hosts():
+def read_hosts() -> dict[str, Host]:
     """Name, slots, address and port of every task that takes ranks, from the file that the engine filled in."""
     with open(os.environ["BERTH_MPI_HOSTS"], encoding="utf-8") as lines:
         entries = [line.split() for line in lines if line.strip()]
@@ -58,41 +66,39 @@ def read_hosts():
 # --- The side that takes ranks ---------------------------------------------------------------------------------------
 
 
-def serve_task(command):
+def serve_task(command: list[str]) -> int:
     prepared = subprocess.call(command)
     if prepared != 0:
-        say("the command of this role ended with %d, so it takes no ranks" % prepared)
+        say(f"the command of this role ended with {prepared}, so it takes no ranks")
         return prepared if prepared > 0 else 128 - prepared
     ended = threading.Event()
-    server, scratch = open_server()
+    server = open_server()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: os._exit(128 + signal.SIGTERM))
+        signal.signal(number, lambda caught, _: sys.exit(128 + caught))
     threading.Thread(target=serve_forever, args=(server, ended), daemon=True).start()
     ended.wait()
-    for folder in scratch:
-        shutil.rmtree(folder, ignore_errors=True)
     return 0
 
 
-def open_server():
+def open_server() -> socket.socket:
     """Listen on this task's address, and give what is started here a place of its own for sockets and shared memory.
 
     Several tasks may run on one machine under one host name; Open MPI would take them for one node and mix up their files.
     """
-    scratch = [tempfile.mkdtemp(prefix="berth-mpi-", dir=folder) for folder in ("/tmp", "/dev/shm") if os.access(folder, os.W_OK)]
+    scratch = [tempfile.mkdtemp(prefix="berth-mpi-", dir=folder) for folder in SCRATCH if os.access(folder, os.W_OK)]
+    for folder in scratch:
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
     if scratch:
         os.environ["TMPDIR"] = scratch[0]
-        os.environ["OMPI_MCA_btl_vader_backing_directory"] = scratch[-1]
-        os.environ["OMPI_MCA_btl_sm_backing_directory"] = scratch[-1]
+        os.environ.update({f"OMPI_MCA_btl_{kind}_backing_directory": scratch[-1] for kind in ("vader", "sm")})
     port = int(os.environ["BERTH_MPI_PORT"])
     try:
-        server = listen(os.environ.get("BERTH_HOST", ""), port)
+        return listen(os.environ.get("BERTH_HOST", ""), port)
     except OSError:
-        server = listen("", port)  # The address is one that others see, not one of this machine's own.
-    return server, scratch
+        return listen("", port)  # The address is one that others see, not one of this machine's own.
 
 
-def listen(address, port):
+def listen(address: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     server = socket.socket(family, socket.SOCK_STREAM)
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -101,13 +107,13 @@ def listen(address, port):
     return server
 
 
-def serve_forever(server, ended):
+def serve_forever(server: socket.socket, ended: threading.Event) -> None:
     while True:
         connection, _ = server.accept()
         threading.Thread(target=answer, args=(connection, ended), daemon=True).start()
 
 
-def answer(connection, ended):
+def answer(connection: socket.socket, ended: threading.Event) -> None:
     """One request: check it, and do it. A stranger gets no word of explanation."""
     with connection:
         try:
@@ -129,37 +135,36 @@ def answer(connection, ended):
             return
 
 
-def run_for(connection, command):
+def run_for(connection: socket.socket, command: str) -> None:
     """Run a command for whoever asked, passing on its output, until either side ends."""
-    process = subprocess.Popen(  # noqa: S602 - this is what ssh does with the same text, inside the tenant's own task.
-        command, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    argv = ["/bin/sh", "-c", command]  # What ssh does with the same text.
+    process = subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     )
     output = process.stdout
     assert output is not None
     try:
         open_output = True
         while open_output:
-            ready, _, _ = select.select([output, connection], [], [])
-            if connection in ready and not connection.recv(CHUNK_BYTES):
+            ready, _, _ = select.select([output.fileno(), connection.fileno()], [], [])
+            if connection.fileno() in ready and not connection.recv(CHUNK_BYTES):
                 return
-            if output in ready:
+            if output.fileno() in ready:
                 data = os.read(output.fileno(), CHUNK_BYTES)
                 open_output = bool(data)
                 if data:
                     connection.sendall(b"O" + struct.pack("!I", len(data)) + data)
         connection.sendall(b"X" + struct.pack("!i", process.wait()))
     finally:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         process.wait()
 
 
 # --- The side that asks ----------------------------------------------------------------------------------------------
 
 
-def launch(command):
+def launch(command: list[str]) -> int:
     hosts = read_hosts()
     wait_for(hosts)
     os.environ.update(launcher_environment(hosts))
@@ -171,9 +176,9 @@ def launch(command):
     return code if code >= 0 else 128 - code
 
 
-def launcher_environment(hosts):
+def launcher_environment(hosts: dict[str, Host]) -> dict[str, str]:
     """What makes mpirun use the tasks of this job. Variables that the user set stay as they are."""
-    agent = "%s %s agent" % (sys.executable, os.path.abspath(__file__))
+    agent = f"{sys.executable} {os.path.abspath(__file__)} agent"
     wanted = {
         "OMPI_MCA_plm": "rsh",
         "OMPI_MCA_plm_rsh_agent": agent,
@@ -196,11 +201,11 @@ def launcher_environment(hosts):
     return {name: value for name, value in wanted.items() if name not in os.environ}
 
 
-def is_loopback(address):
+def is_loopback(address: str) -> bool:
     return address == "localhost" or address == "::1" or address.startswith("127.")
 
 
-def wait_for(hosts):
+def wait_for(hosts: dict[str, Host]) -> None:
     """Until every task serves; says every now and then which do not yet."""
     start = time.monotonic()
     noticed = start
@@ -210,21 +215,21 @@ def wait_for(hosts):
         missing = {name: host for name, host in missing.items() if not found[name]}
         now = time.monotonic()
         if missing and now - start > WAIT_SECONDS:
-            say("gave up waiting for %s" % ", ".join(sorted(missing)))
+            say(f"gave up waiting for {', '.join(sorted(missing))}")
             sys.exit(75)
         if missing and now - noticed > NOTICE_SECONDS:
             noticed = now
-            say("waiting for %d of %d tasks: %s ..." % (len(missing), len(hosts), ", ".join(sorted(missing)[:5])))
+            say(f"waiting for {len(missing)} of {len(hosts)} tasks: {', '.join(sorted(missing)[:5])} ...")
         if missing:
             time.sleep(0.2)
 
 
-def each(hosts, action):
+def each(hosts: dict[str, Host], action: Callable[[Host], bool]) -> dict[str, bool]:
     """Do something with every host, a few at a time; False where it failed."""
-    results = {}
+    results: dict[str, bool] = {}
     names = list(hosts)
 
-    def work():
+    def work() -> None:
         while True:
             try:
                 name = names.pop()
@@ -243,12 +248,12 @@ def each(hosts, action):
     return results
 
 
-def request(host, body):
+def request(host: Host, body: dict[str, str]) -> bool:
     with ask(host, body) as connection:
         return read_line(connection) == b"ok"
 
 
-def ask(host, body):
+def ask(host: Host, body: dict[str, str]) -> socket.socket:
     """Open a connection and put a signed request on it."""
     _, address, port = host
     connection = socket.create_connection((address, port), timeout=CONNECT_SECONDS)
@@ -258,7 +263,7 @@ def ask(host, body):
     return connection
 
 
-def run_agent(arguments):
+def run_agent(arguments: list[str]) -> int:
     """What mpirun calls instead of `ssh HOST COMMAND`: pass the output on, end with the command's own code."""
     name, command = arguments[0], " ".join(arguments[1:])
     connection = ask(read_hosts()[name], {"do": "run", "command": command})
@@ -270,21 +275,21 @@ def run_agent(arguments):
                 (length,) = struct.unpack("!I", read_exactly(connection, 4))
                 os.write(1, read_exactly(connection, length))
             elif kind == b"X":
-                (code,) = struct.unpack("!i", read_exactly(connection, 4))
+                code = int(struct.unpack("!i", read_exactly(connection, 4))[0])
                 return code if code >= 0 else 128 - code
             else:
-                say("lost the connection to %s" % name)
+                say(f"lost the connection to {name}")
                 return 255
 
 
 # --- On the wire -----------------------------------------------------------------------------------------------------
 
 
-def sign(nonce, body):
+def sign(nonce: str, body: str) -> str:
     return hmac.new(KEY, (nonce + "\n" + body).encode(), hashlib.sha256).hexdigest()
 
 
-def read_line(connection):
+def read_line(connection: socket.socket) -> bytes:
     data = b""
     while not data.endswith(b"\n"):
         piece = connection.recv(4096)
@@ -294,7 +299,7 @@ def read_line(connection):
     return data[:-1]
 
 
-def read_exactly(connection, length):
+def read_exactly(connection: socket.socket, length: int) -> bytes:
     data = b""
     while len(data) < length:
         piece = connection.recv(length - len(data))
@@ -304,8 +309,8 @@ def read_exactly(connection, length):
     return data
 
 
-def say(text):
-    sys.stderr.write("berth-mpi: %s\n" % text)
+def say(text: str) -> None:
+    sys.stderr.write(f"berth-mpi: {text}\n")
     sys.stderr.flush()
 
 

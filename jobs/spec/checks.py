@@ -42,6 +42,9 @@ def _check_roles(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
         if role.replicas.min > role.replicas.max:
             message = f"Role {name} asks for at least {role.replicas.min} and at most {role.replicas.max} replicas."
             yield Problem(("roles", name, "replicas"), "range", message, "Swap min and max.")
+        for index, port in enumerate(role.ports):
+            if port.startswith("berth-"):
+                yield Problem(("roles", name, "ports", index), "reserved", f"Port name {port} is reserved.", "Rename the port.")
         for other in spec.roles:
             if other.startswith(f"{name}-ports") and role.ports:
                 message = f"Role {other} and the ports of role {name} would share names of variables."

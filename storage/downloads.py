@@ -74,8 +74,13 @@ class PiecesResponse(StreamingHttpResponse):
     def __init__(self, pieces: Iterator[bytes], *, on_close: Callable[[], None] | None = None, status: int = 200) -> None:
         super().__init__(pieces, status=status)
         self._pieces = pieces
-        if on_close is not None:
-            self._resource_closers.append(on_close)
+        self._on_close = on_close
+
+    def close(self) -> None:
+        super().close()
+        if self._on_close is not None:
+            on_close, self._on_close = self._on_close, None
+            on_close()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         # Django would collect a plain iterator into a list here. One thread at a time reads ahead by one piece.
@@ -181,7 +186,7 @@ def _tags(header: str) -> set[str]:
     return {part.strip().removeprefix("W/") for part in header.split(",") if part.strip()}
 
 
-def _closed(response: HttpResponse, close: Callable[[], None] | None) -> HttpResponse:
+def _closed(response: HttpResponseBase, close: Callable[[], None] | None) -> HttpResponseBase:
     if close is not None:
         close()
     return response

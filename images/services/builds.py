@@ -166,7 +166,7 @@ def build_finished(request_id: uuid.UUID, *, succeeded: bool, reason: str, now: 
 def take_over_built(image: Image, *, now: datetime) -> None:
     """Make a new image READY at once if the tenant has the very same environment already."""
     same = Image.objects.filter(
-        tenant_id=image.tenant_id, digest=image.digest, state=ImageState.READY, removed_at__isnull=True
+        tenant=image.tenant_id, digest=image.digest, state=ImageState.READY, removed_at__isnull=True
     ).first()
     if same is not None and _is_there(same):
         image.state, image.ready_at, image.location = ImageState.READY, now, same.location
@@ -189,7 +189,7 @@ def is_under_way(image: Image) -> bool:
 
 def builds_of(image: Image) -> Any:
     """Every build of what the image is made of, for its page; newest last by id."""
-    return BuildRequest.objects.filter(tenant_id=image.tenant_id, digest=image.digest)
+    return BuildRequest.objects.filter(tenant=image.tenant_id, digest=image.digest)
 
 
 def _succeed(request: BuildRequest, manifest: _Manifest, *, now: datetime) -> bool:
@@ -248,7 +248,7 @@ def _images_of(request: BuildRequest, states: Sequence[ImageState]) -> list[Imag
 
 def _under_way(image: Image) -> BuildRequest | None:
     states = (BuildState.QUEUED, BuildState.BUILDING)
-    return BuildRequest.objects.filter(tenant_id=image.tenant_id, digest=image.digest, state__in=states).first()
+    return BuildRequest.objects.filter(tenant=image.tenant_id, digest=image.digest, state__in=states).first()
 
 
 def _number(tenant_id: uuid.UUID) -> int:

@@ -82,7 +82,7 @@ def create_image(*, actor: Actor, tenant_id: uuid.UUID | None, new: NewImage, no
     """Add an image. `tenant_id` None: for all tenants, by an operator. A Python environment is READY once it is built."""
     image = _draft(tenant_id, new)
     image.created_by_id, image.created_at = actor.user_id, now
-    if Image.objects.filter(tenant_id=tenant_id, is_deleted=False).count() >= IMAGES_MAX:
+    if Image.objects.filter(tenant=tenant_id, is_deleted=False).count() >= IMAGES_MAX:
         raise QuotaExceeded(f"A tenant has at most {IMAGES_MAX:,} images.", hint="Delete one that is no longer needed.")
     with transaction.atomic():
         if image.kind == ImageKind.PYTHON:

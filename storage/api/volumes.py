@@ -1,0 +1,211 @@
+"""Volumes, their grants and their files over HTTP. Views translate; services act."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.http import HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from kernel.actor import Actor, system_actor
+from kernel.clock import database_now
+from kernel.errors import FieldError, Forbidden, InvalidInput, NotFound
+from kernel.limits import NAME_LENGTH
+from storage.api import serializers as shapes
+from storage.downloads import descriptor_response
+from storage.models import PATH_LENGTH, Volume, VolumeGrant
+from storage.selectors import acting_tenant
+from storage.services import files, volumes
+from tenants.access import demand
+from tenants.selectors import TenantFacts, find_tenant, tenant_facts
+from webapi import access
+from webapi.etags import expected_version, with_etag
+from webapi.idempotency import idempotent
+from webapi.pagination import page
+from webapi.schema import IF_MATCH, page_of
+from webapi.views import ApiView, known_query
+
+TENANT = OpenApiParameter("tenant", str, description="A tenant's slug, id or name: its own volumes and those granted to it.")
+NAME = OpenApiParameter("name", str, description="Exactly this name.")
+PATH = OpenApiParameter("path", str, description="Relative to the volume's root, with `/` between names.")
+RANGE = OpenApiParameter("Range", str, OpenApiParameter.HEADER, description="Such as `bytes=1048576-`.")
+VOLUME_EXAMPLE = OpenApiExample(
+    "A volume for data sets",
+    value={"name": "digits", "description": "Handwritten digits", "size_quota_bytes": 10 * 1024**3},
+    request_only=True,
+)
+GRANT_EXAMPLE = OpenApiExample("Let another tenant read", value={"tenant": "k3v9x2m4qa", "read_only": True}, request_only=True)
+
+
+class VolumesView(ApiView):
+    """Data that jobs mount."""
+
+    @extend_schema(parameters=[TENANT, NAME], responses=page_of(shapes.VolumeOut))
+    def get(self, request: Request) -> Response:
+        """Volumes that you may use, newest first."""
+        known_query(request, ("tenant", "name"))
+        rows = access.visible(self.actor, Volume)
+        name = request.query_params.get("name")
+        if name is not None:
+            rows = rows.filter(name=name[:NAME_LENGTH])
+        tenant = request.query_params.get("tenant")
+        if tenant is not None:
+            tenant_id = find_tenant(self.actor, tenant).id
+            granted = VolumeGrant.objects.filter(tenant_id=tenant_id).values("volume_id")
+            rows = rows.filter(tenant_id=tenant_id) | rows.filter(id__in=granted)
+        return page(request, rows, order=("-id",), serialize=lambda found: shapes.show_volumes(found, actor=self.actor))
+
+    @extend_schema(request=shapes.VolumeIn, responses={201: shapes.VolumeOut}, examples=[VOLUME_EXAMPLE])
+    @idempotent
+    def post(self, request: Request) -> Response:
+        """Make an empty volume."""
+        body = shapes.VolumeIn.validated(request.data)
+        tenant = find_tenant(self.actor, body.pop("tenant"))
+        demand(self.actor, tenant.id, "volume.create")
+        volume = volumes.create_volume(actor=self.actor, tenant_id=tenant.id, new=volumes.NewVolume(**body), now=database_now())
+        response = Response(_one(volume, self.actor), status=201, headers={"Location": f"/api/v1/volumes/{volume.id}"})
+        return with_etag(response, volume.version)
+
+
+class VolumeView(ApiView):
+    """One volume."""
+
+    @extend_schema(responses=shapes.VolumeOut)
+    def get(self, request: Request, volume_id: uuid.UUID) -> Response:
+        """One volume with its grants."""
+        volume = access.fetch(self.actor, Volume, volume_id, "volume.read")
+        return with_etag(Response(_one(volume, self.actor)), volume.version)
+
+    @extend_schema(request=shapes.VolumeChange, parameters=[IF_MATCH], responses=shapes.VolumeOut)
+    def patch(self, request: Request, volume_id: uuid.UUID) -> Response:
+        """Rename, describe, limit or protect a volume."""
+        volume = access.fetch(self.actor, Volume, volume_id, "volume.edit")
+        changes = shapes.VolumeChange.validated(request.data, partial=True)
+        changed = volumes.update_volume(
+            actor=self.actor,
+            volume=volume,
+            changes=changes,
+            expected_version=expected_version(request),
+            now=database_now(),
+        )
+        return with_etag(Response(_one(changed, self.actor)), changed.version)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, volume_id: uuid.UUID) -> Response:
+        """Take a volume out of use. Its files go a day later, when no job has it mounted any more."""
+        volume = access.fetch(self.actor, Volume, volume_id, "volume.delete")
+        volumes.delete_volume(actor=self.actor, volume=volume, now=database_now())
+        return Response(status=204)
+
+
+class GrantsView(ApiView):
+    """Other tenants that may mount a volume."""
+
+    @extend_schema(request=shapes.GrantIn, responses={201: shapes.GrantOut}, examples=[GRANT_EXAMPLE])
+    @idempotent
+    def post(self, request: Request, volume_id: uuid.UUID) -> Response:
+        """Let another tenant mount a volume. Granting again changes whether it may write."""
+        volume = access.fetch(self.actor, Volume, volume_id, "volume.grant")
+        body = shapes.GrantIn.validated(request.data)
+        tenant = _tenant_to_grant(self.actor, body["tenant"])
+        grant = volumes.grant_volume(
+            actor=self.actor, volume=volume, tenant_id=tenant.id, read_only=body["read_only"], now=database_now()
+        )
+        return Response(shapes.show_grant(grant, tenant), status=201)
+
+
+class GrantView(ApiView):
+    """One grant of a volume."""
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, volume_id: uuid.UUID, grant_id: uuid.UUID) -> Response:
+        """Stop another tenant from mounting a volume. Its running jobs keep it until they end."""
+        volume = access.fetch(self.actor, Volume, volume_id, "volume.grant")
+        grant = VolumeGrant.objects.filter(volume=volume, id=grant_id).first()
+        if grant is None:
+            raise NotFound(f"Volume {volume.name} has no such grant.", hint="Read the volume to see its grants.")
+        volumes.withdraw_grant(actor=self.actor, volume=volume, grant=grant, now=database_now())
+        return Response(status=204)
+
+
+class FilesView(ApiView):
+    """What lies in a volume."""
+
+    @extend_schema(parameters=[PATH], responses=shapes.FileListOut)
+    def get(self, request: Request, volume_id: uuid.UUID) -> Response:
+        """The names in one folder of a volume; without `path`, in its root."""
+        known_query(request, ("path",))
+        volume, tenant_id = _for_files(self.actor, volume_id, "volume.files")
+        found, truncated = files.list_files(volume, tenant_id, request.query_params.get("path", ""))
+        return Response({"items": shapes.show_files(found), "next": None, "truncated": truncated})
+
+
+class ContentView(ApiView):
+    """One file of a volume."""
+
+    @extend_schema(
+        parameters=[PATH, RANGE],
+        responses={
+            (200, "application/octet-stream"): OpenApiTypes.BINARY,
+            (206, "application/octet-stream"): OpenApiTypes.BINARY,
+        },
+    )
+    def get(self, request: Request, volume_id: uuid.UUID) -> HttpResponseBase:
+        """Download a file, whole or a range of it."""
+        known_query(request, ("path",))
+        volume, tenant_id = _for_files(self.actor, volume_id, "volume.files")
+        path = _path(request)
+        opened = files.open_file(volume, tenant_id, path)
+        return descriptor_response(request, opened.descriptor, size_bytes=opened.size_bytes, name=path, etag=opened.etag)
+
+    @extend_schema(parameters=[PATH], responses={204: None})
+    def delete(self, request: Request, volume_id: uuid.UUID) -> Response:
+        """Delete a file, or a folder with all that is in it."""
+        known_query(request, ("path",))
+        volume, tenant_id = _for_files(self.actor, volume_id, "volume.write")
+        files.delete_file(actor=self.actor, volume=volume, tenant_id=tenant_id, path=_path(request), now=database_now())
+        return Response(status=204)
+
+
+def _one(volume: Volume, actor: Actor) -> dict[str, Any]:
+    return shapes.show_volumes([volume], actor=actor)[0]
+
+
+def _for_files(actor: Actor, volume_id: uuid.UUID, verb: str) -> tuple[Volume, uuid.UUID]:
+    """A volume with the tenant under whose rights its files are touched."""
+    volume = access.fetch(actor, Volume, volume_id, verb)
+    tenant_id = acting_tenant(actor, volume, verb)
+    if tenant_id is None:
+        raise Forbidden("Files are touched under the rights of a tenant.", hint="Use a token of a member of the tenant.")
+    return volume, tenant_id
+
+
+def _path(request: Request) -> str:
+    path: str = request.query_params.get("path", "")
+    if not path or len(path) > PATH_LENGTH:
+        message = f"path must name a file, with at most {PATH_LENGTH:,} characters."
+        raise InvalidInput(message, fields=[FieldError("/path", "required", message)])
+    return path
+
+
+def _tenant_to_grant(actor: Actor, text: str) -> TenantFacts:
+    """A tenant that the actor sees, or any tenant by its slug: slugs are random, and whoever got one was told it."""
+    try:
+        return find_tenant(actor, text)
+    except NotFound:
+        found = _by_slug(text)
+        if found is None:
+            raise
+        return found
+
+
+def _by_slug(text: str) -> TenantFacts | None:
+    try:
+        found = find_tenant(system_actor("storage"), text)
+    except NotFound:
+        return None
+    return tenant_facts([found.id])[found.id] if found.slug == text else None

@@ -10,22 +10,15 @@ from typing import Any
 from django.db.models import Count
 from rest_framework import serializers
 
+from clusters.api.representations import ReferenceOut, ResourcesOut
 from jobs.lifecycle.reasons import explain
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.models import Attempt, Job, StoredSpec, Task
 from kernel.resources import RESOURCE_NAMES
+from tenants.api.serializers import TenantRef
 from webapi.fields import utc_text
 
 JOB_STATES = [str(state) for state in JobState]
-
-
-class ReferenceOut(serializers.Serializer[Any]):
-    id = serializers.UUIDField()
-    name = serializers.CharField()
-
-
-class TenantOut(ReferenceOut):
-    slug = serializers.CharField()
 
 
 class ReasonOut(serializers.Serializer[Any]):
@@ -61,15 +54,9 @@ class ArrayOut(serializers.Serializer[Any]):
     index = serializers.IntegerField(allow_null=True)
 
 
-class ImageOut(serializers.Serializer[Any]):
+class JobImageOut(serializers.Serializer[Any]):
     name = serializers.CharField()
     digest = serializers.CharField()
-
-
-class ResourcesOut(serializers.Serializer[Any]):
-    cpu_millis = serializers.IntegerField()
-    memory_bytes = serializers.IntegerField()
-    gpu_millis = serializers.IntegerField()
 
 
 class JobOut(serializers.Serializer[Any]):
@@ -78,7 +65,7 @@ class JobOut(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     name = serializers.CharField()
     kind = serializers.CharField()
-    tenant = TenantOut()
+    tenant = TenantRef()
     queue = ReferenceOut()
     user = ReferenceOut()
     state = serializers.ChoiceField(choices=JOB_STATES)
@@ -91,7 +78,7 @@ class JobOut(serializers.Serializer[Any]):
     tags = serializers.ListField(child=serializers.CharField())
     labels = serializers.DictField(child=serializers.CharField())
     framework = serializers.CharField()
-    image = ImageOut()
+    image = JobImageOut()
     resources = ResourcesOut()
     parent_id = serializers.UUIDField(allow_null=True)
     array = ArrayOut(allow_null=True)

@@ -123,7 +123,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
-    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "webapi.schema.complete"],
+    "POSTPROCESSING_HOOKS": ["webapi.schema.complete"],
     "DEFAULT_GENERATOR_CLASS": "webapi.schema.BerthGenerator",
     "AUTHENTICATION_WHITELIST": [],
 }

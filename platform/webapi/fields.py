@@ -6,6 +6,8 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from kernel.errors import FieldError, InvalidInput
@@ -33,6 +35,7 @@ def read_utc(text: str, *, name: str) -> datetime:
     return moment.astimezone(UTC)
 
 
+@extend_schema_field(OpenApiTypes.DATETIME)
 class UtcTimeField(serializers.Field[datetime, str, str | None, Any]):
     """A time with an offset; naive times are refused, because nobody knows which zone was meant."""
 

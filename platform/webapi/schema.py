@@ -6,6 +6,7 @@ operation - how to sign in, what a failure looks like - is added here once, and 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -65,12 +66,18 @@ IF_MATCH = OpenApiParameter(
 
 def page_of(item: type[serializers.BaseSerializer[Any]]) -> serializers.Serializer[Any]:
     """The answer of a list operation with such items: `@extend_schema(responses=page_of(JobOut))`."""
+    made: serializers.Serializer[Any] = _page_class(item)()
+    made.is_page = True  # type: ignore[attr-defined]  # Read back below: pages take `limit` and `cursor`.
+    return made
+
+
+@functools.cache
+def _page_class(item: type[serializers.BaseSerializer[Any]]) -> type[serializers.Serializer[Any]]:
+    """One class per kind of item, however many operations list it: the description names it once."""
     name = f"{item.__name__.removesuffix('Serializer').removesuffix('Out')}Page"
     items: Any = item(many=True)
     after = serializers.CharField(allow_null=True, help_text="Cursor of the next page; null on the last.")
-    made: serializers.Serializer[Any] = inline_serializer(name, fields={"items": items, "next": after})
-    made.is_page = True  # type: ignore[attr-defined]  # Read back below: pages take `limit` and `cursor`.
-    return made
+    return type(inline_serializer(name, fields={"items": items, "next": after}))
 
 
 class BerthSchema(AutoSchema):

@@ -250,7 +250,7 @@ def link_command(place: Place) -> None:
         f"#!{place.python} -I\n"
         "import sys\n"
         f"sys.path.insert(0, {str(place.release / 'client' / 'src')!r})\n"
-        "from berth.cli import main\n"
+        "from berth.cli.root import main\n"
         "sys.exit(main())\n"
     )
     if not script.exists() or script.read_text() != text:

@@ -196,7 +196,7 @@ def launcher_environment(hosts: dict[str, Host]) -> dict[str, str]:
         "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
     if all(is_loopback(address) for _, address, _ in hosts.values()):
-        for name in ("OMPI_MCA_oob_tcp_if_include", "OMPI_MCA_btl_tcp_if_include", "PRTE_MCA_prte_if_include"):
+        for name in ("OMPI_MCA_oob_tcp_if_include", "OMPI_MCA_btl_tcp_if_include"):
             wanted[name] = "lo"
     return {name: value for name, value in wanted.items() if name not in os.environ}
 

@@ -29,7 +29,7 @@ def start_builds() -> int:
                 _start(request)
         except BerthError as error:
             log.warning("build_refused", request_id=str(request.id), code=error.code)
-            build_finished(request_id=request.id, succeeded=False, reason=error.detail, now=database_now())
+            build_finished(request.id, succeeded=False, reason=error.detail, now=database_now())
     return len(requests)
 
 
@@ -56,5 +56,5 @@ def _start(request: PendingBuild) -> None:
     origin = Origin(build_request_id=request.id)
     job_id = submit([submission], actor=actor, now=now, origin=origin, call="image.build")[0]
     crashpoint("jobs.build.after_job")
-    if not build_started(request_id=request.id, job_id=job_id, now=now):
+    if not build_started(request.id, job_id=job_id, now=now):
         raise Conflict("This build has its job already.")

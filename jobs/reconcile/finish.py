@@ -106,7 +106,7 @@ def _report_builds(attempts: Sequence[Attempt]) -> None:
         job = attempt.job
         if job.build_request_id is not None and job.state in (JobState.SUCCEEDED, JobState.FAILED, JobState.STOPPED):
             build_finished(
-                request_id=job.build_request_id,
+                job.build_request_id,
                 succeeded=job.state == JobState.SUCCEEDED,
                 reason="" if job.exit is None else str(job.exit.get("text", "")),
                 now=database_now(),

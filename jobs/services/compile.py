@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from clusters.engines.interface import CodeRef, ImageKind, ImageRef, TaskName, TaskWorkload, Workload
+from clusters.engines.interface import CodeRef, ImageKind, ImageRef, MountRef, TaskName, TaskWorkload, Workload
 from images.builder import BuildPlan
-from images.services import prepare_build, resolved_images
+from images.services import build_plan, resolved_images
 from jobs.frameworks import get_framework
 from jobs.frameworks.interface import FrameworkJob, FrameworkRole, Plan
 from jobs.models import Attempt, Job, Task
@@ -80,7 +80,7 @@ def _compile(attempt: Attempt, around: _Surroundings) -> Workload:
     job = attempt.job
     spec = load_spec(job.spec_id)
     tenant = around.tenants[job.tenant_id]
-    build = prepare_build(job.build_request_id) if job.build_request_id is not None else None
+    build = build_plan(job.build_request_id) if job.build_request_id is not None else None
     plan = _framework_plan(attempt, spec, tenant, around)
     mounts = resolve_mounts(tenant_id=tenant.id, mounts=mount_requests(spec))
     return Workload(
@@ -94,7 +94,7 @@ def _compile(attempt: Attempt, around: _Surroundings) -> Workload:
         labels=dict(spec.labels),
         image=_image(job, around),
         tasks=_tasks(attempt, spec, plan, build, around),
-        mounts=(*mounts, *(build.mounts if build is not None else ())),
+        mounts=(*mounts, *_build_mounts(build)),
         code=_code(job, build),
         files={**plan.files, **(build.files if build is not None else {})},
         workdir="" if spec.workdir == "." else spec.workdir,
@@ -167,6 +167,11 @@ def _image(job: Job, around: _Surroundings) -> ImageRef:
     if job.image_id is not None and job.image_id in around.images:
         return around.images[job.image_id]
     return ImageRef(ImageKind(job.image_kind), job.image_digest, job.image_name if job.image_kind == ImageKind.REGISTRY else "")
+
+
+def _build_mounts(build: BuildPlan | None) -> tuple[MountRef, ...]:
+    """A build writes its environment where jobs will read it: environments cannot be moved."""
+    return () if build is None else (MountRef(build.request_id, build.location, build.location, read_only=False),)
 
 
 def _code(job: Job, build: BuildPlan | None) -> CodeRef | None:

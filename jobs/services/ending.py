@@ -15,8 +15,7 @@ from jobs.models import Attempt
 from jobs.services.arrays import derive_parents
 from jobs.services.dependencies import settle
 from jobs.services.transition import ATTEMPT, JOB, Change, apply
-from kernel.resources import Resources
-from tenants.services.ledger import NewLedgerEntry, append_ledger
+from tenants.services.ledger import LedgerLine, append_ledger
 from tenants.services.reservations import release
 
 
@@ -148,7 +147,7 @@ def _close_ledger(endings: Sequence[Ending], facts: Mapping[uuid.UUID, _Facts], 
         if began is None:
             continue
         lines.append(
-            NewLedgerEntry(
+            LedgerLine(
                 attempt_id=ending.attempt_id,
                 number=attempt.number,
                 job_id=attempt.job_id,
@@ -157,11 +156,13 @@ def _close_ledger(endings: Sequence[Ending], facts: Mapping[uuid.UUID, _Facts], 
                 user_id=attempt.user_id,
                 pool_id=attempt.pool_id,
                 cluster_id=attempt.cluster_id,
-                amount=Resources(attempt.cpu_millis, attempt.memory_bytes, attempt.gpu_millis),
+                cpu_millis=attempt.cpu_millis,
+                memory_bytes=attempt.memory_bytes,
+                gpu_millis=attempt.gpu_millis,
                 gpu_model=models.get(attempt.pool_id, ""),
                 started_at=min(began, now),
                 ended_at=now,
                 outcome=ending.outcome,
             )
         )
-    append_ledger(lines)
+    append_ledger(lines, now=now)

@@ -10,6 +10,7 @@ from rest_framework import serializers
 
 from images.models import IMAGE_NAME_LENGTH, REFERENCE_LENGTH, BuildRequest, Image, ImageKind
 from images.requirements import REQUIREMENTS_BYTES
+from tenants.api.serializers import TenantRef, UserRef
 from tenants.selectors import TenantFacts, tenant_facts, user_names
 from webapi.fields import UtcTimeField, utc_text
 from webapi.serializers import StrictSerializer
@@ -29,21 +30,6 @@ class ImageIn(StrictSerializer):
     description = serializers.CharField(max_length=500, allow_blank=True, default="")
 
 
-class TenantOut(serializers.Serializer[Any]):
-    """A tenant in short."""
-
-    id = serializers.UUIDField()
-    slug = serializers.CharField()
-    name = serializers.CharField()
-
-
-class UserOut(serializers.Serializer[Any]):
-    """A user in short."""
-
-    id = serializers.UUIDField()
-    name = serializers.CharField()
-
-
 class PackageOut(serializers.Serializer[Any]):
     """One installed package."""
 
@@ -56,7 +42,7 @@ class ImageOut(serializers.Serializer[Any]):
 
     id = serializers.UUIDField()
     name = serializers.CharField()
-    tenant = TenantOut(allow_null=True)
+    tenant = TenantRef(allow_null=True)
     kind = serializers.ChoiceField([str(kind) for kind in ImageKind])
     description = serializers.CharField()
     state = serializers.ChoiceField(["QUEUED", "BUILDING", "READY", "FAILED"])
@@ -69,7 +55,7 @@ class ImageOut(serializers.Serializer[Any]):
     size_bytes = serializers.IntegerField(allow_null=True)
     packages = PackageOut(many=True, required=False, help_text="Only where one image is asked for.")
     build_job_id = serializers.UUIDField(allow_null=True)
-    created_by = UserOut(allow_null=True)
+    created_by = UserRef(allow_null=True)
     created_at = UtcTimeField()
     ready_at = UtcTimeField(allow_null=True)
     version = serializers.IntegerField()
@@ -83,7 +69,7 @@ class BuildOut(serializers.Serializer[Any]):
     job_id = serializers.UUIDField(allow_null=True)
     digest = serializers.CharField()
     error = serializers.CharField(allow_null=True)
-    requested_by = UserOut(allow_null=True)
+    requested_by = UserRef(allow_null=True)
     created_at = UtcTimeField()
     started_at = UtcTimeField(allow_null=True)
     ended_at = UtcTimeField(allow_null=True)

@@ -15,6 +15,7 @@ from storage.models import PATH_LENGTH, VOLUME_NAME_LENGTH, Upload, Volume, Volu
 from storage.selectors import grants_of
 from storage.services.files import FileFacts
 from tenants.access import role_allows
+from tenants.api.serializers import TenantRef, UserRef
 from tenants.selectors import TenantFacts, tenant_facts, user_names
 from webapi.fields import QuantityField, UtcTimeField, utc_text
 from webapi.serializers import StrictSerializer
@@ -78,28 +79,13 @@ class UploadIn(StrictSerializer):
     sha256 = serializers.CharField(max_length=64, help_text="Of the whole file, hexadecimal in small letters.")
 
 
-class TenantOut(serializers.Serializer[Any]):
-    """A tenant in short."""
-
-    id = serializers.UUIDField()
-    slug = serializers.CharField()
-    name = serializers.CharField()
-
-
 class GrantOut(serializers.Serializer[Any]):
     """Another tenant that may mount a volume."""
 
     id = serializers.UUIDField()
-    tenant = TenantOut()
+    tenant = TenantRef()
     read_only = serializers.BooleanField()  # type: ignore[assignment]  # The metaclass takes it out.
     created_at = UtcTimeField()
-
-
-class UserOut(serializers.Serializer[Any]):
-    """A user in short."""
-
-    id = serializers.UUIDField()
-    name = serializers.CharField()
 
 
 class VolumeOut(serializers.Serializer[Any]):
@@ -107,7 +93,7 @@ class VolumeOut(serializers.Serializer[Any]):
 
     id = serializers.UUIDField()
     name = serializers.CharField()
-    tenant = TenantOut()
+    tenant = TenantRef()
     kind = serializers.CharField()
     description = serializers.CharField()
     size_quota_bytes = serializers.IntegerField(allow_null=True)
@@ -117,7 +103,7 @@ class VolumeOut(serializers.Serializer[Any]):
     is_granted = serializers.BooleanField(help_text="It belongs to another tenant that lets yours mount it.")
     mount_as = serializers.CharField()
     grants = GrantOut(many=True)
-    created_by = UserOut(allow_null=True)
+    created_by = UserRef(allow_null=True)
     created_at = UtcTimeField()
     version = serializers.IntegerField()
 

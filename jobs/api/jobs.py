@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -178,14 +178,18 @@ class JobAgainView(ApiView):
 _DRY_RUN = OpenApiParameter("dry_run", bool, description="Answer with the plan and what would differ.")
 
 
-@extend_schema(methods=["POST"], operation_id="jobs_rerun", request=AgainIn, responses={201: JobOut}, parameters=[_DRY_RUN])
+@extend_schema_view(
+    post=extend_schema(operation_id="jobs_rerun", request=AgainIn, responses={201: JobOut}, parameters=[_DRY_RUN])
+)
 class JobRerunView(JobAgainView):
     """Run a job again, with the same spec or with changes."""
 
     kind = "rerun"
 
 
-@extend_schema(methods=["POST"], operation_id="jobs_clone", request=AgainIn, responses={201: JobOut}, parameters=[_DRY_RUN])
+@extend_schema_view(
+    post=extend_schema(operation_id="jobs_clone", request=AgainIn, responses={201: JobOut}, parameters=[_DRY_RUN])
+)
 class JobCloneView(JobAgainView):
     """Make a job one's own: the same spec under another name; secrets must be named again."""
 

@@ -20,7 +20,7 @@ WORK, HOME, FILES, TEMPORARY = f"{INSIDE}/work", f"{INSIDE}/home", f"{INSIDE}/fi
 _SHM_BYTES = 64 * 1024 * 1024  # As container runtimes have it.
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/sys", "/nix/store")
 _RESOLVER = ("/run/systemd/resolve", "/run/resolvconf", "/run/nscd")
-RESERVED_TARGETS = (*_SYSTEM, "/proc", "/dev", "/run", INSIDE, TEMPORARY)
+RESERVED_TARGETS = (*_SYSTEM, "/proc", "/dev", "/run", INSIDE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,8 @@ def refuse_target(target: str, others: Sequence[str]) -> str:
     """Say why a mount cannot appear there, or "" if it can."""
     if not target.startswith("/") or os.path.normpath(target) != target or target == "/" or "\0" in target:
         return f"{target!r} is not a normal absolute path"
-    if any(target == taken or target.startswith(taken + "/") for taken in RESERVED_TARGETS):
+    # Below the private /tmp a mount hides nothing; the directory itself belongs to the task.
+    if target == TEMPORARY or any(target == taken or target.startswith(taken + "/") for taken in RESERVED_TARGETS):
         return f"{target} is part of the system inside a job"
     if others.count(target) > 1:
         return f"{target} is the target of two mounts"

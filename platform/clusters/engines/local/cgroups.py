@@ -267,8 +267,8 @@ def memory_kills(groups: Sequence[str]) -> MemoryKills:
         control = _pairs(_read(f"{path}/memory.oom_control"))
         if control:
             peak, limit = _number(f"{path}/memory.max_usage_in_bytes"), _number(f"{path}/memory.limit_in_bytes")
-            reached = _number(f"{path}/memory.failcnt") if peak >= limit - limit // 64 else 0
-            return MemoryKills(control.get("oom_kill", 0), reached, peak, limit)
+            reached = peak >= limit - limit // 64  # Version 1 has no event of its own; pages are charged in batches.
+            return MemoryKills(control.get("oom_kill", 0), int(reached), peak, limit)
     return MemoryKills()
 
 

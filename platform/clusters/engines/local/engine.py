@@ -8,6 +8,7 @@ the grace ends on time whatever happens to us meanwhile.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import signal
@@ -54,7 +55,10 @@ from clusters.engines.local.outputs import Outputs
 from clusters.engines.local.watch import Watch
 
 _MINDER_SECONDS = 0.2  # How late a kill after the grace may be, and how long a task may stay above its memory unwatched.
+_MINDER_BACKOFF_SECONDS = 5.0
 _PURGE_SECONDS = 3_600.0
+
+logger = logging.getLogger("berth.engines.local")
 
 
 class LocalEngine:
@@ -72,6 +76,7 @@ class LocalEngine:
         self._meter = Meter(config, self._gpus)
         self._minder: threading.Thread | None = None
         self._minder_lock = threading.Lock()
+        self._closed = threading.Event()
         self._purged_at = 0.0
         _make_root(self._root)
 
@@ -276,19 +281,31 @@ class LocalEngine:
     def _mind(self) -> None:
         """Have a thread enforce graces and memory while anything lives; it ends when nothing does."""
         with self._minder_lock:
-            if self._minder is None or not self._minder.is_alive():
+            if not self._closed.is_set() and (self._minder is None or not self._minder.is_alive()):
                 self._minder = threading.Thread(target=self._mind_until_quiet, name="local-engine-minder", daemon=True)
                 self._minder.start()
 
     def _mind_until_quiet(self) -> None:
-        while True:
-            time.sleep(_MINDER_SECONDS)
-            with contextlib.suppress(LauncherUnavailable):  # Restarting; the next round asks again.
+        while not self._closed.wait(_MINDER_SECONDS):
+            try:
                 self._watch.drive()
+            except LauncherUnavailable as error:  # Restarting; the next round asks again.
+                logger.warning("The minder of %s waits for the launcher: %s", self._root, error)
+            except Exception:
+                logger.exception("The minder of %s failed; it goes on", self._root)
+                self._closed.wait(_MINDER_BACKOFF_SECONDS)
             with self._minder_lock:
                 if not self._watch.needs_minding:
                     self._minder = None
                     return
+
+    def close(self) -> None:
+        """End the minder: this object is no longer used. Tasks go on, and the next engine of the directory minds them."""
+        self._closed.set()
+        with self._minder_lock:
+            minder = self._minder
+        if minder is not None:
+            minder.join()
 
 
 @contextlib.contextmanager

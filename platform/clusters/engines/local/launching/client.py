@@ -11,7 +11,6 @@ from typing import Any
 
 from clusters.engines.local.launching import wire
 from clusters.engines.local.launching.verbs import (
-    Entry,
     LauncherRefused,
     LauncherUnavailable,
     Listing,
@@ -21,16 +20,17 @@ from clusters.engines.local.launching.verbs import (
     Started,
 )
 
-__all__ = ["Entry", "LauncherClient"]
 _ANSWER_SECONDS = 300.0  # Unpacking the largest snapshot onto a slow disk; anything longer is a launcher that hangs.
 
 
 class LauncherClient:
-    """A Launcher behind a unix socket. Each thread has a connection of its own; a launcher that restarts is found again."""
+    """A Launcher behind a unix socket. Threads may share it; a launcher that restarts is found again."""
 
     def __init__(self, socket_path: str) -> None:
         self._path = socket_path
-        self._local = threading.local()
+        self._lock = threading.Lock()
+        self._idle: list[socket.socket] = []
+        self._pid = os.getpid()
 
     def start(self, attempts: Sequence[StartAttempt]) -> Sequence[Started]:
         answer, _ = self._ask("start", attempts=[wire.encode_start(attempt) for attempt in attempts])
@@ -77,36 +77,52 @@ class LauncherClient:
     def seal(self, root: str, path: str, gid: int, *, everyone: bool = False) -> None:
         self._ask("seal", root=root, path=path, gid=gid, everyone=everyone)
 
+    def close(self) -> None:
+        """Close idle connections; the next verb opens a new one."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
     def _ask(self, verb: str, **arguments: Any) -> tuple[Any, int | None]:
-        for is_last in (False, True):
+        message = {"verb": verb, "arguments": arguments}
+        try:
+            answer, descriptor = self._exchange(message)
+        except (OSError, wire.Broken):  # The launcher restarted under an idle connection, or in the middle of the verb.
+            self.close()
             try:
-                connection = self._connection()
-                wire.send(connection, {"verb": verb, "arguments": arguments})
-                answer, descriptor = wire.receive(connection)
-                break
+                answer, descriptor = self._exchange(message)
             except (OSError, wire.Broken) as error:
-                self._disconnect()
-                if is_last:
-                    raise LauncherUnavailable(f"The launcher at {self._path} does not answer: {error}") from error
+                raise LauncherUnavailable(f"The launcher at {self._path} does not answer: {error}") from error
         _raise_error(answer)
         return answer.get("result"), descriptor
 
-    def _connection(self) -> socket.socket:
-        if getattr(self._local, "pid", None) != os.getpid():  # A forked child must not share its parent's connection.
-            self._local.connection, self._local.pid = None, os.getpid()
-        connection: socket.socket | None = self._local.connection
-        if connection is None:
-            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    def _exchange(self, message: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
+        connection = self._take()
+        try:
+            wire.send(connection, message)
+            result = wire.receive(connection)
+        except BaseException:
+            connection.close()
+            raise
+        with self._lock:
+            self._idle.append(connection)
+        return result
+
+    def _take(self) -> socket.socket:
+        with self._lock:
+            if self._pid != os.getpid():  # A forked child must not share its parent's connections.
+                self._idle, self._pid = [], os.getpid()
+            if self._idle:
+                return self._idle.pop()
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
             connection.settimeout(_ANSWER_SECONDS)
             connection.connect(self._path)
-            self._local.connection = connection
-        return connection
-
-    def _disconnect(self) -> None:
-        connection: socket.socket | None = getattr(self._local, "connection", None)
-        if connection is not None:
+        except BaseException:
             connection.close()
-        self._local.connection = None
+            raise
+        return connection
 
 
 def _raise_error(answer: dict[str, Any]) -> None:

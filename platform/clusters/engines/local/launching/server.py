@@ -64,7 +64,7 @@ def start_child(socket_path: str, policy: Policy) -> subprocess.Popen[bytes]:
     Call this before dropping to the service user. The child ends with this process; start another one if it ends earlier.
     """
     platform_folder = str(Path(__file__).parents[4])
-    command = [sys.executable, "-P", "-m", "clusters.engines.local.launching.server", "--socket", socket_path]
+    command = [sys.executable, "-P", "-m", "clusters.engines.local.launching", "--socket", socket_path]
     for name in ("uid_base", "gid_base", "service_uid", "service_gid"):
         command += [f"--{name.replace('_', '-')}", str(getattr(policy, name))]
     for root in policy.roots:
@@ -174,7 +174,3 @@ def _carry_out(launcher: DirectLauncher, verb: str, arguments: dict[str, Any]) -
     if verb == "seal":
         return launcher.seal(**arguments)
     raise LauncherRefused(f"{verb!r} is not a verb of the launcher")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

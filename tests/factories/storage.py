@@ -5,14 +5,23 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import os
 import tarfile
+import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from clusters.engines.interface import LogChunk, LogChunks, LogCursor, OutputFile, Stream, TaskName
+from kernel.actor import Actor
 from kernel.ids import new_id
 from storage.logs import LogSource
+from storage.models import Upload, Volume
+from storage.services.uploads import NewUpload, start_upload
+from storage.services.volumes import NewVolume, create_volume
+from tests.factories.tenants import SYSTEM, now
 
 WORKER = TaskName("worker", 0)
 
@@ -84,9 +93,6 @@ class OutputsEngine:
         ]
 
     def open_output(self, attempt: uuid.UUID, path: str) -> int:
-        import os
-        import tempfile
-
         if path not in self.files:
             raise FileNotFoundError(path)
         with tempfile.TemporaryFile() as file:
@@ -95,3 +101,27 @@ class OutputsEngine:
             descriptor = os.dup(file.fileno())
         os.lseek(descriptor, 0, os.SEEK_SET)
         return descriptor
+
+
+def make_volume(tenant: Any, name: str = "data", **more: Any) -> Volume:
+    """A volume of a tenant, with its directory, as the product makes it."""
+    return create_volume(actor=SYSTEM, tenant_id=tenant.pk, new=NewVolume(name=name, **more), now=now())
+
+
+def a_file_in(volume: Volume, path: str, data: bytes) -> Path:
+    """Put a file straight into a volume's directory, owned by whoever runs the tests."""
+    place = Path(volume.location) / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(data)
+    place.chmod(0o664)
+    for folder in place.relative_to(volume.location).parents:
+        (Path(volume.location) / folder).chmod(0o2777)
+    return place
+
+
+def an_upload(tenant: Any, data: bytes, *, actor: Actor = SYSTEM, **more: Any) -> Upload:
+    """An announced upload of code, or of a file when `volume` and `path` are given."""
+    new = NewUpload(size_bytes=len(data), sha256=sha256_of(data), **more)
+    started = start_upload(actor=actor, tenant_id=tenant.pk, new=new, now=now())
+    assert started.upload is not None
+    return started.upload

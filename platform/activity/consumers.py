@@ -25,12 +25,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
+import structlog
 from channels.generic.websocket import AsyncWebsocketConsumer  # type: ignore[import-untyped]
 
 from activity import origins, registry
@@ -55,7 +55,7 @@ CLOSED_SLOW = 1013
 CLOSED_REFUSED = 1008
 CLOSED_SIGNED_OUT = 4401
 
-logger = logging.getLogger(__name__)
+log = structlog.get_logger("activity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
             await self._close(CLOSED_SLOW)
         except Exception:
             if not self._is_closing:  # Sending on a socket that just went away fails, and is nobody's fault.
-                logger.exception("activity.live_failed")
+                log.exception("live_failed")
                 await self._close(1011)
 
     async def _send(self, message: Mapping[str, Any]) -> None:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import uuid
 import weakref
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
 from django.db.models import Min, Q
 
 from activity import hints
@@ -31,7 +31,7 @@ POLL_SECONDS = 1.0  # How late an event can be when every hint is lost.
 PAGE_ROWS = 500
 BACKLOG_MAX = 1_000  # Events that wait for one slow follower: about half a megabyte.
 
-logger = logging.getLogger(__name__)
+log = structlog.get_logger("activity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Feed:
                 try:
                     await self._catch_up()
                 except Exception:  # The outermost loop: whatever failed, listeners must not wait in silence for ever.
-                    logger.exception("activity.feed_read_failed")
+                    log.exception("feed_read_failed")
                 with contextlib.suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(self._bell.wait(), POLL_SECONDS)
 

@@ -8,12 +8,12 @@ looks by itself from time to time. Sending never waits for Redis; a frozen Redis
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 import uuid
 from collections.abc import Callable, Iterator
 
 import redis
+import structlog
 from django.db import transaction
 
 from kernel.config import current
@@ -24,9 +24,10 @@ DELIVERIES = "deliveries"  # Notifications are waiting to be sent.
 
 CHANNEL = "berth.hints"
 REDIS_TIMEOUT_SECONDS = 2.0
+PING_SECONDS = 5.0
 RECONNECT_SECONDS = 1.0  # Receivers poll anyway; a down Redis must not be hammered.
 
-logger = logging.getLogger(__name__)
+log = structlog.get_logger("activity")
 
 
 class Hint:
@@ -100,9 +101,10 @@ def _started_relay() -> _Relay | None:
     global _relay
     url = current().redis_url
     with _lock:
-        if not url:
-            return None
-        if _relay is None or _relay.url != url:
+        if _relay is not None and _relay.url != url:
+            _relay.stop()
+            _relay = None
+        if _relay is None and url:
             _relay = _Relay(url)
         return _relay
 
@@ -117,6 +119,14 @@ class _Relay:
         self._ready = threading.Condition()
         self._sender: threading.Thread | None = None
         self._receiver: threading.Thread | None = None
+        self._stopped = threading.Event()
+        self._troubles: set[str] = set()
+
+    def stop(self) -> None:
+        """Let both threads end; another Redis is used from now on."""
+        self._stopped.set()
+        with self._ready:
+            self._ready.notify()
 
     def send(self, topic: str) -> None:
         with self._ready:
@@ -133,34 +143,43 @@ class _Relay:
                 self._receiver.start()
 
     def _send_forever(self) -> None:
-        client = _client(self.url)
-        while True:
-            with self._ready:
-                while not self._outgoing:
-                    self._ready.wait()
-                topics, self._outgoing = self._outgoing, set()
-            try:
-                for topic in topics:
-                    client.publish(CHANNEL, f"{self._origin} {topic}")
-            except (redis.RedisError, OSError) as error:
-                logger.warning("hints.send_failed", extra={"error": str(error), "topics": sorted(topics)})
-                threading.Event().wait(RECONNECT_SECONDS)
+        with _client(self.url) as client:
+            while not self._stopped.is_set():
+                with self._ready:
+                    while not self._outgoing and not self._stopped.is_set():
+                        self._ready.wait()
+                    topics, self._outgoing = self._outgoing, set()
+                try:
+                    for topic in topics:
+                        client.publish(CHANNEL, f"{self._origin} {topic}")
+                except Exception as error:  # The outermost loop. Hints that are lost cost a moment, not the loop.
+                    self._note("hints_not_sent", error)
+                    self._stopped.wait(RECONNECT_SECONDS)
+                else:
+                    self._troubles.discard("hints_not_sent")
 
     def _receive_forever(self) -> None:
-        while True:
+        while not self._stopped.is_set():
             try:
                 self._receive_until_failure()
-            except (redis.RedisError, OSError) as error:
-                logger.warning("hints.receive_failed", extra={"error": str(error)})
-            threading.Event().wait(RECONNECT_SECONDS)
+            except Exception as error:  # The outermost loop: receivers poll until Redis is back.
+                self._note("hints_not_received", error)
+            self._stopped.wait(RECONNECT_SECONDS)
+
+    def _note(self, trouble: str, error: Exception) -> None:
+        """Say it once, not every second for as long as Redis is away."""
+        if trouble not in self._troubles:
+            self._troubles.add(trouble)
+            log.warning(trouble, error=f"{type(error).__name__}: {error}")
 
     def _receive_until_failure(self) -> None:
         with _client(self.url) as client, client.pubsub(ignore_subscribe_messages=True) as messages:
             messages.subscribe(CHANNEL)
+            self._troubles.discard("hints_not_received")
             for topic in tuple(_receivers):  # What was sent while nobody listened is lost: look now.
                 _ring(topic)
-            while True:
-                message = messages.get_message(timeout=30.0)
+            while not self._stopped.is_set():
+                message = messages.get_message(timeout=PING_SECONDS)
                 if message is None:
                     messages.ping()  # A connection that died silently shows itself.
                     continue

@@ -13,9 +13,9 @@ On SQLite there is one writer at a time, so `record_events` numbers its own rows
 
 from __future__ import annotations
 
-import logging
 from datetime import datetime
 
+import structlog
 from django.db import connections, router, transaction
 from django.db.models import Max
 
@@ -27,7 +27,7 @@ from kernel.crashpoints import crashpoint
 CURSOR = "events"
 BATCHES_MAX = 50  # One call ends in seconds, so that its leader can renew its lease.
 
-logger = logging.getLogger(__name__)
+log = structlog.get_logger("activity")
 
 
 def sequence(now: datetime) -> int:
@@ -40,7 +40,7 @@ def sequence(now: datetime) -> int:
         count, oldest_at = _number_batch()
         numbered += count
         if oldest_at is not None:
-            logger.debug("activity.sequenced", extra={"count": count, "lag_seconds": (now - oldest_at).total_seconds()})
+            log.debug("events_numbered", count=count, lag_seconds=(now - oldest_at).total_seconds())
         if count < bulk.BATCH_ROWS:
             break
     seal()

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import weakref
 from collections.abc import AsyncIterator, Callable
+
+import structlog
 
 from activity import hints, registry
 from activity.feed import Viewer
@@ -20,7 +21,7 @@ from kernel.actor import ANONYMOUS, Actor
 RECHECK_SECONDS = 2.0  # Revocation ends a connection within five seconds, also when every hint is lost.
 RIGHTS = "rights"
 
-logger = logging.getLogger(__name__)
+log = structlog.get_logger("activity")
 
 
 def recheck() -> None:
@@ -94,7 +95,7 @@ class Sessions:
                 try:
                     await self._recheck()
                 except Exception:  # The outermost loop: whatever failed, listeners must not wait in silence for ever.
-                    logger.exception("activity.recheck_failed")
+                    log.exception("recheck_failed")
 
     async def _recheck(self) -> None:
         sessions = tuple(session for session in self._open if not session.ended)

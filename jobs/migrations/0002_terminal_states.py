@@ -15,7 +15,8 @@ def install(apps, schema_editor):
         schema_editor.execute(
             "CREATE FUNCTION berth_terminal_state() RETURNS trigger LANGUAGE plpgsql AS $$ "
             "BEGIN RAISE EXCEPTION 'a terminal row of % never changes its state', TG_TABLE_NAME "
-            "USING ERRCODE = 'integrity_constraint_violation'; END $$"
+            "USING ERRCODE = 'integrity_constraint_violation'; END $$",
+            params=None,  # The per cent sign belongs to RAISE, not to the driver.
         )
     for table, states in TERMINAL.items():
         if vendor == "postgresql":

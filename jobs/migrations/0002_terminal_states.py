@@ -14,7 +14,7 @@ def install(apps, schema_editor):
     if vendor == "postgresql":
         schema_editor.execute(
             "CREATE FUNCTION berth_terminal_state() RETURNS trigger LANGUAGE plpgsql AS $$ "
-            "BEGIN RAISE EXCEPTION 'a terminal row of %% never changes its state', TG_TABLE_NAME "
+            "BEGIN RAISE EXCEPTION 'a terminal row of % never changes its state', TG_TABLE_NAME "
             "USING ERRCODE = 'integrity_constraint_violation'; END $$",
             params=None,  # The per cent sign belongs to RAISE, not to the driver.
         )

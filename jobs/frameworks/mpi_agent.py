@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
     if mode == "serve":
         return serve_task(command)
     if mode == "both":
-        threading.Thread(target=serve_forever, args=(open_server(), threading.Event()), daemon=True).start()
+        Server().start()
     return launch(command)
 
 
@@ -71,52 +71,45 @@ def serve_task(command: list[str]) -> int:
     if prepared != 0:
         say(f"the command of this role ended with {prepared}, so it takes no ranks")
         return prepared if prepared > 0 else 128 - prepared
-    ended = threading.Event()
-    server = open_server()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda caught, _: sys.exit(128 + caught))
-    threading.Thread(target=serve_forever, args=(server, ended), daemon=True).start()
-    ended.wait()
+    server = Server()
+    server.start()
+    server.ended.wait()
+    server.wait_for_runs()
     return 0
 
 
-def open_server() -> socket.socket:
-    """Listen on this task's address, and give what is started here a place of its own for sockets and shared memory.
+class Server:
+    """Answers requests from the launcher, each in a thread of its own."""
 
-    Several tasks may run on one machine under one host name; Open MPI would take them for one node and mix up their files.
-    """
-    scratch = [tempfile.mkdtemp(prefix="berth-mpi-", dir=folder) for folder in SCRATCH if os.access(folder, os.W_OK)]
-    for folder in scratch:
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    if scratch:
-        os.environ["TMPDIR"] = scratch[0]
-        os.environ.update({f"OMPI_MCA_btl_{kind}_backing_directory": scratch[-1] for kind in ("vader", "sm")})
-    port = int(os.environ["BERTH_MPI_PORT"])
-    try:
-        return listen(os.environ.get("BERTH_HOST", ""), port)
-    except OSError:
-        return listen("", port)  # The address is one that others see, not one of this machine's own.
-
-
-def listen(address: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    server = socket.socket(family, socket.SOCK_STREAM)
-    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    server.bind((address, port))
-    server.listen(128)
-    return server
-
-
-def serve_forever(server: socket.socket, ended: threading.Event) -> None:
-    while True:
-        connection, _ = server.accept()
-        threading.Thread(target=answer, args=(connection, ended), daemon=True).start()
-
-
-def answer(connection: socket.socket, ended: threading.Event) -> None:
-    """One request: check it, and do it. A stranger gets no word of explanation."""
-    with connection:
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+        self._environment = {**os.environ, **own_places()}
+        self._runs: set[int] = set()
+        port = int(os.environ["BERTH_MPI_PORT"])
         try:
+            self._listener = listen(os.environ.get("BERTH_HOST", ""), port)
+        except OSError:
+            self._listener = listen("", port)  # The address is one that others see, not one of this machine's own.
+
+    def start(self) -> None:
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def wait_for_runs(self) -> None:
+        """Let what still runs say its last word: the launcher's end and a daemon's cross each other."""
+        deadline = time.monotonic() + CONNECT_SECONDS
+        while self._runs and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def _accept(self) -> None:
+        while True:
+            connection, _ = self._listener.accept()
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        """One request: check it, and do it. A stranger gets no word of explanation."""
+        with connection, contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             connection.settimeout(CONNECT_SECONDS)
             nonce = secrets.token_hex(32)
             connection.sendall(nonce.encode() + b"\n")
@@ -126,39 +119,69 @@ def answer(connection: socket.socket, ended: threading.Event) -> None:
             body = json.loads(request["body"])
             connection.settimeout(None)
             if body["do"] == "run":
-                run_for(connection, body["command"])
-            else:
-                connection.sendall(b"ok\n")
-            if body["do"] == "end":
-                ended.set()
-        except (OSError, ValueError, KeyError, TypeError):
-            return
-
-
-def run_for(connection: socket.socket, command: str) -> None:
-    """Run a command for whoever asked, passing on its output, until either side ends."""
-    argv = ["/bin/sh", "-c", command]  # What ssh does with the same text.
-    process = subprocess.Popen(
-        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-    )
-    output = process.stdout
-    assert output is not None
-    try:
-        open_output = True
-        while open_output:
-            ready, _, _ = select.select([output.fileno(), connection.fileno()], [], [])
-            if connection.fileno() in ready and not connection.recv(CHUNK_BYTES):
+                self._run(connection, body["command"])
                 return
-            if output.fileno() in ready:
-                data = os.read(output.fileno(), CHUNK_BYTES)
-                open_output = bool(data)
-                if data:
-                    connection.sendall(b"O" + struct.pack("!I", len(data)) + data)
-        connection.sendall(b"X" + struct.pack("!i", process.wait()))
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+            connection.sendall(b"ok\n")
+            if body["do"] == "end":
+                self.ended.set()
+
+    def _run(self, connection: socket.socket, command: str) -> None:
+        """Run a command for whoever asked, passing on its output, until either side ends."""
+        argv = ["/bin/sh", "-c", command]  # What ssh does with the same text.
+        process = subprocess.Popen(
+            argv,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._runs.add(process.pid)
+        try:
+            if pass_on(process, connection):
+                connection.sendall(b"X" + struct.pack("!i", process.wait()))
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            self._runs.discard(process.pid)
+
+
+def pass_on(process: subprocess.Popen[bytes], connection: socket.socket) -> bool:
+    """Send output as it comes; False once the other side is gone."""
+    assert process.stdout is not None
+    output = process.stdout.fileno()
+    while True:
+        ready, _, _ = select.select([output, connection.fileno()], [], [])
+        if connection.fileno() in ready and not connection.recv(CHUNK_BYTES):
+            return False
+        if output in ready:
+            data = os.read(output, CHUNK_BYTES)
+            if not data:
+                return True
+            connection.sendall(b"O" + struct.pack("!I", len(data)) + data)
+
+
+def own_places() -> dict[str, str]:
+    """Private folders for the sockets and the shared memory of what is started here.
+
+    Several tasks may run on one machine under one host name; Open MPI would take them for one node and mix up their files.
+    """
+    folders = [tempfile.mkdtemp(prefix="berth-mpi-", dir=folder) for folder in SCRATCH if os.access(folder, os.W_OK)]
+    for folder in folders:
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    if not folders:
+        return {}
+    return {"TMPDIR": folders[0], **{f"OMPI_MCA_btl_{kind}_backing_directory": folders[-1] for kind in ("vader", "sm")}}
+
+
+def listen(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    server = socket.socket(family, socket.SOCK_STREAM)
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    server.bind((address, port))
+    server.listen(128)
+    return server
 
 
 # --- The side that asks ----------------------------------------------------------------------------------------------
@@ -195,6 +218,9 @@ def launcher_environment(hosts: dict[str, Host]) -> dict[str, str]:
         "PRTE_ALLOW_RUN_AS_ROOT": "1",
         "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
+    addresses = [address for _, address, _ in hosts.values()]
+    if len(set(addresses)) < len(addresses):
+        wanted["OMPI_MCA_btl"] = "self,tcp"  # Open MPI 5 takes tasks of one host name for one node and waits for ever.
     if all(is_loopback(address) for _, address, _ in hosts.values()):
         for name in ("OMPI_MCA_oob_tcp_if_include", "OMPI_MCA_btl_tcp_if_include"):
             wanted[name] = "lo"

@@ -55,7 +55,7 @@ def free_ports(plan: Plan) -> dict[tuple[str, int, str], int]:
     return ports
 
 
-def run(plan: Plan, folder: Path, *, timeout_seconds: float = 60) -> dict[TaskName, tuple[int, str]]:
+def run(plan: Plan, folder: Path, *, timeout_seconds: float = 30) -> dict[TaskName, tuple[int, str]]:
     """Run all tasks as real processes on this machine; exit code and output of each."""
     ports = free_ports(plan)
     for name, text in plan.files.items():

@@ -312,7 +312,7 @@ def show_credentials(place: Place) -> None:
     if not path.exists():
         return
     credentials = json.loads(path.read_text())
-    berth(place, "login", "--server", place.url, "--token-stdin", input_text=credentials["token"])
+    berth(place, "login", "--server", place.url, input_text=credentials["token"])
     print(
         "\n  First operator   " + credentials["user"]
         + "\n  First tenant     " + credentials["tenant"]
@@ -341,7 +341,7 @@ def example(place: Place) -> int:
     rows = images["items"] if isinstance(images, dict) else images
     if not any(row["name"] == "jax-cpu" for row in rows):
         requirements = str(folder / "digits" / "requirements.txt")
-        show(place, "images", "create", "jax-cpu", "--requirements", requirements, "--follow")
+        show(place, "images", "build", "jax-cpu", "-r", requirements, "--follow")
     return show(place, "submit", "-f", str(folder / "digits.yaml"), "-y", "--follow")
 
 

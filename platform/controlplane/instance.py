@@ -17,6 +17,20 @@ class CannotStart(Exception):
     """The platform does not start; the message says why and what to do."""
 
 
+# Directories that jobs pass through on their way to what is theirs, which they cannot list; and those that are ours alone.
+OPEN_FOLDERS = ("engine", "images", "volumes")
+CLOSED_FOLDERS = ("run", "log", "logs", "uploads", "code", "artifacts", "tools")
+
+
+def lay_out_data_directory(config: Config, *, uid: int, gid: int) -> None:
+    """Make the data directory's folders with their owner and modes, whatever the umask is; harmless when they are there."""
+    for name in (*OPEN_FOLDERS, *CLOSED_FOLDERS):
+        path = config.data_dir / name
+        path.mkdir(exist_ok=True)
+        path.chmod(0o711 if name in OPEN_FOLDERS else 0o700)
+        os.chown(path, uid, gid)
+
+
 def lock_data_directory(config: Config) -> int:
     """Hold the directory's lock for the life of the process. Raises CannotStart if another platform has it."""
     path = config.data_dir / "platform.lock"

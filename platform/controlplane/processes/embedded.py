@@ -17,7 +17,7 @@ import structlog
 
 from clusters.engines.local.config import launcher_policy, launcher_socket
 from clusters.engines.local.launching import start_child
-from controlplane.instance import CannotStart, check_disk, check_exposure, check_port, lock_data_directory
+from controlplane.instance import CannotStart, check_disk, check_exposure, check_port, lay_out_data_directory, lock_data_directory
 from kernel.config import Config
 
 log = structlog.get_logger("embedded")
@@ -31,8 +31,9 @@ def run(config: Config, *, bootstrap: bool) -> int:
     check_exposure(config)
     check_disk(config.data_dir)
     check_port(config)
-    (config.data_dir / "run").mkdir(mode=0o700, exist_ok=True)
     lock = lock_data_directory(config)
+    owner = _service_user() if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
+    lay_out_data_directory(config, uid=owner.pw_uid, gid=owner.pw_gid)
     launcher = _start_launcher(config)
     _become_service_user(config, lock)
     try:
@@ -64,7 +65,7 @@ def _become_service_user(config: Config, lock: int) -> None:
     if os.geteuid() != 0:
         return
     user = _service_user()
-    for name in ("", "run", "platform.lock", "secret.key"):
+    for name in ("", "platform.lock", "secret.key"):
         if (config.data_dir / name).exists():
             os.chown(config.data_dir / name, user.pw_uid, user.pw_gid)
     os.initgroups(SERVICE_USER, user.pw_gid)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
+from collections.abc import Callable
 
 import structlog
 
@@ -44,15 +45,18 @@ def _cluster_loops(cluster_id: uuid.UUID) -> list[Loop]:
     ]
 
 
-def _led(name: str, lease: str, work: object, topics: tuple[str, ...]) -> Loop:
+def _led(name: str, lease: str, work: Callable[[], float], topics: tuple[str, ...]) -> Loop:
     leader = Leader(lease)
+    due_at = 0.0
 
     def step(stop: threading.Event) -> float:
+        nonlocal due_at
         if not leader.holds():
             return IDLE_SECONDS
-        assert callable(work)
-        wait = work()
-        return float(wait)
+        if time.monotonic() >= due_at:
+            due_at = time.monotonic() + work()
+        # Long waits come back in between, so that the lease is renewed in time.
+        return min(max(0.0, due_at - time.monotonic()), current().lease_seconds / 4)
 
     return Loop(name, step, topics=topics, finally_=leader.resign)
 

@@ -283,6 +283,20 @@ def fake_bench() -> Bench:
 
 
 @contextlib.contextmanager
+def running_launcher(directory: Path) -> Iterator[LauncherClient]:
+    """A launcher process with the rights of the tests."""
+    child = start_child(str(directory / "launcher.sock"), policy_of(directory))
+    client = LauncherClient(str(directory / "launcher.sock"))
+    try:
+        yield client
+    finally:
+        client.close()
+        assert child.stdin is not None
+        child.stdin.close()
+        child.wait(10)
+
+
+@contextlib.contextmanager
 def launcher_without_rights(directory: Path) -> Iterator[Launcher]:
     """A launcher process of a user without any rights, with a data directory of its own."""
     root = directory / "engine" / "here"
@@ -338,11 +352,7 @@ def open_bench(name: str, directory: Path) -> Iterator[Bench]:
         pytest.skip("needs root to give rights away")
     with contextlib.ExitStack() as stack:
         if name == "launcher":
-            child = start_child(str(directory / "launcher.sock"), policy_of(directory))
-            stack.callback(_end_child, child)
-            client = LauncherClient(str(directory / "launcher.sock"))
-            stack.callback(client.close)
-            launcher: Launcher = client
+            launcher: Launcher = stack.enter_context(running_launcher(directory))
             bench = local_bench(name, directory, launcher)
         elif name in ("no-root", "bare"):
             launcher = stack.enter_context(launcher_without_rights(directory))
@@ -353,12 +363,6 @@ def open_bench(name: str, directory: Path) -> Iterator[Bench]:
         stack.callback(end_everything, directory, launcher)
         stack.callback(bench.close)
         yield bench
-
-
-def _end_child(child: subprocess.Popen[bytes]) -> None:
-    assert child.stdin is not None
-    child.stdin.close()
-    child.wait(10)
 
 
 ENGINES = ("fake", "local", "launcher", "no-root", "bare")

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from clusters.engines.local.launching.verbs import Entry, LauncherRefused, Listing
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CAREFUL = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # A pipe without a reader must not hold us up.
 _DEPTH_MAX = 64  # Open directories at once while removing; deeper trees are lifted up first.
 
@@ -23,12 +22,16 @@ def split(path: str) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def directory(root: str | int, parts: tuple[str, ...]) -> Iterator[int]:
-    """Open a directory for the block. Raises OSError (ELOOP, ENOTDIR) where a component is a link or no directory."""
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if isinstance(root, str) else os.dup(root)
+def directory(root: str | int, parts: tuple[str, ...], *, read: bool = False) -> Iterator[int]:
+    """Open a directory for the block: as a place to name things in, or (`read`) to list and change itself.
+
+    Passing through takes the right to enter only. Raises OSError (ENOTDIR) where a component is a link or no directory.
+    """
+    descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) if isinstance(root, str) else os.dup(root)
     try:
-        for part in parts:
-            inner = os.open(part, _DIRECTORY, dir_fd=descriptor)
+        for part in (*parts, ".") if read else parts:
+            flags = os.O_RDONLY if part == "." else os.O_PATH
+            inner = os.open(part, flags | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = inner
         yield descriptor
@@ -61,7 +64,7 @@ def list_directory(root: str, path: str, *, recursive: bool, limit: int) -> List
     while pending:
         below = pending.pop()
         try:
-            with directory(root, (*start, *below)) as opened, os.scandir(opened) as names:
+            with directory(root, (*start, *below), read=True) as opened, os.scandir(opened) as names:
                 entries = sorted((_entry(below, item) for item in names), key=lambda entry: entry.path)
         except OSError:
             if below:
@@ -82,7 +85,7 @@ def make_directories(root: str, path: str, mode: int) -> None:
     for depth in range(len(parts)):
         with directory(root, parts[:depth]) as parent, contextlib.suppress(FileExistsError):
             os.mkdir(parts[depth], 0o700, dir_fd=parent)
-            with directory(parent, (parts[depth],)) as made:
+            with directory(parent, (parts[depth],), read=True) as made:
                 os.fchmod(made, mode)
     with directory(root, parts):
         return
@@ -110,11 +113,11 @@ def remove_at(parent: int, name: str) -> None:
         return
     except FileNotFoundError:
         return
-    except (IsADirectoryError, PermissionError):
+    except IsADirectoryError:
         pass
     with contextlib.suppress(FileNotFoundError):
         _make_removable(parent, name)
-        with directory(parent, (name,)) as top:
+        with directory(parent, (name,), read=True) as top:
             lifted = 0
             while True:
                 deep = _empty(top, top, 1, lifted)
@@ -136,7 +139,7 @@ def _empty(directory_descriptor: int, top: int, depth: int, lifted: int) -> int:
             os.rename(name, f".lifted-{os.getpid()}-{lifted}", src_dir_fd=directory_descriptor, dst_dir_fd=top)
         else:
             _make_removable(directory_descriptor, name)
-            with directory(directory_descriptor, (name,)) as inner:
+            with directory(directory_descriptor, (name,), read=True) as inner:
                 lifted = _empty(inner, top, depth + 1, lifted)
             os.rmdir(name, dir_fd=directory_descriptor)
     return lifted
@@ -158,7 +161,7 @@ def seal(root: str, path: str, *, uid: int, gid: int, everyone: bool) -> None:
     pending = [parts]
     while pending:
         current = pending.pop()
-        with directory(root, current) as opened:
+        with directory(root, current, read=True) as opened:
             os.fchown(opened, uid, gid)
             os.fchmod(opened, mask)
             with os.scandir(opened) as names:

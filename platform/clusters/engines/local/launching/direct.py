@@ -118,9 +118,9 @@ class DirectLauncher:
 
     def give(self, root: str, path: str, owner: Owner, *, mode: int, share_with_group: bool = False) -> None:
         real = self._policy.check_root(root)
-        self._policy.check_owner(owner)
+        self._policy.check_receiver(owner)
         beneath.make_directories(real, path, 0o711)
-        with beneath.directory(real, beneath.split(path)) as opened:
+        with beneath.directory(real, beneath.split(path), read=True) as opened:
             if self._policy.drop_rights:
                 os.fchown(opened, owner.uid, owner.gid)
             os.fchmod(opened, mode & 0o2777)
@@ -147,7 +147,7 @@ class DirectLauncher:
 
     def _acting(self, owner: Owner | None) -> contextlib.AbstractContextManager[None]:
         if owner is not None:
-            self._policy.check_owner(owner)
+            self._policy.check_tenant(owner)
         return acting_as(owner if self._policy.drop_rights else None)
 
     def _tree(self, item: SignalAttempt) -> _Tree:

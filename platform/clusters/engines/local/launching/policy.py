@@ -31,31 +31,33 @@ class Policy:
             return real
         raise LauncherRefused(f"{root} is not beneath a directory that the launcher serves")
 
-    def check_owner(self, owner: Owner) -> Owner:
-        """Refuse every user but tenants and the service user, and every group but tenants', volumes' and the service's."""
-        if not self.drop_rights:
-            return owner
-        if owner.uid != self.service_uid and not self.is_tenant(owner.uid):
-            raise LauncherRefused(f"uid {owner.uid} is neither a tenant's nor the service user's")
-        for gid in (owner.gid, *owner.groups):
-            self.check_gid(gid)
+    def check_tenant(self, owner: Owner) -> Owner:
+        """Refuse to act as anybody but a tenant, in any group but a tenant's or a volume's. Never as the service user."""
+        if self.drop_rights:
+            if not self._is_tenant(owner.uid):
+                raise LauncherRefused(f"uid {owner.uid} is not a tenant's")
+            for gid in (owner.gid, *owner.groups):
+                if not self._is_tenant(gid) and not self._is_volume(gid):
+                    raise LauncherRefused(f"gid {gid} is neither a tenant's nor a volume's")
         return owner
 
-    def check_tenant(self, owner: Owner) -> Owner:
-        """As `check_owner`, and not the service user: tasks never run as that one while rights are dropped."""
-        if self.drop_rights and not self.is_tenant(owner.uid):
-            raise LauncherRefused(f"uid {owner.uid} is not a tenant's")
-        return self.check_owner(owner)
+    def check_receiver(self, owner: Owner) -> Owner:
+        """Refuse to give a directory to anybody but a tenant or the service user."""
+        if self.drop_rights and owner.uid != self.service_uid and not self._is_tenant(owner.uid):
+            raise LauncherRefused(f"uid {owner.uid} is neither a tenant's nor the service user's")
+        self.check_gid(owner.gid)
+        return owner
 
     def check_gid(self, gid: int) -> int:
-        if not self.drop_rights or gid == self.service_gid or self.is_tenant(gid):
-            return gid
-        if self.gid_base <= gid < self.gid_base + NUMBERS_MAX:
+        if not self.drop_rights or gid == self.service_gid or self._is_tenant(gid) or self._is_volume(gid):
             return gid
         raise LauncherRefused(f"gid {gid} is neither a tenant's, a volume's nor the service user's")
 
-    def is_tenant(self, uid: int) -> bool:
-        return self.uid_base <= uid < self.uid_base + NUMBERS_MAX and uid != 0
+    def _is_tenant(self, number: int) -> bool:
+        return number != 0 and self.uid_base <= number < self.uid_base + NUMBERS_MAX
+
+    def _is_volume(self, gid: int) -> bool:
+        return gid != 0 and self.gid_base <= gid < self.gid_base + NUMBERS_MAX
 
     def _real_roots(self) -> tuple[str, ...]:
         return tuple(str(Path(root).resolve()) for root in self.roots)

@@ -1,0 +1,232 @@
+"""A job does its worst to what is not its own, and the host shows what came of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from clusters.engines.fake import Script
+from clusters.engines.interface import MountRef, Stream, TaskName, Workload
+from tests.contract.engines.bench import Behaviour, Bench
+from tests.security.isolation.conftest import ALICE, CAROL
+
+pytestmark = pytest.mark.engines
+FIRST = TaskName("worker", 0)
+CANARY = "canary-7f3a9c"
+
+
+def run(bench: Bench, shell: str, *, tenant: int = CAROL, **changes: object) -> str:
+    """Run a shell text as a tenant and give what it wrote."""
+    workload = replace(bench.workload(Behaviour(shell, Script()), tenant=tenant), **changes)  # type: ignore[arg-type]
+    (answer,) = bench.engine.ensure([workload])
+    assert getattr(answer, "created", False), answer
+    bench.wait_for_end(workload.attempt_id)
+    out = bench.read_all(workload.attempt_id, FIRST) + bench.read_all(workload.attempt_id, FIRST, Stream.ERR)
+    return out.decode(errors="replace")
+
+
+@pytest.fixture
+def alices_job(bench: Bench) -> Workload:
+    """Alice's job runs, with a secret in its environment, a file in its directory and a line in its log."""
+    shell = 'echo "$TOKEN" > result.txt; chmod 644 result.txt; echo "$TOKEN"; echo ready; exec sleep 1000'
+    workload = bench.start(Behaviour(shell, Script()), tenant=ALICE, secret_env={"TOKEN": CANARY})
+    bench.wait_for_output(workload.attempt_id, b"ready")
+    return workload
+
+
+@pytest.fixture
+def platform_files(data_dir: Path) -> tuple[Path, ...]:
+    """The database and the key as the platform keeps them."""
+    paths = tuple(data_dir / name for name in ("berth.sqlite3", "secret.key"))
+    for path in paths:
+        path.write_text(CANARY)
+        path.chmod(0o600)
+    return paths
+
+
+def test_the_database_and_the_key_are_closed_to_jobs(bench: Bench, platform_files: tuple[Path, ...]) -> None:
+    output = run(bench, "".join(f"cat {path}; cp {path} copy; cat copy; echo x >> {path};" for path in platform_files))
+    assert CANARY not in output
+    assert [path.read_text() for path in platform_files] == [CANARY, CANARY]
+
+
+def test_another_tenants_working_directory_and_logs_are_closed(bench: Bench, alices_job: Workload, data_dir: Path) -> None:
+    attempt = data_dir / "engine" / "here" / "attempts" / str(alices_job.attempt_id)
+    assert (attempt / "work" / "result.txt").read_text().strip() == CANARY
+    tries = [
+        f"cat {attempt}/work/result.txt",
+        f"ls {attempt}/work",
+        f"cat {attempt}/control/*",
+        f"cat {attempt}/control/worker-0.stdout",
+    ]
+    tries += [
+        f"cat {attempt}/home/*",
+        f"echo x > {attempt}/work/planted",
+        f"ls {data_dir}/engine/here/attempts",
+        f"ls {data_dir}",
+    ]
+    output = run(bench, "; ".join(tries))
+    assert CANARY not in output
+    assert str(alices_job.attempt_id) not in re.sub(r"/\S*", "", output)
+    assert not (attempt / "work" / "planted").exists()
+
+
+def test_another_tenants_environment_and_memory_are_closed(bench: Bench, alices_job: Workload) -> None:
+    output = run(
+        bench, "for each in /proc/[0-9]*; do tr '\\0' '\\n' < $each/environ; cat $each/cmdline; ls -l $each/fd/ $each/cwd; done"
+    )
+    assert CANARY not in output
+
+
+def test_another_tenants_processes_are_not_signalled(bench: Bench, alices_job: Workload) -> None:
+    seen = bench.see(alices_job.attempt_id)
+    assert seen is not None
+    pid = seen.tasks[0].pid
+    assert pid is not None
+    run(bench, f"kill -9 {pid}; kill -9 -{pid}; kill -9 $(seq {pid} {pid + 8}); kill -9 -1; true")
+    seen = bench.see(alices_job.attempt_id)
+    assert seen is not None
+    assert seen.tasks[0].state == "running"
+
+
+def test_a_job_has_its_tenants_user_no_rights_beyond_it_and_no_way_to_them(bench: Bench) -> None:
+    output = run(bench, "id -u; id -g; id -G; grep -E '^(Cap(Prm|Eff|Bnd|Amb)|NoNewPrivs)' /proc/self/status; umask")
+    lines = output.split("\n")
+    assert lines[:3] == [str(200_000 + CAROL), str(200_000 + CAROL), str(200_000 + CAROL)]
+    assert re.findall(r"Cap\w+:\s+(\w+)", output) == ["0" * 16] * 4
+    assert "NoNewPrivs:\t1" in output
+    assert lines[-2] == "0077"
+
+
+def test_a_secret_is_in_the_process_alone(bench: Bench, alices_job: Workload, data_dir: Path) -> None:
+    attempt = data_dir / "engine" / "here" / "attempts" / str(alices_job.attempt_id)
+    written = [path for path in (data_dir / "engine").rglob("*") if path.is_file() and CANARY in path.read_text(errors="replace")]
+    assert {path.name for path in written} == {"result.txt", "worker-0.stdout"}  # Alice's own doing.
+    assert all(attempt in path.parents for path in written)
+    for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = cmdline.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        assert not any(word.startswith(b"TOKEN=") for word in words)
+
+
+def test_a_users_library_path_reaches_no_process_with_rights(bench: Bench) -> None:
+    workload = bench.start(
+        Behaviour("echo ready; exec sleep 1000", Script()),
+        tenant=CAROL,
+        env={"LD_PRELOAD": ("/tmp/evil.so",), "LD_LIBRARY_PATH": ("/tmp",), "BASH_ENV": ("/tmp/evil",), "ENV": ("/tmp/evil",)},
+    )
+    bench.wait_for_output(workload.attempt_id, b"ready")
+    seen = bench.see(workload.attempt_id)
+    assert seen is not None
+    wrapper = seen.tasks[0].pid
+    with_rights = [wrapper, *_children(wrapper)]
+    owners = [os.stat(f"/proc/{pid}").st_uid for pid in with_rights]
+    assert 0 in owners
+    for pid, owner in zip(with_rights, owners, strict=True):
+        if owner == 0:
+            assert b"evil" not in Path(f"/proc/{pid}/environ").read_bytes()
+
+
+def test_the_launchers_socket_is_closed_to_jobs(bench: Bench, data_dir: Path) -> None:
+    code = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect('{data_dir}/launcher.sock'); print('connected')"
+    assert "connected" not in run(bench, f'/usr/bin/python3 -c "{code}"')
+
+
+def test_a_link_in_the_working_directory_leads_the_platform_nowhere(bench: Bench, platform_files: tuple[Path, ...]) -> None:
+    from clusters.engines.local import LocalEngine
+
+    target = platform_files[1]
+    shell = f"ln -s {target} model; mkdir dir; ln -s {target.parent} dir/up; mkfifo pipe; echo mine > real"
+    workload = bench.start(Behaviour(shell, Script()), tenant=CAROL)
+    bench.wait_for_end(workload.attempt_id)
+    engine = bench.engine
+    assert isinstance(engine, LocalEngine)
+    assert [file.path for file in engine.list_outputs(workload.attempt_id, ["."])] == ["real"]
+    for path in ("model", "dir/up/secret.key", "pipe", "../control/started.json", "/etc/passwd"):
+        with pytest.raises(Exception, match=r".") as refused:
+            os.close(engine.open_output(workload.attempt_id, path))
+        assert CANARY not in str(refused.value)
+    descriptor = engine.open_output(workload.attempt_id, "real")
+    with os.fdopen(descriptor) as file:
+        assert file.read() == "mine\n"
+
+
+def test_removing_an_attempt_follows_no_link_and_no_depth_stops_it(bench: Bench, platform_files: tuple[Path, ...]) -> None:
+    shell = (
+        f"ln -s {platform_files[0].parent} out; i=0; while [ $i -lt 300 ]; do mkdir deep && cd deep; i=$((i+1)); done; touch leaf"
+    )
+    workload = bench.start(Behaviour(shell, Script()), tenant=CAROL)
+    bench.wait_for_end(workload.attempt_id)
+    bench.wait_until(lambda: type(bench.engine.forget([workload.attempt_id])[0]).__name__ == "Forgotten", "forgetting")
+    assert all(path.exists() for path in platform_files)
+
+
+class TestInASandbox:
+    """What only bubblewrap gives."""
+
+    @pytest.fixture(autouse=True)
+    def _only_sandboxed(self, bench: Bench) -> None:
+        if bench.name != "bubblewrap":
+            pytest.skip("about the sandbox")
+
+    def test_a_job_sees_its_own_processes_only(self, bench: Bench, alices_job: Workload) -> None:
+        output = run(bench, "for each in /proc/[0-9]*; do cat $each/comm; done | sort -u")
+        assert set(output.split()) <= {"bwrap", "sh", "cat", "sort"}
+
+    def test_the_system_is_read_only_and_the_platforms_files_are_not_there(self, bench: Bench, data_dir: Path) -> None:
+        output = run(
+            bench, f"touch /usr/x /etc/x /opt/x; ls {data_dir}; ls /root /home; ls /tmp; touch /tmp/mine /dev/shm/mine && ls /tmp"
+        )
+        assert output.count("Read-only file system") == 3
+        assert f"cannot access '{data_dir}'" in output
+        assert "mine" in output
+        assert not Path("/tmp/mine").exists()
+
+    def test_a_job_without_network_reaches_nothing_not_even_the_host(self, bench: Bench, listener: int) -> None:
+        code = f"import socket; socket.create_connection(('127.0.0.1', {listener}), 2); print('reached')"
+        assert "reached" in run(bench, f'/usr/bin/python3 -c "{code}"')
+        assert "reached" not in run(bench, f'/usr/bin/python3 -c "{code}"', network=False)
+
+    def test_a_volume_is_written_by_its_group_and_read_only_where_said(self, bench: Bench, data_dir: Path) -> None:
+        from clusters.hostfiles import TenantFiles
+        from tests.contract.engines.bench import policy_of
+
+        volume = data_dir / "volumes" / "v"
+        files = TenantFiles(_launcher(bench), str(data_dir), 200_000, 300_000, drop_rights=policy_of(data_dir).drop_rights)
+        files.prepare_volume(str(volume), 5)
+        mount = MountRef(uuid.uuid4(), str(volume), "/data/digits", read_only=False, group=5)
+        assert run(bench, "echo from-carol > /data/digits/file && mkdir /data/digits/d", mounts=(mount,)) == ""
+        both = "cat /data/digits/file; echo from-alice >> /data/digits/file; touch /data/digits/d/x; cat /data/digits/file"
+        assert run(bench, both, tenant=ALICE, mounts=(mount,)).split() == ["from-carol", "from-carol", "from-alice"]
+        read_only = replace(mount, read_only=True)
+        assert "Read-only" in run(bench, "echo x >> /data/digits/file", mounts=(read_only,))
+        outside = f"cat {volume}/file; ls {volume}"
+        assert "from-" not in run(bench, outside)
+        descriptor = files.open_read(str(volume), "file", tenant=ALICE, group=5)
+        with os.fdopen(descriptor) as file:
+            assert file.read() == "from-carol\nfrom-alice\n"
+        with pytest.raises(PermissionError):
+            files.open_read(str(volume), "file", tenant=ALICE)
+
+
+@pytest.fixture
+def listener() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def _launcher(bench: Bench) -> object:
+    return bench.engine._launcher  # type: ignore[attr-defined]
+
+
+def _children(pid: int | None) -> list[int]:
+    return [int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()]

@@ -14,7 +14,6 @@ import os
 import re
 import secrets
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -66,16 +65,22 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _fresh_process() -> Iterator[None]:
+def _fresh_process(request: pytest.FixtureRequest) -> Iterator[None]:
     """What a process holds in memory ends with each test: engines, unflushed telemetry, spent request budgets."""
+    if not request.config.pluginmanager.hasplugin("django"):
+        yield
+        return
+    from clusters.services import engines
+    from clusters.telemetry.recorder import forget_recorder
+    from webapi import throttles
+
+    factories = dict(engines._factories)
     yield
-    loaded = sys.modules
-    if "clusters.services.engines" in loaded:
-        loaded["clusters.services.engines"].forget_engines()
-    if "clusters.telemetry.recorder" in loaded:
-        loaded["clusters.telemetry.recorder"].forget_recorder()
-    if "webapi.throttles" in loaded:
-        loaded["webapi.throttles"].buckets.clear()
+    engines._factories.clear()
+    engines._factories.update(factories)
+    engines.forget_engines()
+    forget_recorder()
+    throttles.buckets.clear()
 
 
 @pytest.fixture

@@ -157,6 +157,9 @@ def build_finished(request_id: uuid.UUID, *, succeeded: bool, reason: str, now: 
         hostaccess.seal_environment(request.location, number)
         manifest = _read_manifest(request.location, number)
         reason = reason if manifest else "the build ended without a complete environment; see its log"
+    if manifest is None:
+        # Nothing half-built stays: it may be sealed in part, and the next build could not even empty it.
+        hostaccess.remove_environment(request.location)
     with transaction.atomic():
         if manifest is None:
             return _fail(request, reason[:NOTE_LENGTH] or "the build failed; see its log", now=now)

@@ -164,3 +164,78 @@ def own_environment(layout: Layout, rank: int, role: FrameworkRole, index: int) 
     for port in role.ports:
         variables[f"BERTH_PORT_{variable_part(port)}"] = (PortOf(role.name, index, port),)
     return variables
+
+
+# --- The document ----------------------------------------------------------------------------------------------------
+
+
+def environment_markdown() -> str:
+    """The whole of docs/environment.md."""
+    rows = [f"| `{item.name}` | {item.when} | {item.meaning} | `{item.example}` |" for item in CONTRACT]
+    table = "\n".join(["| variable | set | meaning | example |", "|---|---|---|---|", *rows])
+    return _DOCUMENT_HEAD + table + _DOCUMENT_TAIL
+
+
+_DOCUMENT_HEAD = """# What a task finds in its environment
+
+The same names on every kind of cluster. `BERTH_ENV_VERSION` rises when a name goes or changes its meaning; new names may come
+at any time. Jobs cannot set names that begin with `BERTH_`. In names, `<ROLE>` and `<PORT>` stand for the role's and the port's
+name in upper case, with dashes as underscores.
+
+"""
+
+_DOCUMENT_TAIL = f"""
+
+Roles of more than {limits.HOSTS_IN_ENV} tasks have no lists in variables, because the system refuses such long ones; the hosts
+file always has all tasks.
+
+## jax
+
+| variable | meaning |
+|---|---|
+| `JAX_COORDINATOR_ADDRESS` | Address and port of the first task; JAX reads it by itself. |
+| `JAX_NUM_PROCESSES` | Number of tasks. |
+| `JAX_PROCESS_ID` | Rank of this task. |
+
+JAX takes the last two from arguments only, so a program begins with
+
+```python
+import os, jax
+jax.distributed.initialize(
+    num_processes=int(os.environ["JAX_NUM_PROCESSES"]), process_id=int(os.environ["JAX_PROCESS_ID"])
+)
+```
+
+## pytorch
+
+| variable | meaning |
+|---|---|
+| `MASTER_ADDR`, `MASTER_PORT` | Address and port of the first task. |
+| `RANK`, `WORLD_SIZE` | Rank of this task and number of tasks, for one process a task. |
+| `LOCAL_RANK`, `LOCAL_WORLD_SIZE` | 0 and 1, for one process a task. |
+| `PET_NNODES`, `PET_NODE_RANK`, `PET_MASTER_ADDR`, `PET_MASTER_PORT` | The same for `torchrun`, as its options. |
+| `PET_NPROC_PER_NODE` | Processes that `torchrun` starts in this task: its whole GPUs, or 1. |
+
+One process a task: `command: python train.py`, which calls `torch.distributed.init_process_group`. One process a GPU:
+`command: torchrun train.py`; it sets `RANK`, `WORLD_SIZE` and `LOCAL_RANK` anew for each process.
+
+## mpi
+
+`mpirun` starts ranks in the tasks of the job, with as many slots as a task has whole GPUs, else whole cores. No ssh is needed in
+the image, only Open MPI and python3. Either one role, whose first task runs the command:
+
+```yaml
+framework: mpi
+replicas: 4
+command: mpirun ./solve
+```
+
+or a role `launcher` of one task beside the roles that take ranks; those may have a command of their own, which is run first.
+
+| variable | meaning |
+|---|---|
+| `BERTH_MPI_HOSTFILE` | The hostfile with slots; `mpirun` of the launching task uses it by itself. |
+| `BERTH_MPI_HOSTS` | Names, slots, addresses and ports of the tasks that take ranks. |
+| `BERTH_MPI_PORT` | Port at which a task takes ranks. |
+| `BERTH_ATTEMPT_KEY` | Secret of this attempt, by which its tasks know each other. |
+"""

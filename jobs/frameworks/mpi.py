@@ -3,7 +3,7 @@
 Two shapes. With a role `launcher` of one task, that task runs its command (`mpirun ...`) and the tasks of all other roles take
 the ranks; the launcher's end decides the job. With one role only, its first task does both. The launcher waits until all others
 are ready. Tasks that take ranks run `mpi_agent.py`, which is sent along; their own command, which may be left out, is run first.
-The image needs Open MPI and python3.
+The image needs Open MPI (4.1 is tested; 5 only with tasks on machines of their own) and python3.
 
 Slots of a task: its whole GPUs, else its whole cores, at least one."""
 

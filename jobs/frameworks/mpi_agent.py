@@ -218,9 +218,6 @@ def launcher_environment(hosts: dict[str, Host]) -> dict[str, str]:
         "PRTE_ALLOW_RUN_AS_ROOT": "1",
         "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
-    addresses = [address for _, address, _ in hosts.values()]
-    if len(set(addresses)) < len(addresses):
-        wanted["OMPI_MCA_btl"] = "self,tcp"  # Open MPI 5 takes tasks of one host name for one node and waits for ever.
     if all(is_loopback(address) for _, address, _ in hosts.values()):
         for name in ("OMPI_MCA_oob_tcp_if_include", "OMPI_MCA_btl_tcp_if_include"):
             wanted[name] = "lo"

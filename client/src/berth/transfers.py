@@ -227,7 +227,7 @@ def _stuck(transport: Transport, error: Exception, stuck: int) -> int:
 def _fetch_all(transport: Transport, call: Call, file: BufferedRandom, size_bytes: int | None, progress: Progress | None) -> None:
     """Ask for the rest until it is there; give up when several tries in a row gain nothing."""
     stuck = 0
-    validator = ""
+    version = _Version()
     while True:
         have = file.seek(0, os.SEEK_END)
         if size_bytes is not None and have > size_bytes:
@@ -235,7 +235,7 @@ def _fetch_all(transport: Transport, call: Call, file: BufferedRandom, size_byte
         if have and have == size_bytes:
             return
         try:
-            validator = _fetch_rest(transport, call, file, have, validator, progress)
+            _fetch_rest(transport, call, file, have, version, progress)
         except (httpx2.TransportError, ApiError) as error:
             if _refused_range(error):
                 file.truncate(0)
@@ -249,14 +249,22 @@ def _fetch_all(transport: Transport, call: Call, file: BufferedRandom, size_byte
             raise ChecksumMismatch(f"{call.path} has {found:,} bytes; the manifest says {size_bytes:,}.", hint="Try again.")
 
 
+@dataclass(slots=True)
+class _Version:
+    """The validator of the file that the first bytes belong to; the rest must be of the same."""
+
+    validator: str = ""
+
+
 def _fetch_rest(
-    transport: Transport, call: Call, file: BufferedRandom, have: int, validator: str, progress: Progress | None
-) -> str:
-    """One try from byte `have` on; gives the file's validator. An answer without a range starts the file anew."""
+    transport: Transport, call: Call, file: BufferedRandom, have: int, version: _Version, progress: Progress | None
+) -> None:
+    """One try from byte `have` on. An answer without a range starts the file anew."""
     headers = {"Accept": "*/*", "Accept-Encoding": "identity"}
     if have:
-        headers |= {"Range": f"bytes={have}-", **({"If-Range": validator} if validator else {})}
+        headers |= {"Range": f"bytes={have}-", **({"If-Range": version.validator} if version.validator else {})}
     with transport.accepted_stream(replace(call, headers=headers)) as response:
+        version.validator = str(response.headers.get("etag", ""))
         if response.status_code != 206:
             have = file.truncate(0)
         for data in response.iter_bytes():
@@ -264,7 +272,6 @@ def _fetch_rest(
             have += len(data)
             if progress:
                 progress(have)
-        return str(response.headers.get("etag", ""))
 
 
 def _refused_range(error: Exception) -> bool:

@@ -182,8 +182,13 @@ def _job_id(session: Session, name: str) -> str:
         raise
 
 
+def files_text(count: int) -> str:
+    """`1 file`, `2 files`."""
+    return _("1 file") if count == 1 else _("{count} files", count=count)
+
+
 def _say_fetched(session: Session, places: list[Path], total: int) -> None:
-    where = str(places[0]) if len(places) == 1 else _("{count} files", count=len(places))
+    where = str(places[0]) if len(places) == 1 else files_text(len(places))
     session.show_done(
         {"files": [str(place) for place in places], "size_bytes": total}, f"{where} ({formats.size_text(total)})", key="files"
     )

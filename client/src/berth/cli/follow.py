@@ -54,7 +54,15 @@ def _wait_for_start(client: Client, job: Job) -> None:
         with console(stderr=True).status(_waiting_text(job)) as status:
             job.data = client.jobs.wait(job.id, until=_STARTED, on_change=lambda now: status.update(_waiting_text(now))).data
     else:
-        job.data = client.jobs.wait(job.id, until=_STARTED, on_change=lambda now: note(_waiting_text(now))).data
+        said = set[str]()
+
+        def say(now: Job) -> None:
+            text = _waiting_text(now)
+            if text not in said:
+                said.add(text)
+                note(text)
+
+        job.data = client.jobs.wait(job.id, until=_STARTED, on_change=say).data
 
 
 def _waiting_text(job: Job) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -51,7 +52,7 @@ def ps(
         return
     rows = [job.data for job in session.client.jobs.list(limit=number, **filters)]
     empty = _("No jobs.") if all_ or state else _("No job is waiting or running; -a shows those that have ended.")
-    session.show(rows, job_columns([str(row["id"]) for row in rows]), empty=empty)
+    session.show(rows, job_columns(rows), empty=empty)
     if rows:
         hint(_("berth logs -f {job}   ·   berth get {job}", job=plain(rows[0]["name"])))
 
@@ -110,17 +111,19 @@ def events(
     session.show(session.client.jobs.events(job, limit=number), EVENT_COLUMNS, empty=_("Nothing has happened yet."))
 
 
-def job_columns(ids: list[str]) -> list[Column]:
-    """Columns of a job list; ids are as short as this list allows."""
-    short = short_ids(ids)
+def job_columns(jobs: Sequence[Any]) -> list[Column]:
+    """Columns of a job list. Ids are as short as this list allows; users and GPUs are shown where they differ from the usual."""
+    short = short_ids(str(job["id"]) for job in jobs)
+    one_user = len({formats.name_of(job.get("user")) for job in jobs}) < 2
+    no_gpus = all(_gpus(job) == formats.NOTHING for job in jobs)
     return [
         Column("ID", lambda job: short[job["id"]]),
         Column("NAME", lambda job: plain(job["name"]), shrinks=True),
         Column("STATE", _state),
         Column("TENANT", lambda job: formats.name_of(job.get("tenant")), wide=True),
         Column("QUEUE", lambda job: formats.name_of(job.get("queue")), wide=True),
-        Column("USER", lambda job: formats.name_of(job.get("user"))),
-        Column("GPUS", _gpus, right=True),
+        Column("USER", lambda job: formats.name_of(job.get("user")), wide=one_user),
+        Column("GPUS", _gpus, right=True, wide=no_gpus),
         Column("AGE", lambda job: formats.age_text(job.get("submitted_at")), right=True),
         Column("RAN", lambda job: formats.span_text(job.get("started_at"), job.get("ended_at")), right=True),
         Column("TRY", lambda job: str(job.get("attempt") or formats.NOTHING), wide=True, right=True),
@@ -187,11 +190,7 @@ def _watch(session: Session, filters: dict[str, Any], number: int) -> None:
         try:
             while True:
                 rows = [job.data for job in session.client.jobs.list(limit=min(number, max(5, screen.height - 4)), **filters)]
-                listed = (
-                    table_text(rows, job_columns([str(row["id"]) for row in rows]), wide=session.form is Format.WIDE)
-                    if rows
-                    else _("No jobs.")
-                )
+                listed = table_text(rows, job_columns(rows), wide=session.form is Format.WIDE) if rows else _("No jobs.")
                 title = f"{datetime.now():%H:%M:%S}  {_('every {seconds} s, Ctrl+C ends', seconds=int(WATCH_SECONDS))}\n\n"
                 live.update(Text(title, style="bright_black") + Text.from_ansi(listed), refresh=True)
                 session.client.transport.sleep(WATCH_SECONDS)

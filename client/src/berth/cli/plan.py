@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
 from berth.cli import formats
+from berth.cli.copy import files_text
 from berth.cli.messages import _
 from berth.cli.output import Column, note, print_facts, table_text
 from berth.cli.paint import paint
@@ -105,7 +106,7 @@ def _image_text(image: Any) -> str:
 def _code_text(snapshot: Snapshot | None) -> str:
     if snapshot is None:
         return ""
-    return _("{files} files, {size} packed", files=snapshot.file_count, size=formats.size_text(snapshot.size_bytes))
+    return _("{files}, {size} packed", files=files_text(snapshot.file_count), size=formats.size_text(snapshot.size_bytes))
 
 
 def _array_text(array: Any) -> str:

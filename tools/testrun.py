@@ -28,6 +28,7 @@ from tests.servers import ServerError, servers  # noqa: E402 - the root comes fi
 
 PROGRAMS = Path(sys.executable).parent
 NO_TESTS = 5  # Exit status of pytest when a selection is empty.
+TEST_SECONDS_MAX = 300  # A worker's first database test also creates the database; a loaded machine takes a minute.
 WORKERS_MAX = 8  # More workers than this wait for the disk.
 
 
@@ -112,7 +113,8 @@ def _run_stage(stage: Stage, environment: Mapping[str, str], extra: Sequence[str
     workers = min(WORKERS_MAX, os.cpu_count() or 1) if stage.is_parallel else 0
     with tempfile.TemporaryDirectory(prefix="berth-report-") as folder:
         report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", f"--numprocesses={workers}", f"--junitxml={report}", "-m", markers]
+        options = [f"--numprocesses={workers}", f"--timeout={TEST_SECONDS_MAX}", f"--junitxml={report}"]
+        command = [sys.executable, "-m", "pytest", "-q", *options, "-m", markers]
         begin = time.monotonic()
         status = subprocess.run([*command, *extra], cwd=ROOT, env=_environment(environment)).returncode
         passed, failed, skipped = _counts(report)

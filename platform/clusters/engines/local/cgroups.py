@@ -77,6 +77,11 @@ class Cgroups:
             _limit(controller, f"{base}/{name}", limits)
         return tuple(made)
 
+    def remove_all(self, prefix: str) -> None:
+        """Remove the empty groups whose names begin so."""
+        for base in dict.fromkeys(self.bases.values()):
+            remove([entry.path for entry in os.scandir(base) if entry.name.startswith(prefix)])
+
 
 def detect(*, proc: str = "/proc", folder: str = FOLDER) -> Cgroups | None:
     """Find out where this process may make groups; None where it may not. Makes the folder that they go to."""

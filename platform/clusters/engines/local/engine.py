@@ -228,8 +228,10 @@ class LocalEngine:
     def _stop(self, stop: Stop) -> Stopping | Gone | Retry:
         key = str(stop.attempt_id)
         with contextlib.suppress(FileExistsError):
-            os.mkdir(self._gate(stop.attempt_id))
-            return Gone(stop.attempt_id)  # The gate is ours: nobody can start it any more.
+            os.mkdir(self._gate(stop.attempt_id))  # Now nobody can start it any more.
+            if os.path.isdir(f"{self._root}/{records.ATTEMPTS}/{key}"):
+                self._launcher.remove_attempts(self._root, [key])  # What a start that died left behind.
+            return Gone(stop.attempt_id)
         observed = self._watch.observe([key])
         alive = tuple(str(task.name) for item in observed for task in item.tasks if not _task_ended(task.state))
         if not alive:

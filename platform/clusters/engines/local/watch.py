@@ -139,11 +139,15 @@ class Watch:
         stop = stop if stop is not None and name in stop.tasks else None
         rebooted = known.started.boot_id != self.boot_id
         state, task_exit, ended_at = TaskState.RUNNING, None, None
-        left = self._exit_of(known, name, started)
+        path = self._control(known.attempt_id, f"{name}.exit")
+        left, lives = exits.read_exit(path), True
+        if left is None and (rebooted or not self._lives(known, name, started)):
+            # Whoever is dead has written: only an exit looked for after the death is certainly missing.
+            left, lives = exits.read_exit(path), False
         if left is not None and (rebooted or not cgroups.members(started.groups)):
             state, ended_at = TaskState.ENDED, datetime.fromtimestamp(left[1], UTC)
             task_exit = self._classify(known, name, left[0], stop)
-        elif left is None and (rebooted or not self._lives(known, name, started)):
+        elif left is None and not lives:
             state, task_exit = TaskState.GONE, exits.vanished(stop, rebooted=rebooted)
         return TaskObservation(
             name=TaskName(record.role, record.index),
@@ -159,20 +163,13 @@ class Watch:
             ended_at=ended_at,
         )
 
-    def _exit_of(self, known: Known, name: str, started: records.StartedTask) -> tuple[int, float] | None:
-        path = self._control(known.attempt_id, f"{name}.exit")
-        left = exits.read_exit(path)
-        if left is None and not processes.is_alive(started.pid, started.start_ticks):
-            left = exits.read_exit(path)  # It may have written between the two looks.
-        return left
-
     def _lives(self, known: Known, name: str, started: records.StartedTask) -> bool:
         """Whether anything of a task without an exit code runs. Its wrapper may be gone and the task go on."""
         if processes.is_alive(started.pid, started.start_ticks):
             return True
         if started.groups:
             return bool(cgroups.members(started.groups))
-        return not known.started.sandbox and self._signal([(known.attempt_id, 0, (name,))])[0] > 0
+        return self._signal([(known.attempt_id, 0, (name,))])[0] > 0
 
     def _classify(self, known: Known, name: str, code: int, stop: records.StopIntent | None) -> TaskExit:
         return exits.classify(
@@ -192,8 +189,7 @@ class Watch:
             for name, started in known.started.tasks.items():
                 if exits.read_exit(self._control(known.attempt_id, f"{name}.exit")) is None:
                     continue
-                is_loose = not started.groups and not known.started.sandbox
-                if is_loose or cgroups.members(started.groups):
+                if not started.groups or cgroups.members(started.groups):
                     leftovers.append((known.attempt_id, int(signal.SIGKILL), (name,)))
         if leftovers:
             self._signal(leftovers)

@@ -87,6 +87,8 @@ class DirectLauncher:
             removed = [cgroups.remove(groups) for groups in tree.groups] if not found and not wrappers else [False]
             free = all(removed)
             if free:
+                if not tree.wrappers and self._groups is not None:
+                    self._groups.remove_all(f"{attempt}.")  # Of a start that died before its record.
                 beneath.remove(real, f"{records.ATTEMPTS}/{attempt}")
             results.append(free)
         self.reap()
@@ -177,10 +179,9 @@ class DirectLauncher:
                 if everything is None:
                     everything = processes.read_all()
                 pids |= processes.descendants(everything, (pid for pid, start in tree.wrappers if processes.is_alive(pid, start)))
-                if not tree.sandbox:
-                    if loose is None:
-                        loose = processes.marked(everything)
-                    pids |= {pid for pid, key in loose.items() if key in tree.keys}
+                if loose is None:
+                    loose = processes.marked(everything)
+                pids |= {pid for pid, key in loose.items() if key in tree.keys}
             results.append(_alive(pids - {pid for pid, _ in tree.wrappers}))
         return results
 

@@ -1,0 +1,541 @@
+"""What only the local engine can be asked: crashes at any moment, reboots, reused pids, strays, simulated GPUs, metrics."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from clusters.engines.fake import Script
+from clusters.engines.interface import (
+    CodeRef,
+    EngineUnreachable,
+    Ensured,
+    ExitReason,
+    GiveUp,
+    Gone,
+    ImageKind,
+    ImageRef,
+    MountRef,
+    Retry,
+    Stop,
+    StopCause,
+    Stream,
+    SupportsMetrics,
+    SupportsOutputs,
+    TaskName,
+    TaskState,
+    Workload,
+)
+from clusters.engines.local import LocalEngine
+from clusters.engines.local.launching import DirectLauncher, LauncherClient, start_child
+from clusters.telemetry.metrics import METRICS, kind_of
+from kernel.resources import Resources
+from tests.contract.engines.bench import (
+    IS_ROOT,
+    Behaviour,
+    Bench,
+    config_of,
+    end_everything,
+    fails,
+    ignores_signals,
+    local_bench,
+    open_bench,
+    policy_of,
+    runs_on,
+    succeeds,
+    writes,
+)
+
+pytestmark = pytest.mark.engines
+FIRST = TaskName("worker", 0)
+
+
+@pytest.fixture
+def local(engine_dir: Path) -> Iterator[Bench]:
+    with open_bench("local", engine_dir) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["local", "no-root", "bare"])
+def any_local(request: pytest.FixtureRequest, engine_dir: Path) -> Iterator[Bench]:
+    with open_bench(request.param, engine_dir) as opened:
+        yield opened
+
+
+def attempt_dir(bench: Bench, workload: Workload) -> Path:
+    assert isinstance(bench.engine, LocalEngine)
+    return Path(bench.engine.config.root) / "attempts" / str(workload.attempt_id)
+
+
+def shell(text: str) -> Behaviour:
+    return Behaviour(text, Script())
+
+
+def with_gpus(workload: Workload, *gpu_millis: int) -> Workload:
+    tasks = [
+        replace(task, resources=Resources(1000, 256 << 20, millis))
+        for task, millis in zip(workload.tasks, gpu_millis, strict=True)
+    ]
+    return replace(workload, tasks=tuple(tasks))
+
+
+# --- Processes -------------------------------------------------------------------------------------------------------
+
+
+def test_children_that_left_tree_and_session_end_with_their_task(any_local: Bench) -> None:
+    code = "import os, time; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); time.sleep(987)"
+    stray = f"/usr/bin/python3 -c '{code}'"
+    workload = any_local.start(shell(f"{stray} & sleep 0.3; echo ready; exit 4"))
+    (task,) = any_local.wait_for_end(workload.attempt_id)
+    assert task.exit is not None
+    assert task.exit.code == 4
+    assert _processes_of(workload) == []
+
+
+def test_a_stop_kills_children_that_left_tree_and_session(any_local: Bench) -> None:
+    stray = "/usr/bin/python3 -c 'import os, time; os.fork() and os._exit(0); os.setsid(); time.sleep(987)'"
+    workload = any_local.start(shell(f"trap '' TERM; {stray}; echo ready; while :; do sleep 0.05; done"))
+    any_local.wait_for_output(workload.attempt_id, b"ready")
+    assert _processes_of(workload) != []
+    any_local.engine.stop([Stop(workload.attempt_id, 0.1, StopCause.USER)])
+    any_local.wait_for_end(workload.attempt_id)
+    assert _processes_of(workload) == []
+
+
+def test_a_task_has_a_session_of_its_own_and_default_signals(local: Bench) -> None:
+    workload = local.start(shell("grep -E '^Sig(Ign|Blk)' /proc/self/status; ulimit -v; exec sleep 1000"))
+    local.wait_for_output(workload.attempt_id, b"unlimited")
+    seen = local.see(workload.attempt_id)
+    assert seen is not None
+    pid = seen.tasks[0].pid
+    assert pid is not None
+    assert os.getsid(pid) == pid
+    output = b"".join(chunk.data for chunk in local.engine.logs(workload.attempt_id, FIRST, Stream.OUT, 0).chunks)
+    assert all(int(line.split()[1], 16) & 0x7FFFFFFF == 0 for line in output.splitlines()[:2])
+
+
+def test_a_wrapper_that_was_killed_leaves_no_code_and_no_doubt_while_the_task_runs(any_local: Bench) -> None:
+    workload = any_local.start(shell("echo ready; exec sleep 1000"))
+    any_local.wait_for_output(workload.attempt_id, b"ready")
+    seen = any_local.see(workload.attempt_id)
+    assert seen is not None
+    assert seen.tasks[0].pid is not None
+    os.kill(seen.tasks[0].pid, signal.SIGKILL)
+    assert _processes_of(workload) != []
+    seen = any_local.see(workload.attempt_id)
+    assert seen is not None
+    assert seen.tasks[0].state is TaskState.RUNNING
+    any_local.engine.stop([Stop(workload.attempt_id, 0, StopCause.USER)])
+    (task,) = any_local.wait_for_end(workload.attempt_id)
+    assert task.state is TaskState.GONE
+    assert task.exit is not None
+    assert task.exit.code is None
+
+
+def test_a_reboot_ends_what_ran_and_keeps_what_had_ended(local: Bench, engine_dir: Path) -> None:
+    ended, running = local.start(fails(3)), local.start(runs_on(), ports=("main",))
+    local.wait_for_end(ended.attempt_id)
+    local.close()
+    boot_id = engine_dir / "boot_id"
+    boot_id.write_text("another boot\n")
+    engine = LocalEngine(config_of(engine_dir, boot_id_file=str(boot_id)), DirectLauncher(policy_of(engine_dir)))
+    items = {item.attempt_id: item for item in engine.observe(None).items}
+    (task,) = items[running.attempt_id].tasks
+    assert (task.state, task.exit and task.exit.reason) == (TaskState.GONE, ExitReason.NODE_LOST)
+    (task,) = items[ended.attempt_id].tasks
+    assert task.exit is not None
+    assert task.exit.code == 3
+    assert json.loads((engine_dir / "engine" / "host" / "leases.json").read_text())["leases"] == {}
+    assert engine.ensure([running]) == [Ensured(running.attempt_id, created=False)]
+    engine.close()
+
+
+def test_a_reused_pid_is_not_taken_for_the_task(local: Bench) -> None:
+    workload = local.start(shell("exit 0"))
+    local.wait_for_end(workload.attempt_id)
+    control = attempt_dir(local, workload) / "control"
+    other = subprocess.Popen(["/bin/sleep", "1000"])
+    try:
+        record = json.loads((control / "started.json").read_text())
+        record["tasks"]["worker-0"]["pid"] = other.pid
+        (control / "started.json").write_text(json.dumps(record))
+        (control / "worker-0.exit").write_bytes(b"pending\n")
+        local.restart()
+        (task,) = local.wait_for_end(workload.attempt_id)
+        assert task.state is TaskState.GONE
+        local.engine.stop([Stop(workload.attempt_id, 0, StopCause.USER)])
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+# --- At most once ----------------------------------------------------------------------------------------------------
+
+
+def test_many_workers_at_once_start_an_attempt_once(local: Bench, engine_dir: Path) -> None:
+    witness = engine_dir / "witness"
+    witness.mkdir(mode=0o777)
+    witness.chmod(0o777)
+    workload = local.workload(shell(f"echo started >> {witness}/$BERTH_TASK_KEY"))
+    engines = [LocalEngine(config_of(engine_dir, use_bubblewrap=False), DirectLauncher(policy_of(engine_dir))) for _ in range(8)]
+    answers: list[object] = []
+
+    def ensure(engine: LocalEngine) -> None:
+        answer: object = Retry(workload.attempt_id, "", "")
+        while isinstance(answer, Retry):
+            (answer,) = engine.ensure([workload])
+        answers.append(answer)
+
+    threads = [threading.Thread(target=ensure, args=(engine,)) for engine in engines]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    local.wait_for_end(workload.attempt_id)
+    assert sorted(answer.created for answer in answers if isinstance(answer, Ensured)) == [False] * 7 + [True]
+    assert (witness / f"{workload.attempt_id}.worker-0").read_text() == "started\n"
+    for engine in engines:
+        engine.close()
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="runs the launcher as a process")
+@pytest.mark.parametrize("seed", range(6))
+def test_a_launcher_killed_at_any_moment_leaves_each_attempt_started_once_or_not_at_all(engine_dir: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    witness = engine_dir / "witness"
+    witness.mkdir()
+    witness.chmod(0o777)
+    socket_path = str(engine_dir / "launcher.sock")
+    child = start_child(socket_path, policy_of(engine_dir))
+    client = LauncherClient(socket_path)
+    bench = local_bench("launcher", engine_dir, client, use_bubblewrap=False)
+    workloads = [bench.workload(*[shell(f"echo started >> {witness}/$BERTH_TASK_KEY")] * 2) for _ in range(15)]
+    killer = threading.Timer(chance.uniform(0.0, 0.15), child.kill)
+    killer.start()
+    with contextlib.suppress(EngineUnreachable):
+        for workload in workloads:
+            bench.engine.ensure([workload])
+    killer.join()
+    assert child.stdin is not None
+    child.stdin.close()
+    child.wait()
+    child = start_child(socket_path, policy_of(engine_dir))
+    bench.restart()
+    bench.wait_until(lambda: not any(isinstance(answer, Retry) for answer in bench.engine.ensure(workloads)), "all starts")
+    for workload in workloads:
+        tasks = bench.wait_for_end(workload.attempt_id)
+        counts = [_count(witness / f"{workload.attempt_id}.{task.name}") for task in tasks]
+        assert counts in ([1, 1], [0, 0]), f"seed {seed}: {counts}"
+        if counts == [0, 0]:
+            assert {task.state for task in tasks} == {TaskState.GONE}
+    bench.close()
+    end_everything(engine_dir, client)
+    client.close()
+    assert child.stdin is not None
+    child.stdin.close()
+    child.wait(10)
+
+
+def test_a_start_that_died_before_the_gate_is_done_again_by_the_next(local: Bench) -> None:
+    workload = local.workload(writes(b"ran\n"))
+    leftover = attempt_dir(local, workload)
+    (leftover / "control").mkdir(parents=True)
+    (leftover / "control" / "started.json").write_text("{}")
+    assert local.see(workload.attempt_id) is None
+    assert local.engine.ensure([workload]) == [Ensured(workload.attempt_id, created=True)]
+    local.wait_for_end(workload.attempt_id)
+    assert local.read_all(workload.attempt_id, FIRST) == b"ran\n"
+
+
+def test_stopping_a_start_that_died_before_the_gate_removes_what_it_left(local: Bench) -> None:
+    workload = local.workload(succeeds())
+    leftover = attempt_dir(local, workload)
+    (leftover / "control").mkdir(parents=True)
+    assert local.engine.stop([Stop(workload.attempt_id, 0, StopCause.USER)]) == [Gone(workload.attempt_id)]
+    assert not leftover.exists()
+    assert isinstance(local.engine.ensure([workload])[0], GiveUp)
+
+
+def test_a_tombstone_is_kept_for_its_days_and_no_longer(local: Bench) -> None:
+    old, young = local.workload(succeeds()), local.workload(succeeds())
+    local.engine.stop([Stop(each.attempt_id, 0, StopCause.USER) for each in (old, young)])
+    gates = attempt_dir(local, old).parents[1] / "gates"
+    week = 7 * 86_400
+    os.utime(gates / str(old.attempt_id), (0, time.time() - week - 60))
+    os.utime(gates / str(young.attempt_id), (0, time.time() - week + 60))
+    local.restart()
+    local.engine.observe(None)
+    assert isinstance(local.engine.ensure([young])[0], GiveUp)
+    assert not (gates / str(old.attempt_id)).exists()
+
+
+# --- What a task is given --------------------------------------------------------------------------------------------
+
+
+def test_code_is_unpacked_before_the_start_and_belongs_to_the_tenant(any_local: Bench, engine_dir: Path) -> None:
+    source = engine_dir / "source"
+    (source / "sub").mkdir(parents=True)
+    (source / "sub" / "train.sh").write_text("pwd; echo trained > result\n")
+    (engine_dir / "code").mkdir()
+    archive = engine_dir / "code" / "snapshot.tar.gz"
+    subprocess.run(["/bin/tar", "-czf", str(archive), "-C", str(source), "."], check=True)
+    workload = replace(any_local.workload(shell("sh train.sh")), code=CodeRef("sha256:x", str(archive)), workdir="sub")
+    any_local.engine.ensure([workload])
+    (task,) = any_local.wait_for_end(workload.attempt_id)
+    assert task.exit is not None
+    assert task.exit.code == 0, any_local.read_all(workload.attempt_id, FIRST, Stream.ERR)
+    engine = any_local.engine
+    assert isinstance(engine, SupportsOutputs)
+    assert [file.path for file in engine.list_outputs(workload.attempt_id, ["sub/res*"])] == ["sub/result"]
+    with os.fdopen(engine.open_output(workload.attempt_id, "sub/result")) as file:
+        assert file.read() == "trained\n"
+
+
+def test_a_snapshot_that_is_no_archive_can_never_start(local: Bench, engine_dir: Path) -> None:
+    broken = engine_dir / "broken.tar.gz"
+    broken.write_bytes(b"no archive")
+    for location in (broken, engine_dir / "missing"):
+        workload = replace(local.workload(succeeds()), code=CodeRef("sha256:x", str(location)))
+        (answer,) = local.engine.ensure([workload])
+        assert isinstance(answer, GiveUp)
+        assert answer.code == "code_unpack_failed"
+        assert not attempt_dir(local, workload).exists()
+
+
+def test_location_variables_are_the_engines_and_a_python_image_comes_first_on_the_path(local: Bench, engine_dir: Path) -> None:
+    image = engine_dir / "images" / "one"
+    (image / "bin").mkdir(parents=True)
+    for path in (image.parent, image, image / "bin"):
+        path.chmod(0o755)
+    (image / "bin" / "tool").write_text("#!/bin/sh\necho from the image\n")
+    (image / "bin" / "tool").chmod(0o755)
+    show = shell('tool; [ "$(pwd)" = "$BERTH_WORKDIR" ] && touch "$HOME/h" "$TMPDIR/t" && echo "gpus=[$CUDA_VISIBLE_DEVICES]"')
+    workload = replace(local.workload(show), image=ImageRef(ImageKind.PYTHON, "sha256:x", str(image)))
+    local.engine.ensure([workload])
+    local.wait_for_end(workload.attempt_id)
+    assert local.read_all(workload.attempt_id, FIRST) == b"from the image\ngpus=[]\n"
+
+
+def test_values_reach_the_task_as_they_are(any_local: Bench) -> None:
+    hostile = "a'b\"c $(id) `id` ${HOME} \\ %s\n second line \t!*?"
+    workload = any_local.start(
+        Behaviour(
+            "",
+            Script(),
+            argv=(("/usr/bin/python3",), ("-c",), ("import os, sys; print([os.environ['V'], sys.argv[1]])",), (hostile,)),
+        ),
+        env={"V": (hostile,)},
+    )
+    any_local.wait_for_end(workload.attempt_id)
+    assert any_local.read_all(workload.attempt_id, FIRST).decode() == f"{[hostile, hostile]}\n"
+
+
+def test_standard_output_can_be_opened_again_by_its_name(any_local: Bench) -> None:
+    workload = any_local.start(shell("echo one; echo two > /dev/stderr; echo three >> /dev/stdout"))
+    any_local.wait_for_end(workload.attempt_id)
+    assert any_local.read_all(workload.attempt_id, FIRST) == b"one\nthree\n"
+    assert any_local.read_all(workload.attempt_id, FIRST, Stream.ERR) == b"two\n"
+
+
+def test_mounts_without_bubblewrap_are_refused_in_words(engine_dir: Path) -> None:
+    engine = LocalEngine(config_of(engine_dir, use_bubblewrap=False), DirectLauncher(policy_of(engine_dir)))
+    bench = local_bench("local", engine_dir, DirectLauncher(policy_of(engine_dir)))
+    mount = MountRef(uuid.uuid4(), str(engine_dir), "/data", read_only=True)
+    (answer,) = engine.ensure([replace(bench.workload(succeeds()), mounts=(mount,))])
+    assert isinstance(answer, GiveUp)
+    assert answer.code == "mounts_need_bubblewrap"
+    assert "bubblewrap" in answer.detail
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (
+            lambda workload: replace(workload, image=ImageRef(ImageKind.REGISTRY, "sha256:x", "docker.io/x")),
+            "image_kind_unsupported",
+        ),
+        (lambda workload: replace(workload, tasks=(replace(workload.tasks[0], node="elsewhere"),)), "node_unknown"),
+        (lambda workload: replace(workload, tasks=(replace(workload.tasks[0], env={"A-B": ("x",)}),)), "env_name_invalid"),
+        (lambda workload: replace(workload, tasks=(replace(workload.tasks[0], argv=()),)), "workload_invalid"),
+        (lambda workload: replace(workload, workdir="../x"), "workload_invalid"),
+        (lambda workload: replace(workload, files={"../x": ("y",)}), "workload_invalid"),
+        (lambda workload: with_gpus(workload, 1_500), "gpu_share_invalid"),
+    ],
+)
+def test_what_can_never_run_is_given_up_with_a_reason(local: Bench, change: Callable[[Workload], Workload], code: str) -> None:
+    (answer,) = local.engine.ensure([change(local.workload(succeeds()))])
+    assert isinstance(answer, GiveUp)
+    assert (answer.code, bool(answer.detail)) == (code, True)
+
+
+# --- GPUs and ports --------------------------------------------------------------------------------------------------
+
+
+def test_simulated_gpus_are_leased_exclusively_and_labelled(engine_dir: Path) -> None:
+    launcher = DirectLauncher(policy_of(engine_dir))
+    bench = local_bench("local", engine_dir, launcher, simulated_gpus="3xA100")
+    show = Behaviour('echo "$CUDA_VISIBLE_DEVICES $BERTH_GPUS_SIMULATED"; exec sleep 1000', Script())
+    first = with_gpus(bench.workload(show), 2_000)
+    second = with_gpus(bench.workload(show), 2_000)
+    assert bench.engine.ensure([first]) == [Ensured(first.attempt_id, created=True)]
+    (busy,) = bench.engine.ensure([second])
+    assert isinstance(busy, Retry)
+    assert busy.code == "gpus_busy"
+    bench.wait_for_output(first.attempt_id, b"SIMULATED-0,SIMULATED-1 1\n")
+    seen = bench.see(first.attempt_id)
+    assert seen is not None
+    assert (seen.tasks[0].gpus, seen.tasks[0].gpus_simulated) == (("SIMULATED-0", "SIMULATED-1"), True)
+    bench.restart()
+    bench.engine.stop([Stop(first.attempt_id, 0, StopCause.USER)])
+    bench.wait_for_end(first.attempt_id)
+    assert bench.engine.ensure([second]) == [Ensured(second.attempt_id, created=True)]
+    (node,) = bench.engine.inventory().nodes
+    assert (node.capacity.gpu_millis, {gpu.simulated for gpu in node.gpus}, node.labels["gpus_simulated"]) == (
+        3_000,
+        {True},
+        "yes",
+    )
+    bench.close()
+    end_everything(engine_dir, launcher)
+
+
+def test_shares_fill_one_device_before_they_break_another(engine_dir: Path) -> None:
+    launcher = DirectLauncher(policy_of(engine_dir))
+    bench = local_bench("local", engine_dir, launcher, simulated_gpus="2xA100")
+    jobs = [with_gpus(bench.workload(runs_on()), millis) for millis in (500, 500, 1_000)]
+    assert [getattr(answer, "created", answer) for answer in bench.engine.ensure(jobs)] == [True, True, True]
+    held = {item.attempt_id: item.tasks[0].gpus for item in bench.engine.observe(None).items}
+    assert held[jobs[0].attempt_id] == held[jobs[1].attempt_id] != held[jobs[2].attempt_id]
+    bench.close()
+    end_everything(engine_dir, launcher)
+
+
+# --- Output ----------------------------------------------------------------------------------------------------------
+
+
+def test_output_past_the_quota_takes_no_disk_while_the_task_goes_on(local: Bench) -> None:
+    flood = "head -c 20000000 /dev/zero; echo tail; exec sleep 1000"
+    workload = local.start(shell(flood), log_quota_bytes=1_000_000)
+    path = attempt_dir(local, workload) / "control" / "worker-0.stdout"
+    local.wait_until(lambda: path.stat().st_size > 20_000_000, "the flood")
+    local.wait_until(lambda: local.see(workload.attempt_id) is not None and path.stat().st_blocks * 512 < 2_000_000, "the cut")
+    assert path.stat().st_size == 20_000_005
+    chunks = local.engine.logs(workload.attempt_id, FIRST, Stream.OUT, 0)
+    assert sum(len(chunk.data) for chunk in chunks.chunks) == 1_000_000
+    assert chunks.chunks[-1].skipped_bytes == 19_000_005
+    assert local.engine.logs(workload.attempt_id, FIRST, Stream.OUT, chunks.cursor).chunks == ()
+
+
+def test_output_that_was_handed_on_is_given_back_to_the_disk_and_offsets_stay(local: Bench) -> None:
+    size = 12_000_000
+    workload = local.start(shell(f"head -c {size} /dev/zero | tr '\\0' x; echo end"))
+    local.wait_for_end(workload.attempt_id)
+    path = attempt_dir(local, workload) / "control" / "worker-0.stdout"
+    assert len(local.read_all(workload.attempt_id, FIRST)) == size + 4
+    assert path.stat().st_size == size + 4
+    assert path.stat().st_blocks * 512 < size // 2
+    again = local.engine.logs(workload.attempt_id, FIRST, Stream.OUT, 0)
+    assert again.chunks[0].skipped_bytes > 0
+    assert "handed on" in again.chunks[0].marker
+
+
+def test_a_task_that_cuts_its_own_output_is_marked_and_offsets_go_on(local: Bench) -> None:
+    workload = local.start(shell("echo 0123456789; while [ ! -e go ]; do sleep 0.02; done; : > /dev/stdout; echo after"))
+    local.wait_for_output(workload.attempt_id, b"9\n")
+    (attempt_dir(local, workload) / "work" / "go").touch()
+    local.wait_for_end(workload.attempt_id)
+    chunks = local.engine.logs(workload.attempt_id, FIRST, Stream.OUT, 11)
+    assert [(chunk.offset, chunk.data, bool(chunk.marker)) for chunk in chunks.chunks] == [
+        (11, b"", True),
+        (11, b"after\n", False),
+    ]
+    assert (chunks.cursor, chunks.complete) == (17, True)
+
+
+# --- Metrics ---------------------------------------------------------------------------------------------------------
+
+
+def test_metrics_are_of_the_closed_table_and_measure_the_task(any_local: Bench) -> None:
+    engine = any_local.engine
+    assert isinstance(engine, SupportsMetrics)
+    busy = "exec /usr/bin/python3 -c 'block = bytearray(50 << 20); print(1, flush=True)\nwhile True: pass'"
+    workload = any_local.start(shell(busy))
+    any_local.wait_for_output(workload.attempt_id, b"1\n")
+    engine.sample()
+    subject = f"task:{workload.attempt_id}:worker:0"
+
+    def cpu_is_used() -> bool:
+        values = {sample.metric: sample.value for sample in engine.sample() if sample.subject == subject}
+        return values.get("cpu_millis", 0) > 100 and values["memory_bytes"] > 50 << 20 and values["processes"] >= 1
+
+    any_local.wait_until(cpu_is_used, "a measured task")
+    for sample in engine.sample():
+        assert kind_of(sample.subject) in METRICS[sample.metric].subjects
+
+
+def test_nothing_is_measured_of_simulated_gpus(engine_dir: Path) -> None:
+    engine = LocalEngine(config_of(engine_dir, simulated_gpus="2xA100"), DirectLauncher(policy_of(engine_dir)))
+    engine.sample()
+    assert not any(sample.subject.startswith("gpu:") for sample in engine.sample())
+
+
+# --- The inventory's word --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept_apart", "word"),
+    [
+        ({"drop_rights": True, "use_bubblewrap": False}, True, "user of their own"),
+        ({"drop_rights": False, "use_bubblewrap": False}, False, "one tenant only"),
+        ({"drop_rights": False, "use_bubblewrap": False, "isolation": "none"}, True, "Turned off by the operator"),
+    ],
+)
+def test_isolation_is_told_as_it_is(engine_dir: Path, changes: dict[str, object], kept_apart: bool, word: str) -> None:
+    inventory = LocalEngine(config_of(engine_dir, **changes), DirectLauncher(policy_of(engine_dir))).inventory()
+    assert inventory.tenants_kept_apart is kept_apart
+    assert word in " ".join(inventory.isolation)
+
+
+def test_a_launcher_that_does_not_answer_decides_nothing(engine_dir: Path) -> None:
+    bench = local_bench("launcher", engine_dir, LauncherClient(str(engine_dir / "nobody.sock")))
+    workload = bench.workload(succeeds())
+    with pytest.raises(EngineUnreachable):
+        bench.engine.ensure([workload])
+    assert bench.engine.observe(None).items == ()
+
+
+def test_a_stubborn_task_is_killed_although_nobody_looks(local: Bench) -> None:
+    workload = local.start(ignores_signals())
+    local.wait_for_output(workload.attempt_id, b"ready")
+    local.engine.stop([Stop(workload.attempt_id, 0.2, StopCause.USER)])
+    exit_file = attempt_dir(local, workload) / "control" / "worker-0.exit"
+    local.wait_until(lambda: exit_file.read_bytes().startswith(b"137"), "the kill")
+
+
+def _processes_of(workload: Workload) -> list[int]:
+    marker = f"BERTH_TASK_KEY={workload.attempt_id}".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if marker in path.read_bytes():
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def _count(path: Path) -> int:
+    return len(path.read_text().splitlines()) if path.exists() else 0

@@ -98,16 +98,16 @@ def remove_member(*, actor: Actor, membership: Membership, now: datetime) -> Non
 
 def _check_grant(actor: Actor, tenant_id: uuid.UUID, user: User, role: TenantRole) -> None:
     """Managers give up to their own role. Operators appoint others, never themselves: they would reach its secrets."""
+    if user.kind == UserKind.SERVICE and user.tenant_id != tenant_id:
+        raise Forbidden("A service account works in its own tenant only.", hint="Create one in this tenant.")
     if is_system(actor):
         return
     own = actor.roles.get(tenant_id)
     if own is not None and ROLE_RANK[own] >= ROLE_RANK[role]:
-        if user.kind == UserKind.SERVICE and user.tenant_id != tenant_id:
-            raise Forbidden("A service account works in its own tenant only.", hint="Create one in this tenant.")
         return
     if not actor.is_operator:
         raise Forbidden("Nobody gives a role above their own.", hint="Ask a manager of the tenant.")
-    if user.pk == actor.user_id or user.kind == UserKind.SERVICE:
+    if user.pk == actor.user_id:
         raise Forbidden("Operators do not let themselves into a tenant.", hint="Ask a manager of the tenant to add you.")
 
 

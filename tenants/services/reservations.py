@@ -88,21 +88,23 @@ def release(attempt_ids: Iterable[uuid.UUID], *, now: datetime) -> set[uuid.UUID
     chosen = set(attempt_ids)
     if not chosen:
         return set()
+    live = Reservation.objects.filter(attempt_id__in=chosen, released_at__isnull=True).order_by()
     with transaction.atomic():
-        before = _live(chosen)
-        if not before:
+        held = set(live.values_list("queue_id", "pool_id").distinct())
+        if not held:
             return set()
-        paths = _paths({row.queue_id for row in before})
-        rows = _lock({(queue_id, row.pool_id) for row in before for queue_id in paths[row.queue_id]})
-        live = _live(chosen)  # Again: somebody may have released them while we waited for the lock.
-        bulk.update(Reservation, [{"id": row.pk, "released_at": now} for row in live])
+        paths = _paths({queue_id for queue_id, _ in held})
+        rows = _lock({(above, pool_id) for queue_id, pool_id in held for above in paths[queue_id]})
+        # Read only now: somebody may have released some of them while we waited for the lock.
+        freed = list(live.values_list("attempt_id", "queue_id", "pool_id", *RESOURCE_NAMES))
+        live.update(released_at=now)
         shrink: dict[Key, Resources] = {}
-        for row in live:
-            for queue_id in paths[row.queue_id]:
-                key = (queue_id, row.pool_id)
-                shrink[key] = shrink.get(key, ZERO) - _amount(row)
+        for _, queue_id, pool_id, *amounts in freed:
+            amount = Resources(*amounts)
+            for above in paths[queue_id]:
+                shrink[(above, pool_id)] = shrink.get((above, pool_id), ZERO) - amount
         _grow(rows, shrink)
-    return {row.attempt_id for row in live}
+    return {row[0] for row in freed}
 
 
 def recount_usage(*, now: datetime, repair: bool = False) -> list[Drift]:
@@ -148,12 +150,8 @@ def recount_usage(*, now: datetime, repair: bool = False) -> list[Drift]:
     return drifts
 
 
-def _amount(row: Reservation | QueueUsage) -> Resources:
+def _amount(row: QueueUsage) -> Resources:
     return Resources(row.cpu_millis, row.memory_bytes, row.gpu_millis)
-
-
-def _live(attempt_ids: set[uuid.UUID]) -> list[Reservation]:
-    return list(Reservation.objects.filter(attempt_id__in=attempt_ids, released_at__isnull=True).order_by("id"))
 
 
 def _already(attempt_ids: set[uuid.UUID]) -> tuple[set[uuid.UUID], set[uuid.UUID]]:

@@ -28,7 +28,14 @@ _CLAUSE = r"(?:===|==|~=|!=|<=|>=|<|>)\s*[A-Za-z0-9._*+!-]+"
 _VERSIONS = rf"{_CLAUSE}(?:\s*,\s*{_CLAUSE})*,?"
 _BY_NAME = re.compile(rf"(?P<name>{_NAME})\s*(?:{_EXTRAS})?\s*(?:{_VERSIONS}|\(\s*{_VERSIONS}\s*\))?")
 _BY_URL = re.compile(rf"(?P<name>{_NAME})\s*(?:{_EXTRAS})?\s*@\s*(?P<url>\S+)")
-_MARKER = re.compile(r"[A-Za-z0-9_.\s'\"()<>=!~,*+-]+")
+_MARKER_TOKEN = re.compile(r"\s*('[^']*'|\"[^\"]*\"|[a-z_.]+|<=|>=|==|!=|~=|===|<|>|\(|\))")
+_MARKER_WORDS = frozenset(  # PEP 508, "Environment Markers".
+    {
+        *("and", "or", "not", "in", "extra", "os_name", "sys_platform", "python_version", "python_full_version"),
+        *("platform_machine", "platform_python_implementation", "platform_release", "platform_system", "platform_version"),
+        *("implementation_name", "implementation_version"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +110,7 @@ def _problem(line: str) -> tuple[str, str] | None:
     if " -" in f" {bare}" and re.search(r"(^|\s)--?[A-Za-z]", bare):
         return "options after a requirement are refused, except `--hash=sha256:...`.", "Leave the option out."
     body, _, marker = _split_marker(bare)
-    if marker and not _MARKER.fullmatch(marker):
+    if marker and not _is_marker(marker):
         return "the part after `;` is no environment marker.", "For example: numpy; python_version >= '3.11'"
     by_url = _BY_URL.fullmatch(body)
     if by_url:
@@ -116,6 +123,18 @@ def _problem(line: str) -> tuple[str, str] | None:
             "Use a package name, or `name @ https://...`.",
         )
     return f"{body[:60]!r} is no requirement.", "For example: numpy>=2,<3"
+
+
+def _is_marker(text: str) -> bool:
+    """Whether a text is made of a marker's words, comparisons and quoted values; pip judges their order."""
+    position = 0
+    text = text.rstrip()
+    while position < len(text):
+        token = _MARKER_TOKEN.match(text, position)
+        if token is None or (token[1][0].isalpha() and token[1] not in _MARKER_WORDS):
+            return False
+        position = token.end()
+    return True
 
 
 def _split_marker(text: str) -> tuple[str, str, str]:

@@ -74,6 +74,7 @@ def collect_outputs(
     deadline = time.monotonic() + seconds_max
     have = dict(Artifact.objects.filter(attempt_id=source.attempt_id).values_list("path", "size_bytes"))
     rows: list[dict[str, Any]] = []
+    tried = 0  # Every round brings at least one file home.
     try:
         files = sorted(engine.list_outputs(source.attempt_id, paths), key=lambda found: found.path)
         tally.notes += _missing(paths, files)
@@ -81,8 +82,9 @@ def collect_outputs(
             if file.path in have:
                 tally.add(have[file.path])
                 continue
-            if time.monotonic() > deadline and (rows or have):
+            if tried and time.monotonic() > deadline:
                 return Collected(False, tally.file_count, tally.size_bytes)
+            tried += 1
             row = _collect(engine, source, file, tally, now=now, accept_full_disk=accept_full_disk)
             if row is not None:
                 rows.append(row)

@@ -1,6 +1,6 @@
 """All that `make test` runs, stage by stage: how long each took, and one line of counts at the end.
 
-    python tools/testrun.py [--long] [--only STAGE ...] [-- pytest arguments]
+    python tools/testrun.py [--long] [--only STAGE]... [pytest arguments]
 
 Static checks run beside the tests that need nothing. Whatever touches rows, messages or sockets runs twice: on PostgreSQL and
 Redis, then on SQLite and in memory. Tests that start real processes of an engine run last and one at a time, because they
@@ -101,10 +101,9 @@ def main() -> int:
 def _arguments() -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(description="Run all checks and tests, with what they need.")
     parser.add_argument("--long", action="store_true", help="also run tests marked slow")
-    parser.add_argument("--only", nargs="+", choices=[*CHECKS, *_stage_names()], help="run only these checks and stages")
-    given = sys.argv[1:]
-    split = given.index("--") if "--" in given else len(given)
-    return parser.parse_args(given[:split]), given[split + 1 :]
+    parser.add_argument("--only", action="append", choices=[*CHECKS, *_stage_names()], help="only this one; may be repeated")
+    options, extra = parser.parse_known_args()
+    return options, [argument for argument in extra if argument != "--"]
 
 
 def _run_stage(stage: Stage, environment: Mapping[str, str], extra: Sequence[str], *, is_long: bool) -> Result:
@@ -158,7 +157,9 @@ class RunningCheck:
 
 def _start_check(name: str, command: Sequence[str]) -> RunningCheck:
     program = str(PROGRAMS / command[0])
-    environment = {**os.environ, "BERTH_SECRET_KEY": os.urandom(32).hex()}  # mypy's plugin reads the settings.
+    places = os.pathsep.join(str(ROOT / place) for place in ("", "platform", "client/src"))
+    # mypy's plugin reads the settings, which need a key.
+    environment = {**os.environ, "PYTHONPATH": places, "BERTH_SECRET_KEY": os.urandom(32).hex()}
     process = subprocess.Popen(
         [program, *command[1:]], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )

@@ -87,7 +87,13 @@ def _at(line: int, column: int) -> str:
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
 
+_JSON_TEXT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+
+
 def _read_json(text: str) -> Any:
+    """Every value but the first in its list or mapping follows a comma, so commas tell beforehand what would be too many."""
+    if text.count(",") > limits.INPUT_NODES and _JSON_TEXT.sub("", text).count(",") > limits.INPUT_NODES:
+        raise _refuse("too_many_nodes", f"The document has more than {limits.INPUT_NODES} values.")
     try:
         return json.loads(
             text, object_pairs_hook=_unique_pairs, parse_constant=_no_constant, parse_int=_integer, parse_float=_float

@@ -442,7 +442,7 @@ class JobSpec(Model):
     mounts: Annotated[tuple[Mount, ...], _sequence("mounts", limits.MOUNTS, unique=False)] = Field((), description="Volumes.")
     labels: Labels = Field({}, description="For finding and grouping.")
     tags: Tags = Field((), description="Can be changed after submission.")
-    completion: Completion = Field(Completion(), description="Which tasks decide how the job ends.")
+    completion: Completion = Field(Completion(), description="When the job is decided, if the defaults do not suit.")
     after: Dependencies = Field((), description="Jobs (id, unique prefix or name) that must have started.")
     after_ok: Dependencies = Field((), description="Jobs that must have succeeded.")
     after_any: Dependencies = Field((), description="Jobs that must have ended, however.")

@@ -68,6 +68,7 @@ def _schema() -> dict[str, Any]:
     _allow_null(properties)
     for name in ("Role", "ResourceAsk", "Completion"):
         _allow_null(definitions[name]["properties"], keep=("command",))
+    del definitions["Role"]["required"]  # Frameworks have commands for some roles; the server knows for which.
     _put_defaults(properties, role, definitions["ResourceAsk"]["properties"])
     _close_mappings(schema)
     schema.pop("required", None)

@@ -284,7 +284,7 @@ class Stub:
 
     def list_volumes(self, request: httpx2.Request) -> httpx2.Response:
         rows = [
-            {"id": _volume_id(name), "name": name, "tenant": TENANT, "read_only": False, "created_at": NOON}
+            {"id": _volume_id(name), "name": name, "mount_as": name, "tenant": TENANT, "read_only": False, "created_at": NOON}
             for name in self.volumes
         ]
         return _json({"items": rows, "next": None})
@@ -303,7 +303,12 @@ class Stub:
             if path.startswith(below):
                 name, slash, _rest = path.removeprefix(below).partition("/")
                 kind = "directory" if slash else "file"
-                rows[name] = {"name": name, "path": f"{below}{name}", "kind": kind, "size_bytes": None if slash else len(data)}
+                rows[name] = {
+                    "path": f"{below}{name}",
+                    "kind": kind,
+                    "size_bytes": 0 if slash else len(data),
+                    "modified_at": NOON,
+                }
         return _json({"items": list(rows.values()), "next": None})
 
     def get_content(self, request: httpx2.Request, volume_id: str) -> httpx2.Response:
@@ -350,7 +355,8 @@ class Stub:
         return httpx2.Response(204)
 
     def _job(self, job_id: str) -> dict[str, Any] | None:
-        return next((job for job in self.jobs if job["id"] == job_id), None)
+        named = [job for job in self.jobs if job["id"].startswith(job_id) or job["name"] == job_id]
+        return max(named, key=lambda job: job["id"], default=None)
 
     def _ended(self, attempt: int) -> bool:
         if self.demo:
@@ -384,17 +390,22 @@ def a_log(text: str, offset: int, task: str = "worker-0", attempt: int = 1, **mo
 
 def a_plan(spec: dict[str, Any]) -> dict[str, Any]:
     """What a dry run answers."""
+    roles = spec.get("roles") or {"worker": {"replicas": spec.get("replicas", 1), "command": spec.get("command")}}
+    each = {"cpu_millis": 1000, "memory_bytes": 2 << 30, "gpu_millis": 500}
     return {
+        "name": spec.get("name", "job"),
         "tenant": TENANT,
         "queue": QUEUE,
-        "image": {"name": spec.get("image", "host"), "digest": "sha256:" + "ab" * 32},
-        "spec": {
-            **spec,
-            "roles": spec.get("roles")
-            or {"worker": {"replicas": 1, "command": spec.get("command"), "resources": {"cpu_millis": 1000}}},
-        },
+        "image": {"name": spec.get("image", "host"), "kind": "host", "digest": "sha256:" + "ab" * 32},
+        "framework": "none",
+        "roles": [
+            {"name": name, "replicas": role.get("replicas", 1), "command": role["command"], "resources": each}
+            for name, role in roles.items()
+        ],
         "total": {"cpu_millis": 2000, "memory_bytes": 4 << 30, "gpu_millis": 1000},
-        "where": [POOL],
+        "jobs": 1,
+        "spec_digest": "d" * 64,
+        "spec": {**spec, "roles": roles},
         "warnings": [],
     }
 
@@ -550,17 +561,14 @@ LISTS: dict[str, list[dict[str, Any]]] = {
     ],
     "events": [
         {
-            "seq": 1,
-            "kind": "job.queued",
-            "tenant_id": TENANT["id"],
+            "id": "0198c000-0000-7000-8000-000000000007",
             "subject": {"kind": "job", "id": "x"},
-            "job_id": "x",
+            "from_state": None,
+            "to_state": "queued",
+            "reason": "submitted",
+            "detail": {},
+            "actor": "alice",
             "at": NOON,
-            "data": {
-                "from_state": None,
-                "to_state": "queued",
-                "reason": {"code": "scheduling", "text": "waits for the next round"},
-            },
         }
     ],
     "metrics": [

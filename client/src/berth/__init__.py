@@ -21,7 +21,6 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from berth.async_client import AsyncClient as AsyncClient
     from berth.client import Client as Client
-    from berth.errors import AmbiguousName as AmbiguousName
     from berth.errors import ApiError as ApiError
     from berth.errors import BerthError as BerthError
     from berth.errors import ChecksumMismatch as ChecksumMismatch
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from berth.logs import LogLine as LogLine
 
 _EXPORTS = {
-    "AmbiguousName": "berth.errors",
     "ApiError": "berth.errors",
     "AsyncClient": "berth.async_client",
     "BerthError": "berth.errors",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +16,7 @@ from berth.config import resolve_settings
 from berth.errors import WaitTimeout
 from berth.jobs import code_path
 from berth.logs import ENDED_STATES, LineAssembler, LogFilter, LogLine, LogMarks
-from berth.specs import changes_document, load_spec
+from berth.specs import load_spec
 from berth.transport import AsyncTransport, Call, post
 from berth.types import JobData
 
@@ -77,9 +77,10 @@ class AsyncClient:
         body = {} if grace_seconds is None else {"grace_seconds": grace_seconds}
         return cast("JobData", await self.transport.json(post(f"{_path(job)}/stop", body)))
 
-    async def rerun(self, job: str, *, changes: Sequence[str] | Mapping[str, Any] = ()) -> JobData:
-        document = dict(changes) if isinstance(changes, Mapping) else changes_document(changes)
-        return cast("JobData", await self.transport.json(post(f"{_path(job)}/rerun", {"changes": document} if document else {})))
+    async def rerun(self, job: str, *, changes: Mapping[str, Any] | None = None) -> JobData:
+        """Submit the job's spec again; keys of `changes` replace the spec's, None removes one."""
+        body = {"changes": dict(changes)} if changes else {}
+        return cast("JobData", await self.transport.json(post(f"{_path(job)}/rerun", body)))
 
     async def wait(self, job: str, *, timeout: float | None = None) -> JobData:
         """Return when the job has ended; raise `WaitTimeout` when `timeout` seconds are over first."""

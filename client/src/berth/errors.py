@@ -70,13 +70,6 @@ class AnswerInvalid(BerthError):
     code = "answer_invalid"
 
 
-class AmbiguousName(BerthError):
-    """A prefix fits several jobs."""
-
-    code = "ambiguous_name"
-    exit_code = 2
-
-
 class WaitTimeout(BerthError):
     """The job had not ended when the time was over; it goes on."""
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from berth import limits
-from berth.errors import AmbiguousName, ApiError, InvalidInput, NotFound, WaitTimeout
+from berth.errors import ApiError, NotFound, WaitTimeout
 from berth.logs import ENDED_STATES, LogFilter, LogLine, LogReader
 from berth.metrics import Series, read_series
-from berth.naming import is_id, is_id_prefix
-from berth.specs import Spec, SpecSource, changes_document, load_spec
+from berth.naming import is_id
+from berth.specs import Spec, SpecSource, apply_changes, in_single_role, load_spec
 from berth.transfers import Progress, download, inside, quote_path, upload
 from berth.transport import Call, Transport, post
 from berth.types import ArtifactData, JobData, TaskData
@@ -29,7 +29,6 @@ Artifacts = list[ArtifactData]
 Tasks = list[TaskData]
 Measured = list[Series]
 Paths = list[Path]
-Ids = list[str]
 
 
 @dataclass(eq=False)
@@ -191,73 +190,59 @@ class Jobs:
 
     def get(self, job: str) -> Job:
         """Find a job by id, unique prefix of an id, or name (the latest of that name)."""
-        return Job(self.read(self.resolve(job)) if not is_id(job) else self.read(job), self)
+        return Job(self.read(job), self)
 
-    def read(self, job_id: str) -> JobData:
-        return cast("JobData", self._transport.json(Call("GET", _path(job_id))))
+    def read(self, job: str) -> JobData:
+        return cast("JobData", self._transport.json(Call("GET", _path(job.strip()))))
 
     def resolve(self, job: str) -> str:
-        """The full id of what the user named."""
-        job = job.strip()
-        if is_id(job):
-            return job
-        try:
-            return str(self._transport.json(Call("GET", _path(job)))["id"])
-        except (NotFound, InvalidInput) as error:
-            missing: ApiError = error
-        scope = {"tenant": self._tenant or None}
-        named = next(iterate(self._transport, "/jobs", {**scope, "name": job}, limit=1), None)
-        if named is not None:
-            return str(named["id"])
-        if is_id_prefix(job):
-            found = self._with_prefix(job)
-            if len(found) > 1:
-                raise AmbiguousName(f"{job!r} fits {len(found)} jobs.", hint=f"Write more of the id: {', '.join(found[:3])}")
-            if found:
-                return found[0]
-        raise NotFound(
-            f"There is no job {job!r} that you may see.",
-            hint="List your jobs: berth ps -a",
-            status=404,
-            request_id=missing.request_id,
-        )
-
-    def _with_prefix(self, prefix: str) -> Ids:
-        """Ids among the newest jobs that begin so."""
-        found = iterate(self._transport, "/jobs", {"tenant": self._tenant or None}, limit=limits.PAGE_SIZE)
-        return [str(data["id"]) for data in found if str(data["id"]).startswith(prefix)]
+        """The full id of what the user named, so that later requests mean the same job."""
+        return job if is_id(job) else self.read(job)["id"]
 
     def spec(self, job: str) -> Spec:
         """The spec as stored, complete with defaults."""
-        document = self._transport.json(Call("GET", f"{_path(self.resolve(job))}/spec"))
-        return dict(document.get("spec", document))
+        return dict(self._transport.json(Call("GET", f"{_path(job)}/spec")))
 
     # --- Doing --------------------------------------------------------------------------------------------------------
 
     def stop(self, job: str, *, grace_seconds: float | None = None) -> Job:
         """Ask the job to end; its tasks get `grace_seconds` after the signal. A job that has ended stays as it is."""
         body = {} if grace_seconds is None else {"grace_seconds": grace_seconds}
-        return Job(self._transport.json(post(f"{_path(self.resolve(job))}/stop", body)), self)
+        return Job(self._transport.json(post(f"{_path(job)}/stop", body)), self)
 
     def rerun(self, job: str, *, changes: Sequence[str] | Mapping[str, Any] = (), idempotency_key: str | None = None) -> Job:
-        """Submit the job's spec again, with changes as a nested mapping or as `path=value` texts."""
-        document = dict(changes) if isinstance(changes, Mapping) else changes_document(changes)
-        call = post(
-            f"{_path(self.resolve(job))}/rerun", {"changes": document} if document else {}, idempotency_key=idempotency_key
-        )
-        return Job(self._transport.json(call), self)
+        """Submit the job's spec again. `changes`: a mapping whose keys replace the spec's top-level keys (None removes
+        one), or texts such as `roles.worker.replicas=4`, which reach inside."""
+        job_id = self.resolve(job)
+        return self._again(job_id, "rerun", self.changed_keys(job_id, changes), idempotency_key)
 
     def clone(
         self,
         job: str,
         *,
         name: str | None = None,
-        changes: Mapping[str, Any] | None = None,
+        changes: Sequence[str] | Mapping[str, Any] = (),
         secrets: Mapping[str, Any] | None = None,
     ) -> Job:
         """Submit a copy under another name. Secrets are not copied: name them again in `secrets`."""
-        body = {"name": name, "changes": changes, "secrets": secrets}
-        call = post(f"{_path(self.resolve(job))}/clone", {key: value for key, value in body.items() if value is not None})
+        job_id = self.resolve(job)
+        document = self.changed_keys(job_id, changes)
+        document |= {"name": name} if name else {}
+        document |= {"secrets": dict(secrets)} if secrets is not None else {}
+        return self._again(job_id, "clone", document, None)
+
+    def changed_keys(self, job_id: str, changes: Sequence[str] | Mapping[str, Any]) -> Spec:
+        """Changes as the server takes them: whole top-level keys, None for one that goes away."""
+        if isinstance(changes, Mapping):
+            return dict(changes)
+        if not changes:
+            return {}
+        before = self.spec(job_id)
+        after = apply_changes(before, in_single_role(before, changes))
+        return {key: after.get(key) for key in {**before, **after} if before.get(key) != after.get(key)}
+
+    def _again(self, job_id: str, verb: str, changes: Spec, idempotency_key: str | None) -> Job:
+        call = post(f"{_path(job_id)}/{verb}", {"changes": changes} if changes else {}, idempotency_key=idempotency_key)
         return Job(self._transport.json(call), self)
 
     def wait(
@@ -304,7 +289,8 @@ class Jobs:
         tail: int | None = None,
     ) -> Iterator[LogLine]:
         """Lines of the log, each once and none lost, over broken connections too. `tail` begins with the last so many."""
-        reader = self.log_reader(job, LogFilter(attempt=attempt, role=role, index=index, stream=stream))
+        chosen = LogFilter(attempt=attempt, role=role, index=index, stream=stream)
+        reader = self.log_reader(job, chosen, tail=tail)
         if tail is not None:
             from collections import deque
 
@@ -314,31 +300,31 @@ class Jobs:
             reader = reader.after()
         yield from (line for line in reader.lines(follow=follow) if _is_since(line, since))
 
-    def log_reader(self, job: str, log_filter: LogFilter | None = None, *, cursor: str = "") -> LogReader:
+    def log_reader(
+        self, job: str, log_filter: LogFilter | None = None, *, cursor: str = "", tail: int | None = None
+    ) -> LogReader:
         """A reader whose place you may keep: name its `attempt` in the filter and its `cursor`, and it goes on there."""
-        return LogReader(self._transport, self.resolve(job), log_filter or LogFilter(), cursor=cursor)
+        return LogReader(self._transport, self.resolve(job), log_filter or LogFilter(), cursor=cursor, tail=tail)
 
     def events(self, job: str, *, limit: int | None = None) -> Iterator[dict[str, Any]]:
         """Transitions and reasons, oldest first."""
-        return iterate(self._transport, f"{_path(self.resolve(job))}/events", {}, limit=limit)
+        return iterate(self._transport, f"{_path(job)}/events", {}, limit=limit)
 
     def attempts(self, job: str) -> Rows:
-        return list_all(self._transport, f"{_path(self.resolve(job))}/attempts")
+        return list_all(self._transport, f"{_path(job)}/attempts")
 
     def tasks(self, job: str, *, attempt: int | None = None) -> Tasks:
-        return cast("list[TaskData]", list_all(self._transport, f"{_path(self.resolve(job))}/tasks", attempt=attempt))
+        return cast("list[TaskData]", list_all(self._transport, f"{_path(job)}/tasks", attempt=attempt))
 
     def metrics(self, job: str, *, metric: str | None = None, task: str | None = None) -> Measured:
         """Measured series of the job's tasks, as plain lists."""
-        return read_series(
-            self._transport.json(Call("GET", f"{_path(self.resolve(job))}/metrics", {"metric": metric, "task": task}))
-        )
+        return read_series(self._transport.json(Call("GET", f"{_path(job)}/metrics", {"metric": metric, "task": task})))
 
     # --- Bringing home ------------------------------------------------------------------------------------------------
 
     def artifacts(self, job: str) -> Artifacts:
         """The manifest: path, size and SHA-256 of every file that the job left."""
-        return cast("list[ArtifactData]", list_all(self._transport, f"{_path(self.resolve(job))}/artifacts"))
+        return cast("list[ArtifactData]", list_all(self._transport, f"{_path(job)}/artifacts"))
 
     def download(self, job: str, path: str = "", dest: str | Path = ".", *, progress: Progress | None = None) -> Paths:
         """Fetch an artifact file, or all below a folder (`""` is everything). Works as `cp -r` does: into `dest` when that

@@ -21,4 +21,3 @@ UPLOAD_CHUNK_BYTES = 8 * MIB  # Used when the server does not say.
 TRANSFER_TRIES = 8  # Interruptions in a row without one byte gained.
 SPEC_BYTES = 4 * MIB
 SPEC_DEPTH = 32  # As the server.
-JOBS_NAMED = 20  # Looked at when a short name is resolved.

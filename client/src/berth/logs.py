@@ -118,6 +118,7 @@ class LogReader:
         log_filter: LogFilter,
         *,
         cursor: str = "",
+        tail: int | None = None,
         marks: LogMarks | None = None,
     ) -> None:
         self.transport = transport
@@ -125,6 +126,7 @@ class LogReader:
         self.filter = log_filter
         self.attempt = log_filter.attempt or 0
         self.cursor = cursor
+        self._tail = tail
         self._marks = marks or LogMarks()
 
     def after(self) -> LogReader:
@@ -189,6 +191,8 @@ class LogReader:
         """What is there now; gives whether the attempt's log is complete."""
         while True:
             params = {**self.filter.as_params(), "attempt": self.attempt, "cursor": self.cursor or None}
+            if not self.cursor:
+                params["tail"] = self._tail
             page = self.transport.json(Call("GET", f"/jobs/{self.job_id}/logs", params))
             items, cursor = page.get("items", []), page.get("cursor") or self.cursor
             yield from self._marks.new(items, self.attempt)

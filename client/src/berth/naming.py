@@ -6,16 +6,11 @@ import re
 from collections.abc import Iterable
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_PREFIX = re.compile(r"[0-9a-f]{4,8}(-[0-9a-f]{0,4}){0,3}(-[0-9a-f]{0,12})?")
 SHORT_LENGTH = 13  # Ids begin with the time of their making; 13 characters are the millisecond.
 
 
 def is_id(text: str) -> bool:
     return bool(_ID.fullmatch(text))
-
-
-def is_id_prefix(text: str) -> bool:
-    return len(text) <= 36 and bool(_PREFIX.fullmatch(text))
 
 
 def short_ids(ids: Iterable[str]) -> dict[str, str]:

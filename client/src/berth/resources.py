@@ -46,7 +46,7 @@ class _Resource:
         if is_id(name):
             return self._get(f"{path}/{name}")
         for item in iterate(self._transport, path, params):
-            if name in (item.get("name"), item.get("slug"), item.get("path")):
+            if name in (item.get("name"), item.get("slug"), item.get("path"), item.get("mount_as")):
                 return dict(item)
         noun = path.strip("/").rstrip("s")
         raise NotFound(f"There is no {noun} {name!r} that you may see.", hint=f"List them: berth {path.strip('/')}", status=404)

@@ -18,6 +18,8 @@ from berth import limits
 from berth.errors import FieldProblem, SpecInvalid
 
 Spec = dict[str, Any]
+ROLE_KEYS = frozenset({"command", "resources", "replicas", "ports"})
+"""What a job with one role may write at the top."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def parse_spec(text: str, *, name: str, folder: Path) -> SpecSource:
     if len(text) > limits.SPEC_BYTES:
         raise SpecInvalid(f"{name} is larger than {limits.SPEC_BYTES // limits.MIB} MiB; a job file is not.")
     try:
-        _refuse_aliases(text, name)
+        _check_events(text, name)
         node = yaml.compose(text, Loader=_CoreLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -75,7 +77,7 @@ def parse_spec(text: str, *, name: str, folder: Path) -> SpecSource:
     if node is None:
         raise SpecInvalid(f"{name} is empty.", hint="The smallest job is one line: command: echo hello")
     reader = _Reader(name)
-    value = reader.value(node, "", 0)
+    value = reader.value(node, "")
     if reader.problems:
         raise SpecInvalid(
             f"{name} has {len(reader.problems)} mistakes." if len(reader.problems) > 1 else f"{name} has a mistake.",
@@ -104,12 +106,20 @@ def parse_value(text: str) -> Any:
         node = yaml.compose(text, Loader=_CoreLoader)
     except yaml.YAMLError:
         return text
-    return None if node is None else _Reader("value").value(node, "", 0)
+    return None if node is None else _Reader("value").value(node, "")
 
 
-def changes_document(changes: Sequence[str]) -> Spec:
-    """The same changes as a nested document of only what changes, as the server's `changes` wants it."""
-    return apply_changes({}, changes)
+def in_single_role(spec: Spec, changes: Sequence[str]) -> list[str]:
+    """Let `resources.memory=32Gi` mean the only role's, as in a short job file."""
+    roles = spec.get("roles")
+    if not isinstance(roles, dict) or len(roles) != 1:
+        return list(changes)
+    [role] = roles
+    return [f"roles.{role}.{change}" if _first_step(change) in ROLE_KEYS else change for change in changes]
+
+
+def _first_step(change: str) -> str:
+    return change.partition("=")[0].partition(".")[0]
 
 
 def difference(before: Spec, after: Spec) -> list[tuple[str, Any, Any]]:
@@ -152,18 +162,15 @@ class _Reader:
         self.lines: dict[str, int] = {}
         self.problems: list[FieldProblem] = []
 
-    def value(self, node: yaml.Node, pointer: str, depth: int) -> Any:
+    def value(self, node: yaml.Node, pointer: str) -> Any:
         self.lines.setdefault(pointer, node.start_mark.line + 1)
-        if depth > limits.SPEC_DEPTH:
-            self._problem(pointer, f"is nested deeper than {limits.SPEC_DEPTH} levels", node)
-            return None
         if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, pointer, depth)
+            return self._mapping(node, pointer)
         if isinstance(node, yaml.SequenceNode):
-            return [self.value(item, f"{pointer}/{index}", depth + 1) for index, item in enumerate(node.value)]
+            return [self.value(item, f"{pointer}/{index}") for index, item in enumerate(node.value)]
         return self._scalar(node, pointer)
 
-    def _mapping(self, node: yaml.MappingNode, pointer: str, depth: int) -> dict[str, Any]:
+    def _mapping(self, node: yaml.MappingNode, pointer: str) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
@@ -175,7 +182,7 @@ class _Reader:
                 self._problem(place, f"`{key}` is written twice; the first is in line {self.lines[place]}", key_node)
                 continue
             self.lines[place] = key_node.start_mark.line + 1
-            result[key] = self.value(value_node, place, depth + 1)
+            result[key] = self.value(value_node, place)
         return result
 
     def _scalar(self, node: yaml.Node, pointer: str) -> Any:
@@ -197,16 +204,20 @@ class _Reader:
         self.problems.append(FieldProblem(pointer, message, file=self.name, line=node.start_mark.line + 1))
 
 
-def _refuse_aliases(text: str, name: str) -> None:
+def _check_events(text: str, name: str) -> None:
+    """Refuse aliases and depth while parsing, before anything is built."""
+    depth = 0
     for event in yaml.parse(text, Loader=_CoreLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            problem = FieldProblem(
-                "",
-                "anchors and aliases are not used in job files",
-                file=name,
-                line=event.start_mark.line + 1 if event.start_mark else 0,
-            )
-            raise SpecInvalid(f"{name} has a mistake.", fields=[problem])
+            raise _refused(name, event, "anchors and aliases are not used in job files")
+        if depth > limits.SPEC_DEPTH:
+            raise _refused(name, event, f"it is nested deeper than {limits.SPEC_DEPTH} levels")
+
+
+def _refused(name: str, event: yaml.Event, message: str) -> SpecInvalid:
+    line = event.start_mark.line + 1 if event.start_mark else 0
+    return SpecInvalid(f"{name} has a mistake.", fields=[FieldProblem("", message, file=name, line=line)])
 
 
 def _set(target: Any, steps: Sequence[str], value: Any, change: str) -> None:

@@ -13,7 +13,7 @@ from berth.cli.messages import _
 from berth.cli.output import hint, json_text
 from berth.cli.paint import is_terminal, paint
 from berth.sanitize import plain
-from berth.specs import MISSING, apply_changes, changes_document, difference
+from berth.specs import MISSING, apply_changes, difference, in_single_role
 
 if TYPE_CHECKING:
     from berth.jobs import Job
@@ -35,8 +35,8 @@ def rerun(
     job_id = jobs.resolve(job)
     if changes and not session.is_for_programs:
         before = jobs.spec(job_id)
-        print_difference(before, apply_changes(before, changes))
-    again = jobs.rerun(job_id, changes=changes_document(changes or []))
+        print_difference(before, apply_changes(before, in_single_role(before, changes)))
+    again = jobs.rerun(job_id, changes=changes or ())
     _finish(session, again, _("Job {name} submitted again: {id}"), follow_)
 
 
@@ -54,9 +54,7 @@ def clone(
     """Submit a copy of a job. Secrets are not copied: name the tenant's secrets again with --secret."""
     jobs = session.client.jobs
     secrets = {variable: other or None for variable, _equals, other in (entry.partition("=") for entry in secret or [])}
-    copied = jobs.clone(
-        jobs.resolve(job), name=name, changes=changes_document(changes) if changes else None, secrets=secrets if secret else None
-    )
+    copied = jobs.clone(job, name=name, changes=changes or (), secrets=secrets if secret else None)
     _finish(session, copied, _("Job {name} submitted as a copy: {id}"), follow_)
 
 

@@ -68,10 +68,10 @@ def _send(session: Session, source: Path, volume: str, path: str) -> None:
     session.show_done(
         {"volume": volume, "files": [remote for _local, remote in files], "size_bytes": total},
         _(
-            "{count} files, {size}, are on volume {volume}.",
-            count=len(files),
-            size=formats.size_text(total),
+            "On volume {volume}: {files}, {size}.",
             volume=plain(volume),
+            files=files_text(len(files)),
+            size=formats.size_text(total),
         ),
         key="volume",
     )
@@ -158,17 +158,17 @@ def _remote_files(session: Session, volume_id: str, path: str) -> Iterator[tuple
             remote, relative = "/".join(filter(None, (folder, name))), "/".join(filter(None, (below, name)))
             if _is_folder(entry):
                 folders.append((remote, relative))
-            else:
+            elif entry["kind"] == "file":
                 yield remote, relative, int(entry["size_bytes"])
 
 
 def file_name(entry: dict[str, Any]) -> str:
     """The last part of a listed entry's name."""
-    return str(entry.get("name") or entry.get("path") or "").rstrip("/").rpartition("/")[2]
+    return str(entry["path"]).rstrip("/").rpartition("/")[2]
 
 
 def _is_folder(entry: dict[str, Any]) -> bool:
-    return bool(entry.get("is_directory") or entry.get("kind") in ("directory", "folder") or entry.get("type") == "directory")
+    return bool(entry["kind"] == "directory")
 
 
 def _job_id(session: Session, name: str) -> str:

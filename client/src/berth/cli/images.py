@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -44,7 +44,8 @@ def build(
         name, kind="python" if text is not None else "registry", requirements=text, reference=reference
     )
     session.show_done(image, _("Image {name} is {state}.", name=plain(name), state=plain(image.get("state", ""))), key="name")
-    job_id = _build_job(image) or next((_build_job(row) for row in session.client.images.builds(image["id"])), "")
+    builds = [] if image.get("build_job_id") else session.client.images.builds(image["id"])
+    job_id = image.get("build_job_id") or next((row["job_id"] for row in builds if row["job_id"]), "")
     if follow_ and job_id:
         from berth.cli.follow import follow
 
@@ -86,11 +87,6 @@ def delete(session: Session, image: ImageArgument, yes: YesOption = False) -> No
         session.show_done({"name": image}, _("Image {image} is deleted.", image=plain(image)), key="name")
 
 
-def _build_job(row: dict[str, Any]) -> str:
-    job = row.get("job") or row.get("build_job") or {}
-    return str(row.get("job_id") or (job.get("id") if isinstance(job, dict) else job) or "")
-
-
 IMAGE_COLUMNS = [
     Column("NAME", lambda image: plain(image["name"]), shrinks=True),
     Column("KIND", lambda image: plain(image.get("kind", ""))),
@@ -101,9 +97,9 @@ IMAGE_COLUMNS = [
     Column("ID", lambda image: image["id"], wide=True),
 ]
 BUILD_COLUMNS = [
-    Column("JOB", lambda row: plain(_build_job(row) or row.get("id", ""))),
+    Column("JOB", lambda row: plain(row.get("job_id") or formats.NOTHING)),
     Column("STATE", lambda row: formats.state_text(row.get("state"))),
-    Column("STARTED", lambda row: formats.time_text(row.get("started_at") or row.get("submitted_at") or row.get("created_at"))),
+    Column("STARTED", lambda row: formats.time_text(row.get("started_at") or row["created_at"])),
     Column("RAN", lambda row: formats.span_text(row.get("started_at"), row.get("ended_at")), right=True),
 ]
 images = make_group(

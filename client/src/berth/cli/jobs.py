@@ -40,9 +40,10 @@ def ps(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep showing the list.")] = False,
 ) -> None:
     """List jobs, newest first: those that have not ended, or all with -a."""
-    filters: dict[str, Any] = {"user": user, "queue": queue, "name": name, "tag": tag, "label": label, "state": state}
+    filters: dict[str, Any] = {"user": user, "queue": queue, "name": name, "tag": tag, "state": state}
+    filters["label"] = [entry.replace("=", ":", 1) for entry in label or []]
     if user == "me":
-        filters["user"] = session.client.whoami()["user"]["name"]
+        filters |= {"user": None, "mine": True}
     if parent:
         filters["parent"] = session.client.jobs.resolve(parent)
     if not state and not all_ and not parent:
@@ -198,30 +199,29 @@ def _watch(session: Session, filters: dict[str, Any], number: int) -> None:
             return
 
 
-def _event_text(event: Any) -> str:
-    """An event in words: its own text, or the transition that it stands for."""
-    data = event.get("data") or {}
-    reason = event.get("reason") or data.get("reason") or {}
-    text = (
-        event.get("text")
-        or (reason.get("text") if isinstance(reason, dict) else reason)
-        or event.get("detail")
-        or data.get("text")
-    )
-    return plain(text or "")
+def _subject(event: Any) -> str:
+    """The job itself, or which of its attempts or tasks."""
+    subject, detail = event["subject"], event.get("detail") or {}
+    number = detail.get("attempt") or detail.get("number")
+    return f"{plain(subject['kind'])} {number}" if number and subject["kind"] != "job" else plain(subject["kind"])
 
 
-def _event_change(event: Any) -> str:
-    data = event.get("data") or {}
-    older, newer = (event.get(key) or data.get(key) for key in ("from_state", "to_state"))
-    return f"{plain(older)} → {plain(newer)}" if older and newer else plain(newer or event.get("kind") or event.get("type") or "")
+def _change(event: Any) -> Cell:
+    text, style = formats.state_text(event["to_state"])
+    return (f"{plain(event['from_state'])} → {text}" if event.get("from_state") else text), style
+
+
+def _event_why(event: Any) -> str:
+    detail = event.get("detail") or {}
+    return plain(detail.get("text") or event.get("reason") or "")
 
 
 EVENT_COLUMNS = [
-    Column("TIME", lambda event: formats.time_text(event.get("at") or event.get("created_at"))),
-    Column("WHAT", lambda event: plain(event.get("kind") or event.get("verb") or event.get("type") or "")),
-    Column("CHANGE", _event_change),
-    Column("WHY", _event_text, shrinks=True),
+    Column("TIME", lambda event: formats.time_text(event["at"])),
+    Column("WHAT", _subject),
+    Column("CHANGE", _change),
+    Column("BY", lambda event: plain(event.get("actor") or formats.NOTHING), wide=True),
+    Column("WHY", _event_why, shrinks=True),
 ]
 
 

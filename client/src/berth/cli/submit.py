@@ -93,10 +93,10 @@ def submit(
     try:
         show = session.form in (Format.TABLE, Format.WIDE)
         if dry_run:
-            _show_dry_run(session, plan, source, snapshot)
+            _show_dry_run(session, plan, snapshot)
             return
         if show:
-            print_plan(plan, source.spec, snapshot, stream=sys.stderr)
+            print_plan(plan, snapshot, stream=sys.stderr)
         asked = is_terminal(sys.stdin) and is_terminal(sys.stderr) and not session.is_for_programs and file != "-"
         if asked and not confirmed(_("Submit?"), yes=yes, default=True):
             note(_("Nothing was submitted."))
@@ -214,11 +214,11 @@ def _finish(session: Session, job: Job, *, detach: bool, follow_: bool) -> None:
     raise typer.Exit(follow(session.client, job))
 
 
-def _show_dry_run(session: Session, plan: dict[str, Any], source: SpecSource, snapshot: Snapshot | None) -> None:
+def _show_dry_run(session: Session, plan: dict[str, Any], snapshot: Snapshot | None) -> None:
     if session.is_for_programs:
         print_data(plan, session.form)
         return
-    print_plan(plan, source.spec, snapshot, stream=sys.stdout)
+    print_plan(plan, snapshot, stream=sys.stdout)
     note(f"{paint('✓', 'green', stream=sys.stderr)} {_('The job can be submitted as it is; nothing was done.')}")
 
 

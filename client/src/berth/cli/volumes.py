@@ -73,10 +73,10 @@ def delete(session: Session, volume: VolumeArgument, yes: YesOption = False) -> 
 
 
 VOLUME_COLUMNS = [
-    Column("NAME", lambda volume: plain(volume["name"]), shrinks=True),
+    Column("NAME", lambda volume: plain(volume.get("mount_as") or volume["name"]), shrinks=True),
     Column("TENANT", lambda volume: formats.name_of(volume.get("tenant"))),
     Column("ACCESS", lambda volume: _("read only") if volume.get("read_only") else _("read, write")),
-    Column("USED", lambda volume: formats.size_text(volume.get("used_bytes", volume.get("size_bytes"))), right=True),
+    Column("USED", lambda volume: formats.size_text(volume.get("used_bytes")), right=True),
     Column("AGE", lambda volume: formats.age_text(volume.get("created_at")), right=True),
     Column("ID", lambda volume: volume["id"], wide=True),
 ]

@@ -25,6 +25,7 @@ from reconciling import bulk
 from reconciling.crashpoints import crashpoint
 from tenants.services.reservations import ReserveRequest, release, reserve
 
+TELLING = frozenset({"retrying", "preempted", "preempted_often"})  # Why it waits for its time says more than that it does.
 REFRESH_ROWS = 200  # Waiting jobs whose amounts are kept fresh; behind them a reason changes only with its code.
 
 
@@ -192,6 +193,8 @@ def _store_reasons(waits: Sequence[Wait], pending: dict[uuid.UUID, PendingRow]) 
     for position, wait in enumerate(waits):
         row = pending[wait.job_id]
         detail = dict(wait.detail)
+        if wait.code == "not_before" and row.reason_code in TELLING:
+            continue
         if row.reason_code == wait.code and (position >= REFRESH_ROWS or row.reason_detail == detail):
             continue
         rows.append({"id": wait.job_id, "reason_code": wait.code, "reason_detail": detail})

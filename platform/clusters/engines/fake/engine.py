@@ -282,10 +282,12 @@ class FakeEngine:
         if task.lost:
             lost = TaskExit(None, reason=ExitReason.NODE_LOST, evidence="The node is gone.")
             return replace(seen, state=TaskState.GONE, exit=lost)
+        if attempt.unreachable:
+            return replace(seen, state=TaskState.UNREACHABLE)
         ended_at, task_exit = self._end(attempt, task)
         if now >= ended_at:
             return replace(seen, state=TaskState.ENDED, exit=task_exit, ended_at=ended_at)
-        return replace(seen, state=TaskState.UNREACHABLE) if attempt.unreachable else seen
+        return seen
 
     def _end(self, attempt: _Attempt, task: _Task) -> tuple[datetime, TaskExit]:
         """When and how the task ends, as far as is decided now."""

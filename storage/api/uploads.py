@@ -129,6 +129,8 @@ def _target(actor: Actor, body: dict[str, object]) -> tuple[uuid.UUID, Volume | 
         demand(actor, tenant_id, "upload.create")
         demand(actor, tenant_id, "code.create")
         return tenant_id, None
+    if isinstance(tenant, str):
+        find_tenant(actor, tenant)  # An id needs no tenant beside it; one that is named must exist for the actor all the same.
     volume = _volume(actor, str(target["volume"]), tenant if isinstance(tenant, str) else None)
     access.require(actor, volume, "volume.write")
     acting = acting_tenant(actor, volume, "volume.write")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.security.matrix.principals import RANK, STRANGERS, Who
-from tests.security.matrix.world import Side, World
+from tests.security.matrix.world import Side, World, job_document, put_file
 
 Body = Callable[[World, Side], Any]
 DONE = frozenset({200, 201, 202, 204, 206})
@@ -25,6 +25,7 @@ class Expect:
     `about`: "tenant" - an object of a tenant, in the path or named by the body or query; "installation" - the same for both
     tenants; "self" - the owner's own, and nobody else's; "account" - nothing but the caller; "list" - whatever the caller
     sees, never more. `operator`: the status that operators get instead of success (None: they succeed).
+    `before`: run before each cell, for what no transaction brings back.
     `hidden`: whoever may not do it in the tenant does not even see the object. `answers`: the only statuses there are, for
     whoever does not send a bad token. `bad_ids`: bodies that name objects of the other tenant; none may succeed.
     """
@@ -38,6 +39,7 @@ class Expect:
     content_type: str = "application/json"
     headers: dict[str, str] | None = None
     also: frozenset[int] = frozenset()
+    before: Callable[[World, Side], None] | None = None
     hidden: bool = False
     answers: frozenset[int] | None = None
     bad_ids: tuple[Body, ...] = ()
@@ -113,6 +115,7 @@ PUBLIC = frozenset(
         "GET /api/v1/docs.js",
         "GET /api/v1/info",
         "GET /api/v1/openapi.json",
+        "GET /api/v1/schemas/job-spec",
         "POST /api/v1/invitations:accept",  # The invitation's secret is the credential.
     }
 )
@@ -120,6 +123,41 @@ PUBLIC = frozenset(
 
 def tenant_query(world: World, side: Side) -> dict[str, str]:
     return {"tenant": side.tenant.slug}
+
+
+def upload(side: Side, *, volume: str = "") -> dict[str, Any]:
+    target: dict[str, Any] = {"volume": volume, "path": "other.txt"} if volume else {"code": True}
+    return {"tenant": side.tenant.slug, "target": target, "size_bytes": 3, "sha256": "0" * 64}
+
+
+def new_image(side: Side) -> dict[str, Any]:
+    return {"tenant": side.tenant.slug, "name": "new", "kind": "registry", "reference": "registry.example.org/a/b:1"}
+
+
+# Keys of a job that name objects; each must be one of the job's own tenant.
+FOREIGN_REFERENCES: tuple[Callable[[Side], dict[str, Any]], ...] = (
+    lambda side: {"queue": side.values["queues"]},
+    lambda side: {"queue": side.objects["queue"].name},
+    lambda side: {"image": side.values["images"]},
+    lambda side: {"mounts": [{"volume": side.values["volumes"], "path": "/data"}]},
+    lambda side: {"mounts": [{"volume": side.objects["volume"].name, "path": "/data"}]},
+    lambda side: {"mounts": [{"volume": f"{side.tenant.name}/{side.objects['volume'].name}", "path": "/data"}]},
+    lambda side: {"after_ok": [side.values["jobs"]]},
+    lambda side: {"after_any": [side.values["jobs"]]},
+)
+
+
+def foreign_changes(make: Callable[[Side, dict[str, Any]], Any]) -> tuple[Body, ...]:
+    """One body per way in which a job can name an object of the other tenant."""
+
+    def body(change: Callable[[Side], dict[str, Any]]) -> Body:
+        return lambda world, side: make(side, change(world.other(side)))
+
+    return tuple(body(change) for change in FOREIGN_REFERENCES)
+
+
+def batch(side: Side, item: dict[str, Any]) -> dict[str, Any]:
+    return {"tenant": side.tenant.slug, "spec": job_document(side), "items": [{"name": "a"}, item]}
 
 
 EXPECTATIONS: dict[str, Expect] = {
@@ -158,7 +196,9 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/pools/{pool_id}": installation(),
     "GET /api/v1/nodes": listing(),
     "GET /api/v1/nodes/{node_id}": installation(),
-    "PATCH /api/v1/nodes/{node_id}": installation(Who.OPERATOR, body=lambda world, side: {"cordoned": True, "reason": "Fan."}),
+    "PATCH /api/v1/nodes/{node_id}": installation(
+        Who.OPERATOR, body=lambda world, side: {"cordoned": True, "cordon_reason": "Fan."}
+    ),
     "GET /api/v1/nodes/{node_id}/metrics": installation(query=lambda world, side: {"metric": "cpu_millis"}),
     # People and tenants.
     "GET /api/v1/whoami": account(),
@@ -227,4 +267,92 @@ EXPECTATIONS: dict[str, Expect] = {
         body=lambda world, side: [{"pool": side.values["pools"], "cpu_millis": None, "memory_bytes": None, "gpu_millis": 1000}]
     ),
     "GET /api/v1/usage": viewer(query=tenant_query),
+    # Data.
+    "GET /api/v1/volumes": viewer(query=tenant_query),
+    "POST /api/v1/volumes": member(
+        body=lambda world, side: {"name": "new", "tenant": side.tenant.slug},
+        bad_ids=(lambda world, side: {"name": "new", "tenant": world.other(side).tenant.slug},),
+    ),
+    "GET /api/v1/volumes/{volume_id}": viewer(),
+    "PATCH /api/v1/volumes/{volume_id}": manager(owner=True, operator=403, body=lambda world, side: {"description": "new"}),
+    "DELETE /api/v1/volumes/{volume_id}": manager(owner=True, operator=403),
+    "POST /api/v1/volumes/{volume_id}/grants": manager(operator=403, body=lambda world, side: {"tenant": world.third.slug}),
+    "DELETE /api/v1/volumes/{volume_id}/grants/{grant_id}": manager(operator=403),
+    "GET /api/v1/volumes/{volume_id}/files": viewer(operator=403),
+    "GET /api/v1/volumes/{volume_id}/content": viewer(operator=403, query=lambda world, side: {"path": "file.txt"}),
+    "DELETE /api/v1/volumes/{volume_id}/content": member(query=lambda world, side: {"path": "file.txt"}, before=put_file),
+    "POST /api/v1/uploads": member(
+        body=lambda world, side: upload(side, volume=side.values["volumes"]),
+        bad_ids=(
+            lambda world, side: upload(side, volume=world.other(side).values["volumes"]),
+            lambda world, side: {**upload(side, volume=side.values["volumes"]), "tenant": world.other(side).tenant.slug},
+            lambda world, side: {**upload(side), "tenant": world.other(side).tenant.slug},
+        ),
+    ),
+    "GET /api/v1/uploads/{upload_id}": manager(owner=True, operator=404, hidden=True),
+    "PATCH /api/v1/uploads/{upload_id}": manager(
+        owner=True,
+        operator=404,
+        hidden=True,
+        content_type="application/offset+octet-stream",
+        headers={"Upload-Offset": "0"},
+        body=lambda world, side: b"a",
+    ),
+    "DELETE /api/v1/uploads/{upload_id}": manager(owner=True, operator=404, hidden=True),
+    # Software.
+    "GET /api/v1/images": viewer(query=tenant_query),
+    "POST /api/v1/images": member(
+        body=lambda world, side: new_image(side),
+        bad_ids=(
+            lambda world, side: new_image(world.other(side)),
+            lambda world, side: {**new_image(side), "tenant": None, "shared": True},
+        ),
+    ),
+    "GET /api/v1/images/{image_id}": viewer(),
+    "DELETE /api/v1/images/{image_id}": manager(owner=True, operator=403),
+    "GET /api/v1/images/{image_id}/builds": viewer(),
+    "POST /api/v1/images/{image_id}/builds": manager(owner=True, operator=403),
+    # Jobs.
+    "GET /api/v1/jobs": viewer(query=tenant_query),
+    "POST /api/v1/jobs": member(
+        body=lambda world, side: {"tenant": side.tenant.slug, "spec": job_document(side)},
+        bad_ids=(
+            lambda world, side: {"tenant": world.other(side).tenant.slug, "spec": job_document(side)},
+            *foreign_changes(lambda side, change: {"tenant": side.tenant.slug, "spec": {**job_document(side), **change}}),
+        ),
+    ),
+    "POST /api/v1/jobs:batch": member(
+        body=lambda world, side: batch(side, {"name": "b"}),
+        bad_ids=foreign_changes(batch),
+    ),
+    "GET /api/v1/jobs/{job}": viewer(),
+    "PATCH /api/v1/jobs/{job}": manager(
+        owner=True,
+        body=lambda world, side: {"priority": 1},
+        bad_ids=(lambda world, side: {"queue": world.other(side).values["queues"]},),
+    ),
+    "POST /api/v1/jobs/{job}/stop": manager(owner=True, body=lambda world, side: {}),
+    "POST /api/v1/jobs/{job}/rerun": member(
+        body=lambda world, side: {},
+        bad_ids=foreign_changes(lambda side, change: {"changes": change}),
+    ),
+    "POST /api/v1/jobs/{job}/clone": member(
+        body=lambda world, side: {},
+        bad_ids=foreign_changes(lambda side, change: {"changes": change}),
+    ),
+    "PUT /api/v1/jobs/{job}/tags/{tag}": manager(owner=True),
+    "DELETE /api/v1/jobs/{job}/tags/{tag}": manager(owner=True),
+    "GET /api/v1/jobs/{job}/spec": viewer(),
+    "GET /api/v1/jobs/{job}/events": viewer(),
+    "GET /api/v1/jobs/{job}/timeline": viewer(),
+    "GET /api/v1/jobs/{job}/attempts": viewer(),
+    "GET /api/v1/jobs/{job}/attempts/{number}": viewer(),
+    "GET /api/v1/jobs/{job}/tasks": viewer(),
+    "GET /api/v1/jobs/{job}/metrics": viewer(),
+    "GET /api/v1/jobs/{job}/logs": viewer(),
+    "GET /api/v1/jobs/{job}/logs/stream": viewer(),
+    "GET /api/v1/jobs/{job}/attempts/{number}/tasks/{role}/{index}/logs/{stream}": viewer(),
+    "GET /api/v1/jobs/{job}/artifacts": viewer(operator=403),
+    "GET /api/v1/jobs/{job}/artifacts/{path}": viewer(operator=403),
+    "GET /api/v1/schemas/job-spec": Expect(answers=frozenset({200})),
 }

@@ -6,12 +6,16 @@ it (`"queues"` for `/queues/{queue_id}`) where that is clearer. Makers run in th
 
 from __future__ import annotations
 
+import hashlib
 import re
+import tempfile
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+from django.db import transaction
 
 from kernel.actor import TenantRole
 from tests.security.matrix.principals import Principal, Who, make_principals
@@ -53,6 +57,7 @@ class World:
 
     own: Side
     foreign: Side
+    third: Any  # A tenant in which none of the callers is.
     principals: dict[Who, Principal]
 
     def other(self, side: Side) -> Side:
@@ -69,8 +74,9 @@ def maker(function: Maker) -> Maker:
     return function
 
 
+@transaction.atomic
 def make_world() -> World:
-    """Build everything. A few dozen statements; the caller's transaction throws it away."""
+    """Build everything, in a few dozen statements."""
     from tests.factories.tenants import make_member, make_tenant, make_user
 
     own, foreign = (Side(name, make_tenant(f"{name}-canary-tenant")) for name in ("own", "foreign"))
@@ -78,7 +84,7 @@ def make_world() -> World:
     own.owner = principals[Who.OWNER].user
     foreign.owner = make_user("foreign-canary-owner", email="foreign-canary@example.org")
     make_member(foreign.tenant, foreign.owner, TenantRole.MEMBER)
-    world = World(own, foreign, principals)
+    world = World(own, foreign, make_tenant("third-tenant"), principals)
     for make in MAKERS:
         for side in (own, foreign):
             make(world, side)
@@ -192,3 +198,104 @@ def activity(world: World, side: Side) -> None:
         at=now(),
     )
     sequence(now())
+
+
+@maker
+def storage(world: World, side: Side) -> None:
+    from storage.services.volumes import grant_volume
+    from tenants.access import actor_for
+    from tests.factories.storage import an_upload, make_volume
+    from tests.factories.tenants import SYSTEM
+
+    volume = make_volume(side.tenant, f"{side.canary}-data")
+    type(volume).objects.filter(pk=volume.pk).update(created_by=side.owner)
+    side.objects["volume"] = volume
+    put_file(world, side)
+    grant = grant_volume(actor=SYSTEM, volume=volume, tenant_id=world.third.pk, read_only=True, now=now())
+    upload = an_upload(side.tenant, b"abc", actor=actor_for(side.owner, None), volume=volume, path="new.txt")
+    side.values.update(volumes=str(volume.pk), grants=str(grant.pk), uploads=str(upload.pk))
+
+
+def put_file(world: World, side: Side) -> None:
+    """The volume's file; again before each cell that may delete it, for no transaction brings a file back."""
+    from tests.factories.storage import a_file_in
+
+    a_file_in(side.objects["volume"], "file.txt", side.canary.encode())
+
+
+@maker
+def images(world: World, side: Side) -> None:
+    from images.lifecycle import ImageState
+    from images.models import Image, ImageKind
+
+    image = Image.objects.create(
+        tenant=side.tenant,
+        name=f"{side.canary}-image",
+        kind=ImageKind.PYTHON,
+        requirements="numpy==2.3.0\n",
+        digest="sha256:" + "0" * 64,
+        state=ImageState.FAILED,
+        error="There is no such version.",
+        created_by=side.owner,
+        created_at=now(),
+    )
+    side.values["images"] = str(image.pk)
+
+
+@maker
+def jobs(world: World, side: Side) -> None:
+    """A queued job of the owner that has one ended attempt behind it, with a log and an artifact."""
+    from clusters.engines.interface import LogChunk, LogChunks, Stream, TaskName
+    from jobs.lifecycle.states import AttemptState, TaskState
+    from jobs.models import Attempt, Job, Task
+    from jobs.services.submit import prepare, submit
+    from storage.logs import AttemptKey, StreamChunks, StreamKey, append_chunks, open_logs
+    from storage.models import Artifact
+    from tenants.access import actor_for
+
+    actor = actor_for(side.owner, None)
+    submission = prepare(actor=actor, tenant=side.tenant.slug, document=job_document(side))
+    job = Job.objects.get(pk=submit([submission], actor=actor, now=now())[0])
+    attempt = Attempt.objects.create(
+        job=job,
+        tenant_id=side.tenant.pk,
+        number=1,
+        state=AttemptState.ENDED,
+        outcome="failed",
+        cluster_id=side.values["clusters"],
+        pool_id=side.values["pools"],
+        cluster_name="matrix-cluster",
+        pool_name="matrix-pool",
+        created_at=now(),
+        ended_at=now(),
+        forgotten=True,
+    )
+    Task.objects.create(
+        attempt=attempt, job_id=job.pk, tenant_id=side.tenant.pk, role="worker", index=0, state=TaskState.FAILED, started_at=now()
+    )
+    Job.objects.filter(pk=job.pk).update(attempt=attempt, attempt_count=1, tags=["matrix"])
+    worker, key = TaskName("worker", 0), AttemptKey(side.tenant.pk, job.pk, attempt.pk)
+    open_logs([(key, [worker])], now=now())
+    chunks = LogChunks((LogChunk(0, f"{side.canary} said\n".encode()),), 1, True)
+    append_chunks([StreamChunks(StreamKey(key, worker, Stream.OUT), chunks)], now=now())
+    with tempfile.NamedTemporaryFile(delete=False, prefix="matrix-") as file:
+        file.write(side.canary.encode())
+    Artifact.objects.create(
+        tenant=side.tenant,
+        job_id=job.pk,
+        attempt_id=attempt.pk,
+        path="model.bin",
+        size_bytes=len(side.canary),
+        mode=0o644,
+        sha256=hashlib.sha256(side.canary.encode()).hexdigest(),
+        location=file.name,
+        created_at=now(),
+    )
+    side.values.update(
+        jobs=str(job.pk), attempts="1", tasks="worker", index="0", stream="stdout", tags="matrix", artifacts="model.bin"
+    )
+
+
+def job_document(side: Side, **more: Any) -> dict[str, Any]:
+    """The smallest job, with a name of its tenant."""
+    return {"name": f"{side.canary}-job", "command": "true", "resources": {"cpu": 1, "memory": "64Mi"}, **more}

@@ -11,8 +11,11 @@ if TYPE_CHECKING:  # This file is read before Django is set up; the factories ne
 
 @pytest.fixture
 def cast(transactional_db: None) -> Iterator[Cast]:
-    from tests.factories.activity import plain_channels
+    from activity.sequencer import sequence
+    from tests.factories.activity import now, plain_channels
     from tests.factories.tenants import make_cast
 
     with plain_channels():
-        yield make_cast()
+        cast = make_cast()
+        sequence(now())  # What making them told is numbered before a test listens.
+        yield cast

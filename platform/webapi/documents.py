@@ -122,9 +122,9 @@ def _classes_of(path: Path) -> Iterator[ErrorClass]:
                 name=node.name,
                 bases=bases,
                 code=_text(values.get("code")),
-                status=values["status"] if isinstance(values.get("status"), int) else None,
+                status=_number(values.get("status")),
                 title=_text(values.get("title")),
-                retryable=values["retryable"] if isinstance(values.get("retryable"), bool) else None,
+                retryable=_truth(values.get("retryable")),
                 meaning=" ".join((ast.get_docstring(node) or "").split()),
             )
 
@@ -142,6 +142,14 @@ def _constants(node: ast.ClassDef) -> Iterator[tuple[str, object]]:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _truth(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
 
 
 def _is_berth_error(error: ErrorClass, declared: dict[str, ErrorClass]) -> bool:

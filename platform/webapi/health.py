@@ -18,7 +18,7 @@ from django.db import connection
 from django.http import HttpResponse
 from django.urls import path
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -112,6 +112,21 @@ class ReadyzOut(serializers.Serializer[Any]):
     checks = serializers.DictField(child=CheckOut())
 
 
+LIVE_EXAMPLE = OpenApiExample("Alive", value={"ok": True}, response_only=True)
+READY_EXAMPLE = OpenApiExample(
+    "One check fails",
+    response_only=True,
+    status_codes=["503"],
+    value={
+        "ok": False,
+        "checks": {
+            "broker": {"ok": False, "detail": "Redis does not answer.", "milliseconds": 250},
+            "database": {"ok": True, "detail": "postgresql", "milliseconds": 1},
+        },
+    },
+)
+
+
 class LivezView(ApiView):
     """Whether this process answers."""
 
@@ -119,7 +134,7 @@ class LivezView(ApiView):
     permission_classes = (Public,)
     throttle_classes = ()
 
-    @extend_schema(responses=LivezOut)
+    @extend_schema(responses=LivezOut, examples=[LIVE_EXAMPLE])
     def get(self, request: Request) -> Response:
         return Response({"ok": True})
 
@@ -131,7 +146,7 @@ class ReadyzView(ApiView):
     permission_classes = (Public,)
     throttle_classes = ()
 
-    @extend_schema(responses={200: ReadyzOut, 503: ReadyzOut})
+    @extend_schema(responses={200: ReadyzOut, 503: ReadyzOut}, examples=[READY_EXAMPLE])
     def get(self, request: Request) -> Response:
         results = run_checks()
         is_ok = all(result.is_ok for result in results)

@@ -21,6 +21,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest
 from django.http.request import RawPostDataException
+from django.utils.encoding import force_bytes
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -141,5 +142,5 @@ def _digest(request: Request) -> str:
 def _keys() -> MultiFernet:
     """The installation's key for kept answers, and its older ones while they are being replaced."""
     secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    digests = [hashlib.sha256(b"webapi.idempotency\0" + secret.encode()).digest() for secret in secrets]
+    digests = [hashlib.sha256(b"webapi.idempotency\0" + force_bytes(secret)).digest() for secret in secrets]
     return MultiFernet([Fernet(base64.urlsafe_b64encode(digest)) for digest in digests])

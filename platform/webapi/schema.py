@@ -6,7 +6,6 @@ operation - how to sign in, what a failure looks like - is added here once, and 
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -71,9 +70,17 @@ def page_of(item: type[serializers.BaseSerializer[Any]]) -> serializers.Serializ
     return made
 
 
-@functools.cache
+_page_classes: dict[type[serializers.BaseSerializer[Any]], type[serializers.Serializer[Any]]] = {}
+
+
 def _page_class(item: type[serializers.BaseSerializer[Any]]) -> type[serializers.Serializer[Any]]:
     """One class per kind of item, however many operations list it: the description names it once."""
+    if item not in _page_classes:
+        _page_classes[item] = _make_page_class(item)
+    return _page_classes[item]
+
+
+def _make_page_class(item: type[serializers.BaseSerializer[Any]]) -> type[serializers.Serializer[Any]]:
     name = f"{item.__name__.removesuffix('Serializer').removesuffix('Out')}Page"
     items: Any = item(many=True)
     after = serializers.CharField(allow_null=True, help_text="Cursor of the next page; null on the last.")

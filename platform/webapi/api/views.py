@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.templatetags.static import static
 from django.utils.html import format_html
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -56,6 +56,20 @@ DOCS_SCRIPT = """window.ui = SwaggerUIBundle({
 """
 
 
+INFO_EXAMPLE = OpenApiExample(
+    "A server on a workstation",
+    response_only=True,
+    value={
+        "name": "berth",
+        "version": SOURCE_VERSION,
+        "time_zone": "UTC",
+        "now": "2026-11-20T08:15:30.123456Z",
+        "profile": "embedded",
+        "url": "http://127.0.0.1:8620",
+    },
+)
+
+
 class InfoOut(serializers.Serializer[Any]):
     """What a server says about itself."""
 
@@ -73,7 +87,7 @@ class InfoView(ApiView):
     authentication_classes = ()
     permission_classes = (Public,)
 
-    @extend_schema(responses=InfoOut)
+    @extend_schema(responses=InfoOut, examples=[INFO_EXAMPLE])
     def get(self, request: Request) -> Response:
         config = current()
         answer = {

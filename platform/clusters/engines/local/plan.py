@@ -48,7 +48,8 @@ def refuse(workload: Workload, config: LocalEngineConfig, *, sandboxed: bool) ->
             )
         if task.node not in ("", config.node):
             return GiveUp(workload.attempt_id, "node_unknown", f"This engine has the node {config.node}, not {task.node}.")
-    if workload.mounts and not sandboxed:
+    mounts = [mount for mount in workload.mounts if mount.target != mount.location or mount.read_only]
+    if mounts and not sandboxed:  # What is written at its own place, as a build writes its image, needs no other view.
         detail = (
             "Volumes appear in a job only through bubblewrap, which does not work on this host. Install the package bubblewrap."
         )
@@ -57,7 +58,7 @@ def refuse(workload: Workload, config: LocalEngineConfig, *, sandboxed: bool) ->
         detail = "A task without network needs bubblewrap, which does not work on this host. Install the package bubblewrap."
         return GiveUp(workload.attempt_id, "network_needs_bubblewrap", detail)
     targets = [mount.target for mount in workload.mounts]
-    for target in targets:
+    for target in (mount.target for mount in mounts):
         if problem_text := sandbox.refuse_target(target, targets):
             return GiveUp(workload.attempt_id, "mount_target_refused", problem_text)
     return None

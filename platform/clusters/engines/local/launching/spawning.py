@@ -259,10 +259,11 @@ def _command(attempt: StartAttempt, task: StartTask, root: str, policy: Policy) 
 
 
 def _checked(mount: StartMount, policy: Policy) -> StartMount:
+    source = policy.check_root(mount.source)
     refused = sandbox.refuse_target(mount.target, ())
-    if refused:
+    if refused and mount.target != source:  # At its own place a directory of ours hides nothing of the system.
         raise LauncherRefused(refused)
-    return StartMount(policy.check_root(mount.source), mount.target, mount.read_only)
+    return StartMount(source, mount.target, mount.read_only)
 
 
 def _record(attempt: StartAttempt, control: int, starting: _Starting, policy: Policy) -> None:

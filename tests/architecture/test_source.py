@@ -23,7 +23,11 @@ UNSAFE_LOADERS = {"yaml.Loader", "yaml.UnsafeLoader", "yaml.FullLoader", "yaml.C
 SHELL_ARGUMENT = "shell"
 
 # Where the state of a row in memory follows what the door has already written.
-STATE_MIRRORS = {"jobs/reconcile/record.py": "rows read before the transition are used again after it"}
+STATE_MIRRORS = {
+    "jobs/reconcile/record.py": "rows read before the transition are used again after it",
+    "images/services/builds.py": "the second of two transitions of one request starts where the first ended",
+    "images/services/catalogue.py": "a draft gets its first state before it is a row",
+}
 DOORS = {"platform/reconciling/transition.py"}
 
 
@@ -120,7 +124,8 @@ def test_no_model_hides_behaviour_in_save_or_in_a_signal():
                     if isinstance(item, ast.FunctionDef) and item.name in {"save", "delete"}
                 ]
             if isinstance(node, ast.ImportFrom) and node.module == "django.db.models.signals":
-                found.append(place(path, node))
+                names = {alias.name for alias in node.names} - {"post_migrate"}  # Fills a new installation; no row triggers it.
+                found += [place(path, node)] if names else []
 
     assert not found
 

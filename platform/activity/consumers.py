@@ -31,10 +31,10 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import structlog
-from channels.generic.websocket import AsyncWebsocketConsumer  # type: ignore[import-untyped]
+from channels.generic.websocket import AsyncWebsocketConsumer
 
 from activity import origins, registry
-from activity.feed import Channel, Overrun, feed, oldest_seq
+from activity.feed import Channel, Overrun, feed, oldest_seq, starting_point
 from activity.sessions import Session, sessions
 from activity.threads import in_thread
 from activity.tickets import redeem_ticket
@@ -67,7 +67,7 @@ class Subscribed:
     name: str
 
 
-class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels has no types.
+class LiveConsumer(AsyncWebsocketConsumer):
     """One client's connection."""
 
     channel_layer_alias = "none"  # Events come from the database in order; the socket lives without a broker.
@@ -171,13 +171,13 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ha
         return Channel(kind, await in_thread(registry.resolve_channel, actor, kind, text))
 
     async def _pump_events(self, name: str, channel: Channel, after: int | None) -> None:
-        if after is not None:
-            oldest = await oldest_seq()
-            if oldest is not None and after + 1 < oldest:
-                await self._send({"type": "gap", "id": name, "oldest": oldest})
-        events = feed().follow(channel, after=after, viewer=self._session.viewer)
+        start = await in_thread(starting_point, after)
+        oldest = await in_thread(oldest_seq) if after is not None else None
+        if oldest is not None and start + 1 < oldest:
+            await self._send({"type": "gap", "id": name, "oldest": oldest})
+        await self._send({"type": "subscribed", "id": name, "seq": start})
+        events = feed().follow(channel, after=start, viewer=self._session.viewer)
         async with contextlib.aclosing(events):
-            await self._send({"type": "subscribed", "id": name, "seq": after if after is not None else feed().position})
             async for event in events:
                 await self._send({"type": "event", "id": name, "event": event.body})
 

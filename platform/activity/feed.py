@@ -106,13 +106,13 @@ class Feed:
         self._reader: asyncio.Task[None] | None = None
         self._users = 0
 
-    async def follow(self, channel: Channel, *, after: int | None, viewer: Viewer) -> AsyncGenerator[FeedEvent]:
-        """All events of a channel after `after`, old ones first, then live ones without end. None: live ones only."""
+    async def follow(self, channel: Channel, *, after: int, viewer: Viewer) -> AsyncGenerator[FeedEvent]:
+        """All events of a channel after `after`, as `starting_point` gave it: old ones first, then live ones without end."""
         self._users += 1
         follower: Follower | None = None
         try:
             await self._start()
-            cursor = await self._clamped(after)
+            cursor = after
             while cursor < self.position:  # No pause between this check and joining below.
                 until = self.position
                 page = await _read(channel, viewer, after=cursor, until=until)
@@ -130,14 +130,6 @@ class Feed:
             if self._users == 0 and self._reader is not None:
                 self._reader.cancel()
                 self._reader = None
-
-    async def _clamped(self, after: int | None) -> int:
-        """Where a follower starts. A `seq` from the future (another database, an older backup) starts at the present."""
-        if after is None:
-            return self.position
-        if after <= self.position:
-            return max(after, 0)
-        return min(after, max(await in_thread(last_seq), self.position))
 
     def _leave(self, follower: Follower) -> None:
         place = _place(follower.channel)
@@ -190,9 +182,19 @@ def feed() -> Feed:
     return found
 
 
-async def oldest_seq() -> int | None:
+def starting_point(after: int | None) -> int:
+    """Where a new follower begins. None, and a `seq` from the future (an older backup was restored): now.
+
+    Read before the follower is told that it listens: what happens after that, it hears.
+    """
+    present = last_seq()
+    return present if after is None else min(after, present)
+
+
+def oldest_seq() -> int | None:
     """The first event that retention has left; None when there is none."""
-    return await in_thread(_oldest_seq)
+    oldest: int | None = Event.objects.aggregate(oldest=Min("seq"))["oldest"]
+    return oldest
 
 
 def event_body(event: Event) -> dict[str, Any]:
@@ -228,11 +230,6 @@ async def _read(channel: Channel | None, viewer: Viewer | None, *, after: int, u
 def _read_page(condition: Q) -> list[FeedEvent]:
     rows = Event.objects.filter(condition).order_by("seq")[:PAGE_ROWS]
     return [FeedEvent(row.seq or 0, row.tenant_id, row.job_id, event_body(row)) for row in rows]
-
-
-def _oldest_seq() -> int | None:
-    oldest: int | None = Event.objects.aggregate(oldest=Min("seq"))["oldest"]
-    return oldest
 
 
 def _ring(loop: asyncio.AbstractEventLoop, bell: asyncio.Event) -> None:

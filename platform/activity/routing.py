@@ -8,4 +8,6 @@ from django.urls import path
 
 from activity.consumers import LiveConsumer
 
-websocket_urlpatterns: list[Any] = [path("ws/v1/live", LiveConsumer.as_asgi(), name="live")]
+_live: Any = LiveConsumer.as_asgi()  # An ASGI application, where Django's types know views only.
+
+websocket_urlpatterns: list[Any] = [path("ws/v1/live", _live, name="live")]

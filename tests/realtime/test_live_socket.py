@@ -55,9 +55,9 @@ class TestWhoGetsIn:
         async with connected(cast.vera.token):
             pass
 
-    @pytest.mark.parametrize("token", [None, "", "garbage", "berth_aaaaaaaa_bbbbbbbbbbbbbbbb", "x" * 10_000])
-    async def test_anything_else_is_refused_before_it_opens(self, cast: Cast, token: str | None) -> None:
-        assert await refused(connecting(token))
+    async def test_anything_else_is_refused_before_it_opens(self, cast: Cast) -> None:
+        for token in [None, "", "garbage", "berth_aaaaaaaa_bbbbbbbbbbbbbbbb", "x" * 10_000]:
+            assert await refused(connecting(token)), token
 
     async def test_a_revoked_token_is_refused(self, cast: Cast) -> None:
         await in_thread(lambda: Token.objects.filter(user=cast.bob.user).update(revoked_at=now()))
@@ -87,13 +87,13 @@ class TestWhoGetsIn:
         await in_thread(lambda: Token.objects.filter(user=cast.bob.user).update(revoked_at=now()))
         assert await refused(connecting(query=f"?ticket={ticket.text}"))
 
-    @pytest.mark.parametrize("query", ["?token={}", "?access_token={}", "?ticket={}", "?authorization=Bearer%20{}"])
-    async def test_a_token_in_the_url_opens_nothing(self, cast: Cast, query: str) -> None:
-        assert await refused(connecting(query=query.format(cast.bob.token)))
+    async def test_a_token_in_the_url_opens_nothing(self, cast: Cast) -> None:
+        for query in ["?token={}", "?access_token={}", "?ticket={}", "?authorization=Bearer%20{}"]:
+            assert await refused(connecting(query=query.format(cast.bob.token))), query
 
-    @pytest.mark.parametrize("origin", ["https://evil.org", "http://127.0.0.1:8620.evil.org", "null", "http://127.0.0.1"])
-    async def test_a_page_of_another_origin_is_refused(self, cast: Cast, origin: str) -> None:
-        assert await refused(connecting(cast.bob.token, origin=origin))
+    async def test_a_page_of_another_origin_is_refused(self, cast: Cast) -> None:
+        for origin in ["https://evil.org", "http://127.0.0.1:8620.evil.org", "null", "http://127.0.0.1"]:
+            assert await refused(connecting(cast.bob.token, origin=origin)), origin
 
     async def test_our_own_page_gets_in_with_a_ticket_and_not_without(self, cast: Cast) -> None:
         ticket = await in_thread(issue_ticket, actor=cast.bob.actor, now=now())
@@ -163,14 +163,14 @@ class TestWhatItHears:
             answer = await subscribe(socket, {"tenant": cast.tenant.slug})
             assert answer["id"] == f"tenant:{cast.tenant.pk}"
 
-    @pytest.mark.parametrize("topic", ["tenant", "job"])
-    async def test_what_belongs_to_another_tenant_does_not_exist(self, cast: Cast, topic: str) -> None:
+    async def test_what_belongs_to_another_tenant_does_not_exist(self, cast: Cast) -> None:
         job_id = uuid.uuid4()
         await in_thread(make_events, "job.queued", tenant_id=cast.tenant.pk, job_id=job_id)
         async with connected(cast.carol.token) as socket:
-            foreign = await subscribe(socket, {topic: str(job_id if topic == "job" else cast.tenant.pk)})
-            absent = await subscribe(socket, {topic: str(uuid.uuid4())})
-            assert (foreign["type"], foreign["code"]) == (absent["type"], absent["code"]) == ("error", "not_found")
+            for topic, foreign_id in {"tenant": cast.tenant.pk, "job": job_id}.items():
+                foreign = await subscribe(socket, {topic: str(foreign_id)})
+                absent = await subscribe(socket, {topic: str(uuid.uuid4())})
+                assert (foreign["type"], foreign["code"]) == (absent["type"], absent["code"]) == ("error", "not_found")
 
     async def test_my_channel_holds_only_my_tenants(self, cast: Cast) -> None:
         (first,) = await in_thread(make_events, "job.queued", tenant_id=cast.tenant.pk)
@@ -234,12 +234,12 @@ MALFORMED = [
 
 
 class TestHowItIsBounded:
-    @pytest.mark.parametrize("text", MALFORMED, ids=range(len(MALFORMED)))
-    async def test_a_malformed_command_is_answered_and_the_socket_stays(self, cast: Cast, text: str) -> None:
+    async def test_a_malformed_command_is_answered_and_the_socket_stays(self, cast: Cast) -> None:
         async with connected(cast.bob.token) as socket:
-            await socket.send_text(text)
-            answer = await socket.receive()
-            assert (answer["type"], answer["code"]) == ("error", "invalid_input")
+            for text in MALFORMED:
+                await socket.send_text(text)
+                answer = await socket.receive()
+                assert (answer["type"], answer["code"]) == ("error", "invalid_input"), text[:80]
             assert (await subscribe(socket, {"user": "me"}))["type"] == "subscribed"
 
     async def test_binary_is_answered_as_malformed(self, cast: Cast) -> None:

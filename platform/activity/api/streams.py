@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator
 
-from activity.feed import Channel, Overrun, feed, oldest_seq
+from activity.feed import Channel, Overrun, feed, oldest_seq, starting_point
 from activity.sessions import sessions
 from kernel.actor import Actor
 from webapi.sse import Event
@@ -14,12 +14,13 @@ HEARTBEAT_SECONDS = 3.0  # A quiet stream of a revoked token ends at its next he
 
 
 class LiveStream:
-    """One client's stream; `is_allowed` answers whether its credential still counts."""
+    """One client's stream; `is_allowed` answers whether its credential still counts. Made before the answer begins."""
 
     def __init__(self, actor: Actor, channel: Channel, *, after: int | None) -> None:
         self._actor = actor
         self._channel = channel
-        self._after = after
+        self._start = starting_point(after)
+        self._oldest = oldest_seq() if after is not None else None
         self._has_ended = False
 
     async def is_allowed(self) -> bool:
@@ -28,11 +29,9 @@ class LiveStream:
     async def events(self) -> AsyncGenerator[Event]:
         """Events with their `seq` as id. Ends when the client is too slow or no longer allowed; it comes back by its last id."""
         async with sessions().opened(self._actor, on_end=self._end) as session:
-            if self._after is not None:
-                oldest = await oldest_seq()
-                if oldest is not None and self._after + 1 < oldest:
-                    yield Event({"oldest": oldest}, event="gap")
-            source = feed().follow(self._channel, after=self._after, viewer=session.viewer)
+            if self._oldest is not None and self._start + 1 < self._oldest:
+                yield Event({"oldest": self._oldest}, event="gap")
+            source = feed().follow(self._channel, after=self._start, viewer=session.viewer)
             async with contextlib.aclosing(source):
                 with contextlib.suppress(Overrun):
                     async for event in source:

@@ -11,9 +11,11 @@ from django.db.models import Sum
 
 from activity import registry
 from clusters.selectors import NodeKey, register_allocation_source
+from clusters.telemetry import register_collector_source
 from jobs.lifecycle.reasons import explain
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE
 from jobs.models import Attempt, Job, Task
+from jobs.prometheus import job_metrics
 from jobs.selectors.find import fetch_job
 from kernel.actor import Actor
 from kernel.config import current
@@ -31,6 +33,7 @@ def register() -> None:
     registry.register_job_directory(_notices)
     registry.register_channel_policy("job", lambda actor, text: fetch_job(actor, text, "job.read").id)
     registry.register_log_source(_log_messages)
+    register_collector_source("jobs", job_metrics)
     register_allocation_source(by_pool=_held_in_pools, by_node=_held_on_nodes)
 
 

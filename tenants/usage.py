@@ -85,3 +85,14 @@ def _add_edges(
         seconds = seconds_within(started_at, ended_at, since=since, until=until)
         attempts, amount = groups.get(key, (0, ResourceSeconds()))
         groups[key] = (attempts + 1, amount + used(Resources(cpu, memory, gpu), seconds))
+
+
+def gpu_seconds_by_tenant() -> dict[tuple[uuid.UUID, str], float]:
+    """GPU-seconds of all ended attempts, by tenant and GPU model. One query; only entries that held a GPU are read."""
+    rows = (
+        LedgerEntry.objects.filter(gpu_millis__gt=0)
+        .order_by()
+        .values_list("tenant_id", "gpu_model")
+        .annotate(total=Sum(F("gpu_millis") * F("seconds")))
+    )
+    return {(tenant_id, model): total / 1000 for tenant_id, model, total in rows}

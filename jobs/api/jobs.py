@@ -256,7 +256,7 @@ def _filtered(view: ApiView, request: Request, rows: QuerySet[Job]) -> QuerySet[
     if "user" in query:
         rows = rows.filter(user__name=query["user"])
     if "mine" in query and query_flag(request, "mine"):
-        rows = rows.filter(user_id=view.actor.user_id)
+        rows = rows.filter(user_id=view.actor.user_id or uuid.UUID(int=0))
     for name in ("name", "kind"):
         if name in query:
             rows = rows.filter(**{name: query[name]})

@@ -442,7 +442,7 @@ _SIGNALS = (
         "The task got signal USR2 and has nothing that handles it.", "Install a handler, or choose another signal.",
         "`checkpoint.signal` without a handler.", signal=12),
     _users("broken_pipe", "Broken pipe", "管道断开", "The program wrote to another one that had already ended.",
-        "Look at the program behind the pipe.", "`python train.py | head`.", signal=13),
+        "Look at the program behind the pipe.", "`head` ends after ten lines.", signal=13),
     _users("alarm", "Alarm clock", "闹钟信号", "A timer that the program set itself has run out.", "Raise the timer.",
         "a guard against hanging.", signal=14),
     _unclear("terminated", "Terminated", "被终止", "Something asked the task to end, and Berth did not.",

@@ -193,6 +193,11 @@ def _exhausted_zh(detail: Detail) -> str:
     return f"{kind or ''} 类失败的重试次数（{limit if limit is not None else '?'}）已用完。".strip()
 
 
+def _mapping(detail: Detail, key: str) -> Detail:
+    found = detail.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
 def _children(detail: Detail) -> str:
     parts = [f"{count} {state}" for state, count in detail.items() if isinstance(count, int) and count]
     return f"Its children: {', '.join(parts)}." if parts else "Its state follows from its children."
@@ -342,7 +347,9 @@ _ALL = (
     ),
     _move("dependency_met", _fixed("What it depended on is done."), _fixed("依赖已满足。")),
     _move(
-        "derived", lambda detail: _children(detail.get("children", {})), lambda detail: _children_zh(detail.get("children", {}))
+        "derived",
+        lambda detail: _children(_mapping(detail, "children")),
+        lambda detail: _children_zh(_mapping(detail, "children")),
     ),
     _move("released", _by("Released"), _by_zh("释放")),
     _end("stopped_before_start", _by("Stopped before it started"), _by_zh("在启动前停止")),

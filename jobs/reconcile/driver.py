@@ -36,8 +36,8 @@ from tenants.selectors import queue_tree
 log = structlog.get_logger("scheduler")
 
 _COLUMNS = (
-    "id", "tenant_id", "queue_id", "priority", "queued_at", "spec_id", "image_id", "image_kind", "parent_id", "hold", "not_before_at",
-    "open_dependencies", "attempt_count", "reason_code", "reason_detail", "user_id", "pool_name",
+    "id", "tenant_id", "queue_id", "priority", "queued_at", "spec_id", "image_id", "image_kind", "parent_id", "hold",
+    "not_before_at", "open_dependencies", "attempt_count", "reason_code", "reason_detail", "user_id", "pool_name",
 )  # fmt: skip
 LOAD_ROWS = 2_000
 
@@ -111,7 +111,12 @@ class SchedulerDriver:
         rows = [row for row in self.pending.values() if row.image_id in failed] if failed else []
         if rows:
             fail_unstartable(
-                [(row.id, "image_build_failed", {"image": failed[row.image_id].name}) for row in rows if row.image_id is not None], now=now
+                [
+                    (row.id, "image_build_failed", {"image": failed[row.image_id].name})
+                    for row in rows
+                    if row.image_id is not None
+                ],
+                now=now,
             )
             for row in rows:
                 self.pending.pop(row.id, None)
@@ -245,7 +250,7 @@ def _parent_room(parents: set[uuid.UUID]) -> dict[uuid.UUID, int]:
             .order_by()
         )
     )
-    return {parent_id: bound - running[parent_id] for parent_id, bound in bounds.items()}
+    return {parent_id: bound - running[parent_id] for parent_id, bound in bounds.items() if bound is not None}
 
 
 def _batches(ids: list[uuid.UUID]) -> Iterable[list[uuid.UUID]]:

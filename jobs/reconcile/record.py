@@ -212,18 +212,23 @@ def _stop_what_is_decided(watched: Sequence[Watched], now: datetime) -> None:
 def _stop_what_is_overdue(watched: Sequence[Watched], now: datetime) -> None:
     """max_runtime is over, or the attempt did not start in time."""
     late_start = now - timedelta(seconds=current().start_timeout_seconds)
-    for cause, reason, test in (
-        ("deadline", "max_runtime", lambda one: one.state == AttemptState.RUNNING and _past_deadline(one, now)),
-        ("platform", "start_timeout", lambda one: one.state == AttemptState.STARTING and (one.launched_at or now) < late_start),
-    ):
-        rows = [(item.job.id, item.job.state, item.attempt.id) for item in watched if not item.all_over and test(item.attempt)]
+    overdue: list[tuple[str, str, list[Watched]]] = [
+        ("deadline", "max_runtime", [item for item in watched if _past_deadline(item.attempt, now)]),
+        ("platform", "start_timeout", [item for item in watched if _starts_too_long(item.attempt, late_start)]),
+    ]
+    for cause, reason, items in overdue:
+        rows = [(item.job.id, item.job.state, item.attempt.id) for item in items if not item.all_over]
         if rows:
             stop_attempts(rows, cause=cause, reason=reason, grace_seconds=None, actor="system:observer", now=now)
             _reload(watched, {attempt_id for _, _, attempt_id in rows})
 
 
+def _starts_too_long(attempt: Attempt, latest: datetime) -> bool:
+    return attempt.state == AttemptState.STARTING and attempt.launched_at is not None and attempt.launched_at < latest
+
+
 def _past_deadline(attempt: Attempt, now: datetime) -> bool:
-    return attempt.deadline_at is not None and attempt.deadline_at <= now
+    return attempt.state == AttemptState.RUNNING and attempt.deadline_at is not None and attempt.deadline_at <= now
 
 
 def _reload(watched: Sequence[Watched], attempt_ids: set[uuid.UUID]) -> None:

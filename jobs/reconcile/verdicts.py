@@ -60,7 +60,8 @@ def _history(job_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[PastAttempt]]
     past: dict[uuid.UUID, list[PastAttempt]] = defaultdict(list)
     rows = Attempt.objects.filter(job_id__in=job_ids, state=AttemptState.ENDED, number__gte=1).order_by("number")
     for job_id, document, ended_at in rows.values_list("job_id", "exit", "ended_at"):
-        past[job_id].append(PastAttempt((document or {}).get("failure_class", ""), ended_at))
+        if ended_at is not None:
+            past[job_id].append(PastAttempt((document or {}).get("failure_class", ""), ended_at))
     return past
 
 
@@ -82,7 +83,8 @@ def _verdict(item: Watched, decision: Decision, log_tail: str) -> ExitVerdict:
 
 def _ending(attempt: Attempt, job: Job, verdict: ExitVerdict, past: Sequence[PastAttempt], now: datetime) -> Ending:
     target, after_seconds, paid_by = _target(attempt, job, verdict, past, now)
-    reason, detail = verdict.code, {"class": verdict.code}
+    reason = verdict.code
+    detail: dict[str, object] = {"class": verdict.code}
     if target == JobState.QUEUED:
         reason, detail = "retrying", {"class": verdict.code, "attempt": attempt.number, "seconds": round(after_seconds)}
     return Ending(

@@ -71,6 +71,7 @@ def _look_around(attempts: Sequence[Attempt]) -> _Surroundings:
         images={
             image.id: ImageRef(image.kind, image.digest, image.location)
             for image in resolved_images({job.image_id for job in jobs if job.image_id is not None}).values()
+            if image.id is not None
         },
         nodes=nodes,
     )

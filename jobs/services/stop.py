@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from django.db import transaction
@@ -81,7 +81,7 @@ def stop_attempts(
     grace_seconds: float | None,
     actor: str,
     now: datetime,
-    verdicts: dict[uuid.UUID, object] | None = None,
+    verdicts: Mapping[uuid.UUID, object] | None = None,
 ) -> None:
     """Move jobs (id, state, attempt id) and their live attempts to STOPPING. Caller's transaction.
 

@@ -99,7 +99,7 @@ def resolve(*, actor: Actor, tenant: TenantFacts, spec: JobSpec) -> Submission:
     if not role_allows(actor, tenant.id, "job.submit"):
         raise Forbidden(
             f"{actor.name} may not submit jobs in {tenant.name}.",
-            hint="Ask a manager of the tenant for the role member, or use a token with the scope jobs:write.",
+            hint="Ask a manager of the tenant for the role member, or use a token with the scope jobs.",
         )
     errors: list[FieldError] = []
     queue = _collect(errors, "/queue", lambda: resolve_queue(actor, tenant.id, spec.queue))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 
@@ -15,4 +16,6 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from activity.routing import websocket_urlpatterns  # noqa: E402  (after the apps are loaded)
 from webapi.body_limit import BodyLimit  # noqa: E402
 
-application = BodyLimit(ProtocolTypeRouter({"http": _http, "websocket": URLRouter(websocket_urlpatterns)}))
+_routes: Any = ProtocolTypeRouter({"http": _http, "websocket": URLRouter(websocket_urlpatterns)})
+
+application = BodyLimit(_routes)

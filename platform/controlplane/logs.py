@@ -10,7 +10,7 @@ import structlog
 
 def set_up(*, debug: bool = False) -> None:
     """Configure structlog and the standard library's logging for this process; may be called twice."""
-    shared = [
+    shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,

@@ -7,8 +7,17 @@ from datetime import datetime
 
 import structlog
 
+from activity import retention, tickets
+from clusters import telemetry
+from images.services import remove_unused_images
 from jobs.reconcile.stopping import enforce_desired
+from jobs.selectors.in_use import images_in_use, volumes_in_use
+from storage.logs import remove_old_logs
+from storage.services.artifacts import remove_old_artifacts
+from storage.services.uploads import remove_expired_uploads
+from storage.services.volumes import remove_deleted_volumes
 from tenants.services.reservations import recount_usage
+from webapi import idempotency
 
 log = structlog.get_logger("sweep")
 
@@ -17,20 +26,32 @@ def sweep(now: datetime) -> None:
     """Run every part; one that fails does not keep the others from running."""
     for name, part in PARTS.items():
         try:
-            part(now)
+            done = part(now)
         except Exception:  # Each part is independent; the failure is logged with its traceback.
             log.exception("sweep_part_failed", part=name)
+            continue
+        if done:
+            log.info("swept", part=name, done=done)
 
 
-def _quota(now: datetime) -> None:
-    for drift in recount_usage(now=now):
+def _quota(now: datetime) -> int:
+    drifts = recount_usage(now=now)
+    for drift in drifts:
         log.error("quota_drift", queue_id=str(drift.queue_id), pool_id=str(drift.pool_id))
+    return len(drifts)
 
 
-def _desired(now: datetime) -> None:
-    enforced = enforce_desired()
-    if enforced:
-        log.info("desired_enforced", jobs=enforced)
-
-
-PARTS: dict[str, Callable[[datetime], None]] = {"quota": _quota, "desired": _desired}
+# Each part does a bounded amount and says how much it did; what is left waits for the next sweep.
+PARTS: dict[str, Callable[[datetime], int]] = {
+    "quota": _quota,
+    "desired": lambda now: enforce_desired(),
+    "idempotency": lambda now: idempotency.delete_expired(now=now),
+    "tickets": tickets.delete_expired,
+    "events": retention.prune,
+    "telemetry": telemetry.sweep_expired,
+    "logs": lambda now: remove_old_logs(now=now),
+    "artifacts": lambda now: remove_old_artifacts(now=now),
+    "uploads": lambda now: remove_expired_uploads(now=now),
+    "volumes": lambda now: remove_deleted_volumes(now=now, in_use=volumes_in_use()),
+    "images": lambda now: remove_unused_images(now=now, in_use=images_in_use()),
+}

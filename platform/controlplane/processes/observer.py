@@ -15,7 +15,7 @@ import structlog
 from clusters.engines.interface import EngineUnreachable
 from clusters.selectors import observed_clusters
 from clusters.services import engine_for, record_contact, record_inventory
-from clusters.telemetry import collect
+from clusters.telemetry import collect, flush
 from controlplane.processes.leader import Leader
 from controlplane.processes.loops import Loop
 from jobs.reconcile import poll
@@ -40,12 +40,14 @@ def _cluster_loops(cluster_id: uuid.UUID) -> list[Loop]:
     return [
         _led(f"watch-{name}", f"observe.{cluster_id}", lambda: _watch(cluster_id), (f"poll.{cluster_id}",)),
         _led(f"pump-{name}", f"pump.{cluster_id}", lambda: _pump(cluster_id), (f"poll.{cluster_id}",)),
-        _led(f"sample-{name}", f"sample.{cluster_id}", lambda: _sample(cluster_id), ()),
+        _led(f"sample-{name}", f"sample.{cluster_id}", lambda: _sample(cluster_id), (), at_end=_flush),
         _led(f"inventory-{name}", f"inventory.{cluster_id}", lambda: _inventory(cluster_id), ()),
     ]
 
 
-def _led(name: str, lease: str, work: Callable[[], float], topics: tuple[str, ...]) -> Loop:
+def _led(
+    name: str, lease: str, work: Callable[[], float], topics: tuple[str, ...], *, at_end: Callable[[], None] | None = None
+) -> Loop:
     leader = Leader(lease)
     due_at = 0.0
 
@@ -58,7 +60,12 @@ def _led(name: str, lease: str, work: Callable[[], float], topics: tuple[str, ..
         # Long waits come back in between, so that the lease is renewed in time.
         return min(max(0.0, due_at - time.monotonic()), current().lease_seconds / 4)
 
-    return Loop(name, step, topics=topics, finally_=leader.resign)
+    def end() -> None:
+        if at_end is not None:
+            at_end()
+        leader.resign()
+
+    return Loop(name, step, topics=topics, finally_=end)
 
 
 def _watch(cluster_id: uuid.UUID) -> float:
@@ -76,6 +83,10 @@ def _sample(cluster_id: uuid.UUID) -> float:
     began = time.monotonic()
     collect(cluster_id, now=database_now())
     return max(0.1, current().telemetry_seconds - (time.monotonic() - began))
+
+
+def _flush() -> None:
+    flush(database_now())
 
 
 def _inventory(cluster_id: uuid.UUID) -> float:

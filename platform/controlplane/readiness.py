@@ -1,0 +1,63 @@
+"""What `/readyz` asks beyond the database: broker, channel layer, scheduler and every cluster, each by name."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from datetime import timedelta
+
+import redis
+from channels.layers import get_channel_layer
+
+from clusters.selectors import list_clusters
+from kernel.clock import database_now
+from kernel.config import current
+from reconciling.models import Lease
+from webapi.health import register_check
+
+SCHEDULER_SILENT = timedelta(seconds=30)  # Past the end of its lease without anybody taking it.
+
+
+def register() -> None:
+    """Register every check. Called once, when the project starts."""
+    register_check("broker", _broker)
+    register_check("channel_layer", _channel_layer)
+    register_check("scheduler", _scheduler)
+    register_check("clusters", _clusters)
+
+
+def _broker() -> str:
+    url = current().redis_url
+    if not url:
+        return "memory"
+    client = redis.Redis.from_url(url, socket_timeout=1.0, socket_connect_timeout=1.0)
+    client.ping()
+    return "redis"
+
+
+def _channel_layer() -> str:
+    if not current().redis_url:
+        return "memory"
+    asyncio.run(_send_and_receive())
+    return "redis"
+
+
+async def _send_and_receive() -> None:
+    layer = get_channel_layer()
+    assert layer is not None
+    group = f"readiness.{uuid.uuid4().hex}"
+    await asyncio.wait_for(layer.group_send(group, {"type": "ready"}), 1.0)
+
+
+def _scheduler() -> str:
+    """Somebody leads, or did until a moment ago: a standby needs a moment to take over."""
+    lease = Lease.objects.filter(name="scheduler").first()
+    if lease is None or lease.expires_at is None or lease.expires_at < database_now() - SCHEDULER_SILENT:
+        raise RuntimeError("nobody schedules; start a scheduler process")
+    return "led"
+
+
+def _clusters() -> str:
+    """Lost contact with a cluster is said, but the platform stays ready: everything else works."""
+    facts = [f"{cluster.name} {cluster.condition}" for cluster in list_clusters() if cluster.is_enabled]
+    return ", ".join(facts) or "none"

@@ -1,0 +1,373 @@
+"""Jobs over HTTP: submitting, listing, changing, stopping, running again; good input and bad."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from activity.models import AuditEvent
+from clusters.engines.fake import Script
+from jobs.models import Job, StoredSpec
+from tenants.services.secrets import set_secret
+from tests.builders.quay import Quay
+from tests.factories.tenants import limit, make_queue, top_queue
+
+pytestmark = pytest.mark.database
+
+Api = Callable[..., Any]
+SPEC = {"name": "train", "command": "python train.py"}
+
+
+def post(client: Any, path: str, body: Any, **headers: str) -> Any:
+    return client.post(f"/api/v1{path}", json.dumps(body), content_type="application/json", headers=headers)
+
+
+def patch(client: Any, path: str, body: Any, **headers: str) -> Any:
+    return client.patch(f"/api/v1{path}", json.dumps(body), content_type="application/json", headers=headers)
+
+
+def get(client: Any, path: str) -> Any:
+    return client.get(f"/api/v1{path}")
+
+
+# --- Submitting ------------------------------------------------------------------------------------------------------
+
+
+def test_a_submission_answers_with_the_job_and_why_it_waits(quay: Quay, api: Api) -> None:
+    response = post(api(quay.cast.bob), "/jobs", {"spec": SPEC})
+    assert response.status_code == 201, response.content
+    job = response.json()
+    assert (job["state"], job["reason"]["code"], job["user"]["name"]) == ("queued", "scheduling", "bob")
+    assert response["Location"] == f"/api/v1/jobs/{job['id']}"
+    assert response["ETag"] == '"1"'
+    audit = AuditEvent.objects.get(verb="job.submit")
+    assert (audit.actor_name, audit.target_id, audit.count) == ("bob", job["id"], 1)
+
+
+def test_json_and_yaml_store_the_same_bytes(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.bob)
+    first = post(client, "/jobs", {"spec": {**SPEC, "resources": {"memory": "2Gi", "cpu": 1}}}).json()
+    text = "resources: {cpu: 1000m, memory: 2048Mi}\ncommand: python train.py\nname: train\n"
+    second = client.post("/api/v1/jobs", text, content_type="application/yaml").json()
+    assert first["spec_digest"] == second["spec_digest"]
+    documents = [get(client, f"/jobs/{job['id']}/spec").content for job in (first, second)]
+    assert documents[0] == documents[1]
+    assert StoredSpec.objects.count() == 1
+
+
+def test_a_dry_run_answers_with_the_plan_and_stores_nothing(quay: Quay, api: Api) -> None:
+    response = post(api(quay.cast.bob), "/jobs?dry_run=true", {"spec": {**SPEC, "replicas": 3, "resources": {"cpu": 2}}})
+    assert response.status_code == 200
+    plan = response.json()
+    assert (plan["total"]["cpu_millis"], plan["roles"][0]["replicas"], plan["queue"]["name"]) == (6000, 3, "vision")
+    assert not Job.objects.exists()
+
+
+def test_all_errors_of_a_spec_come_at_once_with_their_places(quay: Quay, api: Api) -> None:
+    spec = {"name": "a b", "command": "", "replica": 2, "resources": {"cpu": "-1"}, "max_runtime": "soon"}
+    response = post(api(quay.cast.bob), "/jobs", {"spec": spec})
+    assert response.status_code == 422
+    problem = response.json()
+    assert response["Content-Type"].startswith("application/problem+json")
+    assert {field["path"] for field in problem["fields"]} >= {"/name", "/replica", "/max_runtime", "/resources/cpu"}
+    assert all(field["message"] and field["code"] for field in problem["fields"])
+
+
+def test_everything_a_spec_names_is_looked_up_before_anything_is_stored(quay: Quay, api: Api) -> None:
+    spec = {
+        **SPEC,
+        "queue": "nowhere",
+        "image": "missing",
+        "pool": "moon",
+        "secrets": {"TOKEN": None},
+        "mounts": [{"volume": "void", "path": "/data"}],
+        "after": ["nobody"],
+        "code": {"snapshot": "0" * 64},
+        "resources": {"gpu": "tpu9:1"},
+    }
+    problem = post(api(quay.cast.bob), "/jobs", {"spec": spec}).json()
+    paths = {field["path"] for field in problem["fields"]}
+    assert paths >= {"/queue", "/image", "/pool", "/secrets", "/mounts/0/volume", "/after/0", "/roles/worker/resources/gpu"}
+    assert any(path.startswith("/code") for path in paths)
+    assert not Job.objects.exists()
+
+
+def test_a_job_larger_than_its_queue_is_refused_with_the_numbers(quay: Quay, api: Api) -> None:
+    limit(top_queue(quay.cast.tenant), quay.pool.pk, cpu_millis=4000)
+    response = post(api(quay.cast.bob), "/jobs", {"spec": {**SPEC, "resources": {"cpu": 6}}})
+    problem = response.json()
+    assert (response.status_code, problem["code"]) == (422, "quota_exceeded")
+    assert "6" in problem["detail"]
+    assert "4" in problem["detail"]
+    assert "vision" in problem["detail"]
+
+
+def test_secrets_are_named_in_the_spec_and_never_stored_in_it(quay: Quay, api: Api) -> None:
+    alice = quay.cast.alice
+    set_secret(actor=alice.actor, tenant_id=quay.cast.tenant.pk, name="TOKEN", value="s3cr3t-canary", now=quay.now)
+    job = post(api(quay.cast.bob), "/jobs", {"spec": {**SPEC, "secrets": {"TOKEN": None}}}).json()
+    assert "s3cr3t-canary" not in StoredSpec.objects.get(digest=job["spec_digest"]).document
+
+
+def test_the_same_idempotency_key_makes_one_job(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.bob)
+    first = post(client, "/jobs", {"spec": SPEC}, **{"Idempotency-Key": "once"})
+    again = post(client, "/jobs", {"spec": SPEC}, **{"Idempotency-Key": "once"})
+    other = post(client, "/jobs", {"spec": {**SPEC, "name": "x"}}, **{"Idempotency-Key": "once"})
+    assert first.json()["id"] == again.json()["id"]
+    assert again["Idempotency-Replayed"] == "true"
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
+    assert Job.objects.count() == 1
+
+
+def test_viewers_and_strangers_cannot_submit(quay: Quay, api: Api) -> None:
+    assert post(api(quay.cast.vera), "/jobs", {"spec": SPEC, "tenant": "vision"}).status_code == 403
+    assert post(api(quay.cast.carol), "/jobs", {"spec": SPEC, "tenant": "vision"}).status_code == 404
+    assert post(api(), "/jobs", {"spec": SPEC}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "[",
+        "null",
+        '{"spec": {"command": NaN}}',
+        '{"spec": 1, "spec": 2}',
+        "[" * 5000 + "]" * 5000,
+        '{"spec": "x"}',
+        '{"nonsense": 1}',
+    ],
+)
+def test_a_body_that_is_no_submission_is_refused_in_words(quay: Quay, api: Api, body: str) -> None:
+    response = api(quay.cast.bob).post("/api/v1/jobs", body, content_type="application/json")
+    assert response.status_code in (400, 413, 422)
+    assert response.json()["code"]
+    assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize("text", ["a: &x [1]\nb: *x\n", "!!python/object:os.system {}", "{a: 1, a: 2}", "\t- bad", "- " * 3000])
+def test_a_job_file_that_plays_tricks_is_refused(quay: Quay, api: Api, text: str) -> None:
+    response = api(quay.cast.bob).post("/api/v1/jobs", text, content_type="application/yaml")
+    assert response.status_code in (400, 413, 422)
+
+
+# --- Batches and arrays ----------------------------------------------------------------------------------------------
+
+
+def test_a_batch_stores_all_or_nothing(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.bob)
+    items = [{"name": f"seed-{seed}", "env": {"SEED": str(seed)}} for seed in range(50)]
+    response = post(client, "/jobs:batch", {"spec": SPEC, "items": items})
+    assert response.status_code == 201, response.content
+    assert response.json()["count"] == 50
+    assert Job.objects.count() == 50
+    assert AuditEvent.objects.get(verb="job.submit_batch").count == 50
+    bad = [*items, {"name": "a b"}, {"replicas": 2}]
+    refused = post(client, "/jobs:batch", {"spec": SPEC, "items": bad})
+    assert refused.status_code == 422
+    assert {field["path"].split("/")[2] for field in refused.json()["fields"]} == {"50", "51"}
+    assert Job.objects.count() == 50
+
+
+def test_a_batch_costs_a_constant_number_of_statements(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.bob)
+
+    def statements(count: int) -> int:
+        items = [{"name": f"job-{count}-{number}"} for number in range(count)]
+        with CaptureQueriesContext(connection) as queries:
+            assert post(client, "/jobs:batch", {"spec": SPEC, "items": items}).status_code == 201
+        return len(queries)
+
+    statements(1)
+    assert statements(400) <= statements(20) + 3
+
+
+def test_ndjson_takes_one_spec_a_line_and_names_bad_lines(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.bob)
+    lines = "\n".join(json.dumps({**SPEC, "name": f"line-{number}"}) for number in range(3))
+    assert client.post("/api/v1/jobs:batch", lines, content_type="application/x-ndjson").json()["count"] == 3
+    refused = client.post("/api/v1/jobs:batch", lines + "\n{oops\n", content_type="application/x-ndjson")
+    assert refused.status_code == 422
+    assert "Line 4" in refused.json()["fields"][0]["message"]
+
+
+def test_an_array_is_a_parent_with_children_that_are_listed_apart(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.bob)
+    parent = post(client, "/jobs", {"spec": {**SPEC, "array": {"size": 5, "parallelism": 2}}}).json()
+    assert parent["array"] == {"size": 5, "parallelism": 2, "index": None}
+    assert parent["counts"] == {"queued": 5}
+    assert [job["id"] for job in get(client, "/jobs").json()["items"]] == [parent["id"]]
+    children = get(client, f"/jobs?parent={parent['id']}").json()["items"]
+    assert sorted(child["array"]["index"] for child in children) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("size", [0, -1, 1.5, "many", 10**9, 10**30])
+def test_an_array_of_impossible_size_is_refused(quay: Quay, api: Api, size: Any) -> None:
+    assert post(api(quay.cast.bob), "/jobs", {"spec": {**SPEC, "array": {"size": size}}}).status_code in (400, 422)
+
+
+# --- Finding ---------------------------------------------------------------------------------------------------------
+
+
+def test_lists_are_paged_by_key_and_filtered(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.bob)
+    for number in range(7):
+        quay.submit(f"job-{number}", tags=["even"] if number % 2 == 0 else [], labels={"parity": str(number % 2)})
+    seen: list[str] = []
+    path = "/jobs?limit=3"
+    while path:
+        body = get(client, path).json()
+        seen += [job["name"] for job in body["items"]]
+        path = f"/jobs?limit=3&cursor={body['next']}" if body["next"] else ""
+    assert seen == [f"job-{number}" for number in reversed(range(7))]
+    assert len(get(client, "/jobs?tag=even").json()["items"]) == 4
+    assert len(get(client, "/jobs?label=parity:1").json()["items"]) == 3
+    assert len(get(client, "/jobs?state=queued&user=bob&queue=vision").json()["items"]) == 7
+    assert get(client, "/jobs?name=job-3").json()["items"][0]["name"] == "job-3"
+    assert get(client, "/jobs?state=running").json()["items"] == []
+    assert get(client, "/jobs?state=sleeping").status_code == 422
+    assert get(client, "/jobs?colour=red").status_code == 422
+
+
+def test_a_job_is_found_by_id_prefix_and_name(quay: Quay, api: Api) -> None:
+    job = quay.submit("digits")
+    client = api(quay.cast.bob)
+    for text in (str(job.id), "digits"):
+        assert get(client, f"/jobs/{text}").json()["id"] == str(job.id)
+    assert get(client, f"/jobs/{str(job.id)[:30]}").json()["id"] == str(job.id)
+    assert get(client, "/jobs/nobody").status_code == 404
+
+
+def test_the_number_of_queries_does_not_depend_on_the_rows(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.bob)
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            assert get(client, "/jobs?limit=100").status_code == 200
+        return len(captured)
+
+    quay.submit("one", script=Script(duration_seconds=60))
+    quay.turn(2)
+    queries()  # The first request of a token also notes that it is used.
+    few = queries()
+    for number in range(20):
+        quay.submit(f"job-{number}", resources={"cpu": "100m", "memory": "100Mi"}, script=Script(duration_seconds=60))
+    quay.turn(2)
+    assert queries() == few <= 8
+
+
+# --- Changing --------------------------------------------------------------------------------------------------------
+
+
+def test_what_may_change_changes_and_what_is_stale_is_refused(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.bob)
+    job = quay.submit(hold=True)
+    make_queue(quay.cast.tenant, "night")
+    changed = patch(client, f"/jobs/{job.id}", {"priority": 900, "tags": ["b", "a"], "queue": "night", "max_runtime_seconds": 60})
+    assert changed.status_code == 200, changed.content
+    body = changed.json()
+    assert (body["priority"], body["tags"], body["queue"]["name"], body["version"]) == (900, ["a", "b"], "night", 2)
+    assert patch(client, f"/jobs/{job.id}", {"priority": 1}, **{"If-Match": '"1"'}).status_code == 412
+    assert patch(client, f"/jobs/{job.id}", {"state": "running"}).status_code == 422
+    assert patch(client, f"/jobs/{job.id}", {"max_runtime_seconds": 600}).status_code == 403
+    assert patch(api(quay.cast.alice), f"/jobs/{job.id}", {"max_runtime_seconds": 600}).status_code == 200
+
+
+def test_a_released_job_starts_and_a_running_one_cannot_be_held(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.bob)
+    job = quay.submit(hold=True, script=Script(duration_seconds=60))
+    quay.turn()
+    assert (quay.state(job), quay.reason(job)) == ("queued", "held")
+    assert patch(client, f"/jobs/{job.id}", {"hold": False}).status_code == 200
+    quay.turn(2)
+    assert quay.state(job) == "running"
+    assert patch(client, f"/jobs/{job.id}", {"hold": True}).status_code == 409
+
+
+def test_tags_come_and_go(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.bob)
+    job = quay.submit()
+    for _ in range(2):
+        assert client.put(f"/api/v1/jobs/{job.id}/tags/keep").json()["tags"] == ["keep"]
+    assert client.delete(f"/api/v1/jobs/{job.id}/tags/keep").json()["tags"] == []
+    assert client.put(f"/api/v1/jobs/{job.id}/tags/%20").status_code == 422
+
+
+def test_members_stop_their_own_jobs_and_managers_any(quay: Quay, api: Api) -> None:
+    other = quay.submit("alices", by=quay.cast.alice, hold=True)
+    assert post(api(quay.cast.bob), f"/jobs/{other.id}/stop", {}).status_code == 403
+    assert post(api(quay.cast.vera), f"/jobs/{other.id}/stop", {}).status_code == 403
+    assert post(api(quay.cast.carol), f"/jobs/{other.id}/stop", {}).status_code == 404
+    own = quay.submit("bobs", hold=True)
+    assert post(api(quay.cast.bob), f"/jobs/{own.id}/stop", {}).json()["state"] == "stopped"
+    assert post(api(quay.cast.alice), f"/jobs/{other.id}/stop", {"grace_seconds": 5}).json()["state"] == "stopped"
+    assert post(api(quay.cast.alice), f"/jobs/{other.id}/stop", {}).status_code == 202
+    assert post(api(quay.cast.alice), f"/jobs/{other.id}/stop", {"grace_seconds": -1}).status_code == 422
+
+
+# --- Again -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_rerun_repeats_the_spec_with_changes_and_shows_the_difference(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.bob)
+    job = quay.submit(script=Script(code=1))
+    quay.settle()
+    plan = post(client, f"/jobs/{job.id}/rerun?dry_run=true", {"changes": {"env": {"SEED": "8"}}}).json()
+    assert plan["changes"][0]["path"].startswith("/env")
+    again = post(client, f"/jobs/{job.id}/rerun", {"changes": {"env": {"SEED": "8"}}})
+    assert again.status_code == 201
+    assert again.json()["origin"] == {"id": str(job.id), "kind": "rerun"}
+    same = post(client, f"/jobs/{job.id}/rerun", {}).json()
+    assert same["spec_digest"] == get(client, f"/jobs/{job.id}").json()["spec_digest"]
+
+
+def test_a_clone_takes_a_name_of_its_own_and_asks_for_secrets_again(quay: Quay, api: Api) -> None:
+    set_secret(actor=quay.cast.alice.actor, tenant_id=quay.cast.tenant.pk, name="TOKEN", value="x", now=quay.now)
+    client = api(quay.cast.bob)
+    job = quay.submit(by=quay.cast.alice, secrets={"TOKEN": None})
+    refused = post(client, f"/jobs/{job.id}/clone", {})
+    assert (refused.status_code, refused.json()["fields"][0]["code"]) == (422, "secrets_not_inherited")
+    cloned = post(client, f"/jobs/{job.id}/clone", {"changes": {"secrets": {"TOKEN": None}}}).json()
+    assert (cloned["name"], cloned["user"]["name"], cloned["origin"]["kind"]) == ("train-clone", "bob", "clone")
+
+
+# --- History ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_phases_of_a_timeline_add_up_to_the_age(quay: Quay, api: Api) -> None:
+    job = quay.submit(script=Script(duration_seconds=7))
+    quay.settle()
+    found = quay.job(job.id)
+    body = get(api(quay.cast.vera), f"/jobs/{job.id}/timeline").json()
+    assert [phase["phase"] for phase in body["phases"]] == ["queued", "admitted", "starting", "running"]
+    assert found.ended_at is not None
+    assert body["seconds"] == pytest.approx((found.ended_at - found.submitted_at).total_seconds())
+
+
+def test_attempts_tasks_events_and_logs_tell_what_happened(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.vera)
+    job = quay.submit(replicas=2, resources={"cpu": 1, "memory": "1Gi"}, script=Script(stdout=b"one\ntwo\n"))
+    quay.settle()
+    attempt = get(client, f"/jobs/{job.id}/attempts").json()["items"][0]
+    assert (attempt["number"], attempt["outcome"], attempt["logs_complete"], len(attempt["tasks"])) == (1, "succeeded", True, 2)
+    assert get(client, f"/jobs/{job.id}/attempts/1").json()["id"] == attempt["id"]
+    assert get(client, f"/jobs/{job.id}/attempts/2").status_code == 404
+    assert [task["index"] for task in get(client, f"/jobs/{job.id}/tasks").json()["items"]] == [0, 1]
+    events = get(client, f"/jobs/{job.id}/events").json()["items"]
+    assert [event["to_state"] for event in events if event["subject"]["kind"] == "job"][-1] == "succeeded"
+    logs = get(client, f"/jobs/{job.id}/logs?role=worker&index=1").json()
+    assert ("".join(item["text"] for item in logs["items"]), logs["complete"]) == ("one\ntwo\n", True)
+    raw = client.get(f"/api/v1/jobs/{job.id}/attempts/1/tasks/worker/0/logs/stdout", headers={"Range": "bytes=4-6"})
+    assert (raw.status_code, b"".join(raw.streaming_content)) == (206, b"two")
+
+
+def test_the_schema_of_job_files_is_public(api: Api) -> None:
+    schema = api().get("/api/v1/schemas/job-spec").json()
+    assert schema["$schema"].endswith("2020-12/schema")
+    assert "roles" in schema["properties"]

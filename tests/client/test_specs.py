@@ -63,11 +63,11 @@ def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
 
 def test_changes_reach_into_mappings_and_lists_and_leave_the_original() -> None:
     spec = {"roles": {"worker": {"replicas": 1}}, "mounts": [{"volume": "a", "path": "/a"}]}
-    changed = apply_changes(spec, ["roles.worker.replicas=4", "mounts.0.path=/b", "env.SEED=7", "image=jax", "name=a=b"])
+    changed = apply_changes(spec, ["roles.worker.replicas=4", "mounts.0.path=/b", "mounts.0.volume=7", "env.SEED=7", "name=a=b"])
 
     assert changed["roles"]["worker"]["replicas"] == 4
-    assert changed["mounts"][0]["path"] == "/b"
-    assert (changed["env"], changed["image"], changed["name"]) == ({"SEED": 7}, "jax", "a=b")
+    assert changed["mounts"][0] == {"volume": "7", "path": "/b"}
+    assert (changed["env"], changed["name"]) == ({"SEED": 7}, "a=b")
     assert spec == {"roles": {"worker": {"replicas": 1}}, "mounts": [{"volume": "a", "path": "/a"}]}
 
 

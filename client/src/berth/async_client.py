@@ -18,10 +18,11 @@ from berth.jobs import code_path
 from berth.logs import ENDED_STATES, LineAssembler, LogFilter, LogLine, LogMarks
 from berth.specs import load_spec
 from berth.transport import AsyncTransport, Call, post
-from berth.types import JobData
 
 if TYPE_CHECKING:
     import httpx2
+
+    from berth.types import JobData
 
 
 class AsyncClient:

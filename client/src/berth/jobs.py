@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import quote
 
 from berth import limits
@@ -18,17 +18,17 @@ from berth.naming import is_id
 from berth.specs import Spec, SpecSource, apply_changes, in_single_role, load_spec
 from berth.transfers import Progress, download, inside, quote_path, upload
 from berth.transport import Call, Transport, post
-from berth.types import ArtifactData, JobData, TaskData
 
 if TYPE_CHECKING:
     from berth.snapshots import Snapshot
+    from berth.types import ArtifactData, JobData, TaskData
 
 
-Rows = list[dict[str, Any]]
-Artifacts = list[ArtifactData]
-Tasks = list[TaskData]
-Measured = list[Series]
-Paths = list[Path]
+Rows: TypeAlias = "list[dict[str, Any]]"
+Artifacts: TypeAlias = "list[ArtifactData]"
+Tasks: TypeAlias = "list[TaskData]"
+Measured: TypeAlias = "list[Series]"
+Paths: TypeAlias = "list[Path]"
 
 
 @dataclass(eq=False)
@@ -44,11 +44,11 @@ class Job:
 
     @property
     def name(self) -> str:
-        return self.data.get("name", "")
+        return self.data["name"]
 
     @property
     def state(self) -> str:
-        return self.data.get("state", "")
+        return self.data["state"]
 
     @property
     def has_ended(self) -> bool:

@@ -89,14 +89,15 @@ def parse_spec(text: str, *, name: str, folder: Path) -> SpecSource:
 
 
 def apply_changes(spec: Spec, changes: Sequence[str]) -> Spec:
-    """Give a copy with `path=value` texts applied: `roles.worker.replicas=4`, `env.SEED=7`. Values are YAML."""
+    """Give a copy with `path=value` texts applied: `roles.worker.replicas=4`, `env.SEED=7`. Values are YAML, but
+    what was text stays text."""
     changed = copy.deepcopy(spec)
     for change in changes:
         path, equals, text = change.partition("=")
         steps = path.split(".")
         if not equals or not all(steps):
             raise SpecInvalid(f"{change!r} is not a change.", hint="Write path=value, such as roles.worker.replicas=4")
-        _set(changed, steps, parse_value(text), change)
+        _set(changed, steps, text, change)
     return changed
 
 
@@ -220,7 +221,7 @@ def _refused(name: str, event: yaml.Event, message: str) -> SpecInvalid:
     return SpecInvalid(f"{name} has a mistake.", fields=[FieldProblem("", message, file=name, line=line)])
 
 
-def _set(target: Any, steps: Sequence[str], value: Any, change: str) -> None:
+def _set(target: Any, steps: Sequence[str], text: str, change: str) -> None:
     for step in steps[:-1]:
         if isinstance(target, list):
             target = target[_index(target, step, change)]
@@ -230,12 +231,11 @@ def _set(target: Any, steps: Sequence[str], value: Any, change: str) -> None:
             target = target[step]
         else:
             break
-    if isinstance(target, list):
-        target[_index(target, steps[-1], change)] = value
-    elif isinstance(target, dict):
-        target[steps[-1]] = value
-    else:
+    if not isinstance(target, (dict, list)):
         raise SpecInvalid(f"{change!r} leads through a value that has no parts.")
+    place: Any = _index(target, steps[-1], change) if isinstance(target, list) else steps[-1]
+    before = target[place] if isinstance(target, list) else target.get(place)
+    target[place] = text if isinstance(before, str) else parse_value(text)
 
 
 def _index(target: list[Any], step: str, change: str) -> int:

@@ -92,14 +92,21 @@ class Session:
     def is_for_programs(self) -> bool:
         return self.form in (Format.JSON, Format.YAML, Format.NAME)
 
-    @property
+    @cached_property
     def tenant(self) -> str:
         """The tenant to work in: chosen, configured, or the only one of the user."""
-        if self.client.settings.tenant:
-            return self.client.settings.tenant
-        tenants = self.client.whoami().get("tenants", [])
+        return self.client.settings.tenant or str(self._only_tenant["slug"])
+
+    @cached_property
+    def tenant_name(self) -> str:
+        """The same as people call it."""
+        return plain(self.client.settings.tenant or self._only_tenant["name"])
+
+    @cached_property
+    def _only_tenant(self) -> dict[str, Any]:
+        tenants = self.client.whoami()["tenants"]
         if len(tenants) == 1:
-            return str(tenants[0].get("slug") or tenants[0]["name"])
+            return dict(tenants[0])
         names = ", ".join(plain(tenant["name"]) for tenant in tenants)
         raise UsageMistake(
             _("Which tenant? You belong to {names}.", names=names or _("none")), hint=_("Say it with --tenant NAME")

@@ -97,7 +97,7 @@ def _local_files(source: Path, path: str) -> Iterator[tuple[Path, str]]:
 def _fetch(session: Session, name: str, path: str, dest: Path, dest_text: str, *, list_: bool, kind: str | None) -> None:
     job_id = "" if kind == "volume" else _job_id(session, name)
     if not job_id:
-        _fetch_from_volume(session, name, path, dest, list_=list_)
+        _fetch_from_volume(session, name, path, dest, dest_text, list_=list_)
         return
     jobs = session.client.jobs
     chosen = choose_artifacts(jobs.artifacts(job_id), path)
@@ -120,13 +120,13 @@ def _fetch(session: Session, name: str, path: str, dest: Path, dest_text: str, *
     _say_fetched(session, [place for _artifact, place in placed], total)
 
 
-def _fetch_from_volume(session: Session, volume: str, path: str, dest: Path, *, list_: bool) -> None:
+def _fetch_from_volume(session: Session, volume: str, path: str, dest: Path, dest_text: str, *, list_: bool) -> None:
     volumes = session.client.volumes
     owner = volumes.get(volume)
     if list_:
         session.show(volumes.files(owner["id"], path), FILE_COLUMNS, empty=_("Nothing there."), key="path")
         return
-    files = list(_remote_files(session, owner["id"], path.strip("/")))
+    files = list(_remote_files(session, owner["id"], path.strip("/"), into=dest.is_dir() or dest_text.endswith("/")))
     if not files:
         raise NotFound(
             _("Volume {name} has no file {path!r}.", name=volume, path=path), hint=f"berth cp {volume}: --list", status=404
@@ -135,22 +135,22 @@ def _fetch_from_volume(session: Session, volume: str, path: str, dest: Path, *, 
     placed = []
     with Progressing(_("From {name}", name=plain(volume)), total=total) as progress:
         for remote, relative, size in files:
-            place = inside(dest, relative) if dest.is_dir() or len(files) > 1 else dest
+            place = inside(dest, relative) if relative else dest
             volumes.download(owner["id"], remote, place, size_bytes=size, progress=progress.from_(done))
             done += size
             placed.append(place)
     _say_fetched(session, placed, total)
 
 
-def _remote_files(session: Session, volume_id: str, path: str) -> Iterator[tuple[str, str, int]]:
-    """(path, path below the target, size) of a file, or of all files below a folder."""
+def _remote_files(session: Session, volume_id: str, path: str, *, into: bool) -> Iterator[tuple[str, str, int]]:
+    """(path, path below the target, size) of a file, or of all files below a folder. `into`: the target keeps the name."""
     parent, _slash, last = path.rpartition("/")
     entries = session.client.volumes.files(volume_id, parent) if path else []
     for entry in entries:
         if file_name(entry) == last and not _is_folder(entry):
-            yield path, last, int(entry["size_bytes"])
+            yield path, last if into else "", int(entry["size_bytes"])
             return
-    folders = [(path, last if path else "")]
+    folders = [(path, last if path and into else "")]
     while folders:
         folder, below = folders.pop()
         for entry in session.client.volumes.files(volume_id, folder):

@@ -43,7 +43,9 @@ def print_outcome(job: Job) -> None:
         note(f"{paint(_('Hint:'), 'bold', stream=sys.stderr)} {plain(end['hint'])}")
     name = plain(job.name)
     if job.succeeded:
-        hint(_("berth cp {job}: ./   ·   berth metrics {job}", job=name))
+        hint(
+            _("berth cp {job}: ./   ·   berth metrics {job}", job=name) if job.artifacts() else _("berth metrics {job}", job=name)
+        )
     else:
         hint(_("berth get {job}   ·   berth rerun {job} --set path=value", job=name))
 

@@ -81,6 +81,8 @@ def duration_text(seconds: float | None) -> str:
     """The two largest units: `2h 5m`, `45s`."""
     if seconds is None:
         return NOTHING
+    if isinstance(seconds, float) and 0 < seconds < 9.95:
+        return f"{seconds:.1f}s"
     whole = int(max(0, seconds))
     parts: list[str] = []
     for unit, length in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
@@ -103,7 +105,7 @@ def age_text(text: object, now: datetime | None = None) -> str:
     at = moment(text)
     if at is None:
         return NOTHING
-    return duration_text(((now or datetime.now(UTC)) - at).total_seconds()).split(" ")[0]
+    return duration_text(int(((now or datetime.now(UTC)) - at).total_seconds())).split(" ")[0]
 
 
 def time_text(text: object) -> str:

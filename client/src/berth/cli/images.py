@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from berth.cli.command import Session, UsageMistake, command, confirmed, make_gr
 from berth.cli.messages import _
 from berth.cli.output import Column, heading, hint, print_data, print_facts, table_text
 from berth.cli.volumes import YesOption
+from berth.limits import POLL_SECONDS
 from berth.sanitize import plain, plain_block
 
 ImageArgument = Annotated[str, typer.Argument(metavar="IMAGE", help="Name or id of the image.")]
@@ -43,9 +44,8 @@ def build(
     image = session.client.images.create(
         name, kind="python" if text is not None else "registry", requirements=text, reference=reference
     )
-    session.show_done(image, _("Image {name} is {state}.", name=plain(name), state=plain(image.get("state", ""))), key="name")
-    builds = [] if image.get("build_job_id") else session.client.images.builds(image["id"])
-    job_id = image.get("build_job_id") or next((row["job_id"] for row in builds if row["job_id"]), "")
+    session.show_done(image, _("Image {name}: {state}.", name=plain(name), state=plain(image["state"]).lower()), key="name")
+    job_id = _build_job(session, image, wait=follow_)
     if follow_ and job_id:
         from berth.cli.follow import follow
 
@@ -85,6 +85,16 @@ def delete(session: Session, image: ImageArgument, yes: YesOption = False) -> No
     if confirmed(_("Delete image {image}?", image=plain(image)), yes=yes):
         session.client.images.delete(image)
         session.show_done({"name": image}, _("Image {image} is deleted.", image=plain(image)), key="name")
+
+
+def _build_job(session: Session, image: dict[str, Any], *, wait: bool) -> str:
+    """The job that builds the image; with `wait`, the platform gets a moment to make it. Empty when none is needed."""
+    images_ = session.client.images
+    while wait and image["state"] == "QUEUED" and not image.get("build_job_id"):
+        session.client.transport.sleep(POLL_SECONDS)
+        image = images_.get(image["id"])
+    builds = [] if image.get("build_job_id") else images_.builds(image["id"])
+    return str(image.get("build_job_id") or next((row["job_id"] for row in builds if row["job_id"]), ""))
 
 
 IMAGE_COLUMNS = [

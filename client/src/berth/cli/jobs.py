@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id, unique prefix of an id, or name (its latest job).")]
 JobsArgument = Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids, unique prefixes of ids, or names.")]
-LIVE_STATES = ("queued", "admitted", "starting", "running", "stopping", "unreachable")
+LIVE_STATES = ("queued", "admitted", "starting", "running", "stopping")
 WATCH_SECONDS = 2.0
 
 

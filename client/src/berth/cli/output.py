@@ -152,7 +152,9 @@ def console(*, width: int | None = None, stderr: bool = False) -> Console:
 
 def print_facts(facts: Sequence[tuple[str, Cell | None]], *, indent: int = 0) -> None:
     """Aligned `label  value` lines; facts without a value are left out."""
-    shown = [(_(label), value) for label, value in facts if value not in (None, "", "-")]
+    shown = [
+        (_(label), value) for label, value in facts if (value[0] if isinstance(value, tuple) else value) not in (None, "", "-")
+    ]
     margin = max((_width(label) for label, _value in shown), default=0)
     for label, value in shown:
         text, style = value if isinstance(value, tuple) else (str(value), "")

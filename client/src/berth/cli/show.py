@@ -11,11 +11,13 @@ from berth.cli.command import Session, command
 from berth.cli.jobs import JobArgument, where_text, why_text
 from berth.cli.messages import _
 from berth.cli.output import Column, Format, heading, hint, print_data, print_facts, table_text
-from berth.errors import NotFound
 from berth.sanitize import plain
 
 if TYPE_CHECKING:
     from berth.jobs import Job
+
+
+ARTIFACTS_SHOWN = 20
 
 
 @command()
@@ -37,12 +39,12 @@ def get(
         return
     _print_job(found.data, wide=session.form is Format.WIDE)
     _print_attempts(session, found)
-    _print_artifacts(session, found)
-    _print_next(found)
+    _print_next(found, has_artifacts=_print_artifacts(session, found))
 
 
 def _print_job(job: Any, *, wide: bool) -> None:
-    end, reason, image, array = job.get("exit") or {}, job.get("reason") or {}, job.get("image") or {}, job.get("array") or {}
+    image, array = job.get("image") or {}, job.get("array") or {}
+    end, reason = ({}, {}) if job["state"] == "succeeded" else (job.get("exit") or {}, job.get("reason") or {})
     facts: list[tuple[str, Any]] = [
         ("Name", (plain(job["name"]), "bold")),
         ("Id", job["id"]),
@@ -93,28 +95,30 @@ def _print_attempts(session: Session, job: Job) -> None:
         print(table_text(tasks, TASK_COLUMNS, wide=session.form is Format.WIDE), end="")
 
 
-def _print_artifacts(session: Session, job: Job) -> None:
+def _print_artifacts(session: Session, job: Job) -> bool:
+    """What the job left, and whether there is any."""
     if not job.has_ended:
-        return
-    try:
-        artifacts = job.artifacts()
-    except NotFound:
-        return
+        return False
+    artifacts = job.artifacts()
     if artifacts:
         heading(_("Artifacts"))
-        print(table_text(artifacts[:20], ARTIFACT_COLUMNS, wide=session.form is Format.WIDE), end="")
-        if len(artifacts) > 20:
-            print(_("… and {count} more: berth cp {job}: --list", count=len(artifacts) - 20, job=plain(job.name)))
+        print(table_text(artifacts[:ARTIFACTS_SHOWN], ARTIFACT_COLUMNS, wide=session.form is Format.WIDE), end="")
+    if len(artifacts) > ARTIFACTS_SHOWN:
+        left = len(artifacts) - ARTIFACTS_SHOWN
+        print(_("… and {count} more: berth cp {job}: --list", count=left, job=plain(job.name)))
+    return bool(artifacts)
 
 
-def _print_next(job: Job) -> None:
+def _print_next(job: Job, *, has_artifacts: bool) -> None:
     name = plain(job.name)
     if not job.has_ended:
         hint(_("berth logs -f {job}   ·   berth stop {job}", job=name))
-    elif job.succeeded:
+    elif not job.succeeded:
+        hint(_("berth logs {job}   ·   berth rerun {job} --set path=value", job=name))
+    elif has_artifacts:
         hint(_("berth logs {job}   ·   berth cp {job}: ./", job=name))
     else:
-        hint(_("berth logs {job}   ·   berth rerun {job} --set path=value", job=name))
+        hint(_("berth logs {job}", job=name))
 
 
 def _exit_text(end: dict[str, Any]) -> str:

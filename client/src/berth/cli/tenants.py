@@ -51,9 +51,7 @@ def list_members(session: Session) -> None:
 def add_member(session: Session, user: Annotated[str, typer.Argument(metavar="USER")], role: RoleOption = "member") -> None:
     """Make a user a member of the tenant, or change the role."""
     member = session.client.tenants.add_member(session.tenant, user, role)
-    session.show_done(
-        member, _("{user} is {role} of {tenant}.", user=plain(user), role=plain(role), tenant=plain(session.tenant))
-    )
+    session.show_done(member, _("{user} is {role} of {tenant}.", user=plain(user), role=plain(role), tenant=session.tenant_name))
 
 
 @command()
@@ -63,10 +61,14 @@ def remove_member(session: Session, user: Annotated[str, typer.Argument(metavar=
     members = session.client.tenants.members(tenant)
     found = next((_user(member) for member in members if user in (_user(member).get("name"), _user(member).get("id"))), None)
     if found is None:
-        raise NotFound(_("{user} is no member of {tenant}.", user=user, tenant=tenant), hint="berth members", status=404)
-    if confirmed(_("Take {user} out of {tenant}?", user=plain(user), tenant=plain(tenant)), yes=yes):
+        raise NotFound(
+            _("{user} is no member of {tenant}.", user=user, tenant=session.tenant_name), hint="berth members", status=404
+        )
+    if confirmed(_("Take {user} out of {tenant}?", user=plain(user), tenant=session.tenant_name), yes=yes):
         session.client.tenants.remove_member(tenant, str(found["id"]))
-        session.show_done({"user": found}, _("{user} is no longer a member of {tenant}.", user=plain(user), tenant=plain(tenant)))
+        session.show_done(
+            {"user": found}, _("{user} is no longer a member of {tenant}.", user=plain(user), tenant=session.tenant_name)
+        )
 
 
 @command()
@@ -88,7 +90,7 @@ def set_secret(session: Session, name: NameArgument) -> None:
         raise UsageMistake(_("The value is empty."), hint=_("Pipe it in: berth secrets set NAME < file"))
     session.client.tenants.set_secret(session.tenant, name, value)
     session.show_done(
-        {"name": name}, _("Secret {name} is set in {tenant}.", name=plain(name), tenant=plain(session.tenant)), key="name"
+        {"name": name}, _("Secret {name} is set in {tenant}.", name=plain(name), tenant=session.tenant_name), key="name"
     )
     hint(_("In a job file: secrets: {{{name}: null}}", name=plain(name)))
 

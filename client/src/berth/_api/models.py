@@ -1,0 +1,976 @@
+"""Shapes of the API, made by tools/generate_client_types.py from client/openapi.json. Do not edit."""
+
+from __future__ import annotations
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+
+
+class AcceptInRequest(TypedDict):
+    name: NotRequired[str]
+    password: NotRequired[str]
+    token: str
+
+
+class AgainInRequest(TypedDict):
+    changes: NotRequired[dict[str, Any]]
+
+
+class AmountsOut(TypedDict):
+    cpu_millis: int
+    gpu_millis: int
+    memory_bytes: int
+
+
+class ArrayOut(TypedDict):
+    index: int | None
+    parallelism: int | None
+    size: int | None
+
+
+class ArtifactOut(TypedDict):
+    created_at: str
+    mode: str
+    path: str
+    sha256: str
+    size_bytes: int
+
+
+class ArtifactPageOut(TypedDict):
+    attempt: int
+    complete: bool
+    items: list[ArtifactOut]
+    marker: str | None
+    next: str | None
+
+
+class AuditActorOut(TypedDict):
+    id: str | None
+    name: str
+    token_id: str | None
+
+
+class AuditTargetOut(TypedDict):
+    id: str
+    kind: str
+    name: str
+
+
+class BatchInRequest(TypedDict):
+    items: list[Any]
+    spec: Any
+    tenant: NotRequired[str]
+
+
+class BatchOut(TypedDict):
+    count: int
+    ids: list[str]
+
+
+class CeilingOut(TypedDict):
+    cpu_millis: int | None
+    gpu_millis: int | None
+    memory_bytes: int | None
+
+
+class CheckOut(TypedDict):
+    detail: str
+    milliseconds: int
+    ok: bool
+
+
+class ConditionOut(TypedDict):
+    detail: str
+    name: Literal["unknown", "reachable", "lost_contact"]
+    since_at: str | None
+
+
+class DeliveryOut(TypedDict):
+    created_at: str
+    delivered_at: str | None
+    id: str
+    job_id: str | None
+    kind: str
+    last_error: str | None
+    last_status: int | None
+    retry_at: str | None
+    seq: int | None
+    state: Literal["pending", "sent", "failed"]
+    subscription_id: str
+    tries: int
+
+
+class DeliveryPageOut(TypedDict):
+    items: list[DeliveryOut]
+    next: str | None
+
+
+ExitOut = TypedDict(
+    "ExitOut",
+    {
+        "class": str,
+        "code": int | None,
+        "evidence": str,
+        "failure_class": str,
+        "hint": str,
+        "reason": str,
+        "signal": int | None,
+        "stage": str,
+        "task": str | None,
+        "text": str,
+        "who_pays": str,
+    },
+)
+
+
+class FieldProblem(TypedDict):
+    code: str
+    hint: NotRequired[str]
+    message: str
+    path: str
+
+
+class FileOut(TypedDict):
+    kind: Literal["file", "directory", "link", "other"]
+    mode: str
+    modified_at: str
+    path: str
+    size_bytes: int
+
+
+class GpuOut(TypedDict):
+    healthy: bool
+    identifier: str
+    memory_bytes: int
+    model: str
+    simulated: bool
+
+
+class GrantInRequest(TypedDict):
+    read_only: NotRequired[bool]
+    tenant: str
+
+
+class ImageInRequest(TypedDict):
+    description: NotRequired[str]
+    kind: Literal["host", "python", "registry"]
+    name: str
+    reference: NotRequired[str | None]
+    requirements: NotRequired[str | None]
+    shared: NotRequired[bool]
+    tenant: NotRequired[str | None]
+
+
+class ImportedLineOut(TypedDict):
+    action: Literal["created", "updated", "unchanged"]
+    line: int
+    name: str
+
+
+class InfoOut(TypedDict):
+    name: str
+    now: str
+    profile: Literal["embedded", "production"]
+    time_zone: str
+    url: str
+    version: str
+
+
+class InvitationInRequest(TypedDict):
+    email: str
+    role: NotRequired[Literal["viewer", "member", "manager"]]
+    tenant: NotRequired[str | None]
+
+
+class IsolationOut(TypedDict):
+    facts: list[str]
+    tenants_kept_apart: bool
+
+
+class JobImageOut(TypedDict):
+    digest: str
+    name: str
+
+
+class LimitInRequest(TypedDict):
+    cpu_millis: NotRequired[int | None]
+    gpu_millis: NotRequired[int | None]
+    memory_bytes: NotRequired[int | None]
+    pool: str
+
+
+class LivezOut(TypedDict):
+    ok: bool
+
+
+class LogItemOut(TypedDict):
+    at: str
+    marker: str | None
+    offset: int
+    skipped_bytes: int
+    stream: Literal["stdout", "stderr"]
+    task: dict[str, Any]
+    text: str
+
+
+class LogPageOut(TypedDict):
+    attempt: int
+    complete: bool
+    cursor: str
+    items: list[LogItemOut]
+
+
+class MemberInRequest(TypedDict):
+    role: Literal["viewer", "member", "manager"]
+    user: str
+
+
+class MemberUser(TypedDict):
+    email: str | None
+    id: str
+    is_active: bool
+    kind: Literal["person", "service"]
+    name: str
+
+
+class PackageOut(TypedDict):
+    name: str
+    version: str
+
+
+class PatchedCordonInRequest(TypedDict):
+    cordon_reason: NotRequired[str]
+    cordoned: NotRequired[bool]
+
+
+Tag: TypeAlias = str
+
+
+class PatchedEditInRequest(TypedDict):
+    hold: NotRequired[bool]
+    max_runtime_seconds: NotRequired[int | None]
+    priority: NotRequired[int]
+    queue: NotRequired[str]
+    tags: NotRequired[list[Tag]]
+
+
+class PatchedMemberChangeRequest(TypedDict):
+    role: NotRequired[Literal["viewer", "member", "manager"]]
+
+
+class PatchedQueueChangeRequest(TypedDict):
+    name: NotRequired[str]
+
+
+class PatchedSubscriptionChangeRequest(TypedDict):
+    is_active: NotRequired[bool]
+    jobs: NotRequired[Literal["mine", "all"]]
+    kinds: NotRequired[
+        list[Literal["running", "succeeded", "failed", "stopped", "retried"]]
+    ]
+    target: NotRequired[str]
+
+
+class PatchedTenantChangeRequest(TypedDict):
+    description: NotRequired[str]
+    name: NotRequired[str]
+
+
+class PatchedUserChangeRequest(TypedDict):
+    email: NotRequired[str]
+    is_active: NotRequired[bool]
+    is_operator: NotRequired[bool]
+
+
+class PatchedVolumeChangeRequest(TypedDict):
+    description: NotRequired[str]
+    name: NotRequired[str]
+    read_only: NotRequired[bool]
+    size_quota_bytes: NotRequired[int | None]
+
+
+class PhaseOut(TypedDict):
+    attempt: int | None
+    began_at: str
+    cause: str | None
+    ended_at: str | None
+    phase: str
+    seconds: float
+
+
+class PoolRef(TypedDict):
+    cluster: str
+    id: str
+    name: str
+
+
+class Problem(TypedDict):
+    code: str
+    detail: str
+    fields: NotRequired[list[FieldProblem]]
+    hint: NotRequired[str]
+    request_id: str
+    retryable: bool
+    status: int
+    title: str
+    type: str
+
+
+class QueueInRequest(TypedDict):
+    name: str
+    parent: NotRequired[str | None]
+    tenant: NotRequired[str | None]
+
+
+class QueuePoolOut(TypedDict):
+    ceiling: CeilingOut
+    effective_ceiling: CeilingOut
+    headroom: CeilingOut
+    pool: PoolRef
+    used: AmountsOut
+
+
+class ReadyzOut(TypedDict):
+    checks: dict[str, CheckOut]
+    ok: bool
+
+
+class ReasonOut(TypedDict):
+    code: str
+    detail: dict[str, Any]
+    hint: str
+    text: str
+
+
+class ReferenceOut(TypedDict):
+    id: str
+    name: str
+
+
+class ResourcesOut(TypedDict):
+    cpu_millis: int
+    gpu_millis: int
+    memory_bytes: int
+
+
+class SecretInRequest(TypedDict):
+    value: str
+
+
+class SecretOut(TypedDict):
+    created_at: str
+    name: str
+    updated_at: str
+
+
+class SecretPage(TypedDict):
+    items: list[SecretOut]
+    next: str | None
+
+
+class SeriesOut(TypedDict):
+    highs: list[float | None]
+    lows: list[float | None]
+    metric: str
+    resolution_seconds: float
+    subject: str
+    times: list[str]
+    unit: str
+    values: list[float | None]
+
+
+class ServiceAccountInRequest(TypedDict):
+    name: str
+    role: NotRequired[Literal["viewer", "member", "manager"]]
+
+
+class StopInRequest(TypedDict):
+    grace_seconds: NotRequired[float | None]
+
+
+class SubjectOut(TypedDict):
+    id: str
+    kind: str
+
+
+class SubmitInRequest(TypedDict):
+    spec: Any
+    tenant: NotRequired[str]
+
+
+class SubscriptionInRequest(TypedDict):
+    channel: Literal["mail", "webhook"]
+    jobs: NotRequired[Literal["mine", "all"]]
+    kinds: NotRequired[
+        list[Literal["running", "succeeded", "failed", "stopped", "retried"]]
+    ]
+    target: NotRequired[str]
+    tenant: NotRequired[str | None]
+
+
+class SubscriptionOut(TypedDict):
+    channel: str
+    created_at: str
+    id: str
+    is_active: bool
+    jobs: str
+    kinds: list[str]
+    secret: NotRequired[str]
+    target: str
+    tenant_id: str | None
+    version: int
+
+
+class SubscriptionPageOut(TypedDict):
+    items: list[SubscriptionOut]
+    next: str | None
+
+
+class TaskOut(TypedDict):
+    address: str | None
+    ended_at: str | None
+    exit: dict[str, Any] | None
+    gpus: list[str]
+    gpus_simulated: bool
+    index: int
+    node: str | None
+    ports: dict[str, int]
+    resources: ResourcesOut
+    role: str
+    started_at: str | None
+    state: Literal["pending", "running", "succeeded", "failed", "stopped"]
+
+
+class TaskPage(TypedDict):
+    items: list[TaskOut]
+    next: str | None
+
+
+class TenantInRequest(TypedDict):
+    description: NotRequired[str]
+    name: str
+    parent: NotRequired[str | None]
+
+
+class TenantRef(TypedDict):
+    id: str
+    name: str
+    slug: str
+
+
+class TicketOut(TypedDict):
+    expires_at: str
+    ticket: str
+
+
+class TimelineOut(TypedDict):
+    phases: list[PhaseOut]
+    seconds: float
+
+
+Scope: TypeAlias = str
+
+
+class TokenInRequest(TypedDict):
+    expires_at: NotRequired[str | None]
+    name: str
+    scopes: NotRequired[list[Scope]]
+    service_account: NotRequired[str | None]
+
+
+class TransitionOut(TypedDict):
+    actor: str
+    at: str
+    detail: dict[str, Any]
+    from_state: str | None
+    id: str
+    reason: str | None
+    subject: dict[str, Any]
+    to_state: str
+
+
+class TransitionPage(TypedDict):
+    items: list[TransitionOut]
+    next: str | None
+
+
+class UploadOut(TypedDict):
+    chunk_bytes_max: int
+    complete: bool
+    expires_at: str | None
+    id: str | None
+    offset_bytes: int
+    path: str | None
+    sha256: str
+    size_bytes: int
+    tenant_id: str
+    volume_id: str | None
+
+
+class UploadTargetInRequest(TypedDict):
+    code: NotRequired[bool]
+    path: NotRequired[str]
+    volume: NotRequired[str]
+
+
+class UsageItem(TypedDict):
+    attempts: int
+    cpu_milli_seconds: int
+    gpu_milli_seconds: int
+    id: str
+    memory_byte_seconds: int
+    name: str | None
+
+
+class UsageOut(TypedDict):
+    group_by: Literal["tenant", "user", "queue", "pool", "job"]
+    items: list[UsageItem]
+    next: str | None
+    since: str | None
+    until: str | None
+
+
+class UserInRequest(TypedDict):
+    email: NotRequired[str]
+    is_operator: NotRequired[bool]
+    name: str
+
+
+class UserOut(TypedDict):
+    created_at: str
+    email: str | None
+    id: str
+    is_active: bool
+    is_operator: bool
+    kind: Literal["person", "service"]
+    name: str
+    version: int
+
+
+class UserPage(TypedDict):
+    items: list[UserOut]
+    next: str | None
+
+
+class UserRef(TypedDict):
+    id: str
+    name: str
+
+
+class VolumeInRequest(TypedDict):
+    description: NotRequired[str]
+    name: str
+    read_only: NotRequired[bool]
+    size_quota_bytes: NotRequired[int | None]
+    tenant: NotRequired[str | None]
+
+
+class WhoTenant(TypedDict):
+    id: str
+    name: str
+    parent: str | None
+    role: Literal["viewer", "member", "manager"]
+    slug: str
+
+
+class WhoToken(TypedDict):
+    expires_at: str
+    id: str
+    name: str
+    prefix: str
+    scopes: list[Literal["all", "read", "jobs", "data", "tenant", "account", "operate"]]
+
+
+class WhoUser(TypedDict):
+    email: str
+    id: str
+    is_operator: bool
+    kind: Literal["person", "service"]
+    name: str
+
+
+class AttemptOut(TypedDict):
+    cluster: str
+    condition: str | None
+    created_at: str
+    ended_at: str | None
+    exit: ExitOut | None
+    gpus_simulated: bool
+    id: str
+    isolation: str | None
+    launched_at: str | None
+    logs_complete: bool
+    number: int
+    outcome: str | None
+    outputs_complete: bool
+    pool: str
+    started_at: str | None
+    state: Literal["admitted", "starting", "running", "stopping", "ended"]
+    stop_cause: str | None
+    tasks: list[TaskOut]
+
+
+class AttemptPage(TypedDict):
+    items: list[AttemptOut]
+    next: str | None
+
+
+class AuditOut(TypedDict):
+    actor: AuditActorOut
+    after: dict[str, Any] | None
+    at: str
+    before: dict[str, Any] | None
+    count: int
+    hash: str | None
+    id: str
+    request_id: str
+    seq: int | None
+    target: AuditTargetOut
+    tenant_id: str | None
+    verb: str
+
+
+class AuditPageOut(TypedDict):
+    items: list[AuditOut]
+    next: str | None
+
+
+class BuildOut(TypedDict):
+    created_at: str
+    digest: str
+    ended_at: str | None
+    error: str | None
+    id: str
+    job_id: str | None
+    requested_by: UserRef | None
+    started_at: str | None
+    state: Literal["QUEUED", "BUILDING", "SUCCEEDED", "FAILED"]
+
+
+class BuildPage(TypedDict):
+    items: list[BuildOut]
+    next: str | None
+
+
+class ClusterOut(TypedDict):
+    condition: ConditionOut
+    created_at: str
+    id: str
+    inventory_read_at: str | None
+    is_enabled: bool
+    isolation: IsolationOut
+    kind: Literal["local", "kubernetes", "slurm", "fake"]
+    name: str
+
+
+class ClusterPage(TypedDict):
+    items: list[ClusterOut]
+    next: str | None
+
+
+class EventOut(TypedDict):
+    at: str
+    data: dict[str, Any]
+    job_id: str | None
+    kind: str
+    seq: int
+    subject: SubjectOut
+    tenant_id: str | None
+
+
+class EventPageOut(TypedDict):
+    items: list[EventOut]
+    next: str | None
+
+
+class FileListOut(TypedDict):
+    items: list[FileOut]
+    next: str | None
+    truncated: bool
+
+
+class GrantOut(TypedDict):
+    created_at: str
+    id: str
+    read_only: bool
+    tenant: TenantRef
+
+
+class ImageOut(TypedDict):
+    build_job_id: str | None
+    created_at: str
+    created_by: UserRef | None
+    description: str
+    digest: str | None
+    error: str | None
+    id: str
+    kind: Literal["host", "python", "registry"]
+    name: str
+    packages: NotRequired[list[PackageOut]]
+    pinned: bool
+    python: str | None
+    ready_at: str | None
+    reference: str | None
+    requirements: str | None
+    size_bytes: int | None
+    state: Literal["QUEUED", "BUILDING", "READY", "FAILED"]
+    tenant: TenantRef | None
+    version: int
+
+
+class ImagePage(TypedDict):
+    items: list[ImageOut]
+    next: str | None
+
+
+class ImportOut(TypedDict):
+    created: int
+    dry_run: bool
+    lines: list[ImportedLineOut]
+    unchanged: int
+    updated: int
+
+
+class InvitationOut(TypedDict):
+    created_at: str
+    email: str
+    expires_at: str
+    id: str
+    invited_by: UserRef | None
+    role: Literal["viewer", "member", "manager"]
+    state: Literal["open", "accepted", "withdrawn", "expired"]
+    tenant: TenantRef
+
+
+class InvitationPage(TypedDict):
+    items: list[InvitationOut]
+    next: str | None
+
+
+class JobOut(TypedDict):
+    array: ArrayOut | None
+    attempt: int
+    cluster: str | None
+    condition: str | None
+    counts: dict[str, Any] | None
+    desired: Literal["run", "stop"]
+    ended_at: str | None
+    exit: ExitOut | None
+    framework: str
+    gpus_simulated: bool
+    hold: bool
+    id: str
+    image: JobImageOut
+    isolation: str | None
+    kind: str
+    labels: dict[str, str]
+    max_runtime_seconds: int | None
+    name: str
+    not_before_at: str | None
+    origin: dict[str, Any] | None
+    parent_id: str | None
+    pool: str | None
+    priority: int
+    queue: ReferenceOut
+    reason: ReasonOut | None
+    resources: ResourcesOut
+    spec_digest: str
+    started_at: str | None
+    state: Literal[
+        "queued",
+        "admitted",
+        "starting",
+        "running",
+        "stopping",
+        "succeeded",
+        "failed",
+        "stopped",
+    ]
+    submitted_at: str
+    tags: list[str]
+    tenant: TenantRef
+    user: ReferenceOut
+    version: int
+
+
+class JobPage(TypedDict):
+    items: list[JobOut]
+    next: str | None
+
+
+class MemberOut(TypedDict):
+    created_at: str
+    role: Literal["viewer", "member", "manager"]
+    user: MemberUser
+    version: int
+
+
+class MemberPage(TypedDict):
+    items: list[MemberOut]
+    next: str | None
+
+
+class NewInvitationOut(TypedDict):
+    created_at: str
+    email: str
+    expires_at: str
+    id: str
+    invited_by: UserRef | None
+    role: Literal["viewer", "member", "manager"]
+    state: Literal["open", "accepted", "withdrawn", "expired"]
+    tenant: TenantRef
+    token: str
+    url: str
+
+
+class NewTokenOut(TypedDict):
+    created_at: str
+    expires_at: str
+    id: str
+    last_used_at: str | None
+    name: str
+    prefix: str
+    revoked_at: str | None
+    scopes: list[Literal["all", "read", "jobs", "data", "tenant", "account", "operate"]]
+    token: str
+    user: UserRef
+
+
+class NodeOut(TypedDict):
+    allocated: ResourcesOut
+    capacity: ResourcesOut
+    cluster: ReferenceOut
+    cordon_reason: str | None
+    cordoned: bool
+    cordoned_at: str | None
+    cordoned_by: str | None
+    gpu_model: str | None
+    gpus: list[GpuOut]
+    gpus_simulated: bool
+    id: str
+    labels: dict[str, str]
+    last_seen_at: str
+    name: str
+    pool: ReferenceOut
+    ready: bool
+    ready_since_at: str
+    reason: str | None
+    version: int
+
+
+class NodePage(TypedDict):
+    items: list[NodeOut]
+    next: str | None
+
+
+class PoolOut(TypedDict):
+    allocated: ResourcesOut
+    capacity: ResourcesOut
+    cluster: ReferenceOut
+    created_at: str
+    gpu_model: str | None
+    gpus_simulated: bool
+    id: str
+    name: str
+    node_count: int
+    node_shape: ResourcesOut
+    nodes_available: int
+
+
+class PoolPage(TypedDict):
+    items: list[PoolOut]
+    next: str | None
+
+
+class QueueOut(TypedDict):
+    id: str
+    is_top: bool
+    name: str
+    parent_id: str | None
+    path: str
+    pools: list[QueuePoolOut]
+    tenant: TenantRef | None
+    version: int
+
+
+class QueuePage(TypedDict):
+    items: list[QueueOut]
+    next: str | None
+
+
+class SeriesListOut(TypedDict):
+    items: list[SeriesOut]
+
+
+class TenantOut(TypedDict):
+    created_at: str
+    description: str
+    id: str
+    name: str
+    parent: TenantRef | None
+    role: Literal["viewer", "member", "manager"] | None
+    slug: str
+    version: int
+
+
+class TenantPage(TypedDict):
+    items: list[TenantOut]
+    next: str | None
+
+
+class TokenOut(TypedDict):
+    created_at: str
+    expires_at: str
+    id: str
+    last_used_at: str | None
+    name: str
+    prefix: str
+    revoked_at: str | None
+    scopes: list[Literal["all", "read", "jobs", "data", "tenant", "account", "operate"]]
+    user: UserRef
+
+
+class TokenPage(TypedDict):
+    items: list[TokenOut]
+    next: str | None
+
+
+class UploadInRequest(TypedDict):
+    sha256: str
+    size_bytes: int
+    target: UploadTargetInRequest
+    tenant: NotRequired[str | None]
+
+
+class VolumeOut(TypedDict):
+    created_at: str
+    created_by: UserRef | None
+    description: str
+    grants: list[GrantOut]
+    id: str
+    is_granted: bool
+    kind: str
+    mount_as: str
+    name: str
+    read_only: bool
+    size_quota_bytes: int | None
+    tenant: TenantRef
+    used_bytes: int | None
+    used_read_at: str | None
+    version: int
+
+
+class VolumePage(TypedDict):
+    items: list[VolumeOut]
+    next: str | None
+
+
+class WhoOut(TypedDict):
+    tenants: list[WhoTenant]
+    token: WhoToken | None
+    user: WhoUser
+
+
+class AcceptedOut(TypedDict):
+    role: Literal["viewer", "member", "manager"]
+    tenant: TenantRef
+    token: NewTokenOut | None
+    user: UserRef

@@ -70,17 +70,27 @@ class Cgroups:
         made = []
         for base in dict.fromkeys(self.bases.values()):
             path = f"{base}/{name}"
-            with contextlib.suppress(FileExistsError):
+            try:
                 os.mkdir(path)
+            except FileNotFoundError:  # Pruned while nothing ran.
+                os.makedirs(path, exist_ok=True)
+            except FileExistsError:
+                pass
             made.append(path)
         for controller, base in self.bases.items():
             _limit(controller, f"{base}/{name}", limits)
         return tuple(made)
 
+    def prune(self) -> None:
+        """Leave nothing behind while nothing runs. Version 2 keeps its folder, which holds what was delegated."""
+        if self.version == 1:
+            remove(tuple(dict.fromkeys(self.bases.values())))
+
     def remove_all(self, prefix: str) -> None:
         """Remove the empty groups whose names begin so."""
         for base in dict.fromkeys(self.bases.values()):
-            remove([entry.path for entry in os.scandir(base) if entry.name.startswith(prefix)])
+            with contextlib.suppress(FileNotFoundError):
+                remove([entry.path for entry in os.scandir(base) if entry.name.startswith(prefix)])
 
 
 def detect(*, proc: str = "/proc", folder: str = FOLDER) -> Cgroups | None:
@@ -92,20 +102,17 @@ def detect(*, proc: str = "/proc", folder: str = FOLDER) -> Cgroups | None:
 
 
 def find(*, proc: str = "/proc", folder: str = FOLDER) -> Cgroups | None:
-    """Find the folders that another process of ours with more rights has made; needs no rights and makes nothing."""
+    """Tell where a launcher with root makes groups, without the rights to make any. It runs in the same group as we do."""
     own = _own_groups(Path(f"{proc}/self/cgroup").read_text())
     mounts = _mounts(Path(f"{proc}/self/mounts").read_text())
-    own = {controller: group.removesuffix(f"/{folder}-platform") for controller, group in own.items()}
-    bases = {
-        controller: path
-        for controller, mount in mounts.items()
-        if os.path.isdir(
-            path := os.path.normpath(f"{mount}/{own.get('' if controller == 'unified' else controller, '')}/{folder}")
-        )
-    }
-    if "memory" in bases:
-        bases.pop("unified", None)
-    return Cgroups(bases) if bases else None
+    if "memory" in mounts:
+        controllers = [name for name in _V1_CONTROLLERS if name in mounts and name in own]
+        return Cgroups({name: os.path.normpath(f"{mounts[name]}/{own[name]}/{folder}") for name in controllers})
+    if "unified" in mounts:
+        parent = own.get("", "").removesuffix(f"/{folder}-platform")
+        path = os.path.normpath(f"{mounts['unified']}/{parent}/{folder}")
+        return Cgroups({"unified": path}) if os.path.isdir(path) else None
+    return None
 
 
 def _detect_v1(own: Mapping[str, str], mounts: Mapping[str, str], folder: str) -> dict[str, str]:

@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict
 
 from clusters.engines.interface import (
     AddressOf,
@@ -18,7 +17,7 @@ from clusters.engines.interface import (
     Text,
     Workload,
 )
-from clusters.engines.local import sandbox
+from clusters.engines.local import records, sandbox
 from clusters.engines.local.config import LocalEngineConfig
 from clusters.engines.local.exits import CANNOT_START
 from clusters.engines.local.launching.verbs import Owner, StartAttempt, StartMount, StartTask
@@ -103,7 +102,7 @@ def plan(
             )
             for task in workload.tasks
         ),
-        record=json.dumps(asdict(record)),
+        record=json.dumps(records.document(record)),
         files={name: places.text(text) for name, text in workload.files.items()},
         code=workload.code.location if workload.code else "",
         mounts=tuple(StartMount(mount.location, mount.target, mount.read_only) for mount in workload.mounts),

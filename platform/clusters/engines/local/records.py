@@ -79,35 +79,57 @@ class TaskRecord:
 
 def read_started(root: str, attempt_id: str) -> StartedRecord | None:
     """Read the record of a start, or None if there is none."""
-    document = read_json(Path(f"{root}/{ATTEMPTS}/{attempt_id}/{CONTROL}/started.json"))
-    if document is None:
+    found = read_json(f"{root}/{ATTEMPTS}/{attempt_id}/{CONTROL}/started.json")
+    if found is None:
         return None
-    tasks = {
-        name: StartedTask(task["pid"], task["start_ticks"], tuple(task["groups"])) for name, task in document["tasks"].items()
-    }
-    return StartedRecord(document["boot_id"], document["started_at"], document["sandbox"], document["attempt"], tasks)
+    tasks = {name: StartedTask(task["pid"], task["start_ticks"], tuple(task["groups"])) for name, task in found["tasks"].items()}
+    return StartedRecord(found["boot_id"], found["started_at"], found["sandbox"], found["attempt"], tasks)
 
 
-def parse_attempt(document: Mapping[str, Any]) -> AttemptRecord:
+def parse_attempt(kept: Mapping[str, Any]) -> AttemptRecord:
     """Give the engine's part of a start record as a value."""
     tasks = {
         name: TaskRecord(task["role"], task["index"], task["ports"], tuple(task["gpus"]), task["memory_bytes"], task["program"])
-        for name, task in document["tasks"].items()
+        for name, task in kept["tasks"].items()
     }
     return AttemptRecord(
-        document["number"],
-        document["uid"],
-        document["gid"],
-        tuple(document["groups"]),
-        document["log_quota_bytes"],
-        document["gpus_simulated"],
+        kept["number"],
+        kept["uid"],
+        kept["gid"],
+        tuple(kept["groups"]),
+        kept["log_quota_bytes"],
+        kept["gpus_simulated"],
         tasks,
     )
 
 
+def document(attempt: AttemptRecord) -> dict[str, Any]:
+    """Give the record as JSON can hold it, for `parse_attempt`."""
+    tasks = {
+        name: {
+            "role": task.role,
+            "index": task.index,
+            "ports": dict(task.ports),
+            "gpus": task.gpus,
+            "memory_bytes": task.memory_bytes,
+            "program": task.program,
+        }
+        for name, task in attempt.tasks.items()
+    }
+    return {
+        "number": attempt.number,
+        "uid": attempt.uid,
+        "gid": attempt.gid,
+        "groups": attempt.groups,
+        "log_quota_bytes": attempt.log_quota_bytes,
+        "gpus_simulated": attempt.gpus_simulated,
+        "tasks": tasks,
+    }
+
+
 def read_stop(root: str, attempt_id: str) -> StopIntent | None:
-    document = read_json(Path(f"{root}/{STOPS}/{attempt_id}.json"))
-    return StopIntent(**{**document, "tasks": tuple(document["tasks"])}) if document else None
+    found = read_json(f"{root}/{STOPS}/{attempt_id}.json")
+    return StopIntent(**{**found, "tasks": tuple(found["tasks"])}) if found else None
 
 
 def write_stop(root: str, attempt_id: str, intent: StopIntent) -> None:
@@ -122,14 +144,14 @@ def note(root: str, attempt_id: str, name: str, *, make: bool = False) -> Path:
     return directory / name
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
+def read_json(path: str | Path) -> dict[str, Any] | None:
     """Read a JSON object; None if the file is not there."""
     try:
-        text = path.read_text()
+        with open(path, "rb") as file:
+            found: dict[str, Any] = json.loads(file.read())
     except (FileNotFoundError, NotADirectoryError):
         return None
-    document: dict[str, Any] = json.loads(text)
-    return document
+    return found
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:

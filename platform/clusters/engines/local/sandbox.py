@@ -87,7 +87,8 @@ def command(program: str, view: View) -> list[str]:
 
 def refuse_target(target: str, others: Sequence[str]) -> str:
     """Say why a mount cannot appear there, or "" if it can."""
-    if not target.startswith("/") or os.path.normpath(target) != target or target == "/" or "\0" in target:
+    crooked = os.path.normpath(target) != target or target.startswith("//")  # normpath keeps two slashes in front.
+    if not target.startswith("/") or crooked or target == "/" or "\0" in target:
         return f"{target!r} is not a normal absolute path"
     # Below the private /tmp a mount hides nothing; the directory itself belongs to the task.
     if target == TEMPORARY or any(target == taken or target.startswith(taken + "/") for taken in RESERVED_TARGETS):

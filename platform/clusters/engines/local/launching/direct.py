@@ -13,7 +13,9 @@ import struct
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from clusters.engines.local import cgroups, processes, records
 from clusters.engines.local.launching import beneath, spawning
@@ -27,6 +29,7 @@ from clusters.engines.local.launching.verbs import (
     Started,
 )
 
+_THREADS = 4  # Starting and removing mostly wait for the kernel (exec, control groups); more threads gained nothing.
 _KILL_SECONDS = 2.0  # A killed process leaves within milliseconds unless the kernel holds it; then the caller asks again.
 _KILL_PAUSE_SECONDS = 0.002
 
@@ -49,16 +52,11 @@ class DirectLauncher:
         self._groups = cgroups.detect() if use_cgroups else None
         self._children: set[int] = set()
         self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="launcher")
 
     def start(self, attempts: Sequence[StartAttempt]) -> Sequence[Started]:
         self.reap()
-        results = []
-        for attempt in attempts:
-            result, pids = spawning.start_attempt(attempt, policy=self._policy, groups=self._groups)
-            with self._lock:
-                self._children.update(pids)
-            results.append(result)
-        return results
+        return list(self._pool.map(self._start, attempts) if len(attempts) > 1 else map(self._start, attempts))
 
     def signal(self, signals: Sequence[SignalAttempt]) -> Sequence[int]:
         trees = [self._tree(item) for item in signals]
@@ -81,16 +79,9 @@ class DirectLauncher:
     def remove_attempts(self, root: str, attempts: Sequence[str]) -> Sequence[bool]:
         real = self._policy.check_root(root)
         trees = [self._tree(SignalAttempt(real, attempt, 0)) for attempt in attempts]
-        results = []
-        for attempt, tree, found in zip(attempts, trees, self._find(trees), strict=True):
-            wrappers = any(processes.is_alive(*wrapper) for wrapper in tree.wrappers)
-            removed = [cgroups.remove(groups) for groups in tree.groups] if not found and not wrappers else [False]
-            free = all(removed)
-            if free:
-                if not tree.wrappers and self._groups is not None:
-                    self._groups.remove_all(f"{attempt}.")  # Of a start that died before its record.
-                beneath.remove(real, f"{records.ATTEMPTS}/{attempt}")
-            results.append(free)
+        results = list(self._pool.map(partial(self._remove, real), attempts, trees, self._find(trees)))
+        if self._groups is not None:
+            self._groups.prune()
         self.reap()
         return results
 
@@ -147,6 +138,22 @@ class DirectLauncher:
                 if done:
                     self._children.discard(pid)
 
+    def _remove(self, root: str, attempt: str, tree: _Tree, found: Mapping[int, processes.Process]) -> bool:
+        if found or any(processes.is_alive(*wrapper) for wrapper in tree.wrappers):
+            return False
+        if not all([cgroups.remove(groups) for groups in tree.groups]):  # noqa: C419 - every one is tried.
+            return False
+        if not tree.wrappers and self._groups is not None:
+            self._groups.remove_all(f"{attempt}.")  # Of a start that died before its record.
+        beneath.remove(root, f"{records.ATTEMPTS}/{attempt}")
+        return True
+
+    def _start(self, attempt: StartAttempt) -> Started:
+        result, pids = spawning.start_attempt(attempt, policy=self._policy, groups=self._groups)
+        with self._lock:
+            self._children.update(pids)
+        return result
+
     def _acting(self, owner: Owner | None) -> contextlib.AbstractContextManager[None]:
         if owner is not None:
             self._policy.check_tenant(owner)
@@ -188,6 +195,9 @@ class DirectLauncher:
     def _kill(self, trees: Sequence[_Tree]) -> list[int]:
         """Kill until nothing is left or the time is over: a tree that still forks is found again in the next round."""
         deadline = time.monotonic() + _KILL_SECONDS
+        # Without groups one look may miss a child whose parent ended meanwhile; two empty looks in a row do not.
+        looks = 2 if any(tree.wrappers and not all(tree.groups) for tree in trees) else 1
+        empty = 0
         while True:
             for tree in trees:
                 for groups in tree.groups:
@@ -196,7 +206,8 @@ class DirectLauncher:
             for processes_of_tree in found:
                 for process in processes_of_tree.values():
                     processes.send(process, _KILL)
-            if not any(found) or time.monotonic() > deadline:
+            empty = 0 if any(found) else empty + 1
+            if empty == looks or time.monotonic() > deadline:
                 return [len(each) for each in found]
             time.sleep(_KILL_PAUSE_SECONDS)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from dataclasses import dataclass
-from pathlib import Path
 
 from clusters.engines.local.launching.verbs import LauncherRefused, Owner
 
@@ -26,8 +27,8 @@ class Policy:
 
     def check_root(self, root: str) -> str:
         """Give the root without links, or refuse it."""
-        real = str(Path(root).resolve())
-        if any(real == allowed or real.startswith(allowed + "/") for allowed in self._real_roots()):
+        real = os.path.realpath(root)
+        if any(real == allowed or real.startswith(allowed + "/") for allowed in map(_real, self.roots)):
             return real
         raise LauncherRefused(f"{root} is not beneath a directory that the launcher serves")
 
@@ -59,5 +60,8 @@ class Policy:
     def _is_volume(self, gid: int) -> bool:
         return gid != 0 and self.gid_base <= gid < self.gid_base + NUMBERS_MAX
 
-    def _real_roots(self) -> tuple[str, ...]:
-        return tuple(str(Path(root).resolve()) for root in self.roots)
+
+@functools.cache
+def _real(root: str) -> str:
+    """The configured roots stay where they were when we first looked."""
+    return os.path.realpath(root)

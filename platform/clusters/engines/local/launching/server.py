@@ -107,17 +107,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _listen(path: str, policy: Policy) -> socket.socket:
+    """Listen first and take the name then: whoever sees the socket is answered."""
+    preparing = f"{path}.{os.getpid()}"
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
+        os.unlink(preparing)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
-        listener.bind(path)
+        listener.bind(preparing)
     finally:
         os.umask(before)
     if os.geteuid() == 0:
-        os.chown(path, policy.service_uid, policy.service_gid, follow_symlinks=False)
+        os.chown(preparing, policy.service_uid, policy.service_gid, follow_symlinks=False)
     listener.listen(_CONNECTIONS_MAX)
+    os.rename(preparing, path)
     return listener
 
 

@@ -42,18 +42,26 @@ def _make(members: tarfile.TarFile, member: tarfile.TarInfo, target: int) -> Non
     parts = _inside(member.name, member.name)
     if not parts:
         return
-    _make_parents(target, parts[:-1] if not member.isdir() else parts)
-    if member.isdir():
-        return
-    with directory(target, parts[:-1]) as parent:
-        if member.issym():
-            _inside(posixpath.join(*parts[:-1], member.linkname) if parts[:-1] else member.linkname, member.name)
-            _replace(parent, parts[-1])
-            os.symlink(member.linkname, parts[-1], dir_fd=parent)
-        elif member.islnk():
-            _link(target, _inside(member.linkname, member.name), parent, parts[-1])
-        elif member.isreg():
-            _write(members, member, parent, parts[-1])
+    try:
+        _make_directories(target, parts if member.isdir() else parts[:-1])
+        if member.isdir():
+            return
+        with directory(target, parts[:-1]) as parent:
+            _make_file(members, member, target, parent, parts)
+    except NotADirectoryError as error:
+        raise BadArchive(f"member {member.name!r} lies below something that is no directory") from error
+
+
+def _make_file(members: tarfile.TarFile, member: tarfile.TarInfo, target: int, parent: int, parts: tuple[str, ...]) -> None:
+    name = parts[-1]
+    if member.issym():
+        _inside(posixpath.join(*parts[:-1], member.linkname) if parts[:-1] else member.linkname, member.name)
+        _replace(parent, name)
+        os.symlink(member.linkname, name, dir_fd=parent)
+    elif member.islnk():
+        _link(target, _inside(member.linkname, member.name), parent, name)
+    elif member.isreg():
+        _write(members, member, parent, name)
 
 
 def _inside(path: str, member: str) -> tuple[str, ...]:
@@ -63,13 +71,10 @@ def _inside(path: str, member: str) -> tuple[str, ...]:
     return tuple(part for part in normal.split("/") if part != ".")
 
 
-def _make_parents(target: int, parts: tuple[str, ...]) -> None:
+def _make_directories(target: int, parts: tuple[str, ...]) -> None:
     for depth in range(len(parts)):
-        try:
-            with directory(target, parts[:depth]) as parent, contextlib.suppress(FileExistsError):
-                os.mkdir(parts[depth], 0o755, dir_fd=parent)
-        except OSError as error:
-            raise BadArchive(f"{'/'.join(parts[: depth + 1])!r} lies below something that is no directory") from error
+        with directory(target, parts[:depth]) as parent, contextlib.suppress(FileExistsError):
+            os.mkdir(parts[depth], 0o755, dir_fd=parent)
 
 
 def _link(target: int, source: tuple[str, ...], parent: int, name: str) -> None:

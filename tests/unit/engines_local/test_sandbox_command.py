@@ -1,0 +1,89 @@
+"""The sandbox's command line, compared as a whole, and where mounts may appear."""
+
+from __future__ import annotations
+
+import pytest
+
+from clusters.engines.local import sandbox
+from clusters.engines.local.launching.verbs import StartMount
+
+VIEW = sandbox.View(work="/d/work", home="/d/home", temporary="/d/tmp")
+
+
+def after_system(view: sandbox.View) -> list[str]:
+    line = sandbox.command("/usr/bin/bwrap", view)
+    assert line[0] == "/usr/bin/bwrap"
+    return line[line.index("--proc") :]
+
+
+def test_a_plain_task_sees_the_system_its_own_directories_and_nothing_else() -> None:
+    assert after_system(VIEW) == [
+        *("--proc", "/proc", "--dev", "/dev"),
+        *("--perms", "1777", "--size", str(64 * 1024**2), "--tmpfs", "/dev/shm"),
+        *("--bind", "/d/tmp", "/tmp", "--perms", "0755", "--dir", "/var", "--symlink", "../tmp", "/var/tmp"),
+        *("--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve"),
+        *("--ro-bind-try", "/run/resolvconf", "/run/resolvconf"),
+        *("--ro-bind-try", "/run/nscd", "/run/nscd"),
+        *("--perms", "0755", "--dir", "/berth"),
+        *("--bind", "/d/work", "/berth/work", "--bind", "/d/home", "/berth/home"),
+        *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--"),
+    ]
+
+
+def test_nothing_of_the_system_is_writable() -> None:
+    line = sandbox.command("bwrap", VIEW)
+    system = line[1 : line.index("--proc")]
+    assert set(system[::3]) <= {"--ro-bind", "--symlink"}
+
+
+def test_mounts_image_devices_memory_and_network_appear_where_asked() -> None:
+    view = sandbox.View(
+        work="/d/work",
+        home="/d/home",
+        temporary="/d/tmp",
+        files="/d/files",
+        image="/var/lib/berth/images/x",
+        mounts=(StartMount("/v/b", "/data/b", False), StartMount("/v/a", "/data", True)),
+        devices=("/dev/nvidia3",),
+        shm_bytes=1_000,
+        network=False,
+    )
+    text = " ".join(after_system(view))
+    assert "--size 1000 --tmpfs /dev/shm" in text
+    assert "--dev-bind-try /dev/nvidia3 /dev/nvidia3" in text
+    assert "--ro-bind /d/files /berth/files" in text
+    assert "--ro-bind /var/lib/berth/images/x /var/lib/berth/images/x" in text
+    assert text.index("--ro-bind /v/a /data") < text.index("--bind /v/b /data/b")
+    assert text.endswith("--unshare-net --")
+
+
+@pytest.mark.parametrize("target", ["/data", "/data/x", "/mnt", "/home/me", "/etcetera"])
+def test_a_mount_may_appear_outside_the_system(target: str) -> None:
+    assert sandbox.refuse_target(target, [target]) == ""
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "",
+        "data",
+        "/",
+        "/etc",
+        "/usr/lib",
+        "/proc/self",
+        "/dev/shm",
+        "/tmp",
+        "/berth",
+        "/berth/work",
+        "/a/../etc",
+        "/a/",
+        "//a",
+        "/a\0",
+    ],
+)
+def test_a_mount_over_the_system_or_by_a_crooked_path_is_refused_with_words(target: str) -> None:
+    assert sandbox.refuse_target(target, [target])
+
+
+def test_two_mounts_do_not_share_a_target() -> None:
+    assert "two mounts" in sandbox.refuse_target("/data", ["/data", "/data"])

@@ -157,8 +157,7 @@ def build_finished(request_id: uuid.UUID, *, succeeded: bool, reason: str, now: 
         hostaccess.seal_environment(request.location, number)
         manifest = _read_manifest(request.location, number)
         reason = reason if manifest else "the build ended without a complete environment; see its log"
-    if manifest is None:
-        # Nothing half-built stays: it may be sealed in part, and the next build could not even empty it.
+    if manifest is None:  # Sealed or half-built, what is left would be in the way of the next build.
         hostaccess.remove_environment(request.location)
     with transaction.atomic():
         if manifest is None:

@@ -144,6 +144,7 @@ def test_a_job_that_left_no_complete_environment_is_a_failed_build(manifest):
     fill_environment(image, manifest)
     build_finished(request_id, succeeded=True, reason="", now=now())
     assert state_of(image) == ImageState.FAILED
+    assert not Path(image.location).exists()  # Else the next build could not remove what is sealed.
 
 
 def test_a_job_that_left_nothing_at_all_is_a_failed_build():

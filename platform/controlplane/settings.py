@@ -25,6 +25,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "tenants.User"
 APPEND_SLASH = False
 STATIC_URL = "/static/"
+WHITENOISE_USE_FINDERS = True  # Assets are served from the installed packages; nothing has to be collected first.
 
 INSTALLED_APPS = [
     "django.contrib.auth",

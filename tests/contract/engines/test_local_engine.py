@@ -182,6 +182,32 @@ def test_a_reused_pid_is_not_taken_for_the_task(local: Bench) -> None:
         other.wait()
 
 
+@pytest.mark.skipif(not IS_ROOT, reason="runs the launcher as a process")
+def test_tasks_outlive_launcher_and_platform_and_obey_the_next(engine_dir: Path) -> None:
+    socket_path = str(engine_dir / "launcher.sock")
+    child = start_child(socket_path, policy_of(engine_dir))
+    client = LauncherClient(socket_path)
+    bench = local_bench("launcher", engine_dir, client)
+    workload = bench.start(ignores_signals())
+    bench.wait_for_output(workload.attempt_id, b"ready")
+    bench.close()
+    child.kill()
+    child.communicate()
+    child = start_child(socket_path, policy_of(engine_dir))
+    bench.restart()
+    seen = bench.see(workload.attempt_id)
+    assert seen is not None
+    assert seen.tasks[0].state is TaskState.RUNNING
+    bench.engine.stop([Stop(workload.attempt_id, 0.1, StopCause.DEADLINE)])
+    (task,) = bench.wait_for_end(workload.attempt_id)
+    assert task.exit is not None
+    assert (task.exit.code, task.exit.stop_cause) == (137, StopCause.DEADLINE)
+    bench.close()
+    end_everything(engine_dir, client)
+    client.close()
+    child.communicate()
+
+
 # --- At most once ----------------------------------------------------------------------------------------------------
 
 

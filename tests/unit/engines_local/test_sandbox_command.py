@@ -78,6 +78,7 @@ def test_a_mount_may_appear_outside_the_system(target: str) -> None:
         "/a/../etc",
         "/a/",
         "//a",
+        "//etc/x",
         "/a\0",
     ],
 )

@@ -6,13 +6,14 @@ import os
 import re
 import shutil
 import socket
+import subprocess
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clusters.engines.local import processes, sandbox
-from clusters.engines.local.launching import DirectLauncher, Launcher, LauncherClient, Policy
+from clusters.engines.local.launching import DirectLauncher, Launcher, LauncherClient, Policy, start_child
 from kernel.config import Config
 
 if TYPE_CHECKING:
@@ -95,6 +96,17 @@ def launcher_policy(config: Config, *, service_uid: int | None = None, service_g
         service_gid=os.getegid() if service_gid is None else service_gid,
         drop_rights=can_drop_rights(),
     )
+
+
+def start_launcher(config: Config, *, service_uid: int, service_gid: int) -> subprocess.Popen[bytes]:
+    """Start this installation's launcher as a child, before this process becomes the service user.
+
+    Start another one whenever it ends; engines wait for it, and tasks do not notice.
+    """
+    path = launcher_socket(config)
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    os.chown(os.path.dirname(path), service_uid, service_gid, follow_symlinks=False)
+    return start_child(path, launcher_policy(config, service_uid=service_uid, service_gid=service_gid))
 
 
 def can_drop_rights() -> bool:

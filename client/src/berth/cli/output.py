@@ -52,7 +52,10 @@ def print_data(data: object, form: Format) -> None:
     if form is Format.YAML:
         import yaml
 
-        sys.stdout.write(yaml.safe_dump(data, allow_unicode=True, sort_keys=False, default_flow_style=False))
+        text = yaml.safe_dump(data, allow_unicode=True, sort_keys=False, default_flow_style=False)
+        if _UNSAFE.search(text):
+            text = yaml.safe_dump(data, allow_unicode=False, sort_keys=False, default_flow_style=False)
+        sys.stdout.write(text)
     else:
         print(json_text(data, indent=2))
 

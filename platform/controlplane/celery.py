@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qs, urlsplit
+
 from celery import Celery
 
 from kernel.config import current
@@ -12,7 +14,17 @@ VISIBILITY_TIMEOUT_SECONDS = 600
 
 TASK_MODULES = ("jobs.tasks", "controlplane.tasks")
 
-app = Celery("berth", broker=_CONFIG.redis_url or "memory://", include=list(TASK_MODULES))
+
+def broker_url(redis_url: str) -> str:
+    """The broker's address. kombu has a way of its own to name a socket: `redis+socket://:password@/path?virtual_host=<number>`."""
+    parts = urlsplit(redis_url)
+    if parts.scheme != "unix":
+        return redis_url or "memory://localhost/"
+    number = parse_qs(parts.query).get("db", ["0"])[-1]
+    return parts._replace(scheme="redis+socket", query=f"virtual_host={number}").geturl()
+
+
+app = Celery("berth", broker=broker_url(_CONFIG.redis_url), include=list(TASK_MODULES))
 app.conf.update(
     task_serializer="json",
     accept_content=["json"],

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from tests.builders.quay import Quay
     from tests.factories.tenants import Cast
 
+pytest_plugins = ["tests.builders.live"]  # The fixture `live_platform`: the real product, for whoever asks for it.
+
 DATA_DIR = Path(tempfile.mkdtemp(prefix="berth-test-", dir="/tmp"))
 DATA_DIR.chmod(0o711)  # Tasks run as users of their own and pass through to their working directories.
 
@@ -55,9 +57,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test marked `database` gets the database without saying so twice."""
+    """A test marked `database` gets the database without saying so twice; the live platform has one of its own."""
     for item in items:
-        if item.get_closest_marker("database") and not item.get_closest_marker("django_db"):
+        names = getattr(item, "fixturenames", ())
+        if item.get_closest_marker("database") and not item.get_closest_marker("django_db") and "live_platform" not in names:
             item.add_marker(pytest.mark.django_db)
 
 

@@ -1,0 +1,525 @@
+"""The real product, running: `manage.py serve --bootstrap` as a process of its own, with people who talk to it over HTTP.
+
+    platform = live_platform                        # the fixture; one for the whole test run
+    job = platform.submit({"command": "echo hello"}, wait=True)
+    assert platform.logs(job) == "hello\\n"
+    platform.restart(kill=True)                     # kill -9, and up again on the same data
+
+As root the platform drops to the user `berth` as it does for `make up`; so it runs from a copy of the server that this user can
+read, made once a test run, whatever the checkout's modes are. With BERTH_DATABASE_URL and BERTH_REDIS_URL it has a database of
+its own on that server, dropped at the end; else SQLite and memory. Nothing here looks at rows through Django: what the tests
+know, users know too, but for `rows`, which asks the database file or server itself.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+import psycopg
+import pytest
+import redis
+
+from tools import up
+
+ENDED = ("succeeded", "failed", "stopped")
+START_SECONDS = 120.0  # A loaded machine; an idle one needs three.
+STOP_SECONDS = 60.0
+WAIT_SECONDS = 90.0
+POLL_SECONDS = 0.05
+REDIS_DATABASE_LAST = 63  # From the end, so that no xdist worker of the same run has the same one.
+LOG_TAIL_BYTES = 6_000
+
+SETTINGS: Mapping[str, str] = {
+    "BERTH_LEASE_SECONDS": "1",
+    "BERTH_SWEEP_SECONDS": "1",
+    "BERTH_POLL_SECONDS": "0.2",
+    "BERTH_GRACE_SECONDS": "2",
+    "BERTH_RETRY_BACKOFF_SECONDS": "0.2",
+    "BERTH_TELEMETRY_SECONDS": "0.5",
+    "BERTH_REQUESTS_PER_MINUTE": "0",
+    "BERTH_LOCAL_CPU_MILLIS": "64000",  # More than there is: tests shall wait for the product, not for each other.
+    "BERTH_LOCAL_MEMORY_BYTES": str(256 * 1024**3),
+    "BERTH_LOCAL_SIMULATED_GPUS": "2xSIM",
+    "BERTH_WEBHOOK_PRIVATE_TARGETS": "1",
+}
+_numbers = itertools.count(1)
+
+Json = dict[str, Any]
+Spec = Mapping[str, Any]
+
+
+class LiveUser:
+    """Somebody with a token."""
+
+    def __init__(self, platform: LivePlatform, token: str, *, name: str = "", tenant: str = "") -> None:
+        self.platform = platform
+        self.token = token
+        self.name = name
+        self.tenant = tenant
+        self.http = httpx2.Client(
+            base_url=platform.url, headers={"Authorization": f"Bearer {token}"} if token else {}, timeout=60, trust_env=False
+        )
+
+    def request(self, method: str, path: str, **options: Any) -> httpx2.Response:
+        """One call, whatever it answers. Paths are below /api/v1 unless they begin with `//`, for those at the root."""
+        return self.http.request(method, path[1:] if path.startswith("//") else f"/api/v1{path}", **options)
+
+    def api(self, method: str, path: str, json: object = None, **options: Any) -> Any:
+        """One call that must succeed; gives its JSON, None without a body."""
+        answer = self.request(method, path, **options, **({} if json is None else {"json": json}))
+        assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text[:2000]}"
+        return answer.json() if answer.content else None
+
+    def items(self, path: str, **params: object) -> list[Json]:
+        """All rows of a list, page by page."""
+        found: list[Json] = []
+        cursor: dict[str, str] = {}
+        while True:
+            page = self.api("GET", path, params={**params, **cursor})
+            found += page["items"]
+            if page.get("next") is None:
+                return found
+            cursor = {"cursor": page["next"]}
+
+    # --- Jobs --------------------------------------------------------------------------------------------------------
+
+    def submit(self, spec: Spec, *, wait: bool | Sequence[str] = False, timeout: float = WAIT_SECONDS) -> Json:
+        """Submit a job; `wait` until it ended (True) or is in one of these states."""
+        body: Json = {"spec": dict(spec), **({"tenant": self.tenant} if self.tenant else {})}
+        job: Json = self.api("POST", "/jobs", body)
+        if wait:
+            return self.wait(job, ENDED if wait is True else wait, timeout=timeout)
+        return job
+
+    def job(self, job: Json | str) -> Json:
+        found: Json = self.api("GET", f"/jobs/{_id(job)}")
+        return found
+
+    def wait(self, job: Json | str, states: Sequence[str] = ENDED, *, timeout: float = WAIT_SECONDS) -> Json:
+        """Wait until the job is in one of these states. Fails when the time is over, or when it ended otherwise."""
+        deadline = time.monotonic() + timeout
+        while True:
+            found = self.job(job)
+            if found["state"] in states:
+                return found
+            assert found["state"] not in ENDED, f"the job ended: {self._history(found)}"
+            assert time.monotonic() < deadline, f"the job is not {' or '.join(states)} after {timeout} s: {self._history(found)}"
+            time.sleep(POLL_SECONDS)
+
+    def stop(self, job: Json | str, *, grace_seconds: float | None = None) -> None:
+        self.api("POST", f"/jobs/{_id(job)}/stop", {} if grace_seconds is None else {"grace_seconds": grace_seconds})
+
+    def logs(self, job: Json | str, **params: object) -> str:
+        """What the job printed so far, its tasks and streams merged; of one that ended, all of it."""
+        ended = self.job(job)["state"] in ENDED
+        deadline = time.monotonic() + WAIT_SECONDS
+        text, cursor = "", ""
+        while True:
+            page = self.api("GET", f"/jobs/{_id(job)}/logs", params={**params, **({"cursor": cursor} if cursor else {})})
+            text += "".join(item["text"] for item in page["items"])
+            if page["complete"] or (not ended and not page["items"]):
+                return text
+            assert time.monotonic() < deadline, f"the log is not complete: {text[-2000:]}"
+            cursor = page["cursor"]
+            if not page["items"]:
+                time.sleep(POLL_SECONDS)
+
+    def wait_for_line(self, job: Json | str, line: str, *, timeout: float = WAIT_SECONDS) -> str:
+        """Wait until the job has printed this; gives its log."""
+        wait_until(lambda: line in self.logs(job), f"the line {line!r} of {_id(job)}", timeout=timeout)
+        return self.logs(job)
+
+    def spec(self, job: Json | str) -> bytes:
+        """The stored spec, byte for byte."""
+        answer = self.request("GET", f"/jobs/{_id(job)}/spec")
+        assert answer.is_success
+        return answer.content
+
+    def states(self, job: Json | str) -> list[str]:
+        """The states of a job in order."""
+        return [item["to_state"] for item in self.items(f"/jobs/{_id(job)}/events") if item["subject"]["kind"] == "job"]
+
+    def _history(self, job: Json) -> str:
+        events = [(item["subject"]["kind"], item["to_state"], item["reason"], item["detail"]) for item in self._events(job)]
+        shown = {key: job[key] for key in ("id", "name", "state", "desired", "reason", "exit", "attempt", "condition")}
+        with contextlib.suppress(AssertionError, httpx2.HTTPError):
+            page = self.api("GET", f"/jobs/{job['id']}/logs")
+            shown["log"] = "".join(item["text"] for item in page["items"])[-2000:]
+        return json.dumps({**shown, "events": events}, indent=1, default=str)
+
+    def _events(self, job: Json) -> list[Json]:
+        with contextlib.suppress(AssertionError, httpx2.HTTPError):
+            return self.items(f"/jobs/{job['id']}/events", all=1)
+        return []
+
+    # --- Files -------------------------------------------------------------------------------------------------------
+
+    def make_volume(self, name: str, **facts: object) -> Json:
+        made: Json = self.api("POST", "/volumes", {"name": name, **facts, **({"tenant": self.tenant} if self.tenant else {})})
+        return made
+
+    def upload(self, target: Mapping[str, object], content: bytes) -> Json:
+        """Send a file in one piece."""
+        body: Json = {"target": dict(target), "size_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        announced: Json = self.api("POST", "/uploads", {**body, **({"tenant": self.tenant} if self.tenant else {})})
+        if announced.get("complete"):
+            return announced
+        headers = {"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
+        sent: Json = self.api("PATCH", f"/uploads/{announced['id']}", content=content, headers=headers)
+        return sent
+
+    def artifacts(self, job: Json | str) -> list[Json]:
+        """What the job left, once all of it is brought home."""
+        wait_until(lambda: self.api("GET", f"/jobs/{_id(job)}/artifacts")["complete"], "the job's outputs in the store")
+        return self.items(f"/jobs/{_id(job)}/artifacts")
+
+    def download(self, path: str, **params: object) -> bytes:
+        answer = self.request("GET", path, params=params)
+        assert answer.is_success, f"GET {path}: {answer.status_code} {answer.text[:500]}"
+        return answer.content
+
+    def close(self) -> None:
+        self.http.close()
+
+
+class LivePlatform:
+    """One installation: its data, its process while it runs, its first operator."""
+
+    def __init__(self, place: Path, **settings: str) -> None:
+        self.data_dir = place / "data"
+        self.data_dir.mkdir(mode=0o711)
+        self.data_dir.chmod(0o711)  # Jobs pass through to what is theirs.
+        self.settings = {**SETTINGS, **settings}
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = place / "platform.log"
+        self.token = ""
+        self.process: subprocess.Popen[bytes] | None = None
+        if os.geteuid() == 0:
+            user = _service_user()
+            os.chown(self.data_dir, user.pw_uid, user.pw_gid)
+        self._store = _store_of(self.data_dir)
+        self._people: dict[tuple[str, str], LiveUser] = {}
+        self.operator = LiveUser(self, "")
+        self.anonymous = LiveUser(self, "")
+
+    # --- The process -------------------------------------------------------------------------------------------------
+
+    def start(self, **settings: str) -> None:
+        """Start the platform and wait until it is ready. `settings` hold for this process only."""
+        self.start_unready(**settings)
+        self.wait_ready()
+
+    def start_unready(self, **settings: str) -> None:
+        """Start the platform; it may die before it is ready, as it does at an armed crash point."""
+        assert self.process is None or self.process.poll() is not None, "the platform runs already"
+        release = server_copy()
+        environment = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(self.data_dir),
+            "LANG": "C.UTF-8",
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **self.settings,
+            **self._store.environment,
+            "BERTH_DATA_DIR": str(self.data_dir),
+            "BERTH_PORT": str(self.port),
+            **settings,
+        }
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, str(release / "manage.py"), "serve", "--bootstrap"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", env=environment, start_new_session=True,
+            )  # fmt: skip
+
+    def wait_ready(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        assert self.process is not None
+        while not self._is_ready():
+            assert self.process.poll() is None, f"the platform ended with {self.process.returncode}:\n{self.log_tail()}"
+            assert time.monotonic() < deadline, f"the platform is not ready after {START_SECONDS} s:\n{self.log_tail()}"
+            time.sleep(POLL_SECONDS)
+        if not self.token:
+            self._sign_in()
+
+    def _is_ready(self) -> bool:
+        with contextlib.suppress(httpx2.HTTPError):
+            return bool(self.anonymous.request("GET", "//readyz").status_code == 200)
+        return False
+
+    def _sign_in(self) -> None:
+        credentials = json.loads((self.data_dir / "first-credentials.json").read_text())
+        self.token = credentials["token"]
+        self.operator = LiveUser(self, self.token, name=credentials["user"])
+
+    def wait_dead(self, *, timeout: float = WAIT_SECONDS) -> int:
+        """Wait until the process has ended by itself; gives its exit code, negative for a signal."""
+        assert self.process is not None
+        try:
+            return self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the platform still runs after {timeout} s:\n{self.log_tail()}") from None
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def kill(self) -> None:
+        """kill -9, as a power cut for everything but the jobs."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        """What `make down` does; gives the exit code."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait_dead(timeout=STOP_SECONDS)
+
+    def restart(self, *, kill: bool = False, **settings: str) -> None:
+        """Down and up again on the same data."""
+        if self.is_running:
+            self.kill() if kill else self.stop()
+        self.start(**settings)
+
+    def end(self) -> None:
+        """End the platform, whatever its jobs left running, and remove its data."""
+        if self.process is not None and self.process.poll() is None:
+            try:
+                self.stop()
+            except AssertionError:
+                self.kill()
+        for user in (self.operator, self.anonymous, *self._people.values()):
+            user.close()
+        end_tasks(self.data_dir)
+        self._store.drop()
+
+    # --- People ------------------------------------------------------------------------------------------------------
+
+    def person(self, name: str, *, tenant: str = "default", role: str = "member") -> LiveUser:
+        """Somebody of this name in a tenant, made through an invitation as people are; the same one when asked again."""
+        known = self._people.get((name, tenant))
+        if known is not None:
+            return known
+        operator = self.operator
+        if not any(found["name"] == tenant for found in operator.items("/tenants")):
+            operator.api("POST", "/tenants", {"name": tenant})
+        body = {"email": f"{name}@example.org", "tenant": tenant, "role": role}
+        invitation = operator.api("POST", "/invitations", body)
+        accepted = self.anonymous.api(
+            "POST", "/invitations:accept", {"token": invitation["token"], "name": name, "password": secrets.token_urlsafe(24)}
+        )
+        made = LiveUser(self, accepted["token"]["token"], name=name, tenant=accepted["tenant"]["slug"])
+        self._people[name, tenant] = made
+        return made
+
+    # --- The operator's words, for tests that need nobody else ---------------------------------------------------------
+
+    def api(self, method: str, path: str, json: object = None, **options: Any) -> Any:
+        return self.operator.api(method, path, json, **options)
+
+    def submit(self, spec: Spec, *, wait: bool | Sequence[str] = False, timeout: float = WAIT_SECONDS) -> Json:
+        return self.operator.submit(spec, wait=wait, timeout=timeout)
+
+    def wait(self, job: Json | str, states: Sequence[str] = ENDED, *, timeout: float = WAIT_SECONDS) -> Json:
+        return self.operator.wait(job, states, timeout=timeout)
+
+    def logs(self, job: Json | str, **params: object) -> str:
+        return self.operator.logs(job, **params)
+
+    # --- Below the surface -------------------------------------------------------------------------------------------
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """What the database says, past all of our code."""
+        return self._store.rows(sql)
+
+    def log_tail(self) -> str:
+        if not self.log.exists():
+            return ""
+        return self.log.read_bytes()[-LOG_TAIL_BYTES:].decode(errors="replace")
+
+    def log_events(self, event: str) -> list[Json]:
+        """What the platform logged under this name."""
+        found = []
+        for line in self.log.read_text(errors="replace").splitlines():
+            with contextlib.suppress(ValueError):
+                entry = json.loads(line)
+                if isinstance(entry, dict) and entry.get("event") == event:
+                    found.append(entry)
+        return found
+
+
+# --- Starting and ending one ----------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def running_platform(**settings: str) -> Iterator[LivePlatform]:
+    """A platform on new data while the block runs."""
+    place = Path(tempfile.mkdtemp(prefix="berth-live-", dir="/tmp"))
+    place.chmod(0o711)
+    platform = LivePlatform(place, **settings)
+    try:
+        platform.start()
+        yield platform
+    finally:
+        platform.end()
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def live_platform() -> Iterator[LivePlatform]:
+    """The platform that all tests of a run share. A test that stops it starts it again."""
+    with running_platform() as platform:
+        yield platform
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[Any]:
+    """A failed test shows the end of its platform's log."""
+    report = yield
+    if report.failed:
+        for platform in getattr(item, "funcargs", {}).values():
+            if isinstance(platform, LivePlatform):
+                report.sections.append(("platform log", platform.log_tail()))
+    return report
+
+
+@cache
+def server_copy() -> Path:
+    """The server, copied once a run to where the platform's own user can read it."""
+    folder = Path(tempfile.mkdtemp(prefix="berth-server-", dir="/tmp"))
+    folder.chmod(0o755)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    place = up.Place(folder, 0)
+    place.python = Path(sys.executable)
+    (folder / "release").mkdir()
+    up.copy_release(place)
+    return place.release
+
+
+def _service_user() -> pwd.struct_passwd:
+    """The user that the platform runs as when root starts it; made if it is missing, as `make up` does."""
+    up.ensure_service_user(up.Place(Path("/var/lib/berth"), 0))
+    return pwd.getpwnam(up.SERVICE_USER)
+
+
+def end_tasks(data_dir: Path) -> None:
+    """Kill the tasks that this data directory's engines started, and nothing else."""
+    from clusters.engines.local.launching import DirectLauncher, Policy
+    from clusters.engines.local.launching.verbs import SignalAttempt
+
+    service = pwd.getpwnam(up.SERVICE_USER) if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
+    policy = Policy(
+        roots=(str(data_dir),), uid_base=200_000, gid_base=300_000, service_uid=service.pw_uid, service_gid=service.pw_gid,
+        drop_rights=os.geteuid() == 0,
+    )  # fmt: skip
+    launcher = DirectLauncher(policy)
+    for attempts in (data_dir / "engine").glob("*/attempts"):
+        root, names = str(attempts.parent), os.listdir(attempts)
+        if names:
+            launcher.signal([SignalAttempt(root, name, signal.SIGKILL) for name in names])
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def wait_until(holds: Callable[[], object], what: str, *, timeout: float = WAIT_SECONDS) -> None:
+    """Ask until it holds."""
+    deadline = time.monotonic() + timeout
+    while not holds():
+        assert time.monotonic() < deadline, f"{what}: not within {timeout} s"
+        time.sleep(POLL_SECONDS)
+
+
+def _id(job: Json | str) -> str:
+    return job if isinstance(job, str) else str(job["id"])
+
+
+# --- Databases --------------------------------------------------------------------------------------------------------
+
+
+class _Sqlite:
+    """The file in the data directory."""
+
+    environment: Mapping[str, str] = {}
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / "berth.sqlite3"
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        with contextlib.closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, timeout=20)) as connection:
+            return connection.execute(sql).fetchall()
+
+    def drop(self) -> None:
+        """It goes with the directory."""
+
+
+class _Servers:
+    """A database and a Redis number of our own on the servers of this run."""
+
+    def __init__(self, database_url: str, redis_url: str) -> None:
+        number = next(_numbers)
+        self._name = f"live_{os.getpid()}_{number}"
+        self._server_url = database_url
+        parts = urlsplit(database_url)
+        self._url = parts._replace(path=f"/{self._name}").geturl()
+        self._redis_url = urlsplit(redis_url)._replace(query=f"db={REDIS_DATABASE_LAST - number}").geturl()
+        for directory in (parse_qs(parts.query).get("host", [""])[0], str(Path(urlsplit(redis_url).path).parent)):
+            _let_service_user_in(Path(directory))
+        self._on_server(f'CREATE DATABASE "{self._name}"')
+        self.environment: Mapping[str, str] = {"BERTH_DATABASE_URL": self._url, "BERTH_REDIS_URL": self._redis_url}
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self._url) as connection:
+            return connection.execute(sql).fetchall()  # type: ignore[arg-type]
+
+    def drop(self) -> None:
+        self._on_server(f'DROP DATABASE "{self._name}" WITH (FORCE)')
+        with redis.Redis.from_url(self._redis_url) as client:
+            client.flushdb()
+
+    def _on_server(self, sql: str) -> None:
+        with psycopg.connect(self._server_url, autocommit=True) as connection:
+            connection.execute(sql)  # type: ignore[arg-type]
+
+
+def _store_of(data_dir: Path) -> _Sqlite | _Servers:
+    database_url, redis_url = os.environ.get("BERTH_DATABASE_URL"), os.environ.get("BERTH_REDIS_URL")
+    if not (database_url and redis_url):
+        return _Sqlite(data_dir)
+    return _Servers(database_url, redis_url)
+
+
+def _let_service_user_in(directory: Path) -> None:
+    """The servers' sockets are closed to everybody but their own users; the platform's user may pass, jobs still may not."""
+    if os.geteuid() != 0 or not directory.is_absolute() or not directory.is_dir():
+        return
+    group = pwd.getpwnam(up.SERVICE_USER).pw_gid
+    sockets = [path for path in directory.iterdir() if path.is_socket()]
+    for path, mode in [(directory, 0o710), *((each, 0o770) for each in sockets)]:
+        os.chown(path, -1, group)
+        path.chmod(mode)

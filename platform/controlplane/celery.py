@@ -21,7 +21,7 @@ def broker_url(redis_url: str) -> str:
     if parts.scheme != "unix":
         return redis_url or "memory://localhost/"
     number = parse_qs(parts.query).get("db", ["0"])[-1]
-    return parts._replace(scheme="redis+socket", query=f"virtual_host={number}").geturl()
+    return f"redis+socket://{parts.netloc}{parts.path}?virtual_host={number}"
 
 
 app = Celery("berth", broker=broker_url(_CONFIG.redis_url), include=list(TASK_MODULES))

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from jobs.frameworks import get_framework
 from jobs.spec.checks import cross_check
 from jobs.spec.documents import Document, Format, check_document, pointer, read_text
 from jobs.spec.model import DEFAULT_ROLE, FRAMEWORKS, JobSpec
-from jobs.spec.translation import Location, existing, refusal, translate
+from jobs.spec.translation import KEY, Location, existing, location_of, refusal, translate, without_key_mark
 from jobs.spec.values import shown
 from jobs.spec.vocabulary import keys_at
 from kernel.errors import FieldError, InvalidInput
@@ -72,8 +73,8 @@ class _Reading:
         except ValidationError as error:
             found = error.errors(include_url=False)
             self._errors += translate(found, self._pointer, self._keys_at)
-            rest = _salvage(self._document, [_wrong_part(entry["loc"], entry["type"]) for entry in found])
-            broken = frozenset(_topic(entry["loc"]) for entry in found)
+            rest = _salvage(self._document, [_wrong_part(entry) for entry in found])
+            broken = frozenset(_topic(location_of(entry)) for entry in found)
             if rest is None:
                 return None, list(dict.fromkeys(self._errors))
             spec = rest
@@ -151,16 +152,17 @@ def _topic(location: Location) -> str:
     """The subject that an error makes unsafe to reason about: a top-level key, or what is unsure about the roles."""
     if location[0] != "roles":
         return str(location[0])
-    if len(location) == 1 or (len(location) == 3 and location[2] == "[key]"):
+    if len(location) == 1 or (len(location) == 3 and location[2] == KEY):
         return "roles"
     if len(location) == 2 or location[2] == "replicas":
         return "replicas"
     return "role_parts" if location[2] in {"ports", "resources"} else ""
 
 
-def _wrong_part(location: Location, kind: str) -> Location:
+def _wrong_part(entry: ErrorDetails) -> Location:
     """What must go for the rest to make sense: a key that is missing spoils the mapping that should have it."""
-    if kind == "missing" and not (location[0] == "roles" and location[-1] == "command"):
+    location = location_of(entry)
+    if entry["type"] == "missing" and not (location[0] == "roles" and location[-1] == "command"):
         return location[:-1] or location
     return location
 
@@ -177,7 +179,7 @@ def _salvage(document: dict[str, Any], locations: list[Location]) -> JobSpec | N
         try:
             return JobSpec.model_validate(rest)
         except ValidationError as error:
-            locations = [_wrong_part(tuple(entry["loc"]), entry["type"]) for entry in error.errors(include_url=False)]
+            locations = [_wrong_part(entry) for entry in error.errors(include_url=False)]
     return None
 
 
@@ -187,8 +189,8 @@ def _depth_first(location: Location) -> tuple[tuple[bool, str], ...]:
 
 def _cut(document: Any, location: Location) -> None:
     """Remove one place. A role keeps a stand-in command, so that what refers to the role still finds it."""
-    is_bad_key = location[-1] == "[key]"
-    location = location[:-1] if is_bad_key else location
+    is_bad_key = location[-1] == KEY
+    location = without_key_mark(location)
     if location == ("roles",):
         document["roles"] = {DEFAULT_ROLE: {"command": "true"}}
         return

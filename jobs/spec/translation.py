@@ -16,6 +16,20 @@ Location = tuple[str | int, ...]
 HINTED_KEYS = 20  # Looking for the nearest known key costs; past this many misspelt keys nobody reads the suggestions.
 
 
+KEY = "\0key"  # Ends the location of an error about a key itself; no document holds a NUL.
+
+
+def location_of(entry: ErrorDetails) -> Location:
+    """Where an error is. The validation marks errors about keys with a text that users could write as well."""
+    location = entry["loc"]
+    is_about_key = len(location) > 1 and location[-1] == "[key]" and entry["type"] == "value" and entry["input"] == location[-2]
+    return (*location[:-1], KEY) if is_about_key else location
+
+
+def without_key_mark(location: Location) -> Location:
+    return location[:-1] if location[-1:] == (KEY,) else location
+
+
 def translate(
     found: Sequence[ErrorDetails], place: Callable[[Location], str], keys_at: Callable[[Location], tuple[str, ...]]
 ) -> list[FieldError]:
@@ -23,7 +37,7 @@ def translate(
     errors = []
     unknown = 0
     for entry in found:
-        location = entry["loc"][:-1] if entry["loc"][-1:] == ("[key]",) else entry["loc"]
+        location = without_key_mark(location_of(entry))
         if entry["type"] == "value":
             context = entry["ctx"]
             errors.append(FieldError(place(location), context["code"], context["message"], context["hint"]))

@@ -22,7 +22,7 @@ PRIORITIES = {"low": 100, "normal": 500, "high": 900}
 PRIORITY_MAX = 1_000
 SIGNALS = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "CONT")
 
-_NUMBER = r"(?:[0-9]{1,15}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"
+_NUMBER = r"(?:[0-9]{1,18}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"
 _CPU = re.compile(rf"({_NUMBER})(m?)")
 _MEMORY_UNITS = {
     "": 1,
@@ -97,8 +97,8 @@ def parse_cpu(value: object) -> int:
     match = _quantity(_CPU, value)
     if match is None:
         raise BadValue("cpu_form", f"cpu must be a number of cores, not {shown(value)}.", hint)
-    number = Decimal(match[1]) * (1 if match[2] else 1000)
-    if number != int(number):
+    number = _exactly(match[1], 1 if match[2] else 1000)
+    if number is None:
         raise BadValue("cpu_precision", f"cpu {shown(value)} is finer than a thousandth of a core.", hint)
     return _bounded(
         int(number), 1, limits.TASK_CPU_MILLIS, "cpu", value, "0.001 cores", f"{limits.TASK_CPU_MILLIS // 1000} cores"
@@ -124,10 +124,10 @@ def _parse_bytes(value: object, name: str) -> int:
         raise BadValue(
             f"{name}_form", f"{name} must be an amount such as 16Gi, not {shown(value)}.", _memory_hint(value, name) or hint
         )
-    number = Decimal(match[1]) * _MEMORY_UNITS[match[2]]
-    if number != int(number):
+    number = _exactly(match[1], _MEMORY_UNITS[match[2]])
+    if number is None:
         raise BadValue(f"{name}_precision", f"{name} {shown(value)} is not a whole number of bytes.", hint)
-    return int(number)
+    return number
 
 
 def _memory_hint(value: object, name: str) -> str:
@@ -146,10 +146,10 @@ def parse_gpu(value: object) -> tuple[str, int]:
     match = _quantity(_GPU, value)
     if match is None:
         raise BadValue("gpu_form", f"gpu must be a number or model:number, not {shown(value)}.", hint)
-    number = Decimal(match[2]) * 1000
-    if number != int(number):
+    number = _exactly(match[2], 1000)
+    if number is None:
         raise BadValue("gpu_precision", f"gpu {shown(value)} is finer than a thousandth of a GPU.", hint)
-    millis = _bounded(int(number), 0, limits.TASK_GPU_MILLIS, "gpu", value, "0", str(limits.TASK_GPU_MILLIS // 1000))
+    millis = _bounded(number, 0, limits.TASK_GPU_MILLIS, "gpu", value, "0", str(limits.TASK_GPU_MILLIS // 1000))
     if millis > 1000 and millis % 1000:
         raise BadValue("gpu_share", f"gpu {shown(value)} mixes whole GPUs and a share; above 1 only whole GPUs exist.", hint)
     if match[1] and not millis:
@@ -162,10 +162,17 @@ def _quantity(pattern: re.Pattern[str], value: object) -> re.Match[str] | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
-        return pattern.fullmatch(str(value)) if abs(value) < 10**16 else None
+        return pattern.fullmatch(str(value)) if abs(value) < 10**18 else None
     if isinstance(value, float):
-        return pattern.fullmatch(format(Decimal(repr(value)), "f")) if math.isfinite(value) and abs(value) < 1e16 else None
+        return pattern.fullmatch(format(Decimal(repr(value)), "f")) if math.isfinite(value) and abs(value) < 1e18 else None
     return pattern.fullmatch(value) if isinstance(value, str) and len(value) <= 100 else None
+
+
+def _exactly(digits: str, factor: int) -> int | None:
+    """A decimal number times a factor, in integers alone; None where that is no whole number."""
+    before, _, after = digits.partition(".")
+    amount, rest = divmod(int(before + after) * factor, 10 ** len(after))
+    return None if rest else amount
 
 
 def _bounded(amount: int, least: int, most: int, name: str, value: object, least_text: str, most_text: str) -> int:

@@ -55,8 +55,8 @@ def free_ports(plan: Plan) -> dict[tuple[str, int, str], int]:
     return ports
 
 
-def run(plan: Plan, folder: Path, *, timeout_seconds: float = 30) -> dict[TaskName, tuple[int, str]]:
-    """Run all tasks as real processes on this machine; exit code and output of each."""
+def run(plan: Plan, folder: Path, *, code: Path | None = None, timeout_seconds: float = 60) -> dict[TaskName, tuple[int, str]]:
+    """Run all tasks as real processes on this machine, in `code` or a folder each; exit code and output of each."""
     ports = free_ports(plan)
     for name, text in plan.files.items():
         (folder / name).write_text(text_of(text, ports=ports, folder=folder))
@@ -69,7 +69,7 @@ def run(plan: Plan, folder: Path, *, timeout_seconds: float = 30) -> dict[TaskNa
         processes[task.name] = subprocess.Popen(
             [text_of(argument, ports=ports, folder=folder) for argument in task.argv],
             env={"PATH": path, "HOME": str(own), **env, **task.secret_env},
-            cwd=own,
+            cwd=code or own,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

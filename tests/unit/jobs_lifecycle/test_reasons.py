@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from jobs.lifecycle.exits import all_classes
+from jobs.lifecycle.reasons import REASONS, ReasonKind, explain
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("code", REASONS)
+def test_every_reason_is_a_sentence_even_without_its_amounts(code, language):
+    text = explain(code, {}, language)
+    assert text.text.endswith("." if language == "en" else "。")
+    assert not re.search(r"[{}]|None", text.text)
+    assert not re.search(r"[{}]", text.hint) or "retry:" in text.hint
+
+
+@pytest.mark.parametrize("code", REASONS)
+def test_english_is_english_and_chinese_is_chinese(code):
+    assert explain(code, {}, "en").text.isascii()
+    assert re.search(r"[\u4e00-\u9fff]", explain(code, {}, "zh").text)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_class_of_end_is_a_reason_too(language):
+    for entry in all_classes():
+        assert explain(entry.code, {}, language).text
+
+
+def test_codes_of_reasons_and_ends_are_one_namespace():
+    both = set(REASONS) & {entry.code for entry in all_classes()}
+    assert not both
+
+
+def test_an_unknown_code_shows_itself():
+    assert explain("brand_new_reason").text == "Brand new reason."
+
+
+def test_a_ceiling_is_explained_with_its_numbers():
+    detail = {"queue": "vision", "pool": "a100", "resource": "gpu_millis", "need": 16_000, "used": 4_000, "ceiling": 8_000}
+    assert (
+        explain("ceiling", detail).text
+        == "It needs 16 GPUs; queue vision uses 4 GPUs of the 8 GPUs that it may use in pool a100."
+    )
+    assert "16 张 GPU" in explain("ceiling", detail, "zh").text
+    memory = {**detail, "resource": "memory_bytes", "need": 64 * GIB, "used": 0, "ceiling": 32 * GIB}
+    assert explain("ceiling_too_low", memory).text == "It needs 64 GiB; queue vision may never use more than 32 GiB in pool a100."
+
+
+def test_a_lack_of_room_says_what_is_missing():
+    detail = {
+        "pool": "a100",
+        "need": {"gpu_millis": 4000, "cpu_millis": 8000, "memory_bytes": 32 * GIB},
+        "free": {"gpu_millis": 1000, "cpu_millis": 16_000, "memory_bytes": 8 * GIB},
+    }
+    assert explain("no_room", detail).text == (
+        "It needs 4 GPUs, 8 cores, 32 GiB; pool a100 has 1 GPU, 16 cores, 8 GiB free, so 3 GPUs, 24 GiB are missing."
+    )
+    scattered = {**detail, "free": {"gpu_millis": 4000, "cpu_millis": 16_000, "memory_bytes": 64 * GIB}}
+    assert "not in pieces" in explain("no_room", scattered).text
+
+
+def test_a_retry_says_why_and_when():
+    text = explain("retrying", {"class": "node_lost", "attempt": 2, "seconds": 90}).text
+    assert text == "Attempt 2 ended (machine lost); the next one starts after 1m30s."
+
+
+def test_names_are_put_in_as_they_are():
+    name = "{pool} %s ${x} {{7*7}}"
+    assert name in explain("no_ready_node", {"pool": name}).text
+    assert name in explain("stopped_before_start", {"by": name}).text
+
+
+def test_hints_say_what_would_help_where_something_would():
+    assert explain("ceiling_too_low").hint
+    assert explain("held").hint == "Release it."
+    assert all(reason.hint_chinese for reason in REASONS.values() if reason.hint_english)
+
+
+def test_every_wait_has_words():
+    assert {reason.kind for reason in REASONS.values()} == set(ReasonKind)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import tarfile
-import time
 import uuid
 from collections.abc import Iterator
 
@@ -13,33 +12,20 @@ import pytest
 
 from clusters.engines.interface import (
     CodeRef,
-    Ensured,
-    ImageRef,
     MountRef,
-    Stop,
-    StopCause,
-    TaskName,
-    TaskState,
-    TaskWorkload,
-    Workload,
 )
 from clusters.engines.local import sandbox
-from clusters.engines.local.config import build
 from clusters.engines.local.engine import LocalEngine
 from images import builder, hostaccess
 from images.services import build_finished, build_plan, build_started, resolve_image
-from kernel.config import current
 from kernel.ids import new_id
-from kernel.resources import Resources
-from storage import logs
 from storage.selectors import list_artifacts
 from storage.services.artifacts import OutputSource, collect_outputs
 from tests.factories.images import a_wheel, fill_environment, make_image, request_of
+from tests.factories.local_jobs import log_of, make_engine, run, stop_all, workload
 from tests.factories.tenants import make_tenant, now
 
 pytestmark = [pytest.mark.database, pytest.mark.engines]
-
-MAIN = TaskName("main", 0)
 
 
 @pytest.fixture(params=["sandbox", "plain"])
@@ -49,10 +35,9 @@ def engine(request, monkeypatch) -> Iterator[LocalEngine]:
         monkeypatch.setattr(sandbox, "bubblewrap", lambda: None)
     elif sandbox.bubblewrap() is None:
         pytest.skip("bubblewrap does not work here")
-    made = build(uuid.uuid4(), current())
+    made = make_engine()
     yield made
-    attempts = [item.attempt_id for item in made.observe(None).items]
-    made.stop([Stop(attempt, 0, StopCause.PLATFORM) for attempt in attempts])
+    stop_all(made)
 
 
 @pytest.fixture
@@ -71,43 +56,6 @@ def offline(data_dir, monkeypatch):
     settings = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "wheels"}
     made = dataclasses.replace(offer, pip=CodeRef(offer.pip.digest, str(bundle)), settings=settings)
     monkeypatch.setattr(builder, "host_offer", lambda tools, environment=None: made)
-
-
-def run(engine: LocalEngine, workload: Workload) -> int | None:
-    """Run an attempt to its end, pumping its log; gives the exit code."""
-    (answer,) = engine.ensure([workload])
-    assert isinstance(answer, Ensured), answer
-    deadline = time.monotonic() + 100
-    while time.monotonic() < deadline:
-        tasks = [task for item in engine.observe(None).items if item.attempt_id == workload.attempt_id for task in item.tasks]
-        if tasks and all(task.state is TaskState.ENDED for task in tasks):
-            return tasks[0].exit.code
-        time.sleep(0.05)
-    raise AssertionError("the attempt did not end in time")
-
-
-def workload(tenant, image: ImageRef, argv, **more) -> Workload:
-    task = {name: more.pop(name) for name in ("env",) if name in more}
-    return Workload(
-        attempt_id=new_id(),
-        job_id=new_id(),
-        number=1,
-        name="test",
-        isolation_key=tenant.slug,
-        isolation_number=tenant.number,
-        user_key="tests",
-        labels={},
-        image=image,
-        tasks=(TaskWorkload(name=MAIN, argv=argv, env=task.get("env", {}), resources=Resources(100, 512 * 1024**2, 0)),),
-        **more,
-    )
-
-
-def log_of(engine: LocalEngine, tenant, done: Workload) -> str:
-    source = logs.LogSource(tenant.pk, done.job_id, done.attempt_id, (MAIN,))
-    while not logs.pump(engine, [source]).complete:
-        time.sleep(0.02)
-    return "".join(item.text for item in logs.read_merged(done.attempt_id).items)
 
 
 def test_an_image_is_built_as_its_tenant_and_jobs_run_in_it(engine, offline):

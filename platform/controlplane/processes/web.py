@@ -23,6 +23,7 @@ def server(config: Config) -> uvicorn.Server:
             ws="websockets-sansio",
             ws_max_size=64 * 1024,
             ws_ping_interval=20.0,
+            ws_per_message_deflate=False,  # Events are small; compression would cost memory per socket.
             timeout_graceful_shutdown=5,
             timeout_keep_alive=30,
             limit_concurrency=2_000,

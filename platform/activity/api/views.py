@@ -111,8 +111,8 @@ class SubscriptionsView(ApiView):
         known_query(request, ())
         return page(request, access.visible(self.actor, Subscription), order=("-id",), serialize=shapes.show_subscriptions)
 
-    # Not idempotent by key: the kept answer would hold the webhook's signing secret in clear for a day.
     @extend_schema(request=shapes.SubscriptionIn, responses={201: shapes.SubscriptionOut})
+    @idempotent
     def post(self, request: Request) -> Response:
         """Subscribe. A webhook's signing secret is in this answer only."""
         body = shapes.SubscriptionIn.validated(request.data)

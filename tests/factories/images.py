@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
 import zipfile
 from pathlib import Path
@@ -40,7 +41,8 @@ def request_of(image: Image) -> uuid.UUID:
 def fill_environment(image: Image, manifest: Any = None) -> Path:
     """Put at the image's place what a build leaves there."""
     place = Path(image.location)
-    (place / "bin").mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(place, ignore_errors=True)  # A real one holds links to the system's own interpreter.
+    (place / "bin").mkdir(parents=True)
     (place / "bin/python").write_text("#!/bin/sh\n")
     (place / "bin/python").chmod(0o755)
     content = manifest if manifest is not None else a_manifest()

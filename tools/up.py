@@ -194,9 +194,7 @@ def make_environment(place: Place) -> None:
     if done.exists():
         return
     shutil.rmtree(place.environment, ignore_errors=True)
-    made = subprocess.run(
-        [sys.executable, "-m", "venv", str(place.environment)], capture_output=True, text=True, check=False
-    )
+    made = subprocess.run([sys.executable, "-m", "venv", str(place.environment)], capture_output=True, text=True, check=False)
     if made.returncode:
         if os.geteuid() != 0 or not shutil.which("apt-get"):
             raise Stop(

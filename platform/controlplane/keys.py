@@ -34,6 +34,19 @@ def read_secret_key(data_dir: Path, *, may_generate: bool) -> str:
     return key
 
 
+def read_previous_keys(data_dir: Path) -> list[str]:
+    """Keys that still open what was stored under them, newest first: `BERTH_SECRET_KEY_PREVIOUS` (separated by spaces), or the
+    lines of the data directory's `secret.key.previous`. Run `manage.py rotate_secrets`, then remove them.
+    """
+    text = os.environ.get("BERTH_SECRET_KEY_PREVIOUS", "")
+    if not text:
+        try:
+            text = (data_dir / "secret.key.previous").read_text()
+        except OSError:
+            return []
+    return text.split()
+
+
 def generate_secret_key(data_dir: Path) -> bool:
     """Write a new key with mode 0600 unless there is one; True if it was written."""
     path = data_dir / "secret.key"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from controlplane.keys import read_secret_key
+from controlplane.keys import read_previous_keys, read_secret_key
 from kernel.config import current
 from kernel.limits import BODY_BYTES
 
@@ -13,6 +13,7 @@ CONFIG = current()
 ROOT = Path(__file__).resolve().parents[2]
 
 SECRET_KEY = read_secret_key(CONFIG.data_dir, may_generate=not CONFIG.is_production)
+SECRET_KEY_FALLBACKS = read_previous_keys(CONFIG.data_dir)
 DEBUG = CONFIG.debug
 ALLOWED_HOSTS = ["*"]  # Links are made from BERTH_PUBLIC_URL, never from the Host header.
 ROOT_URLCONF = "controlplane.urls"

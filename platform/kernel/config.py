@@ -53,9 +53,15 @@ class Config:
     local_simulated_gpus: str = _setting("", "<count>x<model>", "pretends GPUs, labelled simulated everywhere; e.g. 4xA100")
     local_cpu_millis: int = _setting(0, "thousandths of a core", "0: what the machine has")
     local_memory_bytes: int = _setting(0, "bytes", "0: nine tenths of what the machine has")
-    requests_per_minute: int = _setting(1_200, "requests", "per token, 0: no limit; a script in a loop must not starve the others")
-    metrics_token: str = _setting("", "text", "empty: only operators read /metrics; else whoever scrapes sends it as bearer token")
-    mail_url: str = _setting("", "smtp://user:password@host:port", "empty: mails are written to the delivery log as undeliverable")
+    requests_per_minute: int = _setting(
+        1_200, "requests", "per token, 0: no limit; a script in a loop must not starve the others"
+    )
+    metrics_token: str = _setting(
+        "", "text", "empty: only operators read /metrics; else whoever scrapes sends it as bearer token"
+    )
+    mail_url: str = _setting(
+        "", "smtp://user:password@host:port", "empty: mails are written to the delivery log as undeliverable"
+    )
     mail_from: str = _setting("berth@localhost", "address", "sender of notifications")
     webhook_private_targets: bool = _setting(False, "boolean", "webhooks to private addresses would reach our own network")
 

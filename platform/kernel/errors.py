@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong at one place of the input. `path` is a JSON pointer such as `/roles/worker/replicas`; `line` counts from 1."""
+    """What is wrong at one place of the input. `path` is a JSON pointer (`/roles/worker/replicas`); `line` counts from 1."""
 
     path: str
     code: str

@@ -33,9 +33,7 @@ class Resources:
     def fits_in(self, room: Resources) -> bool:
         """Whether every amount is at most the room's."""
         return (
-            self.cpu_millis <= room.cpu_millis
-            and self.memory_bytes <= room.memory_bytes
-            and self.gpu_millis <= room.gpu_millis
+            self.cpu_millis <= room.cpu_millis and self.memory_bytes <= room.memory_bytes and self.gpu_millis <= room.gpu_millis
         )
 
     def as_dict(self) -> dict[str, int]:

@@ -377,8 +377,8 @@ def test_the_program_speaks_chinese(run: Any) -> None:
 def test_every_message_has_its_chinese(run: Any) -> None:
     from berth.cli.messages_zh import MESSAGES
 
-    missing = sorted(_messages() - set(MESSAGES))
-    assert missing == []
+    missing = {text for text in _messages() - set(MESSAGES) if not text.startswith("berth ")}
+    assert missing == set()
 
 
 def test_translations_keep_the_places_for_values() -> None:
@@ -424,6 +424,9 @@ def _messages() -> set[str]:
                     }
                 if called == "make_group":
                     found.add(node.args[2].value)  # type: ignore[attr-defined]
+            if isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.elts[0], ast.Constant):
+                label = node.elts[0].value
+                found |= {label} if isinstance(label, str) and label[:1].isupper() and label.isascii() else set()
             if isinstance(node, ast.FunctionDef) and any(
                 isinstance(mark, ast.Call) and isinstance(mark.func, ast.Name) and mark.func.id == "command"
                 for mark in node.decorator_list
@@ -479,7 +482,8 @@ def _in_terminal(tmp_path: Path, words: list[str], *, until: str = "", then: str
         f"requests = pathlib.Path({str(tmp_path / 'requests')!r})\n"
         "requests.write_text('')\n"
         "def handle(request):\n"
-        "    with requests.open('a') as file: file.write(request.method + ' ' + request.url.path.removeprefix('/api/v1') + '\\n')\n"
+        "    with requests.open('a') as file:\n"
+        "        file.write(request.method + ' ' + request.url.path.removeprefix('/api/v1') + '\\n')\n"
         "    return server.handle(request)\n"
         "Session.http = stub.httpx2.MockTransport(handle)\n"
         f"sys.argv = ['berth', *{words!r}]\n"

@@ -1,0 +1,16 @@
+"""`manage.py rotate_secrets`: encrypt every stored secret under the present key, so that a previous one can be removed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from tenants.services import rotate_secrets
+
+
+class Command(BaseCommand):
+    help = "Encrypt all secrets anew under the present key. May be repeated."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.stdout.write(f"{rotate_secrets()} secrets are encrypted under the present key.")

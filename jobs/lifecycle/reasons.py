@@ -351,6 +351,7 @@ _ALL = (
         lambda detail: _children(_mapping(detail, "children")),
         lambda detail: _children_zh(_mapping(detail, "children")),
     ),
+    _move("edited", _by("Changed"), _by_zh("修改")),
     _move("released", _by("Released"), _by_zh("释放")),
     _end("stopped_before_start", _by("Stopped before it started"), _by_zh("在启动前停止")),
     _end(

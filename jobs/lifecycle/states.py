@@ -96,8 +96,6 @@ TASK_LIFECYCLE = lifecycle(
     },
 )
 
-JOB, ATTEMPT, TASK = JOB_LIFECYCLE, ATTEMPT_LIFECYCLE, TASK_LIFECYCLE
-
 # Who moves a job along each edge, for docs/job-lifecycle.md. A test compares the keys with the table.
 JOB_DRIVERS: dict[tuple[JobState, JobState], str] = {
     (JobState.QUEUED, JobState.ADMITTED): "the scheduler, with a reservation and a new attempt",

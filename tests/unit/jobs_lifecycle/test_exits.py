@@ -284,3 +284,13 @@ def test_a_hostile_log_costs_little(pattern):
 
 def test_only_the_end_of_a_log_is_looked_at():
     assert match_log("CUDA out of memory\n" + "x\n" * LOG_TAIL_BYTES) is None
+
+
+# --- Engines ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_code_with_which_an_engine_gives_up_has_a_class():
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "platform" / "clusters" / "engines").rglob("*.py")]
+    codes = {code for source in sources for code in re.findall(r'GiveUp\(\s*[\w.\[\]]+,\s*"([a-z_]+)"', source)}
+    assert codes
+    assert {code for code in codes if find_class(code) is None} == set()

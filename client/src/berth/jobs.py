@@ -192,8 +192,8 @@ class Jobs:
         """Find a job by id, unique prefix of an id, or name (the latest of that name)."""
         return Job(self.read(job), self)
 
-    def read(self, job: str) -> JobData:
-        return cast("JobData", self._transport.json(Call("GET", _path(job.strip()))))
+    def read(self, job: str, *, patient: bool = False) -> JobData:
+        return cast("JobData", self._transport.json(Call("GET", _path(job.strip()), patient=patient)))
 
     def resolve(self, job: str) -> str:
         """The full id of what the user named, so that later requests mean the same job."""
@@ -258,7 +258,7 @@ class Jobs:
         deadline = None if timeout is None else time.monotonic() + timeout
         pause, seen = limits.POLL_SECONDS, None
         while True:
-            current = Job(self.read(job_id), self)
+            current = Job(self.read(job_id, patient=deadline is None), self)
             version = (current.state, current.data.get("version"), str(current.data.get("reason")))
             if version != seen:
                 seen, pause = version, limits.POLL_SECONDS

@@ -145,11 +145,11 @@ class LogReader:
     def chunks(self, *, follow: bool = False) -> Iterator[LogLine]:
         """Pieces as they come, not cut at line ends."""
         while True:
-            latest, has_ended = self._job()
+            latest, has_ended = self._job(follow=follow)
             self.attempt = self.attempt or latest
             if self.attempt:
                 yield from self._read_attempt(follow=follow)
-                latest, has_ended = self._job()
+                latest, has_ended = self._job(follow=follow)
             if not follow or self.filter.attempt or (has_ended and latest <= self.attempt):
                 return
             if 0 < self.attempt < latest:
@@ -158,16 +158,16 @@ class LogReader:
             else:
                 self.transport.sleep(limits.POLL_SECONDS)
 
-    def _job(self) -> tuple[int, bool]:
+    def _job(self, *, follow: bool) -> tuple[int, bool]:
         """Number of the newest attempt, 0 before the first, and whether the job has ended."""
-        job = self.transport.json(Call("GET", f"/jobs/{self.job_id}"))
+        job = self.transport.json(Call("GET", f"/jobs/{self.job_id}", patient=follow))
         return int(job.get("attempt") or 0), job.get("state") in ENDED_STATES
 
     def _read_attempt(self, *, follow: bool) -> Iterator[LogLine]:
         streaming = True
         broken = 0
         while True:
-            complete = yield from self._read_pages()
+            complete = yield from self._read_pages(follow=follow)
             if complete or not follow:
                 return
             if not streaming:
@@ -187,13 +187,13 @@ class LogReader:
             if broken:
                 self.transport.sleep(backoff_seconds(min(broken, 5)))
 
-    def _read_pages(self) -> Generator[LogLine, None, bool]:
+    def _read_pages(self, *, follow: bool) -> Generator[LogLine, None, bool]:
         """What is there now; gives whether the attempt's log is complete."""
         while True:
             params = {**self.filter.as_params(), "attempt": self.attempt, "cursor": self.cursor or None}
             if not self.cursor:
                 params["tail"] = self._tail
-            page = self.transport.json(Call("GET", f"/jobs/{self.job_id}/logs", params))
+            page = self.transport.json(Call("GET", f"/jobs/{self.job_id}/logs", params, patient=follow))
             items, cursor = page.get("items", []), page.get("cursor") or self.cursor
             yield from self._marks.new(items, self.attempt)
             moved, self.cursor = cursor != self.cursor, cursor

@@ -30,7 +30,8 @@ Json = Any  # Values as JSON gives them; the TypedDicts of `berth.types` name th
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request. `repeatable` False: sent again only if it cannot have arrived."""
+    """One request. `repeatable` False: sent again only if it cannot have arrived. `patient`: somebody waits for a job, so a
+    server that is away for minutes is waited for."""
 
     method: str
     path: str
@@ -40,6 +41,7 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = True
     at_root: bool = False  # True: the path is not under /api/v1.
+    patient: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class _Shared:
 
     def pause_after_failure(self, call: Call, error: httpx2.TransportError, tried: int) -> float:
         """Seconds to wait before the next try, or the error for the user."""
-        if tried < self.tries and (isinstance(error, _NEVER_SENT) or call.repeatable):
+        if tried < self._tries_of(call) and (isinstance(error, _NEVER_SENT) or call.repeatable):
             return backoff_seconds(tried)
         raise self.unreachable(error) from error
 
@@ -114,9 +116,12 @@ class _Shared:
         """Seconds to wait after a refusal that may pass, or the refusal itself."""
         later = error.status in (429, 503) or (error.status in _LATER and call.repeatable)
         wanted = error.retry_after_seconds
-        if not later or tried >= self.tries or (wanted or 0) > limits.RETRY_AFTER_SECONDS_MAX:
+        if not later or tried >= self._tries_of(call) or (wanted or 0) > limits.RETRY_AFTER_SECONDS_MAX:
             raise error
         return backoff_seconds(tried) if wanted is None else wanted
+
+    def _tries_of(self, call: Call) -> int:
+        return max(self.tries, limits.PATIENT_TRIES) if call.patient else self.tries
 
     def unreachable(self, error: Exception) -> ServerUnreachable:
         """The error for "no answer", with the reason in plain words."""

@@ -41,6 +41,7 @@ from clusters.engines.interface import (
 from clusters.engines.local import LocalEngine
 from clusters.engines.local.launching import DirectLauncher, LauncherClient, start_child
 from clusters.telemetry.metrics import METRICS, kind_of
+from jobs.lifecycle.exits import find_class
 from kernel.resources import Resources
 from tests.contract.engines.bench import (
     IS_ROOT,
@@ -333,11 +334,11 @@ def test_code_is_unpacked_before_the_start_and_belongs_to_the_tenant(any_local: 
 def test_a_snapshot_that_is_no_archive_can_never_start(local: Bench, engine_dir: Path) -> None:
     broken = engine_dir / "broken.tar.gz"
     broken.write_bytes(b"no archive")
-    for location in (broken, engine_dir / "missing"):
+    for location, code in ((broken, "code_broken"), (engine_dir / "missing", "code_absent")):
         workload = replace(local.workload(succeeds()), code=CodeRef("sha256:x", str(location)))
         (answer,) = local.engine.ensure([workload])
         assert isinstance(answer, GiveUp)
-        assert answer.code == "code_unpack_failed"
+        assert answer.code == code
         assert not attempt_dir(local, workload).exists()
 
 
@@ -391,10 +392,10 @@ def test_mounts_without_bubblewrap_are_refused_in_words(engine_dir: Path) -> Non
     [
         (
             lambda workload: replace(workload, image=ImageRef(ImageKind.REGISTRY, "sha256:x", "docker.io/x")),
-            "image_kind_unsupported",
+            "workload_invalid",
         ),
         (lambda workload: replace(workload, tasks=(replace(workload.tasks[0], node="elsewhere"),)), "node_unknown"),
-        (lambda workload: replace(workload, tasks=(replace(workload.tasks[0], env={"A-B": ("x",)}),)), "env_name_invalid"),
+        (lambda workload: replace(workload, tasks=(replace(workload.tasks[0], env={"A-B": ("x",)}),)), "workload_invalid"),
         (lambda workload: replace(workload, tasks=(replace(workload.tasks[0], argv=()),)), "workload_invalid"),
         (lambda workload: replace(workload, workdir="../x"), "workload_invalid"),
         (lambda workload: replace(workload, files={"../x": ("y",)}), "workload_invalid"),
@@ -405,6 +406,7 @@ def test_what_can_never_run_is_given_up_with_a_reason(local: Bench, change: Call
     (answer,) = local.engine.ensure([change(local.workload(succeeds()))])
     assert isinstance(answer, GiveUp)
     assert (answer.code, bool(answer.detail)) == (code, True)
+    assert find_class(code) is not None
 
 
 # --- GPUs and ports --------------------------------------------------------------------------------------------------

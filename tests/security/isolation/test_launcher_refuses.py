@@ -37,7 +37,7 @@ def attempt(data_dir: Path, **changes: object) -> StartAttempt:
 )
 def test_no_task_runs_as_anybody_but_a_tenant(launcher: DirectLauncher, data_dir: Path, owner: Owner) -> None:
     (started,) = launcher.start([attempt(data_dir, owner=owner)])
-    assert (started.outcome, started.code) == (StartOutcome.IMPOSSIBLE, "launcher_refused")
+    assert (started.outcome, started.code) == (StartOutcome.IMPOSSIBLE, "engine_gave_up")
     assert os.listdir(data_dir / "engine" / "here" / "gates") == []
     with pytest.raises(LauncherRefused):
         launcher.list_directory(str(data_dir), "", owner)

@@ -89,8 +89,12 @@ def installation(data_dir: Path) -> Iterator[Config]:
     """A data directory of the service user with its launcher."""
     os.chown(data_dir, SERVICE, SERVICE)
     config = replace(Config(), data_dir=data_dir)
-    child = start_launcher(config, service_uid=SERVICE, service_gid=SERVICE)
-    yield config
+    before = os.umask(0o077)  # As the platform has it.
+    try:
+        child = start_launcher(config, service_uid=SERVICE, service_gid=SERVICE)
+        yield config
+    finally:
+        os.umask(before)
     assert child.stdin is not None
     child.stdin.close()
     child.wait(10)

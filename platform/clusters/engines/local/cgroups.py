@@ -9,6 +9,7 @@ only then, we move ourselves one level down.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -235,11 +236,17 @@ def _limit(controller: str, path: str, limits: Limits) -> None:
 
 
 def members(groups: Sequence[str]) -> set[int]:
-    """Give the pids in a task's groups; all controllers hold the same ones, so the first that can be read decides."""
+    """Give the pids in a task's groups; all controllers hold the same ones, so the first that is there decides.
+
+    Raises PermissionError where they cannot be read: that is not the same as empty.
+    """
     for path in groups:
-        text = _read(f"{path}/cgroup.procs")
-        if text is not None:
-            return {int(pid) for pid in text.split()}
+        try:
+            with open(f"{path}/cgroup.procs", encoding="ascii") as file:
+                return {int(pid) for pid in file.read().split()}
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENODEV):
+                raise
     return set()
 
 

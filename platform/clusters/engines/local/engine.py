@@ -319,13 +319,14 @@ def _reachable() -> Iterator[None]:
 
 
 def _make_root(root: str) -> None:
-    """Make the engine's directories; tasks pass through the first two, and only we may read the rest."""
-    modes = {"": 0o711, records.ATTEMPTS: 0o711, records.GATES: 0o700, records.STOPS: 0o700, records.NOTES: 0o700}
-    os.makedirs(os.path.dirname(root), mode=0o711, exist_ok=True)
-    for name, mode in modes.items():
-        path = os.path.join(root, name)
-        if not os.path.isdir(path):
-            os.makedirs(path, exist_ok=True)
+    """Make the engine's directories; tasks pass through the first ones, and only we may read the rest."""
+    parent = os.path.dirname(root)
+    os.makedirs(os.path.dirname(parent), exist_ok=True)
+    modes = {parent: 0o711, root: 0o711, f"{root}/{records.ATTEMPTS}": 0o711}
+    modes |= {f"{root}/{name}": 0o700 for name in (records.GATES, records.STOPS, records.NOTES)}
+    for path, mode in modes.items():
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path)
             os.chmod(path, mode)
 
 

@@ -182,7 +182,7 @@ def _task_record(task: TaskWorkload, lease: Lease, places: _Places) -> TaskRecor
 
 def _refuse_image(workload: Workload) -> tuple[str, str] | None:
     if workload.image.kind is ImageKind.REGISTRY:
-        return "image_kind_unsupported", "The local engine runs host programs and Python environments, no container images."
+        return "workload_invalid", "The local engine runs host programs and Python environments, no container images."
     return None
 
 
@@ -192,7 +192,7 @@ def _refuse_names(workload: Workload) -> tuple[str, str] | None:
             return "workload_invalid", f"Task {task.name} has no command or a name that cannot be used."
         for name in (*task.env, *task.secret_env):
             if not _NAME.fullmatch(name):
-                return "env_name_invalid", f"{name!r} cannot be the name of a variable: letters, digits and _ only."
+                return "workload_invalid", f"{name!r} cannot be the name of a variable: letters, digits and _ only."
         values = [part for text in (*task.argv, *task.env.values()) for part in text if isinstance(part, str)]
         if any("\0" in value for value in (*values, *task.secret_env.values())):
             return "workload_invalid", f"Task {task.name} has a NUL byte in its command or environment."

@@ -101,6 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         service_gid=options.service_gid,
         drop_rights=os.geteuid() == 0,
     )
+    os.umask(0o022)  # Ours to give, not our parent's: the platform reads control groups and records that we make.
     logging.basicConfig(format="%(asctime)s launcher %(levelname)s %(message)s")
     serve(options.socket, policy, parent=None if options.alone else 0)
     return 0

@@ -21,7 +21,7 @@ from clusters.engines.local import cgroups, processes, sandbox
 from clusters.engines.local.launching import beneath
 from clusters.engines.local.launching.policy import Policy
 from clusters.engines.local.launching.rights import acting_as
-from clusters.engines.local.launching.unpack import BadArchive, unpack
+from clusters.engines.local.launching.unpack import BadArchive, NoArchive, unpack
 from clusters.engines.local.launching.verbs import LauncherRefused, StartAttempt, Started, StartMount, StartOutcome, StartTask
 from clusters.engines.local.records import ATTEMPTS, CONTROL, FILES, GATES, HOME, TEMPORARY, WORK
 
@@ -105,9 +105,9 @@ def _try(attempt: StartAttempt, starting: _Starting, policy: Policy, groups: cgr
     except _CannotStart as stop:
         return stop.started
     except BadArchive as error:
-        return Started(StartOutcome.IMPOSSIBLE, "code_unpack_failed", str(error))
+        return Started(StartOutcome.IMPOSSIBLE, error.code, str(error))
     except LauncherRefused as error:
-        return Started(StartOutcome.IMPOSSIBLE, "launcher_refused", str(error))
+        return Started(StartOutcome.IMPOSSIBLE, "engine_gave_up", str(error))
     except OSError as error:
         return Started(StartOutcome.BUSY, "start_failed", f"{error.strerror}: {error.filename or 'the attempt'}")
     return Started(StartOutcome.STARTED)
@@ -191,7 +191,7 @@ def _unpack(attempt: StartAttempt, directory: int, policy: Policy) -> None:
     try:
         archive = open(path, "rb")  # noqa: SIM115 - closed below.
     except FileNotFoundError as error:
-        raise BadArchive(f"The code snapshot {os.path.basename(path)} is not there.") from error
+        raise NoArchive(f"The code snapshot {os.path.basename(path)} is not there.") from error
     with archive, beneath.directory(directory, (WORK,)) as work, acting_as(attempt.owner if policy.drop_rights else None):
         unpack(archive, work)
 

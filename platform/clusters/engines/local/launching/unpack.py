@@ -23,6 +23,14 @@ _BLOCK = 1024 * 1024
 class BadArchive(Exception):
     """The snapshot cannot be unpacked: not a gzipped tar archive, or a member that leaves the directory."""
 
+    code = "code_broken"
+
+
+class NoArchive(BadArchive):
+    """The snapshot is not where it should be."""
+
+    code = "code_absent"
+
 
 def unpack(archive: BinaryIO, target: int) -> None:
     """Unpack into an open, empty directory. Raises BadArchive, and OSError where the disk is at fault."""

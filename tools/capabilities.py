@@ -1,0 +1,292 @@
+"""What Berth can do, computed from its tests: `python tools/capabilities.py` writes `docs/capabilities.md`.
+
+A capability is shown when every one of its claims names at least one test. A claim without a test is "not yet", whatever the
+code may do; a claim that names a test which does not exist fails `tests/architecture/test_documents.py`. The numbers are stable names of capabilities; gaps between them are
+capabilities that nothing claims yet.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "capabilities.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """One thing that users know under a name. `claims` maps what must hold to `file::test`, below `tests/`."""
+
+    number: int
+    name: str
+    claims: Mapping[str, tuple[str, ...]]
+
+
+CAPABILITIES = (
+    Capability(
+        9,
+        "Jobs on the local machine",
+        {
+            "A job passes through every state to its end": ("engines/test_first_job.py::test_it_passes_through_every_state",),
+            "A stop ends the whole tree of processes, also children that left it": (
+                "contract/engines/test_local_engine.py::test_a_stop_kills_children_that_left_tree_and_session",
+            ),
+            "GPUs are leased exclusively": (
+                "contract/engines/test_local_engine.py::test_simulated_gpus_are_leased_exclusively_and_labelled",
+                "unit/engines_local/test_leases.py::test_whole_devices_are_exclusive_and_all_or_none",
+            ),
+            "After a crash of the platform the job goes on, once, and its log is whole": (
+                "engines/test_survival.py::test_a_killed_platform_takes_up_its_running_job_and_its_log",
+                "contract/engines/test_local_engine.py::test_many_workers_at_once_start_an_attempt_once",
+            ),
+        },
+    ),
+    Capability(
+        26,
+        "Tenants kept apart",
+        {
+            "Every operation against every kind of caller, own and foreign objects": (
+                "security/matrix/test_http_matrix.py::test_every_operation_has_an_expectation_and_every_expectation_an_operation",
+                "security/matrix/test_http_matrix.py::test_nobody_gets_an_answer_that_is_not_theirs",
+            ),
+            "The same for live connections": (
+                "security/matrix/test_websocket_matrix.py::test_a_caller_hears_its_own_tenant_and_no_other_exists",
+            ),
+            "A running job reads neither the database nor another tenant's files": (
+                "security/isolation/test_a_job_that_tries.py::test_the_database_and_the_key_are_closed_to_jobs",
+                "security/isolation/test_a_job_that_tries.py::test_another_tenants_working_directory_and_logs_are_closed",
+            ),
+        },
+    ),
+    Capability(
+        32,
+        "Limits of a running job",
+        {
+            "A task above its memory is ended and named out of memory, and only it": (
+                "contract/engines/test_engine_contract.py::test_only_the_task_above_its_memory_ends_for_memory",
+            ),
+            "Limits of memory, processors and processes are control groups where there are any": (
+                "unit/engines_local/test_cgroups.py::test_limits_of_version_2_are_written_in_its_units",
+            ),
+            "Whole GPUs belong to one task": (
+                "unit/engines_local/test_leases.py::test_whole_devices_are_exclusive_and_all_or_none",
+            ),
+        },
+    ),
+    Capability(
+        34,
+        "The life cycle of a job",
+        {
+            "Phases have a cause and a length, and add up": (
+                "engines/test_first_job.py::test_its_phases_follow_each_other_and_add_up_to_its_life",
+                "api/jobs/test_jobs.py::test_the_phases_of_a_timeline_add_up_to_the_age",
+            ),
+            "Terminal states are final, also by hand": (
+                "services/jobs/test_life.py::test_a_terminal_row_never_changes_its_state_even_by_hand",
+            ),
+        },
+    ),
+    Capability(
+        36,
+        "Submission by command line, API and notebook",
+        {
+            "The same job through every door is stored as the same bytes": (
+                "engines/test_four_doors.py::test_the_same_job_through_every_door_is_stored_as_the_same_bytes",
+            ),
+            "The notebook runs": ("client/test_live.py::test_the_notebook_of_the_first_job_runs",),
+            "By web portal": (),
+        },
+    ),
+    Capability(
+        37,
+        "The job file",
+        {
+            "All errors at once, each with its place": (
+                "unit/jobs_spec/test_parse.py::test_all_errors_come_at_once_each_with_its_place",
+                "unit/jobs_spec/test_parse.py::test_errors_of_a_yaml_text_carry_their_lines",
+            ),
+            "A published JSON Schema that says the same as the parser": (
+                "unit/jobs_spec/test_forms.py::test_every_example_satisfies_schema_and_parser",
+                "api/jobs/test_jobs.py::test_the_schema_of_job_files_is_public",
+            ),
+            "Import of OpenPAI job files": (),
+        },
+    ),
+    Capability(
+        38,
+        "Refusals that help, and trying again",
+        {
+            "A refusal brings the edit that helps": (
+                "unit/jobs_spec/test_parse.py::test_a_refused_value_brings_the_edit_that_helps",
+                "api/jobs/test_jobs.py::test_a_job_larger_than_its_queue_is_refused_with_the_numbers",
+            ),
+            "A rerun shows the difference": (
+                "api/jobs/test_jobs.py::test_a_rerun_repeats_the_spec_with_changes_and_shows_the_difference",
+            ),
+        },
+    ),
+    Capability(
+        40,
+        "Clones",
+        {
+            "A clone keeps the spec and asks for name and secrets again": (
+                "api/jobs/test_jobs.py::test_a_clone_takes_a_name_of_its_own_and_asks_for_secrets_again",
+            ),
+        },
+    ),
+    Capability(
+        41,
+        "Logs and measurements while a job runs",
+        {
+            "Logs are resumed by offset without gap or repeat": (
+                "contract/engines/test_engine_contract.py::test_output_goes_on_from_a_cursor_without_gap_or_repeat",
+                "services/storage/test_logs.py::test_a_crash_between_bytes_and_rows_leaves_no_gap_and_no_double",
+            ),
+            "A gap is marked, never silent": (
+                "services/storage/test_logs.py::test_missing_bytes_become_a_marker_never_silence",
+                "services/clusters/test_series.py::test_a_missed_interval_is_a_gap_and_nothing_fills_it",
+            ),
+            "The log survives what ran the job": (
+                "engines/test_first_job.py::test_the_engine_forgets_it_once_everything_is_in_the_store",
+            ),
+        },
+    ),
+    Capability(
+        42,
+        "Results",
+        {
+            "Outputs have size and SHA-256, and are downloaded": (
+                "engines/test_first_job.py::test_its_result_comes_home_with_size_and_digest",
+            ),
+            "Past the quota files are left behind, and that is said": (
+                "services/storage/test_artifacts.py::test_past_the_quota_files_are_left_behind_and_said",
+            ),
+        },
+    ),
+    Capability(
+        56,
+        "Roles",
+        {
+            "Viewer, member, manager and operator against every verb": (
+                "services/tenants/test_access.py::test_a_role_allows_what_the_table_says_and_only_in_its_tenant",
+                "services/tenants/test_access.py::test_operators_do_what_the_table_says_in_every_tenant",
+                "security/matrix/test_http_matrix.py::test_the_matrix_covers_what_it_claims",
+            ),
+        },
+    ),
+    Capability(
+        72,
+        "Jobs without containers",
+        {
+            "The host's own programs run": ("engines/test_first_job.py::test_it_passes_through_every_state",),
+            "Python environments are built and run": (
+                "services/images/test_build_by_engine.py::test_an_image_is_built_as_its_tenant_and_jobs_run_in_it",
+            ),
+            "On Slurm": (),
+        },
+    ),
+    Capability(
+        74,
+        "PyTorch",
+        {
+            "Ranks of N tasks with M GPUs, for both ways of starting": (
+                "unit/frameworks/test_frameworks.py::test_pytorch_ranks_n_tasks_of_m_gpus_for_both_ways_of_starting",
+            ),
+            "Two real processes meet over gloo": (),
+        },
+    ),
+    Capability(
+        75,
+        "MPI",
+        {
+            "mpirun starts ranks in the other tasks, without ssh": (
+                "unit/frameworks/test_frameworks.py::test_mpirun_starts_ranks_in_the_other_tasks_without_ssh",
+            ),
+            "The launcher's end decides": (
+                "unit/frameworks/test_frameworks.py::test_the_launchers_end_is_the_end_of_its_command",
+                "unit/jobs_lifecycle/test_completion.py::test_the_launcher_of_mpi_decides_unless_there_is_none",
+            ),
+        },
+    ),
+    Capability(
+        85,
+        "Tasks find each other",
+        {
+            "The environment contract is documented and is what is set": (
+                "unit/frameworks/test_environment.py::test_the_document_is_the_contract",
+                "unit/frameworks/test_environment.py::test_every_task_finds_exactly_the_variables_of_the_contract",
+            ),
+            "Addresses, ports and files are the same for all tasks": (
+                "contract/engines/test_engine_contract.py::test_addresses_ports_and_files_are_filled_in_alike_for_all_tasks",
+            ),
+        },
+    ),
+    Capability(
+        122,
+        "A first job in minutes",
+        {
+            "From an empty data directory to a finished job": ("engines/test_first_job.py::test_its_log_is_whole",),
+            "Every error says what to do next": (
+                "architecture/test_reference.py::test_every_error_code_has_a_meaning_a_next_step_and_a_chinese_title",
+            ),
+        },
+    ),
+)
+
+
+@cache
+def tests_of(file: str) -> frozenset[str]:
+    """Names of the tests in a file below `tests/`; none if it is not there."""
+    path = ROOT / "tests" / file
+    if not path.is_file():
+        return frozenset()
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    functions = (node for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    return frozenset(node.name for node in functions if node.name.startswith("test_"))
+
+
+def exists(test: str) -> bool:
+    file, _, name = test.partition("::")
+    return name in tests_of(file)
+
+
+def status(claims: Mapping[str, tuple[str, ...]]) -> str:
+    """In words: shown, shown in part, not yet."""
+    shown = [bool(tests) and all(exists(test) for test in tests) for tests in claims.values()]
+    return "shown by tests" if all(shown) else "in part" if any(shown) else "not yet"
+
+
+def page() -> str:
+    """The whole page."""
+    lines = [
+        "# Capabilities",
+        "",
+        "What Berth can do today, claim by claim, with the tests that show it. This page is made by `tools/capabilities.py` from",
+        "the tests that exist; a claim without a test is *not yet*, whatever the code may do. All of them run in `make test`.",
+        "",
+        "| # | capability | status |",
+        "|---|---|---|",
+    ]
+    lines += [f"| {item.number} | [{item.name}](#{item.number}) | {status(item.claims)} |" for item in CAPABILITIES]
+    for item in CAPABILITIES:
+        lines += [
+            "",
+            f'<a id="{item.number}"></a>',
+            "",
+            f"## {item.number}. {item.name}",
+            "",
+            "| what must hold | shown by |",
+            "|---|---|",
+        ]
+        for claim, tests in item.claims.items():
+            shown = "<br>".join(f"`{test}`" for test in tests if exists(test))
+            lines.append(f"| {claim} | {shown if tests and all(map(exists, tests)) else '*not yet*'} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -115,6 +115,15 @@ def test_a_stop_kills_children_that_left_tree_and_session(any_local: Bench) -> N
     assert _processes_of(workload) == []
 
 
+def test_a_task_that_forks_as_fast_as_it_is_killed_is_killed(local: Bench) -> None:
+    bomb = "import os, time\ntry:\n  while 1: os.fork() or time.sleep(0.001)\nexcept OSError: time.sleep(9)"
+    workload = local.start(shell(f"ulimit -p 400; echo ready; exec /usr/bin/python3 -c '{bomb}'"))
+    local.wait_for_output(workload.attempt_id, b"ready")
+    local.engine.stop([Stop(workload.attempt_id, 0, StopCause.USER)])
+    local.wait_for_end(workload.attempt_id)
+    assert _processes_of(workload) == []
+
+
 def test_a_task_has_a_session_of_its_own_and_default_signals(local: Bench) -> None:
     workload = local.start(shell("grep -E '^Sig(Ign|Blk)' /proc/self/status; ulimit -v; exec sleep 1000"))
     local.wait_for_output(workload.attempt_id, b"unlimited")

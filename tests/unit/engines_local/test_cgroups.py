@@ -70,7 +70,9 @@ def test_use_is_read_from_version_2(group: Path) -> None:
 def test_a_group_is_killed_whole_and_members_are_its_pids(group: Path) -> None:
     (group / "cgroup.procs").write_text("12\n34\n")
     assert cgroups.members([str(group)]) == {12, 34}
-    cgroups.kill([str(group)])
+    cgroups.kill([str(group)], forbid_new=False)
+    assert ((group / "cgroup.kill").read_text(), (group / "pids.max").read_text()) == ("1", "")
+    cgroups.kill([str(group)], forbid_new=True)
     assert ((group / "cgroup.kill").read_text(), (group / "pids.max").read_text()) == ("1", "0")
 
 

@@ -250,13 +250,17 @@ def members(groups: Sequence[str]) -> set[int]:
     return set()
 
 
-def kill(groups: Sequence[str]) -> None:
-    """Forbid new processes and, where the kernel can (Linux 5.14, version 2), kill the whole group at once."""
+def kill(groups: Sequence[str], *, forbid_new: bool) -> None:
+    """Kill the whole group at once where the kernel can (version 2, Linux 5.14).
+
+    `forbid_new` lets it make no further process: for one that forks as fast as it is killed, and not before, because a
+    shell that cannot fork ends by itself with a code that says nothing of the kill.
+    """
+    files = (("cgroup.kill", "1"), ("pids.max", "0")) if forbid_new else (("cgroup.kill", "1"),)
     for path in groups:
-        for file, value in (("pids.max", "0"), ("cgroup.kill", "1")):
-            if os.path.exists(f"{path}/{file}"):
-                with contextlib.suppress(OSError):
-                    _write(f"{path}/{file}", value)
+        for file, value in files:
+            with contextlib.suppress(OSError):
+                _write(f"{path}/{file}", value)
 
 
 def remove(groups: Sequence[str]) -> bool:

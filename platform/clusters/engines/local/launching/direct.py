@@ -7,6 +7,7 @@ record that it wrote itself, in a directory that only it can write.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal as signals
 import struct
@@ -32,6 +33,7 @@ from clusters.engines.local.launching.verbs import (
 _THREADS = 4  # Starting and removing mostly wait for the kernel (exec, control groups); more threads gained nothing.
 _KILL_SECONDS = 2.0  # A killed process leaves within milliseconds unless the kernel holds it; then the caller asks again.
 _KILL_PAUSE_SECONDS = 0.002
+_ROUNDS_BEFORE_FORBIDDING = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,18 +200,19 @@ class DirectLauncher:
         # Without groups one look may miss a child whose parent ended meanwhile; two empty looks in a row do not.
         looks = 2 if any(tree.wrappers and not all(tree.groups) for tree in trees) else 1
         empty = 0
-        while True:
+        for round_number in itertools.count():
             for tree in trees:
                 for groups in tree.groups:
-                    cgroups.kill(groups)
+                    cgroups.kill(groups, forbid_new=round_number >= _ROUNDS_BEFORE_FORBIDDING)
             found = self._find(trees)
             for processes_of_tree in found:
                 for process in processes_of_tree.values():
                     processes.send(process, _KILL)
             empty = 0 if any(found) else empty + 1
             if empty == looks or time.monotonic() > deadline:
-                return [len(each) for each in found]
+                break
             time.sleep(_KILL_PAUSE_SECONDS)
+        return [len(each) for each in found]
 
 
 _GROUP_ACCESS = struct.pack("<I" + "HHI" * 3, 2, 1, 7, 0xFFFFFFFF, 4, 7, 0xFFFFFFFF, 32, 0, 0xFFFFFFFF)

@@ -13,19 +13,19 @@ from kernel.lifecycle import lifecycle
 class ImageState(StrEnum):
     """What can be done with an image."""
 
-    QUEUED = "QUEUED"  # A build is asked for and no job exists for it yet.
-    BUILDING = "BUILDING"  # The build's job exists.
-    READY = "READY"  # Jobs can run in it.
-    FAILED = "FAILED"  # The build ended without an image; `error` says why.
+    QUEUED = "queued"  # A build is asked for and no job exists for it yet.
+    BUILDING = "building"  # The build's job exists.
+    READY = "ready"  # Jobs can run in it.
+    FAILED = "failed"  # The build ended without an image; `error` says why.
 
 
 class BuildState(StrEnum):
     """How far one build is."""
 
-    QUEUED = "QUEUED"
-    BUILDING = "BUILDING"
-    SUCCEEDED = "SUCCEEDED"
-    FAILED = "FAILED"
+    QUEUED = "queued"
+    BUILDING = "building"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
 
 
 IMAGE = lifecycle(

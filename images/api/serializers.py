@@ -45,7 +45,7 @@ class ImageOut(serializers.Serializer[Any]):
     tenant = TenantRef(allow_null=True)
     kind = serializers.ChoiceField([str(kind) for kind in ImageKind])
     description = serializers.CharField()
-    state = serializers.ChoiceField(["QUEUED", "BUILDING", "READY", "FAILED"])
+    state = serializers.ChoiceField(["queued", "building", "ready", "failed"])
     error = serializers.CharField(allow_null=True)
     digest = serializers.CharField(allow_null=True)
     pinned = serializers.BooleanField()
@@ -65,7 +65,7 @@ class BuildOut(serializers.Serializer[Any]):
     """One build of what an image is made of. `job_id` is the job whose log tells its progress."""
 
     id = serializers.UUIDField()
-    state = serializers.ChoiceField(["QUEUED", "BUILDING", "SUCCEEDED", "FAILED"])
+    state = serializers.ChoiceField(["queued", "building", "succeeded", "failed"])
     job_id = serializers.UUIDField(allow_null=True)
     digest = serializers.CharField()
     error = serializers.CharField(allow_null=True)

@@ -26,7 +26,7 @@ from webapi.schema import page_of
 from webapi.views import ApiView, known_query
 
 KINDS = [str(kind) for kind in ImageKind]
-STATES = ["QUEUED", "BUILDING", "READY", "FAILED"]
+STATES = ["queued", "building", "ready", "failed"]
 FILTERS = [
     OpenApiParameter("tenant", str, description="A tenant's slug, id or name: its own images and those shared with all."),
     OpenApiParameter("name", str, description="Exactly this name."),

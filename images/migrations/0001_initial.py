@@ -95,7 +95,7 @@ class Migration(migrations.Migration):
                 ("digest", models.CharField(max_length=80)),
                 ("requirements", models.TextField()),
                 ("location", models.CharField(max_length=500)),
-                ("state", models.CharField(default="QUEUED", max_length=20)),
+                ("state", models.CharField(default="queued", max_length=20)),
                 ("job_id", models.UUIDField(null=True)),
                 ("error", models.CharField(blank=True, default="", max_length=4000)),
                 ("created_at", models.DateTimeField()),
@@ -165,7 +165,7 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="buildrequest",
             constraint=models.UniqueConstraint(
-                condition=models.Q(("state__in", ("QUEUED", "BUILDING"))),
+                condition=models.Q(("state__in", ("queued", "building"))),
                 fields=("tenant", "digest"),
                 name="build_once_per_digest",
             ),

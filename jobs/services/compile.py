@@ -15,6 +15,7 @@ from images.builder import BuildPlan
 from images.services import build_plan, resolved_images
 from jobs.frameworks import get_framework
 from jobs.frameworks.interface import FrameworkJob, FrameworkRole, Plan
+from jobs.lifecycle.completion import chief_of
 from jobs.models import Attempt, Job, Task
 from jobs.services.specs import load_spec
 from jobs.services.submit import mount_requests
@@ -130,6 +131,7 @@ def _framework_plan(attempt: Attempt, spec: JobSpec, tenant: TenantFacts, around
             queue=around.queues.get(job.queue_id, ""),
             user=around.users.get(job.user_id, ""),
             key=_attempt_key(attempt.id),
+            chief=chief_of(spec, spec.roles),
         )
     )
 

@@ -528,7 +528,7 @@ LISTS: dict[str, list[dict[str, Any]]] = {
             "id": "0198c000-0000-7000-8000-000000000003",
             "name": "jax-cpu",
             "kind": "python",
-            "state": "READY",
+            "state": "ready",
             "tenant": TENANT,
             "digest": "sha256:" + "ab" * 32,
             "created_at": NOON,

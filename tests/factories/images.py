@@ -57,7 +57,7 @@ def a_manifest(**more: Any) -> dict[str, Any]:
 def make_ready_image(tenant: Any, name: str = "env", **more: Any) -> Image:
     """A Python environment that is built and sealed."""
     image = make_image(tenant, name, **more)
-    if image.state != "READY":
+    if image.state != "ready":
         request_id = request_of(image)
         build_started(request_id, job_id=new_id(), now=now())
         fill_environment(image)

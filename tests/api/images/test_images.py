@@ -19,10 +19,10 @@ def test_a_member_adds_an_environment_and_sees_its_build(api, cast):
     body = {"tenant": cast.tenant.slug, "name": "jax-cpu", "kind": "python", "requirements": "jax\nnumpy\n", "reference": None}
     made = api(cast.bob).post(URL, body, format="json")
     assert made.status_code == 201, made.data
-    assert (made.data["state"], made.data["pinned"], made.data["created_by"]["name"]) == ("QUEUED", True, "bob")
+    assert (made.data["state"], made.data["pinned"], made.data["created_by"]["name"]) == ("queued", True, "bob")
     assert "location" not in made.data
     (build,) = api(cast.vera).get(f"{URL}/{made.data['id']}/builds").data["items"]
-    assert (build["state"], build["job_id"], build["requested_by"]["name"]) == ("QUEUED", None, "bob")
+    assert (build["state"], build["job_id"], build["requested_by"]["name"]) == ("queued", None, "bob")
 
 
 def test_every_bad_line_is_told(api, cast):
@@ -38,7 +38,7 @@ def test_a_reference_is_stored_in_full(api, cast):
     body = {"name": "train", "kind": "registry", "reference": "team/train:1.2"}
     made = api(cast.bob).post(URL, body, format="json")
     assert made.status_code == 201, made.data
-    assert (made.data["reference"], made.data["pinned"], made.data["state"]) == ("docker.io/team/train:1.2", False, "READY")
+    assert (made.data["reference"], made.data["pinned"], made.data["state"]) == ("docker.io/team/train:1.2", False, "ready")
 
 
 def test_images_for_all_are_the_operators(api, cast):
@@ -88,7 +88,7 @@ def test_the_list_is_filtered(api, cast):
 
     assert names() == {"host", "built", "waiting", "pulled"}
     assert names(kind="python") == {"built", "waiting"}
-    assert names(state="QUEUED") == {"waiting"}
+    assert names(state="queued") == {"waiting"}
     assert names(name="pulled") == {"pulled"}
     assert names(tenant=cast.tenant.slug) == {"host", "built", "waiting", "pulled"}
     assert client.get(URL, {"kind": "vm"}).status_code == 422
@@ -106,7 +106,7 @@ def test_a_failed_image_is_built_again_by_its_maker(api, cast):
     assert api(cast.vera).post(url).status_code == 403
     again = api(cast.bob).post(url)
     assert again.status_code == 201, again.data
-    assert [row["state"] for row in api(cast.bob).get(url).data["items"]] == ["QUEUED", "FAILED"]
+    assert [row["state"] for row in api(cast.bob).get(url).data["items"]] == ["queued", "failed"]
 
 
 def test_whoever_added_an_image_may_delete_it(api, cast):

@@ -76,7 +76,7 @@ def test_an_environment_is_built_once_and_then_ready():
     assert image.packages == [{"name": "numpy", "version": "2.4.6"}]
     assert not [build for build in pending_builds(10) if build.tenant_id == tenant.pk]
     steps = Transition.objects.filter(subject_id=image.id).order_by("id").values_list("to_state", flat=True)
-    assert list(steps) == ["BUILDING", "READY"]
+    assert list(steps) == ["building", "ready"]
     assert Event.objects.filter(subject_id=image.id, kind="image.ready").count() == 1
 
 

@@ -642,7 +642,7 @@ class BuildOut(TypedDict):
     job_id: str | None
     requested_by: UserRef | None
     started_at: str | None
-    state: Literal["QUEUED", "BUILDING", "SUCCEEDED", "FAILED"]
+    state: Literal["queued", "building", "succeeded", "failed"]
 
 
 class BuildPage(TypedDict):
@@ -711,7 +711,7 @@ class ImageOut(TypedDict):
     reference: str | None
     requirements: str | None
     size_bytes: int | None
-    state: Literal["QUEUED", "BUILDING", "READY", "FAILED"]
+    state: Literal["queued", "building", "ready", "failed"]
     tenant: TenantRef | None
     version: int
 

@@ -90,7 +90,7 @@ def delete(session: Session, image: ImageArgument, yes: YesOption = False) -> No
 def _build_job(session: Session, image: dict[str, Any], *, wait: bool) -> str:
     """The job that builds the image; with `wait`, the platform gets a moment to make it. Empty when none is needed."""
     images_ = session.client.images
-    while wait and image["state"] == "QUEUED" and not image.get("build_job_id"):
+    while wait and image["state"] == "queued" and not image.get("build_job_id"):
         session.client.transport.sleep(POLL_SECONDS)
         image = images_.get(image["id"])
     builds = [] if image.get("build_job_id") else images_.builds(image["id"])

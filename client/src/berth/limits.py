@@ -7,6 +7,7 @@ CONNECT_SECONDS = 10.0
 STREAM_IDLE_SECONDS = 75.0  # The server sends a comment line more often than this; silence means a dead connection.
 TRIES = 6  # The last one after about 12 s of waiting: a restart of the server passes unnoticed.
 PATIENT_TRIES = 45  # Waiting and following outlive a server that is gone for about 7 minutes; the job does, too.
+TRIES_UNSAID = 3  # About 3 s of silence; then a person is told what is waited for.
 BACKOFF_SECONDS = 0.4
 BACKOFF_SECONDS_MAX = 10.0
 RETRY_AFTER_SECONDS_MAX = 120.0  # A longer wish of the server is an error for the user to see.

@@ -167,6 +167,8 @@ class Transport(_Shared):
     ) -> None:
         super().__init__(settings, language=language, tries=tries)
         self.sleep = sleep
+        self.on_outage: Callable[[], None] | None = None
+        """Called once per request that has been sent again several times, so that a person knows what is waited for."""
         self._http = httpx2.Client(transport=http, timeout=self.timeout)
 
     def close(self) -> None:
@@ -185,6 +187,8 @@ class Transport(_Shared):
                 if tried > 1 and call.method == "DELETE" and error.status == 404:
                     return Reply(204, {}, b"")  # The try whose answer was lost did it.
                 pause = self.pause_after_refusal(call, error, tried)
+            if tried == limits.TRIES_UNSAID and self.on_outage:
+                self.on_outage()
             self.sleep(pause)
 
     def json(self, call: Call) -> Json:

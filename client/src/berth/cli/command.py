@@ -80,13 +80,17 @@ class Session:
         from berth.client import Client
 
         chosen = self.choices
-        return Client(
+        client = Client(
             chosen.server,
             tenant=chosen.tenant,
             profile=chosen.profile,
             http=self.http,
             language="zh-CN" if language() == "zh" else "en",
         )
+        client.transport.on_outage = lambda: note(
+            _("{server} does not answer now; trying again.", server=client.settings.server), style="yellow"
+        )
+        return client
 
     @property
     def is_for_programs(self) -> bool:

@@ -286,6 +286,7 @@ SENTENCES = {
     "{path} is a link or a special file; volumes hold plain files.": "{path} 是链接或特殊文件；存储卷只存普通文件。",
     "{path} is deleted.": "{path} 已删除。",
     "{path} is not there.": "{path} 不存在。",
+    "{server} does not answer now; trying again.": "{server} 暂时没有应答，正在重试。",
     "{shell!r} is no shell known here.": "不支持 shell {shell!r}。",
     "{user} is locked out.": "{user} 已被停用。",
     "{user} is no longer a member of {tenant}.": "{user} 不再是 {tenant} 的成员。",

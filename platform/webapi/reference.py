@@ -66,6 +66,7 @@ REFERENCE: dict[str, Entry] = {
     "volume_exists": Entry("同名存储卷已存在", "Choose another name, or use the volume that exists."),
     "volume_read_only": Entry("存储卷为只读", "Ask the volume's owner for a grant that may write."),
     "image_exists": Entry("同名镜像已存在", "Choose another name, or delete the image that has it."),
+    "code_absent": Entry("代码快照不存在", "Upload the code again, then rerun the job."),
     "not_built": Entry("此镜像无需构建", "Only Python environments are built; a container image is pulled as it is."),
     "range_not_satisfiable": Entry("请求范围超出文件", "Read the length from `Content-Range`, and ask again from there."),
     "internal_error": Entry("Berth 内部错误", "Give the `request_id` to an operator: the log holds the details under it."),

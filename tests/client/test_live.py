@@ -72,9 +72,8 @@ def test_every_read_of_the_program_fits_the_server(live_run: Any) -> None:
     for words in ("ps -a", "nodes", "gpus", "pools", "clusters", "queues", "quota", "usage", "tokens", "tenants", "members"):
         assert json.loads(live_run(*words.split(), "--json").stdout) is not None, words
     for words in ("secrets", "users", "audit", "notify", "notify log", "images", "volumes", "whoami", "version"):
-        for form in ("wide", "json"):
-            done = live_run(*words.split(), "-o", form)
-            assert done.returncode == 0, (words, done.stderr)
+        done = live_run(*words.split(), "-o", "wide")
+        assert done.returncode == 0, (words, done.stderr)
 
 
 def test_the_notebook_of_the_first_job_runs(live_platform: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,6 +61,16 @@ def test_retries_end_with_an_error_that_names_the_server(stub: Any, naps: list[f
     assert len(naps) == 2
 
 
+def test_whoever_waits_for_a_job_waits_for_an_absent_server_too(stub: Any, client: Any, naps: list[float]) -> None:
+    stub.jobs = [a_job(state="succeeded")]
+    stub.fail("GET /jobs/[^/]+", *[httpx2.ConnectError("connection refused")] * 20)
+    told: list[bool] = []
+    client.transport.on_outage = lambda: told.append(True)
+
+    assert client.jobs.wait(stub.jobs[0]["id"]).succeeded
+    assert (len(naps), told) == (20, [True])
+
+
 def test_an_import_whose_answer_is_lost_is_not_sent_again(stub: Any, client: Any) -> None:
     stub.fail("POST /users:import", httpx2.ReadError("the line broke"))
 

@@ -183,6 +183,7 @@ def _watch(session: Session, filters: dict[str, Any], number: int) -> None:
 
     if not is_terminal(sys.stdout):
         raise UsageMistake(_("--watch needs a terminal."), hint=_("Use berth ps --json in a program."))
+    from rich.console import Group
     from rich.live import Live
     from rich.text import Text
 
@@ -192,8 +193,8 @@ def _watch(session: Session, filters: dict[str, Any], number: int) -> None:
             while True:
                 rows = [job.data for job in session.client.jobs.list(limit=min(number, max(5, screen.height - 4)), **filters)]
                 listed = table_text(rows, job_columns(rows), wide=session.form is Format.WIDE) if rows else _("No jobs.")
-                title = f"{datetime.now():%H:%M:%S}  {_('every {seconds} s, Ctrl+C ends', seconds=int(WATCH_SECONDS))}\n\n"
-                live.update(Text(title, style="bright_black") + Text.from_ansi(listed), refresh=True)
+                title = f"{datetime.now():%H:%M:%S}  {_('every {seconds} s, Ctrl+C ends', seconds=int(WATCH_SECONDS))}\n"
+                live.update(Group(Text(title, style="bright_black"), Text.from_ansi(listed)), refresh=True)
                 session.client.transport.sleep(WATCH_SECONDS)
         except KeyboardInterrupt:
             return

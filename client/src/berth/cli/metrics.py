@@ -49,6 +49,7 @@ def metrics(
 def _watch(session: Session, job_id: str, metric: str | None, task: str | None) -> None:
     if not is_terminal(sys.stdout):
         raise UsageMistake(_("--watch needs a terminal."), hint=_("Use berth metrics --json in a program."))
+    from rich.console import Group
     from rich.live import Live
     from rich.text import Text
 
@@ -59,9 +60,9 @@ def _watch(session: Session, job_id: str, metric: str | None, task: str | None) 
                 job = jobs.get(job_id)
                 series = jobs.metrics(job_id, metric=metric, task=task)
                 sign, style = formats.state_text(job.state)
-                title = Text(f"{plain(job.name)}  ", style="bold") + Text(sign, style=style) + Text("\n")
+                title = Text.assemble((f"{plain(job.name)}  ", "bold"), (sign, style), "\n")
                 body = Text.from_ansi(table_text(series, COLUMNS)) if series else Text(_("Nothing has been measured yet."))
-                live.update(title + body, refresh=True)
+                live.update(Group(title, body), refresh=True)
                 if job.has_ended:
                     return
                 session.client.transport.sleep(WATCH_SECONDS)

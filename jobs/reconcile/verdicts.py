@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from clusters.engines.interface import StopCause, TaskExit, TaskName
+from clusters.engines.interface import ExitReason, StopCause, TaskExit, TaskName
 from jobs.lifecycle.completion import Decision
 from jobs.lifecycle.exits import EndedTask, ExitVerdict, classify
 from jobs.lifecycle.retry import PastAttempt, RetrySettings, decide_retry
@@ -76,8 +76,8 @@ def _verdict(item: Watched, decision: Decision, log_tail: str) -> ExitVerdict:
     cause = StopCause(item.attempt.stop_cause) if item.attempt.stop_cause else None
     if succeeded and cause in (None, StopCause.COMPLETION):
         return classify([EndedTask(ended[0].name, TaskExit(0))])
-    if succeeded and all(task.exit.code == 0 for task in ended):
-        return classify(ended)  # It had done its work before the stop reached it.
+    if succeeded and all(task.exit.code == 0 and task.exit.reason is not ExitReason.STOPPED for task in ended):
+        return classify(ended)  # It had done its work before the stop reached it. Leaving politely after it is not that.
     return classify(ended, stop_cause=cause)
 
 

@@ -56,6 +56,7 @@ SETTINGS: Mapping[str, str] = {
     "BERTH_POLL_SECONDS": "0.2",
     "BERTH_GRACE_SECONDS": "2",
     "BERTH_RETRY_BACKOFF_SECONDS": "0.2",
+    "BERTH_RETRY_BACKOFF_SECONDS_MAX": "1",
     "BERTH_TELEMETRY_SECONDS": "0.5",
     "BERTH_REQUESTS_PER_MINUTE": "0",
     "BERTH_LOCAL_CPU_MILLIS": "64000",  # More than there is: tests shall wait for the product, not for each other.
@@ -194,9 +195,9 @@ class LiveUser:
         wait_until(lambda: self.api("GET", f"/jobs/{_id(job)}/artifacts")["complete"], "the job's outputs in the store")
         return self.items(f"/jobs/{_id(job)}/artifacts")
 
-    def download(self, path: str, **params: object) -> bytes:
-        answer = self.request("GET", path, params=params)
-        assert answer.is_success, f"GET {path}: {answer.status_code} {answer.text[:500]}"
+    def download(self, address: str, **params: object) -> bytes:
+        answer = self.request("GET", address, params=params)
+        assert answer.is_success, f"GET {address}: {answer.status_code} {answer.text[:500]}"
         return answer.content
 
     def close(self) -> None:
@@ -282,6 +283,11 @@ class LivePlatform:
             raise AssertionError(f"the platform still runs after {timeout} s:\n{self.log_tail()}") from None
 
     @property
+    def is_on_servers(self) -> bool:
+        """Whether its rows are in PostgreSQL and its messages in Redis."""
+        return isinstance(self._store, _Servers)
+
+    @property
     def is_running(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
@@ -355,9 +361,12 @@ class LivePlatform:
         return self._store.rows(sql)
 
     def log_tail(self) -> str:
+        """The end of the platform's log without what it says of every request that went well."""
         if not self.log.exists():
             return ""
-        return self.log.read_bytes()[-LOG_TAIL_BYTES:].decode(errors="replace")
+        lines = self.log.read_text(errors="replace").splitlines()
+        told = [line for line in lines if not ('"event": "request"' in line and '"status": 2' in line)]
+        return "\n".join(told)[-LOG_TAIL_BYTES:]
 
     def log_events(self, event: str) -> list[Json]:
         """What the platform logged under this name."""

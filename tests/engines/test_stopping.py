@@ -1,0 +1,141 @@
+"""Stops reach everything that a job started, in the order that was promised, and every end is named for what it was."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from tests.builders.live import Json, LivePlatform, wait_until
+
+pytestmark = [pytest.mark.engines, pytest.mark.database]
+
+# Grandchildren in sessions of their own, whose parents are gone, and who hear no polite signal.
+STRAYS = """
+import os, signal, sys, time
+for _ in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            os.execv("/bin/sleep", ["/bin/sleep", sys.argv[1]])
+        os._exit(0)
+print("ready", flush=True)
+time.sleep(1000)
+"""
+HOG = """
+import time
+held = []
+while True:
+    held.append(bytearray(8 << 20))
+    time.sleep(0.01)
+"""
+
+
+def processes_with(word: str) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if word.encode() in path.read_bytes():
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def unique_seconds() -> str:
+    """A time to sleep that no other process sleeps."""
+    return f"1000.{uuid.uuid4().int % 10**12}"
+
+
+def started(platform: LivePlatform, **spec: object) -> Json:
+    job = platform.submit(spec, wait=["running"])
+    platform.operator.wait_for_line(job, "ready")
+    return job
+
+
+def test_a_stop_leaves_nothing_of_the_job_running(live_platform: LivePlatform) -> None:
+    word = unique_seconds()
+    job = started(live_platform, name="strays", command=["/usr/bin/python3", "-c", STRAYS, word])
+    wait_until(lambda: len(processes_with(word)) >= 4, "the grandchildren")
+    live_platform.operator.stop(job, grace_seconds=1)
+    assert live_platform.wait(job)["state"] == "stopped"
+    assert processes_with(word) == []
+
+
+def test_a_job_that_ends_leaves_nothing_behind_it(live_platform: LivePlatform) -> None:
+    word = unique_seconds()
+    script = STRAYS.replace("time.sleep(1000)", "time.sleep(0.5)")
+    job = live_platform.submit({"name": "strays", "command": ["/usr/bin/python3", "-c", script, word]}, wait=True)
+    assert job["state"] == "succeeded"
+    wait_until(lambda: processes_with(word) == [], "the end of the grandchildren")
+
+
+def test_a_job_has_its_grace_to_save_its_work(live_platform: LivePlatform) -> None:
+    script = "trap 'echo saving; sleep 1; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
+    job = started(live_platform, name="graceful", command=script)
+    asked = time.monotonic()
+    live_platform.operator.stop(job, grace_seconds=60)
+    ended = live_platform.wait(job)
+    assert time.monotonic() - asked < 50
+    assert live_platform.logs(job, stream="stdout").endswith("saving\nsaved\n")
+    assert ended["state"] == "stopped"
+
+
+def test_the_checkpoint_signal_of_a_job_is_sent(live_platform: LivePlatform) -> None:
+    script = "trap 'echo saved; exit 0' USR1; trap '' TERM; echo ready; while :; do sleep 0.05; done"
+    checkpoint = {"path": "ckpt", "signal": "USR1", "grace": "60s"}
+    job = started(live_platform, name="checkpointing", command=script, checkpoint=checkpoint)
+    live_platform.operator.stop(job)
+    assert live_platform.wait(job)["state"] == "stopped"
+    assert live_platform.logs(job, stream="stdout").endswith("saved\n")
+
+
+def test_a_job_that_does_not_listen_is_killed_when_the_grace_is_over(live_platform: LivePlatform) -> None:
+    job = started(live_platform, name="deaf", command="trap '' TERM; echo ready; while :; do sleep 0.05; done")
+    live_platform.operator.stop(job, grace_seconds=2)
+    ended = live_platform.wait(job)
+    assert (ended["state"], ended["exit"]["class"]) == ("stopped", "stopped_by_user")
+    events = live_platform.operator.items(f"/jobs/{job['id']}/events")
+    moments = {event["to_state"]: datetime.fromisoformat(event["at"]) for event in events if event["subject"]["kind"] == "job"}
+    assert 1.9 <= (moments["stopped"] - moments["stopping"]).total_seconds() < 30
+
+
+def test_a_stop_survives_the_platform_that_was_told(live_platform: LivePlatform) -> None:
+    word = unique_seconds()
+    job = started(live_platform, name="strays", command=["/usr/bin/python3", "-c", STRAYS, word])
+    live_platform.operator.stop(job, grace_seconds=1)
+    live_platform.kill()
+    live_platform.start()
+    assert live_platform.wait(job)["state"] == "stopped"
+    assert processes_with(word) == []
+
+
+def test_exit_137_is_told_apart(live_platform: LivePlatform) -> None:
+    """A hog is ended for its memory and named so, a stop is a stop, a kill from inside is a kill; the neighbour goes on."""
+    small = {"cpu": 1, "memory": "64Mi"}
+    neighbour = started(live_platform, name="neighbour", command="echo ready; sleep 1000", resources=small)
+    hog = live_platform.submit({"name": "hog", "command": ["/usr/bin/python3", "-c", HOG], "resources": small})
+    killed = live_platform.submit({"name": "killed", "command": "kill -9 $$", "resources": small})
+    stopped = started(live_platform, name="stopped", command="trap '' TERM; echo ready; while :; do sleep 0.05; done")
+    live_platform.operator.stop(stopped, grace_seconds=0)
+    ends = {job["name"]: live_platform.wait(job) for job in (hog, killed, stopped)}
+    assert {name: end["exit"]["class"] for name, end in ends.items()} == {
+        "hog": "oom",
+        "killed": "killed",
+        "stopped": "stopped_by_user",
+    }
+    assert {name: end["state"] for name, end in ends.items()} == {"hog": "failed", "killed": "failed", "stopped": "stopped"}
+    assert ends["hog"]["exit"]["who_pays"] == "user"
+    assert "memory" in ends["hog"]["exit"]["hint"]
+    assert live_platform.operator.job(neighbour)["state"] == "running"
+    live_platform.operator.stop(neighbour)
+    assert live_platform.wait(neighbour)["state"] == "stopped"
+
+
+def test_max_runtime_ends_a_job(live_platform: LivePlatform) -> None:
+    job = live_platform.submit({"name": "late", "command": "sleep 1000", "max_runtime": "1s"}, wait=True)
+    assert (job["state"], job["exit"]["class"]) == ("failed", "deadline")

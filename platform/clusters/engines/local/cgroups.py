@@ -132,6 +132,7 @@ def _base(mount: str, group: str, folder: str) -> str | None:
         path = f"{parent}/{folder}"
         try:
             os.makedirs(path, exist_ok=True)
+            os.chmod(path, 0o755)  # noqa: S103 - the platform without root reads what its launcher makes, also an older one.
         except OSError:
             continue
         if os.access(f"{path}/cgroup.procs", os.W_OK):

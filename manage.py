@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Start every process of Berth: puts `platform/` on the import path, and nothing else."""
+"""Start every process of Berth: puts `platform/` on the import path, and says what is wrong with the settings."""
 
 import os
 import sys
@@ -13,7 +13,24 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    from kernel.config import BadSetting, current
+
+    try:
+        if sys.argv[1:2] != ["serve"]:  # That one starts as root and gives it up by itself.
+            act_as_owner(current().data_dir / "berth.sqlite3")
+        execute_from_command_line(sys.argv)
+    except BadSetting as reason:
+        sys.exit(f"berth: {reason}")  # `make up` looks for this line.
+
+
+def act_as_owner(database: Path) -> None:
+    """Whoever is root becomes the user that the database belongs to: what this leaves behind must be that user's, too."""
+    if os.geteuid() != 0 or not database.exists() or database.stat().st_uid == 0:
+        return
+    owner = database.stat()
+    os.setgroups([])
+    os.setgid(owner.st_gid)
+    os.setuid(owner.st_uid)
 
 
 if __name__ == "__main__":

@@ -1,49 +1,71 @@
 """`make up` and `make down`: from an empty machine to a running platform and back. Standard library only.
 
-Nothing below this file is installed when it runs first. It makes the environment, puts a copy of the server where the
+Nothing that Berth is made of is installed when this runs first. It makes the environment, puts a copy of the server where the
 platform's own user can read it, starts the platform in the background, and on new data runs the example job. Running it again
-is harmless: every step looks first whether it is done.
+is harmless: every step looks first whether it is done. An older Python than Berth needs can still read it, and is told so.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import fcntl
-import hashlib
 import json
 import os
-import pwd
 import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SERVER_FOLDERS = ("platform", "tenants", "jobs", "images", "storage", "client/src")
-SERVICE_USER = "berth"
-FREE_BYTES_MIN = 3 * 1024**3  # Environment, example image and room to work.
-READY_SECONDS_MAX = 60
-DEFAULT_PORT = 8620
+sys.path.insert(0, str(ROOT))
 
+from tools.install import (  # noqa: E402 - the root comes first.
+    SERVICE_USER,
+    copy_release,
+    ensure_service_user,
+    install_bubblewrap,
+    link_command,
+    make_data_directory,
+    make_environment,
+)
+from tools.place import (  # noqa: E402
+    DEFAULT_PORT,
+    Place,
+    Running,
+    alone,
+    check_port,
+    command_folder,
+    config_path,
+    find_running,
+    is_locked,
+    read_lock,
+)
+from tools.progress import Stop, say_error, step  # noqa: E402
 
-class Stop(Exception):
-    """The command ends here; the message says why and what to do."""
+__all__ = ["SERVICE_USER", "Place", "copy_release", "ensure_service_user", "main"]
+
+READY_SECONDS_MAX = 120  # An idle machine needs three.
+STOP_SECONDS_MAX = 30  # The platform ends within five; a loaded machine may take longer.
+PYTHONS = ((3, 11), (3, 12))
+HELP = """
+environment:
+  BERTH_DATA_DIR      where everything is kept; default /var/lib/berth for root, else ~/.local/share/berth
+  BERTH_PORT          the port, when --port does not say it; default 8620
+  BERTH_ENVIRONMENT   use this Python environment, which has the packages of requirements.lock, instead of making one
+  BERTH_COMMAND_DIR   where to put the `berth` command; default /usr/local/bin for root, else ~/.local/bin
+Every setting of docs/settings.md is handed on to the platform.
+"""
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Start, stop and try the embedded platform.")
-    parser.add_argument("action", choices=["up", "down", "example", "status"])
-    parser.add_argument("--port", type=int, default=int(os.environ.get("BERTH_PORT", DEFAULT_PORT)))
-    parser.add_argument("--no-example", action="store_true", help="do not submit the example job on new data")
-    options = parser.parse_args()
     try:
+        check_python()
+        options = arguments()
+        os.umask(0o022)  # The platform's user reads what is installed here; what is secret is closed one by one.
         place = Place.find(options.port)
         if options.action == "down":
             return down(place)
@@ -53,255 +75,189 @@ def main() -> int:
             return example(place)
         return up(place, with_example=not options.no_example)
     except Stop as reason:
-        print(f"\nberth: {reason}", file=sys.stderr)
+        say_error(str(reason))
+        return 1
+    except OSError as error:
+        say_error(f"{error.filename or 'the system'}: {error.strerror or error}. Mend that and run the same command again.")
         return 1
     except KeyboardInterrupt:
-        print("\nberth: interrupted; run the same command again to go on.", file=sys.stderr)
+        say_error("interrupted; run the same command again to go on.")
         return 130
 
 
-# --- Where things are ------------------------------------------------------------------------------------------------
+def check_python() -> None:
+    if sys.version_info[:2] not in PYTHONS:
+        version = sys.version.split()[0]
+        raise Stop(f"Python 3.11 or 3.12 is needed; {sys.executable} is {version}. On Debian 12: apt-get install python3")
 
 
-class Place:
-    """The data directory, the environment and the copy of the server of this installation."""
-
-    def __init__(self, data: Path, port: int) -> None:
-        self.data = data
-        self.port = port
-        self.url = f"http://127.0.0.1:{port}"
-        lock = hashlib.sha256((ROOT / "requirements.lock").read_bytes() + sys.version.encode()).hexdigest()[:12]
-        self.environment = data / "env" / lock
-        self.python = self.environment / "bin" / "python"
-        self.log = data / "log" / "platform.log"
-
-    @classmethod
-    def find(cls, port: int) -> Place:
-        """The directory from BERTH_DATA_DIR; else /var/lib/berth for root, the user's data folder for others."""
-        text = os.environ.get("BERTH_DATA_DIR")
-        if text:
-            return cls(Path(text).resolve(), port)
-        if os.geteuid() == 0:
-            return cls(Path("/var/lib/berth"), port)
-        base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-        return cls(Path(base) / "berth", port)
-
-    @property
-    def is_new(self) -> bool:
-        return not (self.data / "berth.sqlite3").exists()
-
-    @property
-    def release(self) -> Path:
-        return self.data / "release" / (self.data / "release" / "current").read_text().strip()
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description="Start, stop and try the embedded platform.",
+        epilog=HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("action", choices=["up", "down", "example", "status"])
+    parser.add_argument("--port", default=os.environ.get("BERTH_PORT", str(DEFAULT_PORT)))
+    parser.add_argument("--no-example", action="store_true", help="do not submit the example job on new data")
+    options = parser.parse_args()
+    if not options.port.isdigit() or not 0 < int(options.port) < 65_536:
+        raise Stop(f"{options.port!r} is not a port. Choose one between 1 and 65535: make up PORT={DEFAULT_PORT}")
+    options.port = int(options.port)
+    return options
 
 
 # --- up --------------------------------------------------------------------------------------------------------------
 
 
 def up(place: Place, *, with_example: bool) -> int:
-    is_new = place.is_new
-    with step("data directory", str(place.data)):
+    with step("data directory") as done:
         make_data_directory(place)
-    running = running_process(place)
-    if running is None:
-        check_port(place)
-    if os.geteuid() == 0:
-        install_bubblewrap()
-    with step("environment", "installed from requirements.lock"):
-        make_environment(place)
-    with step("server", "copied where the platform's user can read it"):
-        copy_release(place)
-        link_command(place)
-    if running is not None:
-        with step("platform", f"runs already as process {running} on {place.url}"):
-            wait_until_ready(place, None)
-    else:
-        with step("platform", f"answers on {place.url}"):
-            start(place)
-    show_credentials(place)
-    if is_new and with_example:
-        code = example(place)
+        done.outcome = str(place.data)
+    with alone(place):
+        bring_up(place)
+    if not place.welcomed.exists():
+        code = example(place) if with_example else 0
+        place.welcomed.write_text("")
         if code:
             return code
     print_next_steps(place)
     return 0
 
 
-def make_data_directory(place: Place) -> None:
-    try:
-        place.data.mkdir(parents=True, exist_ok=True)
-        for name in ("env", "release", "log"):
-            (place.data / name).mkdir(exist_ok=True)
-    except OSError as error:
-        raise Stop(f"{place.data} cannot be made: {error.strerror}. Set BERTH_DATA_DIR to a directory of yours.") from None
-    free = shutil.disk_usage(place.data).free
-    if place.is_new and free < FREE_BYTES_MIN:
-        raise Stop(
-            f"Only {free // 1024**2} MiB are free below {place.data}; a first start needs {FREE_BYTES_MIN // 1024**2} MiB. "
-            "Free some space, or set BERTH_DATA_DIR to another disk."
-        )
+def bring_up(place: Place) -> None:
+    running = find_running(place)
+    if running is None:
+        check_port(place)
     if os.geteuid() == 0:
-        ensure_service_user(place)
-        user = pwd.getpwnam(SERVICE_USER)
-        os.chown(place.data, user.pw_uid, user.pw_gid)
-        os.chown(place.data / "log", user.pw_uid, user.pw_gid)
-        (place.data / "log").chmod(0o750)
-        place.data.chmod(0o711)  # Jobs pass through to what is theirs; they cannot list it.
-    else:
-        place.data.chmod(0o700)
+        install_bubblewrap()
+    with step("environment") as done:
+        done.outcome = "installed from requirements.lock" if make_environment(place) else "there already"
+    with step("server") as done:
+        done.outcome = "copied where the platform's user can read it" if copy_release(place) else "there already"
+        link_command(place)
+    with step("platform") as done:
+        if running is not None:
+            adopt(place, running)
+            done.outcome = f"runs already as process {running.process} on {place.url}"
+        else:
+            previous = read_lock(place)[1:2]
+            process = start(place)
+            done.outcome = f"runs as process {process} on {place.url}"
+            follow_address(place, *previous)
+    if running is not None:
+        say_what_differs(place, running)
+    show_credentials(place)
 
 
-def ensure_service_user(place: Place) -> None:
-    with contextlib.suppress(KeyError):
-        pwd.getpwnam(SERVICE_USER)
-        return
-    run_quietly(
-        ["useradd", "--system", "--user-group", "--home-dir", str(place.data), "--no-create-home",
-         "--shell", "/usr/sbin/nologin", SERVICE_USER],
-        why="The platform needs a user of its own",
-    )  # fmt: skip
-
-
-def check_port(place: Place) -> None:
-    import socket
-
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", place.port))
-        except OSError as error:
-            raise Stop(
-                f"Port {place.port} cannot be used: {error.strerror}. Choose another one: make up PORT={place.port + 80}"
-            ) from None
-
-
-def install_bubblewrap() -> None:
-    """Better isolation where the distribution has it; the platform runs, and says so, without."""
-    if shutil.which("bwrap") or not shutil.which("apt-get"):
-        return
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    with step("bubblewrap", "keeps jobs in a file system of their own"):
-        install = ["apt-get", "install", "-y", "-q", "bubblewrap"]
-        if subprocess.run(install, env=environment, capture_output=True, check=False).returncode:
-            subprocess.run(["apt-get", "update", "-q"], env=environment, capture_output=True, check=False)
-            if subprocess.run(install, env=environment, capture_output=True, check=False).returncode:
-                print("         bubblewrap cannot be installed here; jobs run without it, and their pages say so")
-
-
-def make_environment(place: Place) -> None:
-    """An environment per lock file. A half-made one has no mark and is made anew."""
-    done = place.environment / "complete"
-    if done.exists():
-        return
-    shutil.rmtree(place.environment, ignore_errors=True)
-    made = subprocess.run([sys.executable, "-m", "venv", str(place.environment)], capture_output=True, text=True, check=False)
-    if made.returncode:
-        if os.geteuid() != 0 or not shutil.which("apt-get"):
-            raise Stop(
-                f"{sys.executable} cannot make environments: {last_line(made.stdout + made.stderr)} "
-                "On Debian: apt-get install python3-venv"
-            )
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run(["apt-get", "update", "-q"], env=environment, capture_output=True, check=False)
-        run_quietly(["apt-get", "install", "-y", "-q", "python3-venv"], why="Python cannot make environments")
-        shutil.rmtree(place.environment, ignore_errors=True)
-        run_quietly([sys.executable, "-m", "venv", str(place.environment)], why="The environment cannot be made")
-    run_quietly(
-        [str(place.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input",
-         "--require-hashes", "-r", str(ROOT / "requirements.lock")],
-        why="The packages of requirements.lock cannot be installed",
-    )  # fmt: skip
-    done.write_text("")
-
-
-def copy_release(place: Place) -> None:
-    """A copy named by its content: the platform's user need not read the checkout, and a running one is never edited."""
-    digest = hashlib.sha256()
-    files = sorted(path for folder in SERVER_FOLDERS for path in (ROOT / folder).rglob("*") if is_source(path))
-    files.append(ROOT / "manage.py")
-    for path in files:
-        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
-    name = digest.hexdigest()[:12]
-    target = place.data / "release" / name
-    if not target.exists():
-        building = target.with_suffix(".building")
-        shutil.rmtree(building, ignore_errors=True)
-        for path in files:
-            copy = building / path.relative_to(ROOT)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
-        subprocess.run([str(place.python), "-m", "compileall", "-q", str(building)], check=False, capture_output=True)
-        for path in (building, *building.rglob("*")):
-            path.chmod(0o755 if path.is_dir() else 0o644)
-        building.rename(target)
-    (place.data / "release" / "current").write_text(name + "\n")
-
-
-def is_source(path: Path) -> bool:
-    return path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc"
-
-
-def link_command(place: Place) -> None:
-    """Put `berth` where shells look for commands."""
-    script = place.environment / "bin" / "berth"
-    text = (
-        f"#!{place.python} -I\n"
-        "import sys\n"
-        f"sys.path.insert(0, {str(place.release / 'client' / 'src')!r})\n"
-        "from berth.cli.root import main\n"
-        "sys.exit(main())\n"
-    )
-    if not script.exists() or script.read_text() != text:
-        script.write_text(text)
-        script.chmod(0o755)
-    folder = Path("/usr/local/bin") if os.geteuid() == 0 else Path.home() / ".local" / "bin"
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        link = folder / "berth"
-        if link.is_symlink() and "/env/" in os.readlink(link):
-            link.unlink()
-        if not link.exists():
-            link.symlink_to(script)
-
-
-def start(place: Place) -> None:
-    """Start the platform in a session of its own and wait until it is ready."""
+def start(place: Place) -> int:
+    """Start the platform in a session of its own and wait until it is ready; its process."""
     environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("DJANGO_")},
+        **{name: value for name, value in os.environ.items() if not name.startswith(("DJANGO_", "PYTHON"))},
         "BERTH_DATA_DIR": str(place.data),
         "BERTH_PORT": str(place.port),
         "PYTHONUNBUFFERED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     with place.log.open("ab") as log:
+        log_begin = log.tell()
         process = subprocess.Popen(
             [str(place.python), str(place.release / "manage.py"), "serve", "--bootstrap"],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", env=environment, start_new_session=True,
         )  # fmt: skip
-    wait_until_ready(place, process)
+
+    def check_alive() -> None:
+        if process.poll() is not None:
+            raise Stop(f"the platform did not start: {reason_from_log(place, log_begin)}\nIts log: {place.log}")
+
+    wait_until_ready(place, check_alive)
+    return process.pid
 
 
-def wait_until_ready(place: Place, process: subprocess.Popen[bytes] | None) -> None:
+def adopt(place: Place, running: Running) -> None:
+    """Talk to the platform that runs, wherever it answers."""
+    place.url = running.url
+
+    def check_alive() -> None:
+        if find_running(place) is None:
+            raise Stop(
+                f"process {running.process} ended while it was waited for. Run the same command again; its log: {place.log}"
+            )
+
+    wait_until_ready(place, check_alive)
+
+
+def wait_until_ready(place: Place, check_alive: Callable[[], None]) -> None:
+    """Wait until every check of /readyz passes."""
     deadline = time.monotonic() + READY_SECONDS_MAX
+    failing = "it does not answer"
     while time.monotonic() < deadline:
-        if process is not None and process.poll() is not None:
-            raise Stop(f"the platform did not start: {reason_from_log(place)}\nIts log: {place.log}")
-        try:
-            with urllib.request.urlopen(f"{place.url}/readyz", timeout=2) as answer:
-                if answer.status == 200:
-                    return
-        except (urllib.error.URLError, OSError):
-            pass
+        check_alive()
+        code, body = get(f"{place.url}/readyz")
+        if code == 200:
+            return
+        if body:
+            failing = failing_checks(body)
         time.sleep(0.05)
-    raise Stop(f"the platform is not ready after {READY_SECONDS_MAX} s; see {place.url}/readyz and {place.log}")
+    raise Stop(
+        f"the platform runs but is not ready after {READY_SECONDS_MAX} s: {failing}.\n"
+        f"See {place.url}/readyz and {place.log}; `make down` stops it."
+    )
 
 
-def reason_from_log(place: Place) -> str:
-    lines = place.log.read_text(errors="replace").splitlines()[-200:]
+def get(url: str) -> tuple[int, bytes]:
+    """Status and body, 0 without an answer. A proxy for the outside has no part in talking to ourselves."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=5) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
+    except OSError:
+        return 0, b""
+
+
+def failing_checks(body: bytes) -> str:
+    try:
+        checks = json.loads(body)["checks"]
+        return ", ".join(f"{name}: {check['detail']}" for name, check in sorted(checks.items()) if not check["ok"])
+    except (ValueError, KeyError, TypeError):
+        return "something else answers there"
+
+
+def reason_from_log(place: Place, begin: int) -> str:
+    """Why the platform ended, from what it wrote since `begin`: our own words, else its last ones."""
+    with place.log.open("rb") as log:
+        log.seek(begin)
+        lines = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
     for line in reversed(lines):
         if line.startswith("berth: "):
-            return line.removeprefix("berth: ")
+            return line[len("berth: ") :]
     return lines[-1] if lines else "it left no word"
+
+
+def follow_address(place: Place, previous: str = "") -> None:
+    """The platform has moved to another port: this user's command line follows it."""
+    import tomllib
+
+    if not previous or previous == place.url:
+        return
+    try:
+        profiles = tomllib.loads(config_path().read_text()).get("profiles", {})
+    except (OSError, ValueError):
+        return
+    for name, profile in profiles.items():
+        if profile.get("server") == previous and profile.get("token"):
+            berth(place, "login", "--profile", name, "--server", place.url, input_text=profile["token"])
+
+
+def say_what_differs(place: Place, running: Running) -> None:
+    """The platform that runs is left alone; say where it is not what was asked for."""
+    if running.url.rpartition(":")[2] != str(place.port):
+        print(f"        Port {place.port} was asked for; it keeps its own until `make down` and `make up PORT={place.port}`.")
+    if running.release != str(place.release):
+        print("        It runs another copy of the server; `make down` and `make up` bring the present one.")
 
 
 def show_credentials(place: Place) -> None:
@@ -315,13 +271,10 @@ def show_credentials(place: Place) -> None:
         "\n  First operator   " + credentials["user"]
         + "\n  First tenant     " + credentials["tenant"]
         + "\n  Token            " + credentials["token"]
-        + f"\n  Shown this once; stored for this user in {config_path()} (0600). Valid until {credentials['expires_at'][:10]}.\n"
+        + f"\n  Shown this once; stored for this user in {config_path()} (0600). Valid until {credentials['expires_at'][:10]}.\n",
+        flush=True,
     )  # fmt: skip
     path.unlink()
-
-
-def config_path() -> Path:
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "berth" / "config.toml"
 
 
 # --- example, down, status -------------------------------------------------------------------------------------------
@@ -329,9 +282,9 @@ def config_path() -> Path:
 
 def example(place: Place) -> int:
     """Build the example's image if it is missing, submit the job and follow it to its end."""
-    if running_process(place) is None:
+    if find_running(place) is None:
         raise Stop("the platform does not run. Start it with `make up`.")
-    if not (place.environment / "bin" / "berth").exists():
+    if not place.command.exists():
         raise Stop("the platform is not installed yet. Start it with `make up`.")
     print("The example: two workers train a network on handwritten digits.")
     folder = ROOT / "examples"
@@ -344,63 +297,68 @@ def example(place: Place) -> int:
 
 
 def down(place: Place) -> int:
-    process = running_process(place)
-    if process is None:
+    running = find_running(place)
+    if running is None:
         print(f"No platform runs on {place.data}.")
         return 0
-    with step("platform", "stopped; its jobs run on, and the next `make up` takes them up again"):
-        os.kill(process, signal.SIGTERM)
-        deadline = time.monotonic() + 30
-        while running_process(place) is not None:
+    with step("platform") as done:
+        try:
+            os.kill(running.process, signal.SIGTERM)
+        except ProcessLookupError:
+            pass  # It ended just now.
+        except PermissionError:
+            raise Stop(f"process {running.process} belongs to somebody else; they can stop it with `make down`.") from None
+        deadline = time.monotonic() + STOP_SECONDS_MAX
+        while is_locked(place.lock):
             if time.monotonic() > deadline:
-                raise Stop(f"process {process} does not end; see {place.log}")
+                raise Stop(f"process {running.process} does not end; its log: {place.log}")
             time.sleep(0.05)
+        done.outcome = "stopped; its jobs run on, and the next `make up` takes them up again"
     return 0
 
 
 def status(place: Place) -> int:
-    process = running_process(place)
-    print(f"running as process {process} on {place.url}" if process else "not running")
-    return 0 if process else 1
-
-
-def running_process(place: Place) -> int | None:
-    """The process that holds the data directory's lock, if any does."""
-    path = place.data / "platform.lock"
-    try:
-        descriptor = os.open(path, os.O_RDWR)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        text = os.read(descriptor, 100).decode(errors="replace").strip()
-        return int(text) if text.isdigit() else None
-    finally:
-        os.close(descriptor)
-    return None
+    running = find_running(place)
+    if running is None:
+        print(f"not running on {place.data}")
+        return 1
+    code, body = get(f"{running.url}/readyz")
+    health = "ready" if code == 200 else f"not ready: {failing_checks(body) if body else 'it does not answer'}"
+    print(f"running as process {running.process} on {running.url}, {health}\n  data  {place.data}\n  log   {place.log}")
+    return 0 if code == 200 else 1
 
 
 def print_next_steps(place: Place) -> None:
-    print(
-        f"""
-Berth runs on {place.url}. Next:
-  berth submit -f examples/digits.yaml    submit the example again
-  berth ps                                what waits, runs and ran
-  berth --help                            everything else
-  {place.url}/api/v1/docs    the REST API, to try in a browser
-  make down                               stop the platform; jobs run on
-"""
-    )
+    found = shutil.which("berth")
+    ours = found is not None and os.path.realpath(found) == os.path.realpath(place.command)
+    name = "berth" if ours else str(place.command)
+    lines = [
+        (f"{name} submit -f examples/digits.yaml", "submit the example again"),
+        (f"{name} ps", "what waits, runs and ran"),
+        (f"{name} --help", "everything else"),
+        (f"{place.url}/api/v1/docs", "the REST API, to try in a browser"),
+        ("make down", "stop the platform; jobs run on"),
+    ]
+    width = max(len(line) for line, _ in lines)
+    print(f"\nBerth runs on {place.url}. Next:")
+    for line, meaning in lines:
+        print(f"  {line:<{width}}  {meaning}")
+    if not ours:
+        print(f"\nYour shell does not find this `berth` by its name: put {command_folder()} first in PATH.")
 
 
-# --- Talking ---------------------------------------------------------------------------------------------------------
+# --- The command line ------------------------------------------------------------------------------------------------
 
 
 def berth(place: Place, *arguments: str, input_text: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command line quietly; a failure ends this command with what it said."""
     done = subprocess.run(
-        [str(place.environment / "bin" / "berth"), *arguments], input=input_text, capture_output=True, text=True, check=False
+        [str(place.command), *arguments],
+        input=input_text,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=client_environment(place),
     )
     if done.returncode:
         raise Stop(f"`berth {' '.join(arguments[:2])}` failed: {done.stderr.strip() or done.stdout.strip()}")
@@ -408,52 +366,24 @@ def berth(place: Place, *arguments: str, input_text: str | None = None) -> subpr
 
 
 def show(place: Place, *arguments: str) -> int:
+    """Run the command line for the user to watch. Ctrl+C is the command's: it leaves the job running and says so."""
     print(f"\n$ berth {' '.join(arguments)}", flush=True)
-    return subprocess.run([str(place.environment / "bin" / "berth"), *arguments], check=False).returncode
-
-
-@contextlib.contextmanager
-def step(name: str, outcome: str) -> Iterator[None]:
-    """Say what is being done while it takes longer than a second, and what came of it."""
-    began = time.monotonic()
-    over = threading.Event()
-    on_terminal = sys.stdout.isatty()
-
-    def tell() -> None:
-        said = False
-        while not over.wait(1.0):
-            seconds = int(time.monotonic() - began)
-            if on_terminal:
-                print(f"\r  ....  {name:<16} {seconds} s", end="", flush=True)
-            elif not said or seconds % 10 == 0:
-                print(f"  ....  {name} ({seconds} s)", flush=True)
-            said = True
-
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
-        yield
-    except BaseException:
-        over.set()
-        teller.join()
-        print(f"{chr(13) if on_terminal else ''}  FAIL  {name:<16}", flush=True)
-        raise
-    over.set()
-    teller.join()
-    seconds = time.monotonic() - began
-    timing = f" ({seconds:.1f} s)" if seconds >= 1 else ""
-    print(f"{chr(13) if on_terminal else ''}  done  {name:<16} {outcome}{timing}", flush=True)
+        return subprocess.run([str(place.command), *arguments], check=False, env=client_environment(place)).returncode
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
-def run_quietly(command: list[str], *, why: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise Stop(f"{why}: `{' '.join(command[:4])}` said: {last_line(done.stderr or done.stdout)}")
-
-
-def last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "nothing"
+def client_environment(place: Place) -> dict[str, str]:
+    """What the user set for other servers, or for the way to the outside, has no part in talking to this one."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("BERTH_SERVER", "BERTH_TOKEN", "BERTH_TENANT", "BERTH_PROFILE")
+    }
+    local = ",".join(filter(None, (os.environ.get("no_proxy") or os.environ.get("NO_PROXY"), place.host)))
+    return {**kept, "NO_PROXY": local, "no_proxy": local}
 
 
 if __name__ == "__main__":

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
 import socket
+import time
 from pathlib import Path
 
 from kernel.config import Config
 
 FREE_BYTES_MIN = 512 * 1024**2  # The database, logs and an example image fit; less is a disk about to be full.
+LOCK_SECONDS = 1.0  # `make status` holds the lock for a moment to see whether it is free.
+RELEASE = Path(__file__).resolve().parents[2]  # The copy of the server that runs.
 
 
 class CannotStart(Exception):
@@ -19,37 +23,69 @@ class CannotStart(Exception):
 
 # Directories that jobs pass through on their way to what is theirs, which they cannot list; and those that are ours alone.
 OPEN_FOLDERS = ("engine", "images", "volumes")
-CLOSED_FOLDERS = ("run", "log", "logs", "uploads", "code", "artifacts", "tools")
+CLOSED_FOLDERS = ("run", "logs", "uploads", "code", "artifacts", "tools")
+
+
+def check_data_directory(config: Config) -> None:
+    """Raise CannotStart unless there is a directory that this user may write to."""
+    if not config.data_dir.is_dir():
+        raise CannotStart(f"{config.data_dir} is no directory. Make it, or set BERTH_DATA_DIR to another one.")
+    if not os.access(config.data_dir, os.W_OK | os.X_OK):
+        raise CannotStart(f"This user may not write to {config.data_dir}. Set BERTH_DATA_DIR to a directory of yours.")
 
 
 def lay_out_data_directory(config: Config, *, uid: int, gid: int) -> None:
-    """Make the data directory's folders with their owner and modes, whatever the umask is; harmless when they are there."""
+    """Make the data directory's folders with their owner and modes, whatever the umask is; harmless when they are there.
+
+    As root the directory itself stays root's: the service user adds files, but cannot put others in the place of what root
+    runs from there at the next start.
+    """
+    if os.geteuid() == 0:
+        os.chown(config.data_dir, 0, gid)
+        config.data_dir.chmod(0o1771)
     for name in (*OPEN_FOLDERS, *CLOSED_FOLDERS):
         path = config.data_dir / name
         path.mkdir(exist_ok=True)
         path.chmod(0o711 if name in OPEN_FOLDERS else 0o700)
-        os.chown(path, uid, gid)
+        os.chown(path, uid, gid, follow_symlinks=False)
 
 
 def lock_data_directory(config: Config) -> int:
-    """Hold the directory's lock for the life of the process. Raises CannotStart if another platform has it."""
+    """Hold the directory's lock for the life of the process. Raises CannotStart if another platform has it.
+
+    Its lines say who holds it: process, address, copy of the server. They stay when the holder dies; the lock does not.
+    """
     path = config.data_dir / "platform.lock"
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        # Linux lets not even root open an existing file of somebody else with O_CREAT here (fs.protected_regular).
+        descriptor = os.open(path, flags if path.exists() else flags | os.O_CREAT, 0o600)
     except OSError as error:
         raise CannotStart(f"{path} cannot be opened: {error.strerror}. Does this user own {config.data_dir}?") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.read(descriptor, 100).decode(errors="replace").strip()
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() < deadline:
+                time.sleep(0.02)
+                continue
+        holder = os.read(descriptor, 20).decode(errors="replace").partition("\n")[0]
         os.close(descriptor)
         raise CannotStart(
             f"Another platform (process {holder or 'unknown'}) runs on {config.data_dir}. "
             "Stop it with `make down`, or choose another BERTH_DATA_DIR."
-        ) from None
+        )
     os.ftruncate(descriptor, 0)
-    os.write(descriptor, f"{os.getpid()}\n".encode())
+    os.write(descriptor, f"{os.getpid()}\n{local_url(config)}\n{RELEASE}\n".encode())
     return descriptor
+
+
+def local_url(config: Config) -> str:
+    """Where this machine reaches the platform, whatever others call it."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)  # noqa: S104  (compared, not bound)
+    return f"http://[{host}]:{config.port}" if ":" in host else f"http://{host}:{config.port}"
 
 
 def check_port(config: Config) -> None:
@@ -58,7 +94,11 @@ def check_port(config: Config) -> None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((config.host, config.port))
+        except socket.gaierror:
+            raise CannotStart(f"BERTH_HOST={config.host} is no address of this machine.") from None
         except OSError as error:
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise CannotStart(f"BERTH_HOST={config.host} is no address of this machine.") from None
             raise CannotStart(
                 f"Port {config.port} on {config.host} cannot be used: {error.strerror}. "
                 "Choose another one, for example `make up PORT=8700`."

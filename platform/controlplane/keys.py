@@ -20,12 +20,16 @@ def read_secret_key(data_dir: Path, *, may_generate: bool) -> str:
     key = os.environ.get("BERTH_SECRET_KEY", "")
     if not key:
         path = data_dir / "secret.key"
-        if may_generate and data_dir.is_dir() and not (data_dir / "berth.sqlite3").exists():
+        if not data_dir.is_dir():
+            raise BadSetting(f"BERTH_DATA_DIR={data_dir} is no directory. Make it, or choose another one.")
+        if may_generate and not (data_dir / "berth.sqlite3").exists():
             generate_secret_key(data_dir)
         try:
             key = path.read_text().strip()
         except OSError as error:
-            raise BadSetting(f"{path} cannot be read ({error.strerror}). Restore it, or set BERTH_SECRET_KEY.") from None
+            raise BadSetting(
+                f"{path} cannot be read: {error.strerror}. Restore it from a backup, or set BERTH_SECRET_KEY."
+            ) from None
     if len(key.encode()) < KEY_BYTES_MIN or len(set(key)) < 10:
         raise BadSetting(
             "The secret key is shorter than 256 bits or a sample. A good one: "
@@ -54,6 +58,8 @@ def generate_secret_key(data_dir: Path) -> bool:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
         return False
+    except OSError as error:
+        raise BadSetting(f"{path} cannot be written: {error.strerror}. Set BERTH_DATA_DIR to a directory of yours.") from None
     with os.fdopen(descriptor, "w") as file:
         file.write(secrets.token_urlsafe(64) + "\n")
     return True

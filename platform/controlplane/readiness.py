@@ -30,8 +30,8 @@ def _broker() -> str:
     url = current().redis_url
     if not url:
         return "memory"
-    client = redis.Redis.from_url(url, socket_timeout=1.0, socket_connect_timeout=1.0)
-    client.ping()
+    with redis.Redis.from_url(url, socket_timeout=1.0, socket_connect_timeout=1.0) as client:
+        client.ping()
     return "redis"
 
 

@@ -6,50 +6,78 @@ the database, asks the engine what is there, and goes on.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import signal
 import socket
+import subprocess
 import threading
-from typing import Any
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import structlog
 
 from clusters.engines.local.config import launcher_policy, launcher_socket
 from clusters.engines.local.launching import start_child
-from controlplane.instance import CannotStart, check_disk, check_exposure, check_port, lay_out_data_directory, lock_data_directory
+from controlplane.instance import (
+    CannotStart,
+    check_data_directory,
+    check_disk,
+    check_exposure,
+    check_port,
+    lay_out_data_directory,
+    lock_data_directory,
+)
+from controlplane.processes.loops import Loop
 from kernel.config import Config
+
+if TYPE_CHECKING:
+    from controlplane.processes.worker import Worker
 
 log = structlog.get_logger("embedded")
 
 SERVICE_USER = "berth"
+THREADS_SECONDS = 2.1  # As the web server, beside which they end; with the launcher's one the whole ends within five.
+LAUNCHER_SECONDS = 1.0
 
 
 def run(config: Config, *, bootstrap: bool) -> int:
     """Start, serve until SIGTERM or SIGINT, stop. Raises CannotStart before anything was changed."""
     os.umask(0o077)
     check_exposure(config)
+    check_data_directory(config)
     check_disk(config.data_dir)
+    lock_data_directory(config)  # Before the port: who has the lock also has the port, and is the better reason.
     check_port(config)
-    lock = lock_data_directory(config)
     owner = _service_user() if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
     lay_out_data_directory(config, uid=owner.pw_uid, gid=owner.pw_gid)
     launcher = _start_launcher(config)
-    _become_service_user(config, lock)
+    _become_service_user(config)
     try:
         return _serve(config, bootstrap=bootstrap)
     finally:
         if launcher is not None:
-            launcher.stdin.close()  # It ends when its parent closes the pipe, also by dying.
-            launcher.wait(5)
+            _end_launcher(launcher)
 
 
-def _start_launcher(config: Config) -> Any:
+def _start_launcher(config: Config) -> subprocess.Popen[bytes] | None:
     """Root only: a small child keeps root for its fixed verbs, so that this process can give root up."""
     if os.geteuid() != 0 or not config.local_cluster:
         return None
     user = _service_user()
     return start_child(launcher_socket(config), launcher_policy(config, service_uid=user.pw_uid, service_gid=user.pw_gid))
+
+
+def _end_launcher(launcher: subprocess.Popen[bytes]) -> None:
+    """It ends when its parent closes the pipe, also by dying; we have no right to kill it any more."""
+    assert launcher.stdin is not None
+    launcher.stdin.close()
+    try:
+        launcher.wait(LAUNCHER_SECONDS)
+    except subprocess.TimeoutExpired:
+        log.warning("launcher_still_works", pid=launcher.pid)
 
 
 def _service_user() -> pwd.struct_passwd:
@@ -61,18 +89,18 @@ def _service_user() -> pwd.struct_passwd:
         ) from None
 
 
-def _become_service_user(config: Config, lock: int) -> None:
+def _become_service_user(config: Config) -> None:
     if os.geteuid() != 0:
         return
     user = _service_user()
-    for name in ("", "platform.lock", "secret.key"):
-        if (config.data_dir / name).exists():
-            os.chown(config.data_dir / name, user.pw_uid, user.pw_gid)
+    for name in ("platform.lock", "secret.key"):
+        with contextlib.suppress(FileNotFoundError):  # The key may be a setting instead.
+            os.chown(config.data_dir / name, user.pw_uid, user.pw_gid, follow_symlinks=False)
     os.initgroups(SERVICE_USER, user.pw_gid)
     os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
     os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
     os.environ["HOME"] = str(config.data_dir)
-    log.info("became_service_user", user=SERVICE_USER, uid=user.pw_uid, lock=lock)
+    log.info("became_service_user", user=SERVICE_USER, uid=user.pw_uid)
 
 
 def _serve(config: Config, *, bootstrap: bool) -> int:
@@ -89,27 +117,34 @@ def _serve(config: Config, *, bootstrap: bool) -> int:
     worker = Worker(queues=("default",))
     loops = [*scheduler.loops(), *observer.loops()]
     holder = f"{socket.gethostname()}:{os.getpid()}"
-    stopping = threading.Event()
+    left: list[str] = []
 
-    def ask_to_stop(number: int, frame: object) -> None:
-        stopping.set()
-        server.should_exit = True
+    def end_beside_the_server() -> None:
+        server.asked_to_stop.wait()
+        left.extend(_finish(worker, loops))
 
-    worker.start()
-    for loop in loops:
-        loop.start()
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]  # Ours also stop the loops.
+    ender = threading.Thread(target=end_beside_the_server, name="ender", daemon=True)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, ask_to_stop)
-    log.info("serving", url=config.url, holder=holder, version=first_start.VERSION)
+        signal.signal(number, server.handle_exit)  # Also for the moments before the server runs.
     try:
+        worker.start()
+        for loop in loops:
+            loop.start()
+        ender.start()
+        log.info("serving", url=config.url, holder=holder, version=first_start.VERSION)
         server.run()
     finally:
-        for loop in loops:
-            loop.stop.set()
-            loop.wake.set()
-        worker.finish()
-        for loop in loops:
-            loop.finish()
-        log.info("stopped", holder=holder)
+        server.asked_to_stop.set()
+        if ender.ident is not None:
+            ender.join(2 * THREADS_SECONDS)
+        log.info("stopped", holder=holder, left=left)
     return 0
+
+
+def _finish(worker: Worker, loops: Sequence[Loop]) -> list[str]:
+    """Let every thread end what it has in hand; the names of those that need longer, which are left to die with us."""
+    deadline = time.monotonic() + THREADS_SECONDS
+    for loop in loops:
+        loop.ask_to_end()
+    left = [] if worker.finish(seconds=THREADS_SECONDS) else ["worker"]
+    return left + [loop.name for loop in loops if not loop.finish(seconds=max(0.0, deadline - time.monotonic()))]

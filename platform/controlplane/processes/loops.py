@@ -55,13 +55,22 @@ class Loop:
             if wait > 0 and not self.stop.is_set():
                 self.wake.wait(wait)
             self.wake.clear()
-        if self.finally_ is not None:
-            self.finally_()
-        connections.close_all()
+        try:
+            if self.finally_ is not None:
+                self.finally_()
+        except Exception:  # The loop ends anyway; whatever it could not give back expires.
+            log.exception("loop_end_failed", loop=self.name)
+        finally:
+            connections.close_all()
 
-    def finish(self, *, seconds: float = 5.0) -> None:
-        """Ask the loop to end and wait for it."""
+    def ask_to_end(self) -> None:
+        """Let the loop end after the step in hand."""
         self.stop.set()
         self.wake.set()
+
+    def finish(self, *, seconds: float = 5.0) -> bool:
+        """Ask the loop to end and wait for it; whether it has ended."""
+        self.ask_to_end()
         if self.thread is not None:
             self.thread.join(seconds)
+        return self.thread is None or not self.thread.is_alive()

@@ -61,9 +61,11 @@ def _led(
         return min(max(0.0, due_at - time.monotonic()), current().lease_seconds / 4)
 
     def end() -> None:
-        if at_end is not None:
-            at_end()
-        leader.resign()
+        try:
+            if at_end is not None:
+                at_end()
+        finally:
+            leader.resign()
 
     return Loop(name, step, topics=topics, finally_=end)
 

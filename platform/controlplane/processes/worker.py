@@ -9,6 +9,7 @@ import contextlib
 import os
 import socket
 import threading
+import time
 from typing import Any
 
 import structlog
@@ -43,6 +44,7 @@ class Worker:
         self._threads = threads
         self._controller: Any = None
         self._thread: threading.Thread | None = None
+        self._consumes = threading.Event()
         self._ticker = Loop("ticker", self._tick)
         self._sender = Loop("hints", self._send_hinted)
         self._listening = contextlib.ExitStack()
@@ -60,6 +62,7 @@ class Worker:
             without_mingle=True,
             without_gossip=True,
             loglevel="WARNING",
+            ready_callback=lambda consumer: self._consumes.set(),
         )
         self._thread = threading.Thread(target=self._controller.start, name="celery", daemon=True)
         self._thread.start()
@@ -73,15 +76,26 @@ class Worker:
         self._sender.start()
         self._ticker.start()
 
-    def finish(self) -> None:
-        """Stop taking messages; tasks in hand end. What they leave is taken up by the sweep."""
+    def finish(self, *, seconds: float = 5.0) -> bool:
+        """Take no more messages and let tasks in hand end; whether all did in time. What is left is taken up by the sweep."""
+        deadline = time.monotonic() + seconds
         self._listening.close()
-        self._ticker.finish()
-        self._sender.finish()
-        if self._controller is not None:
-            self._controller.stop()
-        if self._thread is not None:
-            self._thread.join(5)
+        for loop in (self._ticker, self._sender):
+            loop.ask_to_end()
+        ended = [loop.finish(seconds=max(0.0, deadline - time.monotonic())) for loop in (self._ticker, self._sender)]
+        if self._controller is None or self._thread is None:
+            return all(ended)
+        stopper = threading.Thread(target=self._stop_controller, args=(deadline,), name="celery-stop", daemon=True)
+        stopper.start()
+        for thread in (stopper, self._thread):
+            thread.join(max(0.0, deadline - time.monotonic()))
+            ended.append(not thread.is_alive())
+        return all(ended)
+
+    def _stop_controller(self, deadline: float) -> None:
+        """Celery cannot stop what has not wholly started: it would go on starting."""
+        self._consumes.wait(max(0.0, deadline - time.monotonic()))
+        self._controller.stop()
 
     def _tick(self, stop: threading.Event) -> float:
         return ticks.run_due(database_now(), holder=self.holder, fire=send)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
+import threading
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
@@ -27,4 +30,12 @@ class Command(BaseCommand):
         except (CannotStart, BadSetting) as reason:
             print(f"berth: {reason}", file=sys.stderr)  # noqa: T201  (`make up` looks for this line)
             code = 1
-        sys.exit(code)
+        _leave(code)
+
+
+def _leave(code: int) -> None:
+    """End the process. Threads of a pool would be waited for without a bound; what they have in hand is found again."""
+    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        logging.shutdown()
+        os._exit(code)
+    sys.exit(code)

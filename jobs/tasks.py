@@ -8,6 +8,9 @@ from celery import shared_task
 
 from clusters.selectors import observed_clusters
 from jobs.reconcile import builds, finish, launch, poll, stopping
+from kernel.clock import database_now
+from kernel.config import current
+from reconciling import leases
 
 
 def _clusters(cluster_id: str | None) -> list[uuid.UUID]:
@@ -23,8 +26,16 @@ def launch_task(cluster_id: str | None = None) -> None:
 
 @shared_task(name="jobs.poll")
 def poll_task(cluster_id: str | None = None) -> None:
+    """Look at clusters that no observer looks at: whoever looks holds the cluster's lease."""
     for each in _clusters(cluster_id):
-        poll.poll(each)
+        lease = poll.lease_name(each)
+        token = leases.acquire(lease, holder="jobs.poll", seconds=current().lease_seconds, now=database_now())
+        if token is None:
+            continue
+        try:
+            poll.poll(each)
+        finally:
+            leases.release(lease, token)
 
 
 @shared_task(name="jobs.stop")

@@ -21,8 +21,13 @@ log = structlog.get_logger("poll")
 TAIL_BYTES = 16 * 1024  # Enough for a traceback; what a failure is named by.
 
 
+def lease_name(cluster_id: uuid.UUID) -> str:
+    """The lease of whoever looks at a cluster: two at once would only stand in each other's way."""
+    return f"observe.{cluster_id}"
+
+
 def poll(cluster_id: uuid.UUID) -> int:
-    """Observe a cluster once; returns how many live attempts it has. Any number of pollers may do this at once."""
+    """Observe a cluster once; returns how many live attempts it has. Right also if several do it at once."""
     if not Attempt.objects.filter(cluster_id=cluster_id, state__in=LIVE).exists():
         return 0
     engine = engine_for(cluster_id)

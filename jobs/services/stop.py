@@ -10,7 +10,7 @@ from django.db import transaction
 
 from activity import hints
 from activity.services import record_audit
-from jobs.lifecycle.states import JOB_LIFECYCLE, AttemptState, JobState
+from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, JOB_LIFECYCLE, AttemptState, JobState
 from jobs.models import Attempt, Job
 from jobs.services.arrays import derive_parents
 from jobs.services.dependencies import settle
@@ -43,9 +43,12 @@ def stop_jobs(jobs: Sequence[Job], *, actor: Actor, grace_seconds: float | None,
 
 
 def _ask(ids: Sequence[uuid.UUID], *, actor: Actor, grace_seconds: float | None, now: datetime) -> int:
+    # Attempts before jobs, as everywhere: whoever locks in another order waits for ever.
+    list(Attempt.objects.filter(job_id__in=ids, state__in=ATTEMPT_LIFECYCLE.live_states).order_by("id").select_for_update())
     rows = list(
         Job.objects.filter(id__in=ids, desired="run", state__in=JOB_LIFECYCLE.live_states)
-        .select_for_update()
+        .order_by("id")
+        .select_for_update(no_key=True)
         .values_list("id", "state", "attempt_id")
     )
     Job.objects.filter(id__in=[row[0] for row in rows]).update(desired="stop", stop_grace_seconds=grace_seconds)

@@ -38,7 +38,7 @@ def loops() -> list[Loop]:
 def _cluster_loops(cluster_id: uuid.UUID) -> list[Loop]:
     name = str(cluster_id)[-8:]
     return [
-        _led(f"watch-{name}", f"observe.{cluster_id}", lambda: _watch(cluster_id), (f"poll.{cluster_id}",)),
+        _led(f"watch-{name}", poll.lease_name(cluster_id), lambda: _watch(cluster_id), (f"poll.{cluster_id}",)),
         _led(f"pump-{name}", f"pump.{cluster_id}", lambda: _pump(cluster_id), (f"poll.{cluster_id}",)),
         _led(f"sample-{name}", f"sample.{cluster_id}", lambda: _sample(cluster_id), (), at_end=_flush),
         _led(f"inventory-{name}", f"inventory.{cluster_id}", lambda: _inventory(cluster_id), ()),

@@ -162,6 +162,15 @@ SecretName = Annotated[
         "A secret name", r"[A-Za-z0-9_][A-Za-z0-9._-]*", limits.NAME_LENGTH, "letters, digits, dots, dashes and underscores"
     ),
 ]
+VolumeName = Annotated[
+    str,
+    *_grammar(
+        "A volume",
+        f"(?:{values.NAME}/)?{values.NAME}",
+        limits.NAME_LENGTH,
+        f"{_ALNUM}; the owner's slug and a slash may come before",
+    ),
+]
 Count = Annotated[
     int, _adapt(values.whole("replicas", 1, limits.REPLICAS)), _shape("integer", minimum=1, maximum=limits.REPLICAS)
 ]
@@ -336,9 +345,9 @@ def _checkpoint_path(value: object) -> str:
 
 
 class Mount(Model):
-    """A volume of the tenant, seen by every task."""
+    """A volume that the tenant may use, seen by every task."""
 
-    volume: Name = Field(description="Name of the volume.")
+    volume: VolumeName = Field(description="Name of the volume; `<owner's slug>/<name>` for one of another tenant.")
     path: Annotated[str, _adapt(values.absolute_path("path")), _shape("string", "/data", pattern="^/")] = Field(
         description="Absolute directory where tasks see it."
     )

@@ -383,3 +383,16 @@ def test_a_message_repeats_only_the_beginning_of_a_long_value():
         parse_spec({"command": "x", "priority": "\x1b[31m" + "x" * 10_000})
     assert len(refused.value.fields[0].message) < 200
     assert "\x1b" not in refused.value.fields[0].message
+
+
+@pytest.mark.parametrize("volume", ["digits", "k3v9x2m4qa/digits", "01980c2e-6f3a-7c4e-9a55-0d1f2a3b4c5d"])
+def test_a_mount_names_a_volume_of_its_own_or_of_another_tenant(volume):
+    spec = parse_spec({"command": "true", "mounts": [{"volume": volume, "path": "/data"}]})
+    assert spec.mounts[0].volume == volume
+
+
+@pytest.mark.parametrize("volume", ["/digits", "a/b/c", "a/", "../digits", ""])
+def test_a_mount_that_names_no_volume_is_refused(volume):
+    with pytest.raises(InvalidInput) as refused:
+        parse_spec({"command": "true", "mounts": [{"volume": volume, "path": "/data"}]})
+    assert refused.value.fields[0].path == "/mounts/0/volume"

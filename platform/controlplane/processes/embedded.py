@@ -67,7 +67,8 @@ def _start_launcher(config: Config) -> subprocess.Popen[bytes] | None:
     if os.geteuid() != 0 or not config.local_cluster:
         return None
     user = _service_user()
-    return start_child(launcher_socket(config), launcher_policy(config, service_uid=user.pw_uid, service_gid=user.pw_gid))
+    policy = launcher_policy(config, service_uid=user.pw_uid, service_gid=user.pw_gid)
+    return start_child(launcher_socket(config), policy, keep=True)
 
 
 def _end_launcher(launcher: subprocess.Popen[bytes]) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from clusters.engines.fake import Script
@@ -216,6 +217,28 @@ def test_tasks_outlive_launcher_and_platform_and_obey_the_next(engine_dir: Path)
     end_everything(engine_dir, client)
     client.close()
     child.communicate()
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="runs the launcher as a process")
+def test_a_kept_launcher_that_is_killed_is_replaced_and_ends_with_its_keeper(engine_dir: Path) -> None:
+    socket_path = str(engine_dir / "launcher.sock")
+    keeper = start_child(socket_path, policy_of(engine_dir), keep=True)
+    client = LauncherClient(socket_path)
+    bench = local_bench("launcher", engine_dir, client, use_bubblewrap=False)
+    for _ in range(3):
+        (server,) = psutil.Process(keeper.pid).children()
+        server.kill()
+        workload = bench.start(writes(b"ran\n"))
+        (task,) = bench.wait_for_end(workload.attempt_id)
+        assert task.exit is not None
+        assert task.exit.code == 0
+    (server,) = psutil.Process(keeper.pid).children()
+    bench.close()
+    end_everything(engine_dir, client)
+    client.close()
+    keeper.communicate(timeout=10)
+    assert keeper.returncode == 0
+    assert not server.is_running()
 
 
 # --- At most once ----------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The launcher as a process: keeps root, serves the fixed verbs on a unix socket that only the platform's user can reach.
 
-It keeps no state beyond its open connections: kill it and start it again at any moment. It ends when the process that
-started it as a child ends. Tasks and their wrappers outlive it.
+It keeps no state beyond its open connections: kill it and start it again at any moment. Where it is kept, another one
+takes its place at once. It ends when the process that started it as a child ends. Tasks and their wrappers outlive it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any
 
 from clusters.engines.local.launching import wire
 from clusters.engines.local.launching.direct import DirectLauncher
+from clusters.engines.local.launching.keeper import keep
 from clusters.engines.local.launching.policy import Policy
 from clusters.engines.local.launching.verbs import LauncherRefused
 
@@ -36,8 +37,11 @@ logger = logging.getLogger("berth.launcher")
 
 def serve(socket_path: str, policy: Policy, *, parent: int | None = None) -> None:
     """Serve until the process is ended, or until `parent` (the reading end of a pipe) closes."""
+    _serve(_listen(socket_path, policy), policy, parent)
+
+
+def _serve(listener: socket.socket, policy: Policy, parent: int | None) -> None:
     launcher = DirectLauncher(policy)
-    listener = _listen(socket_path, policy)
     allowed = {policy.service_uid, os.geteuid()}
     slots = threading.BoundedSemaphore(_CONNECTIONS_MAX)
     selector = selectors.DefaultSelector()
@@ -58,10 +62,11 @@ def serve(socket_path: str, policy: Policy, *, parent: int | None = None) -> Non
         launcher.reap()
 
 
-def start_child(socket_path: str, policy: Policy) -> subprocess.Popen[bytes]:
+def start_child(socket_path: str, policy: Policy, *, keep: bool = False) -> subprocess.Popen[bytes]:
     """Start a launcher as a child of this process, which still has root, and wait until it answers.
 
-    Call this before dropping to the service user. The child ends with this process; start another one if it ends earlier.
+    Call this before dropping to the service user. The child ends with this process. `keep` makes it a small process that
+    replaces the launcher whenever that ends: for callers that give root up.
     """
     platform_folder = str(Path(__file__).parents[4])
     command = [sys.executable, "-P", "-m", "clusters.engines.local.launching", "--socket", socket_path]
@@ -69,6 +74,7 @@ def start_child(socket_path: str, policy: Policy) -> subprocess.Popen[bytes]:
         command += [f"--{name.replace('_', '-')}", str(getattr(policy, name))]
     for root in policy.roots:
         command += ["--root", root]
+    command += ["--keep"] if keep else []
     environment = {"PATH": os.environ.get("PATH", os.defpath), "PYTHONPATH": platform_folder, "LANG": "C.UTF-8"}
     with contextlib.suppress(FileNotFoundError):
         os.unlink(socket_path)  # An earlier launcher's; it would answer in place of the new one.
@@ -92,6 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in ("--uid-base", "--gid-base", "--service-uid", "--service-gid"):
         parser.add_argument(name, type=int, required=True)
     parser.add_argument("--alone", action="store_true", help="do not end with the process at standard input")
+    parser.add_argument("--keep", action="store_true", help="replace the launcher whenever it ends")
     options = parser.parse_args(arguments)
     policy = Policy(
         roots=tuple(options.root),
@@ -103,7 +110,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     os.umask(0o022)  # Ours to give, not our parent's: the platform reads control groups and records that we make.
     logging.basicConfig(format="%(asctime)s launcher %(levelname)s %(message)s")
-    serve(options.socket, policy, parent=None if options.alone else 0)
+    if options.keep:
+        listener = _listen(options.socket, policy)
+        keep(lambda: _serve(listener, policy, 0), parent=0)
+    else:
+        serve(options.socket, policy, parent=None if options.alone else 0)
     return 0
 
 

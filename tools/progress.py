@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator
 
 CLEAR_LINE = "\x1b[K"
+TELL_SECONDS = 1.0  # Whoever waits longer than this wants to know for what.
+LINES_APART_SECONDS = 10  # Without a terminal each word is a line for ever.
 
 
 class Stop(Exception):
@@ -31,12 +33,12 @@ def step(name: str) -> Iterator[Told]:
     told = Told()
 
     def tell() -> None:
-        said_at = 0
-        while not over.wait(1.0):
+        said_at: int | None = None
+        while not over.wait(TELL_SECONDS):
             seconds = int(time.monotonic() - began)
             if on_terminal:
                 print(f"\r  ....  {name:<16} {seconds} s", end="", flush=True)
-            elif not said_at or seconds >= said_at + 10:
+            elif said_at is None or seconds >= said_at + LINES_APART_SECONDS:
                 print(f"  ....  {name:<16} {seconds} s", flush=True)
                 said_at = seconds
 

@@ -344,7 +344,7 @@ def print_next_steps(place: Place) -> None:
     for line, meaning in lines:
         print(f"  {line:<{width}}  {meaning}")
     if not ours:
-        print(f"\nYour shell does not find this `berth` by its name: put {command_folder()} first in PATH.")
+        print(f"\nFor the short name `berth`: export PATH={command_folder()}:$PATH")
 
 
 # --- The command line ------------------------------------------------------------------------------------------------

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import hashlib
+import http.server
 import itertools
 import json
 import os
@@ -28,6 +30,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -103,12 +106,16 @@ class LiveUser:
                 return found
             cursor = {"cursor": page["next"]}
 
+    @property
+    def in_tenant(self) -> Json:
+        """What a body says of the tenant."""
+        return {"tenant": self.tenant} if self.tenant else {}
+
     # --- Jobs --------------------------------------------------------------------------------------------------------
 
     def submit(self, spec: Spec, *, wait: bool | Sequence[str] = False, timeout: float = WAIT_SECONDS) -> Json:
         """Submit a job; `wait` until it ended (True) or is in one of these states."""
-        body: Json = {"spec": dict(spec), **({"tenant": self.tenant} if self.tenant else {})}
-        job: Json = self.api("POST", "/jobs", body)
+        job: Json = self.api("POST", "/jobs", {"spec": dict(spec), **self.in_tenant})
         if wait:
             return self.wait(job, ENDED if wait is True else wait, timeout=timeout)
         return job
@@ -127,6 +134,13 @@ class LiveUser:
             assert found["state"] not in ENDED, f"the job ended: {self._history(found)}"
             assert time.monotonic() < deadline, f"the job is not {' or '.join(states)} after {timeout} s: {self._history(found)}"
             time.sleep(POLL_SECONDS)
+
+    def wait_for_reason(self, job: Json | str, code: str, *, timeout: float = WAIT_SECONDS) -> Json:
+        """Wait until a queued job says that it waits for this; a new job has not been looked at yet."""
+        wait_until(lambda: (self.job(job)["reason"] or {}).get("code") == code, f"the reason {code}", timeout=timeout)
+        found = self.job(job)
+        assert found["state"] == "queued"
+        return found
 
     def stop(self, job: Json | str, *, grace_seconds: float | None = None) -> None:
         self.api("POST", f"/jobs/{_id(job)}/stop", {} if grace_seconds is None else {"grace_seconds": grace_seconds})
@@ -177,13 +191,13 @@ class LiveUser:
     # --- Files -------------------------------------------------------------------------------------------------------
 
     def make_volume(self, name: str, **facts: object) -> Json:
-        made: Json = self.api("POST", "/volumes", {"name": name, **facts, **({"tenant": self.tenant} if self.tenant else {})})
+        made: Json = self.api("POST", "/volumes", {"name": name, **facts, **self.in_tenant})
         return made
 
     def upload(self, target: Mapping[str, object], content: bytes) -> Json:
         """Send a file in one piece."""
         body: Json = {"target": dict(target), "size_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-        announced: Json = self.api("POST", "/uploads", {**body, **({"tenant": self.tenant} if self.tenant else {})})
+        announced: Json = self.api("POST", "/uploads", {**body, **self.in_tenant})
         if announced.get("complete"):
             return announced
         headers = {"Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
@@ -208,6 +222,7 @@ class LivePlatform:
     """One installation: its data, its process while it runs, its first operator."""
 
     def __init__(self, place: Path, **settings: str) -> None:
+        self.place = place
         self.data_dir = place / "data"
         self.data_dir.mkdir(mode=0o711)
         self.data_dir.chmod(0o711)  # Jobs pass through to what is theirs.
@@ -272,7 +287,8 @@ class LivePlatform:
     def _sign_in(self) -> None:
         credentials = json.loads((self.data_dir / "first-credentials.json").read_text())
         self.token = credentials["token"]
-        self.operator = LiveUser(self, self.token, name=credentials["user"])
+        # Whoever makes tenants belongs to them, so the first operator says in which of its tenants it works.
+        self.operator = LiveUser(self, self.token, name=credentials["user"], tenant=credentials["tenant"])
 
     def wait_dead(self, *, timeout: float = WAIT_SECONDS) -> int:
         """Wait until the process has ended by itself; gives its exit code, negative for a signal."""
@@ -360,6 +376,10 @@ class LivePlatform:
         """What the database says, past all of our code."""
         return self._store.rows(sql)
 
+    def tables_with(self, word: str) -> list[str]:
+        """The tables that have this word in any of their rows."""
+        return [name for name in self._store.tables() if self._store.holds(name, word)]
+
     def log_tail(self) -> str:
         """The end of the platform's log without what it says of every request that went well."""
         if not self.log.exists():
@@ -396,10 +416,32 @@ def running_platform(**settings: str) -> Iterator[LivePlatform]:
         shutil.rmtree(place, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def package_index(folder: Path) -> Iterator[dict[str, str]]:
+    """Serve a folder of wheels while the block runs; gives the settings by which builds install from it and nothing else."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"http://127.0.0.1:{server.server_port}/"}
+        finally:
+            server.shutdown()
+
+
 @pytest.fixture(scope="session")
-def live_platform() -> Iterator[LivePlatform]:
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the images of the live platform can be made from; tests put wheels in."""
+    return tmp_path_factory.mktemp("wheels")
+
+
+@pytest.fixture(scope="session")
+def live_platform(wheels: Path) -> Iterator[LivePlatform]:
     """The platform that all tests of a run share. A test that stops it starts it again."""
-    with running_platform() as platform:
+    with package_index(wheels) as settings, running_platform(**settings) as platform:
         yield platform
 
 
@@ -483,6 +525,12 @@ class _Sqlite:
         with contextlib.closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, timeout=20)) as connection:
             return connection.execute(sql).fetchall()
 
+    def tables(self) -> list[str]:
+        return [row[0] for row in self.rows("SELECT name FROM sqlite_master WHERE type = 'table'")]
+
+    def holds(self, table: str, word: str) -> bool:
+        return any(word in repr(row) for row in self.rows(f'SELECT * FROM "{table}"'))
+
     def drop(self) -> None:
         """It goes with the directory."""
 
@@ -505,6 +553,12 @@ class _Servers:
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self._url) as connection:
             return connection.execute(sql).fetchall()  # type: ignore[arg-type]
+
+    def tables(self) -> list[str]:
+        return [row[0] for row in self.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
+
+    def holds(self, table: str, word: str) -> bool:
+        return bool(self.rows(f"""SELECT 1 FROM "{table}" row WHERE row::text LIKE '%{word}%' LIMIT 1"""))
 
     def drop(self) -> None:
         self._on_server(f'DROP DATABASE "{self._name}" WITH (FORCE)')

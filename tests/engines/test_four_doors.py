@@ -54,12 +54,14 @@ def file(tmp_path: Path) -> Path:
 
 
 def by_json(platform: LivePlatform, file: Path) -> str:
-    return str(platform.api("POST", "/jobs", {"spec": DOCUMENT})["id"])
+    return str(platform.api("POST", "/jobs", {"spec": DOCUMENT, **platform.operator.in_tenant})["id"])
 
 
 def by_yaml(platform: LivePlatform, file: Path) -> str:
     headers = {"Content-Type": "application/yaml"}
-    return str(platform.api("POST", "/jobs", content=file.read_bytes(), headers=headers)["id"])
+    return str(
+        platform.api("POST", "/jobs", content=file.read_bytes(), headers=headers, params=platform.operator.in_tenant)["id"]
+    )
 
 
 def by_command_line(platform: LivePlatform, file: Path) -> str:
@@ -69,6 +71,7 @@ def by_command_line(platform: LivePlatform, file: Path) -> str:
         "HOME": str(file.parent),
         "BERTH_SERVER": platform.url,
         "BERTH_TOKEN": platform.token,
+        "BERTH_TENANT": platform.operator.tenant,
     }
     done = subprocess.run(
         [sys.executable, "-c", MAIN, "submit", "-f", str(file), "--json"],
@@ -79,7 +82,8 @@ def by_command_line(platform: LivePlatform, file: Path) -> str:
 
 
 def by_sdk(platform: LivePlatform, file: Path) -> str:
-    with berth.Client(platform.url, platform.token, config_path=file.parent / "none.toml") as client:
+    nowhere = file.parent / "none.toml"
+    with berth.Client(platform.url, platform.token, tenant=platform.operator.tenant, config_path=nowhere) as client:
         return client.jobs.submit(file).id
 
 

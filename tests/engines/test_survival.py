@@ -112,7 +112,8 @@ def test_no_acknowledged_job_is_lost_and_none_is_made_twice(live_platform: LiveP
             "mounts": [{"volume": witness, "path": "/witness"}],
         }
         try:
-            answer = live_platform.operator.request("POST", "/jobs", json={"spec": spec}, headers={"Idempotency-Key": key})
+            body = {"spec": spec, **live_platform.operator.in_tenant}
+            answer = live_platform.operator.request("POST", "/jobs", json=body, headers={"Idempotency-Key": key})
         except httpx2.HTTPError:
             return None
         return str(answer.json()["id"]) if answer.is_success else None

@@ -11,6 +11,7 @@ from kernel.config import current
 _CONFIG = current()
 # A task lasts under 60 s; a message that is not acknowledged after ten times that is delivered again.
 VISIBILITY_TIMEOUT_SECONDS = 600
+MEMORY_POLL_SECONDS = 0.02
 
 TASK_MODULES = ("jobs.tasks", "controlplane.tasks")
 
@@ -22,6 +23,13 @@ def broker_url(redis_url: str) -> str:
         return redis_url or "memory://localhost/"
     number = parse_qs(parts.query).get("db", ["0"])[-1]
     return f"redis+socket://{parts.netloc}{parts.path}?virtual_host={number}"
+
+
+def transport_options(redis_url: str) -> dict[str, float]:
+    """How the broker is asked: Redis when to deliver again, memory how often to look."""
+    if redis_url:
+        return {"visibility_timeout": VISIBILITY_TIMEOUT_SECONDS}
+    return {"polling_interval": MEMORY_POLL_SECONDS}
 
 
 app = Celery("berth", broker=broker_url(_CONFIG.redis_url), include=list(TASK_MODULES))
@@ -38,9 +46,10 @@ app.conf.update(
     task_default_queue="default",
     task_time_limit=None if not _CONFIG.is_production else 120,
     broker_connection_retry_on_startup=True,
-    broker_transport_options=(
-        {"visibility_timeout": VISIBILITY_TIMEOUT_SECONDS} if _CONFIG.redis_url else {"polling_interval": 0.02}
-    ),
+    broker_transport_options=transport_options(_CONFIG.redis_url),
     visibility_timeout=VISIBILITY_TIMEOUT_SECONDS,
     result_backend_transport_options={"visibility_timeout": VISIBILITY_TIMEOUT_SECONDS},
 )
+if not _CONFIG.database_url:
+    # Celery closes the database after every task. Opening SQLite's file anew costs more than most tasks do.
+    app.conf["CELERY_DB_REUSE_MAX"] = 1_000_000

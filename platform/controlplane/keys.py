@@ -9,6 +9,8 @@ from pathlib import Path
 from kernel.config import BadSetting
 
 KEY_BYTES_MIN = 32
+CHARACTERS_MIN = 10  # A key of fewer different ones was typed, not drawn.
+SAMPLE_WORDS = ("insecure", "changeme", "changethis", "secretkey", "yoursecret", "example", "placeholder")
 
 
 def read_secret_key(data_dir: Path, *, may_generate: bool) -> str:
@@ -30,7 +32,7 @@ def read_secret_key(data_dir: Path, *, may_generate: bool) -> str:
             raise BadSetting(
                 f"{path} cannot be read: {error.strerror}. Restore it from a backup, or set BERTH_SECRET_KEY."
             ) from None
-    if len(key.encode()) < KEY_BYTES_MIN or len(set(key)) < 10:
+    if len(key.encode()) < KEY_BYTES_MIN or _is_sample(key):
         raise BadSetting(
             "The secret key is shorter than 256 bits or a sample. A good one: "
             "python3 -c 'import secrets; print(secrets.token_urlsafe(64))'"
@@ -44,10 +46,13 @@ def read_previous_keys(data_dir: Path) -> list[str]:
     """
     text = os.environ.get("BERTH_SECRET_KEY_PREVIOUS", "")
     if not text:
+        path = data_dir / "secret.key.previous"
         try:
-            text = (data_dir / "secret.key.previous").read_text()
-        except OSError:
+            text = path.read_text()
+        except FileNotFoundError:
             return []
+        except OSError as error:
+            raise BadSetting(f"{path} cannot be read: {error.strerror}. What was stored under its keys would be lost.") from None
     return text.split()
 
 
@@ -63,3 +68,8 @@ def generate_secret_key(data_dir: Path) -> bool:
     with os.fdopen(descriptor, "w") as file:
         file.write(secrets.token_urlsafe(64) + "\n")
     return True
+
+
+def _is_sample(key: str) -> bool:
+    letters = "".join(character for character in key.lower() if character.isalnum())
+    return len(set(key)) < CHARACTERS_MIN or any(word in letters for word in SAMPLE_WORDS)

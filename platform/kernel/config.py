@@ -4,11 +4,21 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+
+SIMULATED_GPUS = re.compile(r"([1-9][0-9]{0,3})x([A-Za-z0-9][A-Za-z0-9 ._-]{0,62})")
+INTERVALS = ("lease_seconds", "sweep_seconds", "poll_seconds", "telemetry_seconds", "start_timeout_seconds")
+SCHEMES = {
+    "public_url": ("http://", "https://"),
+    "database_url": ("postgresql://", "postgres://"),
+    "redis_url": ("redis://", "rediss://", "unix://"),
+}
 
 
 class BadSetting(Exception):
@@ -102,7 +112,10 @@ def _parse(text: str, kind: type[Any]) -> Any:
         return text.lower() in {"1", "true", "yes"}
     if issubclass(kind, Path):
         return Path(text)
-    return kind(text)
+    value = kind(text)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(text)
+    return value
 
 
 def _check(config: Config) -> list[str]:
@@ -115,6 +128,14 @@ def _check(config: Config) -> list[str]:
         value = getattr(config, item.name)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value < 0:
             problems.append(f"BERTH_{item.name.upper()}={value} must not be negative")
+    for name in INTERVALS:
+        if getattr(config, name) == 0:
+            problems.append(f"BERTH_{name.upper()}=0.0 must be more than 0")
+    for name, schemes in SCHEMES.items():
+        if getattr(config, name) and not getattr(config, name).startswith(schemes):  # Never shown: it may hold a password.
+            problems.append(f"BERTH_{name.upper()} must begin with {_either(schemes)}")
+    if config.local_simulated_gpus and not SIMULATED_GPUS.fullmatch(config.local_simulated_gpus):
+        problems.append(f"BERTH_LOCAL_SIMULATED_GPUS={config.local_simulated_gpus!r} must be <count>x<model>, like 4xA100")
     if not 0 < config.port < 65_536:
         problems.append(f"BERTH_PORT={config.port} must be between 1 and 65535")
     if config.metrics_token and len(config.metrics_token) < 32:
@@ -122,6 +143,10 @@ def _check(config: Config) -> list[str]:
     if config.is_production and not (config.database_url and config.redis_url):
         problems.append("BERTH_PROFILE=production needs BERTH_DATABASE_URL and BERTH_REDIS_URL")
     return problems
+
+
+def _either(words: tuple[str, ...]) -> str:
+    return " or ".join([", ".join(words[:-1]), words[-1]])
 
 
 _current: Config | None = None

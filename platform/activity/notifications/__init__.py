@@ -2,5 +2,6 @@
 
 from activity.notifications.fanout import fan_out
 from activity.notifications.send import deliver
+from activity.notifications.subscriptions import rotate_secrets
 
-__all__ = ["deliver", "fan_out"]
+__all__ = ["deliver", "fan_out", "rotate_secrets"]

@@ -22,6 +22,11 @@ def unseal(sealed: str) -> str:
     return _keys().decrypt(sealed.encode()).decode()
 
 
+def reseal(sealed: str) -> str:
+    """Encrypt what is sealed under any of our keys with the present one."""
+    return _keys().rotate(sealed.encode()).decode()
+
+
 def _keys() -> MultiFernet:
     return MultiFernet([Fernet(_derive(secret)) for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)])
 

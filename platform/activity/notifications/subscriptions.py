@@ -17,7 +17,7 @@ from activity import bulk, hints
 from activity.models import Delivery, Subscription
 from activity.notifications.fanout import delivery_row
 from activity.notifications.kinds import DELIVERY, DeliveryState, NoticeKind, Via
-from activity.notifications.sealing import seal
+from activity.notifications.sealing import reseal, seal
 from activity.notifications.targets import check_url
 from activity.services import record_audit
 from kernel.actor import Actor
@@ -146,6 +146,17 @@ def retry_delivery(*, actor: Actor, delivery: Delivery, now: datetime) -> Delive
         hints.wake(hints.DELIVERIES)
     delivery.refresh_from_db()
     return delivery
+
+
+def rotate_secrets() -> int:
+    """Seal every webhook's secret anew under the present key; returns how many. May be repeated. For the operator's command."""
+    with transaction.atomic():
+        rows = Subscription.objects.exclude(secret_sealed="").select_for_update().order_by("id")
+        subscriptions = list(rows.only("id", "secret_sealed"))
+        for subscription in subscriptions:
+            subscription.secret_sealed = reseal(subscription.secret_sealed)
+        Subscription.objects.bulk_update(subscriptions, ["secret_sealed"], batch_size=500)
+    return len(subscriptions)
 
 
 def _check_target(channel: str, target: str) -> None:

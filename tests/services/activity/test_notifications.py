@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from activity.models import AuditEvent, Delivery, Event, Subscription
-from activity.notifications import deliver, fan_out, subscriptions
+from activity.notifications import deliver, fan_out, rotate_secrets, subscriptions
+from activity.notifications.sealing import unseal
 from activity.notifications.send import LEASE, TRIES_MAX
 from activity.notifications.subscriptions import NewSubscription
 from kernel.actor import Actor
@@ -367,3 +368,15 @@ def test_a_refused_change_leaves_no_trace(cast: Cast) -> None:
     with pytest.raises(BerthError):
         by_mail(cast.bob.actor, target="x@example.org")
     assert (AuditEvent.objects.count(), Subscription.objects.count()) == (before, 0)
+
+
+def test_the_installation_key_is_rotated_without_losing_a_webhook(
+    cast: Cast, jobs: Jobs, receiver: Receiver, settings: Any
+) -> None:
+    made = by_webhook(cast.bob.actor, receiver.url)
+    old = settings.SECRET_KEY
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "n" * 20 + "ew key of the installation", [old]
+    assert rotate_secrets() == 1
+    settings.SECRET_KEY_FALLBACKS = []
+    made.subscription.refresh_from_db()
+    assert unseal(made.subscription.secret_sealed) == made.secret

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -14,14 +13,13 @@ from typing import TYPE_CHECKING
 
 from clusters.engines.local import processes, sandbox
 from clusters.engines.local.launching import DirectLauncher, Launcher, LauncherClient, Policy, start_child
-from kernel.config import Config
+from kernel.config import SIMULATED_GPUS, Config
 
 if TYPE_CHECKING:
     from clusters.engines.local.engine import LocalEngine
 
 PORTS = (21_000, 29_000)  # Below the kernel's range for outgoing connections (32768 on), above well-known services.
 PROCESSES_MAX = 16_384  # Per task: threads count too, a fork bomb ends here.
-_SIMULATED = re.compile(r"([1-9][0-9]{0,3})x([A-Za-z0-9][A-Za-z0-9 ._-]{0,62})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +73,7 @@ class LocalEngineConfig:
         """Count and model of the pretended GPUs; (0, "") without any. Raises ValueError on a text that says neither."""
         if not self.simulated_gpus:
             return 0, ""
-        match = _SIMULATED.fullmatch(self.simulated_gpus)
+        match = SIMULATED_GPUS.fullmatch(self.simulated_gpus)
         if match is None:
             raise ValueError(f"{self.simulated_gpus!r} is not <count>x<model>, like 4xA100")
         return int(match[1]), match[2]

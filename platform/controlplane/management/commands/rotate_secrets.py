@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from activity import notifications
 from tenants.services import rotate_secrets
 
 
@@ -13,4 +14,5 @@ class Command(BaseCommand):
     help = "Encrypt all secrets anew under the present key. May be repeated."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        self.stdout.write(f"{rotate_secrets()} secrets are encrypted under the present key.")
+        self.stdout.write(f"{rotate_secrets()} secrets of tenants are encrypted under the present key.")
+        self.stdout.write(f"{notifications.rotate_secrets()} secrets of webhooks are encrypted under the present key.")

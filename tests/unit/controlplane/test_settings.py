@@ -1,0 +1,129 @@
+"""Settings that cannot be used stop the start, each with its name and what would do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from controlplane.instance import CannotStart, check_data_directory, check_disk, check_exposure, check_port, local_url
+from kernel.config import BadSetting, Config, from_environment
+
+
+def test_every_bad_value_is_named_at_once() -> None:
+    with pytest.raises(BadSetting) as refused:
+        from_environment(
+            {
+                "BERTH_PORT": "70000",
+                "BERTH_LEASE_SECONDS": "soon",
+                "BERTH_SWEEP_SECONDS": "-1",
+                "BERTH_PROFILE": "huge",
+                "BERTH_DEBUG": "perhaps",
+                "BERTH_METRICS_TOKEN": "short",
+            }
+        )
+    message = str(refused.value)
+    for part in (
+        "BERTH_PORT=70000 must be between 1 and 65535",
+        "BERTH_LEASE_SECONDS='soon' is not a valid seconds",
+        "BERTH_SWEEP_SECONDS=-1.0 must not be negative",
+        "BERTH_PROFILE='huge' must be one of embedded, production",
+        "BERTH_DEBUG='perhaps' is not a valid boolean",
+        "BERTH_METRICS_TOKEN must have at least 32 characters",
+        "See docs/settings.md.",
+    ):
+        assert part in message
+
+
+@pytest.mark.parametrize("name", ["BERTH_LEASE_SECONDS", "BERTH_GRACE_SECONDS", "BERTH_RETRY_BACKOFF_SECONDS"])
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf"])
+def test_what_is_no_finite_number_is_refused(name: str, text: str) -> None:
+    with pytest.raises(BadSetting, match=name):
+        from_environment({name: text})
+
+
+@pytest.mark.parametrize("name", ["BERTH_LEASE_SECONDS", "BERTH_SWEEP_SECONDS", "BERTH_POLL_SECONDS", "BERTH_TELEMETRY_SECONDS"])
+def test_an_interval_of_nothing_is_refused(name: str) -> None:
+    with pytest.raises(BadSetting, match=f"{name}=0.0 must be more than 0"):
+        from_environment({name: "0"})
+
+
+@pytest.mark.parametrize("text", ["postgres//x", "mysql://host/db", "sqlite:///x"])
+def test_a_database_that_is_not_known_is_refused(text: str) -> None:
+    with pytest.raises(BadSetting, match="BERTH_DATABASE_URL must begin with postgresql://"):
+        from_environment({"BERTH_DATABASE_URL": text})
+
+
+def test_a_refusal_never_shows_a_password() -> None:
+    with pytest.raises(BadSetting) as refused:
+        from_environment({"BERTH_DATABASE_URL": "mysql://berth:hunter2@host/db", "BERTH_REDIS_URL": "http://:hunter2@host"})
+    assert "hunter2" not in str(refused.value)
+    assert "BERTH_REDIS_URL must begin with redis://, rediss:// or unix://" in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["4", "xA100", "0xA100", "4x", "4xA100;rm"])
+def test_simulated_gpus_that_say_neither_count_nor_model_are_refused(text: str) -> None:
+    with pytest.raises(BadSetting, match="BERTH_LOCAL_SIMULATED_GPUS"):
+        from_environment({"BERTH_LOCAL_SIMULATED_GPUS": text})
+
+
+def test_production_needs_its_servers() -> None:
+    with pytest.raises(BadSetting, match="BERTH_PROFILE=production needs BERTH_DATABASE_URL and BERTH_REDIS_URL"):
+        from_environment({"BERTH_PROFILE": "production"})
+
+
+def test_an_empty_environment_is_a_small_safe_platform() -> None:
+    config = from_environment({})
+    assert (config.profile, config.host, config.debug) == ("embedded", "127.0.0.1", False)
+    assert config.url == "http://127.0.0.1:8620"
+
+
+# --- Where it listens -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.7", "berth.example.org"])
+@pytest.mark.parametrize("public_url", ["", "http://berth.example.org"])
+def test_listening_beyond_this_machine_without_tls_is_refused(host: str, public_url: str) -> None:
+    with pytest.raises(CannotStart, match=f"BERTH_HOST={host} listens beyond this machine"):
+        check_exposure(Config(host=host, public_url=public_url))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_loopback_needs_no_tls(host: str) -> None:
+    check_exposure(Config(host=host))
+
+
+def test_a_platform_behind_tls_may_listen_everywhere() -> None:
+    check_exposure(Config(host="0.0.0.0", public_url="https://berth.example.org"))
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])
+def test_an_address_of_another_machine_is_not_taken_for_a_busy_port(host: str) -> None:
+    with pytest.raises(CannotStart, match=f"BERTH_HOST={host} is no address of this machine"):
+        check_port(Config(host=host))
+
+
+@pytest.mark.parametrize(
+    ("host", "url"), [("127.0.0.1", "http://127.0.0.1:1"), ("0.0.0.0", "http://127.0.0.1:1"), ("::", "http://[::1]:1")]
+)
+def test_the_address_for_this_machine_is_one_it_can_call(host: str, url: str) -> None:
+    assert local_url(Config(host=host, port=1, public_url="https://berth.example.org")) == url
+
+
+# --- Where it keeps its data ------------------------------------------------------------------------------------------
+
+
+def test_data_without_a_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "nowhere", tmp_path / "file"):
+        with pytest.raises(CannotStart, match=f"{path} is no directory"):
+            check_data_directory(Config(data_dir=path))
+
+
+def test_a_nearly_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        free = 3 * 1024**2
+
+    monkeypatch.setattr("shutil.disk_usage", lambda path: Full)
+    with pytest.raises(CannotStart, match=f"Only 3 MiB are free below {tmp_path}; Berth needs 512 MiB"):
+        check_disk(tmp_path)

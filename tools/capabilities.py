@@ -1,8 +1,8 @@
 """What Berth can do, computed from its tests: `python tools/capabilities.py` writes `docs/capabilities.md`.
 
 A capability is shown when every one of its claims names at least one test. A claim without a test is "not yet", whatever the
-code may do; a claim that names a test which does not exist fails `tests/architecture/test_documents.py`. The numbers are stable names of capabilities; gaps between them are
-capabilities that nothing claims yet.
+code may do; a claim that names a test which does not exist fails the tests. The numbers are stable names of capabilities; gaps
+between them are capabilities that nothing claims yet.
 """
 
 from __future__ import annotations

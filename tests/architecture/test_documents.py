@@ -1,0 +1,148 @@
+"""The documents say what is true: links lead somewhere, commands exist, tables are those of the code."""
+
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from jobs.lifecycle.states import JOB_DRIVERS, JOB_LIFECYCLE
+from tests.architecture.sources import ROOT, tracked_files
+from tools import capabilities, lifecycle_page
+
+DOCUMENTS = tuple(path for path in tracked_files() if path.suffix == ".md")
+ENTRANCES = ("README.md", "README.zh.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/README.md")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)|<img src=\"([^\"]+)\"")
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+FILE_NAMED = re.compile(r"`((?:platform|tenants|jobs|images|storage|client|tools|tests|docs|examples|deploy|bench)/[\w./-]+)`")
+BERTH_COMMAND = re.compile(r"(?:^[ $]*|[`$|] ?)berth ((?!-)[a-z]+)(?: ([a-z]+))?", re.MULTILINE)
+MAKE_TARGET = re.compile(r"(?:`|^[ $]*)make ([a-z][a-z-]*)", re.MULTILINE)
+
+
+def links(path):
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    for match in LINK.finditer(text):
+        yield match.group(1) or match.group(2)
+
+
+def headings(path):
+    """Anchors of a page, as code hosting sites make them."""
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    found = set(re.findall(r'<a id="([^"]+)"', text))
+    for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE):
+        plain = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower())
+        found.add(plain.replace(" ", "-"))
+    return found
+
+
+def test_every_relative_link_leads_somewhere():
+    broken = []
+    for path in DOCUMENTS:
+        for link in links(path):
+            if re.match(r"[a-z]+:", link):
+                continue
+            target, _, anchor = link.partition("#")
+            file = (path.parent / target).resolve() if target else path
+            if not file.exists() or (anchor and file.suffix == ".md" and anchor not in headings(file)):
+                broken.append(f"{path.relative_to(ROOT)}: {link}")
+
+    assert not broken
+
+
+def test_every_file_that_is_named_exists():
+    missing = []
+    for path in DOCUMENTS:
+        for name in FILE_NAMED.findall(path.read_text(encoding="utf-8")):
+            if not (ROOT / name.rstrip("./")).exists():
+                missing.append(f"{path.relative_to(ROOT)}: {name}")
+
+    assert not missing
+
+
+@pytest.mark.parametrize("name", ENTRANCES)
+def test_every_entrance_is_there(name):
+    assert (ROOT / name).is_file()
+
+
+def test_every_page_can_be_reached_from_the_list_of_pages():
+    listed = {(ROOT / "docs" / link.partition("#")[0]).resolve() for link in links(ROOT / "docs" / "README.md")}
+    pages = {path for path in DOCUMENTS if path.parent == ROOT / "docs"} - {ROOT / "docs" / "README.md"}
+    decisions = {path for path in DOCUMENTS if path.parent == ROOT / "docs" / "adr"} - {ROOT / "docs" / "adr" / "README.md"}
+    told = {(ROOT / "docs" / "adr" / link).resolve() for link in links(ROOT / "docs" / "adr" / "README.md")}
+
+    assert not [path.name for path in pages - listed]
+    assert not [path.name for path in decisions - told]
+
+
+def test_every_make_target_that_is_named_exists():
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = {(path.name, name) for path in DOCUMENTS for name in MAKE_TARGET.findall(path.read_text(encoding="utf-8"))}
+
+    assert not sorted((file, name) for file, name in named if name not in targets)
+
+
+def test_every_command_of_berth_that_is_named_exists():
+    import typer
+
+    from berth.cli.root import COMMANDS, load_command
+
+    groups = {}
+    for name, entry in COMMANDS.items():
+        command = load_command(name, entry)
+        groups[name] = set(command.commands) if isinstance(command, typer.core.TyperGroup) else None
+    wrong = []
+    for path in DOCUMENTS:
+        for command, action in BERTH_COMMAND.findall(path.read_text(encoding="utf-8")):
+            if command not in groups:
+                wrong.append(f"{path.relative_to(ROOT)}: berth {command}")
+            elif groups[command] is not None and action and action not in groups[command]:
+                wrong.append(f"{path.relative_to(ROOT)}: berth {command} {action}")
+
+    assert not wrong
+
+
+def test_every_edge_of_a_jobs_life_is_in_the_page_with_who_drives_it():
+    text = lifecycle_page.PAGE.read_text(encoding="utf-8")
+    edges = {(old, new) for old, targets in JOB_LIFECYCLE.edges.items() for new in targets}
+
+    assert lifecycle_page.with_tables(text) == text, "run `python tools/lifecycle_page.py`"
+    assert {(str(old), str(new)) for old, new in JOB_DRIVERS} == edges
+
+
+def test_a_capability_names_only_tests_that_exist():
+    named = [test for item in capabilities.CAPABILITIES for tests in item.claims.values() for test in tests]
+
+    assert named
+    assert not [test for test in named if not capabilities.exists(test)]
+
+
+def test_the_capabilities_are_those_that_tests_show():
+    assert capabilities.PAGE.read_text(encoding="utf-8") == capabilities.page(), "run `python tools/capabilities.py`"
+
+
+@pytest.mark.parametrize(("file", "document"), [("pyproject.toml", "server"), ("client/pyproject.toml", "client")])
+def test_every_dependency_has_its_reason(file, document):
+    project = tomllib.loads((ROOT / file).read_text(encoding="utf-8"))
+    lines = list(project["project"]["dependencies"])
+    for group in project.get("dependency-groups", {}).values():
+        lines += group
+    wanted = {re.match(r"[A-Za-z0-9._-]+", line).group().lower() for line in lines}
+    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## ", page, flags=re.MULTILINE)
+    told = {
+        name.lower()
+        for section in sections
+        if section.lower().startswith((document, "development") if document == "server" else document)
+        for row in re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)
+        for name in re.findall(r"`([^`]+)`", row)
+    }
+
+    assert told == wanted, f"docs/dependencies.md, {document}: {sorted(told ^ wanted)}"
+
+
+def test_the_tools_for_pages_run_by_themselves(tmp_path):
+    for name in ("lifecycle_page.py", "capabilities.py"):
+        command = [sys.executable, "-c", f"import runpy; runpy.run_path({str(ROOT / 'tools' / name)!r}, run_name='checked')"]
+
+        assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60).returncode == 0

@@ -8,6 +8,8 @@ import tomllib
 import pytest
 
 from jobs.lifecycle.states import JOB_DRIVERS, JOB_LIFECYCLE
+from jobs.spec.documents import parse_text
+from jobs.spec.parse import parse_spec
 from tests.architecture.sources import ROOT, tracked_files
 from tools import capabilities, lifecycle_page
 
@@ -100,6 +102,22 @@ def test_every_command_of_berth_that_is_named_exists():
                 wrong.append(f"{path.relative_to(ROOT)}: berth {command} {action}")
 
     assert not wrong
+
+
+def job_files():
+    """All YAML of the documents that is a job, or a piece of one, which gets a command."""
+    for path in DOCUMENTS:
+        for number, block in enumerate(
+            re.findall(r"^```yaml\n(.*?)^```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        ):
+            document = parse_text(block)
+            piece = {} if {"roles", "command"} & set(document) else {"command": "true"}
+            yield pytest.param(document | piece, id=f"{path.name}-{number}")
+
+
+@pytest.mark.parametrize("document", tuple(job_files()))
+def test_every_job_file_that_is_shown_is_a_job(document):
+    assert parse_spec(document).roles
 
 
 def test_every_edge_of_a_jobs_life_is_in_the_page_with_who_drives_it():

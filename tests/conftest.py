@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["tests.builders.live"]  # The fixture `live_platform`: the real product, for whoever asks for it.
 
+
 DATA_DIR = Path(tempfile.mkdtemp(prefix="berth-test-", dir="/tmp"))
 DATA_DIR.chmod(0o711)  # Tasks run as users of their own and pass through to their working directories.
 
@@ -54,6 +55,8 @@ def pytest_configure(config: pytest.Config) -> None:
         import django
 
         django.setup()
+        # A worker of xdist that inherited the name would load the settings before it has a data directory of its own.
+        os.environ.pop("DJANGO_SETTINGS_MODULE", None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

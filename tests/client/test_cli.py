@@ -524,7 +524,7 @@ def _in_terminal(tmp_path: Path, words: list[str], *, until: str = "", then: str
         if not typed and until in shown.decode(errors="replace"):
             os.write(leader, then.encode())
             typed = True
-    code = process.wait(timeout=10)
+    code = process.wait(timeout=60)
     os.close(leader)
     return shown.decode(errors="replace").replace("\r\n", "\n"), code
 
@@ -532,6 +532,9 @@ def _in_terminal(tmp_path: Path, words: list[str], *, until: str = "", then: str
 def _own_terminal() -> None:
     """Make the pseudo-terminal the controlling one, so that Ctrl+C becomes a signal."""
     import fcntl
+    import signal
     import termios
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # Ignored in what a shell starts in the background.
 
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

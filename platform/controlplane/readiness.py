@@ -12,6 +12,7 @@ from channels.layers import get_channel_layer
 from clusters.selectors import list_clusters
 from kernel.clock import database_now
 from kernel.config import current
+from kernel.errors import Unavailable
 from reconciling.models import Lease
 from webapi.health import register_check
 
@@ -30,19 +31,25 @@ def _broker() -> str:
     url = current().redis_url
     if not url:
         return "memory"
-    with redis.Redis.from_url(url, socket_timeout=1.0, socket_connect_timeout=1.0) as client:
-        client.ping()
+    try:
+        with redis.Redis.from_url(url, socket_timeout=1.0, socket_connect_timeout=1.0) as client:
+            client.ping()
+    except redis.RedisError as error:  # Its text holds addresses; the probe is public.
+        raise Unavailable(f"Redis does not answer: {type(error).__name__}.") from error
     return "redis"
 
 
 def _channel_layer() -> str:
     if not current().redis_url:
         return "memory"
-    asyncio.run(_send_and_receive())
+    try:
+        asyncio.run(_send())
+    except (redis.RedisError, OSError, TimeoutError) as error:
+        raise Unavailable(f"The channel layer does not answer: {type(error).__name__}.") from error
     return "redis"
 
 
-async def _send_and_receive() -> None:
+async def _send() -> None:
     layer = get_channel_layer()
     assert layer is not None
     group = f"readiness.{uuid.uuid4().hex}"
@@ -53,7 +60,7 @@ def _scheduler() -> str:
     """Somebody leads, or did until a moment ago: a standby needs a moment to take over."""
     lease = Lease.objects.filter(name="scheduler").first()
     if lease is None or lease.expires_at is None or lease.expires_at < database_now() - SCHEDULER_SILENT:
-        raise RuntimeError("nobody schedules; start a scheduler process")
+        raise Unavailable("Nobody schedules. Start a scheduler process.")
     return "led"
 
 

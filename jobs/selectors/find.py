@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet
 from jobs.models import Job
 from kernel.actor import Actor
 from kernel.errors import FieldError, InvalidInput, NotFound
+from kernel.limits import NAME_LENGTH
 from webapi.access import require, visible
 
 PREFIX_LENGTH_MIN = 8
@@ -22,7 +23,7 @@ def fetch_job(actor: Actor, text: str, verb: str, *, tenant_id: uuid.UUID | None
     rows = visible(actor, Job).select_related("tenant", "queue", "user")
     if tenant_id is not None:
         rows = rows.filter(tenant_id=tenant_id)
-    found = _by_id(rows, text) or _by_prefix(rows, text) or rows.filter(name=text[:255]).order_by("-id").first()
+    found = _by_id(rows, text) or _by_prefix(rows, text) or _by_name(rows, text)
     if found is None:
         raise NotFound(f"There is no job {text[:80]!r}.", hint="`berth ps -a` lists ids and names.")
     require(actor, found, verb)
@@ -55,6 +56,11 @@ def _parse(text: str) -> uuid.UUID | None:
 def _by_id(rows: QuerySet[Job], text: str) -> Job | None:
     parsed = _parse(text)
     return rows.filter(id=parsed).first() if parsed is not None else None
+
+
+def _by_name(rows: QuerySet[Job], text: str) -> Job | None:
+    """The latest job of that name. Children share the name of their array; who says it means the array."""
+    return rows.filter(name=text[:NAME_LENGTH], parent_id__isnull=True).order_by("-id").first()
 
 
 def _by_prefix(rows: QuerySet[Job], text: str) -> Job | None:

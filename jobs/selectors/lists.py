@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from django.db import connections
-from django.db.models import QuerySet
+from django.db.models import QuerySet, TextField, Value
+from django.db.models.functions import Cast, StrIndex
 
 from jobs.models import Job
 
@@ -14,7 +15,9 @@ def with_tag(rows: QuerySet[Job], tag: str) -> QuerySet[Job]:
     """Jobs that carry the tag."""
     if connections[rows.db].vendor == "postgresql":
         return rows.filter(tags__contains=[tag])
-    return rows.filter(tags__icontains=json.dumps(tag))
+    # SQLite's LIKE knows no case; INSTR does.
+    place = StrIndex(Cast("tags", TextField()), Value(json.dumps(tag)))
+    return rows.annotate(tag_place=place).filter(tag_place__gt=0)
 
 
 def with_label(rows: QuerySet[Job], key: str, value: str) -> QuerySet[Job]:

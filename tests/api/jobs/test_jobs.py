@@ -203,6 +203,7 @@ def test_an_array_is_a_parent_with_children_that_are_listed_apart(quay: Quay, ap
     assert parent["array"] == {"size": 5, "parallelism": 2, "index": None}
     assert parent["counts"] == {"queued": 5}
     assert [job["id"] for job in get(client, "/jobs").json()["items"]] == [parent["id"]]
+    assert get(client, "/jobs/train").json()["id"] == parent["id"]
     children = get(client, f"/jobs?parent={parent['id']}").json()["items"]
     assert sorted(child["array"]["index"] for child in children) == [0, 1, 2, 3, 4]
 
@@ -227,6 +228,8 @@ def test_lists_are_paged_by_key_and_filtered(quay: Quay, api: Api) -> None:
         path = f"/jobs?limit=3&cursor={body['next']}" if body["next"] else ""
     assert seen == [f"job-{number}" for number in reversed(range(7))]
     assert len(get(client, "/jobs?tag=even").json()["items"]) == 4
+    assert not get(client, "/jobs?tag=EVEN").json()["items"]
+    assert not get(client, "/jobs?tag=eve").json()["items"]
     assert len(get(client, "/jobs?label=parity:1").json()["items"]) == 3
     assert len(get(client, "/jobs?state=queued&user=bob&queue=vision").json()["items"]) == 7
     assert get(client, "/jobs?name=job-3").json()["items"][0]["name"] == "job-3"
@@ -371,3 +374,27 @@ def test_the_schema_of_job_files_is_public(api: Api) -> None:
     schema = api().get("/api/v1/schemas/job-spec").json()
     assert schema["$schema"].endswith("2020-12/schema")
     assert "roles" in schema["properties"]
+
+
+def test_a_dry_run_says_when_a_job_would_wait_for_ever(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.bob)
+    assert post(client, "/jobs?dry_run=true", {"spec": SPEC}).json()["warnings"] == []
+    huge = {**SPEC, "resources": {"cpu": 4000, "memory": "1Gi"}}
+    (warning,) = post(client, "/jobs?dry_run=true", {"spec": huge}).json()["warnings"]
+    assert warning.startswith("It would not start. It needs 4000 cores")
+
+
+def test_filters_that_name_nothing_known_are_refused_and_not_answered_with_nothing(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.bob)
+    job = quay.submit(by=quay.cast.bob)
+    quay.settle()
+    for path in ("/jobs?kind=bach", "/jobs?label=team", f"/jobs/{job.id}/logs?stream=out"):
+        assert get(client, path).status_code == 422, path
+
+
+def test_the_log_of_a_job_that_never_started_is_complete_when_the_job_is_over(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.bob)
+    job = quay.submit(by=quay.cast.bob)
+    assert get(client, f"/jobs/{job.id}/logs").json()["complete"] is False
+    post(client, f"/jobs/{job.id}/stop", {})
+    assert get(client, f"/jobs/{job.id}/logs").json()["complete"] is True

@@ -100,8 +100,8 @@ TASK_LIFECYCLE = lifecycle(
 JOB_DRIVERS: dict[tuple[JobState, JobState], str] = {
     (JobState.QUEUED, JobState.ADMITTED): "the scheduler, with a reservation and a new attempt",
     (JobState.QUEUED, JobState.RUNNING): "an array's first child that left the queue (parents only)",
-    (JobState.QUEUED, JobState.STOPPED): "a stop before the start",
-    (JobState.QUEUED, JobState.FAILED): "a dependency or image that can no longer succeed; an array's children (parents)",
+    (JobState.QUEUED, JobState.STOPPED): "a stop before the start; a dependency that can no longer be met",
+    (JobState.QUEUED, JobState.FAILED): "an image that could not be built; an array's children (parents)",
     (JobState.QUEUED, JobState.SUCCEEDED): "an array whose children all succeeded between two looks (parents only)",
     (JobState.ADMITTED, JobState.STARTING): "the engine, which accepted the attempt",
     (JobState.ADMITTED, JobState.RUNNING): "an observation that overtook the answer to the launch",

@@ -7,6 +7,9 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 
+from clusters.api.representations import ReferenceOut, ResourcesOut
+from tenants.api.serializers import TenantRef
+
 _ID = "01980c2e-6f3a-7c4e-9a55-0d1f2a3b4c5d"
 _GIB = 1024**3
 
@@ -78,6 +81,49 @@ class BatchOut(serializers.Serializer[Any]):
 
     count = serializers.IntegerField()
     ids = serializers.ListField(child=serializers.UUIDField())
+
+
+class PlannedRoleOut(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    replicas = serializers.IntegerField()
+    command = serializers.JSONField(help_text="A line for the shell, or a list of arguments.")
+    resources = ResourcesOut(help_text="Of one task.")
+
+
+class PlannedImageOut(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    kind = serializers.CharField()
+    digest = serializers.CharField(allow_null=True)
+
+
+class SpecChangeOut(serializers.Serializer[Any]):
+    path = serializers.CharField()
+    older = serializers.JSONField(allow_null=True)
+    newer = serializers.JSONField(allow_null=True)
+
+
+class PlanOut(serializers.Serializer[Any]):
+    """What a submission with `dry_run` would do. Nothing was stored."""
+
+    name = serializers.CharField()
+    tenant = TenantRef()
+    queue = ReferenceOut()
+    image = PlannedImageOut()
+    framework = serializers.CharField()
+    roles = PlannedRoleOut(many=True)
+    total = ResourcesOut(help_text="Of one attempt.")
+    jobs = serializers.IntegerField(help_text="More than one for an array.")
+    spec_digest = serializers.CharField()
+    spec = serializers.DictField(help_text="As it would be stored.")
+    warnings = serializers.ListField(child=serializers.CharField(), help_text="Also why it would wait for ever.")
+    changes = SpecChangeOut(many=True, required=False, help_text="Against the job that it repeats.")
+
+
+class BatchPlanOut(serializers.Serializer[Any]):
+    """What a batch with `dry_run` would do."""
+
+    count = serializers.IntegerField()
+    first = PlanOut()
 
 
 def request(name: str, value: dict[str, Any]) -> OpenApiExample:

@@ -107,7 +107,7 @@ class JobTimelineView(ApiView):
                     }
                     for phase in phases
                 ],
-                "seconds": sum(phase.seconds for phase in phases),
+                "seconds": round(sum(phase.seconds for phase in phases), 6),
             }
         )
 
@@ -193,7 +193,10 @@ def _tasks(attempt: Attempt, wanted: str | None) -> list[TaskName]:
 def get_attempt(job: Job, number: int) -> Attempt:
     found = Attempt.objects.filter(job_id=job.id, number=number).first()
     if found is None:
-        raise NotFound(f"Job {job.name} has no attempt {number}.", hint=f"It has {job.attempt_count}.")
+        raise NotFound(
+            f"Job {job.name} has no attempt {number}.",
+            hint=f"Its latest attempt is {job.attempt_count}." if job.attempt_count else "It has not started yet.",
+        )
     return found
 
 

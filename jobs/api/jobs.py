@@ -24,6 +24,7 @@ from jobs.services.preview import plan_json
 from jobs.services.rerun import prepare_again, run_again
 from jobs.services.stop import stop_jobs
 from jobs.services.submit import prepare, submit
+from jobs.spec.model import Kind
 from jobs.spec.schema import json_schema
 from kernel.clock import database_now
 from kernel.errors import FieldError, InvalidInput
@@ -60,8 +61,8 @@ class JobListView(ApiView):
             OpenApiParameter("name", str, description="Exactly this name."),
             OpenApiParameter("q", str, description="Part of the name."),
             OpenApiParameter("tag", str, many=True, description="Several: all of them."),
-            OpenApiParameter("label", str, many=True, description="`key:value`; several: all of them."),
-            OpenApiParameter("kind", str),
+            OpenApiParameter("label", str, many=True, description="`key=value`; several: all of them."),
+            OpenApiParameter("kind", str, enum=list(Kind)),
             OpenApiParameter("since", str, description="Submitted at or after this time."),
             OpenApiParameter("until", str, description="Submitted before this time."),
             OpenApiParameter("parent", str, description="Children of this array. Without it, children are not listed."),
@@ -78,12 +79,12 @@ class JobListView(ApiView):
         operation_id="jobs_create",
         request=SubmitIn,
         parameters=[OpenApiParameter("dry_run", bool, description="Check everything and store nothing.")],
-        responses={201: JobOut},
+        responses={201: JobOut, 200: examples.PlanOut},
         examples=[examples.request("Two workers", examples.SUBMIT), examples.answer("Stored", examples.JOB, status="201")],
     )
     @idempotent
     def post(self, request: Request) -> Response:
-        """Submit a job. The answer holds the job, why it waits, and its place in the queue."""
+        """Submit a job. The answer holds the job and why it waits."""
         tenant, document = one_document(request)
         submission = prepare(actor=self.actor, tenant=tenant, document=document)
         if query_flag(request, "dry_run"):
@@ -101,7 +102,7 @@ class JobBatchView(ApiView):
         operation_id="jobs_batch",
         request=BatchIn,
         parameters=[OpenApiParameter("dry_run", bool)],
-        responses={201: examples.BatchOut},
+        responses={201: examples.BatchOut, 200: examples.BatchPlanOut},
         examples=[examples.request("Three seeds", examples.BATCH)],
     )
     @idempotent
@@ -131,7 +132,7 @@ class JobView(ApiView):
         changed = edit_job(
             actor=self.actor, job=found, changes=changes, expected_version=expected_version(request), now=database_now()
         )
-        return with_etag(Response(job_json([changed])[0]), changed.version)
+        return with_etag(Response(job_json([changed], language=reader_language(request))[0]), changed.version)
 
 
 class JobSpecView(ApiView):
@@ -179,7 +180,9 @@ _DRY_RUN = OpenApiParameter("dry_run", bool, description="Answer with the plan a
 
 
 @extend_schema_view(
-    post=extend_schema(operation_id="jobs_rerun", request=AgainIn, responses={201: JobOut}, parameters=[_DRY_RUN])
+    post=extend_schema(
+        operation_id="jobs_rerun", request=AgainIn, responses={201: JobOut, 200: examples.PlanOut}, parameters=[_DRY_RUN]
+    )
 )
 class JobRerunView(JobAgainView):
     """Run a job again, with the same spec or with changes."""
@@ -188,7 +191,9 @@ class JobRerunView(JobAgainView):
 
 
 @extend_schema_view(
-    post=extend_schema(operation_id="jobs_clone", request=AgainIn, responses={201: JobOut}, parameters=[_DRY_RUN])
+    post=extend_schema(
+        operation_id="jobs_clone", request=AgainIn, responses={201: JobOut, 200: examples.PlanOut}, parameters=[_DRY_RUN]
+    )
 )
 class JobCloneView(JobAgainView):
     """Make a job one's own: the same spec under another name; secrets must be named again."""
@@ -204,7 +209,7 @@ class JobTagView(ApiView):
         """Add a tag."""
         return self._change(job, tag, present=True)
 
-    @extend_schema(operation_id="jobs_untag", responses=JobOut)
+    @extend_schema(operation_id="jobs_untag", responses={200: JobOut})
     def delete(self, request: Request, job: str, tag: str) -> Response:
         """Remove a tag."""
         return self._change(job, tag, present=False)
@@ -257,9 +262,10 @@ def _filtered(view: ApiView, request: Request, rows: QuerySet[Job]) -> QuerySet[
         rows = rows.filter(user__name=query["user"])
     if "mine" in query and query_flag(request, "mine"):
         rows = rows.filter(user_id=view.actor.user_id or uuid.UUID(int=0))
-    for name in ("name", "kind"):
-        if name in query:
-            rows = rows.filter(**{name: query[name]})
+    if "name" in query:
+        rows = rows.filter(name=query["name"])
+    if "kind" in query:
+        rows = rows.filter(kind=_known_kind(query["kind"]))
     if query.get("q"):
         rows = rows.filter(name__icontains=query["q"][:255])
     rows = _by_labels(query, rows)
@@ -272,11 +278,21 @@ def _filtered(view: ApiView, request: Request, rows: QuerySet[Job]) -> QuerySet[
     return rows.filter(parent_id__isnull=True)
 
 
+def _known_kind(text: str) -> str:
+    if text not in set(Kind):
+        message = f"There is no kind {text[:80]!r}."
+        raise InvalidInput(message, hint=f"Kinds are: {', '.join(Kind)}.", fields=[FieldError("/kind", "choice", message)])
+    return text
+
+
 def _by_labels(query: Any, rows: QuerySet[Job]) -> QuerySet[Job]:
     for tag in query.getlist("tag")[:20]:
         rows = with_tag(rows, tag)
     for label in query.getlist("label")[:20]:
-        key, _, value = label.partition(":")
+        key, sign, value = label.partition("=" if "=" in label else ":")
+        if not sign:
+            message = f"label is written key=value, not {label[:80]!r}."
+            raise InvalidInput(message, fields=[FieldError("/label", "form", message)])
         rows = with_label(rows, key, value)
     return rows
 

@@ -91,7 +91,8 @@ class LogView(ApiView):
         found = fetch_job(self.actor, job, "job.logs")
         attempt = find_attempt(found, request.query_params.get("attempt"))
         if attempt is None:
-            return Response({"items": [], "cursor": "0-0", "complete": False, "attempt": 0})
+            over = JOB_LIFECYCLE.is_terminal(found.state)
+            return Response({"items": [], "cursor": "0-0", "complete": over, "attempt": 0})
         wanted = _wanted(request)
         cursor = request.query_params.get("cursor") or _tail(request, attempt, wanted)
         answer = read_merged(
@@ -128,6 +129,8 @@ async def _events(actor: Any, job: Job, attempt: Attempt | None, cursor: str | N
     async with sessions().opened(actor, on_end=end):
         attempt = attempt or await _first_attempt(job, lambda: over)
         if attempt is None:
+            if not over:
+                yield Event({"attempt": 0}, id="0-0", event="end")
             return
         async for answer in follow(attempt.id, cursor=cursor, wanted=wanted, idle_seconds=IDLE_SECONDS):
             if over:
@@ -202,7 +205,14 @@ class ArtifactView(ApiView):
         attempt = find_attempt(found, request.query_params.get("attempt"))
         if attempt is None:
             raise NotFound(f"Job {found.name} has not started, so it left nothing.")
-        return artifact_response(request, get_artifact(attempt.id, path))
+        try:
+            artifact = get_artifact(attempt.id, path)
+        except NotFound as error:
+            if attempt.outputs_stored:
+                raise
+            hint = "They are being stored while the attempt ends; ask again until the list says `complete`."
+            raise NotFound(f"{error.detail} Its outputs are not complete yet.", hint=hint) from None
+        return artifact_response(request, artifact)
 
 
 def _artifact(row: Any) -> dict[str, Any]:
@@ -218,6 +228,9 @@ def _page(answer: LogPage, attempt: Attempt) -> dict[str, Any]:
 def _wanted(request: Request) -> LogFilter:
     query = request.query_params
     index = _number(request, "index", None, 1_000_000) if "index" in query else None
+    if query.get("stream", "stdout") not in {"stdout", "stderr"}:
+        message = "stream is stdout or stderr; leave it out for both."
+        raise InvalidInput(message, fields=[FieldError("/stream", "choice", message)])
     return LogFilter(query.get("role"), index, query.get("stream"))
 
 

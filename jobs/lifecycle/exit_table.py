@@ -367,7 +367,7 @@ _PROGRAMS = (
 
 _NUMBERS = (
     ExitClass("success", "Succeeded", "成功", FailureClass.SUCCESS, Stage.RUN, Reaction.NEVER, Payer.USER,
-        "The program ended with exit code 0.", "Nothing.", "a training run that reached its last epoch.", (0,)),
+        "The program ended with exit code 0.", "", "a training run that reached its last epoch.", (0,)),
     _users("general_error", "Failed", "失败", "The program ended with exit code 1, its general sign of failure.",
         "The last lines of the log say why.", "an error that the program reported itself.", exit_codes=(1,)),
     _users("usage_error", "Wrong usage", "用法错误", "The program or the shell did not accept its arguments.",
@@ -514,9 +514,9 @@ _SIGNALS = (
 
 _STOPS = (
     ExitClass("stopped_by_user", "Stopped", "已被用户停止", FailureClass.STOPPED, Stage.STOP, Reaction.NEVER, Payer.USER,
-        "Somebody with the right to do so stopped the job.", "Nothing. `berth rerun` starts it again.", "`berth stop JOB`."),
+        "Somebody with the right to do so stopped the job.", "`berth rerun` starts it again.", "`berth stop JOB`."),
     ExitClass("stopped_with_job", "Stopped with its job", "随作业停止", FailureClass.STOPPED, Stage.STOP, Reaction.NEVER,
-        Payer.USER, "The job was decided while this task still ran, so it was stopped.", "Nothing.",
+        Payer.USER, "The job was decided while this task still ran, so it was stopped.", "",
         "parameter servers after the last worker."),
     ExitClass("preempted", "Preempted", "被抢占", FailureClass.PREEMPTED, Stage.STOP, Reaction.REQUEUE, Payer.NOBODY,
         "Its place was needed by work with a better claim.",

@@ -71,7 +71,7 @@ class ExitClass:
     reaction: Reaction
     payer: Payer
     reason: str  # What happened, for somebody who reads it for the first time.
-    remedy: str  # What to do now.
+    remedy: str  # What to do now; empty where nothing is to be done.
     example: str  # How it comes about.
     exit_codes: tuple[int, ...] = ()
     signal: int | None = None
@@ -148,7 +148,7 @@ def classify(
         return _verdict(_by_code()[_STOPS[stop_cause]], _first_failed(ended))
     decisive = _decisive(ended)
     if decisive is None:
-        return _verdict(_by_code()["success" if ended else "vanished"])
+        return ExitVerdict(_by_code()["success"], Outcome.SUCCEEDED, exit_code=0) if ended else _verdict(_by_code()["vanished"])
     entry, evidence = _classify_task(decisive)
     return _verdict(entry, decisive, evidence)
 
@@ -351,7 +351,7 @@ def _row(entry: ExitClass) -> str:
     again = entry.reaction.value.replace("_", " ")
     whose = f"{entry.failure_class}, paid by {entry.payer}"
     what = f"**{entry.title}.** {entry.reason} For example: {entry.example}"
-    return f"| `{entry.code}` | {_found_by(entry)} | {whose} | {again} | {what} | {entry.remedy} |"
+    return f"| `{entry.code}` | {_found_by(entry)} | {whose} | {again} | {what} | {entry.remedy or 'Nothing.'} |"
 
 
 def _found_by(entry: ExitClass) -> str:

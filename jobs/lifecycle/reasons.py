@@ -55,12 +55,32 @@ def explain(code: str, detail: Detail | None = None, language: str = "en") -> Re
     ended = find_class(code)
     if ended is None:
         return ReasonText(code, code.replace("_", " ").capitalize() + ".")
+    who = (detail or {}).get("by")
+    if who:
+        return ReasonText(
+            code, *((f"{ended.title_zh}：{who}。",) if language == "zh" else (f"{ended.title} by {who}.", ended.remedy))
+        )
     if language == "zh":
-        return ReasonText(code, f"{ended.title_zh}。")
-    return ReasonText(code, f"{ended.title}. {ended.reason}", ended.remedy)
+        return ReasonText(code, f"{ended.title_zh}{_numbers_zh(detail or {})}。")
+    return ReasonText(code, f"{ended.title}{_numbers(detail or {})}. {ended.reason}", ended.remedy)
 
 
 # --- Pieces of sentences ---------------------------------------------------------------------------------------------
+
+
+def _numbers(detail: Detail) -> str:
+    """` (exit code 139, signal 11, task worker-0)`: what the program itself left, as far as it is known and tells anything."""
+    parts = [f"{noun} {detail[key]}" for key, noun in _NUMBERS if detail.get(key)]
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _numbers_zh(detail: Detail) -> str:
+    parts = [f"{noun} {detail[key]}" for key, noun in _NUMBERS_ZH if detail.get(key)]
+    return f"（{'，'.join(parts)}）" if parts else ""
+
+
+_NUMBERS = (("code", "exit code"), ("signal", "signal"), ("task", "task"))
+_NUMBERS_ZH = (("code", "退出码"), ("signal", "信号"), ("task", "任务"))
 
 
 def _named(detail: Detail, key: str, noun: str) -> str:
@@ -111,6 +131,26 @@ def _no_room_zh(detail: Detail) -> str:
     if missing in {"", "无"}:
         return f"需要 {need}；{pool}空闲 {free}，但分散在各节点，放不下其任务。"
     return f"需要 {need}；{pool}空闲 {free}，还缺 {missing}。"
+
+
+def _blocked(detail: Detail) -> str:
+    """What the nodes themselves say, as it was written down: the words of an operator who cordoned one are among them."""
+    why = detail.get("why")
+    return f" {' '.join(str(one) for one in why)}" if isinstance(why, (list, tuple)) and why else ""
+
+
+def _never_met(detail: Detail) -> str:
+    name, state = detail.get("name"), detail.get("state")
+    if not name:
+        return "A job that it depends on did not end as it must, so this one can never start."
+    return f"It waited for job {name}, which {'was stopped' if state == 'stopped' else 'failed'}, so it can never start."
+
+
+def _never_met_zh(detail: Detail) -> str:
+    name, state = detail.get("name"), detail.get("state")
+    if not name:
+        return "所依赖的作业未按要求结束，本作业无法启动。"
+    return f"所依赖的作业 {name} {'已停止' if state == 'stopped' else '失败'}，本作业无法启动。"
 
 
 def _ceiling(detail: Detail) -> str:
@@ -294,8 +334,10 @@ _ALL = (
     ),
     _wait(
         "no_ready_node",
-        lambda detail: f"No node of {_named(detail, 'pool', 'pool')} is ready.",
-        lambda detail: f"{_named_zh(detail, 'pool', '资源池')}没有就绪节点。",
+        lambda detail: f"No node of {_named(detail, 'pool', 'pool')} that could hold it takes jobs now.{_blocked(detail)}",
+        lambda detail: f"{_named_zh(detail, 'pool', '资源池')}中能放下它的节点目前都不接受作业。{_blocked(detail)}",
+        "It starts when such a node is ready again; `berth nodes` shows them.",
+        "节点恢复后即可启动；`berth nodes` 可查看节点。",
     ),
     _wait(
         "larger_than_pool",
@@ -356,8 +398,8 @@ _ALL = (
     _end("stopped_before_start", _by("Stopped before it started"), _by_zh("在启动前停止")),
     _end(
         "dependency_never_met",
-        _fixed("A job that it depends on did not end as it must, so this one can never start."),
-        _fixed("所依赖的作业未按要求结束，本作业无法启动。"),
+        _never_met,
+        _never_met_zh,
         "Rerun the other job, then this one; or use after_any.",
         "先重跑所依赖的作业；或使用 after_any。",
     ),

@@ -19,15 +19,15 @@ from django.db.models import Count, Sum
 
 from activity.selectors import changed_subjects
 from activity.sequencer import last_seq
-from clusters.selectors import list_clusters, pools_and_nodes
 from images.lifecycle import ImageState
 from images.services import ResolvedImage, resolved_images
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, JOB_LIFECYCLE, JobState
 from jobs.models import Job, Task
 from jobs.reconcile.admit import PendingRow, apply_decisions
 from jobs.scheduling.plan import plan
-from jobs.scheduling.snapshot import NodeView, PendingJob, PoolView, RoleAsk, Snapshot
-from jobs.services.specs import load_spec
+from jobs.scheduling.snapshot import PendingJob, RoleAsk, Snapshot
+from jobs.selectors.pools import pool_views
+from jobs.services.specs import load_spec, role_asks
 from jobs.services.unstartable import fail_unstartable
 from kernel.config import current
 from kernel.resources import Resources
@@ -45,16 +45,20 @@ LOAD_ROWS = 2_000
 class SchedulerDriver:
     """One per process; only the leader's is used."""
 
+    pending: dict[uuid.UUID, PendingRow]
+    _cursor: int | None
+    _fingerprint: object
+
     def __init__(self) -> None:
-        self.pending: dict[uuid.UUID, PendingRow] = {}
-        self._cursor: int | None = None
-        self._full_load_at = 0.0
-        self._dirty = True
-        self._fingerprint: object = None
+        self.forget()
 
     def forget(self) -> None:
         """Drop everything: a new leader starts from the database."""
-        self.__init__()  # type: ignore[misc]
+        self.pending = {}
+        self._cursor = None
+        self._full_load_at = 0.0
+        self._dirty = True
+        self._fingerprint = None
 
     def run(self, *, now: datetime) -> float:
         """Take in changes, run a pass if anything could have changed; seconds until it is worth looking again."""
@@ -123,7 +127,7 @@ class SchedulerDriver:
 
     def _snapshot(self, images: Mapping[uuid.UUID, ResolvedImage], now: datetime) -> tuple[Snapshot, object]:
         allocated, tenants = _allocations()
-        pools = _pool_views(allocated, tenants)
+        pools = pool_views(allocated, tenants)
         queues = queue_tree()
         pending = tuple(_pending_job(row, images) for row in self.pending.values() if row.queue_id in queues.nodes)
         room = _parent_room({row.parent_id for row in self.pending.values() if row.parent_id is not None})
@@ -153,11 +157,7 @@ def _load(**condition: Any) -> Iterable[PendingRow]:
 def _roles(spec_id: uuid.UUID) -> tuple[tuple[RoleAsk, ...], str, str]:
     """What a stored spec asks for: roles, pool name, cluster name. Specs never change, so the cache never lies."""
     spec = load_spec(spec_id)
-    asks = tuple(
-        RoleAsk(name, role.replicas.max, role.resources.amounts, role.resources.gpu.model)
-        for name, role in sorted(spec.roles.items())
-    )
-    return asks, spec.pool or "", spec.cluster or ""
+    return role_asks(spec), spec.pool or "", spec.cluster or ""
 
 
 def _pending_job(row: PendingRow, images: Mapping[uuid.UUID, ResolvedImage]) -> PendingJob:
@@ -196,42 +196,6 @@ def _allocations() -> tuple[dict[tuple[uuid.UUID, str], Resources], dict[uuid.UU
         allocated[key] = allocated.get(key, Resources()) + Resources(cpu, memory, gpu)
         tenants.setdefault(cluster_id, set()).add(tenant_id)
     return allocated, tenants
-
-
-def _pool_views(
-    allocated: Mapping[tuple[uuid.UUID, str], Resources], tenants: Mapping[uuid.UUID, set[uuid.UUID]]
-) -> tuple[PoolView, ...]:
-    clusters = {cluster.id: cluster for cluster in list_clusters()}
-    pools, nodes = pools_and_nodes()
-    views: dict[uuid.UUID, list[NodeView]] = {pool.id: [] for pool in pools}
-    for node in nodes:
-        held = allocated.get((node.pool_id, node.name), Resources())
-        views[node.pool_id].append(NodeView(node.name, node.capacity, held, node.is_schedulable))
-    return tuple(
-        PoolView(
-            id=pool.id,
-            cluster_id=pool.cluster_id,
-            name=pool.name,
-            cluster_name=pool.cluster_name,
-            gpu_model=pool.gpu_model,
-            nodes=tuple(views[pool.id]),
-            reachable=clusters[pool.cluster_id].accepts_work,
-            keeps_apart=clusters[pool.cluster_id].tenants_kept_apart,
-            tenant_bound=(
-                None
-                if clusters[pool.cluster_id].tenants_kept_apart
-                else next(iter(sorted(tenants.get(pool.cluster_id, ()))), None)
-            ),
-            gpus_simulated=pool.gpus_simulated,
-            isolation=isolation_label(clusters[pool.cluster_id].isolation),
-        )
-        for pool in pools
-    )
-
-
-def isolation_label(facts: tuple[str, ...]) -> str:
-    """The first fact of a cluster's isolation says which it is; job pages show it."""
-    return facts[0][:200] if facts else ""
 
 
 def _parent_room(parents: set[uuid.UUID]) -> dict[uuid.UUID, int]:

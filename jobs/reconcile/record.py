@@ -98,9 +98,9 @@ def _gone(task: Task) -> TaskObservation:
 
 
 def _task_change(task: Task, target: TaskState, also: Mapping[str, Any]) -> Change:
-    reason = ""
-    if also.get("exit"):
-        reason = str(also["exit"].get("reason") or "")
+    reason = str((also.get("exit") or {}).get("reason") or "")
+    if reason == ExitReason.NONE:  # It ended by itself, which needs no reason.
+        reason = ""
     return Change(task.id, task.state, target, reason=reason, also=also)
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from clusters.engines.interface import ExitReason, StopCause, TaskExit, TaskName
 from jobs.lifecycle.completion import Decision
-from jobs.lifecycle.exits import EndedTask, ExitVerdict, classify
+from jobs.lifecycle.exits import EndedTask, ExitVerdict, Stage, classify
 from jobs.lifecycle.retry import PastAttempt, RetrySettings, decide_retry
 from jobs.lifecycle.states import AttemptState, JobState, Outcome
 from jobs.models import Attempt, Job
@@ -84,7 +84,9 @@ def _verdict(item: Watched, decision: Decision, log_tail: str) -> ExitVerdict:
 def _ending(attempt: Attempt, job: Job, verdict: ExitVerdict, past: Sequence[PastAttempt], now: datetime) -> Ending:
     target, after_seconds, paid_by = _target(attempt, job, verdict, past, now)
     reason = verdict.code
-    detail: dict[str, object] = {"class": verdict.code}
+    detail: dict[str, object] = {"class": verdict.code, **_numbers(verdict)}
+    if verdict.code == "stopped_by_user" and "by" in job.reason_detail:
+        detail["by"] = job.reason_detail["by"]
     if target == JobState.QUEUED:
         reason, detail = "retrying", {"class": verdict.code, "attempt": attempt.number, "seconds": round(after_seconds)}
     return Ending(
@@ -99,6 +101,14 @@ def _ending(attempt: Attempt, job: Job, verdict: ExitVerdict, past: Sequence[Pas
         retry_after_seconds=after_seconds,
         paid_by=paid_by,
     )
+
+
+def _numbers(verdict: ExitVerdict) -> dict[str, object]:
+    """What the program left and whose it was, where it failed by itself; the numbers of a stop tell nothing."""
+    if verdict.outcome != Outcome.FAILED or verdict.exit_class.stage is Stage.STOP:
+        return {}
+    numbers = {"code": verdict.exit_code, "signal": verdict.signal, "task": str(verdict.task) if verdict.task else None}
+    return {name: value for name, value in numbers.items() if value}
 
 
 def _target(

@@ -11,7 +11,7 @@ reason without being looked at again; the result is the same, and a long queue o
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -48,6 +48,8 @@ class Wait:
     detail: Mapping[str, object] = field(default_factory=dict)
 
 
+BLOCKED_NODES, BLOCKED_CHARACTERS = 3, 300  # How many nodes out of service a reason tells about, and how much of each.
+
 Decision = Admit | Wait
 Refusal = tuple[str, Mapping[str, object]]
 
@@ -77,6 +79,17 @@ def plan(snapshot: Snapshot, now: datetime) -> tuple[Decision, ...]:
             refusal = refused[job.shape] = answer
         decisions.append(Wait(job.id, refusal[0], refusal[1]))
     return tuple(decisions)
+
+
+def never(job: PendingJob, pools: Sequence[PoolView]) -> Refusal | None:
+    """Why this job could not start in any of these pools even when they are empty; None when it could in one."""
+    furthest: tuple[int, Refusal] = (-1, ("no_pool", {"pool": job.pool_name, "cluster": job.cluster_name}))
+    for pool in pools:
+        refused = _unfit(job, pool) or _too_big(job, pool)
+        if refused is None:
+            return None
+        furthest = max(furthest, refused, key=lambda one: one[0])
+    return furthest[1]
 
 
 def _open_room(snapshot: Snapshot) -> _Room:
@@ -120,23 +133,17 @@ def _try_pools(job: PendingJob, snapshot: Snapshot, room: _Room) -> Admit | Refu
 
 def _try_pool(job: PendingJob, pool: PoolView, queues: QueueTree, room: _Room) -> tuple[int, Admit | Refusal]:
     """Stages in the order in which a person would ask; a later stage is a more telling refusal."""
-    if job.pool_name and job.pool_name != pool.name:
-        return 0, ("no_pool", {"pool": job.pool_name})
-    if job.cluster_name and job.cluster_name != pool.cluster_name:
-        return 0, ("no_pool", {"cluster": job.cluster_name})
-    models = {role.gpu_model for role in job.roles if role.gpu_model}
-    if models - {pool.gpu_model}:
-        return 1, ("gpu_model", {"need": sorted(models), "have": pool.gpu_model, "pool": pool.name})
-    if job.image_kind not in pool.image_kinds:
-        return 1, ("image_kind", {"need": job.image_kind, "pool": pool.name})
+    unfit = _unfit(job, pool)
+    if unfit is not None:
+        return unfit
     if not pool.reachable:
         return 2, ("cluster_unreachable", {"cluster": pool.cluster_name})
     bound = room.bound.get(pool.cluster_id)
     if not pool.keeps_apart and bound is not None and bound != job.tenant_id:
         return 3, ("one_tenant_only", {"cluster": pool.cluster_name})
-    too_big = _never_fits(job, pool)
-    if too_big is not None:
-        return 4, too_big
+    kept_out = _too_big(job, pool) or _out_of_service(job, pool)
+    if kept_out is not None:
+        return kept_out
     over = _over_ceiling(job, pool, queues, room)
     if over is not None:
         return 5, over
@@ -146,16 +153,36 @@ def _try_pool(job: PendingJob, pool: PoolView, queues: QueueTree, room: _Room) -
     return 7, Admit(job.id, pool.id, pool.cluster_id, job.ask, placements)
 
 
-def _never_fits(job: PendingJob, pool: PoolView) -> Refusal | None:
-    """Whether even an empty pool could not hold the gang: waiting would be in vain."""
-    capacity = {node.name: node.capacity for node in pool.nodes}
-    if _place(job.roles, capacity) is not None:
+def _unfit(job: PendingJob, pool: PoolView) -> tuple[int, Refusal] | None:
+    """Whether the pool is not what the job asks for."""
+    if job.pool_name and job.pool_name != pool.name:
+        return 0, ("no_pool", {"pool": job.pool_name})
+    if job.cluster_name and job.cluster_name != pool.cluster_name:
+        return 0, ("no_pool", {"cluster": job.cluster_name})
+    models = {role.gpu_model for role in job.roles if role.gpu_model}
+    if models - {pool.gpu_model}:
+        return 1, ("gpu_model", {"need": sorted(models), "have": pool.gpu_model, "pool": pool.name})
+    if job.image_kind not in pool.image_kinds:
+        return 1, ("image_kind", {"need": job.image_kind, "pool": pool.name})
+    return None
+
+
+def _too_big(job: PendingJob, pool: PoolView) -> tuple[int, Refusal] | None:
+    """Whether even an empty pool with all its nodes in service could not hold the gang: waiting would be in vain."""
+    if _place(job.roles, {node.name: node.capacity for node in pool.nodes}) is not None:
         return None
-    if not any(node.accepts for node in pool.nodes):
-        return "no_ready_node", {"pool": pool.name}
-    ask = job.ask
     biggest = _largest(pool.nodes)
-    return "larger_than_pool", {"pool": pool.name, "need": ask.as_dict(), "largest_node": biggest.as_dict()}
+    return 4, ("larger_than_pool", {"pool": pool.name, "need": job.ask.as_dict(), "largest_node": biggest.as_dict()})
+
+
+def _out_of_service(job: PendingJob, pool: PoolView) -> tuple[int, Refusal] | None:
+    """Whether it has to wait until nodes are ready again, however much of the others gets free."""
+    if all(node.accepts for node in pool.nodes):
+        return None
+    if _place(job.roles, {node.name: node.capacity for node in pool.nodes if node.accepts}) is not None:
+        return None
+    why = [node.blocked[:BLOCKED_CHARACTERS] for node in pool.nodes if node.blocked]
+    return 4, ("no_ready_node", {"pool": pool.name, "why": why[:BLOCKED_NODES]})
 
 
 def _largest(nodes: tuple[NodeView, ...]) -> Resources:

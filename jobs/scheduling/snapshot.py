@@ -18,7 +18,11 @@ class NodeView:
     name: str
     capacity: Resources
     allocated: Resources
-    accepts: bool = True  # Ready and not cordoned.
+    blocked: str = ""  # Why nothing may start there, in words: not ready, or cordoned. Empty when something may.
+
+    @property
+    def accepts(self) -> bool:
+        return not self.blocked
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,12 +34,12 @@ def _settle_once(on_ids: Sequence[uuid.UUID], *, now: datetime) -> list[uuid.UUI
     """One round; returns the jobs that it stopped."""
     rows = list(
         Dependency.objects.filter(on_id__in=on_ids, met__isnull=True).values_list(
-            "id", "job_id", "condition", "on__state", "on__started_at", "on_id"
+            "id", "job_id", "condition", "on__state", "on__started_at", "on_id", "on__name"
         )
     )
     verdicts = [
-        (row_id, job_id, on_id, verdict)
-        for row_id, job_id, condition, state, started_at, on_id in rows
+        (row_id, job_id, {"on": str(on_id), "name": name, "state": state}, verdict)
+        for row_id, job_id, condition, state, started_at, on_id, name in rows
         if (verdict := is_met(condition, state, started_at is not None)) is not None
     ]
     if not verdicts:
@@ -52,7 +52,7 @@ def _settle_once(on_ids: Sequence[uuid.UUID], *, now: datetime) -> list[uuid.UUI
         increment=("open_dependencies",),
     )
     tell_edited(list(met), reason="dependency_met", now=now)
-    failed = {job_id: on_id for _, job_id, on_id, verdict in verdicts if not verdict}
+    failed = {job_id: on for _, job_id, on, verdict in verdicts if not verdict}
     stopped = apply(
         JOB,
         [
@@ -61,15 +61,15 @@ def _settle_once(on_ids: Sequence[uuid.UUID], *, now: datetime) -> list[uuid.UUI
                 JobState.QUEUED,
                 JobState.STOPPED,
                 reason="dependency_never_met",
-                detail={"on": str(on_id)},
+                detail=on,
                 also={
                     "dependency_failed": True,
                     "ended_at": now,
                     "reason_code": "dependency_never_met",
-                    "reason_detail": {"on": str(on_id)},
+                    "reason_detail": on,
                 },
             )
-            for job_id, on_id in failed.items()
+            for job_id, on in failed.items()
         ],
         actor="system:dependencies",
         at=now,

@@ -5,12 +5,38 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from jobs.lifecycle.reasons import explain
 from jobs.models import Job
-from jobs.services.specs import load_spec
+from jobs.scheduling.plan import never
+from jobs.scheduling.snapshot import PendingJob
+from jobs.selectors.pools import pool_views
+from jobs.services.specs import load_spec, role_asks
 from jobs.services.submit import Submission
 from jobs.spec.canonical import spec_digest, to_document
 from jobs.spec.diff import diff_specs
+from kernel.clock import database_now
 from kernel.resources import RESOURCE_NAMES
+
+
+def _in_vain(submission: Submission) -> list[str]:
+    """Why it would wait for ever, if no pool could hold it even when empty."""
+    spec = submission.spec
+    ask = PendingJob(
+        id=submission.tenant.id,
+        tenant_id=submission.tenant.id,
+        queue_id=submission.queue.id,
+        priority=spec.priority,
+        queued_at=database_now(),
+        roles=role_asks(spec),
+        pool_name=spec.pool or "",
+        cluster_name=spec.cluster or "",
+        image_kind=str(submission.image.kind),
+    )
+    refusal = never(ask, pool_views({}, {}))
+    if refusal is None:
+        return []
+    words = explain(refusal[0], refusal[1])
+    return [f"It would not start. {words.text} {words.hint}".rstrip()]
 
 
 def plan_json(submission: Submission, *, compared_with: Job | None = None) -> dict[str, Any]:
@@ -35,7 +61,7 @@ def plan_json(submission: Submission, *, compared_with: Job | None = None) -> di
         "jobs": spec.array.size if spec.array else 1,
         "spec_digest": spec_digest(spec),
         "spec": to_document(spec),
-        "warnings": list(submission.warnings),
+        "warnings": [*submission.warnings, *_in_vain(submission)],
     }
     if compared_with is not None:
         plan["changes"] = [asdict(change) for change in diff_specs(load_spec(compared_with.spec_id), spec)]

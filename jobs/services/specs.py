@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from jobs.models import StoredSpec
+from jobs.scheduling.snapshot import RoleAsk
 from jobs.spec.canonical import canonical, spec_digest
 from jobs.spec.model import JobSpec
 from jobs.spec.parse import parse_spec
@@ -55,3 +56,11 @@ def _ids(tenant_id: uuid.UUID, digests: Mapping[str, object]) -> dict[str, uuid.
         rows = StoredSpec.objects.filter(tenant_id=tenant_id, digest__in=wanted[start : start + 500])
         found.update(rows.values_list("digest", "id"))
     return found
+
+
+def role_asks(spec: JobSpec) -> tuple[RoleAsk, ...]:
+    """What a spec's roles ask for, as the scheduler takes it."""
+    return tuple(
+        RoleAsk(name, role.replicas.max, role.resources.amounts, role.resources.gpu.model)
+        for name, role in sorted(spec.roles.items())
+    )

@@ -72,7 +72,15 @@ def _ask(ids: Sequence[uuid.UUID], *, actor: Actor, grace_seconds: float | None,
     ended = [change.id for change in stopped]
     settle([*ended, *derive_parents(ended, now=now)], now=now)
     running = [(job_id, state, attempt_id) for job_id, state, attempt_id in rows if state != JobState.QUEUED and attempt_id]
-    stop_attempts(running, cause="user", reason="stopped_by_user", grace_seconds=grace_seconds, actor=actor.name, now=now)
+    stop_attempts(
+        running,
+        cause="user",
+        reason="stopping",
+        detail={"by": actor.name},
+        grace_seconds=grace_seconds,
+        actor=actor.name,
+        now=now,
+    )
     return len(rows)
 
 
@@ -84,6 +92,7 @@ def stop_attempts(
     grace_seconds: float | None,
     actor: str,
     now: datetime,
+    detail: Mapping[str, object] | None = None,
     verdicts: Mapping[uuid.UUID, object] | None = None,
 ) -> None:
     """Move jobs (id, state, attempt id) and their live attempts to STOPPING. Caller's transaction.
@@ -105,6 +114,7 @@ def stop_attempts(
                 live[attempt_id][0],
                 AttemptState.STOPPING,
                 reason=reason,
+                detail=detail or {},
                 also={
                     "stop_cause": cause,
                     "stop_verdict": (verdicts or {}).get(attempt_id),
@@ -122,7 +132,14 @@ def stop_attempts(
     apply(
         JOB,
         [
-            Change(job_id, state, JobState.STOPPING, reason=reason, also={"reason_code": reason, "reason_detail": {}})
+            Change(
+                job_id,
+                state,
+                JobState.STOPPING,
+                reason=reason,
+                detail=detail or {},
+                also={"reason_code": reason, "reason_detail": dict(detail or {})},
+            )
             for job_id, state, attempt_id in rows
             if attempt_id in done and state != JobState.STOPPING
         ],

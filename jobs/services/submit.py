@@ -121,8 +121,12 @@ def resolve(*, actor: Actor, tenant: TenantFacts, spec: JobSpec) -> Submission:
     dependencies = _dependencies(actor, tenant, spec, errors)
     errors += _where(spec)
     if errors:
+        if len(errors) == 1:
+            raise InvalidInput(errors[0].message, hint=errors[0].hint, fields=errors)
         raise InvalidInput(
-            f"The job {spec.name} names {len(errors)} thing{'s' if len(errors) > 1 else ''} that cannot be used.", fields=errors
+            f"Job {spec.name} names {len(errors)} things that cannot be used; the first: {errors[0].message}",
+            hint="`fields` lists every one of them with its path.",
+            fields=errors,
         )
     assert queue is not None
     assert image is not None
@@ -210,7 +214,7 @@ def _where(spec: JobSpec) -> list[FieldError]:
 
 def _unknown(noun: str, name: str, known: set[str]) -> FieldError:
     message = f"There is no {noun} {name}; there is {', '.join(sorted(known)) or 'none'}."
-    return FieldError(f"/{noun}", f"{noun}_not_found", message, "`berth nodes` lists them.")
+    return FieldError(f"/{noun}", f"{noun}_not_found", message, f"`berth {noun}s` lists them.")
 
 
 def _check_ceilings(submission: Submission) -> None:

@@ -83,3 +83,20 @@ def test_hints_say_what_would_help_where_something_would():
 
 def test_every_wait_has_words():
     assert {reason.kind for reason in REASONS.values()} == set(ReasonKind)
+
+
+def test_a_failure_names_the_number_and_the_task_and_a_stop_names_who_asked():
+    failed = explain("program_error", {"class": "program_error", "code": 5, "task": "worker-0"})
+    assert "exit code 5" in failed.text
+    assert "worker-0" in failed.text
+    assert explain("stopped_by_user", {"by": "ann"}).text == "Stopped by ann."
+    assert "退出码 5" in explain("program_error", {"code": 5}, "zh").text
+
+
+def test_what_went_well_gives_no_advice():
+    assert explain("success", {"class": "success"}).hint == ""
+
+
+def test_a_job_kept_out_by_a_cordon_shows_the_operators_words():
+    text = explain("no_ready_node", {"pool": "cpu", "why": ["Node vm is cordoned: new disks."]}).text
+    assert text.endswith("Node vm is cordoned: new disks.")

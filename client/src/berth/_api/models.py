@@ -296,6 +296,12 @@ class PhaseOut(TypedDict):
     seconds: float
 
 
+class PlannedImageOut(TypedDict):
+    digest: str | None
+    kind: str
+    name: str
+
+
 class PoolRef(TypedDict):
     cluster: str
     id: str
@@ -380,6 +386,12 @@ class SeriesOut(TypedDict):
 class ServiceAccountInRequest(TypedDict):
     name: str
     role: NotRequired[Literal["viewer", "member", "manager"]]
+
+
+class SpecChangeOut(TypedDict):
+    newer: Any
+    older: Any
+    path: str
 
 
 class StopInRequest(TypedDict):
@@ -861,6 +873,13 @@ class NodePage(TypedDict):
     next: str | None
 
 
+class PlannedRoleOut(TypedDict):
+    command: Any
+    name: str
+    replicas: int
+    resources: ResourcesOut
+
+
 class PoolOut(TypedDict):
     allocated: ResourcesOut
     capacity: ResourcesOut
@@ -974,3 +993,23 @@ class AcceptedOut(TypedDict):
     tenant: TenantRef
     token: NewTokenOut | None
     user: UserRef
+
+
+class PlanOut(TypedDict):
+    changes: NotRequired[list[SpecChangeOut]]
+    framework: str
+    image: PlannedImageOut
+    jobs: int
+    name: str
+    queue: ReferenceOut
+    roles: list[PlannedRoleOut]
+    spec: dict[str, Any]
+    spec_digest: str
+    tenant: TenantRef
+    total: ResourcesOut
+    warnings: list[str]
+
+
+class BatchPlanOut(TypedDict):
+    count: int
+    first: PlanOut

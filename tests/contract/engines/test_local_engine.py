@@ -233,12 +233,15 @@ def test_a_kept_launcher_that_is_killed_is_replaced_and_ends_with_its_keeper(eng
         assert task.exit is not None
         assert task.exit.code == 0
     (server,) = psutil.Process(keeper.pid).children()
-    bench.close()
     end_everything(engine_dir, client)
-    client.close()
+    assert bench.engine.inventory().nodes
     keeper.communicate(timeout=10)
     assert keeper.returncode == 0
     assert not server.is_running()
+    with pytest.raises(EngineUnreachable):
+        bench.engine.inventory()
+    bench.close()
+    client.close()
 
 
 # --- At most once ----------------------------------------------------------------------------------------------------

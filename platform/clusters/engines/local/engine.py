@@ -148,6 +148,8 @@ class LocalEngine:
         return self._logs.read(str(attempt), str(task), stream, cursor or 0, quota=quota, ended=ended)
 
     def inventory(self) -> Inventory:
+        with _reachable():
+            self._launcher.signal([])  # A host whose launcher is gone can start and stop nothing: say so before a job finds out.
         return take_inventory(self.config, self._gpus)
 
     # --- More abilities ----------------------------------------------------------------------------------------------

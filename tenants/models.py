@@ -160,7 +160,7 @@ class Token(models.Model):
 
 
 class Invitation(models.Model):
-    """A link that makes its holder a member once. Only its SHA-256 is kept."""
+    """A code that makes its holder a member once. Only its SHA-256 is kept."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey(Tenant, models.CASCADE, related_name="invitations")

@@ -102,7 +102,7 @@ PERMISSIONS: dict[str, Permission] = {
     "member.read": _viewer("See who belongs to a tenant."),
     "member.edit": _manager("Add, change and remove members."),
     "invitation.read": _manager("See open invitations."),
-    "invitation.create": _manager("Invite somebody by a link that works once."),
+    "invitation.create": _manager("Invite somebody by a code that works once."),
     "invitation.delete": _manager("Withdraw an invitation."),
     "secret.read": Permission(TenantRole.MEMBER, Scope.READ, "See the names of secrets, never a value.", operator=False),
     "secret.edit": _manager("Set a secret.", operator=False),

@@ -192,7 +192,7 @@ class TokenView(ApiView):
 
 
 class InvitationsView(ApiView):
-    """Links that make members."""
+    """Codes that make members."""
 
     @extend_schema(responses=page_of(bodies.InvitationOut))
     def get(self, request: Request) -> Response:
@@ -202,10 +202,10 @@ class InvitationsView(ApiView):
         rows = visible(self.actor, Invitation).select_related("tenant", "invited_by")
         return page(request, rows, order=("-id",), serialize=lambda rows: shapes.show_invitations(rows, now=now))
 
-    # Not idempotent by key: the kept answer would hold the link. A second invitation can be withdrawn.
+    # Not idempotent by key: the kept answer would hold the code. A second invitation can be withdrawn.
     @extend_schema(request=bodies.InvitationIn, responses={201: bodies.NewInvitationOut})
     def post(self, request: Request) -> Response:
-        """Invite somebody by e-mail address. The link is in this answer only; it works once within 7 days."""
+        """Invite somebody by e-mail address. The one-time code is in this answer only; it works once within 7 days."""
         body = bodies.InvitationIn.validated(request.data)
         tenant = selectors.get_tenant(self.actor, body["tenant"])
         now = database_now()
@@ -214,7 +214,7 @@ class InvitationsView(ApiView):
         )
         row = visible(self.actor, Invitation).select_related("tenant", "invited_by").get(id=issued.invitation.pk)
         shown = shapes.show_invitations([row], now=now)[0]
-        return Response({**shown, "token": issued.text, "url": issued.url}, status=201)
+        return Response({**shown, "token": issued.text, "command": issued.command}, status=201)
 
 
 class InvitationView(ApiView):
@@ -229,7 +229,7 @@ class InvitationView(ApiView):
 
 
 class AcceptInvitationView(ApiView):
-    """The one operation for people who have no account yet: the invitation's secret is the credential."""
+    """The one operation for people who have no account yet: the invitation's code is the credential."""
 
     permission_classes = (Public,)
 

@@ -196,10 +196,10 @@ class InvitationOut(Out):
 
 
 class NewInvitationOut(InvitationOut):
-    """A new invitation with its link, which is shown this once."""
+    """A new invitation with its one-time code, shown this once, and the command that takes it."""
 
-    token = serializers.CharField()
-    url = serializers.CharField()
+    token = serializers.CharField(help_text="The one-time code.")
+    command = serializers.CharField(help_text="What the invited person runs; it asks for the code.")
 
 
 @extend_schema_serializer(
@@ -214,7 +214,7 @@ class InvitationIn(StrictSerializer):
 
 
 class AcceptIn(StrictSerializer):
-    """The invitation's secret; without an account, the name and password (12 characters or more) of the new one."""
+    """The invitation's one-time code; without an account, the name and password (12 characters or more) of the new one."""
 
     token = serializers.CharField(max_length=200, trim_whitespace=True)
     name = serializers.CharField(max_length=63, required=False, allow_blank=True, default="")

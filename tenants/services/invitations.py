@@ -1,6 +1,6 @@
-"""Invitations: a link that works once and makes its holder a member, with an account of their own if they have none.
+"""Invitations: a code that works once and makes its holder a member, with an account of their own if they have none.
 
-The link's secret is shown once to whoever invites. Accepting it while signed in adds the membership to that account. Accepting
+The code is shown once to whoever invites. Accepting it while signed in adds the membership to that account. Accepting
 it without an account makes one. An existing account can be taken up this way only where it has no password yet and an operator
 invited its address: anybody else could invite an address just to get at what its account reaches elsewhere.
 """
@@ -34,15 +34,15 @@ TEXT_PREFIX = "bi_"
 
 @dataclass(frozen=True, slots=True)
 class IssuedInvitation:
-    """A new invitation with the secret text of its link, which nobody can read again."""
+    """A new invitation with its one-time code, which nobody can read again."""
 
     invitation: Invitation
     text: str
 
     @property
-    def url(self) -> str:
-        """Where the invited person goes. The secret stands behind `#`: no server or proxy log ever sees it."""
-        return f"{current().url}/invitation#{self.text}"
+    def command(self) -> str:
+        """What the invited person runs. It asks for the code, which therefore stands in no command line and no history."""
+        return f"berth users accept --server {current().url}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +127,13 @@ def accept_invitation(
         token = None
         if actor is None:  # Whoever is signed in has a token already.
             token = issue(user, name="first token", scopes=[Scope.ALL], lifetime=timedelta(days=DAYS_DEFAULT), now=now)
-        _record(invitation, user, membership, request_id=request_id, now=now)
+        _record(invitation, user, membership, token, request_id=request_id, now=now)
         recheck()
     return Accepted(user, membership, token)
 
 
 def _claim(text: str, now: datetime) -> Invitation:
-    """Of two who bring the same link, the one whose update finds the row open gets in."""
+    """Of two who bring the same code, the one whose update finds the row open gets in."""
     digest = digest_of(text)
     open_rows = Invitation.objects.filter(digest=digest, accepted_at=None, revoked_at=None, expires_at__gt=now)
     if not open_rows.update(accepted_at=now):
@@ -168,7 +168,9 @@ def _user_for(invitation: Invitation, actor: Actor | None, *, name: str, passwor
     return existing
 
 
-def _record(invitation: Invitation, user: User, membership: Membership, *, request_id: str, now: datetime) -> None:
+def _record(
+    invitation: Invitation, user: User, membership: Membership, issued: IssuedToken | None, *, request_id: str, now: datetime
+) -> None:
     record_events(
         [
             NewEvent(
@@ -188,6 +190,14 @@ def _record(invitation: Invitation, user: User, membership: Membership, *, reque
         target_kind="user",
         target_id=user.pk,
         target_name=user.name,
-        after={"role": membership.role, "email": invitation.email},
+        after={"role": membership.role, "email": invitation.email, "first_token": _facts(issued)},
         at=now,
     )
+
+
+def _facts(issued: IssuedToken | None) -> dict[str, object] | None:
+    """What the audit log keeps of the first token."""
+    if issued is None:
+        return None
+    token = issued.token
+    return {"id": token.pk, "prefix": token.prefix, "scopes": token.scopes, "expires_at": token.expires_at}

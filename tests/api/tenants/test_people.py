@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.apps import apps
 
+from kernel.config import current
 from tenants.models import Invitation, Membership, Token, User
 from tests.factories.tenants import Cast, make_service_account, make_token, make_user, now
 
@@ -190,12 +192,26 @@ def test_an_invited_person_gets_an_account_a_role_and_a_token_once(api: Api, cas
     accepted = accept(api, invited["token"], name="nina", password=PASSWORD)
 
     assert accepted.status_code == 201
-    assert "#" in invited["url"]
+    assert invited["command"] == f"berth users accept --server {current().url}"
+    assert "url" not in invited
+    token = accepted.json()["token"]
+    assert (token["scopes"], token["name"]) == (["all"], "first token")
+    assert datetime.fromisoformat(token["expires_at"]) - datetime.fromisoformat(token["created_at"]) == timedelta(days=90)
     who = api(accepted.json()["token"]["token"]).get("/api/v1/whoami").json()
     assert [(tenant["name"], tenant["role"]) for tenant in who["tenants"]] == [("vision", "viewer")]
     assert User.objects.get(name="nina").check_password(PASSWORD)
     assert accept(api, invited["token"], name="nora", password=PASSWORD).status_code == 404
     assert api(cast.alice).get(INVITATIONS).json()["items"][0]["state"] == "accepted"
+
+
+def test_the_first_token_is_in_the_audit_log_without_its_secret(api: Api, cast: Cast) -> None:
+    invited = invite(api, cast.alice).json()
+    accepted = accept(api, invited["token"], name="nina", password=PASSWORD).json()
+
+    row = apps.get_model("activity.AuditEvent").objects.get(verb="invitation.accept")
+    assert row.after["first_token"]["prefix"] == accepted["token"]["prefix"]
+    assert row.after["first_token"]["scopes"] == ["all"]
+    assert not [secret for secret in (invited["token"], accepted["token"]["token"], PASSWORD) if secret in str(row.after)]
 
 
 @pytest.mark.parametrize("password", ["", "x", "short-enough", "aaaaaaaaaaaaaaaa", "nina-nina-ni"])

@@ -116,7 +116,7 @@ PUBLIC = frozenset(
         "GET /api/v1/info",
         "GET /api/v1/openapi.json",
         "GET /api/v1/schemas/job-spec",
-        "POST /api/v1/invitations:accept",  # The invitation's secret is the credential.
+        "POST /api/v1/invitations:accept",  # The invitation's code is the credential.
     }
 )
 

@@ -821,6 +821,7 @@ class MemberPage(TypedDict):
 
 
 class NewInvitationOut(TypedDict):
+    command: str
     created_at: str
     email: str
     expires_at: str
@@ -830,7 +831,6 @@ class NewInvitationOut(TypedDict):
     state: Literal["open", "accepted", "withdrawn", "expired"]
     tenant: TenantRef
     token: str
-    url: str
 
 
 class NewTokenOut(TypedDict):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from pathlib import Path
 
 import structlog
+
+LOG_FILE_BYTES = 64 * 1024**2  # Weeks of a quiet installation; a noisy one must not fill the disk.
 
 
 def set_up(*, debug: bool = False) -> None:
@@ -38,3 +42,26 @@ def set_up(*, debug: bool = False) -> None:
     root.setLevel(logging.DEBUG if debug else logging.INFO)
     for noisy in ("uvicorn.access", "kombu", "amqp", "celery.worker.strategy", "celery.app.trace", "httpx2", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def bound_file(path: Path, descriptor: int = 2, *, bytes_max: int = LOG_FILE_BYTES) -> int:
+    """Keep the file that this process logs to below `bytes_max`: past it, its older half goes. Returns the bytes dropped.
+
+    The file stays the same one, so that whoever follows it and the descriptor that everything writes to go on. Does nothing
+    where `descriptor` is not that file: under a service manager somebody else keeps the log.
+    """
+    try:
+        if not os.path.samestat(path.stat(), os.fstat(descriptor)):
+            return 0
+        size = path.stat().st_size
+        if size <= bytes_max:
+            return 0
+        with path.open("rb") as file:
+            file.seek(size - bytes_max // 2)
+            file.readline()  # A line that was cut.
+            kept = file.read()
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, kept)
+    except OSError:
+        return 0
+    return size - len(kept)

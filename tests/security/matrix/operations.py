@@ -10,7 +10,10 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.urls.converters import get_converters
 
 # Routes that the description leaves out on purpose, by exact pattern, with the reason. Each must be harmless for anybody.
-OUTSIDE_DESCRIPTION: dict[str, str] = {}
+OUTSIDE_DESCRIPTION: dict[str, str] = {
+    "/": "Leads people to the description of the API; tells nothing.",
+    "/docs/errors": "The meaning of the error codes, the same for everybody.",
+}
 
 HTTP_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from kernel.config import BadSetting
 
+# A directory with one of these has been started on: what is stored there was stored under a key that must come back.
+TRACES = ("berth.sqlite3", "platform.lock")
 KEY_BYTES_MIN = 32
 CHARACTERS_MIN = 10  # A key of fewer different ones was typed, not drawn.
 SAMPLE_WORDS = ("insecure", "changeme", "changethis", "secretkey", "yoursecret", "example", "placeholder")
@@ -24,7 +26,7 @@ def read_secret_key(data_dir: Path, *, may_generate: bool) -> str:
         path = data_dir / "secret.key"
         if not data_dir.is_dir():
             raise BadSetting(f"BERTH_DATA_DIR={data_dir} is no directory. Make it, or choose another one.")
-        if may_generate and not (data_dir / "berth.sqlite3").exists():
+        if may_generate and not any((data_dir / trace).exists() for trace in TRACES):
             generate_secret_key(data_dir)
         try:
             key = path.read_text().strip()

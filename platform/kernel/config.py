@@ -34,7 +34,7 @@ class Config:
     """One immutable value for the whole process; `current()` gives it to whoever needs it."""
 
     data_dir: Path = _setting(Path("/var/lib/berth"), "directory", "one directory holds all state of the embedded profile")
-    profile: str = _setting("embedded", "embedded|production", "the small profile needs no server beside it")
+    server_profile: str = _setting("embedded", "embedded|production", "the small profile needs no server beside it")
     host: str = _setting("127.0.0.1", "address", "nothing is reachable from outside until somebody decides so")
     port: int = _setting(8620, "TCP port", "free of well-known services")
     public_url: str = _setting("", "URL", "empty: made of host and port; used in mails and printed commands")
@@ -82,7 +82,7 @@ class Config:
 
     @property
     def is_production(self) -> bool:
-        return self.profile == "production"
+        return self.server_profile == "production"
 
 
 def from_environment(environment: Mapping[str, str]) -> Config:
@@ -120,7 +120,7 @@ def _parse(text: str, kind: type[Any]) -> Any:
 
 def _check(config: Config) -> list[str]:
     problems = []
-    for name in ("profile", "local_isolation"):
+    for name in ("server_profile", "local_isolation"):
         allowed = next(item.metadata["unit"] for item in fields(Config) if item.name == name).split("|")
         if getattr(config, name) not in allowed:
             problems.append(f"BERTH_{name.upper()}={getattr(config, name)!r} must be one of {', '.join(allowed)}")
@@ -141,7 +141,7 @@ def _check(config: Config) -> list[str]:
     if config.metrics_token and len(config.metrics_token) < 32:
         problems.append("BERTH_METRICS_TOKEN must have at least 32 characters, or be empty")
     if config.is_production and not (config.database_url and config.redis_url):
-        problems.append("BERTH_PROFILE=production needs BERTH_DATABASE_URL and BERTH_REDIS_URL")
+        problems.append("BERTH_SERVER_PROFILE=production needs BERTH_DATABASE_URL and BERTH_REDIS_URL")
     return problems
 
 

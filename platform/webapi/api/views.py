@@ -95,7 +95,7 @@ class InfoView(ApiView):
             "version": server_version(),
             "time_zone": "UTC",
             "now": utc_text(database_now()),
-            "profile": config.profile,
+            "profile": config.server_profile,
             "url": config.url,
         }
         return Response(answer)

@@ -17,7 +17,7 @@ def test_every_bad_value_is_named_at_once() -> None:
                 "BERTH_PORT": "70000",
                 "BERTH_LEASE_SECONDS": "soon",
                 "BERTH_SWEEP_SECONDS": "-1",
-                "BERTH_PROFILE": "huge",
+                "BERTH_SERVER_PROFILE": "huge",
                 "BERTH_DEBUG": "perhaps",
                 "BERTH_METRICS_TOKEN": "short",
             }
@@ -27,7 +27,7 @@ def test_every_bad_value_is_named_at_once() -> None:
         "BERTH_PORT=70000 must be between 1 and 65535",
         "BERTH_LEASE_SECONDS='soon' is not a valid seconds",
         "BERTH_SWEEP_SECONDS=-1.0 must not be negative",
-        "BERTH_PROFILE='huge' must be one of embedded, production",
+        "BERTH_SERVER_PROFILE='huge' must be one of embedded, production",
         "BERTH_DEBUG='perhaps' is not a valid boolean",
         "BERTH_METRICS_TOKEN must have at least 32 characters",
         "See docs/settings.md.",
@@ -68,13 +68,13 @@ def test_simulated_gpus_that_say_neither_count_nor_model_are_refused(text: str) 
 
 
 def test_production_needs_its_servers() -> None:
-    with pytest.raises(BadSetting, match="BERTH_PROFILE=production needs BERTH_DATABASE_URL and BERTH_REDIS_URL"):
-        from_environment({"BERTH_PROFILE": "production"})
+    with pytest.raises(BadSetting, match="BERTH_SERVER_PROFILE=production needs BERTH_DATABASE_URL and BERTH_REDIS_URL"):
+        from_environment({"BERTH_SERVER_PROFILE": "production"})
 
 
 def test_an_empty_environment_is_a_small_safe_platform() -> None:
     config = from_environment({})
-    assert (config.profile, config.host, config.debug) == ("embedded", "127.0.0.1", False)
+    assert (config.server_profile, config.host, config.debug) == ("embedded", "127.0.0.1", False)
     assert config.url == "http://127.0.0.1:8620"
 
 

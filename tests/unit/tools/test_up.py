@@ -130,9 +130,9 @@ def test_the_command_line_follows_to_another_port(stopped: Newcomer) -> None:
 
 
 def test_a_reason_comes_from_this_start_alone(stopped: Newcomer) -> None:
-    message = stopped.refused(BERTH_LEASE_SECONDS="soon", BERTH_PROFILE="huge")
+    message = stopped.refused(BERTH_LEASE_SECONDS="soon", BERTH_SERVER_PROFILE="huge")
     assert "BERTH_LEASE_SECONDS='soon' is not a valid seconds" in message
-    assert "BERTH_PROFILE='huge' must be one of embedded, production" in message
+    assert "BERTH_SERVER_PROFILE='huge' must be one of embedded, production" in message
     assert str(stopped.place.log) in message
     key = stopped.data / "secret.key"
     hidden = key.rename(key.with_suffix(".hidden"))

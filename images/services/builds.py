@@ -24,6 +24,7 @@ from images.models import BuildRequest, Image, ImageKind
 from images.services.transition import BUILDS, IMAGES
 from kernel.actor import Actor
 from kernel.config import current
+from kernel.crashpoints import crashpoint
 from kernel.errors import Conflict
 from kernel.limits import NOTE_LENGTH
 from reconciling import transition
@@ -155,6 +156,7 @@ def build_finished(request_id: uuid.UUID, *, succeeded: bool, reason: str, now: 
     if succeeded:
         number = _number(request.tenant_id)
         hostaccess.seal_environment(request.location, number)
+        crashpoint("images.build.after_seal")
         manifest = _read_manifest(request.location, number)
         reason = reason if manifest else "the build ended without a complete environment; see its log"
     if manifest is None:  # Sealed or half-built, what is left would be in the way of the next build.

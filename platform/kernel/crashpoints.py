@@ -29,20 +29,43 @@ POINTS: dict[str, str] = {
     "jobs.finish.after_logs": "All logs and outputs are stored, the attempt is not marked so.",
     "jobs.finish.after_forget": "The engine forgot the attempt, the database does not know.",
     "jobs.build.after_job": "The job of a build request exists, the request does not know it.",
+    "images.build.after_seal": "A built environment is sealed, neither request nor image says so.",
+    "storage.logs.before_streams": "An attempt's log is opened without its streams, not committed.",
+    "storage.logs.after_write": "Output is in the store's file, no row says so.",
+    "storage.outputs.after_copy": "A job's output is copied, no row says so.",
+    "storage.volume.before_commit": "A volume's directory and row are made, not committed.",
+    "storage.upload.after_write": "A piece of an upload is in its file, the offset has not moved.",
+    "storage.upload.after_put": "An uploaded file is in its place, the upload does not say so.",
 }
 
 _actions: dict[str, Callable[[], None]] = {}
 
 
 def crashpoint(name: str) -> None:
-    """Die here if a test asked for it: `BERTH_CRASH_AT=<name>` kills the process, `arm` runs an action."""
+    """Die here if a test asked for it: `BERTH_CRASH_AT=<name>` kills the process, `arm` runs an action.
+
+    `BERTH_CRASH_AT=/<path>` takes the name from that file at the moment, so that a process that runs already can be told, and
+    removes the file, so that the next process lives.
+    """
     if name not in POINTS:
         raise AssertionError(f"crash point {name} is not registered in kernel/crashpoints.py")
     action = _actions.pop(name, None)
     if action is not None:
         action()
-    if os.environ.get("BERTH_CRASH_AT") == name:
+    asked = os.environ.get("BERTH_CRASH_AT")
+    if asked is not None and (asked == name or _stands_in(asked, name)):
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _stands_in(path: str, name: str) -> bool:
+    try:
+        with open(path) as file:
+            if file.read() != name:
+                return False
+        os.unlink(path)
+    except OSError:  # There is no such file: nothing is asked for now, or another thread dies of it already.
+        return False
+    return True
 
 
 def arm(name: str, action: Callable[[], None]) -> None:

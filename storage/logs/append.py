@@ -18,6 +18,7 @@ from django.db import transaction
 
 from activity import hints
 from clusters.engines.interface import LogChunk, LogChunks, Stream, TaskName
+from kernel.crashpoints import crashpoint
 from reconciling import bulk
 from storage import bounds
 from storage.logs.store import AttemptKey, LogStore, StreamKey, default_store
@@ -77,45 +78,50 @@ class _Plan:
 
 
 def open_logs(attempts: Iterable[tuple[AttemptKey, Sequence[TaskName]]], *, now: datetime) -> None:
-    """Make rows for all streams of attempts that have none yet; asked again it changes nothing."""
+    """Make rows for all streams of attempts that have none yet; asked again it changes nothing.
+
+    In one transaction: a log without its streams would be taken for one that is open, and never end.
+    """
     wanted = list(attempts)
-    bulk.insert(
-        AttemptLog,
-        [
-            {
-                "attempt_id": key.attempt_id,
-                "job_id": key.job_id,
-                "tenant_id": key.tenant_id,
-                "next_sequence": 1,
-                "stored_bytes": 0,
-                "complete": False,
-                "created_at": now,
-                "updated_at": now,
-            }
-            for key, _ in wanted
-        ],
-        ignore_conflicts=True,
-    )
-    bulk.insert(
-        LogStreamState,
-        [
-            {
-                "attempt_id": key.attempt_id,
-                "role": task.role,
-                "index": task.index,
-                "stream": stream.value,
-                "cursor": 0,
-                "file_bytes": 0,
-                "complete": False,
-                "last_sequence": 0,
-                "last_marker": "",
-            }
-            for key, tasks in wanted
-            for task in tasks
-            for stream in Stream
-        ],
-        ignore_conflicts=True,
-    )
+    with transaction.atomic():
+        bulk.insert(
+            AttemptLog,
+            [
+                {
+                    "attempt_id": key.attempt_id,
+                    "job_id": key.job_id,
+                    "tenant_id": key.tenant_id,
+                    "next_sequence": 1,
+                    "stored_bytes": 0,
+                    "complete": False,
+                    "created_at": now,
+                    "updated_at": now,
+                }
+                for key, _ in wanted
+            ],
+            ignore_conflicts=True,
+        )
+        crashpoint("storage.logs.before_streams")
+        bulk.insert(
+            LogStreamState,
+            [
+                {
+                    "attempt_id": key.attempt_id,
+                    "role": task.role,
+                    "index": task.index,
+                    "stream": stream.value,
+                    "cursor": 0,
+                    "file_bytes": 0,
+                    "complete": False,
+                    "last_sequence": 0,
+                    "last_marker": "",
+                }
+                for key, tasks in wanted
+                for task in tasks
+                for stream in Stream
+            ],
+            ignore_conflicts=True,
+        )
 
 
 def append_chunks(
@@ -141,6 +147,7 @@ def append_chunks(
         data = b"".join(piece.data for piece in plan.pieces)
         if data:
             store.write(plan.key, position, data)
+            crashpoint("storage.logs.after_write")
     return _record(plans, now=now)
 
 

@@ -18,6 +18,7 @@ from django.db import transaction
 
 from clusters.engines.interface import Engine, OutputFile, SupportsOutputs
 from kernel.config import current
+from kernel.crashpoints import crashpoint
 from kernel.errors import StorageFull
 from kernel.ids import new_id
 from reconciling import bulk
@@ -156,6 +157,7 @@ def _collect(
                 space.require_room(file.size_bytes, what=f"The output {file.path[:200]}")
             descriptor = engine.open_output(source.attempt_id, file.path)
             size, digest = _copy(descriptor, place, room=room)
+            crashpoint("storage.outputs.after_copy")
             tally.add(size)
             return {
                 "id": artifact_id,

@@ -26,6 +26,7 @@ from django.db import transaction
 from activity.services import record_audit
 from kernel.actor import Actor
 from kernel.config import current
+from kernel.crashpoints import crashpoint
 from kernel.errors import Conflict, FieldError, InvalidInput, NotFound, QuotaExceeded, TooLarge
 from kernel.limits import CODE_SNAPSHOT_BYTES, UPLOAD_CHUNK_BYTES
 from storage import bounds, space
@@ -137,6 +138,7 @@ def append_bytes(*, actor: Actor, upload: Upload, offset: int, data: bytes, now:
         if data:
             space.require_room(len(data), what="The piece")
             _write(upload, offset, data)
+            crashpoint("storage.upload.after_write")
             _advance(actor, upload, offset + len(data), now=now)
         if upload.offset_bytes == upload.size_bytes:
             _finish(upload, now=now)
@@ -246,6 +248,7 @@ def _finish(upload: Upload, *, now: datetime) -> None:
     else:
         with space.full_disk_is_told("the file in its volume"):
             put_file(upload.volume, upload.tenant_id, upload.path, path)
+    crashpoint("storage.upload.after_put")
     Upload.objects.filter(id=upload.id).update(completed_at=now, updated_at=now)
     upload.completed_at = upload.updated_at = now
     _digests.forget(upload.id)

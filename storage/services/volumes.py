@@ -15,6 +15,7 @@ from django.db.models import F
 from activity.services import record_audit
 from kernel.actor import Actor
 from kernel.config import current
+from kernel.crashpoints import crashpoint
 from kernel.errors import Conflict, FieldError, InvalidInput, NotFound, PreconditionFailed, QuotaExceeded
 from storage import bounds, hostaccess
 from storage.models import Upload, Volume, VolumeGrant, VolumeKind, VolumeNumber
@@ -78,6 +79,7 @@ def create_volume(*, actor: Actor, tenant_id: uuid.UUID, new: NewVolume, now: da
             after=_facts(volume),
             at=now,
         )
+        crashpoint("storage.volume.before_commit")
     return volume
 
 

@@ -230,11 +230,14 @@ class LivePlatform:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = place / "platform.log"
+        self._crash_file = place / "armed" / "crash-at"  # In a folder of the platform's user, who removes it.
+        self._crash_file.parent.mkdir(mode=0o755)
         self.token = ""
         self.process: subprocess.Popen[bytes] | None = None
         if os.geteuid() == 0:
             user = _service_user()
-            os.chown(self.data_dir, user.pw_uid, user.pw_gid)
+            for folder in (self.data_dir, self._crash_file.parent):
+                os.chown(folder, user.pw_uid, user.pw_gid)
         self._store = _store_of(self.data_dir)
         self._people: dict[tuple[str, str], LiveUser] = {}
         self.operator = LiveUser(self, "")
@@ -261,6 +264,7 @@ class LivePlatform:
             **self._store.environment,
             "BERTH_DATA_DIR": str(self.data_dir),
             "BERTH_PORT": str(self.port),
+            "BERTH_CRASH_AT": str(self._crash_file),
             **settings,
         }
         with self.log.open("ab") as log:
@@ -297,6 +301,15 @@ class LivePlatform:
             return self.process.wait(timeout)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"the platform still runs after {timeout} s:\n{self.log_tail()}") from None
+
+    def crash_at(self, point: str | None) -> None:
+        """Let the platform die, as by kill -9, when it reaches this crash point next; None takes it back."""
+        self._crash_file.unlink(missing_ok=True)
+        if point is not None:
+            prepared = self._crash_file.with_suffix(".new")
+            prepared.write_text(point)
+            prepared.chmod(0o644)
+            prepared.rename(self._crash_file)
 
     @property
     def is_on_servers(self) -> bool:
@@ -375,6 +388,10 @@ class LivePlatform:
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """What the database says, past all of our code."""
         return self._store.rows(sql)
+
+    def execute(self, sql: str) -> None:
+        """Change rows past all of our code: for what tests cannot wait for, such as the passing of minutes."""
+        self._store.execute(sql)
 
     def tables_with(self, word: str) -> list[str]:
         """The tables that have this word in any of their rows."""
@@ -525,6 +542,10 @@ class _Sqlite:
         with contextlib.closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, timeout=20)) as connection:
             return connection.execute(sql).fetchall()
 
+    def execute(self, sql: str) -> None:
+        with contextlib.closing(sqlite3.connect(self._path, timeout=20)) as connection, connection:
+            connection.execute(sql)
+
     def tables(self) -> list[str]:
         return [row[0] for row in self.rows("SELECT name FROM sqlite_master WHERE type = 'table'")]
 
@@ -553,6 +574,10 @@ class _Servers:
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self._url) as connection:
             return connection.execute(sql).fetchall()  # type: ignore[arg-type]
+
+    def execute(self, sql: str) -> None:
+        with psycopg.connect(self._url) as connection:
+            connection.execute(sql)  # type: ignore[arg-type]
 
     def tables(self) -> list[str]:
         return [row[0] for row in self.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]

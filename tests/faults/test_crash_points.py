@@ -1,0 +1,227 @@
+"""The platform dies at each crash point in turn while it works; afterwards nothing is lost, nothing done twice, nothing held.
+
+A round is a short piece of everyday work: a job that prints, writes a result and leaves traces on a witness that only it writes
+to; a job that is stopped; where it is about builds, an image. Whoever submits asks again with the same key when the platform
+dies under the request. The platform that is started again knows nothing but its database and what the engine kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from images.lifecycle import BUILD, IMAGE
+from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, JOB_LIFECYCLE, TASK_LIFECYCLE
+from kernel.crashpoints import POINTS
+from kernel.lifecycle import Lifecycle
+from tests.builders.live import Json, LivePlatform, wait_until
+from tests.builders.receiver import Receiver
+from tests.factories.images import a_wheel
+from tests.faults.conftest import Steadfast
+
+pytestmark = [pytest.mark.engines, pytest.mark.database]
+
+LINES = 300
+WORK = f"""
+import os
+witness = os.open("/witness/log", os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o660)
+os.write(witness, b"start\\n")
+assert os.path.getsize("/witness/input") == 300_000
+for number in range({LINES}):
+    print(number, flush=True)
+os.makedirs("model")
+with open("model/weights", "wb") as file:
+    file.write(b"w" * 100_000)
+os.write(witness, b"stop\\n")
+"""
+SMALL = {"cpu": 1, "memory": "64Mi"}
+INPUT = b"seven\n" * 50_000
+LIFECYCLES: Mapping[str, Lifecycle] = {
+    "job": JOB_LIFECYCLE, "attempt": ATTEMPT_LIFECYCLE, "task": TASK_LIFECYCLE, "image": IMAGE, "build": BUILD,
+}  # fmt: skip
+# On SQLite rows are numbered as they are written, so nothing is numbered afterwards.
+ONLY_ON_SERVERS = frozenset({"activity.sequence.before_commit"})
+
+
+@dataclass(frozen=True)
+class Round:
+    worked: Json
+    stopped: Json
+    witness: Json
+    sleep: str
+    build: Json | None
+
+    @property
+    def jobs(self) -> list[Json]:
+        return [self.worked, self.stopped, *([self.build] if self.build else [])]
+
+
+@pytest.fixture(scope="module")
+def subscription(live_platform: LivePlatform, receiver: Receiver) -> Json:
+    body = {"channel": "webhook", "target": receiver.url, "kinds": ["succeeded", "failed", "stopped"], "jobs": "all"}
+    made: Json = live_platform.api("POST", "/subscriptions", body)
+    return made
+
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.usefixtures("subscription")
+def test_after_a_crash_everything_is_done_once(point: str, steadfast: Steadfast, receiver: Receiver, wheels: Path) -> None:
+    platform = steadfast.platform
+    if point in ONLY_ON_SERVERS and not platform.is_on_servers:
+        pytest.skip("not reached on SQLite, where rows are numbered as they are written")
+    platform.crash_at(point)
+    done = work(steadfast, wheels, with_build=".build." in point)
+    wait_until(lambda: is_quiet(steadfast, done, receiver), "the platform's rest")
+    assert steadfast.deaths == [-signal.SIGKILL], f"the platform did not die at {point}"
+    assert_done_once(steadfast, done)
+    assert_histories_follow_the_tables(steadfast, done)
+    assert_told_once(done, receiver)
+    assert_nothing_is_held(platform)
+
+
+def work(user: Steadfast, wheels: Path, *, with_build: bool) -> Round:
+    number, sleep = uuid.uuid4().hex[:8], f"1000.{uuid.uuid4().int % 10**12}"
+    witness = user.api(
+        "POST", "/volumes", {"name": f"witness-{number}", **user.in_tenant}, headers={"Idempotency-Key": f"volume-{number}"}
+    )
+    upload(user, {"volume": witness["id"], "path": "input"}, INPUT)
+    image = ask_for_image(user, wheels, number) if with_build else None
+    worked = submit(
+        user,
+        {
+            "name": f"work-{number}",
+            "command": ["/usr/bin/python3", "-c", WORK],
+            "outputs": ["model"],
+            "mounts": [{"volume": witness["name"], "path": "/witness"}],
+            "resources": SMALL,
+        },
+    )
+    stopped = submit(user, {"name": f"stop-{number}", "command": f"echo ready; exec sleep {sleep}", "resources": SMALL})
+    user.wait(stopped, ["running"])
+    user.stop(stopped, grace_seconds=1)
+    build = user.job(wait_for_build(user, image)) if image else None
+    return Round(user.wait(worked), user.wait(stopped), witness, sleep, build)
+
+
+def submit(user: Steadfast, spec: Json) -> Json:
+    """Submit with a key, and once more as somebody does who is not sure: it is the same job."""
+    key = {"Idempotency-Key": uuid.uuid4().hex}
+    first: Json = user.api("POST", "/jobs", {"spec": spec, **user.in_tenant}, headers=key)
+    again = user.api("POST", "/jobs", {"spec": spec, **user.in_tenant}, headers=key)
+    assert again["id"] == first["id"]
+    return first
+
+
+def upload(user: Steadfast, target: Json, content: bytes) -> None:
+    """Send a file as the protocol has it: ask how far it is, go on from there, until it is complete."""
+    body = {"target": target, "size_bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(), **user.in_tenant}
+    state: Json = user.api("POST", "/uploads", body, headers={"Idempotency-Key": uuid.uuid4().hex})
+    half = len(content) // 2
+    while not state["complete"]:
+        state = user.api("GET", f"/uploads/{state['id']}")
+        offset = state["offset_bytes"]
+        headers = {"Upload-Offset": str(offset), "Content-Type": "application/offset+octet-stream"}
+        answer = user.once("PATCH", f"/uploads/{state['id']}", content=content[offset : offset + half], headers=headers)
+        if answer is not None:
+            assert answer.is_success, answer.text
+            state = answer.json()
+
+
+def ask_for_image(user: Steadfast, wheels: Path, number: str) -> Json:
+    package = f"delta{number}"
+    a_wheel(wheels, package)
+    body = {"name": package, "kind": "python", "requirements": package, **user.in_tenant}
+    made: Json = user.api("POST", "/images", body, headers={"Idempotency-Key": number})
+    return made
+
+
+def wait_for_build(user: Steadfast, image: Json) -> str:
+    wait_until(lambda: user.api("GET", f"/images/{image['id']}")["state"] in ("ready", "failed"), "the build")
+    found = user.api("GET", f"/images/{image['id']}")
+    assert found["state"] == "ready", found["error"]
+    builds = user.api("GET", f"/images/{image['id']}/builds")["items"]
+    assert len(builds) == 1
+    jobs = [job for job in user.items("/jobs", kind="build") if job["name"] == f"build-{image['name']}"]
+    assert [job["id"] for job in jobs] == [builds[0]["job_id"]]
+    return str(builds[0]["job_id"])
+
+
+def is_quiet(user: Steadfast, done: Round, receiver: Receiver) -> bool:
+    """Everything is finished that goes on after a job's end: outputs and log stored, engine tidied, everybody told."""
+    user.request("GET", "//livez")  # Somebody who asks notices when the platform dies, and has it started again.
+    platform = user.platform
+    left = platform.rows("SELECT count(*) FROM jobs_attempt WHERE NOT forgotten")
+    unsent = platform.rows("SELECT count(*) FROM activity_delivery WHERE state = 'pending'")
+    return left == [(0,)] and unsent == [(0,)] and all(receiver.about(job) for job in done.jobs)
+
+
+def assert_done_once(user: Steadfast, done: Round) -> None:
+    assert (done.worked["state"], done.worked["attempt"]) == ("succeeded", 1)
+    assert (done.stopped["state"], done.stopped["attempt"]) == ("stopped", 1)
+    assert user.logs(done.worked).splitlines() == [str(number) for number in range(LINES)]
+    assert user.logs(done.stopped, stream="stdout") == "ready\n"
+    assert user.download(f"/volumes/{done.witness['id']}/content", path="input") == INPUT
+    witness = user.download(f"/volumes/{done.witness['id']}/content", path="log")
+    assert witness.split() == [b"start", b"stop"]
+    [artifact] = user.artifacts(done.worked)
+    assert (artifact["path"], artifact["sha256"]) == ("model/weights", hashlib.sha256(b"w" * 100_000).hexdigest())
+    assert processes_with(done.sleep) == []
+    for job in done.jobs:
+        [entry] = [item for item in user.items("/usage", group_by="job") if item["id"] == job["id"]]
+        assert entry["attempts"] == 1
+        calls = [item for item in user.items("/audit") if item["verb"] in ("job.submit", "image.build")]
+        assert sum(item["target"]["id"] == job["id"] for item in calls) == 1
+
+
+def assert_histories_follow_the_tables(user: Steadfast, done: Round) -> None:
+    """Every subject went from state to state along the edges of its lifecycle, each change written once."""
+    for job in done.jobs:
+        paths: dict[tuple[str, str], list[Json]] = defaultdict(list)
+        for item in user.items(f"/jobs/{job['id']}/events", all=1):
+            paths[item["subject"]["kind"], item["subject"]["id"]].append(item)
+        for (kind, _), moves in paths.items():
+            states = [move["to_state"] for move in moves]
+            assert [move["from_state"] for move in moves[1:]] == states[:-1]
+            for move in moves:
+                assert move["from_state"] is None or LIFECYCLES[kind].allows(move["from_state"], move["to_state"]), moves
+        assert {kind for kind, _ in paths} >= {"job", "attempt", "task"}
+
+
+def assert_told_once(done: Round, receiver: Receiver) -> None:
+    for job in done.jobs:
+        told = [message.body["state"] for message in receiver.about(job)]
+        assert told == [job["state"]]
+
+
+def assert_nothing_is_held(platform: LivePlatform) -> None:
+    """No reservation without an attempt, no drift between what is kept and what a recount finds, nothing in the engine."""
+    assert platform.rows("SELECT count(*) FROM tenants_reservation WHERE released_at IS NULL") == [(0,)]
+    used = "cpu_millis <> 0 OR memory_bytes <> 0 OR gpu_millis <> 0"
+    assert platform.rows(f"SELECT count(*) FROM tenants_queueusage WHERE {used}") == [(0,)]
+    assert platform.log_events("quota_drift") == []
+    assert platform.rows("SELECT attempt_id FROM tenants_ledgerentry GROUP BY attempt_id HAVING count(*) > 1") == []
+    numbered = platform.rows("SELECT count(*), min(seq), max(seq) FROM activity_event WHERE seq IS NOT NULL")
+    [(count, first, last)] = numbered
+    assert last - first + 1 == count
+    assert [path.name for path in platform.data_dir.glob("engine/*/attempts/*")] == []
+    assert processes_with(str(platform.data_dir / "engine")) == []
+
+
+def processes_with(word: str) -> list[int]:
+    """Processes whose command line has this word, but for ourselves."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if word.encode() in path.read_bytes() and int(path.parent.name) != os.getpid():
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import structlog
-from django.db import close_old_connections, connections
+from django.db import close_old_connections, connection, connections
 
 from activity import hints
 
@@ -28,6 +28,7 @@ class Loop:
     topics: tuple[str, ...] = ()  # Hints that wake the loop before its time.
     finally_: Callable[[], None] | None = None  # Runs in the loop's thread when it ends.
     thread: threading.Thread | None = None
+    was_hinted: bool = False  # Whether a hint ended the last wait, and not the time.
 
     def start(self) -> None:
         self.thread = threading.Thread(target=self.run, name=self.name, daemon=True)
@@ -43,8 +44,10 @@ class Loop:
     def _run(self) -> None:
         failures = 0
         while not self.stop.is_set():
+            self.was_hinted = self.wake.is_set()
+            self.wake.clear()  # Before the step: what rings while it works is a reason to work again.
             try:
-                close_old_connections()
+                _give_back_connection()
                 wait = self.step(self.stop)
                 failures = 0
             except Exception:  # The outermost loop: log, back off, go on.
@@ -54,7 +57,6 @@ class Loop:
                 connections.close_all()
             if wait > 0 and not self.stop.is_set():
                 self.wake.wait(wait)
-            self.wake.clear()
         try:
             if self.finally_ is not None:
                 self.finally_()
@@ -74,3 +76,9 @@ class Loop:
         if self.thread is not None:
             self.thread.join(seconds)
         return self.thread is None or not self.thread.is_alive()
+
+
+def _give_back_connection() -> None:
+    """To the pool of PostgreSQL, between steps. SQLite has none: opening its file anew costs more than most steps do."""
+    if connection.vendor != "sqlite":
+        close_old_connections()

@@ -55,7 +55,7 @@ def _led(
         nonlocal due_at
         if not leader.holds():
             return IDLE_SECONDS
-        if time.monotonic() >= due_at:
+        if loop.was_hinted or time.monotonic() >= due_at:  # A hint says that there is something to see before its time.
             due_at = time.monotonic() + work()
         # Long waits come back in between, so that the lease is renewed in time.
         return min(max(0.0, due_at - time.monotonic()), current().lease_seconds / 4)
@@ -67,7 +67,8 @@ def _led(
         finally:
             leader.resign()
 
-    return Loop(name, step, topics=topics, finally_=end)
+    loop = Loop(name, step, topics=topics, finally_=end)
+    return loop
 
 
 def _watch(cluster_id: uuid.UUID) -> float:

@@ -10,6 +10,7 @@ from controlplane.processes.leader import Leader
 from controlplane.processes.loops import Loop
 from jobs.reconcile.driver import SchedulerDriver
 from kernel.clock import database_now
+from kernel.config import current
 
 STANDBY_SECONDS = 1.0
 IDLE_SECONDS = 1.0  # Without a hint, look again this soon.
@@ -29,7 +30,7 @@ def _scheduling_loop() -> Loop:
             driver.forget()
             return STANDBY_SECONDS
         wait = driver.run(now=database_now())
-        return min(wait, IDLE_SECONDS)
+        return min(wait, IDLE_SECONDS, current().lease_seconds / 4)  # In time to renew the lease.
 
     return Loop("scheduler", step, topics=(hints.SEQUENCED, "capacity", "scheduler"), finally_=leader.resign)
 

@@ -87,6 +87,11 @@ def demand(actor: Actor, tenant_id: uuid.UUID | None, verb: str, owner_id: uuid.
     )
 
 
+def in_scope(actor: Actor, verb: str) -> bool:
+    """Whether the scopes of the actor's token cover `verb`, whatever the role."""
+    return _in_scope(actor, permission_of(verb))
+
+
 def permission_of(verb: str) -> Permission:
     """The table's row of a verb; LookupError for a verb that nobody entered."""
     try:

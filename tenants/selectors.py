@@ -68,11 +68,12 @@ def get_tenant(actor: Actor, text: str | uuid.UUID | None) -> Tenant:
 
 
 def _sole_tenant(actor: Actor) -> Tenant:
-    """The only tenant, or the only top one, in which the actor is at least a member."""
+    """The only tenant, or the only top one, in which the actor is at least a member; a viewer's only one, for want of it."""
     roles = frozenset(tenant_id for tenant_id, role in actor.roles.items() if role != TenantRole.VIEWER)
+    roles = roles or frozenset(actor.roles)
     rows = list(Tenant.objects.filter(id__in=roles).exclude(parent_id__in=roles)[:2])
     if len(rows) != 1:
-        belongs = "several tenants" if rows else "no tenant as a member"
+        belongs = "several tenants" if rows else "none"
         raise NotFound(f"Say which tenant: you belong to {belongs}.", hint="`berth whoami` lists them; `--tenant` names one.")
     return rows[0]
 

@@ -63,6 +63,8 @@ class SchedulerDriver:
     def run(self, *, now: datetime) -> float:
         """Take in changes, run a pass if anything could have changed; seconds until it is worth looking again."""
         self._take_in_changes()
+        if not self.pending:
+            return self._next_due(now)
         images = resolved_images({row.image_id for row in self.pending.values() if row.image_id is not None})
         self._fail_without_image(images, now)
         snapshot, fingerprint = self._snapshot(images, now)

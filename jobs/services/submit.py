@@ -32,7 +32,7 @@ from reconciling.crashpoints import crashpoint
 from reconciling.models import Transition
 from storage.services.code import resolve_code
 from storage.services.mounts import MountRequest, check_mounts
-from tenants.access import role_allows
+from tenants.access import in_scope, role_allows
 from tenants.quota.tree import QueueFacts
 from tenants.selectors import TenantFacts, find_tenant, queue_tree, resolve_queue, secret_names
 
@@ -97,9 +97,11 @@ def mount_requests(spec: JobSpec) -> list[MountRequest]:
 def resolve(*, actor: Actor, tenant: TenantFacts, spec: JobSpec) -> Submission:
     """Find everything that the spec names, for one tenant."""
     if not role_allows(actor, tenant.id, "job.submit"):
+        if not in_scope(actor, "job.submit"):
+            raise Forbidden("This token's scopes do not include jobs.", hint="Use a token with the scope jobs.")
         raise Forbidden(
             f"{actor.name} may not submit jobs in {tenant.name}.",
-            hint="Ask a manager of the tenant for the role member, or use a token with the scope jobs.",
+            hint="Ask a manager of the tenant for the role member.",
         )
     errors: list[FieldError] = []
     queue = _collect(errors, "/queue", lambda: resolve_queue(actor, tenant.id, spec.queue))

@@ -42,6 +42,7 @@ def set_up(*, debug: bool = False) -> None:
     root.setLevel(logging.DEBUG if debug else logging.INFO)
     for noisy in ("uvicorn.access", "kombu", "amqp", "celery.worker.strategy", "celery.app.trace", "httpx2", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    logging.getLogger("django.request").setLevel(logging.ERROR)  # Refusals have a line already: that of their request.
 
 
 def bound_file(path: Path, descriptor: int = 2, *, bytes_max: int = LOG_FILE_BYTES) -> int:

@@ -71,7 +71,7 @@ def import_users_csv(*, actor: Actor, text: str, dry_run: bool = False, now: dat
     _check_against(actor, lines, users, problems)
     if problems.fields:
         raise InvalidInput(
-            f"{len(problems.fields)} places of the file are wrong; nothing was imported.",
+            f"{_places(len(problems.fields))} wrong; nothing was imported.",
             fields=problems.fields,
             hint="Correct all of them and send the file again.",
         )
@@ -249,3 +249,7 @@ def _new_user(row_id: uuid.UUID, line: _Line, now: datetime) -> dict[str, object
 
 def _new_membership(user_id: uuid.UUID, tenant_id: uuid.UUID, role: TenantRole, now: datetime) -> dict[str, object]:
     return {"id": new_id(), "tenant_id": tenant_id, "user_id": user_id, "role": role, "version": 1, "created_at": now}
+
+
+def _places(number: int) -> str:
+    return "One place of the file is" if number == 1 else f"{number} places of the file are"

@@ -15,7 +15,7 @@ from clusters.engines.fake import Script
 from jobs.models import Job, StoredSpec
 from tenants.services.secrets import set_secret
 from tests.builders.quay import Quay
-from tests.factories.tenants import limit, make_queue, top_queue
+from tests.factories.tenants import limit, make_queue, make_token, top_queue
 
 pytestmark = pytest.mark.database
 
@@ -398,3 +398,12 @@ def test_the_log_of_a_job_that_never_started_is_complete_when_the_job_is_over(qu
     assert get(client, f"/jobs/{job.id}/logs").json()["complete"] is False
     post(client, f"/jobs/{job.id}/stop", {})
     assert get(client, f"/jobs/{job.id}/logs").json()["complete"] is True
+
+
+def test_a_viewer_hears_which_role_is_missing_and_a_token_which_scope(quay: Quay, api: Api) -> None:
+    refused = post(api(quay.cast.vera), "/jobs", {"spec": SPEC})
+    assert refused.status_code == 403
+    assert "role member" in refused.json()["hint"]
+    refused = post(api(make_token(quay.cast.bob.user, scopes=("read",)).text), "/jobs", {"spec": SPEC})
+    assert refused.status_code == 403
+    assert refused.json()["detail"] == "This token's scopes do not include jobs."

@@ -16,7 +16,7 @@ import pytest
 import berth
 from tests.builders.live import LivePlatform
 
-ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "digits" / "requirements.txt"
 
 
 @pytest.fixture
@@ -30,23 +30,34 @@ def sdk(live_platform: LivePlatform, tmp_path: Path) -> Iterator[berth.Client]:
 @pytest.fixture(scope="session")
 def jax_requirement(wheels: Path) -> str:
     """What the example asks for of JAX. Its wheels are downloaded once and kept in the cache of the tests."""
-    lines = (ROOT / "examples" / "digits" / "requirements.txt").read_text().splitlines()
-    [requirement] = [line for line in lines if line.startswith("jax==")]
-    for wheel in _downloaded(requirement).glob("*.whl"):
-        os.symlink(wheel, wheels / wheel.name)
+    [requirement] = [line for line in EXAMPLE.read_text().splitlines() if line.startswith("jax==")]
+    _offer(wheels, requirement)
     return requirement
 
 
-def _downloaded(requirement: str) -> Path:
+@pytest.fixture(scope="session")
+def example_requirements(wheels: Path) -> str:
+    """All that the example asks for."""
+    _offer(wheels, EXAMPLE.read_text())
+    return EXAMPLE.read_text()
+
+
+def _offer(wheels: Path, requirements: str) -> None:
+    for wheel in _downloaded(requirements).glob("*.whl"):
+        if not (wheels / wheel.name).exists():
+            os.symlink(wheel, wheels / wheel.name)
+
+
+def _downloaded(requirements: str) -> Path:
     default = "/var/cache/berth" if os.geteuid() == 0 else str(Path.home() / ".cache" / "berth")
     cache = Path(os.environ.get("BERTH_CACHE", default)) / "wheels"
-    folder = cache / hashlib.sha256(f"{requirement} {sys.version}".encode()).hexdigest()[:12]
+    folder = cache / hashlib.sha256(f"{requirements} {sys.version}".encode()).hexdigest()[:12]
     if not folder.exists():
         cache.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(dir=cache))
         try:
             pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
-            subprocess.run([*pip, "--dest", str(part), requirement], check=True)
+            subprocess.run([*pip, "--dest", str(part), *requirements.split()], check=True)
             part.rename(folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)

@@ -93,3 +93,20 @@ def test_jax_gathers_over_two_processes(live_platform: LivePlatform, jax_require
     assert job["state"] == "succeeded", text
     for rank in (0, 1):
         assert f"process {rank} of 2 sees 3" in text
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_example_trains_on_two_workers_and_its_model_comes_home(
+    sdk: berth.Client, live_platform: LivePlatform, example_requirements: str, tmp_path: Path
+) -> None:
+    built(live_platform.operator, "jax-cpu", example_requirements)
+    job = sdk.jobs.submit(example("digits"))
+    ended = live_platform.wait(job.id, timeout=300)
+    text = live_platform.logs(job.id)
+    assert ended["state"] == "succeeded", text
+    assert "accuracy" in text
+    live_platform.operator.artifacts(job.id)
+    files = sdk.jobs.download(job.id, "model", tmp_path)
+    assert files
+    assert all(path.stat().st_size > 0 for path in files)

@@ -324,6 +324,8 @@ _ALL = (
         "cluster_unreachable",
         lambda detail: f"{_capital(_named(detail, 'cluster', 'cluster'))} does not answer.",
         lambda detail: f"{_named_zh(detail, 'cluster', '集群')}无响应。",
+        "It starts when the cluster answers again; `berth clusters` says why it does not.",
+        "集群恢复后即可启动；`berth clusters` 可查看原因。",
     ),
     _wait(
         "one_tenant_only",

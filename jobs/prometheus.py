@@ -17,14 +17,15 @@ from jobs.models import Attempt, Job
 from tenants.selectors import queue_tree, tenant_facts
 from tenants.usage import gpu_seconds_by_tenant
 
-WAIT_BUCKETS_SECONDS = (1, 5, 15, 60, 300, 900, 3_600, 14_400, 86_400)
+BUCKETS_SECONDS = (1, 5, 15, 60, 300, 900, 3_600, 14_400, 86_400)
 WAIT_WINDOW = timedelta(hours=24)  # Jobs that started within it; a histogram over all history would cost all history.
 
 
 def job_metrics(now: datetime) -> Iterable[Metric]:
-    """Families of one round: six queries, whatever the number of jobs."""
+    """Families of one round: seven queries, whatever the number of jobs."""
     yield _jobs()
     yield _waits(now)
+    yield _runs(now)
     yield _lag(now)
     yield _tasks()
     yield from _tenants(now)
@@ -46,10 +47,23 @@ def _jobs() -> Metric:
 def _waits(now: datetime) -> Metric:
     started = Job.objects.filter(started_at__gte=now - WAIT_WINDOW).values_list("submitted_at", "started_at")[:100_000]
     waits = [(began - submitted).total_seconds() for submitted, began in started if began is not None]
-    buckets = [(str(float(edge)), float(sum(wait <= edge for wait in waits))) for edge in WAIT_BUCKETS_SECONDS]
     family = HistogramMetricFamily("berth_job_queue_wait_seconds", "From submission to start, of jobs started in the last day.")
-    family.add_metric([], [*buckets, ("+Inf", float(len(waits)))], sum(waits))
+    family.add_metric([], _buckets(waits), sum(waits))
     return family
+
+
+def _runs(now: datetime) -> Metric:
+    ended = Job.objects.filter(ended_at__gte=now - WAIT_WINDOW, started_at__isnull=False, array_size__isnull=True)
+    spans = ended.values_list("started_at", "ended_at")[:100_000]
+    runs = [(over - began).total_seconds() for began, over in spans if began is not None and over is not None]
+    family = HistogramMetricFamily("berth_job_run_seconds", "From start to end, of jobs ended in the last day.")
+    family.add_metric([], _buckets(runs), sum(runs))
+    return family
+
+
+def _buckets(values: list[float]) -> list[tuple[str, float]]:
+    edges = [(str(float(edge)), float(sum(value <= edge for value in values))) for edge in BUCKETS_SECONDS]
+    return [*edges, ("+Inf", float(len(values)))]
 
 
 def _lag(now: datetime) -> Metric:

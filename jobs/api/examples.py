@@ -66,6 +66,7 @@ JOB: dict[str, Any] = {
     "isolation": None,
     "gpus_simulated": False,
     "counts": None,
+    "place": 3,
     "spec_digest": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
     "max_runtime_seconds": 600,
     "not_before_at": None,

@@ -17,7 +17,7 @@ from jobs.api.representations import JOB_STATES, JobOut, job_json
 from jobs.api.requests import AgainIn, BatchIn, EditIn, StopIn, SubmitIn, many_documents, one_document
 from jobs.models import Job, StoredSpec
 from jobs.selectors.find import fetch_job
-from jobs.selectors.lists import with_label, with_tag
+from jobs.selectors.lists import place_in_queue, with_label, with_tag
 from jobs.services.batches import prepare_batch
 from jobs.services.edit import change_tag, edit_job
 from jobs.services.preview import plan_json
@@ -232,7 +232,8 @@ class JobSpecSchemaView(ApiView):
 
 def _job_response(view: ApiView, job: str, *, status: int = 200) -> Response:
     found = fetch_job(view.actor, job, "job.read")
-    response = Response(job_json([found], language=reader_language(view.request))[0], status=status)
+    body = job_json([found], language=reader_language(view.request))[0]
+    response = Response({**body, "place": place_in_queue(found)}, status=status)
     if status == 201:
         response["Location"] = f"/api/v1/jobs/{found.id}"
     return with_etag(response, found.version)

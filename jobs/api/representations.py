@@ -89,6 +89,10 @@ class JobOut(serializers.Serializer[Any]):
     isolation = serializers.CharField(allow_null=True)
     gpus_simulated = serializers.BooleanField()
     counts = serializers.DictField(child=serializers.IntegerField(), allow_null=True)
+    place = serializers.IntegerField(
+        allow_null=True,
+        help_text="Of a queued job: 1 is looked at first in its queue. Null in lists and after the queue.",
+    )
     spec_digest = serializers.CharField()
     max_runtime_seconds = serializers.IntegerField(allow_null=True)
     not_before_at = serializers.DateTimeField(allow_null=True)
@@ -193,6 +197,7 @@ def _job(
         "isolation": attempt.get("isolation") or None,
         "gpus_simulated": attempt.get("gpus_simulated", False),
         "counts": dict(counts[job.id]) if job.array_size is not None else None,
+        "place": None,
         "spec_digest": digest,
         "max_runtime_seconds": job.max_runtime_seconds,
         "not_before_at": utc_text(job.not_before_at),

@@ -5,10 +5,24 @@ from __future__ import annotations
 import json
 
 from django.db import connections
-from django.db.models import QuerySet, TextField, Value
+from django.db.models import Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast, StrIndex
 
+from jobs.lifecycle.states import JobState
 from jobs.models import Job
+
+
+def place_in_queue(job: Job) -> int | None:
+    """How many jobs of its queue the scheduler looks at before this one, plus one; None for a job that does not wait.
+
+    Jobs that are held are not counted: they stand aside.
+    """
+    if job.state != JobState.QUEUED or job.array_size is not None:
+        return None
+    before = Q(priority__gt=job.priority) | Q(priority=job.priority, queued_at__lt=job.queued_at)
+    before |= Q(priority=job.priority, queued_at=job.queued_at, id__lt=job.id)
+    waiting = Job.objects.filter(queue_id=job.queue_id, state=JobState.QUEUED, hold=False, array_size__isnull=True)
+    return 1 + waiting.filter(before).count()
 
 
 def with_tag(rows: QuerySet[Job], tag: str) -> QuerySet[Job]:

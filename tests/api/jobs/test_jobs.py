@@ -49,6 +49,17 @@ def test_a_submission_answers_with_the_job_and_why_it_waits(quay: Quay, api: Api
     assert (audit.actor_name, audit.target_id, audit.count) == ("bob", job["id"], 1)
 
 
+def test_a_waiting_job_knows_its_place_in_the_queue(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.bob)
+    quay.submit("held", hold=True)
+    quay.submit("filler", resources={"cpu": 8}, script=Script(duration_seconds=60))
+    quay.turn(2)
+    places = [post(client, "/jobs", {"spec": {**SPEC, "name": name}}).json()["place"] for name in ("first", "second")]
+    urgent = post(client, "/jobs", {"spec": {**SPEC, "priority": "high"}}).json()["place"]
+    assert (places, urgent) == ([1, 2], 1)
+    assert get(client, "/jobs/filler").json()["place"] is None
+
+
 def test_json_and_yaml_store_the_same_bytes(quay: Quay, api: Api) -> None:
     client = api(quay.cast.bob)
     first = post(client, "/jobs", {"spec": {**SPEC, "resources": {"memory": "2Gi", "cpu": 1}}}).json()

@@ -779,6 +779,7 @@ class JobOut(TypedDict):
     not_before_at: str | None
     origin: dict[str, Any] | None
     parent_id: str | None
+    place: int | None
     pool: str | None
     priority: int
     queue: ReferenceOut

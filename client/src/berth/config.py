@@ -6,7 +6,7 @@ others can read is refused. It is TOML with one table per profile:
     current = "default"
 
     [profiles.default]
-    server = "http://127.0.0.1:8400"
+    server = "http://127.0.0.1:8620"
     token = "..."
     tenant = "vision"
 """

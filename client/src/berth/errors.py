@@ -58,6 +58,13 @@ class SpecInvalid(BerthError):
     exit_code = 2
 
 
+class Ambiguous(BerthError):
+    """A name that several things have."""
+
+    code = "ambiguous"
+    exit_code = 2
+
+
 class ServerUnreachable(BerthError):
     """No answer, after all retries."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from berth.errors import NotFound
+from berth.errors import Ambiguous, NotFound, PreconditionFailed
 from berth.jobs import iterate, list_all
 from berth.metrics import Series, read_series
 from berth.naming import is_id
@@ -17,6 +17,10 @@ from berth.transport import Call, Transport, post
 Row = dict[str, Any]
 Rows = list[dict[str, Any]]
 Measured = list[Series]
+NAMING_KEYS = ("slug", "path", "mount_as", "name")
+"""What something may be called by, the most exact first."""
+TRIES_OF_A_CHANGE = 5  # Of reading and writing back; each one lost means that somebody else has succeeded.
+_RESOURCES = ("cpu_millis", "memory_bytes", "gpu_millis")
 
 
 class _Resource:
@@ -35,8 +39,9 @@ class _Resource:
         call = Call("PATCH", path, json=_given(body), headers=headers, repeatable=version is None)
         return dict(self._transport.json(call) or {})
 
-    def _put(self, path: str, body: object) -> Any:
-        return self._transport.json(Call("PUT", path, json=body))
+    def _put(self, path: str, body: object, *, version: int | None = None) -> Any:
+        headers = {} if version is None else {"If-Match": f'"{version}"'}
+        return self._transport.json(Call("PUT", path, json=body, headers=headers, repeatable=version is None))
 
     def _delete(self, path: str, /, **params: object) -> None:
         self._transport.send(Call("DELETE", path, params))
@@ -45,11 +50,22 @@ class _Resource:
         """One object by id, or by its name among those that may be seen."""
         if is_id(name):
             return self._get(f"{path}/{name}")
-        for item in iterate(self._transport, path, params):
-            if name in (item.get("name"), item.get("slug"), item.get("path"), item.get("mount_as")):
-                return dict(item)
-        noun = path.strip("/").rstrip("s")
-        raise NotFound(f"There is no {noun} {name!r} that you may see.", hint=f"List them: berth {path.strip('/')}", status=404)
+        nouns = path.strip("/")
+        named = [item for item in iterate(self._transport, path, params) if name in (item.get(key) for key in NAMING_KEYS)]
+        for key in NAMING_KEYS:
+            found = [item for item in named if item.get(key) == name]
+            if len(found) > 1:
+                found = [item for item in found if self._is_of_own_tenant(item)]
+                if len(found) != 1:
+                    raise Ambiguous(f"Several {nouns} are called {name!r}.", hint=f"Name it by its id: berth {nouns} -o wide")
+            if found:
+                return dict(found[0])
+        noun = nouns.rstrip("s")
+        raise NotFound(f"There is no {noun} {name!r} that you may see.", hint=f"List them: berth {nouns}", status=404)
+
+    def _is_of_own_tenant(self, item: Mapping[str, Any]) -> bool:
+        """Whether it belongs to the tenant that was chosen."""
+        return bool(self._tenant) and self._tenant in (item.get("tenant") or {}).values()
 
 
 class Tenants(_Resource):
@@ -115,6 +131,12 @@ class Users(_Resource):
     def invite(self, email: str, *, tenant: str | None = None, role: str | None = None) -> Row:
         return self._post("/invitations", {"email": email, "tenant": tenant, "role": role})
 
+    def accept_invitation(self, code: str, *, name: str = "", password: str = "") -> Row:
+        """Use an invitation up: for the account of this client's token, or without one for a new account. The answer is the
+        only place where the new account's first token stands, so the request is not sent again once it may have arrived."""
+        body = {"token": code, **({"name": name, "password": password} if name or password else {})}
+        return dict(self._transport.json(Call("POST", "/invitations:accept", json=body, repeatable=False)))
+
     def import_csv(self, text: str) -> Row:
         call = Call(
             "POST", "/users:import", content=text.encode(), headers={"Content-Type": "text/csv; charset=utf-8"}, repeatable=False
@@ -132,11 +154,32 @@ class Queues(_Resource):
         return self._find("/queues", queue)
 
     def create(self, name: str, *, parent: str | None = None) -> Row:
+        """Split a queue; `parent` by id, path, or name within the tenant. None is the tenant's own."""
+        if parent and "/" in parent:
+            parent = str(self.get(parent)["id"])
         return self._post("/queues", {"name": name, "parent": parent, "tenant": self._tenant or None})
 
-    def set_limits(self, queue_id: str, limits: Sequence[Mapping[str, object]]) -> Any:
-        """Replace the ceilings: entries {pool, cpu_millis, memory_bytes, gpu_millis}; null is unlimited."""
-        return self._put(f"/queues/{_segment(queue_id)}/limits", [dict(entry) for entry in limits])
+    def rename(self, queue: str, name: str) -> Row:
+        """Give a queue another name; jobs keep pointing at it."""
+        return self._patch(f"/queues/{self.get(queue)['id']}", {"name": name})
+
+    def set_limits(self, queue_id: str, limits: Sequence[Mapping[str, object]], *, version: int | None = None) -> Any:
+        """Replace the ceilings of all pools: entries {pool, cpu_millis, memory_bytes, gpu_millis}; null is unlimited. With
+        `version`, only if nobody changed the queue since."""
+        return self._put(f"/queues/{_segment(queue_id)}/limits", [dict(entry) for entry in limits], version=version)
+
+    def limit(self, queue: str, pool: str, **ceilings: int | None) -> Row:
+        """Change ceilings of one pool (cpu_millis, memory_bytes, gpu_millis; None is unlimited). What is not named, and other
+        pools, stay as they are: read, changed and written back, again from the start if somebody else came between."""
+        found = self.get(queue)
+        for tried in range(1, TRIES_OF_A_CHANGE + 1):
+            try:
+                return dict(self.set_limits(found["id"], _changed_limits(found, pool, ceilings), version=found["version"]))
+            except PreconditionFailed:
+                if tried == TRIES_OF_A_CHANGE:
+                    raise
+                found = self._get(f"/queues/{found['id']}")
+        raise AssertionError("unreachable")
 
 
 class Clusters(_Resource):
@@ -153,6 +196,14 @@ class Clusters(_Resource):
 
     def node(self, node: str) -> Row:
         return self._find("/nodes", node)
+
+    def cordon(self, node: str, *, reason: str = "") -> Row:
+        """Let nothing new start on a node; what runs there goes on. The reason is shown to everybody who waits for it."""
+        return self._patch(f"/nodes/{self.node(node)['id']}", {"cordoned": True, "cordon_reason": reason})
+
+    def uncordon(self, node: str) -> Row:
+        """Let work start on a node again."""
+        return self._patch(f"/nodes/{self.node(node)['id']}", {"cordoned": False})
 
     def node_metrics(self, node: str, **params: object) -> Measured:
         """Series of one node; params: metric, since, until, points."""
@@ -249,6 +300,30 @@ class Activity(_Resource):
 
     def retry_delivery(self, delivery_id: str) -> Row:
         return self._post(f"/deliveries/{_segment(delivery_id)}/retry")
+
+
+def _changed_limits(queue: Mapping[str, Any], pool: str, ceilings: Mapping[str, int | None]) -> Rows:
+    """The ceilings of all pools as they are, but for this one's."""
+    named = [share["pool"] for share in queue["pools"] if pool in _names_of_pool(share["pool"])]
+    if len(named) > 1:
+        raise Ambiguous(
+            f"Several clusters have a pool {pool!r}.", hint=f"Say which: {', '.join(_names_of_pool(one)[1] for one in named)}"
+        )
+    if not named:
+        raise NotFound(f"There is no pool {pool!r}.", hint="List them: berth pools", status=404)
+    limits = []
+    for share in queue["pools"]:
+        ceiling = {name: share["ceiling"][name] for name in _RESOURCES}
+        if share["pool"]["id"] == named[0]["id"]:
+            ceiling |= ceilings
+        if any(amount is not None for amount in ceiling.values()):
+            limits.append({"pool": share["pool"]["id"], **ceiling})
+    return limits
+
+
+def _names_of_pool(pool: Mapping[str, Any]) -> tuple[str, str, str]:
+    """What a pool may be called by: its name, its cluster and name, its id."""
+    return pool["name"], f"{pool['cluster']}/{pool['name']}", pool["id"]
 
 
 def _segment(text: str) -> str:

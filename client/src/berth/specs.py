@@ -20,6 +20,8 @@ from berth.errors import FieldProblem, SpecInvalid
 Spec = dict[str, Any]
 ROLE_KEYS = frozenset({"command", "resources", "replicas", "ports"})
 """What a job with one role may write at the top."""
+BESIDE_THE_SPEC = frozenset({"/tenant"})
+"""What a submission says beside the spec; no line of the job file is to blame for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,12 @@ class SpecSource:
     lines: Mapping[str, int] = field(default_factory=dict)
 
     def locate(self, problems: Iterable[FieldProblem]) -> tuple[FieldProblem, ...]:
-        """Add file and line to each problem; a place that is missing in the file gets the line of what surrounds it."""
-        return tuple(replace(problem, file=self.name, line=self._line(problem.path)) for problem in problems)
+        """Add file and line to each problem; a place that is missing in the file gets the line of what surrounds it, and one
+        that is not of the file, such as the tenant, none."""
+        return tuple(
+            problem if problem.path in BESIDE_THE_SPEC else replace(problem, file=self.name, line=self._line(problem.path))
+            for problem in problems
+        )
 
     def _line(self, pointer: str) -> int:
         pointer = pointer.removeprefix("/spec")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from berth import __version__
 from berth.cli import formats
-from berth.cli.command import Session, UsageMistake, command, make_group
+from berth.cli.command import Session, UsageMistake, asked, command, make_group
 from berth.cli.messages import _
 from berth.cli.output import Column, hint, note, print_data, print_facts
 from berth.cli.paint import is_terminal, paint
@@ -19,7 +22,6 @@ from berth.config import (
     config_path,
     normal_server,
     read_config,
-    resolve_settings,
     travels_in_clear,
     valid_profile_name,
     write_config,
@@ -28,6 +30,35 @@ from berth.errors import BerthError
 from berth.sanitize import plain
 
 SHELLS = ("bash", "zsh", "fish")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a sign-in is kept: the profile `name` of the file `path`, for one server."""
+
+    path: Path
+    config: ConfigFile
+    name: str
+    server: str
+
+    def keep(self, token: str, *, tenant: str = "") -> None:
+        """Write the token, and make this profile the current one. A tenant that was chosen earlier stays."""
+        before = self.config.profiles.get(self.name, Profile())
+        profile = Profile(self.server, token, tenant or (before.tenant if before.server == self.server else ""))
+        write_config(self.path, ConfigFile(current=self.name, profiles={**self.config.profiles, self.name: profile}))
+
+
+def place_to_keep(session: Session, *, usage: str) -> Place:
+    """Profile and server as chosen, as in the environment or as kept; a server that nobody named is asked for."""
+    path, chosen = config_path(), session.choices
+    config = read_config(path)
+    name = valid_profile_name(chosen.profile or os.environ.get("BERTH_PROFILE") or config.current)
+    known = [config.profiles[one].server for one in (name, config.current) if one in config.profiles]
+    named = chosen.server or os.environ.get("BERTH_SERVER") or next((server for server in known if server), "")
+    server = normal_server(named or asked(_("Server"), hidden=False, usage=usage))
+    if travels_in_clear(server):
+        note(_("! {server} is not encrypted: others on the network can read the token.", server=server), style="yellow")
+    return Place(path, config, name, server)
 
 
 @command()
@@ -41,23 +72,20 @@ def login(
     """
     from berth.client import Client
 
-    path, chosen = config_path(), session.choices
-    config = read_config(path)
-    name = valid_profile_name(chosen.profile or config.current)
-    kept = config.profiles.get(name, Profile())
-    server = normal_server(
-        chosen.server or resolve_settings(path=path).server or kept.server or _asked(_("Server"), hidden=False)
-    )
-    if travels_in_clear(server):
-        note(_("! {server} is not encrypted: others on the network can read the token.", server=server), style="yellow")
-    token = (token or _asked(_("Token"), hidden=True)).strip()
-    with Client(server, token, http=session.http, config_path=path) as client:
+    usage = "berth login --server URL --token TOKEN"
+    place = place_to_keep(session, usage=usage)
+    token = (token or asked(_("Token"), hidden=True, usage=usage)).strip()
+    with Client(place.server, token, http=session.http, config_path=place.path) as client:
         me = client.whoami()
-    tenant = chosen.tenant or (kept.tenant if kept.server == server else "")
-    write_config(path, ConfigFile(current=name, profiles={**config.profiles, name: Profile(server, token, tenant)}))
+    place.keep(token, tenant=session.choices.tenant or "")
     session.show_done(
         me,
-        _("Signed in to {server} as {user}; kept in {path}.", server=server, user=plain(me["user"]["name"]), path=path),
+        _(
+            "Signed in to {server} as {user}; kept in {path}.",
+            server=place.server,
+            user=plain(me["user"]["name"]),
+            path=place.path,
+        ),
         key="server",
     )
     if not session.is_for_programs:
@@ -89,7 +117,7 @@ def whoami(session: Session) -> None:
     user, token = me["user"], me.get("token") or {}
     print_facts(
         [
-            ("User", (plain(user["name"]) + (_(" (operator)") if user.get("is_operator") else ""), "bold")),
+            ("User", (_user_text(user), "bold")),
             ("Mail", plain(user.get("email") or "")),
             ("Server", session.client.settings.server),
             ("Profile", session.client.settings.profile),
@@ -190,6 +218,12 @@ def version(session: Session) -> None:
         note(plain(problem.detail), style="yellow")
 
 
+def _user_text(user: dict[str, Any]) -> str:
+    """The name, and that it is an operator's, unless the name says so."""
+    name = plain(user["name"])
+    return name + (_(" (operator)") if user.get("is_operator") and name != "operator" else "")
+
+
 def _warn_of_skew(server: str) -> None:
     """Versions fit when they agree up to the second number."""
     here, there = __version__.split(".")[:2], server.split(".")[:2]
@@ -198,17 +232,6 @@ def _warn_of_skew(server: str) -> None:
         note(
             _("! The versions differ; the {older} is older. Most things work; bring it up to date.", older=older), style="yellow"
         )
-
-
-def _asked(label: str, *, hidden: bool) -> str:
-    """Ask on a terminal; without one a hidden value comes from standard input."""
-    if is_terminal(sys.stdin):
-        return str(typer.prompt(label, hide_input=hidden, err=True))
-    if hidden:
-        value = sys.stdin.readline().strip()
-        if value:
-            return value
-    raise UsageMistake(_("{label} is missing.", label=label), hint="berth login --server URL --token TOKEN")
 
 
 def _print_tenants(me: dict[str, Any]) -> None:

@@ -7,21 +7,23 @@ from typing import Annotated, Any
 import typer
 
 from berth.cli import formats
-from berth.cli.command import Session, command
+from berth.cli.command import Session, command, make_group
 from berth.cli.messages import _
 from berth.cli.output import Cell, Column, hint, print_data, print_facts
 from berth.sanitize import plain
 
+NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Name or id of the machine.")]
+
 
 @command()
-def nodes(
-    session: Session,
-    node: Annotated[str | None, typer.Argument(metavar="NODE", help="Show only this one, with all details.")] = None,
-) -> None:
-    """List machines with what is used of them; with a name, show one."""
-    if node is None:
-        session.show(session.client.clusters.nodes(), NODE_COLUMNS, empty=_("No machines."), key="name")
-        return
+def list_nodes(session: Session) -> None:
+    """List machines with what is used of them."""
+    session.show(session.client.clusters.nodes(), NODE_COLUMNS, empty=_("No machines."), key="name")
+
+
+@command()
+def show_node(session: Session, node: NodeArgument) -> None:
+    """Show one machine with all details. The word `show` may be left out."""
     found = session.client.clusters.node(node)
     if session.is_for_programs:
         print_data(found, session.form)
@@ -40,6 +42,29 @@ def nodes(
             ("Seen", formats.time_text(found.get("last_seen_at"))),
         ]
     )
+
+
+@command()
+def cordon(
+    session: Session,
+    node: NodeArgument,
+    reason: Annotated[str, typer.Option("--reason", help="Why; shown to everybody who waits for the machine.")] = "",
+) -> None:
+    """Let nothing new start on a machine; what runs there goes on."""
+    changed = session.client.clusters.cordon(node, reason=reason)
+    session.show_done(
+        changed, _("Nothing new starts on {node}; what runs there goes on.", node=plain(changed["name"])), key="name"
+    )
+    hint(f"berth nodes uncordon {plain(changed['name'])}")
+
+
+@command()
+def uncordon(session: Session, node: NodeArgument) -> None:
+    """Let work start on a machine again."""
+    changed = session.client.clusters.uncordon(node)
+    name, is_ready = plain(changed["name"]), changed.get("ready")
+    text = _("{node} takes work again.") if is_ready else _("{node} takes work again as soon as it is ready.")
+    session.show_done(changed, text.format(node=name), key="name")
 
 
 @command()
@@ -136,6 +161,7 @@ NODE_COLUMNS = [
     Column("MEMORY", _used("memory_bytes"), right=True),
     Column("SEEN", lambda node: formats.age_text(node.get("last_seen_at")), wide=True, right=True),
     Column("WHY", lambda node: plain(node.get("cordon_reason") or node.get("reason") or ""), wide=True),
+    Column("ID", lambda node: node["id"], wide=True),
 ]
 POOL_COLUMNS = [
     Column("NAME", lambda pool: plain(pool["name"]), shrinks=True),
@@ -162,3 +188,10 @@ GPU_COLUMNS = [
     Column("FREE", lambda row: (formats.millis_text(row["free_gpu_millis"]), "bold"), right=True),
     Column("PER NODE", lambda row: formats.millis_text(row["gpus_per_node_millis"]), right=True),
 ]
+nodes = make_group(
+    "nodes",
+    list_nodes,
+    "List machines; take them out of service and back.",
+    {"list": list_nodes, "show": show_node, "cordon": cordon, "uncordon": uncordon},
+    fallback="show",
+)

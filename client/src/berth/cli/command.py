@@ -196,17 +196,26 @@ def report(error: BerthError, form: Format | None = None) -> None:
         print_problem(error)
         return
     note(f"{paint(_('Error:'), 'bold red', stream=sys.stderr)} {plain_block(error.detail)}")
-    width = max((len(field.place) for field in error.fields), default=0)
-    for field in error.fields:
-        place = paint(plain(field.place).ljust(width), "cyan", stream=sys.stderr)
-        pointer = f"{plain(field.path)}: " if field.line and field.path else ""
-        note(f"  {place}  {pointer}{plain(field.message)}")
-        if field.hint:
-            note(f"  {' ' * width}  {paint(plain(field.hint), 'bright_black', stream=sys.stderr)}")
+    _print_fields(error)
     if error.hint:
         note(f"{paint(_('Hint:'), 'bold', stream=sys.stderr)} {plain_block(_(error.hint))}")
     if isinstance(error, ApiError) and error.status >= 500 and error.request_id:
         note(_("Request {request_id}: name it when you ask for help.", request_id=plain(error.request_id)), style="bright_black")
+
+
+def _print_fields(error: BerthError) -> None:
+    """What is wrong where; of what the error as a whole says already, only the place."""
+    width = max((len(field.place) for field in error.fields), default=0)
+    is_said = len(error.fields) == 1 and error.fields[0].message == error.detail
+    for field in error.fields:
+        place = paint(plain(field.place).ljust(width), "cyan", stream=sys.stderr)
+        pointer = plain(field.path) if field.line and field.path else ""
+        if not is_said:
+            note(f"  {place}  {pointer}{': ' if pointer else ''}{plain(field.message)}")
+        elif field.line:
+            note(f"  {place}  {pointer}".rstrip())
+        if field.hint and field.hint != error.hint:
+            note(f"  {' ' * width}  {paint(plain(field.hint), 'bright_black', stream=sys.stderr)}")
 
 
 def print_problem(error: BerthError) -> None:
@@ -239,13 +248,26 @@ def confirmed(question: str, *, yes: bool, default: bool = False) -> bool:
     return typer.confirm(question, default=default, err=True)
 
 
-def make_group(name: str, default: Action | None, summary: str, actions: Mapping[str, Action]) -> typer.Typer:
-    """A command with subcommands; alone it does what `default` does."""
+def asked(label: str, *, hidden: bool, usage: str, again: str = "") -> str:
+    """Ask on a terminal, twice where `again` says so; without one a hidden value is the next line of standard input."""
+    if is_terminal(sys.stdin):
+        return str(typer.prompt(label, hide_input=hidden, err=True, confirmation_prompt=again or False))
+    if hidden:
+        value = sys.stdin.readline().strip()
+        if value:
+            return value
+    raise UsageMistake(_("{label} is missing.", label=label), hint=usage)
+
+
+def make_group(
+    name: str, default: Action | None, summary: str, actions: Mapping[str, Action], *, fallback: str = ""
+) -> typer.Typer:
+    """A command with subcommands; alone it does what `default` does, and a word that is none of them goes to `fallback`."""
     from berth.cli.help import HelpGroup
 
     group = typer.Typer(
         name=name,
-        cls=HelpGroup,
+        cls=type("Group", (HelpGroup,), {"fallback": fallback}),
         help=_(summary),
         rich_markup_mode=None,
         add_completion=False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from berth.errors import BerthError
@@ -31,7 +32,18 @@ _SIGNS = {
     "planned": ("○", "cyan"),
 }
 _DURATION = re.compile(r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?")
+_NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
+_SIZE = re.compile(r"([0-9.]{1,25})(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P|)")
+_SIZES = {"": 1} | {f"{name}i": 1024**power for power, name in enumerate("KMGTP", 1)}
+_SIZES |= {name: 1000**power for power, name in enumerate("kMGTP", 1)}
 _SPARKS = "▁▂▃▄▅▆▇█"
+
+
+class BadAmount(BerthError):
+    """Text that is no amount of anything."""
+
+    code = "bad_amount"
+    exit_code = 2
 
 
 class BadDuration(BerthError):
@@ -145,6 +157,28 @@ def parse_seconds(text: str) -> float:
     if not match or not any(match.groups()):
         raise BadDuration(f"{text!r} is no duration.", hint="Write 90s, 5m or 1h30m")
     return sum(int(part or 0) * unit for part, unit in zip(match.groups(), (604800, 86400, 3600, 60, 1), strict=True))
+
+
+def parse_millis(text: str) -> int:
+    """`16` or `0.5` in thousandths."""
+    return _exactly(text, text.strip(), 1000, hint="Write 16, 0.5 or none")
+
+
+def parse_size(text: str) -> int:
+    """`64Gi`, `512M` or a number of bytes, as in a job file."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise BadAmount(f"{text!r} is no amount of memory.", hint="Write 64Gi, 512Mi or none")
+    return _exactly(text, match[1], _SIZES[match[2]], hint="Write 64Gi, 512Mi or none")
+
+
+def _exactly(text: str, number: str, unit: int, *, hint: str) -> int:
+    if not _NUMBER.fullmatch(number):
+        raise BadAmount(f"{text!r} is no amount.", hint=hint)
+    amount = Decimal(number) * unit
+    if amount != int(amount):
+        raise BadAmount(f"{text!r} is finer than what can be counted.", hint=hint)
+    return int(amount)
 
 
 def sparkline(values: list[float | None], width: int) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any, NoReturn
 
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
@@ -20,10 +22,30 @@ class HelpCommand(TyperCommand):
 
 
 class HelpGroup(TyperGroup):
-    """A command with subcommands whose help looks like ours."""
+    """A command with subcommands whose help looks like ours. A mistyped one is guessed; with a `fallback`, a word that names
+    no subcommand is that one's argument: `berth nodes gpu-7` is `berth nodes show gpu-7`."""
+
+    fallback = ""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         write_help(self, ctx, formatter)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        names = self.list_commands(ctx)
+        if args and args[0] not in names and not args[0].startswith("-"):
+            is_alone = all(word.startswith("-") for word in args[1:2])
+            if not self.fallback or not is_alone:
+                refuse_unknown(ctx, args[0], names)
+            args = [self.fallback, *args]
+        return super().resolve_command(ctx, args)
+
+
+def refuse_unknown(ctx: Any, name: str, names: Iterable[str]) -> NoReturn:
+    """End with what was probably meant."""
+    close = get_close_matches(name, list(names))
+    suggestion = " " + _("Did you mean {names}?", names=", ".join(close)) if close else ""
+    ctx.fail(_("There is no command {name!r}.", name=name) + suggestion)
+    raise AssertionError("unreachable")
 
 
 def write_help(command: Any, ctx: Any, formatter: Any) -> None:

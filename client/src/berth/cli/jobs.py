@@ -23,6 +23,7 @@ JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id, unique pref
 JobsArgument = Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids, unique prefixes of ids, or names.")]
 LIVE_STATES = ("queued", "admitted", "starting", "running", "stopping")
 WATCH_SECONDS = 2.0
+NAMES_SHOWN = 3
 
 
 @command()
@@ -72,7 +73,9 @@ def stop(
         job = session.client.jobs.stop(job_id, grace_seconds=seconds)
         stopped.append(job.data)
         if not session.is_for_programs:
-            text = _("Job {name} had ended: {state}.") if job.has_ended else _("Job {name} is told to stop; it is {state}.")
+            text = (
+                _("Job {name} had already ended: {state}.") if job.has_ended else _("Job {name} is told to stop; it is {state}.")
+            )
             session.show_done(job.data, text.format(name=plain(job.name), state=plain(job.state)))
     if session.is_for_programs:
         session.show(stopped, [])
@@ -139,7 +142,27 @@ def why_text(job: Any) -> str:
     if job.get("state") == "succeeded":
         return ""
     end, reason = job.get("exit") or {}, job.get("reason") or {}
-    return plain(end.get("text") or reason.get("text") or reason.get("code") or "")
+    return plain(end.get("text") or _awaited(reason) or reason.get("text") or reason.get("code") or "")
+
+
+def _awaited(reason: Any) -> str:
+    """The jobs that are waited for, where the reason's amounts name them."""
+    if reason.get("code") != "dependency":
+        return ""
+    detail = reason.get("detail") or {}
+    jobs = detail.get("jobs") or [detail.get("name")]
+    names = [name for name in map(formats.name_of, jobs if isinstance(jobs, list) else []) if name != formats.NOTHING]
+    if not names:
+        return ""
+    if len(names) == 1 and detail.get("open") in (None, 1):
+        return _("It waits for job {name}.", name=names[0])
+    shown, left = names[:NAMES_SHOWN], max(len(names), detail.get("open") or 0) - len(names[:NAMES_SHOWN])
+    listed = ", ".join(shown)
+    return (
+        _("It waits for jobs {names} and {count} more.", names=listed, count=left)
+        if left
+        else _("It waits for jobs {names}.", names=listed)
+    )
 
 
 def _gpus(job: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,10 +17,12 @@ from berth.cli.paint import is_terminal
 from berth.sanitize import plain
 
 if TYPE_CHECKING:
+    from berth.jobs import Job
     from berth.metrics import Series
 
 WATCH_SECONDS = 3.0
 SPARK_WIDTH = 24
+SHOWN_AFTER_SECONDS = 15  # From a measurement until it can be read, with some room.
 _SIGNS = {"ratio 0-1": (100, "%"), "watts": (1, "W"), "degrees Celsius": (1, "°C")}
 
 
@@ -43,7 +46,7 @@ def metrics(
     elif series:
         sys.stdout.write(table_text(series, COLUMNS))
     else:
-        note(_("Nothing has been measured yet."))
+        note(_nothing_text(jobs.get(job_id)))
 
 
 def _watch(session: Session, job_id: str, metric: str | None, task: str | None) -> None:
@@ -61,13 +64,21 @@ def _watch(session: Session, job_id: str, metric: str | None, task: str | None) 
                 series = jobs.metrics(job_id, metric=metric, task=task)
                 sign, style = formats.state_text(job.state)
                 title = Text.assemble((f"{plain(job.name)}  ", "bold"), (sign, style), "\n")
-                body = Text.from_ansi(table_text(series, COLUMNS)) if series else Text(_("Nothing has been measured yet."))
+                body = Text.from_ansi(table_text(series, COLUMNS)) if series else Text(_nothing_text(job))
                 live.update(Group(title, body), refresh=True)
                 if job.has_ended:
                     return
                 session.client.transport.sleep(WATCH_SECONDS)
         except KeyboardInterrupt:
             return
+
+
+def _nothing_text(job: Job) -> str:
+    """Why there is nothing to show: it is too early, or too late."""
+    ended_at = formats.moment(job.data.get("ended_at"))
+    if ended_at and (datetime.now(UTC) - ended_at).total_seconds() > SHOWN_AFTER_SECONDS:
+        return _("Nothing was measured; the job was too short, or its figures are no longer kept.")
+    return _("Nothing has been measured yet; figures appear about {seconds} s later.", seconds=SHOWN_AFTER_SECONDS)
 
 
 def value_text(value: float | None, unit: str) -> str:

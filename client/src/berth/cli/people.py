@@ -10,6 +10,7 @@ import typer
 
 from berth.cli import formats
 from berth.cli.command import Session, UsageMistake, command, make_group
+from berth.cli.invitations import accept, invite
 from berth.cli.messages import _
 from berth.cli.output import Column, note
 from berth.errors import NotFound
@@ -24,21 +25,6 @@ NumberOption = Annotated[int, typer.Option("--number", "-n", min=1, help="At mos
 def list_users(session: Session) -> None:
     """List users; for operators."""
     session.show(session.client.users.list(), USER_COLUMNS, empty=_("No users that you may see."))
-
-
-@command()
-def invite(
-    session: Session,
-    email: Annotated[str, typer.Argument(metavar="EMAIL")],
-    role: Annotated[str, typer.Option("--role", "-r", help="viewer, member or manager.")] = "member",
-) -> None:
-    """Invite a person to the tenant; the answer holds the link, shown once."""
-    invitation = session.client.users.invite(email, tenant=session.tenant, role=role)
-    session.show_done(invitation, _("{email} is invited.", email=plain(email)))
-    secret = invitation.get("url") or invitation.get("token")
-    if secret and not session.is_for_programs:
-        note(_("Hand this over; it is shown once:"))
-        print(plain(secret))
 
 
 @command()
@@ -176,7 +162,14 @@ users = make_group(
     "users",
     list_users,
     "Invite, import and disable users.",
-    {"list": list_users, "invite": invite, "import": import_users, "disable": disable, "enable": enable},
+    {
+        "list": list_users,
+        "invite": invite,
+        "accept": accept,
+        "import": import_users,
+        "disable": disable,
+        "enable": enable,
+    },
 )
 notify = make_group(
     "notify",

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from berth.cli import formats
-from berth.cli.command import Session, command
+from berth.cli.command import Session, UsageMistake, command, make_group
 from berth.cli.messages import _
-from berth.cli.output import Cell, Column
+from berth.cli.output import Cell, Column, hint, note
 from berth.sanitize import plain
 
 RESOURCES = ("gpu_millis", "cpu_millis", "memory_bytes")
@@ -18,10 +18,65 @@ TITLES = {"gpu_millis": "GPU", "cpu_millis": "CPU", "memory_bytes": "memory"}
 BAR_WIDTH = 12
 
 
+QueueArgument = Annotated[str, typer.Argument(metavar="QUEUE", help="Name, path or id of the queue.")]
+
+
 @command()
-def queues(session: Session) -> None:
+def list_queues(session: Session) -> None:
     """Show the tree of queues."""
     session.show(session.client.queues.list(), QUEUE_COLUMNS, empty=_("No queues that you may see."), key="name")
+
+
+@command()
+def create_queue(
+    session: Session,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new queue.")],
+    parent: Annotated[str | None, typer.Option("--parent", help="Queue to split; the tenant's own when left out.")] = None,
+) -> None:
+    """Split a queue of the tenant: jobs may wait in the new one, and it may have limits of its own."""
+    queue = session.client.queues.create(name, parent=parent)
+    session.show_done(queue, _("Queue {path} is there.", path=plain(queue["path"])))
+    hint(_("berth queues limit {name} --pool POOL --gpu 4   ·   berth submit -q {name} ...", name=plain(name)))
+
+
+@command()
+def rename_queue(
+    session: Session, queue: QueueArgument, name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")]
+) -> None:
+    """Give a queue another name; jobs stay in it."""
+    changed = session.client.queues.rename(queue, name)
+    session.show_done(changed, _("Queue {old} is called {new} now.", old=plain(queue), new=plain(changed["name"])))
+
+
+@command()
+def limit_queue(
+    session: Session,
+    queue: QueueArgument,
+    pool: Annotated[str, typer.Option("--pool", help="Pool that is limited; CLUSTER/POOL where several have the name.")],
+    cpu: Annotated[str | None, typer.Option("--cpu", "-c", metavar="N", help="CPU cores: 16, 0.5, or none.")] = None,
+    memory: Annotated[str | None, typer.Option("--memory", "-m", metavar="SIZE", help="Memory: 64Gi, or none.")] = None,
+    gpu: Annotated[str | None, typer.Option("--gpu", "-g", metavar="N", help="GPUs: 8, 0.5, or none.")] = None,
+) -> None:
+    """Set what all jobs of a queue, and of those below it, may hold of a pool at a time; `none` lifts a limit.
+
+    What is not named, and other pools, keep their limits. It acts on what starts next: nothing is stopped.
+    """
+    given = {"cpu_millis": cpu, "memory_bytes": memory, "gpu_millis": gpu}
+    ceilings = {name: parse_ceiling(name, text) for name, text in given.items() if text is not None}
+    if not ceilings:
+        raise UsageMistake(
+            _("Say what may be used: --cpu, --memory or --gpu."), hint="berth queues limit QUEUE --pool POOL --gpu 8"
+        )
+    changed = session.client.queues.limit(queue, pool, **ceilings)
+    share = next(share for share in changed["pools"] if pool in (share["pool"]["id"], share["pool"]["name"], _long_name(share)))
+    amounts = ", ".join(f"{_(TITLES[name])} {_amount(name, share['ceiling'][name])}" for name in RESOURCES)
+    text = _(
+        "Queue {queue}, pool {pool}: {amounts}.", queue=plain(changed["name"]), pool=plain(share["pool"]["name"]), amounts=amounts
+    )
+    session.show_done(changed, text)
+    over = [name for name in ceilings if (share["ceiling"][name] is not None and share["used"][name] > share["ceiling"][name])]
+    if over and not session.is_for_programs:
+        note(_("! More than that is in use now. Nothing is stopped; nothing new starts until it has fallen."), style="yellow")
 
 
 @command()
@@ -45,6 +100,13 @@ def usage(
         since=_iso(since), until=_iso(until) if until else None, group_by=group_by, tenant=session.client.settings.tenant or None
     )
     session.show(rows, usage_columns(group_by), empty=_("Nothing was used in this time."), key="name")
+
+
+def parse_ceiling(resource: str, text: str) -> int | None:
+    """`16`, `0.5` or `64Gi` in the smallest unit; None for `none`."""
+    if text.strip().lower() == "none":
+        return None
+    return formats.parse_size(text) if resource == "memory_bytes" else formats.parse_millis(text)
 
 
 def quota_rows(queues_: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -89,6 +151,10 @@ def _amount(resource: str, value: int | None) -> str:
     return formats.size_text(value) if resource == "memory_bytes" else formats.millis_text(value)
 
 
+def _long_name(share: Any) -> str:
+    return f"{share['pool']['cluster']}/{share['pool']['name']}"
+
+
 def _bar(row: Any) -> Cell:
     if not row["ceiling"]:
         return ""
@@ -109,8 +175,14 @@ QUEUE_COLUMNS = [
 QUOTA_COLUMNS = [
     Column("QUEUE", lambda row: plain(row["queue"]), shrinks=True),
     Column("POOL", lambda row: plain(row["pool"])),
-    Column("OF", lambda row: TITLES[row["resource"]]),
+    Column("OF", lambda row: _(TITLES[row["resource"]])),
     Column("USED", lambda row: _amount(row["resource"], row["used"]), right=True),
     Column("MAY USE", lambda row: _amount(row["resource"], row["ceiling"]), right=True),
     Column("", _bar),
 ]
+queues = make_group(
+    "queues",
+    list_queues,
+    "Show queues; create, rename and limit them.",
+    {"list": list_queues, "create": create_queue, "rename": rename_queue, "limit": limit_queue},
+)

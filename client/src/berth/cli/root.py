@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -50,11 +49,11 @@ COMMANDS: dict[str, Entry] = {
     "cp": Entry("copy", "cp", FILES, "Copy files to volumes, and artifacts home."),
     "volumes": Entry("volumes", "volumes", FILES, "List, create and share volumes."),
     "images": Entry("images", "images", FILES, "List, make and inspect images."),
-    "nodes": Entry("cluster", "nodes", CLUSTER, "List machines."),
+    "nodes": Entry("cluster", "nodes", CLUSTER, "List machines; take them out of service and back."),
     "gpus": Entry("cluster", "gpus", CLUSTER, "Show GPUs by model: all, free, busy."),
     "pools": Entry("cluster", "pools", CLUSTER, "List pools of equal machines."),
     "clusters": Entry("cluster", "clusters", CLUSTER, "List clusters and their condition."),
-    "queues": Entry("queues", "queues", CLUSTER, "Show the tree of queues with its limits."),
+    "queues": Entry("queues", "queues", CLUSTER, "Show queues; create, rename and limit them."),
     "quota": Entry("queues", "quota", CLUSTER, "Show what your queues may use, and use."),
     "usage": Entry("queues", "usage", CLUSTER, "Sum up resource time used."),
     "tenants": Entry("tenants", "tenants", TENANT, "List and create tenants."),
@@ -82,13 +81,6 @@ class RootGroup(HelpGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         entry = COMMANDS.get(cmd_name)
         return load_command(cmd_name, entry) if entry else None
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            close = get_close_matches(args[0], COMMANDS)
-            suggestion = " " + _("Did you mean {names}?", names=", ".join(close)) if close else ""
-            ctx.fail(_("There is no command {name!r}.", name=args[0]) + suggestion)
-        return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
         from typer._click.shell_completion import CompletionItem

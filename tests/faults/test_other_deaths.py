@@ -21,7 +21,8 @@ SMALL = {"cpu": 1, "memory": "64Mi"}
 def counting(user: Steadfast, lines: int) -> Json:
     """A job that prints for about `lines` hundredths of a second, with a witness."""
     witness = user.make_volume(f"witness-{uuid.uuid4().hex[:8]}")
-    command = f"echo start >> /witness/log; n=0; while [ $n -lt {lines} ]; do echo $n; n=$((n+1)); sleep 0.01; done; echo stop >> /witness/log"
+    count = f"n=0; while [ $n -lt {lines} ]; do echo $n; n=$((n+1)); sleep 0.01; done"
+    command = f"echo start >> /witness/log; {count}; echo stop >> /witness/log"
     mounts = [{"volume": witness["name"], "path": "/witness"}]
     job: Json = user.submit({"name": "counting", "command": command, "mounts": mounts, "resources": SMALL}, wait=["running"])
     return {**job, "witness": witness["id"], "lines": lines}

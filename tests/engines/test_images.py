@@ -37,7 +37,7 @@ def test_a_job_runs_in_an_image_that_a_job_has_built(live_platform: LivePlatform
     script = f"import {package}, sys; print({package}.VERSION); open(sys.prefix + '/planted', 'w')"
     job = live_platform.submit({"name": "inside", "image": package, "command": ["python", "-c", script]}, wait=True)
     text = live_platform.logs(job)
-    assert text.startswith("1.5\n")
+    assert "1.5\n" in text  # Two streams: which arrives first is nobody's promise.
     assert "PermissionError" in text or "Read-only" in text
     assert job["image"] == {"name": package, "digest": image["digest"]}
 

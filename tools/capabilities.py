@@ -196,7 +196,9 @@ CAPABILITIES = (
             "Ranks of N tasks with M GPUs, for both ways of starting": (
                 "unit/frameworks/test_frameworks.py::test_pytorch_ranks_n_tasks_of_m_gpus_for_both_ways_of_starting",
             ),
-            "Two real processes meet over gloo": (),
+            "Two real processes meet over gloo": (
+                "engines/test_frameworks.py::test_pytorch_averages_gradients_over_two_processes",
+            ),
         },
     ),
     Capability(

@@ -5,6 +5,7 @@ against it in `test_live.py`."""
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import re
@@ -19,11 +20,13 @@ import httpx2
 API = "/api/v1"
 SERVER = "http://berth.test"
 TOKEN = "bth_test_token"
+CODE = "bi_test_code"
 TENANT = {"id": "0198c000-0000-7000-8000-00000000aaaa", "slug": "t-7f3k2", "name": "vision"}
 QUEUE = {"id": "0198c000-0000-7000-8000-00000000bbbb", "name": "vision"}
 USER = {"id": "0198c000-0000-7000-8000-00000000cccc", "name": "alice"}
 CLUSTER = {"id": "0198c000-0000-7000-8000-00000000dddd", "name": "local"}
 POOL = {"id": "0198c000-0000-7000-8000-00000000eeee", "name": "a100"}
+CPU_POOL = {"id": "0198c000-0000-7000-8000-00000000eeef", "name": "cpu"}
 NOON = "2026-11-20T12:00:00Z"
 Handler = Callable[[httpx2.Request], httpx2.Response]
 
@@ -135,6 +138,8 @@ class Stub:
     states_to_come: list[str] = field(default_factory=list)
     attempts: int = 1
     demo: bool = False
+    node: dict[str, Any] = field(default_factory=lambda: dict(_NODE))
+    queue: dict[str, Any] = field(default_factory=lambda: copy.deepcopy(LISTS["queues"][0]))
 
     def transport(self) -> httpx2.MockTransport:
         return httpx2.MockTransport(self.handle)
@@ -159,7 +164,8 @@ class Stub:
                 if answer is not None:
                     return answer
                 break
-        if request.headers.get("Authorization") != f"Bearer {TOKEN}" and not _line(request).endswith("/info"):
+        is_public = _line(request) in ("GET /info", "POST /invitations:accept")
+        if request.headers.get("Authorization") not in (f"Bearer {TOKEN}", *([None] if is_public else [])):
             return problem(401, "not_authenticated", "This needs a token.", hint="Run `berth login`.")
         for pattern, method in ROUTES:
             match = re.fullmatch(pattern, _line(request))
@@ -347,9 +353,50 @@ class Stub:
         more = {
             "tokens": {"token": "bth_new_secret"},
             "subscriptions": {"secret": "whsec_1"},
-            "invitations": {"url": f"{SERVER}/join#x"},
+            "queues": {"path": f"vision/{body.get('name')}"},
+            "invitations": {"token": CODE, "command": f"berth users accept --server {SERVER}", "expires_at": NOON},
         }
         return _json({"id": "0198c000-0000-7000-8000-00000000ffff", **body, **more.get(noun, {})}, 201)
+
+    def accept(self, request: httpx2.Request) -> httpx2.Response:
+        body = json.loads(request.content)
+        if body["token"] != CODE:
+            return problem(404, "not_found", "This invitation does not exist, is used, or older than 7 days.", hint="Ask for a new one.")
+        answer: dict[str, Any] = {"user": USER, "tenant": TENANT, "role": "member", "token": None}
+        if request.headers.get("Authorization") is None:
+            if len(body.get("password", "")) < 12:
+                fields = [{"path": "/password", "code": "bad_password", "message": "A password has 12 to 1000 characters."}]
+                return problem(422, "invalid_input", "A password has 12 to 1000 characters.", fields=fields)
+            answer["user"] = {**USER, "name": body["name"]}
+            answer["token"] = {"name": "first token", "prefix": "0123", "expires_at": "2027-02-18T12:00:00Z", "token": TOKEN}
+        return _json(answer, 201)
+
+    def change_node(self, request: httpx2.Request, node_id: str) -> httpx2.Response:
+        body = json.loads(request.content)
+        self.node |= {"cordoned": body["cordoned"], "cordon_reason": body.get("cordon_reason") or None}
+        return _json(self.node)
+
+    def list_nodes(self, request: httpx2.Request) -> httpx2.Response:
+        return _json({"items": [self.node], "next": None})
+
+    def list_queues(self, request: httpx2.Request) -> httpx2.Response:
+        return _json({"items": [self.queue], "next": None})
+
+    def get_queue(self, request: httpx2.Request, queue_id: str) -> httpx2.Response:
+        return _json(self.queue)
+
+    def rename_queue(self, request: httpx2.Request, queue_id: str) -> httpx2.Response:
+        self.queue["name"] = json.loads(request.content)["name"]
+        return _json(self.queue)
+
+    def limit_queue(self, request: httpx2.Request, queue_id: str) -> httpx2.Response:
+        if request.headers.get("If-Match") not in (None, f'"{self.queue["version"]}"'):
+            return problem(412, "precondition_failed", "Queue 'vision' was changed meanwhile.", hint="Read it again.")
+        given = {entry.pop("pool"): entry for entry in json.loads(request.content)}
+        for share in self.queue["pools"]:
+            share["ceiling"] = given.get(share["pool"]["id"], dict.fromkeys(_CEILING))
+        self.queue["version"] += 1
+        return _json(self.queue)
 
     def done(self, request: httpx2.Request, *_parts: str) -> httpx2.Response:
         return httpx2.Response(204)
@@ -461,6 +508,7 @@ _NODE = {
     "last_seen_at": NOON,
 }
 _CEILING = {"cpu_millis": None, "memory_bytes": None, "gpu_millis": 8000}
+_CPU_CEILING = {"cpu_millis": 16000, "memory_bytes": 64 << 30, "gpu_millis": None}
 LISTS: dict[str, list[dict[str, Any]]] = {
     "nodes": [_NODE],
     "pools": [
@@ -490,6 +538,7 @@ LISTS: dict[str, list[dict[str, Any]]] = {
             "path": "vision",
             "tenant": TENANT,
             "is_top": True,
+            "version": 1,
             "pools": [
                 {
                     "pool": {**POOL, "cluster": "local"},
@@ -497,7 +546,14 @@ LISTS: dict[str, list[dict[str, Any]]] = {
                     "ceiling": _CEILING,
                     "effective_ceiling": _CEILING,
                     "headroom": {**_CEILING, "gpu_millis": 1000},
-                }
+                },
+                {
+                    "pool": {**CPU_POOL, "cluster": "local"},
+                    "used": _amounts(0, 0, 0),
+                    "ceiling": _CPU_CEILING,
+                    "effective_ceiling": _CPU_CEILING,
+                    "headroom": _CPU_CEILING,
+                },
             ],
         }
     ],
@@ -623,6 +679,13 @@ ROUTES = (
     (r"POST /uploads", "start_upload"),
     (r"GET /uploads/([^/]+)", "get_upload"),
     (r"PATCH /uploads/([^/]+)", "append"),
+    (r"GET /nodes", "list_nodes"),
+    (r"PATCH /nodes/([^/]+)", "change_node"),
+    (r"GET /queues", "list_queues"),
+    (r"GET /queues/([^/]+)", "get_queue"),
+    (r"PATCH /queues/([^/]+)", "rename_queue"),
+    (r"PUT /queues/([^/]+)/limits", "limit_queue"),
+    (r"POST /invitations:accept", "accept"),
     (r"GET /tenants/[^/]+/(members|secrets)", "page"),
     (r"PUT /tenants/[^/]+/secrets/([^/]+)", "done"),
     (r"GET /([a-z]+)", "page"),

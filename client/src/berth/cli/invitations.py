@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -86,25 +86,24 @@ def _make_account(session: Session, client: Client, place: Place, code: str, nam
     password = asked(_("Password, 12 characters or more"), hidden=True, usage=usage, again=_("The same again"))
     answer = client.users.accept_invitation(code, name=name, password=password)
     token = answer["token"].pop("token")
-    try:
-        place.keep(token, tenant=session.choices.tenant or "")
-    except OSError as error:  # The token is nowhere else: better on the screen than lost.
-        note(
-            _("{path} cannot be written: {reason}. Keep this token; it is shown once:", path=place.path, reason=error),
-            style="bold",
-        )
-        print(plain(token))
-    _tell(session, answer, place)
-
-
-def _tell(session: Session, answer: dict[str, Any], place: Place) -> None:
-    tenant, role, user = plain(answer["tenant"]["name"]), plain(answer["role"]), plain(answer["user"]["name"])
-    session.show_done(answer, _("{user} is {role} of {tenant}.", user=user, role=role, tenant=tenant), key="role")
-    if session.is_for_programs:
-        return
-    ends = formats.time_text(answer["token"]["expires_at"])
-    note(
-        _("Signed in to {server} until {ends}; kept in {path}.", server=place.server, ends=ends, path=place.path)
-        + " "
-        + _("Next: {commands}", commands="berth whoami   ·   berth submit -f job.yaml")
+    is_kept = _keep(place, token, tenant=session.choices.tenant or "")
+    role, tenant = plain(answer["role"]), plain(answer["tenant"]["name"])
+    session.show_done(
+        answer, _("{user} is {role} of {tenant}.", user=plain(answer["user"]["name"]), role=role, tenant=tenant), key="role"
     )
+    if is_kept and not session.is_for_programs:
+        ends = formats.time_text(answer["token"]["expires_at"])
+        note(_("Signed in to {server} until {ends}; kept in {path}.", server=place.server, ends=ends, path=place.path))
+        note(_("Next: {commands}", commands="berth whoami   ·   berth submit python train.py"))
+
+
+def _keep(place: Place, token: str, *, tenant: str) -> bool:
+    """Keep the token; where the file cannot be written, show it, for it is nowhere else."""
+    try:
+        place.keep(token, tenant=tenant)
+    except OSError as error:
+        text = _("{path} cannot be written: {reason}. Keep this token now; it is shown once:", path=place.path, reason=error)
+        note(text, style="bold")
+        print(plain(token))
+        return False
+    return True

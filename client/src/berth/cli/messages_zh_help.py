@@ -5,6 +5,10 @@ from __future__ import annotations
 HELP = {
     "A path here, VOLUME:PATH, or JOB:PATH.": "本机路径、VOLUME:PATH 或 JOB:PATH。",
     "A path here, or VOLUME:PATH.": "本机路径或 VOLUME:PATH。",
+    "Accept an invitation: makes your account and signs in here, or joins with the account that is signed in here.\n\n"
+    "The code and a password are asked for without being shown, or read from two lines of standard input.": (
+        "接受邀请：建立你的账户并在本机登录，或以本机已登录的账户加入。\n\n邀请码和密码输入时不显示，也可以来自标准输入的两行。"
+    ),
     "Address of the server.": "服务器地址。",
     "All jobs of the tenant, not only yours.": "租户的全部任务，而不只是你的。",
     "Also jobs that have ended.": "也列出已结束的任务。",
@@ -17,6 +21,7 @@ HELP = {
     "By mail to your address.": "发邮件到你的邮箱。",
     "By signed request to this address.": "向此地址发送带签名的请求。",
     "CPU cores of each task.": "每个子任务的 CPU 核数。",
+    "CPU cores: 16, 0.5, or none.": "CPU 核数：16、0.5 或 none。",
     "CSV file; - is standard input.": "CSV 文件；- 为标准输入。",
     "Change the spec: roles.worker.replicas=4.": "修改规格：roles.worker.replicas=4。",
     "Change the spec: roles.worker.resources.memory=32Gi.": "修改规格：roles.worker.resources.memory=32Gi。",
@@ -56,13 +61,17 @@ HELP = {
     "Form of the answer: table, wide, json, yaml or name.": "输出格式：table、wide、json、yaml 或 name。",
     "From this time on: 7d, or 2027-01-31.": "从此时起：7d 或 2027-01-31。",
     "GPUs of each task: 1, 0.5, or a100:2.": "每个子任务的 GPU：1、0.5 或 a100:2。",
+    "GPUs: 8, 0.5, or none.": "GPU 数量：8、0.5 或 none。",
+    "Give a queue another name; jobs stay in it.": "给队列改名；任务留在其中。",
     "Give up after this time, such as 10m; exit code 124.": "超过这段时间就放弃，例如 10m；退出码 124。",
     "Go on until the job has ended. Ctrl+C leaves; the job goes on.": "一直显示到任务结束。Ctrl+C 只是离开，任务继续。",
     "Id, name or prefix of the token.": "令牌的 ID、名称或前缀。",
     "Id, unique prefix of an id, or name (its latest job).": "ID、唯一的 ID 前缀，或名称（取最近的任务）。",
     "Ids, unique prefixes of ids, or names.": "ID、唯一的 ID 前缀，或名称。",
     "Image to run in.": "运行所用的镜像。",
-    "Invite a person to the tenant; the answer holds the link, shown once.": "邀请某人加入租户；链接只显示一次。",
+    "Invite a person to the tenant. The answer is a command and its code, which is shown once; hand over both.": (
+        "邀请他人加入租户。返回一条命令和只显示一次的邀请码，请一并转交。"
+    ),
     "Invite, import and disable users.": "邀请、导入和停用用户。",
     "It may also write.": "也可以写入。",
     "Job file (YAML or JSON); - is standard input.": "任务文件（YAML 或 JSON）；- 为标准输入。",
@@ -71,6 +80,8 @@ HELP = {
     "Keep showing, until the job has ended.": "持续刷新，直到任务结束。",
     "Let a disabled user in again.": "重新启用已停用的用户。",
     "Let another tenant mount a volume; reading only, unless --write.": "允许另一个租户挂载存储卷；默认只读，除非加 --write。",
+    "Let nothing new start on a machine; what runs there goes on.": "不再在节点上启动新任务；正在运行的继续运行。",
+    "Let work start on a machine again.": "让节点重新接受任务。",
     "List a folder of a volume.": "列出存储卷里的目录。",
     "List and create tenants.": "查看和建立租户。",
     "List clusters and their condition.": "查看集群及其状况。",
@@ -78,8 +89,8 @@ HELP = {
     "List images that you may use.": "查看可用的镜像。",
     "List jobs, newest first: those that have not ended, or all with -a.": "列出任务，最新的在前：默认未结束的，-a 列出全部。",
     "List jobs.": "列出任务。",
-    "List machines with what is used of them; with a name, show one.": "列出节点及其占用；给出名称则显示该节点。",
-    "List machines.": "列出节点。",
+    "List machines with what is used of them.": "列出节点及其占用。",
+    "List machines; take them out of service and back.": "列出节点；封锁和恢复节点。",
     "List pools of equal machines.": "列出由同类节点组成的资源池。",
     "List tenants that you may see.": "列出可见的租户。",
     "List the members of the tenant.": "列出租户的成员。",
@@ -103,13 +114,17 @@ HELP = {
         "从 CSV 文件建立用户和成员关系；要么全部成功，要么都不执行。"
     ),
     "Memory of each task, such as 16Gi.": "每个子任务的内存，例如 16Gi。",
+    "Memory: 64Gi, or none.": "内存：64Gi 或 none。",
     "Name of the copy.": "副本的名称。",
     "Name of the job.": "任务名称。",
     "Name of the new image.": "新镜像的名称。",
+    "Name of the new queue.": "新队列的名称。",
     "Name of the new volume.": "新存储卷的名称。",
     "Name or id of the image.": "镜像的名称或 ID。",
+    "Name or id of the machine.": "节点的名称或 ID。",
     "Name or id of the user.": "用户的名称或 ID。",
     "Name or id of the volume.": "存储卷的名称或 ID。",
+    "Name, path or id of the queue.": "队列的名称、路径或 ID。",
     "Number of tasks.": "子任务数量。",
     "Only from this time on: 10m, 2h, or 2027-01-31T18:00.": "只显示此时之后的：10m、2h 或 2027-01-31T18:00。",
     "Only of this name.": "只列出此名称的。",
@@ -130,6 +145,7 @@ HELP = {
     "Open the web page of a job, or of the server; prints the address where there is no browser.": (
         "打开任务或服务器的网页；没有浏览器时打印地址。"
     ),
+    "Pool that is limited; CLUSTER/POOL where several have the name.": "要限制的资源池；重名时写 CLUSTER/POOL。",
     "Pool to run in.": "运行所在的资源池。",
     "Print a completion script. For bash: echo 'eval \"$(berth completion bash)\"' >> ~/.bashrc": (
         "打印补全脚本。bash：echo 'eval \"$(berth completion bash)\"' >> ~/.bashrc"
@@ -141,6 +157,7 @@ HELP = {
     "Print the shell's completion script.": "打印 shell 补全脚本。",
     "Print the spec as stored, to change and submit again.": "打印保存的规格，以便修改后重新提交。",
     "Profile of the configuration file.": "配置文件中的配置名。",
+    "Queue to split; the tenant's own when left out.": "要拆分的队列；省略时为租户的顶层队列。",
     "Queue to wait in.": "排队所在的队列。",
     "Registry reference to list under this name.": "以此名称登记的镜像仓库引用。",
     "Rendezvous of the tasks: jax, pytorch, mpi.": "子任务的会合方式：jax、pytorch、mpi。",
@@ -151,6 +168,11 @@ HELP = {
         "从标准输入或隐藏的提示设置密文；绝不写在命令行上，以免他人看到。"
     ),
     "Set and delete a tenant's secrets.": "设置和删除租户的密文。",
+    "Set what all jobs of a queue, and of those below it, may hold of a pool at a time; `none` lifts a limit.\n\n"
+    "What is not named, and other pools, keep their limits. It acts on what starts next: nothing is stopped.": (
+        "设定队列及其下级队列的全部任务可以同时占用的资源池上限；`none` 取消上限。\n\n"
+        "没有写明的资源和其他资源池保持原有上限。只影响之后的启动，不会停止任何任务。"
+    ),
     "Show CPU, memory, disk and GPU use of each task: the latest value, the highest, and the course.": (
         "显示每个子任务的 CPU、内存、磁盘和 GPU 用量：当前值、最高值和走势。"
     ),
@@ -162,8 +184,8 @@ HELP = {
         "显示一个任务：状态和原因、运行位置、各次尝试和子任务；-o wide 显示更多。"
     ),
     "Show one job: state, reason, attempts, tasks.": "显示一个任务：状态、原因、尝试、子任务。",
-    "Show only this one, with all details.": "只显示这一个，包括全部细节。",
-    "Show the tree of queues with its limits.": "显示队列树及其上限。",
+    "Show one machine with all details. The word `show` may be left out.": "显示一个节点的全部细节。`show` 可以省略。",
+    "Show queues; create, rename and limit them.": "查看队列；建立、改名和限制队列。",
     "Show the tree of queues.": "显示队列树。",
     "Show the version of this program.": "显示本程序的版本。",
     "Show the versions of both sides, and whether they fit.": "显示两端的版本以及是否匹配。",
@@ -182,6 +204,9 @@ HELP = {
     "The token is asked for without being shown, or read from standard input: berth login --server URL < token-file": (
         "登录：向服务器验证令牌，并保存到只有你能读取的文件。\n\n"
         "令牌输入时不显示，也可以来自标准输入：berth login --server URL < token-file"
+    ),
+    "Split a queue of the tenant: jobs may wait in the new one, and it may have limits of its own.": (
+        "拆分租户的队列：任务可以在新队列中排队，新队列可以有自己的上限。"
     ),
     "Stop jobs.": "停止任务。",
     "Stop jobs; each gets its signal, and is ended for good after the grace.": "停止任务：先发信号，宽限期后强制结束。",
@@ -212,6 +237,7 @@ HELP = {
     "Tenant that may mount it.": "可以挂载的租户。",
     "Tenant to work in: name or slug.": "所用的租户：名称或标识。",
     "Tenants and people": "租户与人员",
+    "The new name.": "新名称。",
     "The same as -o json.": "等同于 -o json。",
     "The same as submit.": "等同于 submit。",
     "The same commands under one noun.": "同样的命令，归在一个名词之下。",
@@ -219,6 +245,7 @@ HELP = {
     "Time between the signal and the kill, such as 30s.": "发信号到强制结束之间的时间，例如 30s。",
     "Token; better leave it out and paste it at the prompt.": "令牌；最好省略，在提示处粘贴。",
     "Up to this time.": "截至此时。",
+    "User name of the new account; asked for when left out.": "新账户的用户名；省略时会询问。",
     "Variable; may be repeated.": "环境变量；可重复。",
     "Wait until a job has ended.": "等待任务结束。",
     "Wait until jobs have ended. The exit code is 0 when all succeeded, 1 when not, 124 when the time was over.": (
@@ -228,29 +255,8 @@ HELP = {
     "What it may do; all that you may when left out.": "允许的操作；省略则与你相同。",
     "What to run, when there is no file.": "没有文件时要运行的命令。",
     "When a job becomes so: succeeded, failed, stopped.": "任务变为此状态时：succeeded、failed、stopped。",
+    "Why; shown to everybody who waits for the machine.": "原因；所有等待该节点的人都能看到。",
     "Work with jobs.": "管理任务。",
     "bash, zsh or fish.": "bash、zsh 或 fish。",
     "viewer, member or manager.": "viewer、member 或 manager。",
-    "Accept an invitation: makes your account and signs in here, or joins with the account that is signed in here.\n\nThe code and a password are asked for without being shown, or read from two lines of standard input.": "接受邀请：建立您的账户并在此登录，或以当前登录的账户加入。\n\n邀请码和密码输入时不显示，也可从标准输入的两行读取。",
-    "CPU cores: 16, 0.5, or none.": "CPU 核数：16、0.5 或 none。",
-    "GPUs: 8, 0.5, or none.": "GPU 数：8、0.5 或 none。",
-    "Memory: 64Gi, or none.": "内存：64Gi 或 none。",
-    "Give a queue another name; jobs stay in it.": "给队列改名；任务留在其中。",
-    "Invite a person to the tenant. The answer is a command and its code, which is shown once; hand over both.": "邀请他人加入租户。返回一条命令和只显示一次的邀请码；请一并转交。",
-    "Let nothing new start on a machine; what runs there goes on.": "让机器不再启动新任务；正在运行的继续运行。",
-    "Let work start on a machine again.": "让机器重新接受任务。",
-    "List machines with what is used of them.": "列出机器及其用量。",
-    "List machines; take them out of service and back.": "列出机器；使其停用或恢复。",
-    "Name of the new queue.": "新队列的名称。",
-    "Name or id of the machine.": "机器的名称或 id。",
-    "Name, path or id of the queue.": "队列的名称、路径或 id。",
-    "Pool that is limited; CLUSTER/POOL where several have the name.": "要限制的资源池；重名时写 CLUSTER/POOL。",
-    "Queue to split; the tenant's own when left out.": "要拆分的队列；省略时为租户自己的队列。",
-    "Set what all jobs of a queue, and of those below it, may hold of a pool at a time; `none` lifts a limit.\n\nWhat is not named, and other pools, keep their limits. It acts on what starts next: nothing is stopped.": "设定一个队列及其下级队列的全部任务可同时占用资源池的上限；`none` 取消限制。\n\n未指明的资源和其他资源池保持原限制。只影响之后的启动：不会停止任何任务。",
-    "Show one machine with all details. The word `show` may be left out.": "显示一台机器的全部细节。`show` 可省略。",
-    "Show queues; create, rename and limit them.": "显示队列；建立、改名和限制队列。",
-    "Split a queue of the tenant: jobs may wait in the new one, and it may have limits of its own.": "拆分租户的队列：任务可在新队列中等待，新队列可有自己的限制。",
-    "The new name.": "新名称。",
-    "User name of the new account; asked for when left out.": "新账户的用户名；省略时会询问。",
-    "Why; shown to everybody who waits for the machine.": "原因；等待该机器的人都能看到。",
 }

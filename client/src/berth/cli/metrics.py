@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 WATCH_SECONDS = 3.0
 SPARK_WIDTH = 24
 SHOWN_AFTER_SECONDS = 15  # From a measurement until it can be read, with some room.
+GIVEN_UP_SECONDS = 60  # After the end of a job, what is not there will not come.
 _SIGNS = {"ratio 0-1": (100, "%"), "watts": (1, "W"), "degrees Celsius": (1, "°C")}
 
 
@@ -76,7 +77,7 @@ def _watch(session: Session, job_id: str, metric: str | None, task: str | None) 
 def _nothing_text(job: Job) -> str:
     """Why there is nothing to show: it is too early, or too late."""
     ended_at = formats.moment(job.data.get("ended_at"))
-    if ended_at and (datetime.now(UTC) - ended_at).total_seconds() > SHOWN_AFTER_SECONDS:
+    if ended_at and (datetime.now(UTC) - ended_at).total_seconds() > GIVEN_UP_SECONDS:
         return _("Nothing was measured; the job was too short, or its figures are no longer kept.")
     return _("Nothing has been measured yet; figures appear about {seconds} s later.", seconds=SHOWN_AFTER_SECONDS)
 

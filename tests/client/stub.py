@@ -361,7 +361,9 @@ class Stub:
     def accept(self, request: httpx2.Request) -> httpx2.Response:
         body = json.loads(request.content)
         if body["token"] != CODE:
-            return problem(404, "not_found", "This invitation does not exist, is used, or older than 7 days.", hint="Ask for a new one.")
+            return problem(
+                404, "not_found", "This invitation does not exist, is used, or older than 7 days.", hint="Ask for a new one."
+            )
         answer: dict[str, Any] = {"user": USER, "tenant": TENANT, "role": "member", "token": None}
         if request.headers.get("Authorization") is None:
             if len(body.get("password", "")) < 12:

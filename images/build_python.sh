@@ -95,5 +95,5 @@ manifest = {
 with open(target + ".part", "w", encoding="utf-8") as file:
     json.dump(manifest, file, indent=1)
 os.replace(target + ".part", target)
-print(f"Done: {len(packages)} packages, {int(size_kib) // 1024} MiB, {sys.version.split()[0]}.", flush=True)
+print(f"Done: {len(packages)} packages, {int(size_kib) // 1024} MiB, Python {platform.python_version()}.", flush=True)
 PYTHON

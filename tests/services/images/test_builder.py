@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import tarfile
 import uuid
@@ -132,6 +133,7 @@ def test_an_environment_is_built_at_its_place_with_its_list_of_packages(building
     assert done.returncode == 0, done.stdout + done.stderr
     assert [line[:5] for line in done.stdout.splitlines() if line.startswith("[")] == [f"[{step}/5]" for step in range(1, 6)]
     assert "Installing collected packages: beta, alpha" in done.stdout
+    assert re.fullmatch(r"Done: 2 packages, [0-9]+ MiB, Python 3\.[0-9.]+\.", done.stdout.splitlines()[-1])
     manifest = json.loads((building.location / "berth-image.json").read_text())
     assert manifest["packages"] == [{"name": "alpha", "version": "1.5"}, {"name": "beta", "version": "2.1"}]
     assert manifest["size_bytes"] > 0

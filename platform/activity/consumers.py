@@ -225,6 +225,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
             await work
         except (TimeoutError, Overrun):
             await self._close(CLOSED_SLOW)
+        except OSError:  # The client went away while we sent; the server cleans up after it.
+            await self._close(1001)
         except Exception:
             if not self._is_closing:  # Sending on a socket that just went away fails, and is nobody's fault.
                 log.exception("live_failed")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from channels.routing import URLRouter
+from structlog.testing import capture_logs
 
 from activity import consumers, feed, registry, sessions
 from activity.routing import websocket_urlpatterns
@@ -48,6 +49,21 @@ async def subscribe(socket: Socket, topic: Mapping[str, str], **more: Any) -> di
 
 async def refused(socket: Socket) -> bool:
     return not await socket.connect()
+
+
+async def test_a_client_that_is_gone_while_we_send_is_nobodys_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[int] = []
+
+    async def note(consumer: consumers.LiveConsumer, code: int) -> None:
+        closed.append(code)
+
+    async def send_to_nobody() -> None:
+        raise ConnectionResetError
+
+    monkeypatch.setattr(consumers.LiveConsumer, "_close", note)
+    with capture_logs() as entries:
+        await consumers.LiveConsumer()._guarded(send_to_nobody())
+    assert (closed, entries) == ([1001], [])
 
 
 class TestWhoGetsIn:

@@ -5,7 +5,7 @@ CACHE ?= $(if $(BERTH_CACHE),$(BERTH_CACHE),$(if $(filter 0,$(shell id -u)),/var
 export BERTH_CACHE := $(CACHE)
 
 .DEFAULT_GOAL := help
-.PHONY: help up down example status test test-long lint format
+.PHONY: help up down example status test test-long bench lint format
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -27,6 +27,9 @@ test: python ## Install all that the tests need and run them
 
 test-long: python ## The same with full lengths and large numbers
 	@$(PYTHON) tools/test.py --long
+
+bench: python ## Measure against other systems   [ONLY=P1,P2 ARGS="--jobs 2000"]
+	@$(PYTHON) tools/test.py --only bench -- $(ONLY) $(ARGS)
 
 lint: python ## Check style, types and the import contract
 	@$(PYTHON) tools/test.py --only lint

@@ -1,4 +1,4 @@
-"""`make test`, `make lint`: install whatever the tests need, then run them. Standard library only.
+"""`make test`, `make lint`, `make bench`: install whatever the tests need, then run them. Standard library only.
 
 Debian packages as root (without root it names the missing ones and stops), Python packages from requirements-dev.lock into an
 environment outside the checkout, named by the lock's content, so that a second run installs nothing.
@@ -31,14 +31,16 @@ DEBIAN = {
 def main() -> int:
     parser = argparse.ArgumentParser(description="Install what the tests need and run them.")
     parser.add_argument("--long", action="store_true", help="full lengths and large numbers")
-    parser.add_argument("--only", choices=["lint", "format", "install"], help="one part")
+    parser.add_argument("--only", choices=["lint", "format", "install", "bench"], help="one part")
     parser.add_argument("rest", nargs="*", help="passed on")
     options = parser.parse_args()
     if options.only is None:
-        install_debian()
+        install_debian()  # A benchmark installs its own peers.
     python = install_python()
     if options.only == "install":
         return 0
+    if options.only == "bench":
+        return subprocess.run([str(python), "-m", "bench", *options.rest], cwd=ROOT, check=False).returncode
     if options.only == "format":
         subprocess.run([str(python.parent / "ruff"), "check", "--fix", "-q", "."], cwd=ROOT, check=False)
         return subprocess.run([str(python.parent / "ruff"), "format", "."], cwd=ROOT, check=False).returncode

@@ -86,8 +86,31 @@ def require_packages() -> None:
         raise ServerError(f"apt-get could not install {' and '.join(missing)}: {done.stderr.strip()[-500:]}")
 
 
+@dataclass(frozen=True)
+class LaidOut:
+    """A server whose files are in place: how it is started, as whom, and how it is reached once it runs."""
+
+    name: str
+    home: Path
+    command: tuple[str, ...]
+    user: str | None
+    url: str
+    stop_signal: signal.Signals
+    ask: Callable[[], None]  # Raises `refusal` until the server answers.
+    refusal: type[Exception]
+
+
 @contextlib.contextmanager
 def _postgresql(home: Path) -> Iterator[str]:
+    server = lay_out_postgresql(home)
+    with _running(server) as process:
+        wait_until_it_answers(server, process)
+        create_database(server)
+        yield server.url
+
+
+def lay_out_postgresql(home: Path) -> LaidOut:
+    """Make a new cluster in `home`. Its database `berth` is still to be made, once the server runs (`create_database`)."""
     programs = _postgresql_programs()
     assert programs is not None
     user = _own(home, "postgres")
@@ -119,19 +142,35 @@ def _postgresql(home: Path) -> Iterator[str]:
         "log_min_messages": "fatal",
     }
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-    command = [str(programs / "postgres"), "-D", str(home / "data"), *options]
-    with _running("PostgreSQL", command, user, home, stop_signal=signal.SIGINT) as process:
-        url = f"postgresql://berth:{password}@/{{}}?host={home}&port=5432"
-        _wait_until(
-            "PostgreSQL", process, home, lambda: psycopg.connect(url.format("postgres")).close(), psycopg.OperationalError
-        )
-        with psycopg.connect(url.format("postgres"), autocommit=True) as connection:
-            connection.execute("CREATE DATABASE berth")
-        yield url.format("berth")
+    url = f"postgresql://berth:{password}@/{{}}?host={home}&port=5432"
+    return LaidOut(
+        name="PostgreSQL",
+        home=home,
+        command=(str(programs / "postgres"), "-D", str(home / "data"), *options),
+        user=user,
+        url=url.format("berth"),
+        stop_signal=signal.SIGINT,
+        ask=lambda: psycopg.connect(url.format("postgres")).close(),
+        refusal=psycopg.OperationalError,
+    )
+
+
+def create_database(server: LaidOut) -> None:
+    """Make the database `berth` on a cluster that runs for the first time."""
+    with psycopg.connect(server.url.replace("@/berth?", "@/postgres?"), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE berth")
 
 
 @contextlib.contextmanager
 def _redis(home: Path) -> Iterator[str]:
+    server = lay_out_redis(home)
+    with _running(server) as process:
+        wait_until_it_answers(server, process)
+        yield server.url
+
+
+def lay_out_redis(home: Path) -> LaidOut:
+    """Write the configuration of a new Redis in `home`."""
     program = _redis_program()
     assert program is not None
     user = _own(home, "redis")
@@ -151,47 +190,64 @@ def _redis(home: Path) -> Iterator[str]:
     }
     configuration = home / "redis.conf"  # A password in a command line would be seen by every user.
     _write_private(configuration, "".join(f"{name} {value}\n" for name, value in settings.items()), user)
-    with _running("Redis", [program, str(configuration)], user, home, stop_signal=signal.SIGTERM) as process:
-        url = f"unix://:{password}@{path}?db=0"
+    url = f"unix://:{password}@{path}?db=0"
 
-        def ping() -> None:
-            with redis.Redis.from_url(url) as client:
-                client.ping()
+    def ping() -> None:
+        with redis.Redis.from_url(url) as client:
+            client.ping()
 
-        _wait_until("Redis", process, home, ping, redis.RedisError)
-        yield url
+    return LaidOut(
+        name="Redis",
+        home=home,
+        command=(program, str(configuration)),
+        user=user,
+        url=url,
+        stop_signal=signal.SIGTERM,
+        ask=ping,
+        refusal=redis.RedisError,
+    )
 
 
 @contextlib.contextmanager
-def _running(
-    name: str, command: Sequence[str], user: str | None, home: Path, *, stop_signal: signal.Signals
-) -> Iterator[subprocess.Popen[bytes]]:
-    """A server while the block runs. It gets `stop_signal` when the block ends, and also when this process dies."""
-    with (home / "log").open("wb") as log:
-        wrapped = _as(user, command, "--pdeathsig", stop_signal.name.removeprefix("SIG"))
-        process = subprocess.Popen(wrapped, cwd=home, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+def _running(server: LaidOut) -> Iterator[subprocess.Popen[bytes]]:
+    process = start_server(server)
     try:
         yield process
     finally:
-        process.send_signal(stop_signal)
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            print(f"{name} did not stop within {STOP_SECONDS:.0f} s and is killed.", file=sys.stderr)
-            process.kill()
-            process.wait()
+        end_server(server, process)
 
 
-def _wait_until(name: str, process: subprocess.Popen[bytes], home: Path, ask: Callable[[], None], error: type[Exception]) -> None:
+def start_server(server: LaidOut) -> subprocess.Popen[bytes]:
+    """Start it; it gets its stop signal when this process dies."""
+    with (server.home / "log").open("ab") as log:
+        wrapped = _as(server.user, server.command, "--pdeathsig", server.stop_signal.name.removeprefix("SIG"))
+        return subprocess.Popen(
+            wrapped, cwd=server.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )  # fmt: skip
+
+
+def end_server(server: LaidOut, process: subprocess.Popen[bytes]) -> None:
+    """Ask it to stop, and kill it if it does not."""
+    process.send_signal(server.stop_signal)
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        print(f"{server.name} did not stop within {STOP_SECONDS:.0f} s and is killed.", file=sys.stderr)
+        process.kill()
+        process.wait()
+
+
+def wait_until_it_answers(server: LaidOut, process: subprocess.Popen[bytes]) -> None:
+    """Raises ServerError with the end of its log if it does not start."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
-            ask()
+            server.ask()
             return
-        except error as refusal:
+        except server.refusal as error:
             if process.poll() is not None or time.monotonic() > deadline:
-                tail = (home / "log").read_text(errors="replace")[-1000:]
-                raise ServerError(f"{name} did not start: {refusal}\n{tail}") from None
+                tail = (server.home / "log").read_text(errors="replace")[-1000:]
+                raise ServerError(f"{server.name} did not start: {error}\n{tail}") from None
             time.sleep(0.05)
 
 

@@ -45,7 +45,8 @@ def crashpoint(name: str) -> None:
     """Die here if a test asked for it: `BERTH_CRASH_AT=<name>` kills the process, `arm` runs an action.
 
     `BERTH_CRASH_AT=/<path>` takes the name from that file at the moment, so that a process that runs already can be told, and
-    removes the file, so that the next process lives.
+    removes the file, so that the next process lives. `freeze <name>` stops the process there instead, as SIGSTOP does: whoever
+    lets it go on later has a worker that was paused with work in hand.
     """
     if name not in POINTS:
         raise AssertionError(f"crash point {name} is not registered in kernel/crashpoints.py")
@@ -53,19 +54,21 @@ def crashpoint(name: str) -> None:
     if action is not None:
         action()
     asked = os.environ.get("BERTH_CRASH_AT")
-    if asked is not None and (asked == name or _stands_in(asked, name)):
-        os.kill(os.getpid(), signal.SIGKILL)
+    if asked is not None and (fate := signal.SIGKILL if asked == name else _stands_in(asked, name)):
+        os.kill(os.getpid(), fate)
 
 
-def _stands_in(path: str, name: str) -> bool:
+def _stands_in(path: str, name: str) -> signal.Signals | None:
+    """What the file asks for at this point, if anything."""
     try:
         with open(path) as file:
-            if file.read() != name:
-                return False
+            fate, _, point = file.read().rpartition(" ")
+        if point != name:
+            return None
         os.unlink(path)
     except OSError:  # There is no such file: nothing is asked for now, or another thread dies of it already.
-        return False
-    return True
+        return None
+    return signal.SIGSTOP if fate == "freeze" else signal.SIGKILL
 
 
 def arm(name: str, action: Callable[[], None]) -> None:

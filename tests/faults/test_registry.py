@@ -63,5 +63,19 @@ def test_a_process_dies_where_it_is_asked_to(name: str, tmp_path: Path) -> None:
     assert run(f"crashpoint({name!r})", BERTH_CRASH_AT=str(file)) == 0
 
 
+def test_a_process_freezes_where_it_is_asked_to_and_goes_on_from_there(tmp_path: Path) -> None:
+    file = tmp_path / "crash-at"
+    file.write_text("freeze jobs.stop.after_claim")
+    path = os.pathsep.join([str(ROOT / "platform"), *sys.path])
+    program = "from kernel.crashpoints import crashpoint\ncrashpoint('jobs.stop.after_claim')"
+    environment = {"PYTHONPATH": path, "BERTH_CRASH_AT": str(file)}
+    with subprocess.Popen([sys.executable, "-c", program], env=environment) as process:
+        _, status = os.waitpid(process.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status)
+        assert not file.exists()
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(30) == 0
+
+
 def test_a_point_that_is_not_registered_is_a_mistake() -> None:
     assert run("crashpoint('no.such.point')") == 1

@@ -7,15 +7,16 @@ from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 
-from django.core.asgi import get_asgi_application
+import django
 
-_http = get_asgi_application()  # Loads the apps; the routing below needs them.
+django.setup(set_prefix=False)  # Loads the apps; the routing below needs them.
 
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 
 from activity.routing import websocket_urlpatterns  # noqa: E402  (after the apps are loaded)
+from webapi.application import Application  # noqa: E402
 from webapi.body_limit import BodyLimit  # noqa: E402
 
-_routes: Any = ProtocolTypeRouter({"http": _http, "websocket": URLRouter(websocket_urlpatterns)})
+_routes: Any = ProtocolTypeRouter({"http": Application(), "websocket": URLRouter(websocket_urlpatterns)})
 
 application = BodyLimit(_routes)

@@ -139,7 +139,8 @@ class _Body:
     async def _next_piece(self) -> Message:
         seconds = min(self._idle_seconds, self._deadline - time.monotonic())
         try:
-            return await asyncio.wait_for(self._receive(), timeout=max(0.0, seconds))
+            async with asyncio.timeout(max(0.0, seconds)):  # Unlike `wait_for` without a task of its own.
+                return await self._receive()
         except TimeoutError:
             self.refusal = RequestTimeout("The body did not arrive in time.", hint="Send it again, in smaller parts.")
             return {"type": "http.disconnect"}

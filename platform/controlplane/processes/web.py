@@ -40,6 +40,7 @@ class Streams:
 
         async def watch(message: Message) -> None:
             if message["type"] == "http.response.start" and _is_stream(message):
+                stream.is_open = True
                 self._open.add(stream)
             if message["type"] == "http.response.body" and not message.get("more_body", False):
                 self._open.discard(stream)
@@ -64,10 +65,13 @@ class _Stream:
 
     def __init__(self, receive: Receive) -> None:
         self.ends = asyncio.Event()
+        self.is_open = False
         self.is_complete = False
         self._receive = receive
 
     async def receive(self) -> Message:
+        if not self.is_open:  # The body: only a stream that was begun has to be ended.
+            return await self._receive()
         message = asyncio.ensure_future(self._receive())
         end = asyncio.ensure_future(self.ends.wait())
         try:

@@ -114,9 +114,9 @@ async def ask(pieces, *, headers=(), content_type="application/json", applicatio
 
 
 def django_application():
-    from django.core.asgi import get_asgi_application
+    from webapi.application import Application
 
-    return get_asgi_application()
+    return Application()
 
 
 ALICE = (b"authorization", b"Bearer alice-token")

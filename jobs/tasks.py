@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 
 from celery import shared_task
 
@@ -13,43 +14,56 @@ from kernel.config import current
 from reconciling import leases
 
 
-def _clusters(cluster_id: str | None) -> list[uuid.UUID]:
-    return [uuid.UUID(cluster_id)] if cluster_id else list(observed_clusters())
+def _for_each(cluster_id: str | None, work: Callable[[uuid.UUID], object]) -> None:
+    """Do the work for one cluster, or for all: one that fails does not keep the others waiting. Its failure is raised last."""
+    failures: list[Exception] = []
+    for each in [uuid.UUID(cluster_id)] if cluster_id else list(observed_clusters()):
+        try:
+            work(each)
+        except Exception as error:  # Raised below.
+            failures.append(error)
+    if failures:
+        raise failures[0]
+
+
+def _until_done(work: Callable[[uuid.UUID], int], batch: int) -> Callable[[uuid.UUID], None]:
+    def run(cluster_id: uuid.UUID) -> None:
+        while work(cluster_id) == batch:
+            pass
+
+    return run
 
 
 @shared_task(name="jobs.launch")
 def launch_task(cluster_id: str | None = None) -> None:
-    for each in _clusters(cluster_id):
-        while launch.launch(each) == launch.BATCH_ATTEMPTS:
-            pass
+    _for_each(cluster_id, _until_done(launch.launch, launch.BATCH_ATTEMPTS))
 
 
 @shared_task(name="jobs.poll")
 def poll_task(cluster_id: str | None = None) -> None:
     """Look at clusters that no observer looks at: whoever looks holds the cluster's lease."""
-    for each in _clusters(cluster_id):
-        lease = poll.lease_name(each)
-        token = leases.acquire(lease, holder="jobs.poll", seconds=current().lease_seconds, now=database_now())
-        if token is None:
-            continue
-        try:
-            poll.poll(each)
-        finally:
-            leases.release(lease, token)
+    _for_each(cluster_id, _poll_unwatched)
+
+
+def _poll_unwatched(cluster_id: uuid.UUID) -> None:
+    lease = poll.lease_name(cluster_id)
+    token = leases.acquire(lease, holder="jobs.poll", seconds=current().lease_seconds, now=database_now())
+    if token is None:
+        return
+    try:
+        poll.poll(cluster_id)
+    finally:
+        leases.release(lease, token)
 
 
 @shared_task(name="jobs.stop")
 def stop_task(cluster_id: str | None = None) -> None:
-    for each in _clusters(cluster_id):
-        while stopping.stop(each) == stopping.BATCH_ATTEMPTS:
-            pass
+    _for_each(cluster_id, _until_done(stopping.stop, stopping.BATCH_ATTEMPTS))
 
 
 @shared_task(name="jobs.finish")
 def finish_task(cluster_id: str | None = None) -> None:
-    for each in _clusters(cluster_id):
-        while finish.finish(each) == finish.BATCH_ATTEMPTS:
-            pass
+    _for_each(cluster_id, _until_done(finish.finish, finish.BATCH_ATTEMPTS))
 
 
 @shared_task(name="jobs.builds")

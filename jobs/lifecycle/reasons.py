@@ -193,6 +193,14 @@ def _listed(value: Any) -> str:
     return ", ".join(str(item) for item in value) if isinstance(value, (list, tuple)) else str(value or "?")
 
 
+def _error(detail: Detail) -> str:
+    return f" ({detail['error']})" if detail.get("error") else ""
+
+
+def _error_zh(detail: Detail) -> str:
+    return f"（{detail['error']}）" if detail.get("error") else ""
+
+
 def _dependency(detail: Detail) -> str:
     count = detail.get("open")
     return (
@@ -367,6 +375,13 @@ _ALL = (
         _ceiling_too_low_zh,
         "Ask a manager to raise the limit, or ask for less.",
         "请管理员提高上限，或减少资源需求。",
+    ),
+    _wait(
+        "set_aside",
+        lambda detail: f"Berth failed three times at this job{_error(detail)}; it tries again every ten minutes.",
+        lambda detail: f"平台处理此作业连续三次失败{_error_zh(detail)}，每十分钟重试一次。",
+        "Tell an operator: the log has the details. Other jobs are not affected.",
+        "请联系管理员，日志中有详细信息；其他作业不受影响。",
     ),
     _wait("no_room", _no_room, _no_room_zh, "It starts when enough of what runs there has ended.", "有足够作业结束后即可启动。"),
     _wait("array", _children, _children_zh),

@@ -17,11 +17,12 @@ from django.db import transaction
 from activity import hints
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.models import Attempt, Job, Task
+from jobs.reconcile import aside
 from jobs.scheduling.plan import Admit, Decision, Wait
 from jobs.scheduling.snapshot import PoolView
 from jobs.services.transition import JOB, Change, apply
 from kernel.ids import new_id
-from reconciling import bulk
+from reconciling import bulk, poison
 from reconciling.crashpoints import crashpoint
 from tenants.services.reservations import ReserveRequest, release, reserve
 
@@ -68,7 +69,14 @@ def apply_decisions(
     admits = [decision for decision in decisions if isinstance(decision, Admit)]
     admitted: set[uuid.UUID] = set()
     for start in range(0, len(admits), bulk.BATCH_ROWS):
-        admitted |= _admit(admits[start : start + bulk.BATCH_ROWS], pending, pools, now=now)
+        struck = poison.work_through(
+            aside.SCHEDULE,
+            admits[start : start + bulk.BATCH_ROWS],
+            lambda part: admitted.update(_admit(part, pending, pools, now=now)),
+            now=now,
+            key=lambda admit: admit.job_id,
+        )
+        aside.say_why_it_waits(struck)
     _store_reasons([decision for decision in decisions if isinstance(decision, Wait)], pending)
     return Applied(frozenset(admitted), frozenset(admit.job_id for admit in admits) - admitted)
 

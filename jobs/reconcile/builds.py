@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import structlog
 from django.db import transaction
 
 from images.builder import BUILD_SECONDS_MAX
 from images.services import PendingBuild, build_finished, build_started, pending_builds
+from jobs.reconcile import aside
 from jobs.services.submit import Origin, resolve, submit
 from jobs.spec.parse import parse_spec
 from kernel.actor import Actor, TenantRole
 from kernel.clock import database_now
 from kernel.crashpoints import crashpoint
-from kernel.errors import BerthError, Conflict, Forbidden
+from kernel.errors import BerthError, Conflict, Forbidden, Unavailable
+from reconciling import poison
 from tenants.selectors import tenant_facts, user_names
 
 log = structlog.get_logger("builds")
@@ -23,14 +27,24 @@ BATCH_REQUESTS = 50
 def start_builds() -> int:
     """Make the job of every pending request; returns how many. Twice is harmless: a request has one job."""
     requests = pending_builds(BATCH_REQUESTS)
+    now = database_now()
+    struck = poison.work_through(aside.BUILD, requests, _start_all, now=now, key=lambda request: request.id)
+    for item in struck:
+        if item.is_set_aside:
+            build_finished(item.id, succeeded=False, reason=f"Berth failed three times at it: {item.error}", now=now)
+    return len(requests)
+
+
+def _start_all(requests: Sequence[PendingBuild]) -> None:
     for request in requests:
         try:
             with transaction.atomic():
                 _start(request)
+        except Unavailable:
+            raise
         except BerthError as error:
             log.warning("build_refused", request_id=str(request.id), code=error.code)
             build_finished(request.id, succeeded=False, reason=error.detail, now=database_now())
-    return len(requests)
 
 
 def _start(request: PendingBuild) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -23,6 +23,7 @@ from images.lifecycle import ImageState
 from images.services import ResolvedImage, resolved_images
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, JOB_LIFECYCLE, JobState
 from jobs.models import Job, Task
+from jobs.reconcile import aside
 from jobs.reconcile.admit import PendingRow, apply_decisions
 from jobs.scheduling.plan import plan
 from jobs.scheduling.snapshot import PendingJob, RoleAsk, Snapshot
@@ -31,6 +32,7 @@ from jobs.services.specs import load_spec, role_asks
 from jobs.services.unstartable import fail_unstartable
 from kernel.config import current
 from kernel.resources import Resources
+from reconciling import poison
 from tenants.selectors import queue_tree
 
 log = structlog.get_logger("scheduler")
@@ -40,6 +42,7 @@ _COLUMNS = (
     "not_before_at", "open_dependencies", "attempt_count", "reason_code", "reason_detail", "user_id", "pool_name",
 )  # fmt: skip
 LOAD_ROWS = 2_000
+AGAIN_SECONDS = 0.05  # After a pass that failed at one job: the others wait no longer for it.
 
 
 class SchedulerDriver:
@@ -67,7 +70,15 @@ class SchedulerDriver:
             return self._next_due(now)
         images = resolved_images({row.image_id for row in self.pending.values() if row.image_id is not None})
         self._fail_without_image(images, now)
-        snapshot, fingerprint = self._snapshot(images, now)
+        try:
+            return self._pass(self._sound_rows(images, now), images, now)
+        except Exception as error:  # One waiting job must not keep all others waiting: find it, and go on without it.
+            if poison.is_infrastructure(error) or not self._sift(list(self.pending.values()), images, now):
+                raise
+            return AGAIN_SECONDS
+
+    def _pass(self, rows: Sequence[PendingRow], images: Mapping[uuid.UUID, ResolvedImage], now: datetime) -> float:
+        snapshot, fingerprint = self._snapshot(rows, images, now)
         if not self._dirty and fingerprint == self._fingerprint:
             return self._next_due(now)
         began = time.monotonic()
@@ -84,6 +95,24 @@ class SchedulerDriver:
                 seconds=round(time.monotonic() - began, 4),
             )  # fmt: skip
         return 0.0 if applied.lost else self._next_due(now)
+
+    def _sound_rows(self, images: Mapping[uuid.UUID, ResolvedImage], now: datetime) -> list[PendingRow]:
+        """All waiting jobs but those at which a pass fails. Those of them whose time has come are tried, alone."""
+        struck = poison.strikes(aside.SCHEDULE)
+        due = [self.pending[job_id] for job_id, strike in struck.items() if job_id in self.pending and strike.due_at <= now]
+        if due:
+            self._sift(due, images, now)
+            struck = poison.strikes(aside.SCHEDULE)
+            self._dirty = True
+        return [row for row in self.pending.values() if row.id not in struck]
+
+    def _sift(self, rows: Sequence[PendingRow], images: Mapping[uuid.UUID, ResolvedImage], now: datetime) -> bool:
+        """Plan without writing, to find the jobs at which planning fails; whether there are any."""
+        struck = poison.work_through(
+            aside.SCHEDULE, rows, lambda part: plan(self._snapshot(part, images, now)[0], now), now=now, key=lambda row: row.id
+        )
+        aside.say_why_it_waits(struck)
+        return bool(struck)
 
     def _take_in_changes(self) -> None:
         if self._cursor is None or time.monotonic() >= self._full_load_at:
@@ -127,12 +156,14 @@ class SchedulerDriver:
             for row in rows:
                 self.pending.pop(row.id, None)
 
-    def _snapshot(self, images: Mapping[uuid.UUID, ResolvedImage], now: datetime) -> tuple[Snapshot, object]:
+    def _snapshot(
+        self, rows: Sequence[PendingRow], images: Mapping[uuid.UUID, ResolvedImage], now: datetime
+    ) -> tuple[Snapshot, object]:
         allocated, tenants = _allocations()
         pools = pool_views(allocated, tenants)
         queues = queue_tree()
-        pending = tuple(_pending_job(row, images) for row in self.pending.values() if row.queue_id in queues.nodes)
-        room = _parent_room({row.parent_id for row in self.pending.values() if row.parent_id is not None})
+        pending = tuple(_pending_job(row, images) for row in rows if row.queue_id in queues.nodes)
+        room = _parent_room({row.parent_id for row in rows if row.parent_id is not None})
         due = tuple(sorted(job.id for job in pending if job.not_before_at is not None and job.not_before_at <= now))
         fingerprint = (pools, queues.nodes, images, room, due)
         return Snapshot(pools, queues, pending, room), fingerprint

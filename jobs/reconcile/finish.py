@@ -16,13 +16,14 @@ from clusters.services import engine_for
 from images.services import build_finished
 from jobs.lifecycle.states import AttemptState, JobState
 from jobs.models import Attempt, Task
+from jobs.reconcile import aside
 from jobs.reconcile.poll import log_source
 from jobs.services.specs import load_spec
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.crashpoints import crashpoint
 from kernel.errors import StorageFull
-from reconciling import bulk, leases
+from reconciling import bulk, leases, poison
 from storage.logs import close_logs, pump
 from storage.services.artifacts import OutputSource, collect_outputs
 
@@ -42,6 +43,14 @@ def finish(cluster_id: uuid.UUID) -> int:
     if not ids:
         return 0
     attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job"))
+    struck = poison.work_through(
+        aside.FINISH, attempts, lambda part: _finish(cluster_id, part, token), now=now, key=lambda attempt: attempt.id
+    )
+    aside.postpone(struck, token)
+    return len(ids)
+
+
+def _finish(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) -> None:
     try:
         stored = _store_logs(cluster_id, attempts)
         brought_home = _store_outputs(cluster_id, attempts)
@@ -55,7 +64,6 @@ def finish(cluster_id: uuid.UUID) -> int:
         forgotten = set()
     crashpoint("jobs.finish.after_forget")
     _record(attempts, forgotten, token)
-    return len(ids)
 
 
 def _store_logs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> list[Attempt]:

@@ -14,6 +14,7 @@ from clusters.engines.interface import EngineUnreachable, Ensured, GiveUp, Retry
 from clusters.services import engine_for
 from jobs.lifecycle.states import AttemptState, JobState
 from jobs.models import Attempt
+from jobs.reconcile import aside
 from jobs.reconcile.verdicts import give_up
 from jobs.services.compile import CannotCompile, compile_attempts
 from jobs.services.ending import end_attempts
@@ -22,7 +23,7 @@ from kernel.clock import database_now
 from kernel.config import current
 from kernel.crashpoints import crashpoint
 from kernel.limits import NOTE_LENGTH
-from reconciling import bulk, leases
+from reconciling import bulk, leases, poison
 
 log = structlog.get_logger("launch")
 
@@ -39,6 +40,16 @@ def launch(cluster_id: uuid.UUID) -> int:
         return 0
     crashpoint("jobs.launch.after_claim")
     attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job").order_by("id"))
+    struck = poison.work_through(
+        aside.LAUNCH, attempts, lambda part: _launch(cluster_id, part, token), now=now, key=lambda attempt: attempt.id
+    )
+    aside.postpone(struck, token)
+    aside.stop_set_aside(struck, now=now)
+    crashpoint("jobs.launch.after_record")
+    return len(ids)
+
+
+def _launch(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) -> None:
     compiled = compile_attempts(attempts)
     workloads = [item for item in compiled if isinstance(item, Workload)]
     try:
@@ -49,8 +60,6 @@ def launch(cluster_id: uuid.UUID) -> int:
     crashpoint("jobs.launch.after_ensure")
     refused = [GiveUp(item.attempt_id, item.code, item.detail) for item in compiled if isinstance(item, CannotCompile)]
     _record(attempts, [*answers, *refused], token)
-    crashpoint("jobs.launch.after_record")
-    return len(ids)
 
 
 def _record(attempts: Sequence[Attempt], answers: Sequence[Ensured | Retry | GiveUp], token: uuid.UUID) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection
 
 import structlog
 
-from clusters.engines.interface import EngineUnreachable, Stream, TaskName
+from clusters.engines.interface import EngineUnreachable, Observations, Stream, TaskName
 from clusters.engines.interface import TaskState as Seen
 from clusters.services import engine_for, record_contact
 from jobs.models import Attempt
+from jobs.reconcile import aside
 from jobs.reconcile.record import record_observations
 from jobs.reconcile.watched import LIVE, Watched, watch
 from kernel.clock import database_now
 from kernel.crashpoints import crashpoint
+from reconciling import poison
 from storage.logs import LogSource, pump, read_tail
 
 log = structlog.get_logger("poll")
@@ -28,7 +31,8 @@ def lease_name(cluster_id: uuid.UUID) -> str:
 
 def poll(cluster_id: uuid.UUID) -> int:
     """Observe a cluster once; returns how many live attempts it has. Right also if several do it at once."""
-    if not Attempt.objects.filter(cluster_id=cluster_id, state__in=LIVE).exists():
+    live = list(Attempt.objects.filter(cluster_id=cluster_id, state__in=LIVE).values_list("id", flat=True))
+    if not live:
         return 0
     engine = engine_for(cluster_id)
     try:
@@ -37,10 +41,23 @@ def poll(cluster_id: uuid.UUID) -> int:
         record_contact(cluster_id, reachable=False, detail=str(error), now=database_now())
         return 0
     crashpoint("jobs.poll.after_observe")
-    watched = watch(cluster_id, observations)
-    tails = _tails(cluster_id, [item for item in watched if _has_failure(item)])
+    now = database_now()
+    struck = poison.work_through(
+        aside.OBSERVE,
+        live,
+        lambda part: _record(cluster_id, observations, part if len(part) < len(live) else None),
+        now=now,
+        key=lambda attempt_id: attempt_id,
+    )
+    aside.mark(aside.OBSERVE, struck, now=now)
+    return len(live)
+
+
+def _record(cluster_id: uuid.UUID, observations: Observations, only: Collection[uuid.UUID] | None) -> None:
+    """Read the rows anew each time: what a failed try did to them in memory is not in the database."""
+    watched = watch(cluster_id, observations, only=only)
+    tails = _tails(cluster_id, [item for item in watched if _has_failure(item) and not aside.is_marked(item.attempt)])
     record_observations(watched, log_tails=tails, now=database_now())
-    return len(watched)
 
 
 def _has_failure(item: Watched) -> bool:

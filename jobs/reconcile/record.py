@@ -22,6 +22,7 @@ from clusters.engines.interface import TaskState as Seen
 from jobs.lifecycle.completion import Decision, decide_completion
 from jobs.lifecycle.states import TASK_LIFECYCLE, AttemptState, JobState, TaskState
 from jobs.models import Attempt, Job, Task
+from jobs.reconcile import aside
 from jobs.reconcile.stored_exits import exit_document
 from jobs.reconcile.verdicts import conclude
 from jobs.reconcile.watched import LIVE, Watched
@@ -133,12 +134,18 @@ def task_end(seen: TaskObservation, *, stopping: bool) -> TaskState:
 def _record_conditions(watched: Sequence[Watched], now: datetime) -> None:
     """Lost contact is a condition with a time, never a state; it goes as it came."""
     for item in watched:
-        lost = item.seen is not None and any(task.state == Seen.UNREACHABLE for task in item.seen.tasks)
-        condition = "lost_contact" if lost else ""
+        condition = _condition(item)
         if item.attempt.condition != condition:
             since = now if condition else None
             Attempt.objects.filter(id=item.attempt.id).update(condition=condition, condition_since_at=since)
             Job.objects.filter(id=item.job.id).update(condition=condition, condition_since_at=since)
+
+
+def _condition(item: Watched) -> str:
+    """An attempt of which the engine knows nothing but that it is there is one it has lost contact with."""
+    if item.seen is not None and (not item.seen.tasks or any(task.state == Seen.UNREACHABLE for task in item.seen.tasks)):
+        return "lost_contact"
+    return aside.MARK if aside.is_marked(item.attempt) else ""
 
 
 def _record_starts(watched: Sequence[Watched], now: datetime) -> None:
@@ -196,7 +203,7 @@ def _stop_what_is_decided(watched: Sequence[Watched], now: datetime) -> None:
     """The completion policy has decided while tasks still run: stop them, and remember the verdict."""
     rows, verdicts = [], {}
     for item in watched:
-        if item.attempt.state == AttemptState.STOPPING or item.all_over:
+        if item.attempt.state == AttemptState.STOPPING or item.all_over or aside.is_marked(item.attempt):
             continue
         decision = completion_of(item)
         if decision.is_decided:
@@ -241,7 +248,7 @@ def _reload(watched: Sequence[Watched], attempt_ids: set[uuid.UUID]) -> None:
 
 def _record_ends(watched: Sequence[Watched], log_tails: Mapping[uuid.UUID, str], now: datetime) -> None:
     over = [item for item in watched if item.all_over and item.attempt.state in LIVE]
-    decisions = {item.attempt.id: completion_of(item) for item in over}
+    decisions = {item.attempt.id: completion_of(item) for item in over if not aside.is_marked(item.attempt)}
     end_attempts(conclude(over, decisions, log_tails, now=now), actor="system:observer", now=now)
 
 

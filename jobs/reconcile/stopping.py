@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from datetime import timedelta
 
 import structlog
@@ -13,13 +14,14 @@ from clusters.engines.interface import EngineUnreachable, Gone, Retry, Stop, Sto
 from clusters.services import engine_for
 from jobs.lifecycle.states import JOB_LIFECYCLE, AttemptState, JobState
 from jobs.models import Attempt, Job
+from jobs.reconcile import aside
 from jobs.reconcile.record import conclude_gone
 from jobs.services.specs import load_spec
 from jobs.services.stop import stop_attempts
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.crashpoints import crashpoint
-from reconciling import bulk, leases
+from reconciling import bulk, leases, poison
 
 log = structlog.get_logger("stop")
 
@@ -37,6 +39,15 @@ def stop(cluster_id: uuid.UUID) -> int:
         return 0
     crashpoint("jobs.stop.after_claim")
     attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job"))
+    struck = poison.work_through(
+        aside.STOP, attempts, lambda part: _tell(cluster_id, part, token), now=now, key=lambda attempt: attempt.id
+    )
+    aside.postpone(struck, token)
+    aside.mark(aside.STOP, struck, now=now)
+    return len(ids)
+
+
+def _tell(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) -> None:
     try:
         answers = engine_for(cluster_id).stop([_stop(attempt) for attempt in attempts])
     except EngineUnreachable as error:
@@ -62,12 +73,11 @@ def stop(cluster_id: uuid.UUID) -> int:
         )
         hints.wake(f"poll.{cluster_id}")
     _record_never_started([answer.attempt_id for answer in answers if isinstance(answer, Gone)])
-    return len(ids)
 
 
 def _stop(attempt: Attempt) -> Stop:
     """How to stop it: the job's checkpoint signal and grace win over the platform's, a user's own grace over both."""
-    checkpoint = load_spec(attempt.job.spec_id).checkpoint
+    checkpoint = None if aside.is_marked(attempt) else load_spec(attempt.job.spec_id).checkpoint
     grace = attempt.stop_grace_seconds
     if grace is None:
         grace = checkpoint.grace_seconds if checkpoint is not None else current().grace_seconds
@@ -94,15 +104,18 @@ def enforce_desired(*, limit: int = 1_000) -> int:
             attempt_id__isnull=False,
         ).values_list("id", "state", "attempt_id", "stop_grace_seconds")[:limit]
     )
-    if rows:
-        with transaction.atomic():
-            for job_id, state, attempt_id, grace_seconds in rows:
-                stop_attempts(
-                    [(job_id, state, attempt_id)],
-                    cause="user",
-                    reason="stopped_by_user",
-                    grace_seconds=grace_seconds,
-                    actor="system:stop",
-                    now=database_now(),
-                )
+    poison.work_through(aside.DESIRED, rows, _enforce, now=database_now(), key=lambda row: row[0])
     return len(rows)
+
+
+def _enforce(rows: Sequence[tuple[uuid.UUID, str, uuid.UUID, float | None]]) -> None:
+    with transaction.atomic():
+        for job_id, state, attempt_id, grace_seconds in rows:
+            stop_attempts(
+                [(job_id, state, attempt_id)],
+                cause="user",
+                reason="stopped_by_user",
+                grace_seconds=grace_seconds,
+                actor="system:stop",
+                now=database_now(),
+            )

@@ -9,10 +9,11 @@ from datetime import datetime
 
 from clusters.engines.interface import ExitReason, StopCause, TaskExit, TaskName
 from jobs.lifecycle.completion import Decision
-from jobs.lifecycle.exits import EndedTask, ExitVerdict, Stage, classify
+from jobs.lifecycle.exits import EndedTask, ExitVerdict, Reaction, Stage, classify
 from jobs.lifecycle.retry import PastAttempt, RetrySettings, decide_retry
 from jobs.lifecycle.states import AttemptState, JobState, Outcome
 from jobs.models import Attempt, Job
+from jobs.reconcile import aside
 from jobs.reconcile.stored_exits import exit_value
 from jobs.reconcile.watched import Watched
 from jobs.services.ending import Ending
@@ -39,7 +40,7 @@ def conclude(
         _ending(
             item.attempt,
             item.job,
-            _verdict(item, decisions[item.attempt.id], log_tails.get(item.attempt.id, "")),
+            _verdict(item, decisions.get(item.attempt.id), log_tails.get(item.attempt.id, "")),
             past[item.job.id],
             now,
         )
@@ -65,12 +66,19 @@ def _history(job_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[PastAttempt]]
     return past
 
 
-def _verdict(item: Watched, decision: Decision, log_tail: str) -> ExitVerdict:
-    """Name the end. What the completion policy decided before it stopped the rest stands, whatever the rest did then."""
+def _verdict(item: Watched, decision: Decision | None, log_tail: str) -> ExitVerdict:
+    """Name the end. What the completion policy decided before it stopped the rest stands, whatever the rest did then.
+
+    Of an attempt that was set aside nobody can read the policy: it succeeded only if all of its tasks did.
+    """
     ended = [
         EndedTask(TaskName(task.role, task.index), exit_value(task.exit) or TaskExit(None), log_tail)
         for task in sorted(item.tasks.values(), key=lambda one: (one.ended_at is None, one.ended_at, one.role, one.index))
     ]
+    if decision is None:
+        if ended and all(task.exit.code == 0 and task.exit.reason is ExitReason.NONE for task in ended):
+            return classify(ended)
+        return classify(engine_code="platform_defect", engine_detail=aside.error_of(item.attempt))
     earlier = item.attempt.stop_verdict or {}
     succeeded = earlier.get("succeeded", decision.succeeded)
     cause = StopCause(item.attempt.stop_cause) if item.attempt.stop_cause else None
@@ -119,6 +127,8 @@ def _target(
         return JobState.SUCCEEDED, 0.0, ""
     if job.desired == "stop" or verdict.outcome == Outcome.STOPPED:
         return JobState.STOPPED, 0.0, ""
+    if verdict.exit_class.reaction is Reaction.NEVER:  # Also where the spec, and with it the policy, cannot be read.
+        return JobState.FAILED, 0.0, ""
     decision = decide_retry(
         load_spec(job.spec_id).retry,
         [*past, PastAttempt(verdict.failure_class, now)],

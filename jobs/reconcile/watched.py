@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 
 from clusters.engines.interface import AttemptObservation, Observations
 from jobs.lifecycle.states import TASK_LIFECYCLE, AttemptState, TaskState
 from jobs.models import Attempt, Job, Task
+from jobs.reconcile import aside
 
 LIVE = (AttemptState.STARTING, AttemptState.RUNNING, AttemptState.STOPPING)
 
@@ -32,20 +34,22 @@ class Watched:
         return all(task.state != TaskState.PENDING for task in self.tasks.values())
 
 
-def watch(cluster_id: uuid.UUID, observations: Observations) -> list[Watched]:
-    """Pair the live attempts of a cluster with what was seen. Three queries, whatever their number.
+def watch(cluster_id: uuid.UUID, observations: Observations, *, only: Collection[uuid.UUID] | None = None) -> list[Watched]:
+    """Pair the live attempts of a cluster, or `only` some of them, with what was seen. Three queries, whatever their number.
 
     An attempt that the observation does not hold is paired with nothing if the observation is complete and began after the
     engine had the attempt; it is left out otherwise: what we did not see is not news.
     """
     seen = {item.attempt_id: item for item in observations.items}
-    attempts = list(Attempt.objects.filter(cluster_id=cluster_id, state__in=LIVE).select_related("job"))
+    rows = Attempt.objects.filter(cluster_id=cluster_id, state__in=LIVE)
+    attempts = list((rows if only is None else rows.filter(id__in=only)).select_related("job"))
     tasks: dict[uuid.UUID, dict[tuple[str, int], Task]] = defaultdict(dict)
-    for task in Task.objects.filter(attempt__cluster_id=cluster_id, attempt__state__in=LIVE):
+    task_rows = Task.objects.filter(attempt__cluster_id=cluster_id, attempt__state__in=LIVE)
+    for task in task_rows if only is None else task_rows.filter(attempt_id__in=only):
         tasks[task.attempt_id][(task.role, task.index)] = task
     watched = []
     for attempt in attempts:
-        observed = seen.get(attempt.id)
+        observed = aside.plain(seen.get(attempt.id)) if aside.is_marked(attempt) else seen.get(attempt.id)
         is_gone = (
             observations.complete
             and attempt.launched_at is not None

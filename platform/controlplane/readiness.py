@@ -13,6 +13,7 @@ from clusters.selectors import list_clusters
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.errors import Unavailable
+from reconciling import poison
 from reconciling.models import Lease
 from webapi.health import register_check
 
@@ -25,6 +26,7 @@ def register() -> None:
     register_check("channel_layer", _channel_layer)
     register_check("scheduler", _scheduler)
     register_check("clusters", _clusters)
+    register_check("set_aside", _set_aside)
 
 
 def _broker() -> str:
@@ -68,3 +70,9 @@ def _clusters() -> str:
     """Lost contact with a cluster is said, but the platform stays ready: everything else works."""
     facts = [f"{cluster.name} {cluster.condition}" for cluster in list_clusters() if cluster.is_enabled]
     return ", ".join(facts) or "none"
+
+
+def _set_aside() -> str:
+    """Rows at which the platform failed three times are told of; it is ready all the same, because the others go on."""
+    counts = poison.count_set_aside()
+    return ", ".join(f"{number} by {handler}" for handler, number in sorted(counts.items())) or "none"

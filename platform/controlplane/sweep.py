@@ -14,6 +14,7 @@ from images.services import remove_unused_images
 from jobs.reconcile.stopping import enforce_desired
 from jobs.selectors.in_use import images_in_use, volumes_in_use
 from kernel.config import current
+from reconciling import poison
 from storage.logs import remove_old_logs
 from storage.services.artifacts import remove_old_artifacts
 from storage.services.uploads import remove_expired_uploads
@@ -55,6 +56,7 @@ PARTS: dict[str, Callable[[datetime], int]] = {
     "artifacts": lambda now: remove_old_artifacts(now=now),
     "uploads": lambda now: remove_expired_uploads(now=now),
     "volumes": lambda now: remove_deleted_volumes(now=now, in_use=volumes_in_use()),
+    "poison": poison.forget_old,
     "log_file": lambda now: logs.bound_file(current().data_dir / "log" / "platform.log"),
     "images": lambda now: remove_unused_images(now=now, in_use=images_in_use()),
 }

@@ -51,3 +51,22 @@ class Tick(models.Model):
 
     def __str__(self) -> str:
         return f"tick {self.name}"
+
+
+class Poison(models.Model):
+    """A row that made a handler raise, with its strikes; set aside after three. Written by `reconciling.poison` alone."""
+
+    handler = models.CharField(max_length=60)
+    subject_id = models.UUIDField()
+    tries = models.PositiveIntegerField(default=0)
+    error = models.TextField(default="")
+    first_at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    due_at = models.DateTimeField()
+    set_aside_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["handler", "subject_id"], name="poison_once")]
+
+    def __str__(self) -> str:
+        return f"{self.handler} {self.subject_id}: {self.tries} strikes"

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
+import structlog
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Q
 
 from activity import bulk, cursors, hints, registry
@@ -22,6 +23,8 @@ from activity.sequencer import last_seq
 from kernel.crashpoints import crashpoint
 from kernel.ids import new_id
 
+log = structlog.get_logger("activity")
+
 CURSOR = "notifications"
 BATCHES_MAX = 20  # One call ends in seconds.
 
@@ -30,18 +33,38 @@ Told = tuple[Event, NoticeKind]
 
 def fan_out(now: datetime) -> int:
     """Make deliveries of all events since the last call; returns how many. Several processes may call it at once."""
-    made = 0
+    made, size = 0, bulk.BATCH_ROWS
     for _ in range(BATCHES_MAX):
         if last_seq() <= cursors.position(CURSOR):
             break
-        made += _fan_out_batch(now)
+        try:
+            made += _fan_out_batch(now, size)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:  # One event must not keep all that follow from being told: take fewer, until it stands alone.
+            if size == 1:
+                _leave_out()
+            size = max(1, size // 4)
+        else:
+            size = min(bulk.BATCH_ROWS, size * 4)
     return made
 
 
-def _fan_out_batch(now: datetime) -> int:
+def _leave_out() -> None:
+    """Move past an event that cannot be told; it stays in the table, and its error in the log."""
     with transaction.atomic():
         cursor = cursors.lock_cursor(CURSOR)
-        events = list(Event.objects.filter(seq__gt=cursor.seq).order_by("seq")[: bulk.BATCH_ROWS])
+        event = Event.objects.filter(seq__gt=cursor.seq).order_by("seq").first()
+        if event is None:
+            return
+        log.exception("event_not_told", seq=event.seq, kind=event.kind, subject_id=str(event.subject_id))
+        cursors.move(cursor, event.seq or cursor.seq)
+
+
+def _fan_out_batch(now: datetime, size: int) -> int:
+    with transaction.atomic():
+        cursor = cursors.lock_cursor(CURSOR)
+        events = list(Event.objects.filter(seq__gt=cursor.seq).order_by("seq")[:size])
         if not events:
             return 0
         rows = _deliveries([(event, kind) for event in events if (kind := notice_kind(event.kind, event.data))], now)

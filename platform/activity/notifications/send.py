@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 
+import structlog
 from django.db import transaction
 from django.db.models import Q
 
@@ -28,12 +29,15 @@ from kernel.crashpoints import crashpoint
 from kernel.ids import new_id
 from kernel.limits import NOTE_LENGTH
 
+log = structlog.get_logger("activity")
+
 BATCH = 32
 CANDIDATES = 256
 PER_SUBSCRIPTION = 4  # One slow receiver gets a share of a batch, never all of it.
 THREADS = 8  # 32 sends of at most 10 s each, by 8: 40 s, below the 60 s that a task may last.
 LEASE = timedelta(seconds=120)  # Longer than any batch can take; a second sender would send twice.
 TRIES_MAX = 10
+OUR_FAULT_TRIES_MAX = 3  # Where it is not the other side that refuses, but we who fail.
 BACKOFF_SECONDS = 15  # Then 30, 60 ...: ten tries spread over two hours.
 BACKOFF_SECONDS_MAX = 3_600
 
@@ -48,7 +52,7 @@ def deliver(now: datetime) -> int:
     recipients = registry.recipients({delivery.user_id for delivery in claimed})
     config = current()
     with ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="deliver") as pool:
-        outcomes = list(pool.map(lambda delivery: _send(delivery, recipients.get(delivery.user_id), config, now), claimed))
+        outcomes = list(pool.map(lambda delivery: _try(delivery, recipients.get(delivery.user_id), config, now), claimed))
     crashpoint("activity.deliver.after_send")
     _settle(claimed, outcomes, now)
     hints.wake(hints.DELIVERIES)
@@ -78,6 +82,16 @@ def _fair(candidates: Sequence[tuple[uuid.UUID, uuid.UUID]]) -> list[uuid.UUID]:
         if taken[subscription_id] <= PER_SUBSCRIPTION and len(chosen) < BATCH:
             chosen.append(delivery_id)
     return chosen
+
+
+def _try(delivery: Delivery, recipient: Recipient | None, config: Config, now: datetime) -> Outcome:
+    """A delivery that makes us fail is given up after three tries, and fails no other of its batch."""
+    try:
+        return _send(delivery, recipient, config, now)
+    except Exception as error:  # Whatever a payload, an address or a sealed secret can make a library raise.
+        log.exception("delivery_failed", delivery_id=str(delivery.id), tries=delivery.tries + 1)
+        words = f"Berth failed at this message: {type(error).__name__}. The log has the details."
+        return TryAgain(words) if delivery.tries + 1 < OUR_FAULT_TRIES_MAX else GiveUp(words)
 
 
 def _send(delivery: Delivery, recipient: Recipient | None, config: Config, now: datetime) -> Outcome:

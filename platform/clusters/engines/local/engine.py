@@ -57,6 +57,7 @@ from clusters.engines.local.watch import Watch
 _MINDER_SECONDS = 0.2  # How late a kill after the grace may be, and how long a task may stay above its memory unwatched.
 _MINDER_BACKOFF_SECONDS = 5.0
 _PURGE_SECONDS = 3_600.0
+_UNREADABLE = "What the engine wrote down of the attempt cannot be read, so it cannot say what runs. An operator has to look."
 
 logger = logging.getLogger("berth.engines.local")
 
@@ -126,7 +127,9 @@ class LocalEngine:
             observed = {item.attempt_id: item for item in self._watch.observe([str(attempt) for attempt in attempts])}
             for attempt in attempts:
                 found = observed.get(attempt)
-                if found is not None and not _has_ended(found):
+                if found is not None and not found.tasks:
+                    answers[attempt] = Retry(attempt, "record_unreadable", _UNREADABLE)
+                elif found is not None and not _has_ended(found):
                     answers[attempt] = Retry(attempt, "still_running", "The attempt still runs; stop it first.")
                 else:
                     ended.append(attempt)
@@ -235,6 +238,8 @@ class LocalEngine:
                 self._launcher.remove_attempts(self._root, [key])  # What a start that died left behind.
             return Gone(stop.attempt_id)
         observed = self._watch.observe([key])
+        if any(not item.tasks for item in observed):
+            return Retry(stop.attempt_id, "record_unreadable", _UNREADABLE)
         alive = tuple(str(task.name) for item in observed for task in item.tasks if not _task_ended(task.state))
         if not alive:
             return Gone(stop.attempt_id)

@@ -65,6 +65,9 @@ class AttemptRecord:
     log_quota_bytes: int
     gpus_simulated: bool
     tasks: Mapping[str, TaskRecord] = field(default_factory=dict)
+    job_id: str = ""  # Empty in records of release 0.1.
+    name: str = ""
+    isolation_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,8 @@ class TaskRecord:
     gpus: tuple[str, ...]
     memory_bytes: int
     program: str
+    cpu_millis: int = 0
+    gpu_millis: int = 0
 
 
 def read_started(root: str, attempt_id: str) -> StartedRecord | None:
@@ -89,7 +94,10 @@ def read_started(root: str, attempt_id: str) -> StartedRecord | None:
 def parse_attempt(kept: Mapping[str, Any]) -> AttemptRecord:
     """Give the engine's part of a start record as a value."""
     tasks = {
-        name: TaskRecord(task["role"], task["index"], task["ports"], tuple(task["gpus"]), task["memory_bytes"], task["program"])
+        name: TaskRecord(
+            task["role"], task["index"], task["ports"], tuple(task["gpus"]), task["memory_bytes"], task["program"],
+            task.get("cpu_millis", 0), task.get("gpu_millis", 0),
+        )  # fmt: skip
         for name, task in kept["tasks"].items()
     }
     return AttemptRecord(
@@ -100,6 +108,9 @@ def parse_attempt(kept: Mapping[str, Any]) -> AttemptRecord:
         kept["log_quota_bytes"],
         kept["gpus_simulated"],
         tasks,
+        kept.get("job_id", ""),
+        kept.get("name", ""),
+        kept.get("isolation_key", ""),
     )
 
 
@@ -113,6 +124,8 @@ def document(attempt: AttemptRecord) -> dict[str, Any]:
             "gpus": task.gpus,
             "memory_bytes": task.memory_bytes,
             "program": task.program,
+            "cpu_millis": task.cpu_millis,
+            "gpu_millis": task.gpu_millis,
         }
         for name, task in attempt.tasks.items()
     }
@@ -124,12 +137,19 @@ def document(attempt: AttemptRecord) -> dict[str, Any]:
         "log_quota_bytes": attempt.log_quota_bytes,
         "gpus_simulated": attempt.gpus_simulated,
         "tasks": tasks,
+        "job_id": attempt.job_id,
+        "name": attempt.name,
+        "isolation_key": attempt.isolation_key,
     }
 
 
 def read_stop(root: str, attempt_id: str) -> StopIntent | None:
-    found = read_json(f"{root}/{STOPS}/{attempt_id}.json")
-    return StopIntent(**{**found, "tasks": tuple(found["tasks"])}) if found else None
+    """Read a stop; None if there is none, or none that can be read: the platform asks again until its attempt has ended."""
+    try:
+        found = read_json(f"{root}/{STOPS}/{attempt_id}.json")
+        return StopIntent(**{**found, "tasks": tuple(found["tasks"])}) if found else None
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def write_stop(root: str, attempt_id: str, intent: StopIntent) -> None:

@@ -6,6 +6,7 @@ Nothing is remembered here that is not on disk, but for what cannot change any m
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import threading
@@ -25,6 +26,9 @@ from clusters.engines.local.plan import ADDRESS
 
 _LOG_SECONDS = 1.0  # How long output may run past its quota before the surplus is given back to the disk.
 _LEASE_SWEEP_SECONDS = 600.0
+_BROKEN = (ValueError, KeyError, TypeError, AttributeError)  # What reading a file of ours raises that is not what we wrote.
+
+logger = logging.getLogger("berth.engines.local")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class Watch:
         self._settled: dict[str, AttemptObservation] = {}
         self._lock = threading.RLock()
         self._stopping: set[str] = set()
+        self._unreadable: set[str] = set()  # What was said of already.
         self._watches_memory = False
         self._logs_at = 0.0
         self._swept_at = time.monotonic()
@@ -75,11 +80,11 @@ class Watch:
             names = os.listdir(f"{self._root}/{records.ATTEMPTS}") if attempt_ids is None else attempt_ids
             if attempt_ids is None:
                 self.drop(self._known.keys() - set(names))
-            found = [known for name in names if (known := self._find(name)) is not None]
+            found, unreadable = self._find_all(names)
             self._end_leftovers(found)
             items = [self._settled.get(known.attempt_id) or self._look(known) for known in found]
             self._settle(found, items)
-            return items
+            return items + [AttemptObservation(uuid.UUID(name), ()) for name in unreadable]
 
     def drive(self, attempt_ids: Sequence[str] | None = None) -> None:
         """Send the signals that are due, end tasks above their memory, and cut output past its quota."""
@@ -99,8 +104,8 @@ class Watch:
                 self._stopping.discard(attempt_id)
 
     def log_quota(self, attempt_id: str) -> int:
-        known = self._find(attempt_id)
-        return known.attempt.log_quota_bytes if known else self._config.log_quota_bytes
+        found, _ = self._find_all([attempt_id])
+        return found[0].attempt.log_quota_bytes if found else self._config.log_quota_bytes
 
     def live_tasks(self) -> list[LiveTask]:
         """Give the tasks that run now, for measuring."""
@@ -113,6 +118,23 @@ class Watch:
         ]
 
     # --- Looking -----------------------------------------------------------------------------------------------------
+
+    def _find_all(self, names: Iterable[str]) -> tuple[list[Known], list[str]]:
+        """The attempts that were started, and the names of those whose record cannot be read: they may run, so they are told
+        of, without tasks. One broken file must not hide what all the others do."""
+        found, unreadable = [], []
+        for name in names:
+            try:
+                known = self._find(name)
+            except _BROKEN as error:
+                if name not in self._unreadable:
+                    logger.error("The record of attempt %s cannot be read: %r", name, error)
+                    self._unreadable.add(name)
+                unreadable.append(name)
+                continue
+            if known is not None:
+                found.append(known)
+        return found, unreadable
 
     def _find(self, name: str) -> Known | None:
         known = self._known.get(name)
@@ -132,7 +154,7 @@ class Watch:
     def _look(self, known: Known) -> AttemptObservation:
         stop = records.read_stop(self._root, known.attempt_id)
         tasks = tuple(self._look_at(known, name, stop) for name in known.attempt.tasks)
-        return AttemptObservation(uuid.UUID(known.attempt_id), tasks)
+        return AttemptObservation(uuid.UUID(known.attempt_id), tasks, known.labels)
 
     def _look_at(self, known: Known, name: str, stop: records.StopIntent | None) -> TaskObservation:
         started, record = known.started.tasks[name], known.attempt.tasks[name]
@@ -288,7 +310,7 @@ class Watch:
                     for attempt_id, lease in table.leases.items()
                     if lease.root == self._root
                     and time.time() - lease.at > ABANDONED_SECONDS
-                    and (attempt_id in self._settled or self._find(attempt_id) is None)
+                    and (attempt_id in self._settled or self._find_all([attempt_id]) == ([], []))
                 ]
             )
 

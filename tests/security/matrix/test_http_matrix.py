@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from django.db import transaction
-from rest_framework.test import APIClient
-from structlog.testing import capture_logs
 
 from tests.security.matrix.expectations import DONE, EXPECTATIONS, PUBLIC, Expect
 from tests.security.matrix.operations import OUTSIDE_DESCRIPTION, Operation, described, routes
-from tests.security.matrix.principals import RANK, STRANGERS, Principal, Who
-from tests.security.matrix.world import Side, World, make_world
+from tests.security.matrix.principals import RANK, STRANGERS, Who
+from tests.security.matrix.sending import client_of, leaks, request, send, shown
+from tests.security.matrix.world import World
 
-pytestmark = pytest.mark.database
+pytestmark = [pytest.mark.database, pytest.mark.usefixtures("quick")]
 
 OPERATIONS = described()
 NO_IDS = (
@@ -28,27 +25,6 @@ NO_IDS = (
     "..%2F..%2Fetc%2Fpasswd",
     "x" * 300,
 )
-
-
-@pytest.fixture(scope="module")
-def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
-    """One world for all cells, thrown away with its transaction; what a cell changes is undone after it."""
-    with django_db_blocker.unblock():
-        block = transaction.atomic()
-        block.__enter__()
-        try:
-            yield make_world()
-        finally:
-            transaction.set_rollback(True)
-            block.__exit__(None, None, None)
-
-
-@pytest.fixture(autouse=True)
-def quick(configure: Any) -> Iterator[None]:
-    """No throttle, and no printing of the tracebacks that a broken cell leaves."""
-    configure(requests_per_minute=0)
-    with capture_logs():
-        yield
 
 
 def test_every_operation_has_an_expectation_and_every_expectation_an_operation() -> None:
@@ -132,52 +108,6 @@ def test_an_id_that_is_none_does_not_exist(operation: Operation, world: World) -
             wrong.append(f"{text[:40]}: {response.status_code} {shown(response)}")
 
     assert not wrong, "\n".join([str(operation), *wrong])
-
-
-def send(operation: Operation, expect: Expect, principal: Principal, world: World, side: Side, *, body: Any = None) -> Any:
-    """One cell: the request, and everything undone that it did."""
-    if body is None and expect.body is not None:
-        body = expect.body(world, side)
-    path = side.path(operation.path)
-    if expect.query is not None:
-        from urllib.parse import urlencode
-
-        path += "?" + urlencode(expect.query(world, side))
-    if expect.before is not None:
-        expect.before(world, side)
-    with transaction.atomic():
-        response = request(client_of(principal), operation.method, path, body, expect)
-        transaction.set_rollback(True)
-    return response
-
-
-def client_of(principal: Principal) -> APIClient:
-    client = APIClient(raise_request_exception=False)
-    if principal.header is not None:
-        client.credentials(HTTP_AUTHORIZATION=principal.header)
-    return client
-
-
-def request(client: APIClient, method: str, path: str, body: Any, expect: Expect) -> Any:
-    content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-    options = {"content_type": expect.content_type} if content is not None else {}
-    headers = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in (expect.headers or {}).items()}
-    return client.generic(method, path, content or b"", **options, **headers)
-
-
-def leaks(response: Any, principal: Principal, world: World, side: Side) -> list[str]:
-    """Canaries of a tenant that the caller does not belong to. What the request itself held may come back."""
-    if principal.who is Who.OPERATOR or response.streaming:
-        return []
-    if principal.who in STRANGERS:
-        hidden = [world.own, world.foreign]
-    else:
-        hidden = [world.own if principal.who is Who.OTHER else world.foreign]
-    return [entry.canary for entry in hidden if entry.canary.encode() in response.content]
-
-
-def shown(response: Any) -> str:
-    return "(stream)" if response.streaming else response.content.decode(errors="replace")[:300]
 
 
 def test_the_matrix_covers_what_it_claims() -> None:

@@ -1,0 +1,33 @@
+"""What all parts of the matrix start from: one world for each module, and quiet, unthrottled requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import transaction
+from structlog.testing import capture_logs
+
+from tests.security.matrix.world import World, make_world
+
+
+@pytest.fixture(scope="module")
+def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
+    """One world for all cells, thrown away with its transaction; what a cell changes is undone after it."""
+    with django_db_blocker.unblock():
+        block = transaction.atomic()
+        block.__enter__()
+        try:
+            yield make_world()
+        finally:
+            transaction.set_rollback(True)
+            block.__exit__(None, None, None)
+
+
+@pytest.fixture
+def quick(configure: Any) -> Iterator[None]:
+    """No throttle, and no printing of the tracebacks that a broken cell leaves."""
+    configure(requests_per_minute=0)
+    with capture_logs():
+        yield

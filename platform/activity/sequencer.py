@@ -16,10 +16,10 @@ from __future__ import annotations
 from datetime import datetime
 
 import structlog
-from django.db import connections, router, transaction
+from django.db import transaction
 from django.db.models import Max
 
-from activity import bulk, cursors, hints
+from activity import bulk, cursors, hints, numbering
 from activity.audit import seal
 from activity.models import Event
 from kernel.crashpoints import crashpoint
@@ -49,13 +49,13 @@ def sequence(now: datetime) -> int:
 
 def last_seq() -> int:
     """The highest number given so far."""
-    if _is_sqlite():
+    if numbering.is_at_once():
         return Event.objects.aggregate(last=Max("seq"))["last"] or 0
     return cursors.position(CURSOR)
 
 
 def _number_batch() -> tuple[int, datetime | None]:
-    if _is_sqlite() or not Event.objects.filter(seq__isnull=True).exists():
+    if numbering.is_at_once() or not Event.objects.filter(seq__isnull=True).exists():
         return 0, None
     with transaction.atomic():
         # The lock comes first: the next statement's snapshot then sees all that the previous holder numbered.
@@ -71,7 +71,3 @@ def _number_batch() -> tuple[int, datetime | None]:
         hints.wake(hints.SEQUENCED)
         crashpoint("activity.sequence.before_commit")
     return len(rows), waiting[0][1]
-
-
-def _is_sqlite() -> bool:
-    return connections[router.db_for_write(Event)].vendor == "sqlite"

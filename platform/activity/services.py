@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db import connections, router
 from django.db.models import F
 
-from activity import bulk, hints
+from activity import bulk, hints, numbering
 from activity.models import AuditEvent, Event
 from kernel.actor import Actor
 from kernel.limits import NOTE_LENGTH
@@ -54,8 +53,7 @@ def record_events(events: Sequence[NewEvent]) -> None:
         ],
     )
     hints.wake(hints.EVENTS)
-    if connections[router.db_for_write(Event)].vendor == "sqlite":
-        # One writer at a time: rows commit in the order of their ids, and no committed row is still unnumbered.
+    if numbering.is_at_once():  # No committed row is still unnumbered.
         Event.objects.filter(seq__isnull=True).update(seq=F("row"))
         hints.wake(hints.SEQUENCED)
 

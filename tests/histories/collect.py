@@ -1,7 +1,7 @@
 """Reads the database's side of a history at its end: every row that an invariant is decided over.
 
-Called inside a process that has Django set up, when the platform is at rest. `python -m tests.histories.collect FILE` appends to a
-history with the settings of the environment (`BERTH_DATA_DIR`, `BERTH_DATABASE_URL`).
+Called inside a process that has Django set up, when the platform is at rest. `python -m tests.histories.collect FILE` appends
+to a history with the settings of the environment (`BERTH_DATA_DIR`, `BERTH_DATABASE_URL`).
 """
 
 from __future__ import annotations

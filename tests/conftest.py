@@ -87,7 +87,7 @@ def _fresh_process(request: pytest.FixtureRequest) -> Iterator[None]:
     engines._factories.update(factories)
     engines.forget_engines()
     forget_recorder()
-    throttles.buckets.clear()
+    throttles.forget()
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "webapi.schema.BerthSchema",
     "EXCEPTION_HANDLER": "webapi.problems.handle_exception",
     "UNAUTHENTICATED_USER": None,
-    "DEFAULT_THROTTLE_CLASSES": ["webapi.throttles.PerToken"],
+    "DEFAULT_THROTTLE_CLASSES": ["webapi.throttles.PerCaller"],
     "LIST_SERIALIZER_ERRORS_AS_DICT": True,
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = BODY_BYTES  # Whoever may send so much has been authenticated before it is read (webapi.body_limit).

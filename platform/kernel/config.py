@@ -64,7 +64,10 @@ class Config:
     local_cpu_millis: int = _setting(0, "thousandths of a core", "0: what the machine has")
     local_memory_bytes: int = _setting(0, "bytes", "0: nine tenths of what the machine has")
     requests_per_minute: int = _setting(
-        1_200, "requests", "per token, 0: no limit; a script in a loop must not starve the others"
+        1_200, "requests", "per token, 0: no limit at all; a script in a loop must not starve the others"
+    )
+    tenant_requests_per_minute: int = _setting(
+        12_000, "requests", "per tenant, all its tokens together, 0: no limit; a tenant that floods must leave the others served"
     )
     metrics_token: str = _setting(
         "", "text", "empty: only operators read /metrics; else whoever scrapes sends it as bearer token"

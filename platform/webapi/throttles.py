@@ -1,17 +1,25 @@
-"""How often one token may call: a bucket of a minute's requests that refills evenly.
+"""How often one token may call, and how often all of a tenant together: buckets of a minute's requests that refill evenly.
 
 In the embedded profile the buckets live in this process; with Redis all web processes share a count per minute. Losing
-either only lets a caller start afresh: the throttle protects the others' latency, no guarantee rests on it. Whoever sends
+either only lets a caller start afresh, and without its Redis each process counts for itself, so that a caller gets at most the
+limit times the number of processes: the throttle protects the others' latency, no guarantee rests on it. Whoever sends
 credentials that are not valid is counted by network address, so that guessing is bounded too.
+
+A request counts for one tenant: the oldest in which its user has a role, which for inherited roles is the topmost. That is known
+without a query, and nobody can choose another. Operators count for none: they must get in while a tenant floods the server.
+Whoever was refused is refused again until then by this process alone, before its token is looked up: a flood costs no query.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import threading
 import time
+import uuid
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -20,12 +28,14 @@ from redis.exceptions import RedisError
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
+from kernel.actor import Actor
 from kernel.config import current
 from kernel.errors import TooManyRequests
 from webapi.actors import actor_of
 
 BUCKETS_MAX = 50_000  # The longest unused go first; a forgotten bucket is a full one.
 REDIS_SECONDS = 0.25  # A slow Redis must not slow every request; the local count takes over.
+REDIS_PAUSE_SECONDS = 5.0  # After a failure nobody waits for Redis again so soon.
 WINDOW_SECONDS = 60
 
 log = structlog.get_logger("webapi")
@@ -58,6 +68,14 @@ class Buckets:
             self._levels.clear()
 
 
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One count that a request goes to, and how many a minute it allows."""
+
+    name: str
+    per_minute: int
+
+
 class SharedCounts:
     """Requests of the sliding minute, counted in Redis for all web processes. Plain commands, no script on the server."""
 
@@ -67,21 +85,62 @@ class SharedCounts:
 
     def take(self, name: str, *, per_minute: int) -> float:
         """Count one request; 0 when it is within the limit, else the seconds until one is. Raises RedisError."""
-        now = self._clock()
-        window, passed = divmod(now, WINDOW_SECONDS)
-        this, last = f"berth:rate:{name}:{int(window)}", f"berth:rate:{name}:{int(window) - 1}"
+        return self.take_all([Charge(name, per_minute)])[0]
+
+    def take_all(self, charges: Sequence[Charge]) -> list[float]:
+        """Count one request for several names in one round trip; the seconds to wait for each. Raises RedisError."""
+        window, passed = divmod(self._clock(), WINDOW_SECONDS)
         with self._redis.pipeline(transaction=False) as pipe:
-            pipe.incr(this)
-            pipe.expire(this, 2 * WINDOW_SECONDS)
-            pipe.get(last)
-            count, _, before = pipe.execute()
-        used = int(count) + int(before or 0) * (1 - passed / WINDOW_SECONDS)
-        if used <= per_minute:
-            return 0.0
-        return min(float(WINDOW_SECONDS), (used - per_minute) * WINDOW_SECONDS / per_minute)
+            for charge in charges:
+                this = f"berth:rate:{charge.name}:{int(window)}"
+                pipe.incr(this)
+                pipe.expire(this, 2 * WINDOW_SECONDS)
+                pipe.get(f"berth:rate:{charge.name}:{int(window) - 1}")
+            answers = pipe.execute()
+        waits = []
+        for place, charge in enumerate(charges):
+            count, _, before = answers[3 * place : 3 * place + 3]
+            used = int(count) + int(before or 0) * (1 - passed / WINDOW_SECONDS)
+            over = (used - charge.per_minute) * WINDOW_SECONDS / charge.per_minute
+            waits.append(min(float(WINDOW_SECONDS), over) if used > charge.per_minute else 0.0)
+        return waits
+
+
+class Refusals:
+    """Credentials that were refused a moment ago, by digest, each with the time until which they are. Thread-safe."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._until: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
+
+    def note(self, credential: str, *, seconds: float, words: str) -> None:
+        with self._lock:
+            self._until[_digest(credential)] = (self._clock() + seconds, words)
+            if len(self._until) > BUCKETS_MAX:
+                self._until.popitem(last=False)
+
+    def of(self, credential: str) -> tuple[float, str]:
+        """The seconds for which it is still refused, and why; 0 when it is not."""
+        if not self._until:
+            return 0.0, ""
+        key = _digest(credential)
+        with self._lock:
+            until, words = self._until.get(key, (0.0, ""))
+            wait = until - self._clock()
+            if words and wait <= 0:
+                del self._until[key]
+        return max(0.0, wait) if words else 0.0, words
+
+    def clear(self) -> None:
+        with self._lock:
+            self._until.clear()
 
 
 buckets = Buckets()
+refusals = Refusals()
+_redis_rests_until = 0.0
+_home: OrderedDict[uuid.UUID, uuid.UUID] = OrderedDict()
 
 
 @functools.cache
@@ -89,22 +148,34 @@ def _shared(redis_url: str) -> SharedCounts:
     return SharedCounts(Redis.from_url(redis_url, socket_timeout=REDIS_SECONDS, socket_connect_timeout=REDIS_SECONDS))
 
 
-def take(name: str) -> float:
-    """Count a request of a caller against `BERTH_REQUESTS_PER_MINUTE`; the seconds to wait, 0 when it may pass."""
-    config = current()
-    if not config.requests_per_minute:
-        return 0.0
-    if config.redis_url:
+def forget() -> None:
+    """Start afresh, as a new process does."""
+    global _redis_rests_until
+    _redis_rests_until = 0.0
+    buckets.clear()
+    refusals.clear()
+    _home.clear()
+
+
+def take_all(charges: Sequence[Charge]) -> list[float]:
+    """Count a request for each of the names; the seconds to wait for each, 0 where it may pass."""
+    global _redis_rests_until
+    redis_url = current().redis_url
+    if redis_url and time.monotonic() >= _redis_rests_until:
         try:
-            return _shared(config.redis_url).take(name, per_minute=config.requests_per_minute)
+            return _shared(redis_url).take_all(charges)
         except RedisError as error:
+            _redis_rests_until = time.monotonic() + REDIS_PAUSE_SECONDS
             log.warning("shared_throttle_unavailable", error=type(error).__name__)
-    return buckets.take(name, per_minute=config.requests_per_minute)
+    return [buckets.take(charge.name, per_minute=charge.per_minute) for charge in charges]
 
 
 def charge_stranger(request: Request) -> None:
     """Count a request without valid credentials by its address; TooManyRequests when there were too many."""
-    wait = take(address_of(request))
+    config = current()
+    if not config.requests_per_minute:
+        return
+    [wait] = take_all([Charge(address_of(request), config.requests_per_minute)])
     if wait:
         raise TooManyRequests(
             "Too many requests without a valid token came from this address.",
@@ -113,18 +184,55 @@ def charge_stranger(request: Request) -> None:
         )
 
 
-class PerToken(BaseThrottle):
-    """`BERTH_REQUESTS_PER_MINUTE` per token, or per address for whoever sent none; 0 switches it off."""
+def refuse_again(request: Request) -> None:
+    """Refuse whoever was refused a moment ago, without asking who it is."""
+    wait, words = refusals.of(request.META.get("HTTP_AUTHORIZATION", ""))
+    if wait:
+        raise _too_many(words, wait)
 
-    def __init__(self) -> None:
-        self._wait_seconds = 0.0
+
+class PerCaller(BaseThrottle):
+    """`BERTH_REQUESTS_PER_MINUTE` per token, or per address for whoever sent none, and `BERTH_TENANT_REQUESTS_PER_MINUTE` for all
+    of a tenant together."""
 
     def allow_request(self, request: Request, view: Any) -> bool:
-        self._wait_seconds = take(caller(request))
-        return self._wait_seconds == 0
+        charges = charges_of(request)
+        waits = take_all(charges) if charges else []
+        if any(waits):
+            is_tenant = not waits[0]
+            words = "The tenant's members" if is_tenant else "This token" if "address:" not in charges[0].name else "This address"
+            self._refuse(request, words, max(waits))
+        return True
 
-    def wait(self) -> float | None:
-        return self._wait_seconds + 1  # Rounded up: a client that waits exactly so long must succeed.
+    def _refuse(self, request: Request, words: str, wait: float) -> None:
+        credential = request.META.get("HTTP_AUTHORIZATION", "")
+        if credential:
+            refusals.note(credential, seconds=wait, words=words)
+        raise _too_many(words, wait)
+
+
+def charges_of(request: Request) -> list[Charge]:
+    """What a request counts against, its token first."""
+    config = current()
+    if not config.requests_per_minute:
+        return []
+    charges = [Charge(caller(request), config.requests_per_minute)]
+    tenant = home_tenant(actor_of(request)) if config.tenant_requests_per_minute else None
+    if tenant is not None:
+        charges.append(Charge(f"tenant:{tenant}", config.tenant_requests_per_minute))
+    return charges
+
+
+def home_tenant(actor: Actor) -> uuid.UUID | None:
+    """The tenant for which an actor's requests count: the oldest in which it has a role. Ids begin with their time."""
+    if actor.is_operator or not actor.roles or actor.user_id is None:
+        return None
+    known = _home.get(actor.user_id)
+    if known is None or known not in actor.roles:
+        known = _home[actor.user_id] = min(actor.roles)
+        if len(_home) > BUCKETS_MAX:
+            _home.popitem(last=False)
+    return known
 
 
 def caller(request: Request) -> str:
@@ -140,3 +248,15 @@ def caller(request: Request) -> str:
 def address_of(request: Request) -> str:
     """The network address that a request came from, as the server saw it: headers that anybody can write count nothing."""
     return f"address:{request.META.get('REMOTE_ADDR', '')}"
+
+
+def _too_many(words: str, wait: float) -> TooManyRequests:
+    return TooManyRequests(
+        f"{words} sent more requests than allowed.",
+        hint="Wait as long as Retry-After says; ask for pages and batches instead of single objects.",
+        retry_after_seconds=int(wait) + 1,  # Rounded up: a client that waits exactly so long must succeed.
+    )
+
+
+def _digest(credential: str) -> bytes:
+    return hashlib.blake2b(credential.encode("utf-8", "replace"), digest_size=16).digest()

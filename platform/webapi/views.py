@@ -19,7 +19,7 @@ from kernel.errors import FieldError, InvalidInput, NotAuthenticated
 from webapi.actors import actor_of
 from webapi.permissions import Public, SignedIn
 from webapi.schema import BerthSchema
-from webapi.throttles import charge_stranger
+from webapi.throttles import charge_stranger, refuse_again
 
 __all__ = ["ApiView", "Public", "SignedIn", "known_query", "query_flag"]
 
@@ -38,6 +38,8 @@ class ApiView(APIView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Authenticate, then count: requests without valid credentials count against their address."""
+        if self.throttle_classes:
+            refuse_again(request)
         try:
             super().initial(request, *args, **kwargs)
         except (NotAuthenticated, drf_errors.AuthenticationFailed, drf_errors.NotAuthenticated):

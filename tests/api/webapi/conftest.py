@@ -16,9 +16,9 @@ def test_operations(settings: object, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
     settings.ROOT_URLCONF = "tests.api.webapi.urls"
     monkeypatch.setattr(asgi_auth, "_authenticator", actor_by_token)
-    throttles.buckets.clear()
+    throttles.forget()
     yield
-    throttles.buckets.clear()
+    throttles.forget()
 
 
 @pytest.fixture

@@ -82,3 +82,34 @@ def test_processes_share_their_count_in_redis():
     assert one.take(name, per_minute=4) > 0
     clock.now += 119
     assert other.take(name, per_minute=4) == 0
+
+
+@pytest.mark.skipif(not os.environ.get("BERTH_REDIS_URL"), reason="BERTH_REDIS_URL names no Redis; tests/servers.py starts one")
+def test_several_names_are_counted_in_one_round_trip():
+    from redis import Redis
+
+    from webapi.throttles import Charge, SharedCounts
+
+    clock = Clock()
+    clock.now = 60_000_000.0
+    counts = SharedCounts(Redis.from_url(os.environ["BERTH_REDIS_URL"]), clock)
+    charges = [Charge(f"token:{os.getpid()}", 10), Charge(f"tenant:{os.getpid()}", 2)]
+
+    assert [counts.take_all(charges) for _ in range(2)] == [[0, 0]] * 2
+    waits = counts.take_all(charges)
+    assert waits[0] == 0
+    assert waits[1] > 0
+
+
+def test_whoever_was_refused_is_refused_until_the_time_is_over():
+    from webapi.throttles import Refusals
+
+    clock = Clock()
+    refusals = Refusals(clock)
+    assert refusals.of("Bearer a") == (0.0, "")
+    refusals.note("Bearer a", seconds=3, words="This token")
+
+    assert refusals.of("Bearer a") == (3.0, "This token")
+    assert refusals.of("Bearer b")[0] == 0
+    clock.now += 3
+    assert refusals.of("Bearer a")[0] == 0

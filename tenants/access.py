@@ -186,6 +186,18 @@ def installation_rule(model: type[Model]) -> None:
     register(model, sees=sees, allows=allows)
 
 
+def operators_rule(model: type[Model], read: str) -> None:
+    """Register a model that exists for operators alone; `read` is the verb without which there is no row of it."""
+
+    def sees(actor: Actor) -> Q | None:
+        return Q() if role_allows(actor, None, read) else None
+
+    def allows(actor: Actor, found: Any, verb: str) -> bool:
+        return role_allows(actor, None, verb)
+
+    register(model, sees=sees, allows=allows)
+
+
 def register_policy() -> None:
     """Register the rules of this app and of the apps below it. Called once, from `AppConfig.ready`."""
     tenant_rule(Tenant, "id")
@@ -197,6 +209,7 @@ def register_policy() -> None:
     register(Token, sees=_sees_token, allows=_allows_token)
     for label in ("clusters.Cluster", "clusters.Pool", "clusters.Node"):
         installation_rule(apps.get_model(label))
+    operators_rule(apps.get_model("clusters.Quarantined"), "quarantine.read")
     tenant_rule(apps.get_model("activity.AuditEvent"), noun="audit")
     tenant_rule(apps.get_model("activity.Event"))
     own_rule(apps.get_model("activity.Subscription"))

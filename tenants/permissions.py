@@ -159,6 +159,8 @@ PERMISSIONS: dict[str, Permission] = {
     "pool.edit": _operator("Change pools and their prices."),
     "node.read": _everyone("See nodes and their load; whoever belongs to any tenant."),
     "node.edit": _operator("Cordon and release nodes."),
+    "quarantine.read": _operator("See what clusters run that the restored database does not know."),
+    "quarantine.edit": _operator("Adopt or stop what is in quarantine."),
     "metrics.read": _operator("Scrape the platform's own metrics."),
     # What happened.
     "event.read": _viewer("See and follow a tenant's events."),

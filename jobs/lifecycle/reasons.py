@@ -309,6 +309,38 @@ _ALL = (
         "Raise array.parallelism when you submit it.",
         "提交时提高 array.parallelism。",
     ),
+    _wait(
+        "restored",
+        lambda detail: (
+            f"The database was restored from a backup; it waits until {_named(detail, 'cluster', 'cluster')} was asked "
+            "what still runs there."
+        ),
+        lambda detail: f"数据库已从备份恢复；需先确认{_named_zh(detail, 'cluster', '集群')}上仍在运行的作业。",
+        "Usually this takes seconds. Operators see the cluster's condition with `berth clusters`.",
+        "通常只需数秒。管理员可用 `berth clusters` 查看集群状态。",
+    ),
+    _wait(
+        "quarantined",
+        lambda detail: (
+            f"Its attempt {detail.get('number') or '?'}, newer than the backup that was restored, is still on "
+            f"{_named(detail, 'cluster', 'cluster')}. It starts no second time while that one may run."
+        ),
+        lambda detail: (
+            f"其第 {detail.get('number') or '?'} 次尝试晚于所恢复的备份，"
+            f"仍在{_named_zh(detail, 'cluster', '集群')}上；为避免重复运行，暂不启动。"
+        ),
+        "An operator adopts that attempt or stops it: `manage.py quarantine`.",
+        "由管理员接管或停止该尝试：`manage.py quarantine`。",
+    ),
+    _wait(
+        "quarantined_unknown",
+        _fixed(
+            "After a restore a cluster runs attempts that do not say which job they belong to. It waits, for one may be its own."
+        ),
+        _fixed("恢复后，集群上有无法确认所属作业的尝试；其中可能有本作业的，故暂不启动。"),
+        "It starts when those have ended or an operator has stopped them: `manage.py quarantine`.",
+        "待其结束或由管理员停止后启动：`manage.py quarantine`。",
+    ),
     _wait("no_pool", _no_pool, _no_pool_zh, "Choose another pool or cluster, or leave it out.", "换一个资源池或集群，或不指定。"),
     _wait(
         "gpu_model",
@@ -390,6 +422,11 @@ _ALL = (
         "admitted",
         lambda detail: f"A place was found in {_named(detail, 'pool', 'pool')}.",
         lambda detail: f"已在{_named_zh(detail, 'pool', '资源池')}分配资源。",
+    ),
+    _move(
+        "adopted",
+        lambda detail: f"Attempt {detail.get('attempt', '?')}, which ran while a backup was restored, was given back to it.",
+        lambda detail: f"恢复备份期间运行的第 {detail.get('attempt', '?')} 次尝试已归还本作业。",
     ),
     _move("launched", _fixed("The cluster has accepted it."), _fixed("集群已接受。")),
     _move("started", _fixed("All its tasks run."), _fixed("所有任务已运行。")),

@@ -50,6 +50,7 @@ class PendingRow(NamedTuple):
     reason_detail: Mapping[str, Any]
     user_id: uuid.UUID
     pool_name: str
+    submitted_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

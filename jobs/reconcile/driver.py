@@ -19,6 +19,7 @@ from django.db.models import Count, Sum
 
 from activity.selectors import changed_subjects
 from activity.sequencer import last_seq
+from clusters.services.quarantine import Holds, current_holds
 from images.lifecycle import ImageState
 from images.services import ResolvedImage, resolved_images
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, JOB_LIFECYCLE, JobState
@@ -40,6 +41,7 @@ log = structlog.get_logger("scheduler")
 _COLUMNS = (
     "id", "tenant_id", "queue_id", "priority", "queued_at", "spec_id", "image_id", "image_kind", "parent_id", "hold",
     "not_before_at", "open_dependencies", "attempt_count", "reason_code", "reason_detail", "user_id", "pool_name",
+    "submitted_at",
 )  # fmt: skip
 LOAD_ROWS = 2_000
 AGAIN_SECONDS = 0.05  # After a pass that failed at one job: the others wait no longer for it.
@@ -159,13 +161,14 @@ class SchedulerDriver:
     def _snapshot(
         self, rows: Sequence[PendingRow], images: Mapping[uuid.UUID, ResolvedImage], now: datetime
     ) -> tuple[Snapshot, object]:
-        allocated, tenants = _allocations()
+        holds = current_holds()
+        allocated, tenants = _allocations(holds)
         pools = pool_views(allocated, tenants)
         queues = queue_tree()
-        pending = tuple(_pending_job(row, images) for row in rows if row.queue_id in queues.nodes)
+        pending = tuple(_pending_job(row, images, holds) for row in rows if row.queue_id in queues.nodes)
         room = _parent_room({row.parent_id for row in rows if row.parent_id is not None})
         due = tuple(sorted(job.id for job in pending if job.not_before_at is not None and job.not_before_at <= now))
-        fingerprint = (pools, queues.nodes, images, room, due)
+        fingerprint = (pools, queues.nodes, images, room, due, holds)
         return Snapshot(pools, queues, pending, room), fingerprint
 
     def _next_due(self, now: datetime) -> float:
@@ -193,7 +196,7 @@ def _roles(spec_id: uuid.UUID) -> tuple[tuple[RoleAsk, ...], str, str]:
     return role_asks(spec), spec.pool or "", spec.cluster or ""
 
 
-def _pending_job(row: PendingRow, images: Mapping[uuid.UUID, ResolvedImage]) -> PendingJob:
+def _pending_job(row: PendingRow, images: Mapping[uuid.UUID, ResolvedImage], holds: Holds) -> PendingJob:
     roles, pool_name, cluster_name = _roles(row.spec_id)
     image = images.get(row.image_id) if row.image_id is not None else None
     return PendingJob(
@@ -211,10 +214,11 @@ def _pending_job(row: PendingRow, images: Mapping[uuid.UUID, ResolvedImage]) -> 
         hold=row.hold,
         not_before_at=row.not_before_at,
         open_dependencies=row.open_dependencies,
+        withheld=holds.why(row.id, row.submitted_at, row.attempt_count + 1),
     )
 
 
-def _allocations() -> tuple[dict[tuple[uuid.UUID, str], Resources], dict[uuid.UUID, set[uuid.UUID]]]:
+def _allocations(holds: Holds) -> tuple[dict[tuple[uuid.UUID, str], Resources], dict[uuid.UUID, set[uuid.UUID]]]:
     """What live tasks hold, by (pool, node); and which tenants run on each cluster. Terminating still counts."""
     rows = (
         Task.objects.filter(attempt__state__in=ATTEMPT_LIFECYCLE.live_states)
@@ -222,7 +226,7 @@ def _allocations() -> tuple[dict[tuple[uuid.UUID, str], Resources], dict[uuid.UU
         .annotate(cpu=Sum("cpu_millis"), memory=Sum("memory_bytes"), gpu=Sum("gpu_millis"))
         .order_by()
     )
-    allocated: dict[tuple[uuid.UUID, str], Resources] = {}
+    allocated = dict(holds.allocated)
     tenants: dict[uuid.UUID, set[uuid.UUID]] = {}
     for pool_id, cluster_id, node, tenant_id, cpu, memory, gpu in rows:
         key = (pool_id, node)

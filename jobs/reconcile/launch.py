@@ -15,6 +15,7 @@ from clusters.services import engine_for
 from jobs.lifecycle.states import AttemptState, JobState
 from jobs.models import Attempt
 from jobs.reconcile import aside
+from jobs.reconcile.quarantine import not_withheld
 from jobs.reconcile.verdicts import give_up
 from jobs.services.compile import CannotCompile, compile_attempts
 from jobs.services.ending import end_attempts
@@ -34,7 +35,7 @@ RETRY_SECONDS_MAX = 30.0
 def launch(cluster_id: uuid.UUID) -> int:
     """Launch what is due on a cluster; returns how many attempts were in hand. May run several times at once."""
     now = database_now()
-    due = Attempt.objects.filter(cluster_id=cluster_id, state=AttemptState.ADMITTED, due_at__lte=now)
+    due = not_withheld(cluster_id, Attempt.objects.filter(cluster_id=cluster_id, state=AttemptState.ADMITTED, due_at__lte=now))
     token, ids = leases.claim(due, now=now, seconds=current().lease_seconds, limit=BATCH_ATTEMPTS, order_by=("due_at", "id"))
     if not ids:
         return 0

@@ -10,8 +10,10 @@ import structlog
 from clusters.engines.interface import EngineUnreachable, Observations, Stream, TaskName
 from clusters.engines.interface import TaskState as Seen
 from clusters.services import engine_for, record_contact
+from clusters.services.quarantine import is_quarantined
 from jobs.models import Attempt
 from jobs.reconcile import aside
+from jobs.reconcile.quarantine import compare
 from jobs.reconcile.record import record_observations
 from jobs.reconcile.watched import LIVE, Watched, watch
 from kernel.clock import database_now
@@ -32,7 +34,7 @@ def lease_name(cluster_id: uuid.UUID) -> str:
 def poll(cluster_id: uuid.UUID) -> int:
     """Observe a cluster once; returns how many live attempts it has. Right also if several do it at once."""
     live = list(Attempt.objects.filter(cluster_id=cluster_id, state__in=LIVE).values_list("id", flat=True))
-    if not live:
+    if not live and not is_quarantined(cluster_id):
         return 0
     engine = engine_for(cluster_id)
     try:
@@ -42,6 +44,7 @@ def poll(cluster_id: uuid.UUID) -> int:
         return 0
     crashpoint("jobs.poll.after_observe")
     now = database_now()
+    compare(engine, cluster_id, observations, live, now=now)  # First: a job that this frees must know what still runs of it.
     struck = poison.work_through(
         aside.OBSERVE,
         live,

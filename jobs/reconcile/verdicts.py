@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from clusters.engines.interface import ExitReason, StopCause, TaskExit, TaskName
+from clusters.services.quarantine import current_holds
 from jobs.lifecycle.completion import Decision
 from jobs.lifecycle.exits import EndedTask, ExitVerdict, Reaction, Stage, classify
 from jobs.lifecycle.retry import PastAttempt, RetrySettings, decide_retry
@@ -34,10 +35,16 @@ def retry_settings() -> RetrySettings:
 def conclude(
     items: Sequence[Watched], decisions: Mapping[uuid.UUID, Decision], log_tails: Mapping[uuid.UUID, str], *, now: datetime
 ) -> list[Ending]:
-    """What becomes of attempts whose tasks have all ended. One query for the history of all their jobs."""
+    """What becomes of attempts whose tasks have all ended. One query for the history of all their jobs.
+
+    One that vanished while a newer attempt of its job is in quarantine had ended before that one began: its job waits for it.
+    """
     past = _history([item.job.id for item in items])
+    newer = current_holds().jobs if any(item.seen is None for item in items) else {}
     return [
-        _ending(
+        _superseded(item.attempt, item.job, now)
+        if item.seen is None and item.job.id in newer and item.job.desired == "run"
+        else _ending(
             item.attempt,
             item.job,
             _verdict(item, decisions.get(item.attempt.id), log_tails.get(item.attempt.id, "")),
@@ -55,6 +62,25 @@ def give_up(attempts: Sequence[tuple[Attempt, str, str]], *, now: datetime) -> l
         _ending(attempt, attempt.job, classify(engine_code=code, engine_detail=detail), past[attempt.job_id], now)
         for attempt, code, detail in attempts
     ]
+
+
+def superseded(attempts: Sequence[Attempt], *, now: datetime) -> list[Ending]:
+    """What becomes of attempts, with their jobs, that a newer one in quarantine shows to have ended."""
+    return [_superseded(attempt, attempt.job, now) for attempt in attempts]
+
+
+def _superseded(attempt: Attempt, job: Job, now: datetime) -> Ending:
+    verdict = classify(engine_code="attempt_forgotten", engine_detail="It ended after the backup that was restored.")
+    return Ending(
+        attempt_id=attempt.id,
+        attempt_state=attempt.state,
+        job_state=job.state,
+        job_target=JobState.QUEUED,
+        outcome=verdict.outcome,
+        exit=verdict.as_dict(),
+        reason="retrying",
+        detail={"class": verdict.code, "attempt": attempt.number, "seconds": 0},
+    )
 
 
 def _history(job_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[PastAttempt]]:

@@ -103,6 +103,8 @@ def _open_room(snapshot: Snapshot) -> _Room:
 
 def _not_yet(job: PendingJob, room: _Room, now: datetime) -> Refusal | None:
     """Reasons that are the job's own, before any limit is asked."""
+    if job.withheld is not None:
+        return job.withheld
     if job.hold:
         return "held", {}
     if job.open_dependencies:

@@ -71,6 +71,7 @@ class PendingJob:
     hold: bool = False
     not_before_at: datetime | None = None
     open_dependencies: int = 0
+    withheld: tuple[str, Mapping[str, object]] | None = None  # A reason that nothing here can remove, with its amounts.
 
     @property
     def shape(self) -> tuple[object, ...]:

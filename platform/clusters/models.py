@@ -42,6 +42,8 @@ class Cluster(models.Model):
     tenants_kept_apart = models.BooleanField(default=True)
     observe_cursor = models.TextField(blank=True, default="")
     inventory_read_at = models.DateTimeField(null=True)
+    quarantine_since_at = models.DateTimeField(null=True)  # Set while it may run what the database does not know.
+    quarantine_looked_at = models.DateTimeField(null=True)  # When all that it runs was first compared with the database.
     created_at = models.DateTimeField()
 
     class Meta:
@@ -123,6 +125,40 @@ class Node(models.Model):
 
     def __str__(self) -> str:
         return f"node {self.name}"
+
+
+class Quarantined(models.Model):
+    """An attempt that a cluster has and the database does not know: newer than the backup that was restored.
+
+    Nothing is done to it until an operator decides. What it is told from are the engine's labels; without `job_id` the
+    engine's object has none, and which job it belongs to is not known. `resolution` is empty while it is undecided and there.
+    """
+
+    attempt_id = models.UUIDField(primary_key=True)
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="quarantined")
+    job_id = models.UUIDField(null=True, db_index=True)
+    number = models.IntegerField(null=True)
+    name = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
+    tenant_key = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
+    tasks = models.JSONField(default=list)  # Each with role, index, node, state and amounts.
+    runs = models.BooleanField(default=True)
+    started_at = models.DateTimeField(null=True)
+    first_seen_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+    stop_asked_at = models.DateTimeField(null=True)
+    resolution = models.CharField(max_length=20, blank=True, default="")
+    resolved_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(resolution__in=["", "adopted", "stopped", "gone"]), name="quarantined_resolution_known"
+            )
+        ]
+        indexes = [models.Index(fields=["cluster"], condition=Q(resolution=""), name="quarantined_open")]
+
+    def __str__(self) -> str:
+        return f"quarantined attempt {self.attempt_id}"
 
 
 class SeriesChunk(models.Model):

@@ -10,6 +10,7 @@ import redis
 from channels.layers import get_channel_layer
 
 from clusters.selectors import list_clusters
+from clusters.services.quarantine import current_holds
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.errors import Unavailable
@@ -27,6 +28,7 @@ def register() -> None:
     register_check("scheduler", _scheduler)
     register_check("clusters", _clusters)
     register_check("set_aside", _set_aside)
+    register_check("quarantine", _quarantine)
 
 
 def _broker() -> str:
@@ -76,3 +78,12 @@ def _set_aside() -> str:
     """Rows at which the platform failed three times are told of; it is ready all the same, because the others go on."""
     counts = poison.count_set_aside()
     return ", ".join(f"{number} by {handler}" for handler, number in sorted(counts.items())) or "none"
+
+
+def _quarantine() -> str:
+    """What waits for an operator after a restore is said; the platform is ready all the same."""
+    holds = current_holds()
+    if holds.since_at is None:
+        return "none"
+    asked = f"; not asked yet: {', '.join(name for _, name in holds.unlooked)}" if holds.unlooked else ""
+    return f"{holds.undecided} attempts undecided{asked}"

@@ -65,6 +65,9 @@ REFERENCE: dict[str, Entry] = {
     "upload_busy": Entry("上传正忙", "Ask for the upload's offset, and go on from there after a moment."),
     "volume_exists": Entry("同名存储卷已存在", "Choose another name, or use the volume that exists."),
     "volume_read_only": Entry("存储卷为只读", "Ask the volume's owner for a grant that may write."),
+    "not_adoptable": Entry(
+        "该尝试无法归还其作业", "Read `detail`. Let the attempt end, or stop it; its job is then free to start again."
+    ),
     "image_exists": Entry("同名镜像已存在", "Choose another name, or delete the image that has it."),
     "code_absent": Entry("代码快照不存在", "Upload the code again, then rerun the job."),
     "not_built": Entry("此镜像无需构建", "Only Python environments are built; a container image is pulled as it is."),

@@ -253,9 +253,26 @@ class TaskObservation:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptLabels:
+    """What the engine's object says of itself: enough to find its job again when the database has forgotten the attempt.
+
+    `amounts` are what each task was given. A field that an object of an older release lacks is None, empty or left out.
+    """
+
+    job_id: uuid.UUID | None = None
+    number: int | None = None
+    name: str = ""
+    isolation_key: str = ""
+    amounts: Mapping[TaskName, Resources] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptObservation:
+    """`labels` None: this engine does not say; an engine that can be restored beside gives them."""
+
     attempt_id: AttemptId
     tasks: tuple[TaskObservation, ...]
+    labels: AttemptLabels | None = None
 
 
 Cursor = str

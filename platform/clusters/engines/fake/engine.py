@@ -12,6 +12,7 @@ from clusters.engines.fake.script import Script, script_from_labels
 from clusters.engines.interface import (
     AddressOf,
     AttemptId,
+    AttemptLabels,
     AttemptObservation,
     Cursor,
     Ensured,
@@ -263,9 +264,16 @@ class FakeEngine:
         return any(self._look_at(attempt, task, now).state in _ALIVE for task in attempt.tasks.values())
 
     def _look(self, attempt: _Attempt, now: datetime) -> AttemptObservation:
-        return AttemptObservation(
-            attempt.workload.attempt_id, tuple(self._look_at(attempt, task, now) for task in attempt.tasks.values())
+        workload = attempt.workload
+        labels = AttemptLabels(
+            job_id=workload.job_id,
+            number=workload.number,
+            name=workload.name,
+            isolation_key=workload.isolation_key,
+            amounts={task.name: task.resources for task in workload.tasks},
         )
+        tasks = tuple(self._look_at(attempt, task, now) for task in attempt.tasks.values())
+        return AttemptObservation(workload.attempt_id, tasks, labels)
 
     def _look_at(self, attempt: _Attempt, task: _Task, now: datetime) -> TaskObservation:
         runs_at = task.started_at + timedelta(seconds=task.script.start_seconds)

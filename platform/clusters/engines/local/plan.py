@@ -84,6 +84,9 @@ def plan(
         log_quota_bytes=workload.log_quota_bytes or config.log_quota_bytes,
         gpus_simulated=simulated,
         tasks={str(task.name): _task_record(task, lease, places) for task in workload.tasks},
+        job_id=str(workload.job_id),
+        name=workload.name,
+        isolation_key=workload.isolation_key,
     )
     return StartAttempt(
         root=config.root,
@@ -177,6 +180,8 @@ def _task_record(task: TaskWorkload, lease: Lease, places: _Places) -> TaskRecor
         gpus=tuple(lease.gpus.get(str(task.name), ())),
         memory_bytes=task.resources.memory_bytes,
         program=places.text(task.argv[0]),
+        cpu_millis=task.resources.cpu_millis,
+        gpu_millis=task.resources.gpu_millis,
     )
 
 

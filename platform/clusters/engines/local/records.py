@@ -93,13 +93,7 @@ def read_started(root: str, attempt_id: str) -> StartedRecord | None:
 
 def parse_attempt(kept: Mapping[str, Any]) -> AttemptRecord:
     """Give the engine's part of a start record as a value."""
-    tasks = {
-        name: TaskRecord(
-            task["role"], task["index"], task["ports"], tuple(task["gpus"]), task["memory_bytes"], task["program"],
-            task.get("cpu_millis", 0), task.get("gpu_millis", 0),
-        )  # fmt: skip
-        for name, task in kept["tasks"].items()
-    }
+    tasks = {name: _task(task) for name, task in kept["tasks"].items()}
     return AttemptRecord(
         kept["number"],
         kept["uid"],
@@ -111,6 +105,19 @@ def parse_attempt(kept: Mapping[str, Any]) -> AttemptRecord:
         kept.get("job_id", ""),
         kept.get("name", ""),
         kept.get("isolation_key", ""),
+    )
+
+
+def _task(kept: Mapping[str, Any]) -> TaskRecord:
+    return TaskRecord(
+        role=kept["role"],
+        index=kept["index"],
+        ports=kept["ports"],
+        gpus=tuple(kept["gpus"]),
+        memory_bytes=kept["memory_bytes"],
+        program=kept["program"],
+        cpu_millis=kept.get("cpu_millis", 0),
+        gpu_millis=kept.get("gpu_millis", 0),
     )
 
 

@@ -16,13 +16,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from clusters.engines.interface import AttemptObservation, TaskExit, TaskName, TaskObservation, TaskState
+from clusters.engines.interface import AttemptLabels, AttemptObservation, TaskExit, TaskName, TaskObservation, TaskState
 from clusters.engines.local import cgroups, exits, logfiles, processes, records
 from clusters.engines.local.config import LocalEngineConfig
 from clusters.engines.local.launching import Launcher
 from clusters.engines.local.launching.verbs import SignalAttempt
 from clusters.engines.local.leases import ABANDONED_SECONDS, HostLeases
 from clusters.engines.local.plan import ADDRESS
+from kernel.resources import Resources
 
 _LOG_SECONDS = 1.0  # How long output may run past its quota before the surplus is given back to the disk.
 _LEASE_SWEEP_SECONDS = 600.0
@@ -38,6 +39,7 @@ class Known:
     attempt_id: str
     started: records.StartedRecord
     attempt: records.AttemptRecord
+    labels: AttemptLabels
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,8 @@ class Watch:
         started = records.read_started(self._root, name)
         if started is None:
             return None
-        known = self._known[name] = Known(name, started, records.parse_attempt(started.attempt))
+        attempt = records.parse_attempt(started.attempt)
+        known = self._known[name] = Known(name, started, attempt, _labels(attempt))
         return known
 
     def _look(self, known: Known) -> AttemptObservation:
@@ -326,3 +329,16 @@ class Watch:
         with contextlib.suppress(FileNotFoundError):
             return records.note(self._root, attempt_id, f"{name}.memory").read_text()
         return ""
+
+
+def _labels(attempt: records.AttemptRecord) -> AttemptLabels:
+    return AttemptLabels(
+        job_id=uuid.UUID(attempt.job_id) if attempt.job_id else None,
+        number=attempt.number,
+        name=attempt.name,
+        isolation_key=attempt.isolation_key,
+        amounts={
+            TaskName(task.role, task.index): Resources(task.cpu_millis, task.memory_bytes, task.gpu_millis)
+            for task in attempt.tasks.values()
+        },
+    )

@@ -12,9 +12,10 @@ from django.db.migrations.executor import MigrationExecutor
 from clusters.services import ensure_local_cluster
 from kernel.clock import database_now
 from kernel.config import Config
+from kernel.version import VERSION
 from tenants.services import bootstrap_installation
 
-VERSION = "0.1.0"
+__all__ = ["VERSION", "create_first_objects", "migrate", "prepare_clusters"]
 
 
 def migrate() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from django.http import HttpResponse
@@ -17,11 +16,11 @@ from rest_framework.response import Response
 
 from kernel.clock import database_now
 from kernel.config import current
+from kernel.version import VERSION
 from webapi.description import as_json, describe
 from webapi.fields import utc_text
 from webapi.views import ApiView, Public
 
-SOURCE_VERSION = "0.1.0"  # Of a server that runs from its source tree without being installed.
 DOCS_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
     "font-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -61,7 +60,7 @@ INFO_EXAMPLE = OpenApiExample(
     response_only=True,
     value={
         "name": "berth",
-        "version": SOURCE_VERSION,
+        "version": VERSION,
         "time_zone": "UTC",
         "now": "2026-11-20T08:15:30.123456Z",
         "profile": "embedded",
@@ -92,7 +91,7 @@ class InfoView(ApiView):
         config = current()
         answer = {
             "name": "berth",
-            "version": server_version(),
+            "version": VERSION,
             "time_zone": "UTC",
             "now": utc_text(database_now()),
             "profile": config.server_profile,
@@ -141,14 +140,6 @@ class DocsScriptView(ApiView):
     @extend_schema(responses={(200, "text/javascript"): OpenApiTypes.STR})
     def get(self, request: Request) -> HttpResponse:
         return HttpResponse(DOCS_SCRIPT, content_type="text/javascript; charset=utf-8")
-
-
-def server_version() -> str:
-    """The installed version; the source tree's when it runs without being installed."""
-    try:
-        return version("berth-server")
-    except PackageNotFoundError:
-        return SOURCE_VERSION
 
 
 @functools.cache

@@ -5,7 +5,7 @@ CACHE ?= $(if $(BERTH_CACHE),$(BERTH_CACHE),$(if $(filter 0,$(shell id -u)),/var
 export BERTH_CACHE := $(CACHE)
 
 .DEFAULT_GOAL := help
-.PHONY: help up down example status test test-long bench lint format
+.PHONY: help up down example status test test-long bench chaos lint format
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -30,6 +30,9 @@ test-long: python ## The same with full lengths and large numbers
 
 bench: python ## Measure against other systems   [ONLY=P1,P2 ARGS="--jobs 2000"]
 	@$(PYTHON) tools/test.py --only bench -- $(ONLY) $(ARGS)
+
+chaos: python ## Break a platform of its own under load   [MINUTES=1 SEED=n ARGS="--profile embedded"]
+	@$(PYTHON) tools/test.py --only chaos -- $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 lint: python ## Check style, types and the import contract
 	@$(PYTHON) tools/test.py --only lint

@@ -1,4 +1,4 @@
-"""`make test`, `make lint`, `make bench`: install whatever the tests need, then run them. Standard library only.
+"""`make test`, `make lint`, `make bench`, `make chaos`: install whatever the tests need, then run them. Standard library only.
 
 Debian packages as root (without root it names the missing ones and stops), Python packages from requirements-dev.lock into an
 environment outside the checkout, named by the lock's content, so that a second run installs nothing.
@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,19 +27,22 @@ DEBIAN = {
     "openmpi-bin": "/usr/bin/mpirun",
     "python3-torch": "/usr/lib/python3/dist-packages/torch/__init__.py",
 }
+FOR_CHAOS = ("python3-venv", "postgresql-15", "redis-server", "bubblewrap")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Install what the tests need and run them.")
     parser.add_argument("--long", action="store_true", help="full lengths and large numbers")
-    parser.add_argument("--only", choices=["lint", "format", "install", "bench"], help="one part")
+    parser.add_argument("--only", choices=["lint", "format", "install", "bench", "chaos"], help="one part")
     parser.add_argument("rest", nargs="*", help="passed on")
     options = parser.parse_args()
-    if options.only is None:
-        install_debian()  # A benchmark installs its own peers.
+    if options.only in (None, "chaos"):
+        install_debian(FOR_CHAOS if options.only else tuple(DEBIAN))  # A benchmark installs its own peers.
     python = install_python()
     if options.only == "install":
         return 0
+    if options.only == "chaos":
+        return subprocess.run([str(python), "-m", "tests.chaos", *options.rest], cwd=ROOT, check=False).returncode
     if options.only == "bench":
         return subprocess.run([str(python), "-m", "bench", *options.rest], cwd=ROOT, check=False).returncode
     if options.only == "format":
@@ -50,8 +54,8 @@ def main() -> int:
     return subprocess.run([*command, *options.rest], cwd=ROOT, check=False).returncode
 
 
-def install_debian() -> None:
-    missing = [package for package, mark in DEBIAN.items() if not Path(mark).exists()]
+def install_debian(packages: Sequence[str]) -> None:
+    missing = [package for package in packages if not Path(DEBIAN[package]).exists()]
     if not missing:
         return
     if os.geteuid() != 0 or not shutil.which("apt-get"):

@@ -7,6 +7,7 @@ with breakable_servers() as servers, servers.platform() as platform:
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import os
 import shutil
@@ -23,6 +24,9 @@ import redis
 
 from tests import servers as plain
 from tests.builders.live import LivePlatform, running_platform
+
+# A server is told to end when the thread that started it ends: one thread starts them all and lives as long as this process.
+_STARTER = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="server-starter")
 
 
 class Breakable:
@@ -42,7 +46,7 @@ class Breakable:
         assert not self.is_running, f"{self.server.name} runs already"
         if empty:
             shutil.rmtree(self.server.home / "appendonlydir", ignore_errors=True)
-        self.process = plain.start_server(self.server)
+        self.process = _STARTER.submit(plain.start_server, self.server).result()
         plain.wait_until_it_answers(self.server, self.process)
         self.let_service_user_in()
 
@@ -66,6 +70,13 @@ class Breakable:
         assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
 
+    def mend(self) -> None:
+        """Let it run again, whatever was done to it."""
+        if self.is_running:
+            self.thaw()
+        else:
+            self.start()
+
     def end(self) -> None:
         if self.process is not None and self.is_running:
             self.thaw()
@@ -78,6 +89,10 @@ class BreakableServers:
 
     postgresql: Breakable
     redis: Breakable
+
+    def mend(self) -> None:
+        for server in (self.postgresql, self.redis):
+            server.mend()
 
     def restart_database(self) -> None:
         """An immediate stop, as by a power cut of the database alone, and up again at once."""
@@ -102,7 +117,10 @@ class BreakableServers:
         os.environ.update(BERTH_DATABASE_URL=self.postgresql.url, BERTH_REDIS_URL=self.redis.url)
         try:
             with running_platform(**settings) as platform:
-                yield platform
+                try:
+                    yield platform
+                finally:
+                    self.mend()
         finally:
             for name, value in before.items():
                 if value is None:

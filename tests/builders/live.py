@@ -312,6 +312,11 @@ class LivePlatform:
             prepared.rename(self._crash_file)
 
     @property
+    def is_armed(self) -> bool:
+        """Whether a crash point is asked for that no process has reached yet."""
+        return self._crash_file.exists()
+
+    @property
     def is_on_servers(self) -> bool:
         """Whether its rows are in PostgreSQL and its messages in Redis."""
         return isinstance(self._store, _Servers)
@@ -382,6 +387,11 @@ class LivePlatform:
 
     def logs(self, job: Json | str, **params: object) -> str:
         return self.operator.logs(job, **params)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The settings that say where its database and Redis are; none where it has no servers."""
+        return self._store.environment
 
     # --- Below the surface -------------------------------------------------------------------------------------------
 

@@ -1,0 +1,209 @@
+"""What is broken, and in which order: drawn from the seed before anything runs, so that the same seed breaks the same things."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import redis
+
+from kernel.crashpoints import POINTS
+from tests.builders.breakable import BreakableServers
+from tests.chaos.fleet import Fleet
+
+# The load builds no images and uploads no files; points of those would be armed in vain.
+REACHED = tuple(name for name in POINTS if not name.startswith(("images.", "storage.upload", "storage.volume", "jobs.build")))
+DIES_WITH_OTHERS = ("web", "worker", "scheduler", "observer")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One fault: when, in seconds from the start of the load; what; and the number that chooses whom."""
+
+    at: float
+    kind: str
+    number: int
+
+
+WEIGHTS: Mapping[str, float] = {
+    "kill web": 3,
+    "kill worker": 3,
+    "kill scheduler": 3,
+    "kill observer": 3,
+    "kill launcher": 1,
+    "kill supervisor": 1,
+    "kill everything": 1,
+    "freeze web": 1,
+    "freeze worker": 2,
+    "freeze scheduler": 2,
+    "freeze observer": 2,
+    "die at a crash point": 5,
+    "freeze at a crash point": 4,
+    "redis dies": 1,
+    "redis starts empty": 2,
+    "redis is flushed": 2,
+    "redis freezes": 1.5,
+    "database stops immediately": 2,
+    "database cuts connections": 2,
+}
+
+
+def plan(seed: int, *, seconds: float, every_seconds: float) -> list[Planned]:
+    """Faults over the whole time of the load, one every `every_seconds` in the mean."""
+    chance = random.Random(f"{seed}/faults")
+    planned, at = [], 1.0
+    kinds = list(WEIGHTS)
+    # Every kind once, in a random order, before chance alone decides: a short round shall see most of them.
+    first = chance.sample(kinds, len(kinds))
+    while True:
+        at += chance.uniform(0.3, 1.7) * every_seconds
+        if at >= seconds:
+            return planned
+        kind = first.pop() if first else chance.choices(kinds, list(WEIGHTS.values()))[0]
+        planned.append(Planned(at, kind, chance.getrandbits(48)))
+
+
+class Breaker(threading.Thread):
+    """Carries the plan out. `tell` writes each fault, with what it hit, into the history."""
+
+    def __init__(
+        self,
+        planned: list[Planned],
+        *,
+        fleet: Fleet,
+        servers: BreakableServers,
+        lease_seconds: float,
+        tell: Callable[..., None],
+    ) -> None:
+        super().__init__(name="breaker", daemon=True)
+        self.planned = planned
+        self.fleet = fleet
+        self.servers = servers
+        self.lease_seconds = lease_seconds
+        self.tell = tell
+        self.stopping = threading.Event()
+        self.done = 0
+        self.failure: BaseException | None = None
+        self._redis_thaws_at: float | None = None
+
+    def run(self) -> None:
+        began = time.monotonic()
+        try:
+            for fault in self.planned:
+                while time.monotonic() < began + fault.at and not self.stopping.wait(0.05):
+                    self._between()
+                if self.stopping.is_set():
+                    return
+                hit = self._carry_out(fault)
+                self.tell("fault", "injected", what=fault.kind, **hit)
+                self.done += 1
+            while not self.stopping.wait(0.05):
+                self._between()
+        except BaseException as error:
+            self.failure = error
+
+    def heal(self) -> None:
+        """Everything that was broken and does not mend itself is mended."""
+        self.stopping.set()
+        self.join()
+        self.fleet.platform.crash_at(None)
+        self.servers.mend()
+        self.fleet.thaw_all()
+        self.tell("fault", "injected", what="everything is healed")
+
+    def _between(self) -> None:
+        for pid in self.fleet.thaw_due():
+            self.tell("fault", "injected", what="thaw", pid=pid)
+        self.fleet.freeze_found(self.lease_seconds * 1.5)
+        if self._redis_thaws_at is not None and time.monotonic() >= self._redis_thaws_at:
+            self.servers.redis.thaw()
+            self._redis_thaws_at = None
+            self.tell("fault", "injected", what="thaw", hit="redis")
+
+    def _carry_out(self, fault: Planned) -> dict[str, Any]:
+        chance = random.Random(fault.number)
+        verb, _, whom = fault.kind.partition(" ")
+        if fault.kind == "kill everything":
+            return self._kill_everything()
+        if fault.kind.endswith("crash point"):
+            return self._arm(chance, "freeze " if verb == "freeze" else "")
+        if verb in ("kill", "freeze"):
+            return self._process(chance, verb, whom)
+        step: Callable[[random.Random], dict[str, Any]] = getattr(self, "_" + fault.kind.replace(" ", "_"))
+        return step(chance)
+
+    def _process(self, chance: random.Random, verb: str, role: str) -> dict[str, Any]:
+        # The small profile has one process that is everything but the launcher.
+        found = self.fleet.pick(chance, (role,)) or self.fleet.pick(chance, ("platform",))
+        if found is None:
+            return {"hit": None}
+        if verb == "kill":
+            self.fleet.kill(found[1])
+            return {"hit": found[0], "pid": found[1]}
+        seconds = chance.uniform(0.3, 3.0) * self.lease_seconds
+        self.fleet.freeze(found[1], seconds)
+        return {"hit": found[0], "pid": found[1], "seconds": round(seconds, 2)}
+
+    def _kill_everything(self) -> dict[str, Any]:
+        """As a power cut for everything but jobs, database and Redis."""
+        known = self.fleet.processes()
+        pids = [pid for role in ("supervisor", "platform", *DIES_WITH_OTHERS, "launcher") for pid in known.get(role, ())]
+        for pid in pids:
+            self.fleet.kill(pid)
+        return {"hit": "all", "pids": pids}
+
+    def _arm(self, chance: random.Random, prefix: str) -> dict[str, Any]:
+        point = chance.choice(REACHED)
+        self.fleet.platform.crash_at(prefix + point)
+        return {"point": point}
+
+    def _redis_dies(self, chance: random.Random) -> dict[str, Any]:
+        self._thaw_redis()
+        self.servers.redis.kill()
+        time.sleep(chance.uniform(0.0, 3.0))
+        self.servers.redis.start()
+        return {"hit": "redis"}
+
+    def _redis_starts_empty(self, chance: random.Random) -> dict[str, Any]:
+        self._thaw_redis()
+        self.servers.redis.kill()
+        time.sleep(chance.uniform(0.0, 3.0))
+        self.servers.redis.start(empty=True)
+        return {"hit": "redis"}
+
+    def _redis_is_flushed(self, chance: random.Random) -> dict[str, Any]:
+        self._thaw_redis()
+        with contextlib.suppress(redis.RedisError):
+            self.servers.flush_redis()
+        return {"hit": "redis"}
+
+    def _redis_freezes(self, chance: random.Random) -> dict[str, Any]:
+        seconds = chance.uniform(2.0, 12.0)
+        self.servers.redis.freeze()
+        self._redis_thaws_at = time.monotonic() + seconds
+        return {"hit": "redis", "seconds": round(seconds, 2)}
+
+    def _thaw_redis(self) -> None:
+        if self._redis_thaws_at is not None:
+            self.servers.redis.thaw()
+            self._redis_thaws_at = None
+
+    def _database_stops_immediately(self, chance: random.Random) -> dict[str, Any]:
+        self.tell("fault", "outage", what="postgresql")
+        self.servers.postgresql.kill(signal.SIGQUIT)
+        time.sleep(chance.uniform(0.0, 2.0))
+        self.servers.postgresql.start()
+        self.tell("fault", "healed", what="postgresql")
+        return {"hit": "postgresql"}
+
+    def _database_cuts_connections(self, chance: random.Random) -> dict[str, Any]:
+        with contextlib.suppress(psycopg.Error):
+            return {"hit": "postgresql", "connections": self.servers.cut_connections()}
+        return {"hit": None}

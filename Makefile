@@ -5,7 +5,7 @@ CACHE ?= $(if $(BERTH_CACHE),$(BERTH_CACHE),$(if $(filter 0,$(shell id -u)),/var
 export BERTH_CACHE := $(CACHE)
 
 .DEFAULT_GOAL := help
-.PHONY: help up down example status test test-long bench chaos lint format
+.PHONY: help up down install example status test test-long bench chaos lint format
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -15,6 +15,9 @@ up: python ## Install, start the platform, run the example on new data   [PORT=8
 
 down: python ## Stop the platform; its jobs run on
 	@$(PYTHON) tools/up.py down $(if $(PORT),--port $(PORT))
+
+install: python ## All of `make up` but the start: for systemd, see deploy/README.md
+	@$(PYTHON) tools/up.py install
 
 example: python ## Submit the example job and follow it
 	@$(PYTHON) tools/up.py example $(if $(PORT),--port $(PORT))

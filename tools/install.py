@@ -171,6 +171,17 @@ def link_command(place: Place) -> None:
             link.symlink_to(place.command)
 
 
+def link_server_command(place: Place) -> None:
+    """A program with one path for ever that runs the present release: `berth-server run web`, `berth-server backup`."""
+    text = (
+        "#!/bin/sh\n"
+        f'export BERTH_DATA_DIR="${{BERTH_DATA_DIR:-{place.data}}}" PYTHONDONTWRITEBYTECODE=1\n'
+        f'cd / && exec {place.python} {place.release / "manage.py"} "$@"\n'
+    )
+    if not place.server_command.exists() or place.server_command.read_text() != text:
+        write_whole(place.server_command, text, 0o755)
+
+
 def write_whole(path: Path, text: str, mode: int) -> None:
     """Replace the file in one step: whoever reads or runs it meanwhile sees the old or the new one."""
     building = path.with_name(path.name + ".building")

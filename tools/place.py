@@ -34,6 +34,7 @@ class Place:
         self.environment = Path(given) if given else data / "env" / lock
         self.python = self.environment / "bin" / "python"
         self.command = data / "bin" / "berth"
+        self.server_command = data / "bin" / "berth-server"
         self.log = data / "log" / "platform.log"
         self.lock = data / "platform.lock"
         self.welcomed = data / "release" / "welcomed"  # The example ran here, or was declined.

@@ -29,6 +29,7 @@ from tools.install import (  # noqa: E402 - the root comes first.
     ensure_service_user,
     install_bubblewrap,
     link_command,
+    link_server_command,
     make_data_directory,
     make_environment,
 )
@@ -73,6 +74,8 @@ def main() -> int:
             return status(place)
         if options.action == "example":
             return example(place)
+        if options.action == "install":
+            return install(place)
         return up(place, with_example=not options.no_example)
     except Stop as reason:
         say_error(str(reason))
@@ -97,7 +100,7 @@ def arguments() -> argparse.Namespace:
         epilog=HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("action", choices=["up", "down", "example", "status"])
+    parser.add_argument("action", choices=["up", "down", "example", "status", "install"])
     parser.add_argument("--port", default=os.environ.get("BERTH_PORT", str(DEFAULT_PORT)))
     parser.add_argument("--no-example", action="store_true", help="do not submit the example job on new data")
     options = parser.parse_args()
@@ -125,10 +128,19 @@ def up(place: Place, *, with_example: bool) -> int:
     return 0
 
 
-def bring_up(place: Place) -> None:
-    running = find_running(place)
-    if running is None:
-        check_port(place)
+def install(place: Place) -> int:
+    """Everything of `up` but the start: somebody else, such as systemd, supervises."""
+    with step("data directory") as done:
+        make_data_directory(place)
+        done.outcome = str(place.data)
+    with alone(place):
+        put_in_place(place)
+    print(f"\nInstalled. The server's program is {place.server_command}; deploy/README.md says how to go on.")
+    return 0
+
+
+def put_in_place(place: Place) -> None:
+    """Environment, a copy of the server, its commands."""
     if os.geteuid() == 0:
         install_bubblewrap()
     with step("environment") as done:
@@ -136,6 +148,14 @@ def bring_up(place: Place) -> None:
     with step("server") as done:
         done.outcome = "copied where the platform's user can read it" if copy_release(place) else "there already"
         link_command(place)
+        link_server_command(place)
+
+
+def bring_up(place: Place) -> None:
+    running = find_running(place)
+    if running is None:
+        check_port(place)
+    put_in_place(place)
     with step("platform") as done:
         if running is not None:
             adopt(place, running)

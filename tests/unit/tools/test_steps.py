@@ -281,3 +281,13 @@ def test_a_platform_of_somebody_else_is_not_stopped(running: Place, monkeypatch:
     monkeypatch.setattr(os, "kill", refused)
     with pytest.raises(Stop, match=f"process {os.getpid()} belongs to somebody else"):
         up.down(running)
+
+
+def test_the_servers_program_keeps_its_path_and_runs_the_present_release(place: Place) -> None:
+    (place.data / "release" / "current").write_text("older\n")
+    up.link_server_command(place)
+    (place.data / "release" / "current").write_text("newer\n")
+    up.link_server_command(place)
+    text = place.server_command.read_text()
+    assert "/release/newer/manage.py" in text
+    assert os.access(place.server_command, os.X_OK)

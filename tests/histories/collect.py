@@ -115,14 +115,15 @@ def _changes(now: float) -> Iterator[Record]:
         )  # fmt: skip
     for row in Event.objects.order_by("row").iterator(ROWS):
         data = row.data if isinstance(row.data, dict) else {}
-        detail = data.get("detail") or {}
+        detail = data.get("detail")
+        attempt = detail.get("attempt") if isinstance(detail, dict) else None
         yield Record(
             row.at.timestamp(),
             "database",
             "event",
             {
                 "seq": row.seq, "kind": row.kind, "subject": str(row.subject_id), "job": _text(row.job_id),
-                "from": data.get("from"), "to": data.get("to"), "attempt": detail.get("attempt"),
+                "from": data.get("from"), "to": data.get("to"), "attempt": attempt,
             },
         )  # fmt: skip
 

@@ -1,6 +1,7 @@
 """From a token's text to an actor, and from an actor to the actor that it is now. Everything that authenticates asks here.
 
-Two queries a request and no cache: a revoked token, a disabled user and a changed role act on the next request.
+One small query a request: whether anything changed since this process last looked (`webapi.facts`). A revoked token, a disabled
+user and a changed role act on the next request.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import hmac
 import uuid
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import DateTimeField, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from activity.registry import Recipient
@@ -20,33 +22,50 @@ from tenants.access import actor_for, roles_of_many
 from tenants.models import Token, User
 from tenants.permissions import effective_scopes
 from tenants.services.tokens import digest_of, prefix_of
+from webapi.facts import Facts, look
 
 LAST_USED_EVERY = timedelta(minutes=1)  # A token's last use is known to the minute; not a write per request.
 _NO_DIGEST = digest_of("")
 
 
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose token it is, and what else holds at the moment of asking."""
+
+    user: User
+    actor: Actor
+    facts: Facts
+
+
 def authenticate_token(text: str) -> Actor:
     """The actor of a bearer token; NotAuthenticated for one that is unknown, expired, revoked, or of a disabled user."""
-    return authenticate(text)[1]
+    return authenticate(text).actor
 
 
-def authenticate(text: str) -> tuple[User, Actor]:
-    """The same, with the user's row. Takes as long for an unknown token as for a wrong one."""
+def authenticate(text: str) -> Identity:
+    """The same, with the user's row, which nobody may change. Takes as long for an unknown token as for a wrong one."""
+    facts = look()
     prefix = prefix_of(text)
-    rows = Token.objects.select_related("user").annotate(at=Now(output_field=DateTimeField()))
-    token = rows.filter(prefix=prefix).first() if prefix else None
-    if not hmac.compare_digest(token.digest if token else _NO_DIGEST, digest_of(text)) or token is None:
+    found = facts.find(("token", prefix), lambda: _load(prefix))
+    token = found[0] if found else None
+    if not hmac.compare_digest(token.digest if token else _NO_DIGEST, digest_of(text)) or found is None or token is None:
         raise NotAuthenticated("This token is not known.", hint="Run `berth login` with a token that you copied completely.")
     if token.revoked_at is not None:
         raise NotAuthenticated(
             "This token was revoked.", hint="Make a new one with `berth tokens create`, or ask who revoked it."
         )
-    if token.expires_at <= token.at:
+    if token.expires_at <= facts.at:
         raise NotAuthenticated("This token has expired.", hint="Make a new one and run `berth login`.")
     if not token.user.is_active:
         raise NotAuthenticated("This account is disabled.", hint="Ask an operator to enable it.")
-    _note_use(token, token.at)
-    return token.user, actor_for(token.user, token)
+    _note_use(token, facts.at)
+    return Identity(token.user, found[1], facts)
+
+
+def _load(prefix: str | None) -> tuple[Token, Actor] | None:
+    """A token's row with its user's, and the actor that they make. Two queries."""
+    token = Token.objects.select_related("user").filter(prefix=prefix).first() if prefix else None
+    return None if token is None else (token, actor_for(token.user, token))
 
 
 def refresh_actors(actors: Sequence[Actor]) -> Sequence[Actor | None]:
@@ -101,3 +120,4 @@ def _note_use(token: Token, now: datetime) -> None:
         return
     stale = Q(last_used_at__isnull=True) | Q(last_used_at__lt=now - LAST_USED_EVERY)
     Token.objects.filter(stale, id=token.pk).update(last_used_at=now)
+    token.last_used_at = now  # The row is remembered; its last use leaves no mark.

@@ -138,8 +138,11 @@ def queue_path(queue_id: uuid.UUID) -> tuple[QueueFacts, ...]:
     return queue_tree(uuid.UUID(hex=step) for step in path.split("/") if step).path(queue_id)
 
 
-def queue_tree(queue_ids: Iterable[uuid.UUID] | None = None) -> QueueTree:
-    """All queues (or only these) with ceilings and use per pool, as plain values; iterates parents first. Three queries."""
+def queue_tree(queue_ids: Iterable[uuid.UUID] | None = None, *, with_usage: bool = True) -> QueueTree:
+    """All queues (or only these) with ceilings and use per pool, as plain values; iterates parents first.
+
+    Three queries; two without the use, and then from tables alone whose changes leave a mark (`webapi.facts`).
+    """
     queues = Queue.objects.all()
     usage = QueueUsage.objects.all()
     limits = QueueLimit.objects.filter(ceiling__isnull=False)
@@ -155,7 +158,8 @@ def queue_tree(queue_ids: Iterable[uuid.UUID] | None = None) -> QueueTree:
         if ceiling is not None:
             ceilings.setdefault(queue_id, {}).setdefault(pool_id, {})[resource] = ceiling
     used: dict[uuid.UUID, dict[uuid.UUID, Resources]] = {}
-    for queue_id, pool_id, *amounts in usage.values_list("queue_id", "pool_id", *RESOURCE_NAMES):
+    amounts_of = usage.values_list("queue_id", "pool_id", *RESOURCE_NAMES)
+    for queue_id, pool_id, *amounts in amounts_of if with_usage else ():
         used.setdefault(queue_id, {})[pool_id] = Resources(*amounts)
     return QueueTree(_queue_facts(queue, ceilings.get(queue.pk, {}), used.get(queue.pk, {})) for queue in queues.order_by("path"))
 

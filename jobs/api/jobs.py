@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs.api import examples
-from jobs.api.representations import JOB_STATES, JobOut, job_json
+from jobs.api.representations import JOB_STATES, JobOut, job_json, new_job_json
 from jobs.api.requests import AgainIn, BatchIn, EditIn, StopIn, SubmitIn, many_documents, one_document
 from jobs.models import Job, StoredSpec
 from jobs.selectors.find import fetch_job
@@ -23,13 +23,16 @@ from jobs.services.edit import change_tag, edit_job
 from jobs.services.preview import plan_json
 from jobs.services.rerun import prepare_again, run_again
 from jobs.services.stop import stop_jobs
-from jobs.services.submit import prepare, submit
+from jobs.services.store import store, submit
+from jobs.services.submit import prepare
 from jobs.spec.model import Kind
 from jobs.spec.schema import json_schema
 from kernel.clock import database_now
 from kernel.errors import FieldError, InvalidInput
+from tenants.access import role_allows
 from tenants.selectors import get_tenant
 from webapi.access import visible
+from webapi.actors import facts_of
 from webapi.etags import check_if_match, expected_version, with_etag
 from webapi.fields import read_utc
 from webapi.idempotency import idempotent
@@ -86,11 +89,15 @@ class JobListView(ApiView):
     def post(self, request: Request) -> Response:
         """Submit a job. The answer holds the job and why it waits."""
         tenant, document = one_document(request)
-        submission = prepare(actor=self.actor, tenant=tenant, document=document)
+        facts, actor = facts_of(request), self.actor
+        submission = prepare(actor=actor, tenant=tenant, document=document, facts=facts)
         if query_flag(request, "dry_run"):
             return Response(plan_json(submission))
-        job_id = submit([submission], actor=self.actor, now=database_now())[0]
-        return _job_response(self, str(job_id), status=201)
+        row = store([submission], actor=actor, now=facts.now)[0]
+        if submission.dependencies or not role_allows(actor, submission.tenant.id, "job.read", actor.user_id):
+            return _job_response(self, str(row["id"]), status=201)  # Settled meanwhile; or refused, as reading it would be.
+        body = new_job_json(row, submission, actor, language=reader_language(request))
+        return with_etag(Response(body, status=201, headers={"Location": f"/api/v1/jobs/{row['id']}"}), row["version"])
 
 
 class JobBatchView(ApiView):
@@ -109,10 +116,11 @@ class JobBatchView(ApiView):
     def post(self, request: Request) -> Response:
         """Submit up to 10,000 jobs, all or none: one spec with items that differ, or one spec a line (NDJSON)."""
         tenant, items, base = many_documents(request)
-        submissions = prepare_batch(actor=self.actor, tenant=tenant, items=items, base=base)
+        facts = facts_of(request)
+        submissions = prepare_batch(actor=self.actor, tenant=tenant, items=items, base=base, facts=facts)
         if query_flag(request, "dry_run"):
             return Response({"count": len(submissions), "first": plan_json(submissions[0])})
-        ids = submit(submissions, actor=self.actor, now=database_now(), call="job.submit_batch")
+        ids = submit(submissions, actor=self.actor, now=facts.now, call="job.submit_batch")
         return Response({"count": len(ids), "ids": [str(job_id) for job_id in ids]}, status=201)
 
 

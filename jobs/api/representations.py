@@ -14,6 +14,10 @@ from clusters.api.representations import ReferenceOut, ResourcesOut
 from jobs.lifecycle.reasons import explain
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.models import Attempt, Job, StoredSpec, Task
+from jobs.selectors.lists import place_in_queue
+from jobs.services.submission import Submission
+from jobs.spec.canonical import spec_digest
+from kernel.actor import Actor
 from kernel.resources import RESOURCE_NAMES
 from tenants.api.serializers import TenantRef
 from webapi.fields import utc_text
@@ -91,7 +95,7 @@ class JobOut(serializers.Serializer[Any]):
     counts = serializers.DictField(child=serializers.IntegerField(), allow_null=True)
     place = serializers.IntegerField(
         allow_null=True,
-        help_text="Of a queued job: 1 is looked at first in its queue. Null in lists and after the queue.",
+        help_text="Of a queued job: 1 is looked at first in its queue. Null in lists, beyond 500 and after the queue.",
     )
     spec_digest = serializers.CharField()
     max_runtime_seconds = serializers.IntegerField(allow_null=True)
@@ -152,7 +156,36 @@ def job_json(jobs: Sequence[Job], *, language: str = "en") -> list[dict[str, Any
     }
     digests = dict(StoredSpec.objects.filter(id__in={job.spec_id for job in jobs}).values_list("id", "digest"))
     counts = child_counts([job.id for job in jobs if job.array_size is not None])
-    return [_job(job, attempts.get(job.attempt_id or job.id, {}), digests[job.spec_id], counts, language) for job in jobs]
+    return [
+        _job(
+            job,
+            tenant={"id": str(job.tenant_id), "slug": job.tenant.slug, "name": job.tenant.name},
+            queue_name=job.queue.name,
+            user_name=job.user.name,
+            attempt=attempts.get(job.attempt_id or job.id, {}),
+            digest=digests[job.spec_id],
+            counts=counts,
+            language=language,
+        )
+        for job in jobs
+    ]
+
+
+def new_job_json(row: Mapping[str, Any], submission: Submission, actor: Actor, *, language: str = "en") -> dict[str, Any]:
+    """A job that was stored in this very request, by the row that was written: no query but for its place."""
+    job = Job(**row)
+    tenant = submission.tenant
+    body = _job(
+        job,
+        tenant={"id": str(tenant.id), "slug": tenant.slug, "name": tenant.name},
+        queue_name=submission.queue.name,
+        user_name=actor.name,
+        attempt={},
+        digest=spec_digest(submission.spec),
+        counts={job.id: {str(JobState.QUEUED): job.array_size}} if job.array_size else {},
+        language=language,
+    )
+    return {**body, "place": place_in_queue(job)}
 
 
 def child_counts(parent_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, dict[str, int]]:
@@ -166,16 +199,24 @@ def child_counts(parent_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, dict[str, i
 
 
 def _job(
-    job: Job, attempt: Mapping[str, Any], digest: str, counts: Mapping[uuid.UUID, Mapping[str, int]], language: str
+    job: Job,
+    *,
+    tenant: Mapping[str, str],
+    queue_name: str,
+    user_name: str,
+    attempt: Mapping[str, Any],
+    digest: str,
+    counts: Mapping[uuid.UUID, Mapping[str, int]],
+    language: str,
 ) -> dict[str, Any]:
     is_array = job.array_size is not None or job.parent_id is not None
     return {
         "id": str(job.id),
         "name": job.name,
         "kind": job.kind,
-        "tenant": {"id": str(job.tenant_id), "slug": job.tenant.slug, "name": job.tenant.name},
-        "queue": {"id": str(job.queue_id), "name": job.queue.name},
-        "user": {"id": str(job.user_id), "name": job.user.name},
+        "tenant": tenant,
+        "queue": {"id": str(job.queue_id), "name": queue_name},
+        "user": {"id": str(job.user_id), "name": user_name},
         "state": job.state,
         "desired": job.desired,
         "reason": reason_json(job, language),

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from jobs.services.submit import Submission, resolve, tenant_of
+from jobs.services.submission import Submission
+from jobs.services.submit import resolve, tenant_of
 from jobs.spec.model import JobSpec
 from jobs.spec.overrides import apply_overrides
 from jobs.spec.parse import parse_spec
 from kernel.actor import Actor
 from kernel.errors import FieldError, InvalidInput
+from webapi.facts import Facts, look
 
 ERRORS_MAX = 100  # Of one answer: whoever got the format wrong got it wrong everywhere.
 
@@ -19,9 +21,12 @@ ERRORS_MAX = 100  # Of one answer: whoever got the format wrong got it wrong eve
 _LOOKED_UP = ("queue", "pool", "cluster", "image", "code", "mounts", "secrets", "after", "after_ok", "after_any", "roles")
 
 
-def prepare_batch(*, actor: Actor, tenant: str | None, items: Sequence[Any], base: Any) -> list[Submission]:
+def prepare_batch(
+    *, actor: Actor, tenant: str | None, items: Sequence[Any], base: Any, facts: Facts | None = None
+) -> list[Submission]:
     """Check all items; raises InvalidInput with every error under `/items/<n>`, or stores nothing else."""
-    facts = tenant_of(actor, tenant)
+    facts = facts or look()
+    owner = tenant_of(actor, tenant, facts)
     specs = _specs(items, base)
     resolved: dict[Any, Submission] = {}
     submissions: list[Submission] = []
@@ -30,7 +35,7 @@ def prepare_batch(*, actor: Actor, tenant: str | None, items: Sequence[Any], bas
         key = tuple(repr(getattr(spec, name)) for name in _LOOKED_UP)
         try:
             if key not in resolved:
-                resolved[key] = resolve(actor=actor, tenant=facts, spec=spec)
+                resolved[key] = resolve(actor=actor, tenant=owner, spec=spec, facts=facts)
             submissions.append(replace(resolved[key], spec=spec))
         except InvalidInput as error:
             errors += [replace(field, path=f"/items/{position}{field.path}") for field in error.fields]

@@ -11,7 +11,7 @@ from jobs.scheduling.plan import never
 from jobs.scheduling.snapshot import PendingJob
 from jobs.selectors.pools import pool_views
 from jobs.services.specs import load_spec, role_asks
-from jobs.services.submit import Submission
+from jobs.services.submission import Submission
 from jobs.spec.canonical import spec_digest, to_document
 from jobs.spec.diff import diff_specs
 from kernel.clock import database_now

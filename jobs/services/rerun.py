@@ -9,7 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from jobs.models import Job, StoredSpec
-from jobs.services.submit import Origin, Submission, prepare, submit
+from jobs.services.store import submit
+from jobs.services.submission import Origin, Submission
+from jobs.services.submit import prepare
 from kernel.actor import Actor
 from kernel.errors import Conflict, FieldError, InvalidInput
 

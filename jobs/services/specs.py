@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
 
+from django.db import transaction
+
 from jobs.models import StoredSpec
 from jobs.scheduling.snapshot import RoleAsk
-from jobs.spec.canonical import canonical, spec_digest
 from jobs.spec.model import JobSpec
 from jobs.spec.parse import parse_spec
 from kernel.ids import new_id
@@ -25,28 +26,39 @@ def load_spec(spec_id: uuid.UUID) -> JobSpec:
     return parse_spec(json.loads(StoredSpec.objects.values_list("document", flat=True).get(id=spec_id)))
 
 
-def store_specs(tenant_id: uuid.UUID, specs: list[JobSpec], *, now: datetime) -> Mapping[str, uuid.UUID]:
-    """Make sure that every spec has its row; ids by digest, in a constant number of statements."""
-    documents = {spec_digest(spec): spec for spec in specs}
-    known = _ids(tenant_id, documents)
-    missing = documents.keys() - known.keys()
-    if missing:
-        bulk.insert(
-            StoredSpec,
-            [
-                {
-                    "id": new_id(),
-                    "tenant_id": tenant_id,
-                    "digest": digest,
-                    "document": canonical(documents[digest]),
-                    "created_at": now,
-                }
-                for digest in sorted(missing)
-            ],
-            ignore_conflicts=True,
-        )
-        known = _ids(tenant_id, documents)
-    return known
+def store_specs(tenant_id: uuid.UUID, documents: Mapping[str, str], *, now: datetime) -> Mapping[str, uuid.UUID]:
+    """Make sure that every document, given by digest, has its row; ids by digest, in a constant number of statements.
+
+    Ids that were committed are remembered: specs are never deleted while their tenant is there.
+    """
+    known = {digest: found for digest in documents if (found := _stored.get((tenant_id, digest))) is not None}
+    if len(known) == len(documents):
+        return known
+    found = _insert_missing(tenant_id, {digest: text for digest, text in documents.items() if digest not in known}, now)
+    transaction.on_commit(lambda: _remember(tenant_id, found))
+    return {**known, **found}
+
+
+def _insert_missing(tenant_id: uuid.UUID, documents: Mapping[str, str], now: datetime) -> dict[str, uuid.UUID]:
+    """One statement where all are new, as in most calls; three where some are not."""
+    known = _ids(tenant_id, documents) if len(documents) > 1 else {}
+    missing = {digest: new_id() for digest in sorted(documents.keys() - known.keys())}
+    rows = [
+        {"id": spec_id, "tenant_id": tenant_id, "digest": digest, "document": documents[digest], "created_at": now}
+        for digest, spec_id in missing.items()
+    ]
+    if bulk.insert(StoredSpec, rows, ignore_conflicts=True) == len(rows):
+        return {**known, **missing}
+    return _ids(tenant_id, documents)
+
+
+_stored: dict[tuple[uuid.UUID, str], uuid.UUID] = {}
+
+
+def _remember(tenant_id: uuid.UUID, ids: Mapping[str, uuid.UUID]) -> None:
+    if len(_stored) + len(ids) > CACHED_SPECS:
+        _stored.clear()
+    _stored.update({(tenant_id, digest): spec_id for digest, spec_id in ids.items()})
 
 
 def _ids(tenant_id: uuid.UUID, digests: Mapping[str, object]) -> dict[str, uuid.UUID]:

@@ -17,7 +17,10 @@ from django.db import connections, models, router, transaction
 
 Row = Mapping[str, Any]
 
+_insert_texts: dict[Any, str] = {}  # As many as there are shapes of rows in our code.
+
 BATCH_ROWS = 1_000  # Design rule 4: a constant number of statements per 1,000 rows.
+SAME_ROWS_MIN = 50  # From so many rows on it pays to look for columns that hold one value in all of them.
 
 
 def insert(model: type[models.Model], rows: Sequence[Row], *, ignore_conflicts: bool = False) -> int:
@@ -29,20 +32,39 @@ def insert(model: type[models.Model], rows: Sequence[Row], *, ignore_conflicts: 
     inserted = 0
     if not rows:
         return 0
-    columns = _columns(model, rows[0].keys())
     connection = connections[router.db_for_write(model)]
-    names = ", ".join(_quote(connection, column.column) for column in columns)
-    values = ", ".join(_extract(connection, column, position) for position, column in enumerate(columns))
-    conflict = " ON CONFLICT DO NOTHING" if ignore_conflicts else ""
-    table = _quote(connection, model._meta.db_table)
-    # "WHERE true" keeps SQLite from reading ON CONFLICT as a join constraint.
-    # S608: only names from models and positions go into the text; values travel as one parameter.
-    sql = f"INSERT INTO {table} ({names}) SELECT {values} FROM {_each(connection)} WHERE true{conflict}"  # noqa: S608
+    columns = _columns(model, rows[0].keys())
     with connection.cursor() as cursor:
         for batch in _batches(rows):
-            cursor.execute(sql, [_document(connection, columns, batch)])
+            same = _same_in_all(batch, columns)
+            varying = [column for column in columns if column.attname not in same]
+            sql = _insert_sql(connection, model, tuple(rows[0].keys()), frozenset(same), ignore_conflicts)
+            cursor.execute(sql, [*_plain_values(connection, columns, same), _document(connection, varying, batch)])
             inserted += cursor.rowcount
     return inserted
+
+
+def insert_together(inserts: Sequence[tuple[type[models.Model], Sequence[Row]]]) -> None:
+    """Insert into several tables of one database, as `insert` does for each. One statement for all of them where it can be.
+
+    That is PostgreSQL, and no more rows for any table than one batch holds. Rows may refer to each other: foreign keys are
+    checked when the transaction commits.
+    """
+    wanted = [(model, rows) for model, rows in inserts if rows]
+    if not wanted:
+        return
+    connection = connections[router.db_for_write(wanted[0][0])]
+    if connection.vendor != "postgresql" or len(wanted) == 1 or max(len(rows) for _, rows in wanted) > SAME_ROWS_MIN:
+        for model, rows in wanted:
+            insert(model, rows)
+        return
+    parts, parameters = [], []
+    for model, rows in wanted:
+        parts.append(_insert_sql(connection, model, tuple(rows[0].keys()), frozenset(), False))
+        parameters.append(_document(connection, _columns(model, rows[0].keys()), rows))
+    texts = ", ".join(f"i{position} AS ({text})" for position, text in enumerate(parts))
+    with connection.cursor() as cursor:
+        cursor.execute(f"WITH {texts} SELECT 1", parameters)
 
 
 def update(
@@ -120,6 +142,55 @@ def update(
     return changed
 
 
+def _insert_sql(
+    connection: Any, model: type[models.Model], names: tuple[str, ...], same: frozenset[str], ignore_conflicts: bool
+) -> str:
+    """The statement, made once: the same few are used again and again."""
+    key = (connection.vendor, model, names, same, ignore_conflicts)
+    text = _insert_texts.get(key)
+    if text is None:
+        text = _insert_texts[key] = _make_insert_sql(connection, model, names, same, ignore_conflicts)
+    return text
+
+
+def _make_insert_sql(
+    connection: Any, model: type[models.Model], names: tuple[str, ...], same: frozenset[str], ignore_conflicts: bool
+) -> str:
+    """Values of the `same` columns travel as parameters of their own, before the document of the others."""
+    columns = _columns(model, names)
+    once = [column for column in columns if column.attname in same]
+    each = [column for column in columns if column.attname not in same]
+    targets = ", ".join(_quote(connection, column.column) for column in (*once, *each))
+    values = ", ".join(
+        [
+            *(_typed(connection, column, "%s") for column in once),
+            *(_extract(connection, column, position) for position, column in enumerate(each)),
+        ]
+    )
+    conflict = " ON CONFLICT DO NOTHING" if ignore_conflicts else ""
+    table = _quote(connection, model._meta.db_table)
+    # "WHERE true" keeps SQLite from reading ON CONFLICT as a join constraint.
+    # S608: only names from models and positions go into the text; values travel as parameters.
+    return f"INSERT INTO {table} ({targets}) SELECT {values} FROM {_each(connection)} WHERE true{conflict}"  # noqa: S608
+
+
+def _same_in_all(rows: Sequence[Row], columns: Sequence[models.Field[Any, Any]]) -> dict[str, Any]:
+    """Columns that hold one value in all of many rows: most of an array's, which then cost nothing a row."""
+    if len(rows) < SAME_ROWS_MIN:
+        return {}
+    found = {}
+    for column in columns[1:]:  # One column at least must vary, or there would be nothing to count rows by.
+        name = column.attname
+        value = rows[0][name]
+        if all(row[name] is value or row[name] == value for row in rows):
+            found[name] = value
+    return found
+
+
+def _plain_values(connection: Any, columns: Sequence[models.Field[Any, Any]], values: Row) -> list[Any]:
+    return [_plain(connection, column, values[column.attname]) for column in columns if column.attname in values]
+
+
 def _batches(rows: Sequence[Row]) -> list[Sequence[Row]]:
     return [rows[start : start + BATCH_ROWS] for start in range(0, len(rows), BATCH_ROWS)]
 
@@ -142,9 +213,22 @@ def _each(connection: Any) -> str:
 
 
 def _document(connection: Any, columns: Sequence[models.Field[Any, Any]], rows: Sequence[Row]) -> str:
-    return json.dumps(
-        [[_plain(connection, column, row[column.attname]) for column in columns] for row in rows], separators=(",", ":")
-    )
+    is_sqlite = connection.vendor == "sqlite"
+    named = [(column.attname, column, isinstance(column, models.JSONField)) for column in columns]
+    document = []
+    for row in rows:
+        values = []
+        for name, column, is_json in named:
+            value = row[name]
+            kind = type(value)
+            if value is None or ((kind is str or kind is int) and not is_json):
+                values.append(value)
+            elif kind is uuid.UUID:
+                values.append(value.hex if is_sqlite else str(value))
+            else:
+                values.append(_plain(connection, column, value))
+        document.append(values)
+    return json.dumps(document, separators=(",", ":"))
 
 
 def _plain(connection: Any, column: models.Field[Any, Any], value: Any) -> Any:
@@ -167,7 +251,13 @@ def _plain(connection: Any, column: models.Field[Any, Any], value: Any) -> Any:
 def _extract(connection: Any, column: models.Field[Any, Any], position: int) -> str:
     if connection.vendor == "sqlite":
         return f"json_extract(value, '$[{position}]')"
-    text = f"value->>{position}"
+    return _typed(connection, column, f"value->>{position}")
+
+
+def _typed(connection: Any, column: models.Field[Any, Any], text: str) -> str:
+    """A value's text as what its column is stored as."""
+    if connection.vendor == "sqlite":
+        return text
     kind = column.db_type(connection) or "text"
     kind = {"serial": "integer", "bigserial": "bigint"}.get(kind.split(" ")[0], kind.split(" GENERATED")[0])
     if kind.startswith("varchar"):

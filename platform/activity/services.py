@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F
+from django.db.models import F, Model
 
 from activity import bulk, hints, numbering
 from activity.models import AuditEvent, Event
 from kernel.actor import Actor
+from kernel.ids import new_id
 from kernel.limits import NOTE_LENGTH
 
 REDACTED = "[redacted]"
@@ -32,26 +33,39 @@ class NewEvent:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAudit:
+    """One accepted call. `before` and `after` hold what changed, never a secret: see `record_audit`."""
+
+    actor: Actor
+    verb: str
+    tenant_id: uuid.UUID | None
+    target_kind: str
+    target_id: uuid.UUID | str | None
+    target_name: str = ""
+    before: Mapping[str, Any] | None = None
+    after: Mapping[str, Any] | None = None
+    count: int = 1
+    at: datetime
+
+
 def record_events(events: Sequence[NewEvent]) -> None:
     """Append events to the outbox; one statement per 1,000. Readers see them once they are committed and numbered."""
+    if events:
+        record_together([], events=events)
+
+
+def record_together(
+    inserts: Sequence[tuple[type[Model], Sequence[bulk.Row]]], *, events: Sequence[NewEvent] = (), audit: NewAudit | None = None
+) -> None:
+    """Store rows with the events and the audit row that tell of them: one statement for all where the database can."""
+    _require_transaction(Event)
+    wanted: list[tuple[type[Model], Sequence[bulk.Row]]] = [*inserts, (Event, [_event_row(event) for event in events])]
+    if audit is not None:
+        wanted.append((AuditEvent, [_audit_row(audit)]))
+    bulk.insert_together(wanted)
     if not events:
         return
-    _require_transaction(Event)
-    bulk.insert(
-        Event,
-        [
-            {
-                "kind": event.kind,
-                "tenant_id": event.tenant_id,
-                "subject_kind": event.subject_kind,
-                "subject_id": event.subject_id,
-                "job_id": event.job_id,
-                "data": storable(event.data),
-                "at": event.at,
-            }
-            for event in events
-        ],
-    )
     hints.wake(hints.EVENTS)
     if numbering.is_at_once():  # No committed row is still unnumbered.
         Event.objects.filter(seq__isnull=True).update(seq=F("row"))
@@ -76,21 +90,45 @@ def record_audit(
     `before` and `after` hold what changed, never a secret: values under well-known secret names are blanked, long texts cut.
     """
     _require_transaction(AuditEvent)
-    AuditEvent.objects.create(
-        tenant_id=tenant_id,
-        actor_id=actor.user_id,
-        actor_name=_text(actor.name, 255),
-        token_id=actor.token_id,
-        request_id=_text(actor.request_id, 100),
-        verb=verb,
-        target_kind=target_kind,
-        target_id="" if target_id is None else _text(str(target_id), NOTE_LENGTH),
-        target_name=_text(target_name, NOTE_LENGTH),
-        before=None if before is None else storable(before, redact=True),
-        after=None if after is None else storable(after, redact=True),
-        count=count,
-        at=at,
-    )
+    audit = NewAudit(
+        actor=actor, verb=verb, tenant_id=tenant_id, target_kind=target_kind, target_id=target_id, target_name=target_name,
+        before=before, after=after, count=count, at=at,
+    )  # fmt: skip
+    bulk.insert(AuditEvent, [_audit_row(audit)])
+
+
+def _event_row(event: NewEvent) -> dict[str, Any]:
+    return {
+        "kind": event.kind,
+        "tenant_id": event.tenant_id,
+        "subject_kind": event.subject_kind,
+        "subject_id": event.subject_id,
+        "job_id": event.job_id,
+        "data": storable(event.data),
+        "at": event.at,
+    }
+
+
+def _audit_row(audit: NewAudit) -> dict[str, Any]:
+    actor, before, after = audit.actor, audit.before, audit.after
+    return {
+        "id": new_id(),
+        "previous_hash": "",
+        "hash": "",
+        "tenant_id": audit.tenant_id,
+        "actor_id": actor.user_id,
+        "actor_name": _text(actor.name, 255),
+        "token_id": actor.token_id,
+        "request_id": _text(actor.request_id, 100),
+        "verb": audit.verb,
+        "target_kind": audit.target_kind,
+        "target_id": "" if audit.target_id is None else _text(str(audit.target_id), NOTE_LENGTH),
+        "target_name": _text(audit.target_name, NOTE_LENGTH),
+        "before": None if before is None else storable(before, redact=True),
+        "after": None if after is None else storable(after, redact=True),
+        "count": audit.count,
+        "at": audit.at,
+    }
 
 
 def storable(value: Any, *, redact: bool = False) -> Any:

@@ -62,10 +62,13 @@ class NodeFacts:
         return not self.blocked
 
 
-def pools_and_nodes() -> tuple[tuple[PoolFacts, ...], tuple[NodeFacts, ...]]:
-    """All pools and all nodes, by id. Three queries."""
-    clusters = {cluster.id: cluster for cluster in list_clusters()}
-    pools = tuple(
+def list_pools() -> tuple[PoolFacts, ...]:
+    """All pools, by id. Two queries."""
+    return _pools({cluster.id: cluster for cluster in list_clusters()})
+
+
+def _pools(clusters: Mapping[uuid.UUID, ClusterFacts]) -> tuple[PoolFacts, ...]:
+    return tuple(
         PoolFacts(
             id=pool.pk,
             cluster_id=pool.cluster_id,
@@ -78,6 +81,12 @@ def pools_and_nodes() -> tuple[tuple[PoolFacts, ...], tuple[NodeFacts, ...]]:
         )
         for pool in Pool.objects.filter(cluster_id__in=clusters).order_by("id")
     )
+
+
+def pools_and_nodes() -> tuple[tuple[PoolFacts, ...], tuple[NodeFacts, ...]]:
+    """All pools and all nodes, by id. Three queries."""
+    clusters = {cluster.id: cluster for cluster in list_clusters()}
+    pools = _pools(clusters)
     known = {pool.id for pool in pools}
     columns = ("id", "pool_id", "cluster_id", "name", "cpu_millis", "memory_bytes", "gpu_millis", "gpu_model")
     flags = ("gpus_simulated", "ready", "reason", "cordoned", "cordon_reason")

@@ -20,7 +20,7 @@ from storage.services.artifacts import remove_old_artifacts
 from storage.services.uploads import remove_expired_uploads
 from storage.services.volumes import remove_deleted_volumes
 from tenants.services.reservations import recount_usage
-from webapi import idempotency
+from webapi import facts, idempotency
 
 log = structlog.get_logger("sweep")
 
@@ -49,6 +49,7 @@ PARTS: dict[str, Callable[[datetime], int]] = {
     "quota": _quota,
     "desired": lambda now: enforce_desired(),
     "idempotency": lambda now: idempotency.delete_expired(now=now),
+    "facts": facts.fold,
     "tickets": tickets.delete_expired,
     "events": retention.prune,
     "telemetry": telemetry.sweep_expired,

@@ -27,6 +27,11 @@ def database_now(using: str = "default") -> datetime:
     return moment.astimezone(UTC)
 
 
+def virtual_now() -> datetime | None:
+    """The time that a simulation or test has set; None while time is real."""
+    return None if _override is None else _override()
+
+
 @contextlib.contextmanager
 def virtual(source: Callable[[], datetime]) -> Iterator[None]:
     """Take the time from `source` while the block runs: simulations move it by hand."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from kernel.actor import ANONYMOUS, Actor
+from webapi.facts import Facts, look
 
 
 def actor_of(request: Any) -> Actor:
@@ -15,3 +16,9 @@ def actor_of(request: Any) -> Actor:
         return ANONYMOUS
     request_id = getattr(request, "request_id", "") or ""
     return found if found.request_id == request_id else replace(found, request_id=request_id)
+
+
+def facts_of(request: Any) -> Facts:
+    """What held when the request was authenticated; to be asked before it writes."""
+    found = getattr(getattr(request, "_request", request), "facts", None)
+    return found if isinstance(found, Facts) else look()

@@ -27,3 +27,13 @@ class IdempotencyKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.operation} by {self.actor_id} at {self.created_at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+class FactMark(models.Model):
+    """Left by a transaction that changed what requests remember (`webapi.facts`); `id` is the transaction's number."""
+
+    id = models.BigIntegerField(primary_key=True)
+    salt = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"mark {self.id}"

@@ -23,7 +23,9 @@ class TokenAuthentication(BaseAuthentication):
         token = token.strip()
         if scheme.lower() != "bearer" or not token or len(token) > TOKEN_LENGTH_MAX or not token.isascii():
             raise NotAuthenticated("The Authorization header holds no valid token.", hint="Send `Authorization: Bearer <token>`.")
-        return authenticate(token)
+        found = authenticate(token)
+        request._request.facts = found.facts  # type: ignore[attr-defined]  # Read back by `webapi.actors.facts_of`.
+        return found.user, found.actor
 
     def authenticate_header(self, request: Request) -> str:
         return 'Bearer realm="berth"'

@@ -1,0 +1,190 @@
+"""Checked submissions become rows: jobs, transitions, events and one audit row, in one transaction."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from activity import hints
+from activity.services import NewAudit, NewEvent, record_together
+from jobs.lifecycle.states import JobState
+from jobs.models import Dependency, Job
+from jobs.services.dependencies import settle
+from jobs.services.specs import store_specs
+from jobs.services.submission import Origin, Submission
+from jobs.spec.canonical import canonical, spec_digest
+from kernel.actor import Actor
+from kernel.ids import new_ids
+from kernel.resources import RESOURCE_NAMES
+from reconciling.bulk import BATCH_ROWS
+from reconciling.crashpoints import crashpoint
+from reconciling.models import Transition
+
+Row = dict[str, Any]
+NEW = Origin()
+
+
+def submit(
+    submissions: Sequence[Submission], *, actor: Actor, now: datetime, origin: Origin = NEW, call: str = "job.submit"
+) -> list[uuid.UUID]:
+    """Store jobs and say so: rows, transitions, events and one audit row in one transaction. Returns ids in order.
+
+    All submissions are of one tenant. An array gives the id of its parent.
+    """
+    return [row["id"] for row in store(submissions, actor=actor, now=now, origin=origin, call=call)]
+
+
+def store(
+    submissions: Sequence[Submission], *, actor: Actor, now: datetime, origin: Origin = NEW, call: str = "job.submit"
+) -> list[Row]:
+    """The same, returning the rows as they were written, the parent's of an array."""
+    tenant = submissions[0].tenant
+    documents = [canonical(submission.spec) for submission in submissions]
+    digests = [spec_digest(document) for document in documents]
+    with transaction.atomic():
+        specs = store_specs(tenant.id, dict(zip(digests, documents, strict=True)), now=now)
+        heads = [
+            {**_job_row(submission, specs[digest], actor, origin, now), "id": job_id}
+            for submission, digest, job_id in zip(submissions, digests, new_ids(len(submissions)), strict=True)
+        ]
+        audit: NewAudit | None = NewAudit(
+            actor=actor,
+            verb=call,
+            tenant_id=tenant.id,
+            target_kind="job",
+            target_id=heads[0]["id"],
+            target_name=submissions[0].spec.name,
+            after={"spec_digest": digests[0], "queue": submissions[0].queue.name},
+            count=len(heads) + sum(row["array_size"] or 0 for row in heads),
+            at=now,
+        )
+        for chunk in _chunks(_with_children(heads)):
+            dependencies = list(_dependencies(chunk, submissions, heads))
+            _write(chunk, dependencies, audit, actor, now)
+            audit = None  # One row for the whole call.
+        if any(submission.dependencies for submission in submissions):
+            # Jobs that were waited for may have started or ended before this was stored.
+            settle(sorted({on_id for submission in submissions for _, on_id in submission.dependencies}), now=now)
+        crashpoint("jobs.submit.before_commit")
+    crashpoint("jobs.submit.after_commit")
+    return heads
+
+
+def _with_children(heads: Iterable[Row]) -> Iterator[Row]:
+    """All rows, each array's children behind their parent. One at a time: an array may have 100,000."""
+    for head in heads:
+        yield head
+        if head["array_size"]:
+            child = {**head, "parent_id": head["id"], "origin_id": None, "origin_kind": ""}
+            child |= {"array_size": None, "array_parallelism": None, "reason_code": "held" if head["hold"] else "scheduling"}
+            for index, child_id in enumerate(new_ids(head["array_size"])):
+                yield {**child, "id": child_id, "array_index": index}
+
+
+def _chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    chunk: list[Row] = []
+    for row in rows:
+        chunk.append(row)
+        if len(chunk) == BATCH_ROWS:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _dependencies(chunk: Sequence[Row], submissions: Sequence[Submission], heads: Sequence[Row]) -> Iterator[Row]:
+    """What each job that may run waits for; the parent of an array never runs itself."""
+    wanted = {row["id"]: submission.dependencies for row, submission in zip(heads, submissions, strict=True)}
+    for row in chunk:
+        if row["array_size"]:
+            continue
+        edges = wanted[row["parent_id"] or row["id"]]
+        for edge_id, (condition, on_id) in zip(new_ids(len(edges)), edges, strict=True):
+            yield {"id": edge_id, "job_id": row["id"], "on_id": on_id, "condition": condition, "met": None}
+
+
+def _job_row(submission: Submission, spec_id: uuid.UUID, actor: Actor, origin: Origin, now: datetime) -> Row:
+    spec, ask, array = submission.spec, submission.ask, submission.spec.array
+    return {
+        "tenant_id": submission.tenant.id,
+        "queue_id": submission.queue.id,
+        "user_id": actor.user_id,
+        "spec_id": spec_id,
+        "image_id": submission.image.id,
+        "image_kind": str(submission.image.kind),
+        "image_name": submission.image.name,
+        "image_digest": submission.image.digest,
+        "code_digest": submission.code_digest,
+        "name": spec.name,
+        "kind": str(spec.kind),
+        "framework": spec.framework,
+        "labels": dict(spec.labels),
+        "tags": list(spec.tags),
+        "pool_name": spec.pool or "",
+        "state": JobState.QUEUED,
+        "desired": "run",
+        "hold": spec.hold,
+        "priority": spec.priority,
+        "reason_code": "array" if array else "held" if spec.hold else "scheduling",
+        "reason_detail": {},
+        "condition": "",
+        **{name: getattr(ask, name) for name in RESOURCE_NAMES},
+        "max_runtime_seconds": spec.max_runtime_seconds,
+        "parent_id": None,
+        "array_index": None,
+        "array_size": array.size if array else None,
+        "array_parallelism": array.parallelism if array else None,
+        "origin_id": origin.job_id,
+        "origin_kind": origin.kind,
+        "build_request_id": origin.build_request_id,
+        "open_dependencies": len(submission.dependencies),
+        "dependency_failed": False,
+        "attempt_count": 0,
+        "paid": {},
+        "not_before_at": spec.start_after,
+        "submitted_at": now,
+        "queued_at": now,
+        "version": 1,
+    }
+
+
+def _write(jobs: Sequence[Row], dependencies: Sequence[Row], audit: NewAudit | None, actor: Actor, now: datetime) -> None:
+    """Rows, and the first transition of every job, from nothing to QUEUED, and its event."""
+    transitions = [
+        {
+            "id": transition_id,
+            "tenant_id": job["tenant_id"],
+            "subject_kind": "job",
+            "subject_id": job["id"],
+            "job_id": job["id"],
+            "from_state": "",
+            "to_state": JobState.QUEUED,
+            "reason": "submitted",
+            "detail": {},
+            "actor": actor.name,
+            "at": now,
+        }
+        for job, transition_id in zip(jobs, new_ids(len(jobs)), strict=True)
+    ]
+    record_together(
+        [(Job, jobs), (Dependency, dependencies), (Transition, transitions)],
+        events=[_queued(job, actor, now) for job in jobs],
+        audit=audit,
+    )
+    hints.wake("scheduler")
+
+
+def _queued(job: Mapping[str, Any], actor: Actor, now: datetime) -> NewEvent:
+    return NewEvent(
+        kind="job.queued",
+        tenant_id=job["tenant_id"],
+        subject_kind="job",
+        subject_id=job["id"],
+        job_id=job["id"],
+        data={"from": "", "to": JobState.QUEUED, "reason": "submitted", "name": job["name"], "user": actor.name},
+        at=now,
+    )

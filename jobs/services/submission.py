@@ -1,0 +1,47 @@
+"""A submission between its checks and its rows."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from images.services import ResolvedImage
+from jobs.spec.model import JobSpec
+from kernel.resources import Resources
+from tenants.selectors import TenantFacts
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRef:
+    id: uuid.UUID
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A document that passed every check, with what its names stand for."""
+
+    tenant: TenantFacts
+    queue: QueueRef
+    spec: JobSpec
+    image: ResolvedImage
+    code_digest: str
+    dependencies: tuple[tuple[str, uuid.UUID], ...]  # (condition, job id)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def ask(self) -> Resources:
+        """What one attempt reserves."""
+        whole = Resources()
+        for role in self.spec.roles.values():
+            whole += role.resources.amounts * role.replicas.max
+        return whole
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a job comes from when it is not new: `rerun` or `clone` of another, or a build request."""
+
+    job_id: uuid.UUID | None = None
+    kind: str = ""
+    build_request_id: uuid.UUID | None = None

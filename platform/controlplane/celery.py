@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from celery import Celery
 
+from controlplane.broker import SOCKET_SECONDS, Broker, PatientAmqp
 from kernel.config import current
 
 _CONFIG = current()
@@ -28,11 +29,12 @@ def broker_url(redis_url: str) -> str:
 def transport_options(redis_url: str) -> dict[str, float]:
     """How the broker is asked: Redis when to deliver again, memory how often to look."""
     if redis_url:
-        return {"visibility_timeout": VISIBILITY_TIMEOUT_SECONDS}
+        return {"visibility_timeout": VISIBILITY_TIMEOUT_SECONDS, "socket_timeout": SOCKET_SECONDS}
     return {"polling_interval": MEMORY_POLL_SECONDS}
 
 
-app = Celery("berth", broker=broker_url(_CONFIG.redis_url), include=list(TASK_MODULES))
+app = Celery("berth", broker=broker_url(_CONFIG.redis_url), include=list(TASK_MODULES), amqp=PatientAmqp)
+broker = Broker(_CONFIG.redis_url)
 app.conf.update(
     task_serializer="json",
     accept_content=["json"],
@@ -46,6 +48,7 @@ app.conf.update(
     task_default_queue="default",
     task_time_limit=None if not _CONFIG.is_production else 120,
     broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
     broker_transport_options=transport_options(_CONFIG.redis_url),
     visibility_timeout=VISIBILITY_TIMEOUT_SECONDS,
     result_backend_transport_options={"visibility_timeout": VISIBILITY_TIMEOUT_SECONDS},

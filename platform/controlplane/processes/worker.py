@@ -18,7 +18,7 @@ from celery.worker import WorkController
 from activity import hints
 from clusters.selectors import observed_clusters
 from controlplane import duties
-from controlplane.celery import app
+from controlplane.celery import app, broker
 from controlplane.processes.loops import Loop
 from kernel.clock import database_now
 from reconciling import ticks
@@ -121,8 +121,16 @@ class Worker:
 
 
 def send(name: str, **arguments: Any) -> None:
-    """Hint at a task. A broker that does not answer must not fail the caller: the next tick comes anyway."""
+    """Hint at a task. Where no broker carries the hint, its work is done here and now: it is due, whoever does it."""
+    if broker.answers():
+        try:
+            app.send_task(name, kwargs=arguments, ignore_result=True, retry=False)
+        except Exception as error:  # A broker that went away in this moment must not fail the caller.
+            broker.is_away()
+            log.warning("hint_not_sent", task=name, error=repr(error))
+        else:
+            return
     try:
-        app.send_task(name, kwargs=arguments, ignore_result=True, retry=False)
-    except Exception as error:
-        log.warning("hint_not_sent", task=name, error=repr(error))
+        app.tasks[name].run(**arguments)
+    except Exception:  # As the pool does with a task: say it, and go on with the next one.
+        log.exception("task_failed", task=name)

@@ -188,7 +188,7 @@ def test_a_task_in_hand_is_not_waited_for_without_a_bound(notes: Notes) -> None:
     assert notes.calls == [{"told": "once"}]
 
 
-def test_a_broker_that_does_not_answer_fails_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_hint_asks_for_is_done_here_when_no_broker_carries_it(notes: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[dict[str, Any]] = []
 
     def broken(*arguments: Any, **more: Any) -> None:
@@ -196,8 +196,16 @@ def test_a_broker_that_does_not_answer_fails_nobody(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(app, "send_task", broken)
     monkeypatch.setattr(working.log, "warning", lambda event, **facts: said.append({"event": event, **facts}), raising=False)
-    send("jobs.launch", cluster_id="x")
-    assert said == [{"event": "hint_not_sent", "task": "jobs.launch", "error": "ConnectionError('refused')"}]
+    send("tests.note", cluster_id="x")
+    assert notes.calls == [{"cluster_id": "x"}]
+    assert said == [{"event": "hint_not_sent", "task": "tests.note", "error": "ConnectionError('refused')"}]
+
+
+def test_a_task_that_raises_without_a_broker_fails_nobody(notes: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(working.broker, "answers", lambda: False)
+    send("tests.fail", number=1)
+    send("tests.note", number=2)
+    assert notes.calls == [{"number": 1}, {"number": 2}]
 
 
 def test_every_duty_and_hint_of_the_product_has_its_task(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,68 @@
+"""The broker may be away: messages are hints, so what they would have started is done without them, and nothing waits for it.
+
+`answers` says in a moment whether sending makes sense now; whoever would send otherwise does the work itself. A worker that lost
+its connection tries again every two seconds for as long as it takes: Celery by itself would wait up to half a minute, and end
+after a hundred times.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import redis
+from celery.app.amqp import AMQP
+from kombu import Connection
+
+ANSWER_SECONDS = 0.5  # A broker that is slower than this is no help to anybody.
+AWAY_SECONDS = 1.0  # It is not asked more often than this while it is away.
+RECONNECT_SECONDS = 2.0
+SOCKET_SECONDS = 5.0  # A frozen broker holds up nobody for longer than this.
+
+
+class PatientConnection(Connection):
+    """Tries to connect for ever, and soon again."""
+
+    def _ensure_connection(self, *arguments: Any, **options: Any) -> Any:
+        if arguments[1:2]:  # The number of tries, as Celery's consumer gives it.
+            arguments = (arguments[0], None, *arguments[2:])
+        return super()._ensure_connection(*arguments, **{"interval_max": RECONNECT_SECONDS, **options})
+
+
+class PatientAmqp(AMQP):
+    """Celery's way to name the class of connections."""
+
+    Connection = PatientConnection
+
+
+class Broker:
+    """Whether the broker answers, asked at most once a second while it does not."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._client: redis.Redis | None = None
+        self._away_until = 0.0
+        self._lock = threading.Lock()
+
+    def answers(self) -> bool:
+        """Ask it; True at once for the broker in memory."""
+        if not self.url:
+            return True
+        with self._lock:
+            if time.monotonic() < self._away_until:
+                return False
+            try:
+                if self._client is None:
+                    self._client = redis.Redis.from_url(
+                        self.url, socket_timeout=ANSWER_SECONDS, socket_connect_timeout=ANSWER_SECONDS, retry=None
+                    )
+                self._client.ping()
+            except redis.RedisError:
+                self.is_away()
+                return False
+            return True
+
+    def is_away(self) -> None:
+        """Take note that it did not do what it was asked."""
+        self._away_until = time.monotonic() + AWAY_SECONDS

@@ -25,7 +25,7 @@ from kernel.crashpoints import crashpoint
 from kernel.errors import StorageFull
 from reconciling import bulk, leases, poison
 from storage.logs import close_logs, pump
-from storage.services.artifacts import OutputSource, collect_outputs
+from storage.services.artifacts import OutputSource, close_without_outputs, collect_outputs
 
 log = structlog.get_logger("finish")
 
@@ -94,9 +94,13 @@ def _store_outputs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> set[uu
     """Attempts whose outputs are all brought home, or who have none. Large ones take several rounds."""
     engine = engine_for(cluster_id)
     done: set[uuid.UUID] = set()
+    without: list[OutputSource] = []
     for attempt in attempts:
         outputs = load_spec(attempt.job.spec_id).outputs if attempt.launched_at is not None else ()
         source = OutputSource(attempt.tenant_id, attempt.job_id, attempt.id)
+        if not outputs:
+            without.append(source)
+            continue
         hopeless = attempt.tries >= OUTPUT_TRIES_MAX
         try:
             collected = collect_outputs(engine, source, outputs, now=database_now(), accept_full_disk=hopeless)
@@ -105,7 +109,9 @@ def _store_outputs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> set[uu
             continue
         if collected.done:
             done.add(attempt.id)
-    return done
+    with transaction.atomic():
+        close_without_outputs(without, now=database_now())
+    return done | {source.attempt_id for source in without}
 
 
 def _report_builds(attempts: Sequence[Attempt]) -> None:

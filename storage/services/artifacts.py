@@ -96,6 +96,14 @@ def collect_outputs(
     return _close(source, tally, now=now)
 
 
+def close_without_outputs(sources: Sequence[OutputSource], *, now: datetime) -> None:
+    """Write down, for all these attempts at once, that they left nothing because nothing was wanted; twice is harmless.
+
+    One statement, whatever their number, in the caller's transaction.
+    """
+    _insert_closed([(source, _Tally()) for source in sources], now=now)
+
+
 def _missing(paths: Sequence[str], files: Sequence[OutputFile]) -> list[str]:
     """Declared outputs at which nothing was found: said once the job has ended, because a typo there costs a whole run."""
     found = [path for path in paths if not any(_is_below(file.path, path) for file in files)]
@@ -236,25 +244,30 @@ def _store(rows: list[dict[str, Any]]) -> None:
 
 def _close(source: OutputSource, tally: _Tally, *, now: datetime) -> Collected:
     with transaction.atomic():
-        bulk.insert(
-            ArtifactCollection,
-            [
-                {
-                    "attempt_id": source.attempt_id,
-                    "job_id": source.job_id,
-                    "tenant_id": source.tenant_id,
-                    "file_count": tally.file_count,
-                    "size_bytes": tally.size_bytes,
-                    "skipped_count": tally.skipped_count,
-                    "skipped_bytes": tally.skipped_bytes,
-                    "marker": tally.marker,
-                    "collected_at": now,
-                }
-            ],
-            ignore_conflicts=True,
-        )
+        _insert_closed([(source, tally)], now=now)
     _remove_strays(source)
     return _as_collected(ArtifactCollection.objects.get(attempt_id=source.attempt_id))
+
+
+def _insert_closed(closed: Sequence[tuple[OutputSource, _Tally]], *, now: datetime) -> None:
+    bulk.insert(
+        ArtifactCollection,
+        [
+            {
+                "attempt_id": source.attempt_id,
+                "job_id": source.job_id,
+                "tenant_id": source.tenant_id,
+                "file_count": tally.file_count,
+                "size_bytes": tally.size_bytes,
+                "skipped_count": tally.skipped_count,
+                "skipped_bytes": tally.skipped_bytes,
+                "marker": tally.marker,
+                "collected_at": now,
+            }
+            for source, tally in closed
+        ],
+        ignore_conflicts=True,
+    )
 
 
 def _remove_strays(source: OutputSource) -> None:

@@ -2,6 +2,7 @@
 """Start every process of Berth: puts `platform/` on the import path, and says what is wrong with the settings."""
 
 import os
+import secrets
 import sys
 from pathlib import Path
 
@@ -16,7 +17,9 @@ def main() -> None:
     from kernel.config import BadSetting, current
 
     try:
-        if sys.argv[1:2] != ["serve"]:  # That one starts as root and gives it up by itself.
+        if sys.argv[1:2] == ["restore"]:
+            lend_key(current().data_dir)
+        if sys.argv[1:2] not in (["serve"], ["backup"], ["restore"]):  # These start as root; what they leave they give away.
             act_as_owner(current().data_dir / "berth.sqlite3")
         execute_from_command_line(sys.argv)
     except BadSetting as reason:
@@ -31,6 +34,12 @@ def act_as_owner(database: Path) -> None:
     os.setgroups([])
     os.setgid(owner.st_gid)
     os.setuid(owner.st_uid)
+
+
+def lend_key(data_dir: Path) -> None:
+    """A restore begins where the key may be lost, or was never made: until the backup's own is there, any will do."""
+    if "BERTH_SECRET_KEY" not in os.environ and not (data_dir / "secret.key").exists():
+        os.environ.update(BERTH_SECRET_KEY=secrets.token_urlsafe(64), BERTH_KEY_IS_LENT="1")
 
 
 if __name__ == "__main__":

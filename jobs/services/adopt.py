@@ -17,6 +17,7 @@ from django.db import transaction
 from activity import hints
 from clusters.selectors import PoolFacts, list_clusters, pools_and_nodes
 from clusters.services import quarantine
+from clusters.services.quarantine import QuarantinedRow
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.models import Attempt, Job, Task
 from jobs.selectors.pools import isolation_label
@@ -67,8 +68,16 @@ def why_not(job: Job | None, number: int | None, job_id: uuid.UUID | None) -> st
 def list_fitting() -> list[uuid.UUID]:
     """Attempts in quarantine that their jobs wait for, oldest first."""
     rows = [row for row in quarantine.list_open() if row.stop_asked_at is None]
+    problems = problems_of(rows)
+    return [row.attempt_id for row in rows if not problems[row.attempt_id]]
+
+
+def problems_of(rows: Sequence[QuarantinedRow]) -> dict[uuid.UUID, str]:
+    """By attempt: why no job waits for it, empty where one does. One query."""
     jobs = Job.objects.in_bulk([row.job_id for row in rows if row.job_id is not None])
-    return [row.attempt_id for row in rows if row.job_id in jobs and not why_not(jobs[row.job_id], row.number, row.job_id)]
+    return {
+        row.attempt_id: why_not(jobs.get(row.job_id) if row.job_id is not None else None, row.number, row.job_id) for row in rows
+    }
 
 
 def adopt(*, actor: Actor, attempt_id: uuid.UUID, now: datetime) -> uuid.UUID:
@@ -141,7 +150,7 @@ def _admit(job: Job, attempt_id: uuid.UUID, number: int, *, actor: Actor, now: d
     }
     change = Change(
         job.id, JobState.QUEUED, JobState.ADMITTED, reason="adopted", detail={"attempt": number}, also=also,
-        guard={"desired": "run", "attempt_count": number - 1},
+        guard={"desired": "run"},
     )  # fmt: skip
     if not apply(JOB, [change], actor=actor.name, at=now):
         raise Conflict(f"Job {job.name} was changed just now.", hint="Look at it again.")

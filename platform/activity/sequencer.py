@@ -16,7 +16,7 @@ from __future__ import annotations
 from datetime import datetime
 
 import structlog
-from django.db import transaction
+from django.db import connections, router, transaction
 from django.db.models import Max
 
 from activity import bulk, cursors, hints, numbering
@@ -52,6 +52,24 @@ def last_seq() -> int:
     if numbering.is_at_once():
         return Event.objects.aggregate(last=Max("seq"))["last"] or 0
     return cursors.position(CURSOR)
+
+
+def lift(count: int) -> None:
+    """Leave out the next `count` numbers, after a restore: they may have been given before it, and are remembered by readers.
+
+    The order keeps this one hole, where the audit says that a backup was restored. In the caller's transaction.
+    """
+    if not numbering.is_at_once():
+        cursor = cursors.lock_cursor(CURSOR)
+        cursors.move(cursor, cursor.seq + count)
+        return
+    table, highest = Event._meta.db_table, Event.objects.aggregate(last=Max("row"))["last"] or 0
+    with connections[router.db_for_write(Event)].cursor() as statement:
+        statement.execute("SELECT seq FROM sqlite_sequence WHERE name = %s", [table])
+        given = statement.fetchone()
+        statement.execute("DELETE FROM sqlite_sequence WHERE name = %s", [table])
+        next_row = max(highest, given[0] if given else 0) + count
+        statement.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (%s, %s)", [table, next_row])
 
 
 def _number_batch() -> tuple[int, datetime | None]:

@@ -26,12 +26,17 @@ OPEN_FOLDERS = ("engine", "images", "volumes")
 CLOSED_FOLDERS = ("run", "logs", "uploads", "code", "artifacts", "tools")
 
 
-def check_data_directory(config: Config) -> None:
-    """Raise CannotStart unless there is a directory that this user may write to."""
+UNFINISHED_RESTORE = "restore.unfinished"  # There while a restore exchanges files; left by one that was cut off.
+
+
+def check_data_directory(config: Config, *, may_be_unfinished: bool = False) -> None:
+    """Raise CannotStart unless there is a directory that this user may write to, and no restore was cut off in it."""
     if not config.data_dir.is_dir():
         raise CannotStart(f"{config.data_dir} is no directory. Make it, or set BERTH_DATA_DIR to another one.")
     if not os.access(config.data_dir, os.W_OK | os.X_OK):
         raise CannotStart(f"This user may not write to {config.data_dir}. Set BERTH_DATA_DIR to a directory of yours.")
+    if (config.data_dir / UNFINISHED_RESTORE).exists() and not may_be_unfinished:
+        raise CannotStart(f"A restore of {config.data_dir} was cut off. Run the same `manage.py restore` once more, then start.")
 
 
 def lay_out_data_directory(config: Config, *, uid: int, gid: int) -> None:

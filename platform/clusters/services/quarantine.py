@@ -18,6 +18,7 @@ from typing import Any
 
 import structlog
 from django.db import transaction
+from django.db.models import QuerySet
 
 from activity import hints
 from activity.services import NewEvent, record_audit, record_events
@@ -28,9 +29,11 @@ from kernel.errors import Conflict, NotFound
 from kernel.limits import NAME_LENGTH
 from kernel.resources import Resources
 from reconciling import bulk
+from webapi.access import fetch, visible
 
 log = structlog.get_logger("quarantine")
 
+QuarantinedRow = Quarantined  # As the apps above read it.
 SEEN_SECONDS = 60.0  # How old "last seen" may be while nothing else changes.
 LIVE = (TaskState.PENDING, TaskState.RUNNING, TaskState.UNREACHABLE)
 
@@ -273,6 +276,16 @@ def trust_cluster(*, actor: Actor, name: str, now: datetime) -> None:
 def list_open() -> list[Quarantined]:
     """All that is undecided and still there, oldest first, with clusters."""
     return list(Quarantined.objects.filter(resolution="").select_related("cluster").order_by("attempt_id"))
+
+
+def visible_rows(actor: Actor) -> QuerySet[Quarantined]:
+    """The undecided rows that exist for the actor, with their clusters."""
+    return visible(actor, Quarantined).filter(resolution="").select_related("cluster")
+
+
+def fetch_row(actor: Actor, attempt_id: str, verb: str) -> Quarantined:
+    """One row for one verb. NotFound for whoever is no operator, and for what was never in quarantine."""
+    return fetch(actor, Quarantined, attempt_id, verb, key="attempt_id")
 
 
 def open_row(attempt_id: uuid.UUID) -> Quarantined:

@@ -108,6 +108,7 @@ def test_an_adopted_attempt_is_an_attempt_like_any_other(restored: tuple[Quay, J
     quay.turn(2)
     [attempt] = quay.attempts(job)
     assert (attempt.id, attempt.number, attempt.state, quay.state(job)) == (attempt_id, 1, "running", "running")
+    assert (quay.job(job.id).attempt_count, quay.job(job.id).attempt_id) == (1, attempt_id)
     assert recount_usage(now=quay.now) == []
     assert AuditEvent.objects.filter(verb="quarantine.adopt", tenant_id=job.tenant_id).count() == 1
     quay.stop(job)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.api import history, jobs, output
+from jobs.api import history, jobs, output, quarantine
 
 urlpatterns = [
     path("jobs", jobs.JobListView.as_view(), name="jobs"),
@@ -30,5 +30,8 @@ urlpatterns = [
     path("jobs/<str:job>/logs/stream", output.LogStreamView.as_view(), name="job_logs_stream"),
     path("jobs/<str:job>/artifacts", output.ArtifactListView.as_view(), name="job_artifacts"),
     path("jobs/<str:job>/artifacts/<path:path>", output.ArtifactView.as_view(), name="job_artifact"),
+    path("quarantine", quarantine.QuarantineView.as_view(), name="quarantine"),
+    path("quarantine/<str:attempt>/adopt", quarantine.QuarantineAdoptView.as_view(), name="quarantine_adopt"),
+    path("quarantine/<str:attempt>/stop", quarantine.QuarantineStopView.as_view(), name="quarantine_stop"),
     path("schemas/job-spec", jobs.JobSpecSchemaView.as_view(), name="job_spec_schema"),
 ]

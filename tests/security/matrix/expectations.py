@@ -200,6 +200,9 @@ EXPECTATIONS: dict[str, Expect] = {
         Who.OPERATOR, body=lambda world, side: {"cordoned": True, "cordon_reason": "Fan."}
     ),
     "GET /api/v1/nodes/{node_id}/metrics": installation(query=lambda world, side: {"metric": "cpu_millis"}),
+    "GET /api/v1/quarantine": listing(),
+    "POST /api/v1/quarantine/{attempt}/adopt": Expect(hidden=True),
+    "POST /api/v1/quarantine/{attempt}/stop": Expect(hidden=True),
     # People and tenants.
     "GET /api/v1/whoami": account(),
     "GET /api/v1/users": listing(),

@@ -246,9 +246,11 @@ def images(world: World, side: Side) -> None:
 def jobs(world: World, side: Side) -> None:
     """A queued job of the owner that has one ended attempt behind it, with a log and an artifact."""
     from clusters.engines.interface import LogChunk, LogChunks, Stream, TaskName
+    from clusters.models import Quarantined
     from jobs.lifecycle.states import AttemptState, TaskState
     from jobs.models import Attempt, Job, Task
     from jobs.services.submit import prepare, submit
+    from kernel.ids import new_id
     from storage.logs import AttemptKey, StreamChunks, StreamKey, append_chunks, open_logs
     from storage.models import Artifact
     from tenants.access import actor_for
@@ -291,8 +293,35 @@ def jobs(world: World, side: Side) -> None:
         location=file.name,
         created_at=now(),
     )
+    lost = Quarantined.objects.create(
+        attempt_id=new_id(),
+        cluster_id=side.values["clusters"],
+        job_id=job.pk,
+        number=2,
+        name=f"{side.canary}-lost",
+        tasks=[
+            {
+                "role": "worker",
+                "index": 0,
+                "node": "matrix-node",
+                "state": "running",
+                "cpu_millis": 0,
+                "memory_bytes": 0,
+                "gpu_millis": 0,
+            }
+        ],
+        first_seen_at=now(),
+        last_seen_at=now(),
+    )
     side.values.update(
-        jobs=str(job.pk), attempts="1", tasks="worker", index="0", stream="stdout", tags="matrix", artifacts="model.bin"
+        quarantine=str(lost.pk),
+        jobs=str(job.pk),
+        attempts="1",
+        tasks="worker",
+        index="0",
+        stream="stdout",
+        tags="matrix",
+        artifacts="model.bin",
     )
 
 

@@ -10,6 +10,11 @@ class AcceptInRequest(TypedDict):
     token: str
 
 
+class AdoptedOut(TypedDict):
+    attempt: str
+    job: str
+
+
 class AgainInRequest(TypedDict):
     changes: NotRequired[dict[str, Any]]
 
@@ -318,6 +323,16 @@ class Problem(TypedDict):
     status: int
     title: str
     type: str
+
+
+class QuarantinedTaskOut(TypedDict):
+    cpu_millis: int
+    gpu_millis: int
+    index: int
+    memory_bytes: int
+    node: str
+    role: str
+    state: str
 
 
 class QueueInRequest(TypedDict):
@@ -897,6 +912,27 @@ class PoolOut(TypedDict):
 
 class PoolPage(TypedDict):
     items: list[PoolOut]
+    next: str | None
+
+
+class QuarantinedOut(TypedDict):
+    attempt: str
+    cluster: str
+    decision: Literal["undecided", "stopping"]
+    first_seen_at: str
+    fits: bool
+    job: str | None
+    last_seen_at: str
+    name: str
+    number: int | None
+    problem: str | None
+    running: bool
+    started_at: str | None
+    tasks: list[QuarantinedTaskOut]
+
+
+class QuarantinedPage(TypedDict):
+    items: list[QuarantinedOut]
     next: str | None
 
 

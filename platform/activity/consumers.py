@@ -16,8 +16,9 @@ A subscription's `id` may be given beside the command; else it is made from what
     {"type": "error", "id": ..., "code": ..., "detail": ..., "hint": ...}
     {"type": "heartbeat", "seq": 130}                 every 15 seconds
 
-Close codes: 4401 the credential no longer counts; 1013 the client reads too slowly and may come back with its last `seq`;
-1008 too many sockets. A page of another origin, or a connection without a valid header or ticket, is refused before it opens.
+Close codes: 4401 the credential no longer counts; 1013 the client reads too slowly, or the database does not answer: come back
+with the last `seq`; 1008 too many sockets. A page of another origin, or a connection without a valid header or ticket, is
+refused before it opens.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from urllib.parse import parse_qs
 
 import structlog
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db import DatabaseError, InterfaceError
 
 from activity import origins, registry
 from activity.feed import Channel, Overrun, feed, oldest_seq, starting_point
@@ -41,7 +43,7 @@ from activity.tickets import redeem_ticket
 from kernel.actor import Actor
 from kernel.clock import database_now
 from kernel.config import current
-from kernel.errors import BerthError, InvalidInput, NotAuthenticated
+from kernel.errors import BerthError, InvalidInput, NotAuthenticated, Unavailable
 from webapi.asgi_auth import authenticate_scope
 
 HEARTBEAT_SECONDS = 15.0
@@ -86,6 +88,10 @@ class LiveConsumer(AsyncWebsocketConsumer):
         except NotAuthenticated:
             await self.close()
             return
+        except (DatabaseError, InterfaceError, Unavailable):  # Refusing before it opens would say that nobody may ever.
+            await self.accept()
+            await self._close(CLOSED_SLOW)
+            return
         await self.accept()
         if sessions().count_of(actor) >= SOCKETS_PER_USER_MAX:
             await self._close(CLOSED_REFUSED)
@@ -117,6 +123,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 await self._subscribe(name, command.get("subscribe"), command.get("after"))
         except BerthError as error:
             await self._send({"type": "error", "id": name, "code": error.code, "detail": error.detail, "hint": error.hint})
+        except (DatabaseError, InterfaceError):
+            await self._close(CLOSED_SLOW)
 
     async def _authenticate(self) -> Actor:
         actor = await authenticate_scope(self.scope)
@@ -227,6 +235,9 @@ class LiveConsumer(AsyncWebsocketConsumer):
             await self._close(CLOSED_SLOW)
         except OSError:  # The client went away while we sent; the server cleans up after it.
             await self._close(1001)
+        except (DatabaseError, InterfaceError, Unavailable) as error:  # It comes back with its last `seq`, and misses nothing.
+            log.warning("live_without_database", error=type(error).__name__)
+            await self._close(CLOSED_SLOW)
         except Exception:
             if not self._is_closing:  # Sending on a socket that just went away fails, and is nobody's fault.
                 log.exception("live_failed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -75,14 +76,22 @@ def _database(url: str) -> dict[str, object]:
     parts = urlsplit(url)
     query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "controlplane.postgresql",
         "NAME": parts.path.lstrip("/"),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
         "HOST": query.get("host", parts.hostname or ""),
         "PORT": str(query.get("port", parts.port or "")),
         "CONN_MAX_AGE": 0,
-        "OPTIONS": {"pool": {"min_size": 1, "max_size": 16, "timeout": 20}},
+        "OPTIONS": {
+            "pool": {"min_size": 1, "max_size": 16, "timeout": CONFIG.database_wait_seconds},
+            "connect_timeout": max(2, math.ceil(CONFIG.database_wait_seconds)),
+            # Over a network: a server that vanished without a word is noticed within half a minute.
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 30_000,
+        },
     }
 
 

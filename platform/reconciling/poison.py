@@ -24,6 +24,7 @@ from django.db import InterfaceError, OperationalError, transaction
 
 from kernel.errors import Unavailable
 from kernel.limits import NOTE_LENGTH
+from kernel.units import run_unit
 from reconciling.models import Poison
 
 T = TypeVar("T")
@@ -130,7 +131,7 @@ def _halve(
 ) -> list[tuple[T, Exception]]:
     """Run `work` on the items, or on ever smaller parts of them where it raises; gives the single items that do raise."""
     try:
-        work(items)
+        run_unit(lambda: work(items))
     except blameless:
         raise
     except Exception as error:  # Whatever a row can make a handler raise: that is what this module is for.

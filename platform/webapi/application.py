@@ -98,9 +98,12 @@ def _refresh_connections() -> None:
     """Keep this thread's connections while they are sound and young. Called before a request, where nothing is open."""
     now = time.monotonic()
     for connection in connections.all(initialized_only=True):
+        if hasattr(connection, "close_if_hung_up"):  # By a server that restarted meanwhile.
+            connection.close_if_hung_up()
         if connection.connection is None:
             continue
         if connection.close_at is None or connection.errors_occurred or not connection.get_autocommit():
             connection.close_if_unusable_or_obsolete()
-        elif now > connection.close_at + CONNECTION_SECONDS:  # `close_at` is when it was opened: no age is set for it.
+        # `close_at` is when it was opened: no age is set for it.
+        elif now > connection.close_at + CONNECTION_SECONDS:
             connection.close()

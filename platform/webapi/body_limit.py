@@ -13,11 +13,13 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from django.db import DatabaseError, InterfaceError
+
 from kernel import limits
 from kernel.errors import BerthError, NotAuthenticated, TooLarge
 from webapi.asgi_auth import authenticate_scope, header_of
 from webapi.errors import BadRequest, RequestTimeout
-from webapi.problems import CONTENT_TYPE, headers_of, problem_body
+from webapi.problems import CONTENT_TYPE, as_failure, headers_of, problem_body
 from webapi.wording import language_of
 
 Scope = MutableMapping[str, Any]
@@ -110,6 +112,8 @@ class _Body:
         length = header_of(self._scope, b"content-length") or ""
         if length.isdecimal() and len(length) < 20 and int(length) > limits.BODY_BYTES_BEFORE_AUTH:
             await self._identify()
+        if self.refusal is not None:
+            return
         self.refusal = refuse_by_length(length, header_of(self._scope, b"content-type") or "", lambda: bool(self._is_known))
 
     async def receive(self) -> Message:
@@ -150,7 +154,7 @@ class _Body:
             self.refusal = too_large(self._bytes_max)
         elif self._received > limits.BODY_BYTES_BEFORE_AUTH:
             await self._identify()
-            if not self._is_known:
+            if self.refusal is None and not self._is_known:
                 self.refusal = needs_token()
 
     async def _identify(self) -> None:
@@ -159,6 +163,8 @@ class _Body:
                 self._is_known = await authenticate_scope(self._scope) is not None
             except NotAuthenticated:
                 self._is_known = False
+            except (DatabaseError, InterfaceError) as error:
+                self.refusal = as_failure(error)
 
 
 async def _send_problem(scope: Scope, send: Send, failure: BerthError) -> None:

@@ -28,6 +28,7 @@ from rest_framework.response import Response
 
 from kernel.clock import database_now
 from kernel.errors import FieldError, InvalidInput, Unavailable
+from kernel.units import run_unit
 from webapi.actors import actor_of
 from webapi.errors import IdempotencyKeyReused
 from webapi.models import IdempotencyKey
@@ -55,7 +56,9 @@ def idempotent(handler: Handler) -> Handler:
         if not key or actor.user_id is None:
             return handler(view, request, *args, **kwargs)
         _check_key(key)
-        return _run_once(functools.partial(handler, view, request, *args, **kwargs), request, actor_id=actor.user_id, key=key)
+        call = functools.partial(handler, view, request, *args, **kwargs)
+        actor_id = actor.user_id
+        return run_unit(lambda: _run_once(call, request, actor_id=actor_id, key=key))
 
     run.is_idempotent = True  # type: ignore[attr-defined]  # The API description adds the header to such operations.
     return run  # type: ignore[return-value]  # functools.wraps keeps the signature; mypy cannot see it.

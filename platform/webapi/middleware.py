@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
-from kernel import limits
+from kernel import deadlines, limits
 from kernel.errors import NotAuthenticated
 from webapi.asgi_auth import authenticate_header
 from webapi.body_limit import CHECKED, refuse_by_length
@@ -23,6 +23,7 @@ from webapi.errors import BadRequest, InternalError
 from webapi.problems import as_failure, problem_response, report_fault
 
 PATH_LENGTH_MAX = 200  # Of a path in the log.
+REQUEST_SECONDS = 30.0  # Past it a request asks the database nothing more: its thread is wanted by others.
 QUIET_PATHS = frozenset({"/livez", "/readyz", "/metrics"})  # Probes every few seconds would be most of the log.
 REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
 API_HEADERS = {
@@ -110,8 +111,9 @@ def _run(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], 
     def run(request: HttpRequest) -> HttpResponseBase:
         begin = time.monotonic()
         open_request(request)
-        refused = refuse(request) or refuse_body(request)
-        return close_request(request, refused if refused is not None else get_response(request), begin=begin)
+        with deadlines.within(REQUEST_SECONDS):
+            refused = refuse(request) or refuse_body(request)
+            return close_request(request, refused if refused is not None else get_response(request), begin=begin)
 
     return run
 
@@ -120,10 +122,11 @@ def _run_async(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequ
     async def run(request: HttpRequest) -> HttpResponseBase:
         begin = time.monotonic()
         open_request(request)
-        refused = refuse(request)
-        if refused is None and CHECKED not in getattr(request, "scope", {}):
-            refused = await sync_to_async(refuse_body)(request)
-        return close_request(request, refused if refused is not None else await get_response(request), begin=begin)
+        with deadlines.within(REQUEST_SECONDS):
+            refused = refuse(request)
+            if refused is None and CHECKED not in getattr(request, "scope", {}):
+                refused = await sync_to_async(refuse_body)(request)
+            return close_request(request, refused if refused is not None else await get_response(request), begin=begin)
 
     return markcoroutinefunction(run)
 

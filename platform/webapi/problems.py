@@ -8,6 +8,7 @@ traceback and answered with its request id: no answer ever holds a stack trace.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 from typing import Any
 
@@ -17,10 +18,12 @@ from django.core.signals import got_request_exception
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.multipartparser import MultiPartParserError
+from psycopg_pool import PoolTimeout
 from rest_framework import exceptions as drf_errors
 from rest_framework.response import Response
 
 from kernel import errors
+from kernel.units import sqlstate_of
 from webapi import errors as web_errors
 from webapi.pointers import flatten
 from webapi.wording import Language, language_of, title_of
@@ -28,6 +31,13 @@ from webapi.wording import Language, language_of, title_of
 CONTENT_TYPE = "application/problem+json"
 REFERENCE_PATH = "/docs/errors"  # `type` is this path and the code: stable, also where nobody serves the page.
 DATABASE_RETRY_SECONDS = 1  # Busy is over with the writer's transaction, which lasts milliseconds.
+# SQLSTATE, and the words of SQLite, which has none.
+NO_ROOM = frozenset({"53100"})
+NO_ROOM_WORDS = ("no space left on device", "database or disk is full")
+READ_ONLY = frozenset({"25006"})
+CUT_OFF = frozenset({"08", "57"})  # Classes: connection exception, operator intervention (a shutdown, a crash).
+STATEMENT_ENDED = "57014"  # Of the same class, but of one statement alone: its time was over.
+NO_HANDLES = frozenset({errno.EMFILE, errno.ENFILE})
 
 log = structlog.get_logger("webapi")
 
@@ -105,15 +115,54 @@ def as_failure(error: Exception) -> errors.BerthError:
         return errors.Forbidden("This is not allowed.", hint="Ask a manager of the tenant.")
     if isinstance(error, (django_errors.SuspiciousOperation, django_errors.BadRequest, MultiPartParserError, UnicodeDecodeError)):
         return web_errors.BadRequest("The request breaks rules of HTTP.", hint="Check headers, host name and encoding.")
-    if isinstance(error, (OperationalError, InterfaceError)):
+    if isinstance(error, DatabaseError | InterfaceError):
+        failure = from_database(error)
+        if failure is not None:
+            return failure
+    if isinstance(error, OSError) and error.errno in NO_HANDLES:
         return errors.Unavailable(
-            "The database is busy or cannot be reached.",
-            hint="Nothing was changed; send the same request again.",
+            "The server has as many files and connections open as it may.",
+            hint="Send the same request again in a moment.",
             retry_after_seconds=DATABASE_RETRY_SECONDS,
         )
     return web_errors.InternalError(
         "Something failed inside Berth, and nothing of this request was kept.",
         hint="Send the request id to an operator; the log holds the details.",
+    )
+
+
+def from_database(error: Exception) -> errors.BerthError | None:
+    """What a failure of the database means to whoever asked; None for one that is a fault of ours.
+
+    A statement that failed changed nothing. A connection that broke leaves it open: it may have been the answer to COMMIT that
+    was lost, and then all was done. Whoever asks is told which of the two it is.
+    """
+    state, words = sqlstate_of(error), str(error).lower()
+    if state in NO_ROOM or any(text in words for text in NO_ROOM_WORDS):
+        return errors.StorageFull(
+            "The database's disk is full; nothing was changed.",
+            hint="An operator has to free room; it goes on by itself then. Reading still works.",
+            retry_after_seconds=60,
+        )
+    if state in READ_ONLY or "readonly database" in words:
+        return errors.Unavailable(
+            "The database takes no changes at the moment; nothing was changed.",
+            hint="Send the same request again later. Reading still works.",
+            retry_after_seconds=30,
+        )
+    if not isinstance(error, (OperationalError, InterfaceError)):
+        return None
+    is_certain = state == STATEMENT_ENDED or bool(state and state[:2] not in CUT_OFF)
+    if is_certain or isinstance(error.__cause__, PoolTimeout) or "locked" in words:
+        return errors.Unavailable(
+            "The database is busy or cannot be reached.",
+            hint="Nothing was changed; send the same request again.",
+            retry_after_seconds=DATABASE_RETRY_SECONDS,
+        )
+    return errors.Unavailable(
+        "The database cannot be reached.",
+        hint="If this was to change something, it may have been done or not: send it again with the same Idempotency-Key.",
+        retry_after_seconds=DATABASE_RETRY_SECONDS,
     )
 
 

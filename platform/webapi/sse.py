@@ -14,12 +14,12 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connections
+from django.db import DatabaseError, InterfaceError, connections
 from django.http import StreamingHttpResponse
 from rest_framework.request import Request
 
 from kernel.errors import BerthError, FieldError, InvalidInput
-from webapi.problems import problem_body
+from webapi.problems import as_failure, problem_body
 
 HEARTBEAT_SECONDS = 15.0  # Shorter than the idle timeout of common proxies (60 s), with room for a lost one.
 RETRY_MILLISECONDS = 2_000  # What a browser waits before it connects again.
@@ -94,7 +94,11 @@ async def _encode(
         while loop.time() < end:
             if is_allowed is not None and loop.time() - checked >= heartbeat_seconds:
                 checked = loop.time()
-                if not await is_allowed():
+                try:
+                    if not await is_allowed():
+                        return
+                except (DatabaseError, InterfaceError) as error:  # Whoever may not be known to be allowed is told to come back.
+                    yield _problem(as_failure(error))
                     return
             pending = pending or asyncio.ensure_future(_next(source))
             done, _ = await asyncio.wait({pending}, timeout=heartbeat_seconds)
@@ -107,10 +111,18 @@ async def _encode(
             except StopAsyncIteration:
                 return
             except BerthError as error:
-                yield Event(problem_body(error, request_id=""), event="problem").encode()
+                yield _problem(error)
+                return
+            except (DatabaseError, InterfaceError) as error:
+                yield _problem(as_failure(error))
                 return
     finally:
         await _close(source, pending)
+
+
+def _problem(failure: BerthError) -> bytes:
+    """The last event of a stream that cannot go on. Its client connects again with the last id that it saw."""
+    return Event(problem_body(failure, request_id=""), event="problem").encode()
 
 
 async def _next(source: AsyncIterator[Event]) -> Event:

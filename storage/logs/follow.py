@@ -7,6 +7,7 @@ import uuid
 from collections.abc import AsyncIterator
 
 from channels.db import database_sync_to_async
+from django.db import InterfaceError, OperationalError
 
 from activity import hints
 from storage.logs.append import topic
@@ -37,7 +38,11 @@ async def follow(
     with hints.listen(topic(attempt_id), ring):
         while True:
             news.clear()
-            page = await read(attempt_id, cursor=cursor, limit=PAGE_ITEMS, wanted=wanted, bytes_max=PAGE_BYTES)
+            try:
+                page = await read(attempt_id, cursor=cursor, limit=PAGE_ITEMS, wanted=wanted, bytes_max=PAGE_BYTES)
+            except (OperationalError, InterfaceError):  # The cursor stands: the reader only waits longer.
+                quiet_seconds += await _wait(news)
+                continue
             cursor = page.cursor
             if page.items or page.complete:
                 quiet_seconds = 0.0

@@ -1,0 +1,109 @@
+"""The database as Django's `ENGINE = "controlplane.postgresql"`: the stock backend, and bounds on every wait.
+
+A connection that the server has closed is found before it is used. While the server is away, whoever asks is refused within a
+fraction of a second instead of queueing behind others who wait, and new connections are tried about once a second, however
+long it was away. A statement, a wait for a lock and an idle transaction end by themselves, by settings. A request whose time is
+over asks nothing more (`kernel.deadlines`).
+"""
+
+from __future__ import annotations
+
+import select
+from typing import Any
+
+from django.db.backends.base.base import NO_DB_ALIAS
+from django.db.backends.postgresql import base
+from psycopg import Connection, OperationalError
+from psycopg_pool import ConnectionPool
+
+from kernel import deadlines
+from kernel.config import current
+
+AWAY_SECONDS = 0.3  # What one asker waits while the server is known to be away.
+RECONNECT_SECONDS = 1.0  # How long the pool tries for one connection before the next asker makes it try anew.
+IDLE_FACTOR = 2  # A transaction that does nothing for twice a statement's time belongs to a process that is frozen or dead.
+
+
+class Pool(ConnectionPool[Connection[Any]]):
+    """A pool that knows whether the server was there when it last asked."""
+
+    is_away = False
+
+    def getconn(self, timeout: float | None = None) -> Connection[Any]:
+        """A connection that is still open, within `timeout` or the pool's own; a moment only while the server is away."""
+        if timeout is None and self.is_away:
+            timeout = AWAY_SECONDS
+        return super().getconn(timeout)
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """One thread's access to the database."""
+
+    @property
+    def pool(self) -> Pool | None:
+        """The process's pool. As in Django's own, one per alias, made when it is first asked for."""
+        pools: dict[str, Pool] = self._connection_pools  # type: ignore[attr-defined]
+        options = dict(self.settings_dict["OPTIONS"].get("pool") or {})
+        if self.alias == NO_DB_ALIAS or not options:
+            return None
+        if self.alias not in pools:
+
+            def configure(connection: Connection[Any]) -> None:
+                self._configure_connection(connection)
+                made.is_away = False
+
+            def note_away(pool: ConnectionPool[Any]) -> None:
+                made.is_away = True
+
+            made = Pool(
+                kwargs={**self.get_connection_params(), "autocommit": True},
+                open=False,
+                configure=configure,
+                check=check,
+                reconnect_timeout=RECONNECT_SECONDS,
+                reconnect_failed=note_away,
+                **options,
+            )
+            pools.setdefault(self.alias, made)
+        return pools[self.alias]
+
+    def _configure_connection(self, connection: Connection[Any]) -> bool:
+        has_changed: bool = super()._configure_connection(connection)  # type: ignore[misc]  # Django's own hook, missing in its stubs.
+        config = current()
+        patience = {
+            "statement_timeout": config.database_statement_seconds,
+            "lock_timeout": config.database_lock_seconds,
+            "idle_in_transaction_session_timeout": IDLE_FACTOR * config.database_statement_seconds,
+        }
+        with connection.cursor() as cursor:
+            for name, seconds in patience.items():
+                cursor.execute("SELECT set_config(%s, %s, false)", [name, f"{int(seconds * 1000)}ms"])
+        return has_changed or not connection.autocommit
+
+    def _cursor(self, name: str | None = None) -> Any:
+        deadlines.check()
+        return super()._cursor(name)  # type: ignore[misc]  # As above.
+
+    def close_if_hung_up(self) -> None:
+        """Close a kept connection that the server has closed already, so that whoever uses it next gets a fresh one."""
+        if self.connection is not None and not self.in_atomic_block and is_hung_up(self.connection):
+            self.close()
+
+
+def check(connection: Connection[Any]) -> None:
+    """Raise OperationalError for a connection that the server has closed; the pool then gives another one."""
+    if is_hung_up(connection):
+        connection.close()
+        raise OperationalError("the server closed the connection while nobody used it")
+
+
+def is_hung_up(connection: Connection[Any]) -> bool:
+    """Whether the server has ended this idle connection. It asks the kernel, not the server: that costs microseconds.
+
+    An idle connection that can be read holds a notice, which is rare and harmless to lose with it, or its end.
+    """
+    if connection.closed:
+        return True
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
+    return bool(poll.poll(0))

@@ -52,13 +52,7 @@ def send(case: Case, principal: Principal, *, undo: bool = True) -> Response:
     client = APIClient(raise_request_exception=False)
     address = (prepared.url or "").removeprefix(BASE)
     with transaction.atomic():
-        answered = client.generic(
-            case.method,
-            address,
-            content,
-            content_type=prepared.headers.get("Content-Type", "application/octet-stream"),
-            **headers,
-        )
+        answered = client.generic(case.method, address, content, content_type=content_type, **headers)
         response = _as_response(answered, prepared)
         if undo:
             transaction.set_rollback(True)

@@ -149,20 +149,50 @@ class RunningPlatform:
         with psycopg.connect(self.stores.database_url) as connection:
             return connection.execute(sql).fetchall()  # type: ignore[call-overload,no-any-return]
 
+    def execute(self, sql: str) -> None:
+        """Change its database past the product, while it is down: to bring in what would take hours to come about."""
+        if self.stores is None:
+            path = self.data_dir / "berth.sqlite3"
+            with contextlib.closing(sqlite3.connect(path, timeout=20)) as connection, connection:
+                connection.execute(sql)
+            return
+        import psycopg
+
+        with psycopg.connect(self.stores.database_url) as connection:
+            connection.execute(sql)  # type: ignore[call-overload]
+
+    def columns(self, table: str) -> list[str]:
+        """The columns of a table that can be written, in order."""
+        if self.stores is None:
+            return [str(row[1]) for row in self.rows(f"PRAGMA table_info({table})")]
+        found = self.rows(
+            f"SELECT column_name FROM information_schema.columns WHERE table_name = '{table}' AND is_generated = 'NEVER' "
+            "ORDER BY ordinal_position"
+        )
+        return [str(row[0]) for row in found]
+
     # --- What it costs -----------------------------------------------------------------------------------------------
 
     def processes(self) -> dict[str, list[psutil.Process]]:
         """Its live processes by what they are; those of jobs are not among them."""
         assert self.process is not None
+        known = self._known_roles()
         found: dict[str, list[psutil.Process]] = {}
         roots = [psutil.Process(self.process.pid), *_store_processes(self.stores)]
         for root in roots:
             with contextlib.suppress(psutil.NoSuchProcess):
                 for process in (root, *root.children(recursive=True)):
                     with contextlib.suppress(psutil.NoSuchProcess):
-                        if (name := _role(process, main=self.process.pid)) is not None:
+                        if (name := known.get(process.pid) or _role(process, main=self.process.pid)) is not None:
                             found.setdefault(name, []).append(process)
         return found
+
+    def _known_roles(self) -> dict[int, str]:
+        """What the supervisor of the production profile says of its children."""
+        with contextlib.suppress(OSError, ValueError):
+            document = json.loads((self.data_dir / "run" / "processes.json").read_text())
+            return {pid: role for role, pids in document.items() if isinstance(pids, list) for pid in pids}
+        return {}
 
     def cpu_seconds(self) -> dict[str, float]:
         """CPU used so far, by process; `... children` is what its ended children used, which includes those of jobs."""

@@ -2,8 +2,8 @@
 
 `witness_command("/witness", seconds=3)` gives the argv of a task that appends lines to `/witness/payload.jsonl`, a file that all
 payloads share (O_APPEND, one write a line): `start`, a `beat` five times a second, and `stop`. Who is killed writes no `stop`;
-the last beat then tells how long it lived at least. Beside that each task holds a kernel lock on a file of its job's task for as long
-as it lives: another attempt that finds it held writes `overlap`, which proves what clocks could not.
+the last beat then tells how long it lived at least. Beside that each task holds a kernel lock on a file of its job's task for
+as long as it lives: another attempt that finds it held writes `overlap`, which proves what clocks could not.
 
 It needs only Python's standard library and a directory that the task may write to: a volume's mount.
 """

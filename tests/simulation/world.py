@@ -26,13 +26,13 @@ import structlog
 from django.db import connection
 
 from activity import numbering
+from activity.notifications.subscriptions import create_subscription
 from clusters.models import Pool
 from clusters.selectors import observed_clusters
 from clusters.services import engines, record_inventory
 from controlplane.celery import app
+from images.services import NewImage, create_image
 from jobs.models import Attempt, Job
-from jobs.reconcile import driver
-from jobs.services.specs import load_spec
 from kernel import clock, config, crashpoints
 from tenants.models import Queue
 from tests.factories import tenants as factories
@@ -48,9 +48,9 @@ from tests.simulation.database import fresh_database
 from tests.simulation.fates import CALM, Crash, Dangers, Fates
 from tests.simulation.harbour import Harbour
 from tests.simulation.host import Host
+from tests.simulation.memory import forget_rows, restore_engines
 from tests.simulation.messages import Broker, Message
 from tests.simulation.processes import ROLES, Process
-from webapi import facts
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
 LEASE_SECONDS = 30.0
@@ -95,6 +95,7 @@ class World:
         self.cluster_ids = list(observed_clusters())
         for role, number in CREW.items():
             self.processes += [ROLES[role](f"{role}-{place}", self) for place in range(number)]
+        self.web = self.processes[-1]
         for process in self.processes:
             self.revive(process)
 
@@ -115,6 +116,12 @@ class World:
         for name, ceilings in CEILINGS.items():
             limit(Queue.objects.get(name=name), pool.pk, **ceilings)
         limit(top, pool.pk, cpu_millis=60_000)
+        if self.favourite.startswith("activity."):  # Nobody else sends messages: they cost time and teach the others nothing.
+            everything = {"kinds": ["failed", "succeeded"], "channel": "mail", "jobs": "all"}
+            create_subscription(actor=cast.bob.actor, now=self.now, **everything)
+        if ".build." in self.favourite:
+            new = NewImage(name="empty", kind="python", requirements="nothing")
+            create_image(actor=cast.bob.actor, tenant_id=cast.tenant.pk, new=new, now=self.now)
 
     @property
     def now(self) -> datetime:
@@ -237,6 +244,7 @@ class World:
     def kill(self, process: Process) -> None:
         """Its memory is gone; a message in its hand comes back, because it was not acknowledged."""
         process.die()
+        forget_rows()
         message = self.in_hand.pop(process.name, None)
         if message is not None and message not in self.broker.waiting:
             self.broker.waiting.append(message)
@@ -318,19 +326,21 @@ class World:
         for process in self.processes:
             if not process.is_alive:
                 self.revive(process)
-        web = next(process for process in self.processes if process.name == "web-0")
-        self._become(web)
+        self._become(self.web)
         self.clients.settle()
         self.clients.settle()  # What was not answered before is known by now.
         self.current = None
-        crew, self.processes = self.processes, [process for process in self.processes if process is not web]
+        self.dismiss_clients()
         for number in range(REST_ROUNDS_MAX):
             self.advance(1.0 if number < 12 else 5.0)
             self.everybody()
             if number % 3 == 0 and self._is_at_rest():
                 break
-        self.processes = crew
         return self._close()
+
+    def dismiss_clients(self) -> None:
+        """Nobody asks for anything any more, unless by a call from outside."""
+        self.processes = [process for process in self.processes if process is not self.web]
 
     def _is_at_rest(self) -> bool:
         if self.broker.waiting or Attempt.objects.filter(forgotten=False).exists():
@@ -359,7 +369,7 @@ def simulated(seed: int, *, storm: Dangers, favourite: str = "") -> Iterator[Wor
     world = World(seed, storm, favourite)
     folder = Path(tempfile.mkdtemp(prefix="berth-simulation-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     before = config.current()
-    factories, made = dict(engines._factories), dict(engines._engines)
+    known, made = dict(engines._factories), dict(engines._engines)
     app.finalize()
     app.loader.import_default_modules()
     with contextlib.ExitStack() as stack:
@@ -378,21 +388,12 @@ def simulated(seed: int, *, storm: Dangers, favourite: str = "") -> Iterator[Wor
         stack.enter_context(_alarms(world.errors))
         stack.enter_context(_fates(world.fates))
         stack.enter_context(world.host.installed())
-        stack.callback(_forget, factories, made)
-        _forget(factories, {})
+        stack.callback(restore_engines, known, made)
+        stack.callback(forget_rows)
+        restore_engines(known, {})
+        forget_rows()
         world.set_up()
         yield world
-
-
-def _forget(factories: dict[str, Any], made: dict[uuid.UUID, Any]) -> None:
-    """What this process remembers between calls belongs to one database."""
-    engines._factories.clear()
-    engines._factories.update(factories)
-    engines._engines.clear()
-    engines._engines.update(made)
-    facts._latest = (None, {})
-    load_spec.cache_clear()
-    driver._roles.cache_clear()
 
 
 @contextlib.contextmanager

@@ -161,6 +161,7 @@ PERMISSIONS: dict[str, Permission] = {
     "node.edit": _operator("Cordon and release nodes."),
     "quarantine.read": _operator("See what clusters run that the restored database does not know."),
     "quarantine.edit": _operator("Adopt or stop what is in quarantine."),
+    "selftest.read": _operator("Read how tenants were tried against each other."),
     "metrics.read": _operator("Scrape the platform's own metrics."),
     # What happened.
     "event.read": _viewer("See and follow a tenant's events."),

@@ -5,6 +5,10 @@ class ControlplaneConfig(AppConfig):
     name = "controlplane"
 
     def ready(self) -> None:
-        from controlplane import readiness  # Models are loaded only now.
+        from clusters.telemetry import register_collector_source
+        from controlplane import readiness, rules  # Models are loaded only now.
+        from controlplane.selftest.run import selftest_metrics
 
         readiness.register()
+        rules.register_rules()
+        register_collector_source("selftest", selftest_metrics)

@@ -8,6 +8,7 @@ from reconciling import ticks
 # Hint topic prefix -> task; `<prefix>.<cluster id>` carries the cluster.
 CLUSTER_HINTS = {"launch": "jobs.launch", "stop": "jobs.stop", "finish": "jobs.finish"}
 PLAIN_HINTS = {"builds": "jobs.builds", "deliveries": "activity.deliver"}
+SELFTEST_LOOK_SECONDS = 600.0  # How often somebody looks whether the nightly self-test is due, or was interrupted.
 
 
 def register() -> None:
@@ -20,3 +21,4 @@ def register() -> None:
     ticks.register("jobs.builds", every_seconds=config.poll_seconds * 5)
     ticks.register("activity.deliver", every_seconds=config.poll_seconds * 5)
     ticks.register("reconciling.sweep", every_seconds=config.sweep_seconds)
+    ticks.register("controlplane.selftest", every_seconds=SELFTEST_LOOK_SECONDS)

@@ -6,7 +6,7 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from webapi import health, pages
 
-_API_APPS = ("webapi", "activity", "clusters", "tenants", "images", "storage", "jobs")
+_API_APPS = ("webapi", "activity", "clusters", "tenants", "images", "storage", "jobs", "controlplane")
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include([path("", include(f"{app}.api.urls")) for app in _API_APPS])),

@@ -15,6 +15,7 @@ from typing import Any
 SIMULATED_GPUS = re.compile(r"([1-9][0-9]{0,3})x([A-Za-z0-9][A-Za-z0-9 ._-]{0,62})")
 INTERVALS = ("lease_seconds", "sweep_seconds", "poll_seconds", "telemetry_seconds", "start_timeout_seconds")
 SCHEMES = {
+    "selftest_url": ("http://", "https://"),
     "public_url": ("http://", "https://"),
     "database_url": ("postgresql://", "postgres://"),
     "redis_url": ("redis://", "rediss://", "unix://"),
@@ -72,6 +73,8 @@ class Config:
     tenant_requests_per_minute: int = _setting(
         12_000, "requests", "per tenant, all its tokens together, 0: no limit; a tenant that floods must leave the others served"
     )
+    selftest_hours: float = _setting(24.0, "hours", "between two tenant escape self-tests, 0: none; a hole should be a day old at most")
+    selftest_url: str = _setting("", "URL", "empty: this machine's web server; where workers reach one, if it runs elsewhere")
     metrics_token: str = _setting(
         "", "text", "empty: only operators read /metrics; else whoever scrapes sends it as bearer token"
     )

@@ -189,6 +189,8 @@ EXPECTATIONS: dict[str, Expect] = {
     "POST /api/v1/subscriptions/{subscription}/test": own(),
     "GET /api/v1/deliveries": listing(),
     "POST /api/v1/deliveries/{delivery}/retry": own(),
+    # The installation.
+    "GET /api/v1/selftests": listing(),
     # Clusters.
     "GET /api/v1/clusters": listing(),
     "GET /api/v1/clusters/{cluster_id}": installation(),

@@ -141,6 +141,14 @@ class FileOut(TypedDict):
     size_bytes: int
 
 
+class FindingOut(TypedDict):
+    by: Literal["stranger", "nobody"]
+    operation: str
+    problem: str
+    query: NotRequired[list[str]]
+    status: int
+
+
 class GpuOut(TypedDict):
     healthy: bool
     identifier: str
@@ -384,6 +392,22 @@ class SecretOut(TypedDict):
 
 class SecretPage(TypedDict):
     items: list[SecretOut]
+    next: str | None
+
+
+class SelfTestOut(TypedDict):
+    detail: str
+    findings: list[FindingOut]
+    finished_at: str | None
+    id: str
+    removed: bool
+    requests: int
+    started_at: str
+    verdict: Literal["", "passed", "failed", "broken"]
+
+
+class SelfTestPage(TypedDict):
+    items: list[SelfTestOut]
     next: str | None
 
 

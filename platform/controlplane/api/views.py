@@ -1,0 +1,24 @@
+"""Reports of the installation, for operators."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.serializers import SelfTestOut, show_selftests
+from controlplane.models import SelfTest
+from webapi.access import visible
+from webapi.pagination import page
+from webapi.schema import page_of
+from webapi.views import ApiView, known_query
+
+
+class SelfTestsView(ApiView):
+    """How the tenants were tried against each other."""
+
+    @extend_schema(responses=page_of(SelfTestOut))
+    def get(self, request: Request) -> Response:
+        """Runs of the tenant escape self-test, newest first; for operators, everybody else sees none."""
+        known_query(request, ())
+        return page(request, visible(self.actor, SelfTest), order=("-id",), serialize=show_selftests)

@@ -1,0 +1,38 @@
+"""`manage.py selftest_isolation`: try every operation from one throw-away tenant on another, on the running installation."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from controlplane.api.serializers import show_selftests
+from controlplane.selftest import remove_leftovers, run_selftest
+from kernel.clock import database_now
+
+
+class Command(BaseCommand):
+    help = "Try every operation from one throw-away tenant on another. Exits with 1 unless nothing was found."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--json", action="store_true", help="print the whole report")
+        parser.add_argument("--clean", action="store_true", help="only remove what interrupted runs left")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        removed = remove_leftovers(database_now())
+        if removed:
+            self.stdout.write(f"{removed} interrupted runs were cleaned up.")
+        if options["clean"]:
+            return
+        run = run_selftest()
+        if run is None:
+            raise CommandError("Another self-test runs at this moment.")
+        if options["json"]:
+            self.stdout.write(json.dumps(show_selftests([run])[0], indent=2))
+        for finding in [] if options["json"] else run.findings:
+            self.stderr.write("{operation} by {by}: {status} {problem}".format(**finding))
+        if run.verdict != "passed":
+            raise CommandError(f"The self-test {run.verdict}: {run.detail or f'{len(run.findings)} findings, listed above'}.")
+        if not options["json"]:
+            self.stdout.write(f"{run.requests} requests, nothing found. Both tenants are removed.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kernel.config import current
@@ -13,12 +13,33 @@ from kernel.errors import StorageFull
 from storage.bounds import DISK_RESERVE_BYTES
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_CLOSED = frozenset({errno.EROFS, errno.EIO})  # Mounted read-only by somebody, or by the kernel after an error of the disk.
 
 
 def free_bytes(path: Path | None = None) -> int:
     """Bytes that may still be written below the data directory; what is kept in reserve does not count."""
     found = os.statvfs(path or current().data_dir)
     return max(0, found.f_bavail * found.f_frsize - DISK_RESERVE_BYTES)
+
+
+def troubles(folders: Iterable[Path]) -> dict[str, str]:
+    """What keeps each of these folders from being written to, by name; empty where all is well. Missing ones are left out."""
+    found: dict[str, str] = {}
+    for folder in folders:
+        try:
+            facts = os.statvfs(folder)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            found[folder.name] = f"cannot be looked at ({error.strerror})"
+            continue
+        if facts.f_flag & os.ST_RDONLY:
+            found[folder.name] = "the disk takes no changes (read-only)"
+        elif facts.f_bavail == 0:
+            found[folder.name] = "the disk is full"
+        elif facts.f_files and facts.f_favail == 0:
+            found[folder.name] = "the disk has no room for more files (inodes)"
+    return found
 
 
 def require_room(size_bytes: int, *, what: str) -> None:
@@ -34,10 +55,16 @@ def require_room(size_bytes: int, *, what: str) -> None:
 
 @contextlib.contextmanager
 def full_disk_is_told(what: str) -> Iterator[None]:
-    """Turn "no space left on device" inside the block into StorageFull."""
+    """Turn "no space left on device" inside the block into StorageFull, and so a disk that takes no changes at all."""
     try:
         yield
     except OSError as error:
+        if error.errno in _CLOSED:
+            raise StorageFull(
+                f"The server's disk takes no changes, so {what} was not stored; nothing was lost that was already confirmed.",
+                hint="An operator has to look at the disk; then send the same again.",
+                retry_after_seconds=60,
+            ) from error
         if error.errno not in _FULL:
             raise
         raise StorageFull(

@@ -31,7 +31,7 @@ log = structlog.get_logger("finish")
 
 BATCH_ATTEMPTS = 100
 AGAIN_SECONDS = 2.0
-OUTPUT_TRIES_MAX = 100  # On a full disk, after this many rounds what has no room is left behind, with a marker.
+OUTPUT_TRIES_MAX = 10_000  # On a full disk for five hours: then what has no room is left behind, with a marker.
 LOG_TRIES_MAX = 20  # An engine that no longer has the output is asked this often; then the log ends with a marker.
 
 

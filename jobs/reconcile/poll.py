@@ -78,6 +78,8 @@ def _tails(cluster_id: uuid.UUID, failing: list[Watched]) -> dict[uuid.UUID, str
         pump(engine_for(cluster_id), sources)
     except EngineUnreachable:
         log.info("tail_not_read", cluster_id=str(cluster_id))
+    except OSError as error:  # A full disk keeps logs waiting in the engine; that a job has ended is written down all the same.
+        log.warning("tail_not_stored", cluster_id=str(cluster_id), error=repr(error))
     tails = {}
     for item in failing:
         assert item.seen is not None

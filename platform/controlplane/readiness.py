@@ -8,16 +8,21 @@ from datetime import timedelta
 
 import redis
 from channels.layers import get_channel_layer
+from django.db import DatabaseError, InterfaceError
 
 from clusters.selectors import list_clusters
 from clusters.services.quarantine import current_holds
+from controlplane.instance import CLOSED_FOLDERS, OPEN_FOLDERS
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.errors import Unavailable
 from reconciling import poison
 from reconciling.models import Lease
+from storage.space import troubles
 from webapi.health import register_check
+from webapi.problems import as_failure
 
+PROBE = "readiness.probe"  # A lease that nobody takes: the row that is written to see whether rows can be written.
 SCHEDULER_SILENT = timedelta(seconds=30)  # Past the end of its lease without anybody taking it.
 
 
@@ -28,6 +33,8 @@ def register() -> None:
     register_check("scheduler", _scheduler)
     register_check("clusters", _clusters)
     register_check("set_aside", _set_aside)
+    register_check("disk", _disk)
+    register_check("database_writes", _database_writes)
     register_check("quarantine", _quarantine)
 
 
@@ -38,6 +45,9 @@ def _broker() -> str:
     try:
         with redis.Redis.from_url(url, socket_timeout=1.0, socket_connect_timeout=1.0) as client:
             client.ping()
+            client.set(PROBE, 1, ex=60)  # A journal without room: it answers, and takes nothing.
+    except redis.ResponseError as error:
+        raise Unavailable(f"Redis answers but takes nothing: {str(error).partition(' ')[0]}.") from error
     except redis.RedisError as error:  # Its text holds addresses; the probe is public.
         raise Unavailable(f"Redis does not answer: {type(error).__name__}.") from error
     return "redis"
@@ -87,3 +97,23 @@ def _quarantine() -> str:
         return "none"
     asked = f"; not asked yet: {', '.join(name for _, name in holds.unlooked)}" if holds.unlooked else ""
     return f"{holds.undecided} attempts undecided{asked}"
+
+
+def _disk() -> str:
+    """Folders that cannot be written to, by name and cause. The platform stays ready: it reads, stops and observes, and says 507
+    where it would have to write."""
+    data_dir = current().data_dir
+    found = troubles([data_dir / name for name in (*OPEN_FOLDERS, *CLOSED_FOLDERS)])
+    return "; ".join(f"{name}: {cause}" for name, cause in found.items()) or "writable"
+
+
+def _database_writes() -> str:
+    """Write one row: a database whose disk is full, or that is read-only, answers questions and takes no job."""
+    try:
+        Lease.objects.update_or_create(name=PROBE, defaults={"expires_at": database_now()})
+    except (DatabaseError, InterfaceError) as error:
+        failure = as_failure(error)
+        if failure.status in (503, 507):
+            return f"refused: {failure.detail}"
+        raise
+    return "taken"

@@ -10,6 +10,7 @@ import structlog
 from activity import retention, tickets
 from clusters import telemetry
 from controlplane import logs
+from controlplane.instance import CLOSED_FOLDERS, OPEN_FOLDERS
 from images.services import remove_unused_images
 from jobs.reconcile.stopping import enforce_desired
 from jobs.selectors.in_use import images_in_use, volumes_in_use
@@ -19,6 +20,7 @@ from storage.logs import remove_old_logs
 from storage.services.artifacts import remove_old_artifacts
 from storage.services.uploads import remove_expired_uploads
 from storage.services.volumes import remove_deleted_volumes
+from storage.space import troubles
 from tenants.services.reservations import recount_usage
 from webapi import facts, idempotency
 
@@ -44,6 +46,15 @@ def _quota(now: datetime) -> int:
     return len(drifts)
 
 
+def _disk(now: datetime) -> int:
+    """Say aloud, sweep by sweep, what cannot be written to: until somebody frees it, logs and outputs wait where they are."""
+    data_dir = current().data_dir
+    found = troubles([data_dir / name for name in (*OPEN_FOLDERS, *CLOSED_FOLDERS)])
+    for name, cause in found.items():
+        log.error("disk_trouble", path=str(data_dir / name), cause=cause)
+    return len(found)
+
+
 # Each part does a bounded amount and says how much it did; what is left waits for the next sweep.
 PARTS: dict[str, Callable[[datetime], int]] = {
     "quota": _quota,
@@ -58,6 +69,7 @@ PARTS: dict[str, Callable[[datetime], int]] = {
     "uploads": lambda now: remove_expired_uploads(now=now),
     "volumes": lambda now: remove_deleted_volumes(now=now, in_use=volumes_in_use()),
     "poison": poison.forget_old,
+    "disk": _disk,
     "log_file": lambda now: logs.bound_file(current().data_dir / "log" / "platform.log"),
     "images": lambda now: remove_unused_images(now=now, in_use=images_in_use()),
 }

@@ -213,8 +213,8 @@ class _TooLong(Exception):
 def _copy(descriptor: int, place: Path, *, room: int) -> tuple[int, str]:
     """Copy what an open file holds now; its size and digest are those of the copy."""
     digest, size = hashlib.sha256(), 0
-    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with os.fdopen(descriptor, "rb", buffering=0) as given, space.full_disk_is_told("an output"):
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         target = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(target, "wb", buffering=0) as kept:
             while piece := given.read(bounds.COPY_BYTES):
@@ -222,7 +222,9 @@ def _copy(descriptor: int, place: Path, *, room: int) -> tuple[int, str]:
                 if size > room:
                     raise _TooLong
                 digest.update(piece)
-                kept.write(piece)
+                left = memoryview(piece)
+                while left:  # A disk that becomes full takes a part first, and says so only when it is asked again.
+                    left = left[kept.write(left) :]
             os.fdatasync(kept.fileno())
     return size, digest.hexdigest()
 

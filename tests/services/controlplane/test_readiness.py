@@ -32,7 +32,8 @@ def results() -> dict[str, CheckResult]:
 
 def test_every_part_is_named_and_well(scheduled: Lease) -> None:
     found = results()
-    assert set(found) == {"broker", "channel_layer", "clusters", "database", "quarantine", "scheduler", "set_aside"}
+    others = {"broker", "channel_layer", "clusters", "quarantine", "scheduler", "set_aside"}
+    assert set(found) == {"database", "database_writes", "disk", *others}
     assert [result for result in found.values() if not result.is_ok] == []
     kind = "redis" if current().redis_url else "memory"
     assert (found["broker"].detail, found["channel_layer"].detail, found["scheduler"].detail) == (kind, kind, "led")

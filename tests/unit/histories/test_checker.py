@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from itertools import pairwise
@@ -424,15 +425,15 @@ def test_a_witness_tells_its_life_and_finds_a_second_attempt_beside_it(tmp_path:
             "BERTH_INDEX": "0",
         }
         command = witness_command(str(tmp_path), python=sys.executable, **given)
-        return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+        return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
 
-    first = run(1, argv=["cat", "/dev/zero"])
+    first = run(1, argv=["sleep", "60"])
     try:
         while not any(record.event == "beat" for record in payload_records(tmp_path)):
             assert first.poll() is None
         assert run(2, lines=250, code=3).wait(30) == 3
     finally:
-        first.kill()
+        os.killpg(first.pid, signal.SIGKILL)  # Whatever it started, too.
         first.wait()
     records = payload_records(tmp_path)
     assert [(record.event, record["number"]) for record in records if record.event != "beat"] == [

@@ -5,7 +5,7 @@ CACHE ?= $(if $(BERTH_CACHE),$(BERTH_CACHE),$(if $(filter 0,$(shell id -u)),/var
 export BERTH_CACHE := $(CACHE)
 
 .DEFAULT_GOAL := help
-.PHONY: help up down install example status test test-long bench chaos lint format
+.PHONY: help up down install example status test test-long bench chaos lint audit format
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -39,6 +39,9 @@ chaos: python ## Break a platform of its own under load   [MINUTES=1 SEED=n ARGS
 
 lint: python ## Check style, types and the import contract
 	@$(PYTHON) tools/test.py --only lint
+
+audit: python ## Look for known holes in dependencies, and at their licences   [STRICT=1]
+	@$(PYTHON) tools/test.py --only audit -- $(if $(STRICT),--strict)
 
 format: python ## Format the code
 	@$(PYTHON) tools/test.py --only format

@@ -1,4 +1,4 @@
-"""`make test`, `make lint`, `make bench`, `make chaos`: install whatever the tests need, then run them. Standard library only.
+"""`make test`, `lint`, `audit`, `bench`, `chaos`: install whatever they need, then run them. Standard library only.
 
 Debian packages as root (without root it names the missing ones and stops), Python packages from requirements-dev.lock into an
 environment outside the checkout, named by the lock's content, so that a second run installs nothing.
@@ -33,7 +33,7 @@ FOR_CHAOS = ("python3-venv", "postgresql-15", "redis-server", "bubblewrap")
 def main() -> int:
     parser = argparse.ArgumentParser(description="Install what the tests need and run them.")
     parser.add_argument("--long", action="store_true", help="full lengths and large numbers")
-    parser.add_argument("--only", choices=["lint", "format", "install", "bench", "chaos"], help="one part")
+    parser.add_argument("--only", choices=["lint", "format", "install", "bench", "chaos", "audit"], help="one part")
     parser.add_argument("rest", nargs="*", help="passed on")
     options = parser.parse_args()
     if options.only in (None, "chaos"):
@@ -43,6 +43,8 @@ def main() -> int:
         return 0
     if options.only == "chaos":
         return subprocess.run([str(python), "-m", "tests.chaos", *options.rest], cwd=ROOT, check=False).returncode
+    if options.only == "audit":
+        return subprocess.run([str(python), str(ROOT / "tools" / "audit.py"), *options.rest], cwd=ROOT, check=False).returncode
     if options.only == "bench":
         return subprocess.run([str(python), "-m", "bench", *options.rest], cwd=ROOT, check=False).returncode
     if options.only == "format":

@@ -13,7 +13,7 @@ MACHINE_PATHS = re.compile(
 ADDRESSES = re.compile(r'"resolved"\s*:|--(?:extra-)?index-url|--find-links|--trusted-host|@ https?://')
 PRIVATE_KEY = "-----BEGIN " + "(?:RSA |EC |OPENSSH )?PRIVATE KEY"
 SECRETS = re.compile("|".join(["AKIA" + "[0-9A-Z]{16}", "ghp_" + "[A-Za-z0-9]{36}", PRIVATE_KEY]))
-LOCK_FILES = ("requirements.lock", "requirements-dev.lock", "package-lock.json", "frontend/package-lock.json")
+LOCK_FILES = ("requirements.lock", "requirements-dev.lock", "requirements-audit.lock", "package-lock.json", "frontend/package-lock.json")
 FILE_BYTES_MAX = 5 * 1024 * 1024
 
 
@@ -38,7 +38,7 @@ def test_lock_files_hold_no_addresses():
 
 
 def test_python_lock_files_hold_a_hash_for_every_package():
-    for name in ("requirements.lock", "requirements-dev.lock"):
+    for name in ("requirements.lock", "requirements-dev.lock", "requirements-audit.lock"):
         text = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", " ")
         packages = [line for line in text.splitlines() if re.match(r"[A-Za-z0-9]", line)]
         assert packages

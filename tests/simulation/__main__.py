@@ -22,8 +22,15 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--lifecycles", type=int, default=0, help="go on with further seeds until so many jobs have ended")
     parser.add_argument("--history", type=Path, help="write the history of the last seed to this file")
+    parser.add_argument("--scene", help="play one of tests/simulation/scenes.py instead of a seed")
     options = parser.parse_args()
     set_up()
+    if options.scene:
+        from tests.simulation.scenes import play
+
+        found = play(options.scene)
+        print("\n".join(found[:20]) or "nothing is wrong")
+        return 1 if found else 0
     from tests.simulation.rounds import run_seeds
 
     return run_seeds(

@@ -6,12 +6,14 @@ import json
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.test import Client
 
 from clusters.engines.fake import Script
 from clusters.engines.interface import ExitReason, TaskWorkload, Workload
+from jobs.models import Job
 from tests.simulation.fates import Crash
 
 if TYPE_CHECKING:
@@ -45,7 +47,6 @@ class Clients:
         self.scripts: dict[str, tuple[Script, ...]] = {}
         self.jobs: list[str] = []  # Known to their submitters and not yet looked away from.
         self.held: list[str] = []
-        self.endless: dict[str, str] = {}  # Job -> name; runs until somebody stops it.
         self.waiting: list[Request] = []
         self.numbers = 0
 
@@ -77,31 +78,34 @@ class Clients:
         for place, job in enumerate(self.held):
             if place % 3:  # Some stay held: a job may wait for a person as long as it likes.
                 self.edit(job, hold=False)
-        for job in list(self.endless):
-            self.stop(job, grace_seconds=1)
+        endless = [name for name, scripts in self.scripts.items() if any(each.duration_seconds is None for each in scripts)]
+        # Also those of which their submitter never heard: somebody finds them in the list.
+        found = Job.objects.filter(name__in=endless, array_size__isnull=True).exclude(state__in=TERMINAL).order_by("id")
+        for job_id in found.values_list("id", flat=True):
+            self.stop(str(job_id), grace_seconds=1)
 
     # --- Requests ----------------------------------------------------------------------------------------------------
 
     def submit_one(self) -> None:
         name, spec = self._spec()
-        self._submit(name, spec)
+        self.submit(name, spec)
 
     def submit_array(self) -> None:
         name, spec = self._spec(plain=True)
         spec["array"] = {"size": self.chance.randint(2, 5), **({"parallelism": 2} if self.chance.random() < 0.5 else {})}
-        self._submit(name, spec)
+        self.submit(name, spec)
 
-    def _submit(self, name: str, spec: dict[str, Any]) -> None:
+    def submit(self, name: str, spec: dict[str, Any]) -> None:
         def note(status: int, answer: Any) -> None:
             if status in (200, 201):
                 self._tell("submit_acked", jobs=[answer["id"]], name=name)
-                self._remember(answer["id"], name, spec)
+                self._remember(answer["id"], spec)
             else:
                 self._tell("submit_refused", name=name, why=answer.get("code"))
 
-        self._send(
-            Request("POST", "/api/v1/jobs", {"spec": spec}, self._key(), note, lambda: self._tell("submit_unknown", name=name))
-        )
+        key = self._key() if self.chance.random() < 0.8 else ""  # Not everybody sends one; who does not cannot ask again.
+        unknown = partial(self._tell, "submit_unknown", name=name)
+        self._send(Request("POST", "/api/v1/jobs", {"spec": spec}, key, note, unknown))
 
     def submit_batch(self) -> None:
         name, spec = self._spec(plain=True)
@@ -112,8 +116,8 @@ class Clients:
         def note(status: int, answer: Any) -> None:
             if status == 201:
                 self._tell("submit_acked", jobs=answer["ids"])
-                for job_id, item in zip(answer["ids"], items, strict=True):
-                    self._remember(job_id, item["name"], spec)
+                for job_id in answer["ids"]:
+                    self._remember(job_id, spec)
 
         body = {"spec": spec, "items": items}
         self._send(Request("POST", "/api/v1/jobs:batch", body, self._key(), note, lambda: self._tell("submit_unknown")))
@@ -125,7 +129,7 @@ class Clients:
         def note(status: int, answer: Any) -> None:
             if status == 201:
                 self._tell("submit_acked", jobs=[answer["id"]], name=name)
-                self._remember(answer["id"], name, {})
+                self._remember(answer["id"], {})
 
         body = {"changes": {"name": name}}
         path = f"/api/v1/jobs/{job}/rerun"
@@ -139,7 +143,6 @@ class Clients:
         def note(status: int, answer: Any) -> None:
             if status == 202:
                 self._tell("stop_acked", job=job, grace_seconds=default if grace_seconds is None else grace_seconds)
-                self.endless.pop(job, None)
 
         body = {} if grace_seconds is None else {"grace_seconds": grace_seconds}
         path = f"/api/v1/jobs/{job}/stop"
@@ -194,12 +197,10 @@ class Clients:
         if request.key and not last and request.tries < 4 and self.chance.random() < 0.85:
             self.waiting.append(request)
 
-    def _remember(self, job_id: str, name: str, spec: dict[str, Any]) -> None:
+    def _remember(self, job_id: str, spec: dict[str, Any]) -> None:
         if job_id in self.jobs:
             return
         self.jobs.append(job_id)
-        if any(script.duration_seconds is None for script in self.scripts[name]):
-            self.endless[job_id] = name
         if spec.get("hold"):
             self.held.append(job_id)
 

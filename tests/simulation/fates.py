@@ -57,4 +57,5 @@ class Fates(dict[str, Callable[[], None]]):
 
     def pop(self, name: str, *default: Any) -> Any:
         self.reached[name] += 1
-        return self._decide(name)
+        armed: Callable[[], None] | None = super().pop(name, None)
+        return armed or self._decide(name)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 MESSAGES_PER_STEP = 6
-REQUESTS_PER_STEP = 10
+REQUESTS_PER_STEP = 8
 INVENTORY_SECONDS = 30.0
 
 
@@ -151,7 +151,7 @@ class Web(Process):
     """Answers clients. It holds nothing; a request lives as long as the call of its client."""
 
     def step(self) -> None:
-        for _ in range(self.world.chance.randint(1, REQUESTS_PER_STEP)):
+        for _ in range(self.world.chance.randint(1, REQUESTS_PER_STEP if not self.world.depth else 2)):
             self.world.clients.act()
 
 

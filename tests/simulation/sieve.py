@@ -73,12 +73,12 @@ def _submit(world: World) -> None:
     }
     for name, script in scripts.items():
         clients.scripts[name] = script
-        clients._submit(name, {"name": name, "command": "true", "resources": {"cpu": 1, "memory": "64Mi"}})
+        clients.submit(name, {"name": name, "command": "true", "resources": {"cpu": 1, "memory": "64Mi"}})
 
 
 def _stop(world: World) -> None:
-    for job in list(world.clients.endless):
-        world.clients.stop(job, grace_seconds=2)
+    job = Job.objects.get(name="stops")
+    world.clients.stop(str(job.id), grace_seconds=2)
 
 
 def kill(k: int) -> Meddle:

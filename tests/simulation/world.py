@@ -26,6 +26,7 @@ import structlog
 from django.db import connection
 
 from activity import numbering
+from activity.models import AuditEvent, Event
 from activity.notifications.subscriptions import create_subscription
 from clusters.models import Pool
 from clusters.selectors import observed_clusters
@@ -344,6 +345,8 @@ class World:
 
     def _is_at_rest(self) -> bool:
         if self.broker.waiting or Attempt.objects.filter(forgotten=False).exists():
+            return False
+        if Event.objects.filter(seq__isnull=True).exists() or AuditEvent.objects.filter(seq__isnull=True).exists():
             return False
         waiting = Job.objects.exclude(state__in=TERMINAL)
         held = set(waiting.filter(hold=True).values_list("id", flat=True))

@@ -1,0 +1,230 @@
+"""Scenes: one danger each, set up on purpose, in the few steps that show it. Each gives the list of what it found wrong.
+
+`python -m tests.simulation --scene "zombies"` plays one; tests play all.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from clusters.engines.fake import Script
+from jobs.models import Attempt, Job
+from jobs.reconcile import finish, launch, poll, stopping
+from kernel import crashpoints
+from tests.simulation import sieve
+from tests.simulation.fates import CALM, STORM, Dangers
+from tests.simulation.rounds import run_seed
+from tests.simulation.world import LEASE_SECONDS, World, simulated
+
+SEED = 11
+SPEC = {"command": "true", "resources": {"cpu": 1, "memory": "64Mi"}}
+LEASED = ("state", "lease_token", "lease_expires_at", "launched_at", "due_at", "tries", "forgotten", "stop_sent_at")
+
+
+def calm() -> list[str]:
+    """People at work, nothing goes wrong."""
+    return _of_seed(SEED, CALM, steps=4)
+
+
+def storm(seed: str, favourite: str = "", steps: str = "5") -> list[str]:
+    """A storm of this seed, strongest at one crash point."""
+    return _of_seed(int(seed), STORM, steps=int(steps), favourite=favourite)
+
+
+def answers() -> list[str]:
+    """Every second answer is lost on its way to the client, who asks again."""
+    return _of_seed(SEED, replace(CALM, lost_answer=0.5), steps=4)
+
+
+def contact() -> list[str]:
+    """The engine loses sight of attempts that run on, and finds them again."""
+    return _of_seed(SEED, replace(CALM, cut_off=1.0), steps=8)
+
+
+def clocks() -> list[str]:
+    """All hosts are a day behind the database, then one is a day ahead."""
+
+    def prepare(world: World) -> None:
+        for place, process in enumerate(world.processes):
+            process.clock.skew_seconds = 86_400.0 if place == 1 else -86_400.0
+
+    return _of_seed(SEED, CALM, steps=4, prepare=prepare)
+
+
+def _of_seed(seed: int, dangers: Dangers, **given: Any) -> list[str]:
+    outcome = run_seed(seed, storm=dangers, **given)
+    found = [f"{violation.invariant}: {violation.what}" for violation in outcome.report.violations]
+    return found + [f"unexpected error of {error}" for error in outcome.errors]
+
+
+# --- Sieve -----------------------------------------------------------------------------------------------------------
+
+
+def sieved(pattern: str, verb: str) -> list[str]:
+    """One of Sieve's patterns at all calls of one verb."""
+    golden = sieve.golden()
+    found = []
+    for k, each in enumerate(golden.calls, start=1):
+        if each == verb and not found:
+            done = sieve.run(sieve.MEDDLERS[pattern](k))
+            found += [f"at call {k}: {violation.invariant}: {violation.what}" for violation in done.report.violations]
+            found += [f"at call {k}: {error}" for error in done.errors]
+            if done.states != golden.states:
+                found.append(f"at call {k}: {done.states} instead of {golden.states}")
+    return found
+
+
+# --- Workers that wake with stale leases --------------------------------------------------------------------------
+
+
+def zombies() -> list[str]:
+    """A worker falls asleep with work in hand, its lease runs out, others do the work: what it writes then changes nothing."""
+    return [
+        *_zombie("call ensure", lambda world: launch.launch(world.cluster_ids[0])),
+        *_zombie("jobs.launch.after_ensure", lambda world: launch.launch(world.cluster_ids[0])),
+        *_zombie("jobs.stop.after_engine", lambda world: stopping.stop(world.cluster_ids[0]), stop=True),
+        *_zombie("jobs.finish.after_logs", lambda world: finish.finish(world.cluster_ids[0]), ended=True),
+        *_zombie("jobs.finish.after_forget", lambda world: finish.finish(world.cluster_ids[0]), ended=True),
+    ]
+
+
+def _zombie(point: str, work: Callable[[World], object], *, stop: bool = False, ended: bool = False) -> list[str]:
+    found: list[str] = []
+    with simulated(SEED, storm=CALM) as world:
+        world.dismiss_clients()
+        world.clients.scripts["prey"] = (Script(duration_seconds=None if stop else 1.0, stop_seconds=3.0, stdout=b"line 0\n"),)
+        world.clients.submit("prey", {"name": "prey", **SPEC})
+        crew = world.processes
+        scheduler = [process for process in crew if process.name.startswith("scheduler")]
+        _rounds(world, scheduler, 3)
+        cluster_id = world.cluster_ids[0]
+        if stop or ended:
+            launch.launch(cluster_id)
+            world.advance(2.0)
+            poll.poll(cluster_id)
+        if stop:
+            world.clients.stop(str(Job.objects.get(name="prey").id), grace_seconds=5)
+        woken: dict[str, object] = {}
+
+        def asleep() -> None:
+            before = _rows()
+            world.advance(1.0)
+            _rounds(world, [process for process in crew if process.name.startswith("worker")], 1)
+            if _rows()["lease_token"] != before["lease_token"]:
+                found.append(f"{point}: others took a row whose lease had not run out")
+            world.trouble("pause", LEASE_SECONDS)
+            world.advance(LEASE_SECONDS + 1)
+            _rounds(world, crew, 4)
+            woken.update(_rows())
+
+        _arm(world, point, asleep)
+        work(world)
+        if not woken:
+            found.append(f"nobody passed {point}")
+        rows = _rows()
+        changed = [name for name in LEASED if rows[name] != woken.get(name)]
+        if woken and changed:
+            found.append(f"{point}: a worker whose lease had run out changed {', '.join(changed)}")
+        report = world.finish()
+        found += [f"{point}: {violation.invariant}: {violation.what}" for violation in report.violations]
+        found += [f"{point}: {error}" for error in world.errors]
+    return found
+
+
+def _arm(world: World, point: str, asleep: Callable[[], None]) -> None:
+    """Run `asleep` once at a crash point, or before a call of the engine (`call <verb>`)."""
+    if not point.startswith("call "):
+        crashpoints.arm(point, asleep)
+        return
+
+    def before(number: int, verb: str) -> None:
+        if f"call {verb}" == point:
+            world.calls.before = None
+            asleep()
+
+    world.calls.before = before
+
+
+def _rows() -> dict[str, object]:
+    return dict(Attempt.objects.filter(job__name="prey").order_by("number").values(*LEASED)[0])
+
+
+def _rounds(world: World, processes: list[Any], number: int) -> None:
+    for _ in range(number):
+        world.advance(1.0)
+        for process in processes:
+            world.step(process)
+
+
+def observers() -> list[str]:
+    """One who looks falls asleep between looking and writing; meanwhile others end the attempt and start the next one."""
+    found: list[str] = []
+    with simulated(SEED, storm=CALM) as world:
+        world.dismiss_clients()
+        well = Script(duration_seconds=60.0, stdout=b"line 0\n")
+        world.clients.scripts["prey"] = (Script(duration_seconds=1.0, code=1, stdout=b"line 0\n"), well)
+        world.clients.submit("prey", {"name": "prey", **SPEC, "retry": {"limit": 2, "on": ["user"]}})
+        crew = world.processes
+        _rounds(world, [process for process in crew if process.name.startswith("scheduler")], 3)
+        launch.launch(world.cluster_ids[0])
+        world.advance(2.0)
+        slept = False
+
+        def before(number: int, verb: str) -> None:
+            nonlocal slept
+            if verb == "logs" and not slept:
+                slept = True
+                world.trouble("pause", LEASE_SECONDS)
+                _rounds(world, crew, 15)
+
+        world.calls.before = before
+        poll.poll(world.cluster_ids[0])
+        if not slept or Attempt.objects.count() < 2:
+            found.append("nobody slept, or nothing happened meanwhile")
+        report = world.finish()
+        found += [f"{violation.invariant}: {violation.what}" for violation in report.violations]
+        found += [f"unexpected error of {error}" for error in world.errors]
+        if Job.objects.get(name="prey").state != "succeeded":
+            found.append(f"the job is {Job.objects.get(name='prey').state}")
+    return found
+
+
+def quota() -> list[str]:
+    """More is asked for at once than a queue above may use."""
+    found: list[str] = []
+    with simulated(SEED, storm=CALM) as world:
+        world.dismiss_clients()
+        chance = random.Random(SEED)
+        for number in range(24):
+            name = f"many-{number}"
+            world.clients.scripts[name] = (Script(duration_seconds=chance.choice([1.0, 4.0])),)
+            spec = {"name": name, **SPEC, "queue": ("deep", "deeper")[number % 2]}
+            world.clients.submit(name, spec)
+        for _ in range(4):
+            world.advance(1.0)
+            world.everybody()
+        report = world.finish()
+        found += [f"{violation.invariant}: {violation.what}" for violation in report.violations]
+    return found + [f"unexpected error of {error}" for error in world.errors]
+
+
+SCENES: dict[str, Callable[..., list[str]]] = {
+    "calm": calm,
+    "storm": storm,
+    "answers": answers,
+    "contact": contact,
+    "clocks": clocks,
+    "sieve": sieved,
+    "zombies": zombies,
+    "observers": observers,
+    "quota": quota,
+}
+
+
+def play(words: str) -> list[str]:
+    """Play a scene given as `name argument ...`."""
+    name, *arguments = words.split()
+    return SCENES[name](*arguments)

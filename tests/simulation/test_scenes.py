@@ -1,0 +1,21 @@
+"""Each scene by itself: nothing may be wrong in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.simulation.scenes import play
+
+
+@pytest.fixture(autouse=True)
+def _own_database(django_db_blocker: Any) -> Iterator[None]:
+    with django_db_blocker.unblock():
+        yield
+
+
+@pytest.mark.parametrize("scene", ["answers", "contact", "clocks", "observers", "quota", "zombies"])
+def test_nothing_is_wrong_in_a_scene(scene: str) -> None:
+    assert play(scene) == []

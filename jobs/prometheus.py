@@ -14,6 +14,7 @@ from clusters.telemetry import bounded
 from clusters.telemetry.prometheus import TENANTS_MAX
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, JOB_LIFECYCLE, AttemptState
 from jobs.models import Attempt, Job
+from reconciling import fencing
 from tenants.selectors import queue_tree, tenant_facts
 from tenants.usage import gpu_seconds_by_tenant
 
@@ -22,12 +23,13 @@ WAIT_WINDOW = timedelta(hours=24)  # Jobs that started within it; a histogram ov
 
 
 def job_metrics(now: datetime) -> Iterable[Metric]:
-    """Families of one round: seven queries, whatever the number of jobs."""
+    """Families of one round: eight queries, whatever the number of jobs."""
     yield _jobs()
     yield _waits(now)
     yield _runs(now)
     yield _lag(now)
     yield _tasks()
+    yield _stale()
     yield from _tenants(now)
 
 
@@ -88,6 +90,15 @@ def _tasks() -> Metric:
     for state, work in ((AttemptState.ADMITTED, "launch"), (AttemptState.STOPPING, "stop")):
         family.add_metric([work], rows.get(state, 0))
     family.add_metric(["finish"], Attempt.objects.filter(state=AttemptState.ENDED, forgotten=False).count())
+    return family
+
+
+def _stale() -> Metric:
+    family = CounterMetricFamily(
+        "berth_stale_results", "Results dropped because their lease had passed to somebody else.", labels=["work"]
+    )
+    for work, rows in fencing.dropped().items():
+        family.add_metric([work], rows)
     return family
 
 

@@ -23,7 +23,7 @@ from kernel.clock import database_now
 from kernel.config import current
 from kernel.crashpoints import crashpoint
 from kernel.errors import StorageFull
-from reconciling import bulk, leases, poison
+from reconciling import bulk, fencing, leases, poison
 from storage.logs import close_logs, pump
 from storage.services.artifacts import OutputSource, close_without_outputs, collect_outputs
 
@@ -146,7 +146,7 @@ def _forget(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> set[uuid.UUID
 def _record(attempts: Sequence[Attempt], forgotten: set[uuid.UUID], token: uuid.UUID) -> None:
     now = database_now()
     with transaction.atomic():
-        bulk.update(
+        changed = bulk.update(
             Attempt,
             [
                 {
@@ -161,3 +161,5 @@ def _record(attempts: Sequence[Attempt], forgotten: set[uuid.UUID], token: uuid.
             ],
             guard=("lease_token",),
         )
+        brought = [attempt.id for attempt in attempts]
+        fencing.note_dropped("jobs.finish", Attempt, token=token, brought=brought, written=[row["id"] for row in changed])

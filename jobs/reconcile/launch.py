@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -24,7 +25,7 @@ from kernel.clock import database_now
 from kernel.config import current
 from kernel.crashpoints import crashpoint
 from kernel.limits import NOTE_LENGTH
-from reconciling import bulk, leases, poison
+from reconciling import bulk, fencing, leases, poison
 
 log = structlog.get_logger("launch")
 
@@ -41,6 +42,7 @@ def launch(cluster_id: uuid.UUID) -> int:
         return 0
     crashpoint("jobs.launch.after_claim")
     attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job").order_by("id"))
+    fencing.note_dropped("jobs.launch", Attempt, token=token, brought=ids, written=[attempt.id for attempt in attempts])
     struck = poison.work_through(
         aside.LAUNCH, attempts, lambda part: _launch(cluster_id, part, token), now=now, key=lambda attempt: attempt.id
     )
@@ -53,6 +55,7 @@ def launch(cluster_id: uuid.UUID) -> int:
 def _launch(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) -> None:
     compiled = compile_attempts(attempts)
     workloads = [item for item in compiled if isinstance(item, Workload)]
+    crashpoint("jobs.launch.before_ensure")
     try:
         answers = list(engine_for(cluster_id).ensure(workloads)) if workloads else []
     except EngineUnreachable as error:
@@ -68,15 +71,17 @@ def _record(attempts: Sequence[Attempt], answers: Sequence[Ensured | Retry | Giv
     by_id = {attempt.id: attempt for attempt in attempts}
     with transaction.atomic():
         now = database_now()
-        _record_started([by_id[answer.attempt_id] for answer in answers if isinstance(answer, Ensured)], token, now)
-        _record_retries([answer for answer in answers if isinstance(answer, Retry)], by_id, token, now)
+        written = _record_started([by_id[answer.attempt_id] for answer in answers if isinstance(answer, Ensured)], token, now)
+        written |= _record_retries([answer for answer in answers if isinstance(answer, Retry)], by_id, token, now)
         refused = [(by_id[answer.attempt_id], answer.code, answer.detail) for answer in answers if isinstance(answer, GiveUp)]
-        end_attempts(give_up(refused, now=now), actor="system:launch", now=now)
+        endings = [replace(ending, lease_token=token) for ending in give_up(refused, now=now)]
+        written.update(end_attempts(endings, actor="system:launch", now=now))
+        fencing.note_dropped("jobs.launch", Attempt, token=token, brought=by_id.keys(), written=written)
         for cluster_id in {attempt.cluster_id for attempt in attempts}:
             hints.wake(f"poll.{cluster_id}")
 
 
-def _record_started(attempts: Sequence[Attempt], token: uuid.UUID, now: datetime) -> None:
+def _record_started(attempts: Sequence[Attempt], token: uuid.UUID, now: datetime) -> set[uuid.UUID]:
     started = apply(
         ATTEMPT,
         [
@@ -110,11 +115,12 @@ def _record_started(attempts: Sequence[Attempt], token: uuid.UUID, now: datetime
         actor="system:launch",
         at=now,
     )
+    return done
 
 
-def _record_retries(answers: Sequence[Retry], by_id: dict[uuid.UUID, Attempt], token: uuid.UUID, now: datetime) -> None:
+def _record_retries(answers: Sequence[Retry], by_id: dict[uuid.UUID, Attempt], token: uuid.UUID, now: datetime) -> set[uuid.UUID]:
     """Not done yet. The wait grows with the tries, so that a sick engine is not hammered."""
-    bulk.update(
+    changed = bulk.update(
         Attempt,
         [
             {
@@ -131,3 +137,4 @@ def _record_retries(answers: Sequence[Retry], by_id: dict[uuid.UUID, Attempt], t
         guard=("lease_token",),
         equals={"state": AttemptState.ADMITTED},
     )
+    return {row["id"] for row in changed}

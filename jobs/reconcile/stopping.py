@@ -21,7 +21,7 @@ from jobs.services.stop import stop_attempts
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.crashpoints import crashpoint
-from reconciling import bulk, leases, poison
+from reconciling import bulk, fencing, leases, poison
 
 log = structlog.get_logger("stop")
 
@@ -56,7 +56,7 @@ def _tell(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) 
     crashpoint("jobs.stop.after_engine")
     with transaction.atomic():
         now = database_now()
-        bulk.update(
+        changed = bulk.update(
             Attempt,
             [
                 {
@@ -71,6 +71,8 @@ def _tell(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) 
             guard=("lease_token",),
             equals={"state": AttemptState.STOPPING},
         )
+        told = [answer.attempt_id for answer in answers]
+        fencing.note_dropped("jobs.stop", Attempt, token=token, brought=told, written=[row["id"] for row in changed])
         hints.wake(f"poll.{cluster_id}")
     _record_never_started([answer.attempt_id for answer in answers if isinstance(answer, Gone)])
 

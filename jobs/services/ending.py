@@ -36,6 +36,7 @@ class Ending:
     detail: Mapping[str, Any] = field(default_factory=dict)
     retry_after_seconds: float = 0.0
     paid_by: str = ""
+    lease_token: uuid.UUID | None = None  # Given, it ends only while this token still holds the attempt.
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ def end_attempts(endings: Sequence[Ending], *, actor: str, now: datetime) -> lis
                     "lease_token": None,
                     "lease_expires_at": None,
                 },
+                guard={"lease_token": ending.lease_token} if ending.lease_token is not None else {},
             )
             for ending in endings
         ],

@@ -20,6 +20,7 @@ POINTS: dict[str, str] = {
     "jobs.admit.before_commit": "Reservations and attempts are written, not committed.",
     "jobs.admit.after_commit": "The attempt is admitted, nobody was told.",
     "jobs.launch.after_claim": "A worker holds the lease of admitted attempts and has done nothing yet.",
+    "jobs.launch.before_ensure": "Workloads of claimed attempts are compiled, the engine was not asked.",
     "jobs.launch.after_ensure": "The engine has the workload, the database does not know.",
     "jobs.launch.after_record": "STARTING is stored, the message is not acknowledged.",
     "jobs.poll.after_observe": "The engine was read, nothing is recorded.",

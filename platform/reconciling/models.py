@@ -70,3 +70,40 @@ class Poison(models.Model):
 
     def __str__(self) -> str:
         return f"{self.handler} {self.subject_id}: {self.tries} strikes"
+
+
+class Process(models.Model):
+    """One process of the platform that lives, or died without a word. Told of, never decided by."""
+
+    id = models.UUIDField(primary_key=True)
+    role = models.CharField(max_length=20)
+    host = models.CharField(max_length=200)
+    pid = models.PositiveIntegerField()
+    version = models.CharField(max_length=40)
+    leads = models.JSONField(default=list)  # Names of leases.
+    started_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.host}:{self.pid}"
+
+
+class Installation(models.Model):
+    """The one row that names this installation, wherever its processes run; made once and never changed."""
+
+    number = models.PositiveSmallIntegerField(primary_key=True, default=1)
+    id = models.UUIDField()
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"installation {self.id}"
+
+
+class StaleResults(models.Model):
+    """How many results of one kind of work were dropped because their lease had passed to somebody else."""
+
+    work = models.CharField(max_length=60, primary_key=True)
+    rows = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"{self.rows} stale results of {self.work}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 
-from django.core.management import call_command
 from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 
 from clusters.services import ensure_local_cluster
+from controlplane.migrating import migrate_patiently
 from kernel.clock import database_now
 from kernel.config import Config
 from kernel.version import VERSION
@@ -20,9 +20,10 @@ __all__ = ["VERSION", "create_first_objects", "migrate", "prepare_clusters"]
 
 def migrate() -> None:
     """Bring the database to this release; of no effect when it is there."""
-    executor = MigrationExecutor(connections["default"])
+    connection = connections["default"]
+    executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        call_command("migrate", verbosity=0, interactive=False)
+        migrate_patiently(connection)
 
 
 def create_first_objects(config: Config) -> None:

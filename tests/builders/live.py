@@ -234,6 +234,7 @@ class LivePlatform:
         self._crash_file.parent.mkdir(mode=0o755)
         self.token = ""
         self.process: subprocess.Popen[bytes] | None = None
+        self.release: Path | None = None  # The server to start, when it is not the one of this checkout.
         if os.geteuid() == 0:
             user = _service_user()
             for folder in (self.data_dir, self._crash_file.parent):
@@ -253,7 +254,7 @@ class LivePlatform:
     def start_unready(self, **settings: str) -> None:
         """Start the platform; it may die before it is ready, as it does at an armed crash point."""
         assert self.process is None or self.process.poll() is not None, "the platform runs already"
-        release = server_copy()
+        release = self.release or server_copy()
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.data_dir),
@@ -430,11 +431,12 @@ class LivePlatform:
 
 
 @contextlib.contextmanager
-def running_platform(**settings: str) -> Iterator[LivePlatform]:
-    """A platform on new data while the block runs."""
+def running_platform(*, release: Path | None = None, **settings: str) -> Iterator[LivePlatform]:
+    """A platform on new data while the block runs. `release`: the server to begin with, when not the one of this checkout."""
     place = Path(tempfile.mkdtemp(prefix="berth-live-", dir="/tmp"))
     place.chmod(0o711)
     platform = LivePlatform(place, **settings)
+    platform.release = release
     try:
         platform.start()
         yield platform

@@ -1,0 +1,122 @@
+"""Migrations since the last release only add: the release before goes on working on the tables, and can come back to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.apps import apps
+from django.db.migrations import Migration, operations
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.operations.base import Operation
+
+from webapi.online import AddIndexOnline
+
+OURS = ("webapi", "activity", "reconciling", "clusters", "tenants", "images", "storage", "jobs")
+
+# What 0.1.0 brought. A migration of a release never changes; whatever is not here is new.
+RELEASED = frozenset(
+    {
+        ("activity", "0001_initial"),
+        ("clusters", "0001_initial"),
+        ("images", "0001_initial"),
+        ("jobs", "0001_initial"),
+        ("jobs", "0002_terminal_states"),
+        ("reconciling", "0001_initial"),
+        ("storage", "0001_initial"),
+        ("tenants", "0001_initial"),
+        ("tenants", "0002_guards"),
+        ("webapi", "0001_initial"),
+    }
+)
+# Tables of a handful of rows, whose indexes are built before anybody notices.
+SMALL = frozenset({"clusters.cluster", "clusters.pool", "reconciling.lease", "reconciling.tick", "activity.cursor"})
+ADDING = (
+    operations.CreateModel,
+    operations.AddField,
+    operations.AddIndex,
+    operations.AddConstraint,
+    operations.RunPython,
+    operations.AlterModelOptions,
+    operations.AlterModelManagers,
+    operations.SeparateDatabaseAndState,
+)
+
+
+def new_migrations() -> list[tuple[str, str, Migration]]:
+    loader = MigrationLoader(None)
+    found = [(app, name, migration) for (app, name), migration in loader.disk_migrations.items() if app in OURS]
+    assert {(app, name) for app, name, _ in found} >= RELEASED, "a released migration is gone"
+    return sorted(
+        ((app, name, migration) for app, name, migration in found if (app, name) not in RELEASED), key=lambda one: one[:2]
+    )
+
+
+def problems_of(app: str, migration: Migration) -> Iterator[str]:
+    """Why the release before would not survive it, in words."""
+    made = {operation.name_lower for operation in migration.operations if isinstance(operation, operations.CreateModel)}
+    for operation in migration.operations:
+        model = str(getattr(operation, "model_name_lower", ""))
+        if not isinstance(operation, ADDING):
+            yield f"{operation.describe()}: it takes away or changes what the release before uses"
+        elif isinstance(operation, operations.SeparateDatabaseAndState):
+            yield from _problems_of_separate(operation, migration)
+        elif isinstance(operation, operations.RunPython) and operation.reverse_code is None:
+            yield f"{operation.describe()}: it cannot be taken back"
+        elif model and model not in made:
+            yield from _problems_of_existing(app, model, operation, migration)
+
+
+def _problems_of_separate(operation: operations.SeparateDatabaseAndState, migration: Migration) -> Iterator[str]:
+    """Indexes may be built by hand where AddIndexOnline does not do: outside a transaction, and so that it can be taken back."""
+    by_hand = all(
+        isinstance(each, operations.RunPython) and each.reverse_code is not None for each in operation.database_operations
+    )
+    only_indexes = all(isinstance(each, operations.AddIndex) for each in operation.state_operations)
+    if not (by_hand and only_indexes) or (operation.database_operations and migration.atomic):
+        yield f"{operation.describe()}: hides what it does to the database"
+
+
+def _problems_of_existing(app: str, model: str, operation: Operation, migration: Migration) -> Iterator[str]:
+    if isinstance(operation, operations.AddField):
+        field = operation.field
+        if not field.many_to_many and not field.null and not field.has_db_default():
+            yield f"{operation.describe()}: the release before does not fill it; make it nullable, or give it a db_default"
+        if (field.db_index or field.unique) and f"{app}.{model}" not in SMALL:
+            yield f"{operation.describe()}: its index would be built while nobody may write; add it with AddIndexOnline"
+    elif isinstance(operation, operations.AddConstraint):
+        yield f"{operation.describe()}: rows of the release before may break it"
+    elif isinstance(operation, AddIndexOnline):
+        if migration.atomic or len(migration.operations) > 1:
+            yield f"{operation.describe()}: it stands alone in a migration with atomic = False"
+    elif isinstance(operation, operations.AddIndex) and f"{app}.{model}" not in SMALL:
+        yield f"{operation.describe()}: nobody may write while it is built; use AddIndexOnline"
+
+
+@pytest.mark.parametrize(("app", "name", "migration"), new_migrations())
+def test_a_new_migration_only_adds(app: str, name: str, migration: Migration) -> None:
+    assert list(problems_of(app, migration)) == []
+
+
+@pytest.mark.parametrize(
+    ("operation", "words"),
+    [
+        (operations.RemoveField("job", "name"), "takes away"),
+        (operations.RenameField("job", "name", "title"), "takes away"),
+        (operations.DeleteModel("Job"), "takes away"),
+        (operations.AlterField("job", "name", apps.get_model("jobs.Job")._meta.get_field("name")), "takes away"),
+        (operations.RunSQL("SELECT 1"), "takes away"),
+        (operations.RunPython(lambda apps, editor: None), "cannot be taken back"),
+        (operations.AddField("job", "extra", apps.get_model("jobs.Job")._meta.get_field("priority")), "db_default"),
+        (operations.AddIndex("job", apps.get_model("jobs.Job")._meta.indexes[0]), "AddIndexOnline"),
+        (operations.AddConstraint("job", apps.get_model("jobs.Job")._meta.constraints[0]), "may break it"),
+    ],
+)
+def test_what_the_release_before_would_not_survive_is_named(operation: Operation, words: str) -> None:
+    migration = type("Migration", (Migration,), {"operations": [operation]})("0009_example", "jobs")
+    [problem] = problems_of("jobs", migration)
+    assert words in problem
+
+
+def test_no_two_migrations_wait_for_each_other() -> None:
+    assert MigrationLoader(None).detect_conflicts() == {}

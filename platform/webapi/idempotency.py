@@ -27,6 +27,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kernel.clock import database_now
+from kernel.crashpoints import crashpoint
 from kernel.errors import FieldError, InvalidInput, Unavailable
 from kernel.units import run_unit
 from webapi.actors import actor_of
@@ -90,6 +91,7 @@ def _run_once(call: Callable[[], Response], request: Request, *, actor_id: uuid.
             transaction.set_rollback(True)
             return response
         _store(row, response)
+    crashpoint("webapi.key.after_commit")
     return response
 
 

@@ -149,6 +149,8 @@ def _check(config: Config) -> list[str]:
         problems.append(f"BERTH_PORT={config.port} must be between 1 and 65535")
     if config.metrics_token and len(config.metrics_token) < 32:
         problems.append("BERTH_METRICS_TOKEN must have at least 32 characters, or be empty")
+    if config.debug and (config.is_production or config.public_url):
+        problems.append("BERTH_DEBUG must be off in production and where BERTH_PUBLIC_URL names an address: it shows tracebacks")
     if config.is_production and not (config.database_url and config.redis_url):
         problems.append("BERTH_SERVER_PROFILE=production needs BERTH_DATABASE_URL and BERTH_REDIS_URL")
     return problems

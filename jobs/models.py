@@ -9,6 +9,9 @@ from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from kernel.ids import new_id
 from kernel.limits import NAME_LENGTH
 
+_TOP = Q(parent__isnull=True)
+_TOP_ENDED = Q(parent__isnull=True, ended_at__isnull=False)
+
 
 class StoredSpec(models.Model):
     """A validated spec, stored once per tenant as canonical JSON; jobs that share it (an array, a rerun) share the row."""
@@ -101,10 +104,38 @@ class Job(models.Model):
             models.Index(fields=["user", "-id"], name="job_by_user"),
             models.Index(fields=["queue", "state", "-id"], name="job_by_queue"),
             models.Index(fields=["desired", "state"], name="job_to_stop"),
+            # Lists in their orders, without the children of arrays.
+            models.Index(fields=["-id"], condition=_TOP, name="job_top"),
+            models.Index(fields=["tenant", "-id"], condition=_TOP, name="job_top_tenant"),
+            models.Index(fields=["state", "-id"], condition=_TOP, name="job_top_state"),
+            models.Index(fields=["tenant", "state", "-id"], condition=_TOP, name="job_top_tenant_state"),
+            models.Index(fields=["-priority", "-id"], condition=_TOP, name="job_top_priority"),
+            models.Index(fields=["tenant", "-priority", "-id"], condition=_TOP, name="job_top_tenant_priority"),
+            models.Index(fields=["-ended_at", "-id"], condition=_TOP_ENDED, name="job_top_ended"),
+            models.Index(fields=["tenant", "-ended_at", "-id"], condition=_TOP_ENDED, name="job_top_tenant_ended"),
         ]
 
     def __str__(self) -> str:
         return f"job {self.name} {self.id}"
+
+
+class JobCount(models.Model):
+    """So many more jobs (fewer, if negative) of a tenant, queue and state; added up they say how many there are.
+
+    Written by triggers on Job, which leave the children of arrays out; folded by `jobs/services/counts.py`.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    tenant_id = models.UUIDField()
+    queue_id = models.UUIDField()
+    state = models.CharField(max_length=20)
+    number = models.BigIntegerField()
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant_id", "queue_id", "state"], name="job_count_tenant")]
+
+    def __str__(self) -> str:
+        return f"{self.number:+} jobs {self.state} of queue {self.queue_id}"
 
 
 class Dependency(models.Model):

@@ -103,6 +103,21 @@ def queue_names(queue_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
     return dict(Queue.objects.filter(id__in=frozenset(queue_ids)).values_list("id", "name"))
 
 
+def find_queue_ids(actor: Actor, text: str) -> frozenset[uuid.UUID]:
+    """Ids of the visible queues with this id or name: every tenant may have one of the name. One query."""
+    rows = visible(actor, Queue)
+    try:
+        rows = rows.filter(id=uuid.UUID(text))
+    except ValueError:
+        rows = rows.filter(name=text)
+    return frozenset(rows.values_list("id", flat=True))
+
+
+def find_user_id(name: str) -> uuid.UUID | None:
+    """The user of this name; names are unique. One query."""
+    return User.objects.filter(name=name).values_list("id", flat=True).first()
+
+
 def secret_names(tenant_id: uuid.UUID) -> frozenset[str]:
     """Names of a tenant's secrets, for checking a job's request. One query."""
     return frozenset(Secret.objects.filter(tenant_id=tenant_id).values_list("name", flat=True))

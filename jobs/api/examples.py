@@ -77,6 +77,14 @@ JOB: dict[str, Any] = {
 }
 
 
+COUNTS: dict[str, Any] = {
+    "states": {
+        "queued": 12, "admitted": 0, "starting": 1, "running": 48, "stopping": 0, "succeeded": 9213, "failed": 311, "stopped": 96,
+    },
+    "total": 9681,
+}  # fmt: skip
+
+
 class BatchOut(serializers.Serializer[Any]):
     """What was stored, in the order of the items."""
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs.api import examples
-from jobs.api.representations import JOB_STATES, JobOut, job_json, new_job_json
+from jobs.api.representations import JOB_STATES, JobCountsOut, JobOut, job_json, new_job_json
 from jobs.api.requests import AgainIn, BatchIn, EditIn, StopIn, SubmitIn, many_documents, one_document
 from jobs.models import Job, StoredSpec
+from jobs.selectors.counts import job_counts
 from jobs.selectors.find import fetch_job
 from jobs.selectors.lists import place_in_queue, with_label, with_tag
+from jobs.selectors.text import with_text
 from jobs.services.batches import prepare_batch
 from jobs.services.edit import change_tag, edit_job
 from jobs.services.preview import plan_json
@@ -29,8 +33,9 @@ from jobs.spec.model import Kind
 from jobs.spec.schema import json_schema
 from kernel.clock import database_now
 from kernel.errors import FieldError, InvalidInput
+from kernel.ids import id_at
 from tenants.access import role_allows
-from tenants.selectors import get_tenant
+from tenants.selectors import find_queue_ids, find_user_id, get_tenant
 from webapi.access import visible
 from webapi.actors import facts_of
 from webapi.etags import check_if_match, expected_version, with_etag
@@ -43,9 +48,14 @@ from webapi.views import ApiView, Public, known_query, query_flag
 from webapi.wording import language_of
 
 FILTERS = (
-    "tenant", "state", "queue", "user", "name", "tag", "label", "kind", "since", "until", "parent", "q", "mine",
+    "tenant", "state", "queue", "user", "name", "tag", "label", "kind", "since", "until", "parent", "q", "mine", "sort",
 )  # fmt: skip
 RELATED = ("tenant", "queue", "user")
+SORTS: dict[str, tuple[str, ...]] = {"created": ("-id",), "finished": ("-ended_at", "-id"), "priority": ("-priority", "-id")}
+
+
+# Ids sort by the clock of the host that made them, times are the database's: a day lies safely between the two.
+CLOCKS_APART = timedelta(days=1)
 
 
 class JobListView(ApiView):
@@ -62,21 +72,43 @@ class JobListView(ApiView):
             OpenApiParameter("user", str, description="Name."),
             OpenApiParameter("mine", bool, description="Only one's own."),
             OpenApiParameter("name", str, description="Exactly this name."),
-            OpenApiParameter("q", str, description="Part of the name."),
+            OpenApiParameter("q", str, description="Part of the name or of a tag, in whatever case."),
             OpenApiParameter("tag", str, many=True, description="Several: all of them."),
             OpenApiParameter("label", str, many=True, description="`key=value`; several: all of them."),
             OpenApiParameter("kind", str, enum=list(Kind)),
             OpenApiParameter("since", str, description="Submitted at or after this time."),
             OpenApiParameter("until", str, description="Submitted before this time."),
             OpenApiParameter("parent", str, description="Children of this array. Without it, children are not listed."),
+            OpenApiParameter(
+                "sort",
+                str,
+                enum=list(SORTS),
+                description="`created`: newest first, the default. `finished`: those that ended, the latest end first. "
+                "`priority`: the highest first.",
+            ),
         ],
         responses=page_of(JobOut),
         examples=[examples.answer("Page", {"items": [examples.JOB], "next": None})],
     )
     def get(self, request: Request) -> Response:
         known_query(request, FILTERS)
-        rows = _filtered(self, request, visible(self.actor, Job).select_related(*RELATED))
-        return page(request, rows, order=("-id",), serialize=partial(job_json, language=reader_language(request)))
+        sort = request.query_params.get("sort", "created")
+        if sort not in SORTS:
+            message = f"There is no order {sort[:80]!r}."
+            hint = f"Orders are: {', '.join(SORTS)}."
+            raise InvalidInput(message, hint=hint, fields=[FieldError("/sort", "choice", message, hint)])
+        rows = _filtered(self, request, visible(self.actor, Job))
+        if sort == "finished":
+            rows = rows.filter(ended_at__isnull=False)
+        order = SORTS[sort]
+        keys = rows.values(*(name.removeprefix("-") for name in order))  # The page's keys by an index alone; then its rows.
+        return page(
+            request,
+            keys,
+            order=order,
+            filled=frozenset({"ended_at"}),
+            serialize=partial(_rows_json, language=reader_language(request)),
+        )
 
     @extend_schema(
         operation_id="jobs_create",
@@ -98,6 +130,28 @@ class JobListView(ApiView):
             return _job_response(self, str(row["id"]), status=201)  # Settled meanwhile; or refused, as reading it would be.
         body = new_job_json(row, submission, actor, language=reader_language(request))
         return with_etag(Response(body, status=201, headers={"Location": f"/api/v1/jobs/{row['id']}"}), row["version"])
+
+
+class JobCountsView(ApiView):
+    """How many jobs there are."""
+
+    @extend_schema(
+        operation_id="jobs_counts",
+        parameters=[
+            OpenApiParameter("tenant", str, description="Id, slug or name."),
+            OpenApiParameter("queue", str, description="Id or name."),
+        ],
+        responses=JobCountsOut,
+        examples=[examples.answer("Counts", examples.COUNTS)],
+    )
+    def get(self, request: Request) -> Response:
+        """How many jobs are in each state, an array counting as one. The numbers are kept, not counted for this call."""
+        known_query(request, ("tenant", "queue"))
+        query = request.query_params
+        tenant_id = get_tenant(self.actor, query["tenant"]).id if "tenant" in query else None
+        queue_ids = find_queue_ids(self.actor, query["queue"]) if "queue" in query else None
+        counts = job_counts(self.actor, tenant_id=tenant_id, queue_ids=queue_ids)
+        return Response({"states": counts, "total": sum(counts.values())})
 
 
 class JobBatchView(ApiView):
@@ -247,6 +301,13 @@ def _job_response(view: ApiView, job: str, *, status: int = 200) -> Response:
     return with_etag(response, found.version)
 
 
+def _rows_json(keys: Sequence[Mapping[str, Any]], *, language: str) -> list[dict[str, Any]]:
+    """The jobs of one page, in the order of its keys."""
+    ids = [key["id"] for key in keys]
+    found = {job.id: job for job in Job.objects.filter(id__in=ids).select_related(*RELATED)}
+    return job_json([found[job_id] for job_id in ids if job_id in found], language=language)
+
+
 def reader_language(request: Request) -> str:
     return language_of(request.headers.get("Accept-Language", "")).value
 
@@ -266,9 +327,9 @@ def _filtered(view: ApiView, request: Request, rows: QuerySet[Job]) -> QuerySet[
     if states:
         rows = rows.filter(state__in=states)
     if "queue" in query:
-        rows = rows.filter(_id_or_name(query["queue"], "queue"))
+        rows = rows.filter(queue_id__in=find_queue_ids(view.actor, query["queue"]))
     if "user" in query:
-        rows = rows.filter(user__name=query["user"])
+        rows = rows.filter(user_id=find_user_id(query["user"]) or uuid.UUID(int=0))
     if "mine" in query and query_flag(request, "mine"):
         rows = rows.filter(user_id=view.actor.user_id or uuid.UUID(int=0))
     if "name" in query:
@@ -276,12 +337,14 @@ def _filtered(view: ApiView, request: Request, rows: QuerySet[Job]) -> QuerySet[
     if "kind" in query:
         rows = rows.filter(kind=_known_kind(query["kind"]))
     if query.get("q"):
-        rows = rows.filter(name__icontains=query["q"][:255])
+        rows = with_text(rows, query["q"][:255])
     rows = _by_labels(query, rows)
     if "since" in query:
-        rows = rows.filter(submitted_at__gte=read_utc(query["since"], name="since"))
+        since = read_utc(query["since"], name="since")
+        rows = rows.filter(submitted_at__gte=since, id__gte=id_at(since - CLOCKS_APART))
     if "until" in query:
-        rows = rows.filter(submitted_at__lt=read_utc(query["until"], name="until"))
+        until = read_utc(query["until"], name="until")
+        rows = rows.filter(submitted_at__lt=until, id__lt=id_at(until + CLOCKS_APART))
     if "parent" in query:
         return rows.filter(parent_id=fetch_job(view.actor, query["parent"], "job.read").id)
     return rows.filter(parent_id__isnull=True)
@@ -304,10 +367,3 @@ def _by_labels(query: Any, rows: QuerySet[Job]) -> QuerySet[Job]:
             raise InvalidInput(message, fields=[FieldError("/label", "form", message)])
         rows = with_label(rows, key, value)
     return rows
-
-
-def _id_or_name(text: str, relation: str) -> Q:
-    try:
-        return Q(**{f"{relation}_id": uuid.UUID(text)})
-    except ValueError:
-        return Q(**{f"{relation}__name": text})

@@ -106,6 +106,13 @@ class JobOut(serializers.Serializer[Any]):
     version = serializers.IntegerField()
 
 
+class JobCountsOut(serializers.Serializer[Any]):
+    """How many jobs there are, arrays as one."""
+
+    states = serializers.DictField(child=serializers.IntegerField(), help_text="Every state with its number, also 0.")
+    total = serializers.IntegerField()
+
+
 class TaskOut(serializers.Serializer[Any]):
     """One replica of one role."""
 

@@ -8,6 +8,7 @@ from jobs.api import history, jobs, output, quarantine
 
 urlpatterns = [
     path("jobs", jobs.JobListView.as_view(), name="jobs"),
+    path("jobs:counts", jobs.JobCountsView.as_view(), name="job_counts"),
     path("jobs:batch", jobs.JobBatchView.as_view(), name="job_batch"),
     path("jobs/<str:job>", jobs.JobView.as_view(), name="job"),
     path("jobs/<str:job>/spec", jobs.JobSpecView.as_view(), name="job_spec"),

@@ -14,6 +14,7 @@ from controlplane.instance import CLOSED_FOLDERS, OPEN_FOLDERS
 from images.services import remove_unused_images
 from jobs.reconcile.stopping import enforce_desired
 from jobs.selectors.in_use import images_in_use, volumes_in_use
+from jobs.services.counts import fold_counts
 from kernel.config import current
 from reconciling import poison
 from storage.logs import remove_old_logs
@@ -61,6 +62,7 @@ PARTS: dict[str, Callable[[datetime], int]] = {
     "desired": lambda now: enforce_desired(),
     "idempotency": lambda now: idempotency.delete_expired(now=now),
     "facts": facts.fold,
+    "counts": fold_counts,
     "tickets": tickets.delete_expired,
     "events": retention.prune,
     "telemetry": telemetry.sweep_expired,

@@ -5,6 +5,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from datetime import datetime
 
 _lock = threading.Lock()
 _last_millis = 0
@@ -22,6 +23,11 @@ def new_ids(count: int) -> Iterator[uuid.UUID]:
         millis, sequence = _next_tick()
         tail = int.from_bytes(os.urandom(8), "big") & ((1 << 62) - 1)
         yield uuid.UUID(int=(millis << 80) | (0x7 << 76) | (sequence << 64) | (0b10 << 62) | tail)
+
+
+def id_at(moment: datetime) -> uuid.UUID:
+    """The smallest id that could be made at a time: ids of lists in their order are found by it."""
+    return uuid.UUID(int=min((1 << 128) - 1, max(0, int(moment.timestamp() * 1000)) << 80))
 
 
 def _next_tick() -> tuple[int, int]:

@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.core.exceptions import FieldDoesNotExist, ValidationError
-from django.db.models import F, Model, Q, QuerySet
+from django.db.models import BooleanField, F, Func, Model, Q, QuerySet, TextField, Value
 from django.utils.crypto import constant_time_compare, salted_hmac
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -46,21 +46,28 @@ def page(
     order: tuple[str, ...],
     serialize: Callable[[Sequence[Any]], list[dict[str, Any]]],
     limit: int | None = None,
+    filled: frozenset[str] = frozenset(),
 ) -> Response:
     """Answer one page of a list: `{"items": [...], "next": "<cursor>" | null}`.
 
     `order` names columns, `-` for descending, and must end in a unique one. Rows are models or `values()` dicts that
-    contain those columns. One query, plus whatever `serialize` makes for the whole page.
+    contain those columns. One query, plus whatever `serialize` makes for the whole page. `filled` names nullable columns of the
+    order in which the queryset has no nulls.
     """
-    rows, cursor = slice_page(request, queryset, order=order, limit=limit)
+    rows, cursor = slice_page(request, queryset, order=order, limit=limit, filled=filled)
     return Response({"items": serialize(rows), "next": cursor})
 
 
 def slice_page(
-    request: Request, queryset: QuerySet[Any, Any], *, order: tuple[str, ...], limit: int | None = None
+    request: Request,
+    queryset: QuerySet[Any, Any],
+    *,
+    order: tuple[str, ...],
+    limit: int | None = None,
+    filled: frozenset[str] = frozenset(),
 ) -> tuple[list[Any], str | None]:
     """The rows of the asked page and the cursor of the next, for answers with more than the list in them."""
-    columns = tuple(_column(queryset.model, name) for name in order)
+    columns = tuple(_column(queryset.model, name, filled) for name in order)
     size = limit if limit is not None else page_size(request)
     scope = f"{request.path}|{','.join(order)}"
     text = request.query_params.get("cursor", "")
@@ -117,9 +124,9 @@ def _signature(body: str, scope: str) -> str:
     return base64.urlsafe_b64encode(digest).decode()[:_SIGNATURE_LENGTH]
 
 
-def _column(model: type[Model], name: str) -> _Column:
+def _column(model: type[Model], name: str, filled: frozenset[str]) -> _Column:
     plain = name.removeprefix("-")
-    return _Column(plain, name.startswith("-"), _is_nullable(model, plain))
+    return _Column(plain, name.startswith("-"), plain not in filled and _is_nullable(model, plain))
 
 
 def _is_nullable(model: type[Model], name: str) -> bool:
@@ -145,6 +152,8 @@ def _term(column: _Column) -> Any:
 
 def _after(queryset: QuerySet[Any, Any], columns: Sequence[_Column], values: Sequence[Any]) -> QuerySet[Any, Any]:
     """Rows behind a sort key: `a > x or (a = x and (b > y or ...))`, with each column's own direction."""
+    if len(columns) > 1 and len({column.descending for column in columns}) == 1 and not any(c.nullable for c in columns):
+        return _after_row(queryset, columns, values)
     condition: Q | None = None
     for column, value in reversed(list(zip(columns, values, strict=True))):
         behind, same = _behind(column, value), _same(column, value)
@@ -157,6 +166,41 @@ def _after(queryset: QuerySet[Any, Any], columns: Sequence[_Column], values: Seq
         return queryset.none() if condition is None else queryset.filter(condition)
     except (ValidationError, ValueError, TypeError):
         raise _refused() from None
+
+
+def _after_row(queryset: QuerySet[Any, Any], columns: Sequence[_Column], values: Sequence[Any]) -> QuerySet[Any, Any]:
+    """The same as one comparison of rows, `(a, b) > (x, y)`, which enters an index at exactly that place.
+
+    The longer form enters it at `a >= x`, and among a hundred thousand rows with one `a` reads all those that were seen.
+    """
+    model = queryset.model
+    try:
+        given = [
+            Value(field.to_python(value), output_field=field)
+            for column, value in zip(columns, values, strict=True)
+            for field in (model._meta.get_field(column.name),)
+        ]
+    except FieldDoesNotExist:
+        raise AssertionError("a page's order without nulls names columns of its own table") from None
+    except (ValidationError, ValueError, TypeError):
+        raise _refused() from None
+    row = _Row(*(F(column.name) for column in columns))
+    return queryset.filter(_RowIsBehind(row, _Row(*given), arg_joiner=" < " if columns[0].descending else " > "))
+
+
+class _Row(Func):
+    """`(a, b)`."""
+
+    template = "(%(expressions)s)"
+    output_field = TextField()  # Of no meaning: a row is only compared.
+
+
+class _RowIsBehind(Func):
+    """Compares two rows as a whole."""
+
+    template = "%(expressions)s"
+    conditional = True
+    output_field = BooleanField()
 
 
 def _behind(column: _Column, value: Any) -> Q | None:

@@ -183,7 +183,7 @@ class Jobs:
 
     def list(self, *, limit: int | None = None, **filters: object) -> Iterator[Job]:
         """Jobs, newest first, read page by page while you iterate. Filters: tenant, state, queue, user, name, tag, label,
-        kind, since, until, parent, q."""
+        kind, since, until, parent, q (text in name or tags); `sort`: created, finished or priority."""
         filters.setdefault("tenant", self._tenant or None)
         for data in iterate(self._transport, "/jobs", filters, limit=limit):
             yield Job(data, self)

@@ -326,6 +326,7 @@ EXPECTATIONS: dict[str, Expect] = {
             *foreign_changes(lambda side, change: {"tenant": side.tenant.slug, "spec": {**job_document(side), **change}}),
         ),
     ),
+    "GET /api/v1/jobs:counts": viewer(query=tenant_query),
     "POST /api/v1/jobs:batch": member(
         body=lambda world, side: batch(side, {"name": "b"}),
         bad_ids=foreign_changes(batch),

@@ -198,6 +198,11 @@ class IsolationOut(TypedDict):
     tenants_kept_apart: bool
 
 
+class JobCountsOut(TypedDict):
+    states: dict[str, int]
+    total: int
+
+
 class JobImageOut(TypedDict):
     digest: str
     name: str

@@ -36,18 +36,23 @@ def ps(
     name: Annotated[str | None, typer.Option("--name", help="Only of this name.")] = None,
     tag: Annotated[str | None, typer.Option("--tag", help="Only with this tag.")] = None,
     label: Annotated[list[str] | None, typer.Option("--label", "-l", metavar="KEY=VALUE", help="Only with this label.")] = None,
+    search: Annotated[str | None, typer.Option("--search", help="Only with this text in their name or a tag.")] = None,
     parent: Annotated[str | None, typer.Option("--parent", help="Only the children of this array.")] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option("--sort", metavar="ORDER", help="created (the default), finished (those that ended) or priority."),
+    ] = None,
     number: Annotated[int, typer.Option("--number", "-n", min=1, help="At most so many.")] = 50,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep showing the list.")] = False,
 ) -> None:
     """List jobs, newest first: those that have not ended, or all with -a."""
-    filters: dict[str, Any] = {"user": user, "queue": queue, "name": name, "tag": tag, "state": state}
+    filters: dict[str, Any] = {"user": user, "queue": queue, "name": name, "tag": tag, "state": state, "q": search, "sort": sort}
     filters["label"] = [entry.replace("=", ":", 1) for entry in label or []]
     if user == "me":
         filters |= {"user": None, "mine": True}
     if parent:
         filters["parent"] = session.client.jobs.resolve(parent)
-    if not state and not all_ and not parent:
+    if not state and not all_ and not parent and sort != "finished":
         filters["state"] = list(LIVE_STATES)
     if watch and not session.is_for_programs:
         _watch(session, filters, number)

@@ -128,6 +128,8 @@ HELP = {
     "Number of tasks.": "子任务数量。",
     "Only from this time on: 10m, 2h, or 2027-01-31T18:00.": "只显示此时之后的：10m、2h 或 2027-01-31T18:00。",
     "Only of this name.": "只列出此名称的。",
+    "Only with this text in their name or a tag.": "只列出名称或标签含有此文字的。",
+    "created (the default), finished (those that ended) or priority.": "created（默认）、finished（已结束的）或 priority。",
     "Only stdout, or only stderr.": "只显示 stdout 或只显示 stderr。",
     "Only tasks of this index.": "只显示此序号的子任务。",
     "Only tasks of this role.": "只显示此角色的子任务。",

@@ -21,7 +21,6 @@ from kernel.config import current
 
 AWAY_SECONDS = 0.3  # What one asker waits while the server is known to be away.
 RECONNECT_SECONDS = 1.0  # How long the pool tries for one connection before the next asker makes it try anew.
-IDLE_FACTOR = 2  # A transaction that does nothing for twice a statement's time belongs to a process that is frozen or dead.
 
 
 class Pool(ConnectionPool[Connection[Any]]):
@@ -73,7 +72,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         patience = {
             "statement_timeout": config.database_statement_seconds,
             "lock_timeout": config.database_lock_seconds,
-            "idle_in_transaction_session_timeout": IDLE_FACTOR * config.database_statement_seconds,
+            # Our transactions wait for nothing but the database. One that says nothing for so long belongs to a process that is
+            # frozen, and holds locks that others wait for: a scheduler's, those of every queue's use.
+            "idle_in_transaction_session_timeout": config.database_lock_seconds,
         }
         with connection.cursor() as cursor:
             for name, seconds in patience.items():

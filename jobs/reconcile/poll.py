@@ -15,6 +15,7 @@ from jobs.models import Attempt
 from jobs.reconcile import aside
 from jobs.reconcile.quarantine import compare
 from jobs.reconcile.record import record_observations
+from jobs.reconcile.stored_exits import storable
 from jobs.reconcile.watched import LIVE, Watched, watch
 from kernel.clock import database_now
 from kernel.crashpoints import crashpoint
@@ -86,7 +87,7 @@ def _tails(cluster_id: uuid.UUID, failing: list[Watched]) -> dict[uuid.UUID, str
         ended = [task for task in item.seen.tasks if task.exit is not None and task.exit.code not in (0, None)]
         first = min(ended, key=lambda task: (task.ended_at is None, task.ended_at, task.name.role, task.name.index))
         tails[item.attempt.id] = "".join(
-            read_tail(item.attempt.id, first.name, stream, size_bytes=TAIL_BYTES) for stream in (Stream.OUT, Stream.ERR)
+            storable(read_tail(item.attempt.id, first.name, stream, size_bytes=TAIL_BYTES)) for stream in (Stream.OUT, Stream.ERR)
         )
     return tails
 

@@ -13,7 +13,12 @@ def exit_document(seen: TaskObservation) -> dict[str, Any]:
     """A task's end as it is stored; `lost` says that nobody knows it."""
     if seen.exit is None:
         return {"code": None, "signal": None, "reason": "lost", "stop_cause": None, "evidence": ""}
-    return {**asdict(seen.exit), "reason": str(seen.exit.reason)}
+    return {**asdict(seen.exit), "reason": str(seen.exit.reason), "evidence": storable(seen.exit.evidence)}
+
+
+def storable(text: str) -> str:
+    """A text as a database can hold it: PostgreSQL takes no NUL, and what a job prints may have any byte."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def exit_value(document: Mapping[str, Any] | None) -> TaskExit | None:

@@ -197,17 +197,21 @@ def _insert_attempts(
 
 
 def _store_reasons(waits: Sequence[Wait], pending: dict[uuid.UUID, PendingRow]) -> None:
-    """Only what changed is written: thousands wait for the same thing, and it is said once."""
+    """Only what changed is written: thousands wait for the same thing, and it is said once.
+
+    A transaction for each thousand: a reason stands for itself, and submissions shall not wait for a hundred thousand of them.
+    """
     rows = []
+    details: dict[int, dict[str, Any]] = {}  # The plan says the same thing of many jobs; it is kept once.
     for position, wait in enumerate(waits):
         row = pending[wait.job_id]
-        detail = dict(wait.detail)
+        detail = details.setdefault(id(wait.detail), dict(wait.detail))
         if wait.code == "not_before" and row.reason_code in TELLING:
             continue
         if row.reason_code == wait.code and (position >= REFRESH_ROWS or row.reason_detail == detail):
             continue
         rows.append({"id": wait.job_id, "reason_code": wait.code, "reason_detail": detail})
         pending[wait.job_id] = row._replace(reason_code=wait.code, reason_detail=detail)
-    if rows:
+    for start in range(0, len(rows), bulk.BATCH_ROWS):
         with transaction.atomic():
-            bulk.update(Job, rows, equals={"state": JobState.QUEUED})
+            bulk.update(Job, rows[start : start + bulk.BATCH_ROWS], equals={"state": JobState.QUEUED})

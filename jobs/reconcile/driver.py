@@ -1,15 +1,19 @@
 """Keeps what the scheduler looks at, runs the pure pass over it, and applies what it decided.
 
 The waiting jobs are loaded once and then kept up to date from events by `seq`; a full load every sweep checks that nothing was
-missed. What runs and what is reserved is small and read fresh for every pass. A pass runs only when something changed.
+missed. What runs and what is reserved is small and read fresh at every look. A pass runs only when something changed, and a look
+that finds no change does not go through the waiting jobs: a hundred thousand of them cost memory, not time.
 """
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -27,13 +31,14 @@ from jobs.models import Job, Task
 from jobs.reconcile import aside
 from jobs.reconcile.admit import PendingRow, apply_decisions
 from jobs.scheduling.plan import plan
-from jobs.scheduling.snapshot import PendingJob, RoleAsk, Snapshot
+from jobs.scheduling.snapshot import PendingJob, PoolView, RoleAsk, Snapshot
 from jobs.selectors.pools import pool_views
 from jobs.services.specs import load_spec, role_asks
 from jobs.services.unstartable import fail_unstartable
 from kernel.config import current
 from kernel.resources import Resources
 from reconciling import poison
+from tenants.quota.tree import QueueTree
 from tenants.selectors import queue_tree
 
 log = structlog.get_logger("scheduler")
@@ -44,7 +49,41 @@ _COLUMNS = (
     "submitted_at",
 )  # fmt: skip
 LOAD_ROWS = 2_000
+FULL_LOAD_REST = 40  # A full load takes at most one part in so many of our time, however many wait.
+FULL_LOAD_ROWS = 20_000  # From so many changed jobs on, reading all that wait is no dearer than picking out these.
+Shared = dict[Any, Any]
+_DETAIL = _COLUMNS.index("reason_detail") - 1  # Behind the id.
 AGAIN_SECONDS = 0.05  # After a pass that failed at one job: the others wait no longer for it.
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """What the waiting jobs together refer to. Made anew after they changed, so that a look without news costs nothing."""
+
+    images: frozenset[uuid.UUID]
+    parents: frozenset[uuid.UUID]
+    not_before: tuple[tuple[datetime, uuid.UUID], ...]  # By time.
+
+    def due(self, now: datetime) -> int:
+        """How many of those that wait for a time have reached it."""
+        return bisect_right(self.not_before, now, key=lambda item: item[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """Everything but the waiting jobs that a pass looks at."""
+
+    pools: tuple[PoolView, ...]
+    queues: QueueTree
+    images: Mapping[uuid.UUID, ResolvedImage]
+    room: Mapping[uuid.UUID, int]
+    holds: Holds
+    due: int
+
+    @property
+    def fingerprint(self) -> object:
+        """Equal while a pass would decide as the last one did, given the same waiting jobs."""
+        return (self.pools, self.queues.nodes, self.images, self.room, self.due, self.holds)
 
 
 class SchedulerDriver:
@@ -60,6 +99,8 @@ class SchedulerDriver:
     def forget(self) -> None:
         """Drop everything: a new leader starts from the database."""
         self.pending = {}
+        self._shared: Shared = {}
+        self._summary: _Waiting | None = None
         self._cursor = None
         self._full_load_at = 0.0
         self._dirty = True
@@ -70,24 +111,25 @@ class SchedulerDriver:
         self._take_in_changes()
         if not self.pending:
             return self._next_due(now)
-        images = resolved_images({row.image_id for row in self.pending.values() if row.image_id is not None})
+        images = resolved_images(set(self._waiting().images))
         self._fail_without_image(images, now)
         try:
-            return self._pass(self._sound_rows(images, now), images, now)
+            return self._pass(self._look_around(images, now), now)
         except Exception as error:  # One waiting job must not keep all others waiting: find it, and go on without it.
             if poison.is_infrastructure(error) or not self._sift(list(self.pending.values()), images, now):
                 raise
             return AGAIN_SECONDS
 
-    def _pass(self, rows: Sequence[PendingRow], images: Mapping[uuid.UUID, ResolvedImage], now: datetime) -> float:
-        snapshot, fingerprint = self._snapshot(rows, images, now)
+    def _pass(self, around: _Around, now: datetime) -> float:
+        struck = self._struck(around.images, now)
+        fingerprint = around.fingerprint
         if not self._dirty and fingerprint == self._fingerprint:
             return self._next_due(now)
+        snapshot = _snapshot([row for row in self.pending.values() if row.id not in struck], around)
         began = time.monotonic()
         decisions = plan(snapshot, now)
         applied = apply_decisions(decisions, self.pending, {pool.id: pool for pool in snapshot.pools}, now=now)
-        for job_id in applied.admitted:
-            self.pending.pop(job_id, None)
+        self._drop(applied.admitted)
         self._dirty = bool(applied.lost)
         # What we admitted changes use and nodes: the fingerprint of the state before keeps the next look honest.
         self._fingerprint = fingerprint if not applied.admitted else None
@@ -98,20 +140,24 @@ class SchedulerDriver:
             )  # fmt: skip
         return 0.0 if applied.lost else self._next_due(now)
 
-    def _sound_rows(self, images: Mapping[uuid.UUID, ResolvedImage], now: datetime) -> list[PendingRow]:
-        """All waiting jobs but those at which a pass fails. Those of them whose time has come are tried, alone."""
+    def _struck(self, images: Mapping[uuid.UUID, ResolvedImage], now: datetime) -> Collection[uuid.UUID]:
+        """The waiting jobs at which a pass fails. Those of them whose time has come are tried, alone."""
         struck = poison.strikes(aside.SCHEDULE)
         due = [self.pending[job_id] for job_id, strike in struck.items() if job_id in self.pending and strike.due_at <= now]
         if due:
             self._sift(due, images, now)
             struck = poison.strikes(aside.SCHEDULE)
             self._dirty = True
-        return [row for row in self.pending.values() if row.id not in struck]
+        return struck.keys()
 
     def _sift(self, rows: Sequence[PendingRow], images: Mapping[uuid.UUID, ResolvedImage], now: datetime) -> bool:
         """Plan without writing, to find the jobs at which planning fails; whether there are any."""
         struck = poison.work_through(
-            aside.SCHEDULE, rows, lambda part: plan(self._snapshot(part, images, now)[0], now), now=now, key=lambda row: row.id
+            aside.SCHEDULE,
+            rows,
+            lambda part: plan(_snapshot(part, self._look_around(images, now)), now),
+            now=now,
+            key=lambda row: row.id,
         )
         aside.say_why_it_waits(struck)
         return bool(struck)
@@ -120,13 +166,24 @@ class SchedulerDriver:
         if self._cursor is None or time.monotonic() >= self._full_load_at:
             self._load_everything()
             return
-        changed, cursor = changed_subjects("job", after=self._cursor)
+        changed: set[uuid.UUID] = set()
+        cursor = self._cursor
+        while True:
+            more, cursor_after = changed_subjects("job", after=cursor)
+            if cursor_after == cursor:
+                break
+            changed |= more
+            cursor = cursor_after
+            if len(changed) > FULL_LOAD_ROWS:
+                self._load_everything()
+                return
         if cursor == self._cursor:
             return
         self._cursor = cursor
         self._dirty = True
+        self._summary = None
         for ids in _batches(sorted(changed)):
-            fresh = {row.id: row for row in _load(id__in=ids)}
+            fresh = {row.id: row for row in _load(self._shared, id__in=ids)}
             for job_id in ids:
                 if job_id in fresh:
                     self.pending[job_id] = fresh[job_id]
@@ -134,12 +191,16 @@ class SchedulerDriver:
                     self.pending.pop(job_id, None)
 
     def _load_everything(self) -> None:
+        began = time.monotonic()
         self._cursor = last_seq()  # Read before the rows: a change in between is then seen twice, never missed.
-        fresh = {row.id: row for row in _load()}
+        self._shared = {}
+        fresh = {row.id: row for row in _load(self._shared)}
         if self._full_load_at and fresh.keys() != self.pending.keys():
             log.info("full_load_differs", kept=len(self.pending), found=len(fresh))
         self.pending = fresh
-        self._full_load_at = time.monotonic() + current().sweep_seconds
+        self._summary = None
+        seconds = time.monotonic() - began
+        self._full_load_at = time.monotonic() + max(current().sweep_seconds, seconds * FULL_LOAD_REST)
         self._dirty = True
 
     def _fail_without_image(self, images: Mapping[uuid.UUID, ResolvedImage], now: datetime) -> None:
@@ -155,38 +216,58 @@ class SchedulerDriver:
                 ],
                 now=now,
             )
-            for row in rows:
-                self.pending.pop(row.id, None)
+            self._drop(row.id for row in rows)
 
-    def _snapshot(
-        self, rows: Sequence[PendingRow], images: Mapping[uuid.UUID, ResolvedImage], now: datetime
-    ) -> tuple[Snapshot, object]:
+    def _look_around(self, images: Mapping[uuid.UUID, ResolvedImage], now: datetime) -> _Around:
+        waiting = self._waiting()
         holds = current_holds()
         allocated, tenants = _allocations(holds)
         pools = pool_views(allocated, tenants)
-        queues = queue_tree()
-        pending = tuple(_pending_job(row, images, holds) for row in rows if row.queue_id in queues.nodes)
-        room = _parent_room({row.parent_id for row in rows if row.parent_id is not None})
-        due = tuple(sorted(job.id for job in pending if job.not_before_at is not None and job.not_before_at <= now))
-        fingerprint = (pools, queues.nodes, images, room, due, holds)
-        return Snapshot(pools, queues, pending, room), fingerprint
+        return _Around(pools, queue_tree(), images, _parent_room(waiting.parents), holds, waiting.due(now))
+
+    def _waiting(self) -> _Waiting:
+        if self._summary is None:
+            rows = self.pending.values()
+            self._summary = _Waiting(
+                images=frozenset(row.image_id for row in rows if row.image_id is not None),
+                parents=frozenset(row.parent_id for row in rows if row.parent_id is not None),
+                not_before=tuple(sorted((row.not_before_at, row.id) for row in rows if row.not_before_at is not None)),
+            )
+        return self._summary
+
+    def _drop(self, job_ids: Iterable[uuid.UUID]) -> None:
+        for job_id in job_ids:
+            self.pending.pop(job_id, None)
+        self._summary = None
 
     def _next_due(self, now: datetime) -> float:
-        waits = [
-            (row.not_before_at - now).total_seconds()
-            for row in self.pending.values()
-            if row.not_before_at is not None and row.not_before_at > now
-        ]
-        return max(0.01, min(waits, default=1.0))
+        """Seconds until the next of those that wait for a time; a second without any."""
+        waiting = self._waiting()
+        later = waiting.not_before[waiting.due(now) :]
+        return max(0.01, (later[0][0] - now).total_seconds() if later else 1.0)
 
 
-def _load(**condition: Any) -> Iterable[PendingRow]:
+def _snapshot(rows: Sequence[PendingRow], around: _Around) -> Snapshot:
+    pending = tuple(_pending_job(row, around.images, around.holds) for row in rows if row.queue_id in around.queues.nodes)
+    return Snapshot(around.pools, around.queues, pending, around.room)
+
+
+def _load(shared: Shared, **condition: Any) -> Iterable[PendingRow]:
+    """Waiting jobs as rows. Values that many rows have in common are kept once: they are most of a row's memory."""
     rows = (
         Job.objects.filter(state=JobState.QUEUED, desired="run", array_size__isnull=True, **condition)
         .order_by("id")
         .values_list(*_COLUMNS)
     )
-    return [PendingRow(*row) for row in rows.iterator(chunk_size=LOAD_ROWS)]
+    keep = shared.setdefault
+    found = []
+    for job_id, *values in rows.iterator(chunk_size=LOAD_ROWS):
+        detail = values[_DETAIL]
+        values[_DETAIL] = None
+        common = [keep(value, value) if isinstance(value, (uuid.UUID, str, datetime)) else value for value in values]
+        common[_DETAIL] = keep(("detail", json.dumps(detail, sort_keys=True)), detail)
+        found.append(PendingRow(job_id, *common))
+    return found
 
 
 @lru_cache(maxsize=10_000)
@@ -235,7 +316,7 @@ def _allocations(holds: Holds) -> tuple[dict[tuple[uuid.UUID, str], Resources], 
     return allocated, tenants
 
 
-def _parent_room(parents: set[uuid.UUID]) -> dict[uuid.UUID, int]:
+def _parent_room(parents: Collection[uuid.UUID]) -> dict[uuid.UUID, int]:
     """How many more children of each array may run, where the array bounds it."""
     if not parents:
         return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -32,6 +33,7 @@ def _walk(quay: Quay, count: int) -> dict[str, int]:
     for _ in range(count):
         quay.submit("noop", script=Script(duration_seconds=5, stdout=b"done\n"), resources={"cpu": "50m", "memory": "16Mi"})
     cluster = quay.cluster.pk
+    quay.driver.forget()  # Each walk begins with a full load, whatever time has passed since the last.
     used = {"schedule": _statements(quay.schedule), "launch": _statements(lambda: launch.launch(cluster))}
     quay.pass_time(1)
     used["start"] = _statements(lambda: poll.poll(cluster))
@@ -48,3 +50,15 @@ def test_every_step_of_a_batch_takes_as_many_statements_however_many_jobs(quay: 
     few, many = _walk(quay, FEW), _walk(quay, MANY)
     assert tuple(few) == STEPS
     assert many == few
+
+
+def test_a_look_at_a_queue_in_which_nothing_changed_asks_as_little_however_many_wait(quay: Quay) -> None:
+    quay.submit("hog", script=Script(duration_seconds=None), resources={"cpu": 8, "memory": "1Gi"})
+    counts = []
+    for waiting in (FEW, MANY):
+        for number in range(waiting):
+            quay.submit(f"waits-{number}", resources={"cpu": 8, "memory": "1Gi"})
+        quay.turn(3)  # The pass that says why they wait tells of it in events, which the next look takes in.
+        quay.driver._full_load_at = math.inf
+        counts.append(_statements(quay.schedule))
+    assert counts[0] == counts[1] <= 16

@@ -70,7 +70,7 @@ def _loaded(options: argparse.Namespace, bench: Bench, profile: str, peers: Mapp
         before, _ = _measure(berth, bench, f"{profile}-history-and-nodes")
         bench.say(f"{profile}: submitting {options.pending} jobs that wait")
         _submit(berth, {"command": ["true"], "array": {"size": options.pending}})
-        waits = "SELECT count(*) FROM jobs_job WHERE state = 'queued' AND array_size IS NULL AND reason_code <> ''"
+        waits = "SELECT count(*) FROM jobs_job WHERE state = 'queued' AND reason_code NOT IN ('', 'array', 'scheduling')"
         _wait(berth, waits, options.pending, bench=bench)
         time.sleep(SETTLE_SECONDS)
         after, _ = _measure(berth, bench, f"{profile}-loaded")
@@ -115,7 +115,7 @@ def _wait(berth: RunningPlatform, sql: str, count: int, *, bench: Bench | None =
             raise BenchError(f"{found} of {count} after {WAIT_SECONDS_MAX:.0f} s: {sql}")
         if bench is not None:
             bench.progress(f"{found} of {count} have been looked at")
-        time.sleep(0.2)
+        time.sleep(0.5)
 
 
 def _stored_id(berth: RunningPlatform, job_id: str) -> str:

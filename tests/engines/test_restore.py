@@ -8,7 +8,9 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 
 from tests.builders.live import Json, LivePlatform, running_platform, wait_until
@@ -178,10 +180,14 @@ def test_a_restored_platform_finds_what_ran_on_and_runs_nothing_twice(quayside: 
     verbs = platform.rows("SELECT verb FROM activity_auditevent WHERE verb LIKE 'quarantine.%' OR verb = 'installation.restore'")
     assert sorted(verb for (verb,) in verbs) == ["installation.restore", "quarantine.adopt", "quarantine.stop"]
     kept = [path for path in platform.data_dir.iterdir() if path.name.startswith("before-restore-")]
-    schemas = (
-        platform.rows("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'before_restore%'") if platform.is_on_servers else []
-    )
-    assert len(kept) + len(schemas) == 1
+    url = platform.environment.get("BERTH_DATABASE_URL", "")
+    name = urlsplit(url).path.lstrip("/")
+    beside = platform.rows("SELECT datname FROM pg_database") if platform.is_on_servers else []
+    kept_beside = [found for (found,) in beside if found.startswith(f"{name}_")]
+    assert len(kept) + len(kept_beside) == 1, (kept, kept_beside)
+    for found in kept_beside:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE "{found}"')  # type: ignore[call-overload]
     assert os.listdir(platform.data_dir / "backups") == ["drill.tar"]
 
 

@@ -25,7 +25,6 @@ from kernel.config import Config
 
 PAGES = 2_048  # Of SQLite per step: 8 MiB, then progress is told.
 PROGRAMS = Path("/usr/lib/postgresql")
-SCHEMA = "public"
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 
@@ -48,7 +47,7 @@ def size_bytes(config: Config) -> int:
     """How large the database is now, as it lies on the disk."""
     if not is_postgresql(config):
         return sqlite_path(config).stat().st_size
-    with _postgresql(config) as connection:
+    with postgresql(config) as connection:
         row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
     return int(row[0]) if row else 0
 
@@ -108,15 +107,15 @@ def check_sqlite(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _dump(config: Config, path: Path) -> Copied:
-    with _postgresql(config) as connection:
+    with postgresql(config) as connection:
         connection.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         snapshot = _one(connection, "SELECT pg_export_snapshot()")
         server = int(_one(connection, "SHOW server_version_num"))
-        facts = database_facts(lambda sql: connection.execute(sql).fetchall())  # type: ignore[arg-type]
+        facts = database_facts(lambda sql: connection.execute(sql).fetchall())
         run_program(
             [
                 str(program("pg_dump", server // 10_000)), "--format=custom", "--no-owner", "--no-privileges", "--no-password",
-                f"--schema={SCHEMA}", f"--snapshot={snapshot}", "--lock-wait-timeout=60s", f"--file={path}",
+                f"--snapshot={snapshot}", "--lock-wait-timeout=60s", f"--file={path}",
             ],
             config,
         )  # fmt: skip
@@ -126,17 +125,24 @@ def _dump(config: Config, path: Path) -> Copied:
     return Copied({"vendor": "postgresql", "server": server, **facts}, path)
 
 
+class NoAnswer(BackupError):
+    """The server refuses a connection, or there is none."""
+
+
 @contextlib.contextmanager
-def _postgresql(config: Config) -> Iterator[psycopg.Connection[Any]]:
+def postgresql(config: Config, *, dbname: str = "") -> Iterator[psycopg.Connection[Any]]:
+    """A connection of our own, to the platform's database unless another one is named. Raises NoAnswer."""
     try:
-        connection = psycopg.connect(config.database_url, autocommit=True, connect_timeout=10, application_name="berth-backup")
+        url = psycopg.conninfo.make_conninfo(config.database_url, **({"dbname": dbname} if dbname else {}))
+        connection = psycopg.connect(url, autocommit=True, connect_timeout=10, application_name="berth-backup")
     except psycopg.OperationalError as error:
-        raise BackupError(f"The database does not answer: {first_line(error)} Check BERTH_DATABASE_URL.") from None
+        raise NoAnswer(f"The database does not answer: {first_line(error)} Check BERTH_DATABASE_URL.") from None
     with connection:
         yield connection
 
 
-postgresql = _postgresql
+def database_name() -> str:
+    return str(settings.DATABASES["default"]["NAME"])
 
 
 def program(name: str, major: int) -> Path:
@@ -176,7 +182,7 @@ def first_line(error: BaseException) -> str:
 
 
 def _one(connection: psycopg.Connection[Any], sql: str) -> Any:
-    row = connection.execute(sql).fetchone()  # type: ignore[arg-type]
+    row = connection.execute(sql).fetchone()
     assert row is not None
     return row[0]
 

@@ -1,29 +1,29 @@
 """Putting a restored database in the place of the present one: prepared beside it, exchanged in one step, the old one kept.
 
-SQLite: a file beside the database, renamed over it. PostgreSQL: a schema of its own, which becomes `public` in the transaction
-that gives the old one another name. Until that moment nothing that is in use was touched.
+SQLite: a file beside the database, renamed over it. PostgreSQL: a database beside it, which gets its name in the transaction
+that gives the old one another. Until that moment nothing that is in use was touched.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
+import psycopg
 from django.db import connections
 from psycopg import sql
 
 from controlplane.backup import databases
 from controlplane.backup.archive import BackupError, sync_directory
-from controlplane.backup.databases import SCHEMA
 from kernel.config import Config
 
 SIDE_FILES = ("-wal", "-shm", "-journal")
 CONNECTIONS_SHOWN = 5
+NAME_MAX = 63  # Of PostgreSQL, for any name.
+ELSEWHERE = ("postgres", "template1")  # Databases that every server has.
 
 
 class Swap(Protocol):
@@ -103,76 +103,108 @@ class _SqliteSwap:
 class _PostgresqlSwap:
     def __init__(self, config: Config, work: Path, kept: str) -> None:
         self._config, self._work = config, work
-        self._kept = kept
-        self._staged = f"loading_{kept}"
+        self._name = databases.database_name()
+        self._kept = f"{self._name}_{kept}"[:NAME_MAX]
+        self._staged = f"{self._name}_{kept.replace('before', 'loading', 1)}"[:NAME_MAX]
 
     def check(self) -> None:
-        """Nobody else may be connected: a platform on another host does not see our lock."""
+        """Nobody else may be connected: a platform on another host does not see our lock. And we must be allowed to do it."""
         with databases.postgresql(self._config) as connection:
             others = connection.execute(
                 "SELECT pid, application_name, coalesce(client_addr::text, 'this host') FROM pg_stat_activity "
                 "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
             ).fetchall()
+            allowed = connection.execute("SELECT rolcreatedb OR rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
         if others:
-            shown = ", ".join(
-                f"{name or 'process'} (backend {pid}) from {host}" for pid, name, host in others[:CONNECTIONS_SHOWN]
-            )
+            shown = ", ".join(f"{name or 'process'} (backend {pid}) of {host}" for pid, name, host in others[:CONNECTIONS_SHOWN])
             raise BackupError(
                 f"{len(others)} connections to the database are open: {shown}. Stop every process of the platform, on every host."
+            )
+        if not allowed or not allowed[0]:
+            raise BackupError(
+                "A restore makes a database beside the present one, and this database user may not. "
+                "Let an administrator run: ALTER ROLE <user> CREATEDB;"
             )
 
     def load(self, member: IO[bytes]) -> None:
         with databases.postgresql(self._config) as connection:
-            row = connection.execute("SHOW server_version_num").fetchone()
-        major = int(row[0]) // 10_000 if row else 0
-        before = [f"ALTER SCHEMA {SCHEMA} RENAME TO {self._kept}", f"CREATE SCHEMA {SCHEMA}"]
-        after = [f"ALTER SCHEMA {SCHEMA} RENAME TO {self._staged}", f"ALTER SCHEMA {self._kept} RENAME TO {SCHEMA}"]
+            row = connection.execute(
+                "SELECT current_setting('server_version_num')::int / 10000, pg_encoding_to_char(encoding), datcollate, datctype "
+                "FROM pg_database WHERE datname = current_database()"
+            ).fetchone()
+            assert row is not None
+            major, encoding, collate, ctype = row
+            self._drop_leftovers(connection)
+            made = "CREATE DATABASE {} TEMPLATE template0 ENCODING {} LC_COLLATE {} LC_CTYPE {}"
+            words = (sql.Literal(encoding), sql.Literal(collate), sql.Literal(ctype))
+            connection.execute(sql.SQL(made).format(sql.Identifier(self._staged), *words))
+            self._copy_settings(connection)
         dump = self._work / "database.dump"
         with dump.open("xb") as file:
             while block := member.read(1024**2):
                 file.write(block)
-        environment = databases.program_environment(self._config)
-        read = [
-            str(databases.program("pg_restore", major)), "--no-owner", "--no-privileges", f"--schema={SCHEMA}", "--file=-",
-            str(dump),
-        ]  # fmt: skip
-        write = [
-            str(databases.program("psql", major)), "-X", "-q", "-w", "-v", "ON_ERROR_STOP=1", "--single-transaction",
-            *(f"--command={statement}" for statement in before), "--file=-", *(f"--command={statement}" for statement in after),
-        ]  # fmt: skip
-        with (self._work / "said").open("w+b") as said:
-            with subprocess.Popen(read, stdout=subprocess.PIPE, stderr=said, env=environment) as restore:
-                code = subprocess.run(
-                    write, stdin=restore.stdout, stdout=subprocess.DEVNULL, stderr=said, env=environment, check=False
-                ).returncode
-            said.seek(0)
-            words = said.read().decode(errors="replace").strip()[-2_000:]
+        databases.run_program(
+            [
+                str(databases.program("pg_restore", major)), "--no-owner", "--no-privileges", "--no-comments",
+                "--no-password", "--exit-on-error",
+                "--single-transaction", f"--dbname={self._staged}", str(dump),
+            ],
+            self._config,
+        )  # fmt: skip
         dump.unlink()
-        if code or restore.returncode:
-            raise BackupError(f"PostgreSQL could not load the backup: {words or 'it gave no reason'}")
+
+    def _drop_leftovers(self, connection: psycopg.Connection[Any]) -> None:
+        """What a restore that was killed had begun to load; only one restores at a time."""
+        begins = f"{self._name}_loading_restore_"
+        rows = connection.execute("SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [begins]).fetchall()
+        for (name,) in rows:
+            connection.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
+
+    def _copy_settings(self, connection: psycopg.Connection[Any]) -> None:
+        """What an administrator set for the present database holds for its successor."""
+        rows = connection.execute(
+            "SELECT split_part(line, '=', 1), substr(line, strpos(line, '=') + 1) "
+            "FROM pg_db_role_setting, unnest(setconfig) line "
+            "WHERE setrole = 0 AND setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        ).fetchall()
+        for name, value in rows:
+            words = (sql.Identifier(self._staged), sql.Identifier(name), sql.Literal(value))
+            connection.execute(sql.SQL("ALTER DATABASE {} SET {} TO {}").format(*words))
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        with _django_on("OPTIONS", {"options": f"-c search_path={self._staged}"}):
+        before = connections["default"].settings_dict["OPTIONS"]
+        options = {name: value for name, value in before.items() if name != "pool"}
+        with _django_on("OPTIONS", options), _django_on("NAME", self._staged):
             yield
 
     def exchange(self) -> str:
-        with databases.postgresql(self._config) as connection, connection.transaction():
-            for old, new in ((SCHEMA, self._kept), (self._staged, SCHEMA)):
-                connection.execute(sql.SQL("ALTER SCHEMA {} RENAME TO {}").format(sql.Identifier(old), sql.Identifier(new)))
-            empty = connection.execute(
-                "SELECT NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = %s::regnamespace)", [self._kept]
-            ).fetchone()
-            if empty and empty[0]:
-                connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(self._kept)))
-                return ""
-        return f"schema {self._kept} of the database"
+        with self._elsewhere() as connection:
+            found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [self._name]).fetchone()
+            with connection.transaction():
+                for old, new in ((self._name, self._kept), (self._staged, self._name)):
+                    if old != self._name or found:
+                        words = (sql.Identifier(old), sql.Identifier(new))
+                        connection.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(*words))
+        return f"database {self._kept} on the same server"
 
     def discard(self) -> None:
-        if sys.exc_info()[0] is None:
-            return
-        with contextlib.suppress(BackupError), databases.postgresql(self._config) as connection:
-            connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(self._staged)))
+        with contextlib.suppress(BackupError, psycopg.Error), self._elsewhere() as connection:
+            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(self._staged)))
+
+    @contextlib.contextmanager
+    def _elsewhere(self) -> Iterator[psycopg.Connection[Any]]:
+        """A database cannot be renamed by whoever is connected to it."""
+        last: BackupError | None = None
+        for name in ELSEWHERE:
+            try:
+                with databases.postgresql(self._config, dbname=name) as connection:
+                    yield connection
+                    return
+            except databases.NoAnswer as error:
+                last = error
+        assert last is not None
+        raise last
 
 
 @contextlib.contextmanager

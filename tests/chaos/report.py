@@ -77,8 +77,8 @@ def text(outcome: Outcome) -> str:
             f"the kept sums; fullest {quota['fullest']:.0%}"
         )
     lines.append(f"  Rest        {jobs.get('rest_after_healing_seconds', 0):.1f} s after everything was healed")
-    lines += ["", "  Taken over by another process (from the fault to the new holder)"]
-    lines += [f"    {name:<12} {_spread(values)}" for name, values in facts["takeover_seconds"].items()]
+    lines += ["", "  Until another process held what one had held; (wide): while the database or everything was broken too"]
+    lines += [f"    {name:<18} {_spread(values)}" for name, values in facts["takeover_seconds"].items()]
     lines += ["", "  Invariants", outcome.report.text()]
     if outcome.violations:
         lines += ["", "  Beside the invariants", *(f"    {violation}" for violation in outcome.violations)]

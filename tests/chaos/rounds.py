@@ -40,7 +40,7 @@ class Options:
     lease_seconds: float | None = None  # None: as the product has it.
     fault_seconds: float = 5.0
     rate: float = 1.0  # Actions of each client a second.
-    settle_seconds: float = 300.0
+    settle_seconds: float = 600.0
 
 
 @dataclass
@@ -104,6 +104,7 @@ class Round:
         lease = self.options.lease_seconds
         # Without a wish: what an installation has that sets nothing, and not what other tests set to be quick.
         settings["BERTH_LEASE_SECONDS"] = f"{lease or 30:g}"
+        settings["BERTH_LEADERSHIP_SECONDS"] = f"{lease or 10:g}"
         settings["BERTH_SWEEP_SECONDS"] = f"{lease or 30:g}"
         settings["BERTH_POLL_SECONDS"] = "0.5" if lease else "1"
         return settings
@@ -128,9 +129,9 @@ class Round:
         )  # fmt: skip
         leases = watching.Leases(lambda: _database_url(platform), is_up=is_awake)
         probe = watching.Probe(platform.url)
-        with _running(fleet, leases, probe):
-            for thread in (*clients, breaker):
-                thread.start()
+        with _running(fleet, leases, probe, breaker):
+            for client in clients:
+                client.start()
             self._wait(clients, breaker)
             self.say("Healing ...")
             breaker.heal()
@@ -142,7 +143,7 @@ class Round:
             self.outcome.seconds = time.time() - self.began_at
             self._let_go(clients)
             self._settle(platform, clients, healed_at, leases)
-        self.outcome.takeovers = leases.takeovers.summary()
+        self.outcome.takeovers = watching.summary(leases.takeovers, [*self._wide_faults()])
         self.outcome.probe = watching.facts(probe)
         self._decide(platform, fleet, clients, people)
 
@@ -209,6 +210,11 @@ class Round:
             time.sleep(0.3)
         self.outcome.facts["rest_after_healing_seconds"] = round(time.monotonic() - healed_at, 2)
         time.sleep(QUIET_SECONDS)  # Whatever would still change a row at rest has had the time to.
+
+    def _wide_faults(self) -> Iterator[float]:
+        """When more was broken than one process, in seconds since the epoch."""
+        wide = ("kill everything", "kill supervisor", "database stops immediately", "database cuts connections", "thaw")
+        return (self.began_at + fault["at"] for fault in self.outcome.faults if fault["what"] in wide)
 
     # --- Afterwards --------------------------------------------------------------------------------------------------
 
@@ -285,5 +291,5 @@ def _running(fleet: Fleet, *threads: Any) -> Iterator[None]:
         for thread in threads:
             thread.stopping.set()
         for thread in threads:
-            thread.join(10)
+            thread.join(30)
         fleet.end()

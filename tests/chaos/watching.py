@@ -8,7 +8,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import httpx2
@@ -70,14 +70,26 @@ def read_samples(platform: LivePlatform) -> QuotaSamples:
     return QuotaSamples(samples, over, drifted, float(fullest))
 
 
-@dataclass
-class Takeovers:
-    """How long it took until somebody else did what a process did that was killed or frozen, by kind of work."""
+@dataclass(frozen=True)
+class Takeover:
+    """A time in which nobody who was up held a lease, in seconds since the epoch."""
 
-    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    lease: str
+    began: float
+    ended: float
 
-    def summary(self) -> dict[str, dict[str, float]]:
-        return {name: spread(values) for name, values in sorted(self.seconds.items())}
+
+def summary(takeovers: Sequence[Takeover], wide: Sequence[float]) -> dict[str, dict[str, float]]:
+    """How long it took until somebody else did what one process had done, by kind of work.
+
+    Apart stand those during which more was broken than processes: the database, or all processes at once.
+    """
+    seconds: dict[str, list[float]] = defaultdict(list)
+    for each in takeovers:
+        is_wide = any(each.began - 3.0 <= at <= each.ended for at in wide)
+        seconds[f"{each.lease}{' (wide)' if is_wide else ''}"].append(each.ended - each.began)
+        seconds[f"any{' (wide)' if is_wide else ''}"].append(each.ended - each.began)
+    return {name: spread(values) for name, values in sorted(seconds.items())}
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
@@ -101,9 +113,8 @@ class Leases(threading.Thread):
         super().__init__(name="leases", daemon=True)
         self.url = url
         self.is_up = is_up  # Whether a process lives and is not frozen.
-        self.takeovers = Takeovers()
+        self.takeovers: list[Takeover] = []
         self.stopping = threading.Event()
-        self.enabled = threading.Event()
         self._since: dict[str, float] = {}
 
     def run(self) -> None:
@@ -116,7 +127,7 @@ class Leases(threading.Thread):
                     rows = connection.execute(
                         "SELECT name, holder, expires_at > clock_timestamp() FROM reconciling_lease WHERE holder <> 'jobs.poll'"
                     ).fetchall()
-                    self._compare(rows, time.monotonic())
+                    self._compare(rows, time.time())
 
     def _compare(self, rows: Sequence[tuple[str, str, bool | None]], now: float) -> None:
         """A lease counts as unserved from the moment that its holder is gone until another one that is up has taken it."""
@@ -125,13 +136,9 @@ class Leases(threading.Thread):
             served = bool(is_valid) and pid.isdigit() and self.is_up(int(pid))
             kind = name.partition(".")[0]
             if served and name in self._since:
-                self.takeovers.seconds[kind].append(now - self._since.pop(name))
+                self.takeovers.append(Takeover(kind, self._since.pop(name), now))
             elif not served:
                 self._since.setdefault(name, now)
-
-    def unserved(self) -> list[str]:
-        """What nobody does at this moment."""
-        return sorted(self._since)
 
 
 class Probe(threading.Thread):

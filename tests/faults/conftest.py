@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from tests.builders.live import LivePlatform, LiveUser, package_index, running_platform
 from tests.builders.receiver import Receiver, receiving
+from tests.faults.ground import Ground, broken_ground
 
 DEATH_SECONDS = 10.0
 
@@ -63,6 +65,22 @@ def live_platform(wheels: Path) -> Iterator[LivePlatform]:
 def receiver() -> Iterator[Receiver]:
     with receiving() as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def whole_ground() -> Iterator[Ground]:
+    """Made by whoever needs it first. It starts a platform of many processes, which takes its time."""
+    if not os.environ.get("BERTH_DATABASE_URL"):
+        pytest.skip("runs once, in the stage with servers: it brings its own")
+    with broken_ground() as made:
+        yield made
+
+
+@pytest.fixture
+def ground(whole_ground: Ground) -> Iterator[Ground]:
+    whole_ground.heal()
+    yield whole_ground
+    whole_ground.heal()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ CACHE ?= $(if $(BERTH_CACHE),$(BERTH_CACHE),$(if $(filter 0,$(shell id -u)),/var
 export BERTH_CACHE := $(CACHE)
 
 .DEFAULT_GOAL := help
-.PHONY: help up down install example status test test-long bench chaos lint audit format
+.PHONY: help up down install example status backup restore test test-long bench chaos lint audit format
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -24,6 +24,12 @@ example: python ## Submit the example job and follow it
 
 status: python ## Say whether the platform runs
 	@$(PYTHON) tools/up.py status $(if $(PORT),--port $(PORT))
+
+backup: python ## Back up while the platform runs   [FILE=/mnt/berth.tar ARGS="--with volumes,logs"]
+	@$(PYTHON) tools/operate.py backup $(FILE) $(ARGS)
+
+restore: python ## Put the stopped platform back to a backup; what was there is kept   FILE=/mnt/berth.tar
+	@$(PYTHON) tools/operate.py restore $(if $(FILE),$(FILE),$(error say which: make restore FILE=...)) $(ARGS)
 
 test: python ## Install all that the tests need and run them
 	@$(PYTHON) tools/test.py

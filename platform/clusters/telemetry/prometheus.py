@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -20,7 +20,7 @@ from django.db.models import Count, Sum
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from clusters.models import Cluster, ClusterCondition, Node, Pool
+from clusters.models import Cluster, ClusterCondition, Node, Pool, Quarantined
 from clusters.selectors import allocated_in_pools
 from clusters.telemetry.metrics import gpu_subject, node_subject, scoped
 from clusters.telemetry.reading import latest_values
@@ -99,7 +99,7 @@ def cluster_families(now: datetime) -> list[Metric]:
     """Build, engines, nodes and GPUs by pool, and the load of each node. A constant number of queries."""
     clusters = list(Cluster.objects.order_by("name"))
     pools = {pool.pk: pool for pool in Pool.objects.select_related("cluster").order_by("cluster__name", "name")}
-    return [_build_info(), _engines(clusters), *_capacity(pools), *_node_load(pools, now)]
+    return [_build_info(), _engines(clusters), _quarantine(clusters), *_capacity(pools), *_node_load(pools, now)]
 
 
 def _build_info() -> Metric:
@@ -115,6 +115,17 @@ def _engines(clusters: Iterable[Cluster]) -> Metric:
     for cluster in clusters:
         up.add_metric([cluster.name, cluster.kind], float(cluster.condition == ClusterCondition.REACHABLE))
     return up
+
+
+def _quarantine(clusters: Iterable[Cluster]) -> Metric:
+    text = "Attempts that a cluster has and the database does not know, by whether they run. Zero but after a restore."
+    family = GaugeMetricFamily("berth_quarantined_attempts", text, labels=["cluster", "running"])
+    rows = Quarantined.objects.filter(resolution="").values_list("cluster_id", "runs")
+    counted = Counter((cluster_id, runs) for cluster_id, runs in rows)
+    for cluster in clusters:
+        for runs in (True, False):
+            family.add_metric([cluster.name, _truth(runs)], counted[cluster.pk, runs])
+    return family
 
 
 def _capacity(pools: Mapping[uuid.UUID, Pool]) -> list[Metric]:

@@ -35,6 +35,15 @@ def default_path(config: Config, now: datetime) -> Path:
     return config.data_dir / "backups" / f"berth-{now:%Y%m%dT%H%M%SZ}.tar"
 
 
+def remove_old(config: Config, keep: int) -> list[Path]:
+    """Remove all but the newest `keep` backups that have a name of ours and lie where they lie by default."""
+    found = sorted((config.data_dir / "backups").glob("berth-????????T??????Z.tar"))
+    old = found[:-keep]
+    for path in old:
+        path.unlink(missing_ok=True)
+    return old
+
+
 def make_backup(
     config: Config,
     path: Path,

@@ -365,6 +365,16 @@ def test_sizes_are_told_without_a_backup(config: Config) -> None:
     assert not (config.data_dir / "backups").exists()
 
 
+def test_old_backups_go_only_when_asked_and_only_ours(config: Config) -> None:
+    folder = config.data_dir / "backups"
+    folder.mkdir()
+    for name in ("berth-20261119T000000Z.tar", "berth-20261120T000000Z.tar", "mine.tar"):
+        (folder / name).touch()
+    done = manage(config.data_dir, "backup", "--keep", "2")
+    assert done.returncode == 0, done.stderr
+    assert sorted(os.listdir(folder)) == ["berth-20261120T000000Z.tar", Path(done.stdout.strip()).name, "mine.tar"]
+
+
 def test_a_place_that_cannot_be_written_is_named(config: Config) -> None:
     with pytest.raises(BackupError, match="is no directory"):
         make_backup(config, config.data_dir / "none" / "x.tar", teller=Teller())

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from controlplane.backup import keys, stores
 from controlplane.backup.archive import BackupError
-from controlplane.backup.make import Made, default_path, make_backup
+from controlplane.backup.make import Made, default_path, make_backup, remove_old
 from controlplane.backup.telling import Teller, shown_bytes
 from kernel.config import current
 
@@ -31,6 +31,10 @@ class Command(BaseCommand):
         parser.add_argument("--without-code", action="store_true", help="leave out the code that users sent with their jobs")
         parser.add_argument("--without-keys", action="store_true", help="leave out the secret keys, which you keep elsewhere")
         parser.add_argument("--passphrase-file", type=Path, help="seal the secret keys under the first line of this file")
+        parser.add_argument(
+            "--keep", type=int, default=0, metavar="N",
+            help="afterwards keep only the newest N of the data directory's backups; default: all",
+        )  # fmt: skip
         parser.add_argument("--sizes", action="store_true", help="only say how large each part would be")
 
     def handle(self, *args: Any, file: str | None, **options: Any) -> None:
@@ -49,6 +53,8 @@ class Command(BaseCommand):
         except BackupError as reason:
             sys.exit(f"berth: {reason}")
         _say_what_it_holds(made, teller)
+        for removed in remove_old(config, options["keep"]) if options["keep"] > 0 else ():
+            teller.say(f"Removed {removed}, older than the newest {options['keep']}.")
         self.stdout.write(str(made.path))
 
     def _say_sizes(self, teller: Teller) -> None:

@@ -43,6 +43,7 @@ def record_observations(watched: Sequence[Watched], *, log_tails: Mapping[uuid.U
     `log_tails` gives, for attempts with failed tasks, the end of what the first of them printed, for naming the failure.
     """
     with transaction.atomic():
+        _note_launches(watched, now)
         _record_tasks(watched, now)
         _record_conditions(watched, now)
         _record_starts(watched, now)
@@ -50,6 +51,20 @@ def record_observations(watched: Sequence[Watched], *, log_tails: Mapping[uuid.U
         _stop_what_is_overdue(watched, now)
         _record_ends(watched, log_tails, now)
         crashpoint("jobs.poll.before_commit")
+
+
+def _note_launches(watched: Sequence[Watched], now: datetime) -> None:
+    """An attempt that is there was launched, even if whoever did it died before saying so, and a stop came between.
+
+    From then on it is charged, and what it printed is wanted.
+    """
+    rows = []
+    for item in watched:
+        if item.seen is not None and item.attempt.launched_at is None:
+            starts = [task.started_at for task in item.seen.tasks if task.started_at is not None]
+            item.attempt.launched_at = max(item.attempt.created_at, min([now, *starts]))
+            rows.append({"id": item.attempt.id, "launched_at": item.attempt.launched_at})
+    bulk.update(Attempt, rows)
 
 
 # --- Tasks -----------------------------------------------------------------------------------------------------------
@@ -253,8 +268,8 @@ def _record_ends(watched: Sequence[Watched], log_tails: Mapping[uuid.UUID, str],
 
 
 def conclude_gone(attempt_ids: Sequence[uuid.UUID], *, now: datetime) -> None:
-    """End stopping attempts of which the engine is certain that nothing runs. Those that it did start are reported by
-    observations, with their exits, and are left to them.
+    """End stopping attempts that the engine never had and never will have. Those that it had are reported by observations, with
+    their exits, and are left to them.
     """
     attempts = Attempt.objects.filter(id__in=attempt_ids, state=AttemptState.STOPPING, launched_at__isnull=True)
     watched = []

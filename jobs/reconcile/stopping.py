@@ -74,7 +74,7 @@ def _tell(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) 
         told = [answer.attempt_id for answer in answers]
         fencing.note_dropped("jobs.stop", Attempt, token=token, brought=told, written=[row["id"] for row in changed])
         hints.wake(f"poll.{cluster_id}")
-    _record_never_started([answer.attempt_id for answer in answers if isinstance(answer, Gone)])
+    _record_never_started(cluster_id, [answer.attempt_id for answer in answers if isinstance(answer, Gone)])
 
 
 def _stop(attempt: Attempt) -> Stop:
@@ -91,10 +91,23 @@ def _stop(attempt: Attempt) -> Stop:
     )
 
 
-def _record_never_started(attempt_ids: list[uuid.UUID]) -> None:
-    """The engine is certain that nothing runs. What it never had, no observation will ever report: conclude it here."""
-    if attempt_ids:
-        conclude_gone(attempt_ids, now=database_now())
+def _record_never_started(cluster_id: uuid.UUID, attempt_ids: list[uuid.UUID]) -> None:
+    """The engine is certain that nothing runs. What it never had, no observation will ever report: conclude it here.
+
+    That no launch was written down does not prove it: the launcher may have died behind the call. So look; what is there is left
+    to observations, which know its exit and bring its output home. Without an answer the engine is told again later.
+    """
+    unsure = Attempt.objects.filter(id__in=attempt_ids, state=AttemptState.STOPPING, launched_at__isnull=True)
+    if not attempt_ids or not unsure.exists():
+        return
+    try:
+        seen = engine_for(cluster_id).observe(None)
+    except EngineUnreachable as error:
+        log.warning("engine_unreachable", cluster_id=str(cluster_id), error=str(error))
+        return
+    if seen.complete:
+        present = {item.attempt_id for item in seen.items}
+        conclude_gone([attempt_id for attempt_id in attempt_ids if attempt_id not in present], now=database_now())
 
 
 def enforce_desired(*, limit: int = 1_000) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from clusters.engines.interface import (
@@ -100,7 +101,9 @@ class Calls:
 
     def observe(self, cursor: Cursor | None) -> Observations:
         world = self.world
+        skew = timedelta(seconds=world.current.clock.skew_seconds if world.current else 0.0)
         seen = self._call("observe", lambda: self.harbour.observe(cursor))
+        seen = replace(seen, read_at=seen.read_at + skew)  # An engine of this host has this host's clock.
         self._views = [*self._views[-KEPT_VIEWS + 1 :], seen]
         if self.view is not None:
             return self.view(self.number, seen)

@@ -57,7 +57,9 @@ class Clients:
         if self.waiting:
             self._send(self.waiting.pop(0))
         draw = self.chance.random()
-        if draw < 0.42:
+        if self.world.favourite.startswith("jobs.stop.") and self.jobs and draw < 0.4:
+            self.stop(self.chance.choice(self.jobs[-6:]))
+        elif draw < 0.42:
             self.submit_one()
         elif draw < 0.60:
             self.submit_batch()
@@ -238,7 +240,7 @@ class Clients:
             spec["replicas"] = self.chance.randint(2, 3)
         if draw() < 0.06:
             spec["hold"] = True
-        if draw() < 0.04:
+        if draw() < (0.7 if self.world.favourite.startswith("storage.outputs.") else 0.04):
             spec["outputs"] = ["model"]
         if draw() < 0.15 and self.jobs:
             condition = self.chance.choice(["after", "after_ok", "after_any"])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 MESSAGES_PER_STEP = 6
-REQUESTS_PER_STEP = 8
+REQUESTS_PER_STEP = 5
 INVENTORY_SECONDS = 30.0
 
 

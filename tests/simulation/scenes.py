@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from clusters.engines.fake import Script
@@ -42,6 +44,36 @@ def answers() -> list[str]:
 def contact() -> list[str]:
     """The engine loses sight of attempts that run on, and finds them again."""
     return _of_seed(SEED, replace(CALM, cut_off=1.0), steps=8)
+
+
+def stale() -> list[str]:
+    """Most lists are old ones."""
+    return _of_seed(SEED, replace(CALM, stale=0.7), steps=6)
+
+
+def refused() -> list[str]:
+    """A third of all calls of the engine are refused before they do anything."""
+    return _of_seed(SEED, replace(CALM, refuse=0.3), steps=5)
+
+
+def hurry() -> list[str]:
+    """Jobs are stopped between their admission and their launch."""
+    with simulated(SEED, storm=CALM) as world:
+        world.dismiss_clients()
+        names = [f"short-{number}" for number in range(6)]
+        for name in names:
+            world.clients.scripts[name] = (Script(duration_seconds=2.0),)
+            world.clients.submit(name, {"name": name, **SPEC})
+        _rounds(world, [process for process in world.processes if process.name.startswith("scheduler")], 3)
+        for job in Job.objects.filter(name__in=names[:4]).order_by("id"):
+            world.clients.stop(str(job.id), grace_seconds=1)
+        _rounds(world, world.processes, 3)
+        report = world.finish()
+        states = list(Job.objects.order_by("id").values_list("state", flat=True))
+        found = [f"{violation.invariant}: {violation.what}" for violation in report.violations]
+        if states != ["stopped"] * 4 + ["succeeded"] * 2:
+            found.append(f"the jobs are {states}")
+        return found + [f"unexpected error of {error}" for error in world.errors]
 
 
 def clocks() -> list[str]:
@@ -192,6 +224,74 @@ def observers() -> list[str]:
     return found
 
 
+def skewed() -> list[str]:
+    """One whose clock is an hour ahead looks before a job is launched, and writes down what it saw afterwards."""
+    with _one_job(Script(duration_seconds=20.0, stdout=b"line 0\n")) as world:
+        observer = next(process for process in world.processes if process.name.startswith("observer"))
+        observer.clock.skew_seconds = 3_600.0
+
+        def asleep() -> None:
+            launch.launch(world.cluster_ids[0])
+            world.advance(0.5)
+
+        another = _running_one(world)
+        crashpoints.arm("jobs.poll.after_observe", asleep)
+        with world.acting(observer):
+            poll.poll(world.cluster_ids[0])
+        found = [] if another else ["nothing ran before"]
+        return found + _end(world, {"prey": "succeeded", "other": "succeeded"}, attempts=2)
+
+
+def orphan() -> list[str]:
+    """A worker dies between the launch and writing it down; then the job is stopped before anybody launches it again."""
+    found = []
+    for seconds, state in ((0.5, "succeeded"), (60.0, "stopped")):
+        with _one_job(Script(duration_seconds=seconds, stop_seconds=0.5, stdout=b"line 0\nline 1\n")) as world:
+            worker = next(process for process in world.processes if process.name.startswith("worker"))
+            crashpoints.arm("jobs.launch.after_ensure", world.crash)
+            world.trouble("crash")
+            while worker.is_alive:
+                world.advance(1.0)
+                world.step(worker)
+            world.advance(2.0)
+            world.clients.stop(str(Job.objects.get(name="prey").id), grace_seconds=1)
+            found += _end(world, {"prey": state}, attempts=1)
+    return found
+
+
+@contextlib.contextmanager
+def _one_job(script: Script) -> Iterator[World]:
+    """A job with this script, admitted and not launched."""
+    with simulated(SEED, storm=CALM) as world:
+        world.dismiss_clients()
+        world.clients.scripts["prey"] = (script,)
+        world.clients.submit("prey", {"name": "prey", **SPEC})
+        _rounds(world, [process for process in world.processes if process.name.startswith("scheduler")], 3)
+        yield world
+
+
+def _running_one(world: World) -> bool:
+    """Another job, launched before: whoever looks finds something to look for."""
+    world.clients.scripts["other"] = (Script(duration_seconds=30.0),)
+    Attempt.objects.update(due_at=world.now + timedelta(hours=1))
+    world.clients.submit("other", {"name": "other", **SPEC})
+    _rounds(world, [process for process in world.processes if process.name.startswith("scheduler")], 3)
+    launched = launch.launch(world.cluster_ids[0])
+    Attempt.objects.filter(job__name="prey").update(due_at=world.now)
+    world.advance(3.0)
+    return launched == 1
+
+
+def _end(world: World, states: dict[str, str], *, attempts: int) -> list[str]:
+    report = world.finish()
+    found = [f"{violation.invariant}: {violation.what}" for violation in report.violations]
+    found += [f"unexpected error of {error}" for error in world.errors]
+    ended = dict(Job.objects.order_by("id").values_list("name", "state"))
+    if ended != states or Attempt.objects.count() != attempts:
+        found.append(f"the jobs are {ended} after {Attempt.objects.count()} attempts")
+    return found
+
+
 def quota() -> list[str]:
     """More is asked for at once than a queue above may use."""
     found: list[str] = []
@@ -216,11 +316,16 @@ SCENES: dict[str, Callable[..., list[str]]] = {
     "storm": storm,
     "answers": answers,
     "contact": contact,
+    "stale": stale,
+    "refused": refused,
+    "hurry": hurry,
     "clocks": clocks,
     "sieve": sieved,
     "zombies": zombies,
     "observers": observers,
     "quota": quota,
+    "skewed": skewed,
+    "orphan": orphan,
 }
 
 

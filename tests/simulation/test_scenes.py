@@ -16,6 +16,8 @@ def _own_database(django_db_blocker: Any) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("scene", ["answers", "contact", "clocks", "observers", "quota", "zombies"])
+@pytest.mark.parametrize(
+    "scene", ["answers", "contact", "clocks", "hurry", "observers", "orphan", "quota", "refused", "stale", "zombies"]
+)
 def test_nothing_is_wrong_in_a_scene(scene: str) -> None:
     assert play(scene) == []

@@ -159,12 +159,13 @@ class World:
         if self.current is not None and self.happens(crash):
             self.fates.crashed[point] += 1
             self.trouble("crash")
-            return self._crash
+            return self.crash
         if not connection.in_atomic_block and self.happens(self.dangers.pause):
             return lambda: self.pause("point")
         return None
 
-    def _crash(self) -> None:
+    def crash(self) -> None:
+        """The process at work dies here."""
         raise Crash
 
     def maybe_pause(self, where: str) -> None:
@@ -255,6 +256,16 @@ class World:
         self._become(process)
         process.start()
         self.current = None
+
+    @contextlib.contextmanager
+    def acting(self, process: Process) -> Iterator[None]:
+        """Do what the block does as this process."""
+        previous = self.current
+        self._become(process)
+        try:
+            yield
+        finally:
+            self.current = previous
 
     def _become(self, process: Process) -> None:
         self.current = process

@@ -12,18 +12,48 @@ ROOT = Path(__file__).resolve().parent
 def main() -> None:
     sys.path[:0] = [str(ROOT), str(ROOT / "platform")]
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
-    from django.core.management import execute_from_command_line
-
     from kernel.config import BadSetting, current
 
     try:
+        run_without_django()
         if sys.argv[1:2] == ["restore"]:
             lend_key(current().data_dir)
         if sys.argv[1:2] not in (["serve"], ["backup"], ["restore"]):  # These start as root; what they leave they give away.
             act_as_owner(current().data_dir / "berth.sqlite3")
+        from django.core.management import execute_from_command_line
+
         execute_from_command_line(sys.argv)
     except BadSetting as reason:
         sys.exit(f"berth: {reason}")  # `make up` looks for this line.
+
+
+def run_without_django() -> None:
+    """In production what keeps root loads none of it; everything else gives root up before it is loaded."""
+    from kernel.config import current
+
+    if not current().is_production:
+        return
+    from controlplane import logs
+    from controlplane.instance import CannotStart
+    from controlplane.processes.service_user import become_service_user
+
+    words = sys.argv[1:]
+    if words[:1] in (["serve"], ["run"], ["prepare"]):
+        logs.set_up(debug=current().debug)
+    try:
+        if words[:1] == ["serve"]:
+            from controlplane.processes import supervisor
+
+            sys.exit(supervisor.main(words[1:]))
+        if words[:2] == ["run", "launcher"]:
+            from controlplane.processes import launcher
+
+            sys.exit(launcher.run(current()))
+        if words[:1] not in (["backup"], ["restore"]):  # What these leave they give away by themselves.
+            os.umask(0o077)
+            become_service_user(current())
+    except CannotStart as reason:
+        sys.exit(f"berth: {reason}")
 
 
 def act_as_owner(database: Path) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+from collections.abc import Iterator
 
+import structlog
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 
+from clusters.engines.interface import EngineUnreachable
 from clusters.services import ensure_local_cluster
 from controlplane.migrating import migrate_patiently
+from controlplane.postgresql import without_statement_timeout
 from kernel.clock import database_now
 from kernel.config import Config
 from kernel.version import VERSION
@@ -17,13 +23,33 @@ from tenants.services import bootstrap_installation
 
 __all__ = ["VERSION", "create_first_objects", "migrate", "prepare_clusters"]
 
+MIGRATION_LOCK = 4_711_042  # Any number that nobody else uses in this database.
+
+log = structlog.get_logger("bootstrap")
+
 
 def migrate() -> None:
-    """Bring the database to this release; of no effect when it is there."""
+    """Bring the database to this release; of no effect when it is there. Of several at once one does it, the others wait."""
     connection = connections["default"]
-    executor = MigrationExecutor(connection)
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        migrate_patiently(connection)
+    with without_statement_timeout(connection), _alone(connection):
+        executor = MigrationExecutor(connection)
+        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            migrate_patiently(connection)
+
+
+@contextlib.contextmanager
+def _alone(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """Hold a lock that every other `migrate` of this database waits for; SQLite has one process anyway."""
+    if connection.vendor != "postgresql":
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_unlock(%s)", [MIGRATION_LOCK])
 
 
 def create_first_objects(config: Config) -> None:
@@ -47,5 +73,9 @@ def create_first_objects(config: Config) -> None:
 
 def prepare_clusters(config: Config) -> None:
     """The embedded profile runs jobs on this machine, unless an operator said otherwise."""
-    if config.local_cluster:
+    if not config.local_cluster:
+        return
+    try:
         ensure_local_cluster(database_now())
+    except EngineUnreachable as error:  # Its launcher comes up beside us; the observer measures the machine then.
+        log.warning("machine_not_measured", error=str(error))

@@ -10,8 +10,7 @@ from controlplane.broker import SOCKET_SECONDS, Broker, PatientAmqp
 from kernel.config import current
 
 _CONFIG = current()
-# A task lasts under 60 s; a message that is not acknowledged after ten times that is delivered again.
-VISIBILITY_TIMEOUT_SECONDS = 600
+TASK_SECONDS_MAX = 60  # Tasks are short; a message that nobody acknowledged is delivered again much later than that.
 MEMORY_POLL_SECONDS = 0.02
 
 TASK_MODULES = ("jobs.tasks", "controlplane.tasks")
@@ -29,7 +28,7 @@ def broker_url(redis_url: str) -> str:
 def transport_options(redis_url: str) -> dict[str, float]:
     """How the broker is asked: Redis when to deliver again, memory how often to look."""
     if redis_url:
-        return {"visibility_timeout": VISIBILITY_TIMEOUT_SECONDS, "socket_timeout": SOCKET_SECONDS}
+        return {"visibility_timeout": _CONFIG.visibility_seconds, "socket_timeout": SOCKET_SECONDS}
     return {"polling_interval": MEMORY_POLL_SECONDS}
 
 
@@ -46,12 +45,12 @@ app.conf.update(
     worker_hijack_root_logger=False,
     worker_redirect_stdouts=False,
     task_default_queue="default",
-    task_time_limit=None if not _CONFIG.is_production else 120,
+    task_time_limit=None if not _CONFIG.is_production else 2 * TASK_SECONDS_MAX,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
     broker_transport_options=transport_options(_CONFIG.redis_url),
-    visibility_timeout=VISIBILITY_TIMEOUT_SECONDS,
-    result_backend_transport_options={"visibility_timeout": VISIBILITY_TIMEOUT_SECONDS},
+    visibility_timeout=_CONFIG.visibility_seconds,
+    result_backend_transport_options={"visibility_timeout": _CONFIG.visibility_seconds},
 )
 if not _CONFIG.database_url:
     # Celery closes the database after every task. Opening SQLite's file anew costs more than most tasks do.

@@ -13,6 +13,7 @@ from pathlib import Path
 from kernel.config import Config
 
 FREE_BYTES_MIN = 512 * 1024**2  # The database, logs and an example image fit; less is a disk about to be full.
+BACKLOG = 2_048  # Connections that wait while every web process is busy or being replaced.
 LOCK_SECONDS = 1.0  # `make status` holds the lock for a moment to see whether it is free.
 RELEASE = Path(__file__).resolve().parents[2]  # The copy of the server that runs.
 
@@ -82,9 +83,14 @@ def lock_data_directory(config: Config) -> int:
             f"Another platform (process {holder or 'unknown'}) runs on {config.data_dir}. "
             "Stop it with `make down`, or choose another BERTH_DATA_DIR."
         )
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, f"{os.getpid()}\n{local_url(config)}\n{RELEASE}\n".encode())
+    write_lock(descriptor, config)
     return descriptor
+
+
+def write_lock(descriptor: int, config: Config) -> None:
+    """Say in the lock that we hold who we are."""
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n{local_url(config)}\n{RELEASE}\n".encode(), 0)
 
 
 def local_url(config: Config) -> str:
@@ -95,19 +101,31 @@ def local_url(config: Config) -> str:
 
 def check_port(config: Config) -> None:
     """Raise CannotStart if something listens on our port already."""
-    with socket.socket(socket.AF_INET6 if ":" in config.host else socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((config.host, config.port))
-        except socket.gaierror:
+    listen(config, backlog=0).close()
+
+
+def listen(config: Config, *, shared: bool = False, backlog: int = BACKLOG) -> socket.socket:
+    """Take the port, and listen on it unless `backlog` is 0. Raises CannotStart, in words.
+
+    `shared` lets other processes of the same user listen on it, too, each with a queue of its own (SO_REUSEPORT, socket(7)).
+    """
+    listener = socket.socket(socket.AF_INET6 if ":" in config.host else socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    try:
+        listener.bind((config.host, config.port))
+        if backlog:
+            listener.listen(backlog)
+    except OSError as error:
+        listener.close()
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
             raise CannotStart(f"BERTH_HOST={config.host} is no address of this machine.") from None
-        except OSError as error:
-            if error.errno == errno.EADDRNOTAVAIL:
-                raise CannotStart(f"BERTH_HOST={config.host} is no address of this machine.") from None
-            raise CannotStart(
-                f"Port {config.port} on {config.host} cannot be used: {error.strerror}. "
-                "Choose another one, for example `make up PORT=8700`."
-            ) from None
+        raise CannotStart(
+            f"Port {config.port} on {config.host} cannot be used: {error.strerror}. "
+            "Choose another one, for example `make up PORT=8700`."
+        ) from None
+    return listener
 
 
 def check_disk(path: Path) -> None:

@@ -13,7 +13,11 @@ from pathlib import Path
 from typing import Any
 
 SIMULATED_GPUS = re.compile(r"([1-9][0-9]{0,3})x([A-Za-z0-9][A-Za-z0-9 ._-]{0,62})")
-INTERVALS = ("lease_seconds", "sweep_seconds", "poll_seconds", "telemetry_seconds", "start_timeout_seconds")
+INTERVALS = (
+    "lease_seconds", "leadership_seconds", "visibility_seconds", "sweep_seconds", "poll_seconds", "telemetry_seconds",
+    "start_timeout_seconds",
+)  # fmt: skip
+PROCESSES = ("web_processes", "worker_processes", "scheduler_processes", "observer_processes")
 SCHEMES = {
     "selftest_url": ("http://", "https://"),
     "public_url": ("http://", "https://"),
@@ -44,8 +48,16 @@ class Config:
     database_lock_seconds: float = _setting(10.0, "seconds", "PostgreSQL ends a wait for a lock that takes longer; 0: never")
     database_wait_seconds: float = _setting(5.0, "seconds", "for a connection of the pool, and for the server to take a new one")
     redis_url: str = _setting("", "URL", "empty: broker and channel layer in memory")
+    visibility_seconds: float = _setting(
+        600.0, "seconds", "a message of Redis that nobody acknowledged is delivered again; the same in every process"
+    )
+    web_processes: int = _setting(2, "processes", "production; with one, a restart is a pause")
+    worker_processes: int = _setting(2, "processes", "production")
+    scheduler_processes: int = _setting(2, "processes", "production; one leads, the others stand by")
+    observer_processes: int = _setting(2, "processes", "production; one leads each cluster, the others stand by")
     debug: bool = _setting(False, "boolean", "tracebacks in answers help attackers")
     lease_seconds: float = _setting(30.0, "seconds", "longer than any batch takes; tests use 1")
+    leadership_seconds: float = _setting(10.0, "seconds", "a standby takes over this long after a leader died")
     sweep_seconds: float = _setting(30.0, "seconds", "how long a lost hint can delay anything")
     poll_seconds: float = _setting(1.0, "seconds", "how old what we know of a running attempt may be")
     grace_seconds: float = _setting(30.0, "seconds", "from the stop signal to the kill, unless the job says otherwise")
@@ -61,6 +73,9 @@ class Config:
     audit_days: int = _setting(400, "days", "a year and a month: every yearly review finds its year")
     telemetry_seconds: float = _setting(5.0, "seconds", "sampling interval of CPU, memory, disk and GPU use")
     local_cluster: bool = _setting(True, "boolean", "the embedded profile runs jobs on this machine")
+    local_launcher: str = _setting(
+        "auto", "auto|socket|direct", "who starts tasks; auto: the launcher's socket, for user berth or where it is"
+    )
     local_isolation: str = _setting("auto", "auto|none", "none lets several tenants share one uid: said on every job page")
     local_uid_base: int = _setting(200_000, "uid", "tenant n runs as base + n; above all users of common systems")
     local_gid_base: int = _setting(300_000, "gid", "volume n is group base + n")
@@ -73,7 +88,9 @@ class Config:
     tenant_requests_per_minute: int = _setting(
         12_000, "requests", "per tenant, all its tokens together, 0: no limit; a tenant that floods must leave the others served"
     )
-    selftest_hours: float = _setting(24.0, "hours", "between two tenant escape self-tests, 0: none; a hole should be a day old at most")
+    selftest_hours: float = _setting(
+        24.0, "hours", "between two tenant escape self-tests, 0: none; a hole should be a day old at most"
+    )
     selftest_url: str = _setting("", "URL", "empty: this machine's web server; where workers reach one, if it runs elsewhere")
     metrics_token: str = _setting(
         "", "text", "empty: only operators read /metrics; else whoever scrapes sends it as bearer token"
@@ -129,7 +146,7 @@ def _parse(text: str, kind: type[Any]) -> Any:
 
 def _check(config: Config) -> list[str]:
     problems = []
-    for name in ("server_profile", "local_isolation"):
+    for name in ("server_profile", "local_isolation", "local_launcher"):
         allowed = next(item.metadata["unit"] for item in fields(Config) if item.name == name).split("|")
         if getattr(config, name) not in allowed:
             problems.append(f"BERTH_{name.upper()}={getattr(config, name)!r} must be one of {', '.join(allowed)}")
@@ -149,6 +166,9 @@ def _check(config: Config) -> list[str]:
         problems.append(f"BERTH_PORT={config.port} must be between 1 and 65535")
     if config.metrics_token and len(config.metrics_token) < 32:
         problems.append("BERTH_METRICS_TOKEN must have at least 32 characters, or be empty")
+    for name in PROCESSES:
+        if getattr(config, name) == 0:
+            problems.append(f"BERTH_{name.upper()}=0 must be at least 1")
     if config.debug and (config.is_production or config.public_url):
         problems.append("BERTH_DEBUG must be off in production and where BERTH_PUBLIC_URL names an address: it shows tracebacks")
     if config.is_production and not (config.database_url and config.redis_url):

@@ -55,6 +55,7 @@ LOG_TAIL_BYTES = 6_000
 
 SETTINGS: Mapping[str, str] = {
     "BERTH_LEASE_SECONDS": "1",
+    "BERTH_LEADERSHIP_SECONDS": "1",
     "BERTH_SWEEP_SECONDS": "1",
     "BERTH_POLL_SECONDS": "0.2",
     "BERTH_GRACE_SECONDS": "2",
@@ -67,6 +68,8 @@ SETTINGS: Mapping[str, str] = {
     "BERTH_LOCAL_SIMULATED_GPUS": "2xSIM",
     "BERTH_WEBHOOK_PRIVATE_TARGETS": "1",
 }
+REPEATED = ("web", "worker", "scheduler", "observer")
+PROCESS_ROLES = (*REPEATED, "launcher")
 _numbers = itertools.count(1)
 
 Json = dict[str, Any]
@@ -240,11 +243,23 @@ class LivePlatform:
             for folder in (self.data_dir, self._crash_file.parent):
                 os.chown(folder, user.pw_uid, user.pw_gid)
         self._store = _store_of(self.data_dir)
+        if self.is_production:
+            assert self.is_on_servers, "the production profile needs PostgreSQL and Redis: python tests/servers.py run -- pytest"
+            self._write_key()
         self._people: dict[tuple[str, str], LiveUser] = {}
         self.operator = LiveUser(self, "")
         self.anonymous = LiveUser(self, "")
 
     # --- The process -------------------------------------------------------------------------------------------------
+
+    def _write_key(self) -> None:
+        """What `make up` generates."""
+        path = self.data_dir / "secret.key"
+        path.touch(mode=0o600)
+        path.write_text(secrets.token_urlsafe(64) + "\n")
+        if os.geteuid() == 0:
+            user = _service_user()
+            os.chown(path, user.pw_uid, user.pw_gid)
 
     def start(self, **settings: str) -> None:
         """Start the platform and wait until it is ready. `settings` hold for this process only."""
@@ -281,8 +296,53 @@ class LivePlatform:
             assert self.process.poll() is None, f"the platform ended with {self.process.returncode}:\n{self.log_tail()}"
             assert time.monotonic() < deadline, f"the platform is not ready after {START_SECONDS} s:\n{self.log_tail()}"
             time.sleep(POLL_SECONDS)
+        if self.is_production:
+            wait_until(self._are_all_ready, "every process of the platform", timeout=START_SECONDS)
         if not self.token:
             self._sign_in()
+
+    # --- The processes of the production profile ------------------------------------------------------------------------
+
+    @property
+    def is_production(self) -> bool:
+        """Whether it is many processes under a supervisor."""
+        return self.settings.get("BERTH_SERVER_PROFILE") == "production"
+
+    def processes(self) -> dict[str, list[int]]:
+        """The pids that live now by role: web, worker, scheduler, observer, supervisor, and launcher as root."""
+        document = self._process_file()
+        found = {role: document.get(role, []) for role in PROCESS_ROLES}
+        found["supervisor"] = [document["supervisor"]] if document else []
+        return {role: [pid for pid in pids if _is_alive(pid)] for role, pids in found.items() if pids}
+
+    def kill_one(self, role: str, signal: int = 9, *, index: int = 0) -> int:
+        """Send a signal to one process of a role; its pid. The supervisor starts another one in its place."""
+        pid = self.processes()[role][index]
+        os.kill(pid, signal)
+        return pid
+
+    def leader(self, lease: str = "scheduler") -> int:
+        """The pid of the process that leads by this lease, or 0."""
+        found = self.rows(f"SELECT holder FROM reconciling_lease WHERE name = '{lease}' AND expires_at IS NOT NULL")
+        return int(str(found[0][0]).rpartition(":")[2]) if found and found[0][0] else 0
+
+    def _process_file(self) -> Json:
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            found: Json = json.loads((self.data_dir / "run" / "processes.json").read_text())
+            return found
+        return {}
+
+    def _are_all_ready(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, f"the platform ended with {self.process.returncode}:\n{self.log_tail()}"
+        document = self._process_file()
+        if document.get("supervisor") != self.process.pid:
+            return False
+        known = [pid for role in PROCESS_ROLES for pid in document.get(role, [])]
+        whole = all(
+            len(document.get(role, [])) == int(self.settings.get(f"BERTH_{role.upper()}_PROCESSES", "2")) for role in REPEATED
+        )
+        return whole and sorted(known) == document["ready"]
 
     def _is_ready(self) -> bool:
         with contextlib.suppress(httpx2.HTTPError):
@@ -329,8 +389,13 @@ class LivePlatform:
     def kill(self) -> None:
         """kill -9, as a power cut for everything but the jobs."""
         assert self.process is not None
+        others = [pid for role, pids in self.processes().items() for pid in pids] if self.is_production else []
         self.process.kill()
+        for pid in others:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.process.wait()
+        wait_until(lambda: not any(_is_alive(pid) for pid in others), "the end of all processes")
 
     def stop(self) -> int:
         """What `make down` does; gives the exit code."""
@@ -533,6 +598,14 @@ def wait_until(holds: Callable[[], object], what: str, *, timeout: float = WAIT_
     while not holds():
         assert time.monotonic() < deadline, f"{what}: not within {timeout} s"
         time.sleep(POLL_SECONDS)
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and was not collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _id(job: Json | str) -> str:

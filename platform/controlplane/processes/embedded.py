@@ -6,9 +6,7 @@ the database, asks the engine what is there, and goes on.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import pwd
 import signal
 import socket
 import subprocess
@@ -22,7 +20,6 @@ import structlog
 from clusters.engines.local.config import launcher_policy, launcher_socket
 from clusters.engines.local.launching import start_child
 from controlplane.instance import (
-    CannotStart,
     check_data_directory,
     check_disk,
     check_exposure,
@@ -31,6 +28,7 @@ from controlplane.instance import (
     lock_data_directory,
 )
 from controlplane.processes.loops import Loop
+from controlplane.processes.service_user import become_service_user, owner_of_data, service_user
 from kernel.config import Config
 
 if TYPE_CHECKING:
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("embedded")
 
-SERVICE_USER = "berth"
 THREADS_SECONDS = 2.1  # As the web server, beside which they end; with the launcher's one the whole ends within five.
 LAUNCHER_SECONDS = 1.0
 
@@ -51,10 +48,10 @@ def run(config: Config, *, bootstrap: bool) -> int:
     check_disk(config.data_dir)
     lock_data_directory(config)  # Before the port: who has the lock also has the port, and is the better reason.
     check_port(config)
-    owner = _service_user() if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
+    owner = owner_of_data()
     lay_out_data_directory(config, uid=owner.pw_uid, gid=owner.pw_gid)
     launcher = _start_launcher(config)
-    _become_service_user(config)
+    become_service_user(config)
     try:
         return _serve(config, bootstrap=bootstrap)
     finally:
@@ -66,7 +63,7 @@ def _start_launcher(config: Config) -> subprocess.Popen[bytes] | None:
     """Root only: a small child keeps root for its fixed verbs, so that this process can give root up."""
     if os.geteuid() != 0 or not config.local_cluster:
         return None
-    user = _service_user()
+    user = service_user()
     policy = launcher_policy(config, service_uid=user.pw_uid, service_gid=user.pw_gid)
     return start_child(launcher_socket(config), policy, keep=True)
 
@@ -79,29 +76,6 @@ def _end_launcher(launcher: subprocess.Popen[bytes]) -> None:
         launcher.wait(LAUNCHER_SECONDS)
     except subprocess.TimeoutExpired:
         log.warning("launcher_still_works", pid=launcher.pid)
-
-
-def _service_user() -> pwd.struct_passwd:
-    try:
-        return pwd.getpwnam(SERVICE_USER)
-    except KeyError:
-        raise CannotStart(
-            f"There is no user {SERVICE_USER}. `make up` makes it; or: useradd --system --user-group {SERVICE_USER}"
-        ) from None
-
-
-def _become_service_user(config: Config) -> None:
-    if os.geteuid() != 0:
-        return
-    user = _service_user()
-    for name in ("platform.lock", "secret.key"):
-        with contextlib.suppress(FileNotFoundError):  # The key may be a setting instead.
-            os.chown(config.data_dir / name, user.pw_uid, user.pw_gid, follow_symlinks=False)
-    os.initgroups(SERVICE_USER, user.pw_gid)
-    os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
-    os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
-    os.environ["HOME"] = str(config.data_dir)
-    log.info("became_service_user", user=SERVICE_USER, uid=user.pw_uid)
 
 
 def _serve(config: Config, *, bootstrap: bool) -> int:

@@ -28,6 +28,7 @@ class Loop:
     topics: tuple[str, ...] = ()  # Hints that wake the loop before its time.
     finally_: Callable[[], None] | None = None  # Runs in the loop's thread when it ends.
     thread: threading.Thread | None = None
+    has_run: bool = False  # Whether a step has ended well.
     was_hinted: bool = False  # Whether a hint ended the last wait, and not the time.
 
     def start(self) -> None:
@@ -50,6 +51,7 @@ class Loop:
                 _give_back_connection()
                 wait = self.step(self.stop)
                 failures = 0
+                self.has_run = True
             except Exception:  # The outermost loop: log, back off, go on.
                 failures += 1
                 wait = min(BACKOFF_SECONDS_MAX, 0.2 * 2 ** min(failures, 8))

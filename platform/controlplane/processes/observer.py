@@ -28,11 +28,46 @@ log = structlog.get_logger("observer")
 WATCH_SECONDS = 0.2  # How often a cluster is looked at while something runs there.
 IDLE_SECONDS = 2.0
 INVENTORY_SECONDS = 30.0
+CLUSTERS_SECONDS = 5.0  # How soon a cluster that was added or enabled is looked at.
+END_SECONDS = 2.0
 
 
 def loops() -> list[Loop]:
-    """One set of loops per cluster known at start. A cluster added later is taken up at the next start."""
-    return [loop for cluster_id in observed_clusters() for loop in _cluster_loops(cluster_id)]
+    """The loop that looks which clusters there are, and runs a set of loops for each."""
+    watched = Clusters()
+    return [Loop("clusters", watched.step, finally_=watched.end)]
+
+
+class Clusters:
+    """The loops of every enabled cluster: started when a cluster is there, ended when it is not any more."""
+
+    def __init__(self) -> None:
+        self._loops: dict[uuid.UUID, list[Loop]] = {}
+
+    def step(self, stop: threading.Event) -> float:
+        wanted = set(observed_clusters())
+        for cluster_id in wanted - self._loops.keys():
+            self._loops[cluster_id] = _cluster_loops(cluster_id)
+            for loop in self._loops[cluster_id]:
+                loop.start()
+        gone = [self._loops.pop(cluster_id) for cluster_id in self._loops.keys() - wanted]
+        _end([loop for each in gone for loop in each])
+        return CLUSTERS_SECONDS
+
+    def end(self) -> None:
+        """End all; each resigns what it leads."""
+        loops = [loop for each in self._loops.values() for loop in each]
+        self._loops.clear()
+        _end(loops)
+
+
+def _end(loops: list[Loop]) -> None:
+    for loop in loops:
+        loop.ask_to_end()
+    deadline = time.monotonic() + END_SECONDS
+    left = [loop.name for loop in loops if not loop.finish(seconds=max(0.0, deadline - time.monotonic()))]
+    if left:
+        log.warning("loops_left", left=left)
 
 
 def _cluster_loops(cluster_id: uuid.UUID) -> list[Loop]:
@@ -56,9 +91,10 @@ def _led(
         if not leader.holds():
             return IDLE_SECONDS
         if loop.was_hinted or time.monotonic() >= due_at:  # A hint says that there is something to see before its time.
-            due_at = time.monotonic() + work()
+            with leader.working():
+                due_at = time.monotonic() + work()
         # Long waits come back in between, so that the lease is renewed in time.
-        return min(max(0.0, due_at - time.monotonic()), current().lease_seconds / 4)
+        return min(max(0.0, due_at - time.monotonic()), current().leadership_seconds / 4)
 
     def end() -> None:
         try:

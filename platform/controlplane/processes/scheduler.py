@@ -29,8 +29,9 @@ def _scheduling_loop() -> Loop:
         if not leader.holds():
             driver.forget()
             return STANDBY_SECONDS
-        wait = driver.run(now=database_now())
-        return min(wait, IDLE_SECONDS, current().lease_seconds / 4)  # In time to renew the lease.
+        with leader.working():
+            wait = driver.run(now=database_now())
+        return min(wait, IDLE_SECONDS, current().leadership_seconds / 4)  # In time to renew the lease.
 
     return Loop("scheduler", step, topics=(hints.SEQUENCED, "capacity", "scheduler"), finally_=leader.resign)
 

@@ -94,6 +94,13 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self.asked_to_stop = threading.Event()
         self._streams = streams
+        self.on_ready: Callable[[], None] = lambda: None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take connections, and say so."""
+        await super().startup(sockets)
+        if not self.should_exit:
+            self.on_ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Handle SIGTERM and SIGINT; the server installs this itself while it runs."""

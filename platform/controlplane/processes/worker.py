@@ -10,6 +10,7 @@ import os
 import socket
 import threading
 import time
+import uuid
 from typing import Any
 
 import structlog
@@ -26,6 +27,7 @@ from reconciling import ticks
 log = structlog.get_logger("worker")
 
 THREADS = 4  # Tasks are short and mostly wait for the database or an engine.
+CLUSTERS_SECONDS = 5.0  # How soon hints of a cluster that was added are passed on; duties look at it without any.
 GATHER_SECONDS = 0.01  # Hints that come this close together become one message.
 
 Message = tuple[str, tuple[tuple[str, str], ...]]
@@ -47,6 +49,8 @@ class Worker:
         self._consumes = threading.Event()
         self._ticker = Loop("ticker", self._tick)
         self._sender = Loop("hints", self._send_hinted)
+        self._looker = Loop("worker-clusters", self._look_for_clusters)
+        self._clusters: set[uuid.UUID] = set()
         self._listening = contextlib.ExitStack()
         self._hinted: set[Message] = set()
         self._lock = threading.Lock()
@@ -68,21 +72,31 @@ class Worker:
         self._thread.start()
         duties.register()
         ticks.install(database_now())
-        for cluster_id in observed_clusters():
-            for prefix, task in duties.CLUSTER_HINTS.items():
-                self._pass_on(f"{prefix}.{cluster_id}", (task, (("cluster_id", str(cluster_id)),)))
+        self._take_up_clusters()
         for topic, task in duties.PLAIN_HINTS.items():
             self._pass_on(topic, (task, ()))
         self._sender.start()
         self._ticker.start()
+        self._looker.start()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it takes messages, or has said that it cannot."""
+        return self._consumes.is_set()
+
+    @property
+    def is_alive(self) -> bool:
+        """False once the thread that takes messages has ended by itself: a new process would do better."""
+        return self._thread is not None and self._thread.is_alive()
 
     def finish(self, *, seconds: float = 5.0) -> bool:
         """Take no more messages and let tasks in hand end; whether all did in time. What is left is taken up by the sweep."""
         deadline = time.monotonic() + seconds
         self._listening.close()
-        for loop in (self._ticker, self._sender):
+        loops = (self._ticker, self._sender, self._looker)
+        for loop in loops:
             loop.ask_to_end()
-        ended = [loop.finish(seconds=max(0.0, deadline - time.monotonic())) for loop in (self._ticker, self._sender)]
+        ended = [loop.finish(seconds=max(0.0, deadline - time.monotonic())) for loop in loops]
         if self._controller is None or self._thread is None:
             return all(ended)
         stopper = threading.Thread(target=self._stop_controller, args=(deadline,), name="celery-stop", daemon=True)
@@ -99,6 +113,17 @@ class Worker:
 
     def _tick(self, stop: threading.Event) -> float:
         return ticks.run_due(database_now(), holder=self.holder, fire=send)
+
+    def _look_for_clusters(self, stop: threading.Event) -> float:
+        self._take_up_clusters()
+        return CLUSTERS_SECONDS
+
+    def _take_up_clusters(self) -> None:
+        """Pass on the hints of clusters that are new. One that is gone gets no hints any more."""
+        for cluster_id in set(observed_clusters()) - self._clusters:
+            self._clusters.add(cluster_id)
+            for prefix, task in duties.CLUSTER_HINTS.items():
+                self._pass_on(f"{prefix}.{cluster_id}", (task, (("cluster_id", str(cluster_id)),)))
 
     def _pass_on(self, topic: str, message: Message) -> None:
         def remember() -> None:

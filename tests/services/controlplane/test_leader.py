@@ -37,7 +37,7 @@ class Time:
 
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch, configure: Callable[..., Config]) -> Iterator[Time]:
-    configure(lease_seconds=SECONDS)
+    configure(leadership_seconds=SECONDS)
     made = Time()
     monkeypatch.setattr(leading, "time", SimpleNamespace(monotonic=lambda: 1000.0 + made.passed))
     with clock.virtual(made.now):

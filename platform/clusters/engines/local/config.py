@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pwd
 import shutil
 import socket
 import subprocess
@@ -18,6 +20,7 @@ from kernel.config import SIMULATED_GPUS, Config
 if TYPE_CHECKING:
     from clusters.engines.local.engine import LocalEngine
 
+SERVICE_USER = "berth"  # Who the platform becomes where it was started as root: then a launcher has kept root.
 PORTS = (21_000, 29_000)  # Below the kernel's range for outgoing connections (32768 on), above well-known services.
 PROCESSES_MAX = 16_384  # Per task: threads count too, a fork bomb ends here.
 
@@ -113,12 +116,23 @@ def can_drop_rights() -> bool:
 
 
 def find_launcher(config: Config) -> tuple[Launcher, bool]:
-    """Give the launcher to use and whether it drops rights: the one at the socket, else this process itself."""
+    """Give the launcher to use and whether it drops rights: the one at the socket, else this process itself.
+
+    The service user always asks the socket, also before anybody listens there: a process that came up first must never start
+    tasks under its own user.
+    """
     path = launcher_socket(config)
-    if os.geteuid() != 0 and os.path.exists(path):
+    may_ask = config.local_launcher != "direct" and os.geteuid() != 0
+    if may_ask and (config.local_launcher == "socket" or _is_service_user() or os.path.exists(path)):
         return LauncherClient(path), True
     policy = launcher_policy(config)
     return DirectLauncher(policy), policy.drop_rights
+
+
+def _is_service_user() -> bool:
+    with contextlib.suppress(KeyError):
+        return pwd.getpwuid(os.geteuid()).pw_name == SERVICE_USER
+    return False
 
 
 def build(cluster_id: uuid.UUID, config: Config, *, node: str = "", launcher: Launcher | None = None) -> LocalEngine:

@@ -1,17 +1,15 @@
-"""`manage.py serve`: the embedded platform in the foreground."""
+"""`manage.py serve`: the embedded platform in the foreground. In the production profile manage.py runs the supervisor instead."""
 
 from __future__ import annotations
 
-import logging
-import os
 import sys
-import threading
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
 from controlplane import logs
 from controlplane.instance import CannotStart
+from controlplane.management.leaving import leave
 from controlplane.processes import embedded
 from kernel.config import BadSetting, current
 
@@ -30,12 +28,4 @@ class Command(BaseCommand):
         except (CannotStart, BadSetting) as reason:
             print(f"berth: {reason}", file=sys.stderr)  # noqa: T201  (`make up` looks for this line)
             code = 1
-        _leave(code)
-
-
-def _leave(code: int) -> None:
-    """End the process. Threads of a pool would be waited for without a bound; what they have in hand is found again."""
-    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
-        logging.shutdown()
-        os._exit(code)
-    sys.exit(code)
+        leave(code)

@@ -3,7 +3,7 @@
 from clusters.engines.local.launching.client import LauncherClient
 from clusters.engines.local.launching.direct import DirectLauncher
 from clusters.engines.local.launching.policy import Policy
-from clusters.engines.local.launching.server import serve, start_child
+from clusters.engines.local.launching.server import keep_serving, serve, start_child
 from clusters.engines.local.launching.verbs import Launcher, LauncherRefused, LauncherUnavailable
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "LauncherRefused",
     "LauncherUnavailable",
     "Policy",
+    "keep_serving",
     "serve",
     "start_child",
 ]

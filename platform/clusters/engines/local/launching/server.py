@@ -11,13 +11,14 @@ import contextlib
 import logging
 import os
 import selectors
+import signal
 import socket
 import struct
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,30 @@ def _serve(listener: socket.socket, policy: Policy, parent: int | None) -> None:
                 continue
             threading.Thread(target=_converse, args=(connection, launcher, slots), daemon=True).start()
         launcher.reap()
+
+
+def keep_serving(
+    socket_path: str, policy: Policy, *, parent: int, child_closes: int, on_ready: Callable[[], None] = lambda: None
+) -> None:
+    """Serve in a child process, and in another one whenever that ends, until `parent` (the reading end of a pipe) closes.
+
+    `child_closes` is the pipe's other end: the child must not hold it open itself. Call it from a process of one thread.
+    """
+    before = os.umask(0o022)  # The platform reads control groups and records that we make.
+    listener = _listen(socket_path, policy)
+    on_ready()
+
+    def work() -> None:
+        os.close(child_closes)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Of a terminal: the keeper says when to end.
+        _serve(listener, policy, parent)
+
+    try:
+        keep(work, parent=parent)
+    finally:
+        os.umask(before)
+        listener.close()
 
 
 def start_child(socket_path: str, policy: Policy, *, keep: bool = False) -> subprocess.Popen[bytes]:

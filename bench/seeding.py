@@ -52,7 +52,7 @@ def seed(berth: RunningPlatform, bench: Bench, *, jobs: int, tenants: int) -> Se
             "AND indexname NOT IN (SELECT conname FROM pg_constraint)"
         ).fetchall()
         for name, _ in indexes:
-            connection.execute(f'DROP INDEX "{name}"')  # type: ignore[call-overload]
+            connection.execute(f'DROP INDEX "{name}"')
         bench.say(f"{len(slugs)} tenants; now {jobs} jobs")
         for statement in _SETUP:
             connection.execute(statement)
@@ -69,10 +69,10 @@ def seed(berth: RunningPlatform, bench: Bench, *, jobs: int, tenants: int) -> Se
         connection.execute(_COUNTS)
         for number, (_, definition) in enumerate(indexes):
             bench.progress(f"index {number + 1} of {len(indexes)}")
-            connection.execute(definition)  # type: ignore[call-overload]
+            connection.execute(definition)
         connection.execute("DROP TABLE bench_tenants")
         for table in ("jobs_job", "jobs_attempt", "jobs_jobcount"):
-            connection.execute(f"VACUUM ANALYZE {table}")  # type: ignore[call-overload]
+            connection.execute(f"VACUUM ANALYZE {table}")
     operator = Reader("operator", berth.token, "")
     return Seeded((member, manager, operator), "night", user, time.monotonic() - began)
 

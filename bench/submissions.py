@@ -140,7 +140,7 @@ def _sbatch(options: argparse.Namespace) -> float:
     with slurm_peer.slurm(slurm_peer.TUNED, slots=4) as peer:
         peer.fill()
         count = min(2_000, options.submissions)
-        return count / peer.submit(count, parallel=8)
+        return float(count / peer.submit(count, parallel=8))
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 from collections.abc import Iterable, Mapping
@@ -12,6 +13,7 @@ from pathlib import Path
 BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_STAT_BYTES = 4_096  # One line of some fifty numbers and a name of at most 64 bytes (proc(5)).
 TASK_MARKER = "BERTH_TASK_KEY"
 """An environment variable of every task, `<attempt id>.<task>`: finds children that left tree and session."""
 
@@ -38,10 +40,15 @@ class Process:
 def read_process(pid: int) -> Process | None:
     """Read one process, or None if there is none."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read()
-    except (FileNotFoundError, ProcessLookupError):
+        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
         return None
+    try:
+        text = os.read(descriptor, _STAT_BYTES)
+    except ProcessLookupError:
+        return None
+    finally:
+        os.close(descriptor)
     name_end = text.rindex(b")")
     fields = text[name_end + 2 :].split()
     return Process(
@@ -69,7 +76,13 @@ def is_alive(pid: int, start_ticks: int) -> bool:
 
 
 def boot_id(path: str = BOOT_ID_FILE) -> str:
-    return Path(path).read_text().strip()
+    """The id of this boot; read once, for no process outlives it. Another file is read each time."""
+    return _this_boot() if path == BOOT_ID_FILE else Path(path).read_text().strip()
+
+
+@functools.cache
+def _this_boot() -> str:
+    return Path(BOOT_ID_FILE).read_text().strip()
 
 
 def descendants(everything: Mapping[int, Process], roots: Iterable[int]) -> set[int]:

@@ -21,7 +21,7 @@ PAGE = ROOT / "docs" / "capabilities.md"
 class Capability:
     """One thing that users know under a name. `claims` maps what must hold to `file::test`, below `tests/`."""
 
-    number: int
+    number: int | str
     name: str
     claims: Mapping[str, tuple[str, ...]]
 
@@ -87,6 +87,24 @@ CAPABILITIES = (
             ),
             "Terminal states are final, also by hand": (
                 "services/jobs/test_life.py::test_a_terminal_row_never_changes_its_state_even_by_hand",
+            ),
+        },
+    ),
+    Capability(
+        35,
+        "States and tries again",
+        {
+            "A failure is tried again up to its limit, then it stands": (
+                "engines/test_kinds_of_work.py::test_a_failure_is_tried_again_after_a_wait_until_it_succeeds",
+            ),
+            "A crash at any step, of the whole or of one process, is gone on from, and nothing starts twice": (
+                "faults/test_crash_points.py::test_after_a_crash_everything_is_done_once",
+                "faults/test_crash_points_of_processes.py::test_whichever_process_dies_at_a_crash_point_everything_is_done_once",
+            ),
+            "A process that was paused with work in hand changes nothing when it wakes": (
+                "faults/test_zombies.py::test_a_worker_that_wakes_after_another_one_started_its_job_starts_nothing",
+                "faults/test_zombies.py::test_a_worker_that_wakes_after_its_stop_was_carried_out_changes_nothing",
+                "services/reconciling/test_fencing.py::test_a_launch_whose_lease_passed_to_another_worker_changes_nothing_and_is_counted",
             ),
         },
     ),
@@ -228,6 +246,26 @@ CAPABILITIES = (
         },
     ),
     Capability(
+        113,
+        "Redis as a courier only",
+        {
+            "Killed, and started again with or without what it held: no job is lost": (
+                "faults/test_redis.py::test_redis_that_is_killed_and_comes_back_loses_no_job",
+            ),
+            "Emptied at any moment: no job is lost": ("faults/test_redis.py::test_everything_in_redis_may_vanish_at_any_moment",),
+            "Away altogether: jobs start, stop and end": (
+                "faults/test_redis.py::test_jobs_run_to_their_end_while_there_is_no_redis",
+            ),
+            "Frozen: submissions are answered in time": (
+                "faults/test_redis.py::test_submissions_are_answered_in_time_while_redis_is_frozen",
+            ),
+            "Messages lost, repeated, late: everything is done once": (
+                "faults/test_messages.py::test_messages_that_come_two_to_five_times_and_late_start_and_stop_everything_once",
+                "faults/test_messages.py::test_messages_that_are_lost_cost_time_and_no_job",
+            ),
+        },
+    ),
+    Capability(
         122,
         "A first job in minutes",
         {
@@ -235,6 +273,26 @@ CAPABILITIES = (
             "Every error says what to do next": (
                 "architecture/test_reference.py::test_every_error_code_has_a_meaning_a_next_step_and_a_chinese_title",
             ),
+        },
+    ),
+    Capability(
+        "6.16",
+        "A chaos drill",
+        {
+            "Processes, Redis and the database are broken under load; a report with figures says what held": (
+                "faults/test_chaos.py::test_under_load_and_faults_every_promise_is_kept",
+            ),
+            "The seed repeats the faults": (
+                "faults/test_chaos.py::test_the_same_seed_breaks_the_same_things_and_another_one_others",
+            ),
+            "Schedulers that all believe to lead never pass a ceiling": (
+                "faults/test_leadership.py::test_schedulers_that_all_believe_to_lead_never_pass_a_ceiling",
+            ),
+            "Lost, doubled and reordered messages, and a stale view": (
+                "faults/test_messages.py::test_messages_that_come_two_to_five_times_and_late_start_and_stop_everything_once",
+                "faults/test_zombies.py::test_an_observer_that_wakes_with_an_old_view_moves_nothing_back",
+            ),
+            "A button in the portal": (),
         },
     ),
 )

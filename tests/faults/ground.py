@@ -6,6 +6,7 @@ One for all tests that break it; each heals what it broke and then has everythin
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import tempfile
@@ -53,6 +54,13 @@ class Ground:
 
     def wait(self, job: str, *states: str) -> None:
         wait_until(lambda: self.state(job) in states, f"job {job} to be {' or '.join(states)}")
+
+    def ready(self, role: str) -> list[int]:
+        """Processes of this role that have said that they do their work."""
+        with contextlib.suppress(OSError, ValueError):
+            document = json.loads((self.platform.data_dir / "run" / "processes.json").read_text())
+            return [pid for pid in document.get(role, []) if pid in document["ready"]]
+        return []
 
     def frozen(self, role: str) -> int | None:
         """A process of this role that has stopped itself."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -28,6 +28,7 @@ from storage.models import AttemptLog, LogChunkIndex, LogStreamState
 LOST_MARKER = "output was lost before it could be stored"
 QUOTA_MARKER = "the attempt's log quota is used up; output is no longer kept"
 MARKER_LENGTH = 400
+MARKER_BEGIN = b"\n[berth: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def append_chunks(
     for item in batch:
         state = states.get(item.key)
         if state is not None and not state.complete:
-            plan = _plan(item, state, room)
+            plan = _plan(_with_what_is_here(item, state, store), state, room)
             if plan.changes:
                 plans.append(plan)
     for plan in plans:
@@ -166,6 +167,27 @@ def _room(states: Mapping[StreamKey, LogStreamState], quota: int) -> dict[uuid.U
     for key, state in states.items():
         room[key.attempt.attempt_id] = room.get(key.attempt.attempt_id, quota) - state.file_bytes
     return room
+
+
+def _with_what_is_here(item: StreamChunks, state: LogStreamState, store: LogStore) -> StreamChunks:
+    """Fill gaps of the engine's answer with bytes that the store has beyond what the rows tell: after a restore of an older
+    database, what the engine handed on since is here alone. Only while positions in the file are offsets of the stream.
+    """
+    if state.file_bytes != state.cursor or not any(chunk.skipped_bytes for chunk in item.answer.chunks):
+        return item
+    chunks: list[LogChunk] = []
+    for chunk in item.answer.chunks:
+        if not chunk.skipped_bytes and not chunk.marker:
+            chunks.append(chunk)
+            continue
+        end = chunk.offset + min(chunk.skipped_bytes, bounds.LOG_PASS_BYTES)
+        data = store.read(item.key, chunk.offset, end)
+        if not data or len(data) < end - chunk.offset or MARKER_BEGIN in data:
+            return item
+        chunks.append(LogChunk(chunk.offset, data))
+        if end < chunk.offset + chunk.skipped_bytes:  # The rest has its turn in the next pass.
+            return StreamChunks(item.key, LogChunks(tuple(chunks), end, complete=False))
+    return StreamChunks(item.key, replace(item.answer, chunks=tuple(chunks)))
 
 
 def _plan(item: StreamChunks, state: LogStreamState, room: dict[uuid.UUID, int]) -> _Plan:
@@ -239,7 +261,7 @@ def _add_gap(plan: _Plan, offset: int, skipped_bytes: int, marker: str) -> None:
 
 
 def _marker_line(marker: str) -> bytearray:
-    return bytearray(f"\n[berth: {marker}]\n".encode())
+    return bytearray(MARKER_BEGIN + f"{marker}]\n".encode())
 
 
 def _hold_back_tail(plan: _Plan) -> None:

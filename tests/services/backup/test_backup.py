@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from controlplane import instance
-from controlplane.backup import archive, databases, keys, make, stores
+from controlplane.backup import archive, databases, keys, make, stores, swap
 from controlplane.backup import restore as restoring
 from controlplane.backup.archive import BackupError, verify
 from controlplane.backup.make import make_backup
@@ -303,6 +303,35 @@ def test_a_restore_that_was_cut_off_keeps_the_platform_from_starting(config: Con
         instance.check_data_directory(config)
     instance.check_data_directory(config, may_be_unfinished=True)
     monkeypatch.undo()
+
+
+def test_a_restore_cut_off_between_database_and_key_is_finished_by_a_repeat(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = back_up(config)
+    key = (config.data_dir / "secret.key").read_bytes()
+    (config.data_dir / "secret.key").write_text("a-key-that-was-made-after-the-backup-0123456789\n")
+    staged = config.data_dir / "staged.sqlite3"
+    shutil.copy(databases.sqlite_path(config), staged)
+    kept = config.data_dir / "before-restore-first"
+    replace = os.replace
+
+    def die_at_the_key(source: str | Path, target: str | Path) -> None:
+        if Path(target).name == "secret.key":
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", die_at_the_key)
+    with pytest.raises(KeyboardInterrupt):
+        restoring._exchange(config, swap._SqliteSwap(config, staged, kept), kept, {"secret.key": key})
+    monkeypatch.undo()
+    refused = manage(config.data_dir, "serve")
+    assert refused.returncode == 1
+    assert "was cut off. Run the same `manage.py restore` once more" in refused.stderr
+    done = manage(config.data_dir, "restore", path)
+    assert done.returncode == 0, done.stderr
+    assert (config.data_dir / "secret.key").read_bytes() == key
+    assert not (config.data_dir / instance.UNFINISHED_RESTORE).exists()
 
 
 def test_stores_gain_only_what_is_missing(config: Config, tmp_path: Path) -> None:

@@ -13,12 +13,13 @@ from activity.models import AuditEvent
 from clusters.engines.fake import Script
 from clusters.models import Quarantined
 from clusters.services import quarantine, record_contact
+from clusters.telemetry.prometheus import cluster_families
 from jobs.models import Attempt, Job, Task
 from jobs.services import adopt
 from jobs.services.adopt import NotAdoptable
 from kernel.errors import Conflict, NotFound
 from reconciling.models import Transition
-from tenants.models import Reservation
+from tenants.models import QueueUsage, Reservation
 from tenants.services.reservations import recount_usage, release
 from tests.builders.quay import Quay
 
@@ -132,6 +133,27 @@ def test_an_attempt_that_ended_meanwhile_gives_its_result_when_it_is_adopted(qua
     quay.settle()
     assert quay.state(job) == "succeeded"
     assert quay.engine.state.starts == [attempt_id]
+
+
+def test_an_attempt_for_which_the_queue_has_no_room_stays_where_it_is(restored: tuple[Quay, Job, uuid.UUID]) -> None:
+    quay, job, attempt_id = restored
+    quay.turn(2)
+    QueueUsage.objects.filter(queue_id=job.queue_id).update(cpu_millis_max=0)
+    with pytest.raises(NotAdoptable, match="has no room for it"):
+        adopt.adopt(actor=quay.cast.otto.actor, attempt_id=attempt_id, now=quay.now)
+    assert (quay.state(job), Quarantined.objects.get().resolution) == ("queued", "")
+    assert quay.attempts(job) == []
+    QueueUsage.objects.filter(queue_id=job.queue_id).update(cpu_millis_max=None)
+    adopt.adopt(actor=quay.cast.otto.actor, attempt_id=attempt_id, now=quay.now)
+    quay.turn(2)
+    assert quay.state(job) == "running"
+
+
+def test_the_metric_counts_what_waits_for_a_decision(restored: tuple[Quay, Job, uuid.UUID]) -> None:
+    quay, _, _ = restored
+    quay.turn(2)
+    [family] = [found for found in cluster_families(quay.now) if found.name == "berth_quarantined_attempts"]
+    assert {sample.labels["running"]: sample.value for sample in family.samples} == {"true": 1, "false": 0}
 
 
 def test_a_stopped_attempt_frees_its_job(restored: tuple[Quay, Job, uuid.UUID]) -> None:

@@ -60,6 +60,21 @@ CAPABILITIES = (
                 "security/isolation/test_a_job_that_tries.py::test_the_database_and_the_key_are_closed_to_jobs",
                 "security/isolation/test_a_job_that_tries.py::test_another_tenants_working_directory_and_logs_are_closed",
             ),
+            "What another tenant has cannot be named in a query, cursor or body, nor by a field of the server's": (
+                "security/matrix/test_queries.py::test_what_another_tenant_has_cannot_be_named_in_a_query",
+                "security/matrix/test_http_matrix.py::test_an_id_of_another_tenant_in_the_body_does_not_exist",
+                "security/matrix/test_writes.py::test_a_field_that_belongs_to_the_server_is_refused_by_name",
+            ),
+            "A job that attacks the platform's servers, port, launcher and processes is refused": (
+                "security/live/test_a_job_that_attacks.py::test_a_job_is_refused_everything",
+                "security/live/test_a_job_that_attacks.py::test_so_is_its_user_outside_the_sandbox",
+            ),
+            "Secrets planted everywhere are found nowhere": (
+                "security/live/test_canaries.py::test_nothing_that_was_planted_is_found_anywhere",
+            ),
+            "A flood of requests from one tenant leaves the others served": (
+                "security/limits/test_requests_of_a_tenant.py::test_other_tenants_are_served_meanwhile_and_operators_get_in",
+            ),
         },
     ),
     Capability(
@@ -293,6 +308,24 @@ CAPABILITIES = (
                 "faults/test_zombies.py::test_an_observer_that_wakes_with_an_old_view_moves_nothing_back",
             ),
             "A button in the portal": (),
+        },
+    ),
+    Capability(
+        "6.18",
+        "A tenant escape self-test on the installation that runs",
+        {
+            "Two throw-away tenants, every operation from the one on the other, and nothing left behind": (
+                "services/controlplane/test_selftest.py::test_nothing_is_found_and_nothing_is_left",
+                "services/controlplane/test_selftest.py::test_what_an_interrupted_run_left_is_removed_later",
+            ),
+            "A hole is found, and told by log, event and metric": (
+                "services/controlplane/test_selftest.py::test_a_hole_is_found_and_told",
+            ),
+            "Every day, with a report for operators": (
+                "services/controlplane/test_selftest.py::test_it_is_due_a_day_after_the_last_and_not_on_a_new_installation",
+                "services/controlplane/test_selftest.py::test_operators_read_the_reports_and_nobody_else_does",
+            ),
+            "A page in the portal": (),
         },
     ),
 )

@@ -14,6 +14,7 @@ import http.client
 import json
 import os
 import pwd
+import secrets
 import signal
 import socket
 import sqlite3
@@ -231,7 +232,7 @@ def running_platform(*, profile: str = "embedded", **settings: str) -> Iterator[
             except ServerError as error:
                 raise BenchError(str(error)) from None
             _let_service_user_in(stores)
-            settings = {"BERTH_SERVER_PROFILE": "production", **settings}
+            settings = {"BERTH_SERVER_PROFILE": "production", "BERTH_SECRET_KEY": secrets.token_urlsafe(48), **settings}
         platform = RunningPlatform(place, settings, stores)
         try:
             platform.start()

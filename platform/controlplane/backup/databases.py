@@ -56,6 +56,15 @@ def sqlite_path(config: Config) -> Path:
     return config.data_dir / "berth.sqlite3"
 
 
+def owner_of(config: Config) -> tuple[int, int]:
+    """Whose the platform's files are: of its database, else of the folder that only the platform uses."""
+    for path in (sqlite_path(config), config.data_dir / "run", config.data_dir):
+        if path.exists():
+            facts = path.stat()
+            return facts.st_uid, facts.st_gid
+    raise BackupError(f"There is no directory {config.data_dir}.")
+
+
 def copy_database(config: Config, folder: Path, progress: Progress) -> Copied:
     """Copy the whole database of one moment into the folder."""
     if is_postgresql(config):

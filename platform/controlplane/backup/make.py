@@ -95,8 +95,7 @@ def _prepare_folder(config: Config, path: Path) -> None:
     if path.parent == config.data_dir / "backups":
         path.parent.mkdir(mode=0o700, exist_ok=True)
         if os.geteuid() == 0:
-            owner = config.data_dir.stat()
-            os.chown(path.parent, owner.st_uid, owner.st_gid)
+            os.chown(path.parent, *databases.owner_of(config))
     if not path.parent.is_dir():
         raise BackupError(f"{path.parent} is no directory. Make it, or name another file.")
     if not os.access(path.parent, os.W_OK | os.X_OK):

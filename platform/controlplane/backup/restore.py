@@ -179,7 +179,7 @@ def _prepare(manifest: Mapping[str, Any], now: datetime) -> None:
 def _exchange(config: Config, swap: Swap, kept: Path, key_files: Mapping[str, bytes]) -> tuple[str, ...]:
     """The short moment in which the installation changes. Cut off in it, the platform does not start before a repeat."""
     kept.mkdir(mode=0o700)
-    owner = _owner(config)
+    owner = databases.owner_of(config)
     marker = config.data_dir / UNFINISHED_RESTORE
     marker.write_text(f"{kept}\n")
     sync_directory(config.data_dir)
@@ -201,15 +201,6 @@ def _exchange(config: Config, swap: Swap, kept: Path, key_files: Mapping[str, by
     if not any(kept.iterdir()):
         kept.rmdir()
     return tuple(places)
-
-
-def _owner(config: Config) -> tuple[int, int]:
-    """Whose the platform's files are: of the database that was there, else of the folder that only the platform uses."""
-    for path in (databases.sqlite_path(config), config.data_dir / "run", config.data_dir):
-        if path.exists():
-            facts = path.stat()
-            return facts.st_uid, facts.st_gid
-    raise AssertionError("the data directory was checked before")
 
 
 def _bring_stores(config: Config, path: Path, manifest: Mapping[str, Any], teller: Teller) -> int:

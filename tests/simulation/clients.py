@@ -97,7 +97,7 @@ class Clients:
         spec["array"] = {"size": self.chance.randint(2, 5), **({"parallelism": 2} if self.chance.random() < 0.5 else {})}
         self.submit(name, spec)
 
-    def submit(self, name: str, spec: dict[str, Any]) -> None:
+    def submit(self, name: str, spec: dict[str, Any], *, with_key: bool | None = None) -> None:
         def note(status: int, answer: Any) -> None:
             if status in (200, 201):
                 self._tell("submit_acked", jobs=[answer["id"]], name=name)
@@ -105,7 +105,8 @@ class Clients:
             else:
                 self._tell("submit_refused", name=name, why=answer.get("code"))
 
-        key = self._key() if self.chance.random() < 0.8 else ""  # Not everybody sends one; who does not cannot ask again.
+        has_key = with_key if with_key is not None else self.chance.random() < 0.8
+        key = self._key() if has_key else ""  # Not everybody sends one; who does not cannot ask again.
         unknown = partial(self._tell, "submit_unknown", name=name)
         self._send(Request("POST", "/api/v1/jobs", {"spec": spec}, key, note, unknown))
 

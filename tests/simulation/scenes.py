@@ -17,7 +17,7 @@ from jobs.models import Attempt, Job
 from jobs.reconcile import finish, launch, poll, stopping
 from kernel import crashpoints
 from tests.simulation import sieve
-from tests.simulation.fates import CALM, STORM, Dangers
+from tests.simulation.fates import CALM, STORM, Crash, Dangers
 from tests.simulation.rounds import run_seed
 from tests.simulation.world import LEASE_SECONDS, World, simulated
 
@@ -48,7 +48,7 @@ def contact() -> list[str]:
 
 def stale() -> list[str]:
     """Most lists are old ones."""
-    return _of_seed(SEED, replace(CALM, stale=0.7), steps=6)
+    return _of_seed(SEED, replace(CALM, stale=0.7), steps=9)
 
 
 def refused() -> list[str]:
@@ -224,6 +224,18 @@ def observers() -> list[str]:
     return found
 
 
+def keyless() -> list[str]:
+    """The server dies under submissions without a key, before and after their commit."""
+    with simulated(SEED, storm=CALM) as world:
+        world.dismiss_clients()
+        for name, point in {"lost": "jobs.submit.before_commit", "kept": "jobs.submit.after_commit"}.items():
+            world.clients.scripts[name] = (Script(duration_seconds=1.0),)
+            crashpoints.arm(point, world.crash)
+            with contextlib.suppress(Crash), world.acting(world.web):
+                world.clients.submit(name, {"name": name, **SPEC}, with_key=False)
+        return _end(world, {"kept": "succeeded"}, attempts=1)
+
+
 def skewed() -> list[str]:
     """One whose clock is an hour ahead looks before a job is launched, and writes down what it saw afterwards."""
     with _one_job(Script(duration_seconds=20.0, stdout=b"line 0\n")) as world:
@@ -257,6 +269,18 @@ def orphan() -> list[str]:
             world.clients.stop(str(Job.objects.get(name="prey").id), grace_seconds=1)
             found += _end(world, {"prey": state}, attempts=1)
     return found
+
+
+def deaf() -> list[str]:
+    """The engine does not answer when it is told of a stop for the first time, and for the second."""
+    with _one_job(Script(duration_seconds=None, stop_seconds=0.5)) as world:
+        launch.launch(world.cluster_ids[0])
+        world.advance(2.0)
+        world.clients.stop(str(Job.objects.get(name="prey").id), grace_seconds=1)
+        world.harbour.faults.refuse("stop", 2)
+        world.trouble("call")
+        _rounds(world, world.processes, 2)
+        return _end(world, {"prey": "stopped"}, attempts=1)
 
 
 @contextlib.contextmanager
@@ -326,6 +350,8 @@ SCENES: dict[str, Callable[..., list[str]]] = {
     "quota": quota,
     "skewed": skewed,
     "orphan": orphan,
+    "deaf": deaf,
+    "keyless": keyless,
 }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from django.db import connections
-from django.db.models import Q, QuerySet, TextField, Value
+from django.db import connections, router
+from django.db.models import QuerySet, TextField, Value
 from django.db.models.functions import Cast, StrIndex
 
 from jobs.lifecycle.states import JobState
@@ -21,11 +21,26 @@ def place_in_queue(job: Job) -> int | None:
     """
     if job.state != JobState.QUEUED or job.array_size is not None:
         return None
-    before = Q(priority__gt=job.priority) | Q(priority=job.priority, queued_at__lt=job.queued_at)
-    before |= Q(priority=job.priority, queued_at=job.queued_at, id__lt=job.id)
-    waiting = Job.objects.filter(queue_id=job.queue_id, state=JobState.QUEUED, hold=False, array_size__isnull=True)
-    place = 1 + waiting.filter(before).values("id")[:PLACES_MAX].count()
+    connection = connections[router.db_for_read(Job)]
+    columns = {column.attname: column for column in Job._meta.concrete_fields}
+    queue_id, priority, queued_at, job_id = (
+        columns[name].get_db_prep_value(getattr(job, name), connection) for name in ("queue_id", "priority", "queued_at", "id")
+    )
+    with connection.cursor() as cursor:
+        # As text: with the ORM's work on it this was a fifth of what a submission costs.
+        cursor.execute(_BEFORE, [queue_id, priority, priority, queued_at, job_id, PLACES_MAX])
+        place: int = 1 + cursor.fetchone()[0]
     return place if place <= PLACES_MAX else None
+
+
+_BEFORE = """
+SELECT count(*) FROM (
+    SELECT 1 FROM jobs_job
+    WHERE queue_id = %s AND state = 'queued' AND NOT hold AND array_size IS NULL
+        AND (priority > %s OR (priority = %s AND (queued_at, id) < (%s, %s)))
+    LIMIT %s
+) AS before
+"""
 
 
 def with_tag(rows: QuerySet[Job], tag: str) -> QuerySet[Job]:

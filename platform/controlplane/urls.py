@@ -6,7 +6,8 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from webapi import health, pages
 
-_API_APPS = ("webapi", "activity", "clusters", "tenants", "images", "storage", "jobs", "controlplane")
+# Routes are tried in turn: those that are asked for most come first.
+_API_APPS = ("jobs", "activity", "tenants", "clusters", "images", "storage", "webapi", "controlplane")
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include([path("", include(f"{app}.api.urls")) for app in _API_APPS])),

@@ -44,6 +44,7 @@ class Caller:
     url: str
     token: str = ""
     requests: int = 0
+    client: httpx2.Client | None = None
 
     def send(self, method: str, path: str, *, body: object = None, query: dict[str, str] | None = None) -> Answer:
         """One request; of an answer that does not end by itself, the beginning."""
@@ -53,10 +54,7 @@ class Caller:
             options["json"] = body
         for _ in range(WAITS_MAX):
             self.requests += 1
-            with (
-                httpx2.Client(base_url=self.url, timeout=REQUEST_SECONDS, trust_env=False) as client,
-                client.stream(method, path, **options) as answer,
-            ):
+            with self._connected().stream(method, path, **options) as answer:
                 if answer.status_code == 429:
                     time.sleep(min(REQUEST_SECONDS, float(answer.headers.get("Retry-After", "1"))))
                     continue
@@ -65,6 +63,15 @@ class Caller:
                 answer.read()
                 return Answer(answer.status_code, answer.text)
         raise SelfTestBroken(f"{method} {path} was throttled {WAITS_MAX} times.")
+
+    def _connected(self) -> httpx2.Client:
+        if self.client is None:
+            self.client = httpx2.Client(base_url=self.url, timeout=REQUEST_SECONDS, trust_env=False)
+        return self.client
+
+    def close(self) -> None:
+        if self.client is not None:
+            self.client.close()
 
 
 @dataclass(slots=True)
@@ -79,6 +86,16 @@ class Parties:
     values: dict[str, str] = field(default_factory=dict)
     marks: set[str] = field(default_factory=set)
     made: list[tuple[str, str, Any]] = field(default_factory=list)
+
+    def close(self) -> None:
+        for caller in (self.owner, self.stranger, self.nobody):
+            caller.close()
+
+    @property
+    def names(self) -> list[str]:
+        """By what a query could name something of the owner: its tenant, its things, a part of their names."""
+        things = [self.values[key] for key in ("jobs/job", "volumes/volume_id", "queues/queue_id", "users/user_id")]
+        return [self.slug, *things, NAME]
 
     @property
     def requests(self) -> int:

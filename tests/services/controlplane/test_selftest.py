@@ -25,7 +25,7 @@ from storage.models import Volume
 from tenants.models import Tenant, Token, User
 from tests.factories.tenants import Cast, make_tenant
 
-pytestmark = pytest.mark.database
+pytestmark = [pytest.mark.database, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(autouse=True)
@@ -56,11 +56,11 @@ def left(before: dict[str, int]) -> dict[str, int]:
 
 
 def test_nothing_is_found_and_nothing_is_left(before: dict[str, int]) -> None:
-    run = selftest.run_selftest()
+    run = selftest.run_selftest(seconds_max=600)
 
     assert run is not None
     assert (run.verdict, run.findings, run.detail) == ("passed", [], "")
-    assert run.requests > 300
+    assert run.requests > 200
     assert set(left(before).values()) == {0}
     assert run.removed_at is not None
     assert AuditEvent.objects.filter(verb="selftest.run", after__verdict="passed").exists()
@@ -73,7 +73,7 @@ def test_a_hole_is_found_and_told(before: dict[str, int], monkeypatch: pytest.Mo
 
     original = access.tenants_with
     monkeypatch.setattr(access, "tenants_with", lambda actor, verb: None if verb.endswith(".read") else original(actor, verb))
-    run = selftest.run_selftest()
+    run = selftest.run_selftest(seconds_max=600)
 
     assert run is not None
     assert run.verdict == "failed"
@@ -100,7 +100,7 @@ def test_what_an_interrupted_run_left_is_removed_later(before: dict[str, int], m
         patch.setattr(running, "_try_everything", die)
         patch.setattr(running, "_conclude", die)
         with pytest.raises(Killed):
-            selftest.run_selftest()
+            selftest.run_selftest(seconds_max=600)
     assert left(before)["Tenant"] == 2
     assert left(before)["Job"] == 1
 
@@ -123,7 +123,7 @@ def test_a_tenant_of_people_is_never_removed(cast: Cast) -> None:
 
 def test_a_run_that_cannot_be_carried_out_says_so_and_is_no_pass(before: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Caller, "send", lambda self, *_, **__: Answer(503, "down"))
-    run = selftest.run_selftest()
+    run = selftest.run_selftest(seconds_max=600)
 
     assert run is not None
     assert run.verdict == "broken"
@@ -148,13 +148,13 @@ def test_two_do_not_run_at_once(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> 
     inner = []
     original = running._run
 
-    def twice() -> SelfTest:
+    def twice(seconds_max: float) -> SelfTest:
         inner.append(selftest.run_selftest())
-        return original()
+        return original(seconds_max)
 
     monkeypatch.setattr(running, "_run", twice)
 
-    assert selftest.run_selftest() is not None
+    assert selftest.run_selftest(seconds_max=600) is not None
     assert inner == [None]
 
 

@@ -47,6 +47,7 @@ class Host:
             mock.patch.object(time, "monotonic", self._monotonic),
             mock.patch.object(time, "sleep", self._no_sleep),
             mock.patch.object(os, "urandom", self._chance.randbytes),
+            mock.patch.object(ids, "_followed", None, create=True),
         ):
             try:
                 yield

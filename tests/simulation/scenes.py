@@ -224,6 +224,21 @@ def observers() -> list[str]:
     return found
 
 
+def chain() -> list[str]:
+    """A job that waits is stopped; others waited for its end, and others for its success."""
+    with simulated(SEED, storm=CALM) as world:
+        world.dismiss_clients()
+        for name in ("first", "any", "ok"):
+            world.clients.scripts[name] = (Script(duration_seconds=1.0),)
+        world.clients.submit("first", {"name": "first", **SPEC, "hold": True})
+        first = str(Job.objects.get(name="first").id)
+        world.clients.submit("any", {"name": "any", **SPEC, "after_any": [first]})
+        world.clients.submit("ok", {"name": "ok", **SPEC, "after_ok": [first]})
+        _rounds(world, world.processes, 3)
+        world.clients.stop(first)
+        return _end(world, {"first": "stopped", "any": "succeeded", "ok": "stopped"}, attempts=1)
+
+
 def keyless() -> list[str]:
     """The server dies under submissions without a key, before and after their commit."""
     with simulated(SEED, storm=CALM) as world:
@@ -272,10 +287,11 @@ def orphan() -> list[str]:
 
 
 def deaf() -> list[str]:
-    """The engine does not answer when it is told of a stop for the first time, and for the second."""
+    """The engine does not answer when it is asked to start for the first time, nor when it is told of a stop."""
     with _one_job(Script(duration_seconds=None, stop_seconds=0.5)) as world:
+        world.harbour.faults.refuse("ensure")
         launch.launch(world.cluster_ids[0])
-        world.advance(2.0)
+        _rounds(world, world.processes, 8)
         world.clients.stop(str(Job.objects.get(name="prey").id), grace_seconds=1)
         world.harbour.faults.refuse("stop", 2)
         world.trouble("call")
@@ -352,6 +368,7 @@ SCENES: dict[str, Callable[..., list[str]]] = {
     "orphan": orphan,
     "deaf": deaf,
     "keyless": keyless,
+    "chain": chain,
 }
 
 

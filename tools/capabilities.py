@@ -281,6 +281,30 @@ CAPABILITIES = (
         },
     ),
     Capability(
+        120,
+        "Upgrades and restores without loss",
+        {
+            "A filled database of the release before moves forward under its running jobs, and back without a restore": (
+                "upgrade/test_forward.py::test_a_filled_database_moves_forward_under_its_running_jobs_and_back_again",
+            ),
+            "Two releases at once on one database: jobs go through both, each runs once, no event is lost": (
+                "upgrade/test_beside.py::test_jobs_go_through_both_releases_and_survive_the_end_of_either",
+            ),
+            "Tables move under load without a failed request": (
+                "upgrade/test_under_load.py::test_tables_move_forward_under_load_and_behind_a_long_transaction",
+            ),
+            "New migrations only add": ("architecture/test_migrations.py::test_a_new_migration_only_adds",),
+            "A backup is restored beside clusters that ran on: nothing is killed, nothing runs twice": (
+                "engines/test_restore.py::test_a_restored_platform_finds_what_ran_on_and_runs_nothing_twice",
+            ),
+            "A damaged, foreign or newer backup changes nothing": (
+                "services/backup/test_backup.py::test_a_damaged_file_is_refused_and_nothing_changes",
+                "services/backup/test_backup.py::test_a_backup_of_a_newer_release_is_refused",
+                "services/backup/test_backup.py::test_keys_that_would_open_nothing_are_refused",
+            ),
+        },
+    ),
+    Capability(
         122,
         "A first job in minutes",
         {

@@ -7,6 +7,7 @@ after a hundred times.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from typing import Any
@@ -28,6 +29,15 @@ class PatientConnection(Connection):
         if arguments[1:2]:  # The number of tries, as Celery's consumer gives it.
             arguments = (arguments[0], None, *arguments[2:])
         return super()._ensure_connection(*arguments, **{"interval_max": RECONNECT_SECONDS, **options})
+
+    def maybe_close_channel(self, channel: Any) -> None:
+        """Close a channel; whatever is wrong with a broken one must not end the worker.
+
+        kombu 5.7 hands unacknowledged messages back when it closes a channel for the second time, over a transport that the
+        first time has taken apart. Redis delivers them again, and the sweep finds their work before that.
+        """
+        with contextlib.suppress(AttributeError):
+            super().maybe_close_channel(channel)
 
 
 class PatientAmqp(AMQP):

@@ -30,6 +30,7 @@ def test_redis_that_is_killed_and_comes_back_loses_no_job(ground: Ground, empty:
     for job in jobs:
         ground.wait(job, "succeeded")
     ground.check()
+    assert ground.platform.log_events("worker_ended_by_itself") == []
 
 
 def test_jobs_run_to_their_end_while_there_is_no_redis(ground: Ground) -> None:

@@ -38,3 +38,14 @@ def test_a_lost_connection_is_made_again_soon_and_without_end(monkeypatch: pytes
     assert isinstance(connection, PatientConnection)
     connection.ensure_connection(print, app.conf.broker_connection_max_retries, callback=print)
     assert asked == [((print, None), {"interval_max": broker.RECONNECT_SECONDS, "callback": print})]
+
+
+def test_a_broken_channel_is_closed_without_ending_whoever_closes_it() -> None:
+    """As it comes after a lost connection with unacknowledged messages: the transport has no client any more."""
+
+    class Broken:
+        def close(self) -> None:
+            raise AttributeError("'NoneType' object has no attribute 'hostname'")
+
+    connection = app.connection_for_read()
+    connection.maybe_close_channel(Broken())

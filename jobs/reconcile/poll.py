@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -17,7 +19,7 @@ from jobs.reconcile.quarantine import compare
 from jobs.reconcile.record import record_observations
 from jobs.reconcile.stored_exits import storable
 from jobs.reconcile.watched import LIVE, Watched, watch
-from kernel.clock import database_now
+from kernel.clock import database_now, host_now
 from kernel.crashpoints import crashpoint
 from reconciling import poison
 from storage.logs import LogSource, pump, read_tail
@@ -38,8 +40,9 @@ def poll(cluster_id: uuid.UUID) -> int:
     if not live and not is_quarantined(cluster_id):
         return 0
     engine = engine_for(cluster_id)
+    began, began_here = database_now(), host_now()
     try:
-        observations = engine.observe(None)
+        observations = on_database_clock(engine.observe(None), began, began_here)
     except EngineUnreachable as error:
         record_contact(cluster_id, reachable=False, detail=str(error), now=database_now())
         return 0
@@ -55,6 +58,15 @@ def poll(cluster_id: uuid.UUID) -> int:
     )
     aside.mark(aside.OBSERVE, struck, now=now)
     return len(live)
+
+
+def on_database_clock(observations: Observations, began: datetime, began_here: datetime) -> Observations:
+    """Say by the database's clock when it was read, which launches are written down by: hosts' clocks are set and disagree.
+
+    It was read after `began`, unless it is a copy that was older even then, by the clock of the host that both were read on.
+    """
+    age = max(timedelta(0), began_here - observations.read_at)
+    return replace(observations, read_at=began - age)
 
 
 def _record(cluster_id: uuid.UUID, observations: Observations, only: Collection[uuid.UUID] | None) -> None:

@@ -75,17 +75,21 @@ def _record_tasks(watched: Sequence[Watched], now: datetime) -> None:
     by_id: dict[uuid.UUID, Task] = {}
     running, over = [], []
     facts: list[dict[str, Any]] = []
+    begun: dict[uuid.UUID, datetime] = {}
     for item in watched:
         for task, seen in _pairs(item):
             if TASK_LIFECYCLE.is_terminal(task.state):
                 continue
             by_id[task.id] = task
             if task.state == TaskState.PENDING and seen.state in (Seen.RUNNING, Seen.ENDED):
-                running.append(_task_change(task, TaskState.RUNNING, {"started_at": seen.started_at or now}))
+                started_at = _between(item.attempt.created_at, seen.started_at, now)
+                running.append(_task_change(task, TaskState.RUNNING, {"started_at": started_at}))
+                begun[task.id] = started_at
                 facts.append(_task_facts(task, seen))
             if seen.state in (Seen.ENDED, Seen.GONE):
                 target = task_end(seen, stopping=item.attempt.state == AttemptState.STOPPING)
-                also = {"ended_at": seen.ended_at or now, "exit": exit_document(seen)}
+                began_at = begun.get(task.id) or task.started_at or item.attempt.created_at
+                also = {"ended_at": _between(began_at, seen.ended_at, now), "exit": exit_document(seen)}
                 over.append((task, target, also))
     for change in apply(TASK, running, actor="system:observer", at=now):
         by_id[change.id].state = change.to_state
@@ -96,6 +100,12 @@ def _record_tasks(watched: Sequence[Watched], now: datetime) -> None:
         by_id[change.id].state = change.to_state
         by_id[change.id].exit = change.also["exit"]
         by_id[change.id].ended_at = change.also["ended_at"]
+
+
+def _between(earliest: datetime, told: datetime | None, now: datetime) -> datetime:
+    """When something happened that an engine's host tells of, whose clock may have been set: not before what it followed, and
+    not in the future."""
+    return now if told is None else max(min(told, now), min(earliest, now))
 
 
 def _pairs(item: Watched) -> list[tuple[Task, TaskObservation]]:

@@ -9,6 +9,8 @@ import contextlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
+from kernel import ids
+
 _override: Callable[[], datetime] | None = None
 
 
@@ -24,7 +26,13 @@ def database_now(using: str = "default") -> datetime:
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         moment: datetime = cursor.fetchone()[0]
+    ids.follow(moment)
     return moment.astimezone(UTC)
+
+
+def host_now() -> datetime:
+    """This host's time, which may be set at any moment: for nothing but the age of what was read on this very host."""
+    return datetime.now(UTC) if _override is None else _override()
 
 
 def virtual_now() -> datetime | None:

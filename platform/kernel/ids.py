@@ -10,6 +10,14 @@ from datetime import datetime
 _lock = threading.Lock()
 _last_millis = 0
 _sequence = 0
+_followed: tuple[float, int] | None = None  # A reading of this process's monotonic clock, and the database's milliseconds then.
+
+
+def follow(moment: datetime) -> None:
+    """Take the time of ids from the database's clock, as it was just read: the hosts of an installation disagree about the time,
+    and a clock that is set must not put what is made now before what was made then."""
+    global _followed
+    _followed = time.monotonic(), int(moment.timestamp() * 1000)
 
 
 def new_id() -> uuid.UUID:
@@ -34,7 +42,7 @@ def _next_tick() -> tuple[int, int]:
     """The 12 bits after the version count within one millisecond, and borrow from the next when full."""
     global _last_millis, _sequence
     with _lock:
-        now_millis = time.time_ns() // 1_000_000
+        now_millis = _now_millis()
         if now_millis > _last_millis:
             _last_millis, _sequence = now_millis, 0
         else:
@@ -42,3 +50,10 @@ def _next_tick() -> tuple[int, int]:
             if _sequence > 0xFFF:
                 _last_millis, _sequence = _last_millis + 1, 0
         return _last_millis, _sequence
+
+
+def _now_millis() -> int:
+    if _followed is None:
+        return time.time_ns() // 1_000_000
+    read_at, millis = _followed
+    return millis + int((time.monotonic() - read_at) * 1000)

@@ -31,7 +31,7 @@ def store_specs(tenant_id: uuid.UUID, documents: Mapping[str, str], *, now: date
 
     Ids that were committed are remembered: specs are never deleted while their tenant is there.
     """
-    known = {digest: found for digest in documents if (found := _stored.get((tenant_id, digest))) is not None}
+    known = {digest: stored for digest in documents if (stored := _stored.get((tenant_id, digest))) is not None}
     if len(known) == len(documents):
         return known
     found = _insert_missing(tenant_id, {digest: text for digest, text in documents.items() if digest not in known}, now)

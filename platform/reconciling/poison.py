@@ -24,8 +24,8 @@ from django.db import InterfaceError, OperationalError, transaction
 
 from kernel.errors import Unavailable
 from kernel.limits import NOTE_LENGTH
-from kernel.units import run_unit
 from reconciling.models import Poison
+from webapi.units import run_unit
 
 T = TypeVar("T")
 

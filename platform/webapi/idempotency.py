@@ -29,10 +29,10 @@ from rest_framework.response import Response
 from kernel.clock import database_now
 from kernel.crashpoints import crashpoint
 from kernel.errors import FieldError, InvalidInput, Unavailable
-from kernel.units import run_unit
 from webapi.actors import actor_of
 from webapi.errors import IdempotencyKeyReused
 from webapi.models import IdempotencyKey
+from webapi.units import run_unit
 
 KEY_LENGTH_MAX = 200
 KEPT = timedelta(hours=24)  # Design 4: clients retry for minutes; a day covers a night.

@@ -23,9 +23,9 @@ from rest_framework import exceptions as drf_errors
 from rest_framework.response import Response
 
 from kernel import errors
-from kernel.units import sqlstate_of
 from webapi import errors as web_errors
 from webapi.pointers import flatten
+from webapi.units import sqlstate_of
 from webapi.wording import Language, language_of, title_of
 
 CONTENT_TYPE = "application/problem+json"

@@ -13,7 +13,13 @@ MACHINE_PATHS = re.compile(
 ADDRESSES = re.compile(r'"resolved"\s*:|--(?:extra-)?index-url|--find-links|--trusted-host|@ https?://')
 PRIVATE_KEY = "-----BEGIN " + "(?:RSA |EC |OPENSSH )?PRIVATE KEY"
 SECRETS = re.compile("|".join(["AKIA" + "[0-9A-Z]{16}", "ghp_" + "[A-Za-z0-9]{36}", PRIVATE_KEY]))
-LOCK_FILES = ("requirements.lock", "requirements-dev.lock", "requirements-audit.lock", "package-lock.json", "frontend/package-lock.json")
+LOCK_FILES = (
+    "requirements.lock",
+    "requirements-dev.lock",
+    "requirements-audit.lock",
+    "package-lock.json",
+    "frontend/package-lock.json",
+)
 FILE_BYTES_MAX = 5 * 1024 * 1024
 
 

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from django.db import connection
+
 T = TypeVar("T")
 
 LOST_RACES = frozenset({"40001", "40P01"})  # serialization_failure, deadlock_detected
@@ -49,6 +51,4 @@ def sqlstate_of(error: BaseException | None) -> str:
 
 
 def _in_transaction() -> bool:
-    from django.db import connection  # The kernel stays importable without Django; only this function needs it.
-
     return bool(connection.in_atomic_block)

@@ -165,8 +165,12 @@ def test_a_restored_platform_finds_what_ran_on_and_runs_nothing_twice(quayside: 
     quayside.assert_ran_once("newer")
     assert platform.operator.job(done)["state"] == "succeeded"
 
-    [leftover] = [line.split()[0] for line in manage(platform, "quarantine").stdout.splitlines() if newer["id"] in line]
-    manage(platform, "quarantine", "--stop", leftover)
+    [leftover] = platform.operator.items("/quarantine")
+    assert (leftover["job"], leftover["running"], leftover["fits"]) == (newer["id"], False, False)
+    assert "submitted after the backup" in leftover["problem"]
+    assert platform.operator.request("POST", f"/quarantine/{leftover['attempt']}/adopt").status_code == 409
+    asked = platform.api("POST", f"/quarantine/{leftover['attempt']}/stop")
+    assert asked["decision"] == "stopping"
     wait_until(
         lambda: platform.rows("SELECT quarantine_since_at FROM clusters_cluster") == [(None,)], "the end of the quarantine"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import structlog
@@ -53,11 +53,11 @@ def finish(cluster_id: uuid.UUID) -> int:
 def _finish(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) -> None:
     try:
         stored = _store_logs(cluster_id, attempts)
-        brought_home = _store_outputs(cluster_id, attempts)
-        stored = [attempt for attempt in stored if attempt.id in brought_home]
+        without, brought_home = _store_outputs(cluster_id, attempts)
+        stored = [attempt for attempt in stored if attempt.id in without or attempt.id in brought_home]
         crashpoint("jobs.finish.after_logs")
         _report_builds(attempts)
-        _mark_stored(stored, token)
+        _mark_stored(stored, without, token)
         forgotten = _forget(cluster_id, stored)
     except EngineUnreachable as error:
         log.warning("engine_unreachable", cluster_id=str(cluster_id), error=str(error))
@@ -90,16 +90,16 @@ def _store_logs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> list[Atte
     return [attempt for attempt in attempts if attempt.id in complete]
 
 
-def _store_outputs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> set[uuid.UUID]:
-    """Attempts whose outputs are all brought home, or who have none. Large ones take several rounds."""
+def _store_outputs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> tuple[Mapping[uuid.UUID, OutputSource], set[uuid.UUID]]:
+    """Attempts of which no outputs are wanted, and those whose outputs are all brought home. Large ones take several rounds."""
     engine = engine_for(cluster_id)
     done: set[uuid.UUID] = set()
-    without: list[OutputSource] = []
+    without: dict[uuid.UUID, OutputSource] = {}
     for attempt in attempts:
         outputs = load_spec(attempt.job.spec_id).outputs if attempt.launched_at is not None else ()
         source = OutputSource(attempt.tenant_id, attempt.job_id, attempt.id)
         if not outputs:
-            without.append(source)
+            without[attempt.id] = source
             continue
         hopeless = attempt.tries >= OUTPUT_TRIES_MAX
         try:
@@ -109,9 +109,7 @@ def _store_outputs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> set[uu
             continue
         if collected.done:
             done.add(attempt.id)
-    with transaction.atomic():
-        close_without_outputs(without, now=database_now())
-    return done | {source.attempt_id for source in without}
+    return without, done
 
 
 def _report_builds(attempts: Sequence[Attempt]) -> None:
@@ -128,9 +126,10 @@ def _report_builds(attempts: Sequence[Attempt]) -> None:
             hints.wake("scheduler")
 
 
-def _mark_stored(attempts: Sequence[Attempt], token: uuid.UUID) -> None:
+def _mark_stored(attempts: Sequence[Attempt], without: Mapping[uuid.UUID, OutputSource], token: uuid.UUID) -> None:
     rows = [{"id": attempt.id, "lease_token": token, "logs_stored": True, "outputs_stored": True} for attempt in attempts]
     with transaction.atomic():
+        close_without_outputs([without[attempt.id] for attempt in attempts if attempt.id in without], now=database_now())
         bulk.update(Attempt, rows, guard=("lease_token",))
     for attempt in attempts:
         hints.wake(f"logs.{attempt.id}")

@@ -132,7 +132,7 @@ SELECT
     NULL, 'host', 'host', 'host', '',
     'train-w' || (hash %% %(words)s) || '-' || n, 'batch', 'none', '{}',
     jsonb_build_array('team-' || (hash %% %(tags)s), 'run-' || (hash %% 7)), '',
-    state, 'run', state = 'queued', (ARRAY[100, 500, 500, 500, 500, 500, 500, 900])[1 + hash %% 8],
+    state, 'run', state = 'queued', (ARRAY[100, 500, 500, 500, 500, 500, 500, 900])[1 + abs(hashint8(n * 104729)) %% 8],
     CASE WHEN state = 'queued' THEN 'held' ELSE '' END, '{}', '', 1000, 1073741824, 0, '', 0, false,
     CASE WHEN state = 'queued' THEN 0 ELSE 1 END, '{}', at, at,
     CASE WHEN state = 'queued' THEN NULL ELSE at + interval '20 seconds' END,

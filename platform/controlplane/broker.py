@@ -7,7 +7,6 @@ after a hundred times.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import redis
 from celery.app.amqp import AMQP
 from kombu import Connection
+from kombu.transport import redis as redis_transport
 
 ANSWER_SECONDS = 0.5  # A broker that is slower than this is no help to anybody.
 AWAY_SECONDS = 1.0  # It is not asked more often than this while it is away.
@@ -30,14 +30,29 @@ class PatientConnection(Connection):
             arguments = (arguments[0], None, *arguments[2:])
         return super()._ensure_connection(*arguments, **{"interval_max": RECONNECT_SECONDS, **options})
 
-    def maybe_close_channel(self, channel: Any) -> None:
-        """Close a channel; whatever is wrong with a broken one must not end the worker.
+    def get_transport_cls(self) -> Any:
+        kind = super().get_transport_cls()
+        return PatientTransport if kind is redis_transport.Transport else kind
 
-        kombu 5.7 hands unacknowledged messages back when it closes a channel for the second time, over a transport that the
-        first time has taken apart. Redis delivers them again, and the sweep finds their work before that.
-        """
-        with contextlib.suppress(AttributeError):
-            super().maybe_close_channel(channel)
+
+class PatientChannel(redis_transport.Channel):
+    """Says that its connection is lost when it is asked for one after the end of its transport.
+
+    kombu 5.7 acknowledges and gives back messages late, over a transport that was taken apart when the connection broke, and
+    fails there with an AttributeError: nobody expects that, and the worker would end. Redis delivers such messages again, and
+    the sweep finds their work before that.
+    """
+
+    def _get_pool(self, asynchronous: bool = False) -> Any:
+        if self.connection is None or self.connection.client is None:
+            raise redis.ConnectionError("the connection of this channel was lost before")
+        return super()._get_pool(asynchronous)
+
+
+class PatientTransport(redis_transport.Transport):
+    """Redis with such channels."""
+
+    Channel = PatientChannel
 
 
 class PatientAmqp(AMQP):

@@ -10,7 +10,7 @@ import pytest
 from kombu import Connection
 
 from controlplane import broker
-from controlplane.broker import Broker, PatientConnection
+from controlplane.broker import Broker, PatientChannel, PatientConnection, PatientTransport
 from controlplane.celery import app
 
 
@@ -40,12 +40,16 @@ def test_a_lost_connection_is_made_again_soon_and_without_end(monkeypatch: pytes
     assert asked == [((print, None), {"interval_max": broker.RECONNECT_SECONDS, "callback": print})]
 
 
-def test_a_broken_channel_is_closed_without_ending_whoever_closes_it() -> None:
-    """As it comes after a lost connection with unacknowledged messages: the transport has no client any more."""
+def test_a_channel_whose_transport_is_gone_says_that_its_connection_is_lost() -> None:
+    """Whoever acknowledges a message late expects that, and nothing else."""
+    connection = PatientConnection("redis://127.0.0.1:1//")
+    assert connection.get_transport_cls() is PatientTransport
+    channel = object.__new__(PatientChannel)
+    channel.connection = connection.transport
+    channel.connection.client = None
+    with pytest.raises(connection.connection_errors):
+        channel._get_pool()
 
-    class Broken:
-        def close(self) -> None:
-            raise AttributeError("'NoneType' object has no attribute 'hostname'")
 
-    connection = app.connection_for_read()
-    connection.maybe_close_channel(Broken())
+def test_memory_stays_memory() -> None:
+    assert PatientConnection("memory://").get_transport_cls() is not PatientTransport

@@ -11,11 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from unittest import mock
 
 from clusters.engines.fake import Script
+from clusters.models import Pool
 from jobs.models import Attempt, Job
 from jobs.reconcile import finish, launch, poll, stopping
 from kernel import crashpoints
+from tenants.models import Queue
+from tests.factories import tenants as factories
 from tests.simulation import sieve
 from tests.simulation.fates import CALM, STORM, Crash, Dangers
 from tests.simulation.rounds import run_seed
@@ -333,15 +337,20 @@ def _end(world: World, states: dict[str, str], *, attempts: int) -> list[str]:
 
 
 def quota() -> list[str]:
-    """More is asked for at once than a queue above may use."""
+    """Two queues ask at once for what each of them may use, and the queue above both may not."""
     found: list[str] = []
     with simulated(SEED, storm=CALM) as world:
         world.dismiss_clients()
+        with mock.patch.object(factories, "now", return_value=world.now):
+            above = Queue.objects.select_related("tenant").get(name="deep")
+            assert above.tenant is not None
+            beside = factories.make_queue(above.tenant, "beside", parent=above)
+            factories.limit(beside, Pool.objects.get().pk, cpu_millis=9_000)
         chance = random.Random(SEED)
         for number in range(24):
             name = f"many-{number}"
             world.clients.scripts[name] = (Script(duration_seconds=chance.choice([1.0, 4.0])),)
-            spec = {"name": name, **SPEC, "queue": ("deep", "deeper")[number % 2]}
+            spec = {"name": name, **SPEC, "queue": ("deeper", "beside")[number % 2]}
             world.clients.submit(name, spec)
         for _ in range(4):
             world.advance(1.0)

@@ -34,6 +34,7 @@ from clusters.services import engines, record_inventory
 from controlplane.celery import app
 from images.services import NewImage, create_image
 from jobs.models import Attempt, Job
+from jobs.reconcile import poll
 from kernel import clock, config, crashpoints
 from tenants.models import Queue
 from tests.factories import tenants as factories
@@ -127,6 +128,10 @@ class World:
     @property
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.seconds, UTC)
+
+    def host_now(self) -> datetime:
+        """What the host of the process at work believes."""
+        return self.now + timedelta(seconds=self.host.clock.skew_seconds)
 
     @property
     def is_stormy(self) -> bool:
@@ -400,6 +405,7 @@ def simulated(seed: int, *, storm: Dangers, favourite: str = "") -> Iterator[Wor
         stack.enter_context(fresh_database())
         stack.enter_context(numbering.afterwards())
         stack.enter_context(clock.virtual(lambda: world.now))
+        stack.enter_context(mock.patch.object(poll, "host_now", world.host_now, create=True))
         stack.enter_context(_alarms(world.errors))
         stack.enter_context(_fates(world.fates))
         stack.enter_context(world.host.installed())

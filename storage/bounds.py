@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from kernel.limits import GIB, KIB, MIB
+from kernel.limits import GIB, KIB, LOG_AHEAD_BYTES, MIB
 
 DISK_RESERVE_BYTES = 512 * MIB  # What uploads, logs and outputs leave free, so that the database can always write.
 
@@ -27,8 +27,8 @@ MOUNTS_MAX = 32  # Per job: supplementary groups of one process are limited to s
 
 # Logs.
 LOG_ROW_BYTES = 256 * KIB  # One index row stands for at most this much.
-LOG_PASS_BYTES = 8 * MIB  # What one pass of the pump takes from one stream before the next one has its turn.
-LOG_BATCH_BYTES = 32 * MIB  # What the pump holds in memory before it writes: bounds its size whatever tasks print.
+LOG_PASS_BYTES = LOG_AHEAD_BYTES  # What one pass of the pump takes from one stream before the next one has its turn.
+LOG_BATCH_BYTES = 8 * MIB  # What the pump holds in memory before it writes: bounds its size whatever tasks print.
 LOG_ATTEMPT_BYTES = 8 * GIB  # All streams of one attempt together.
 LOG_GROW_SECONDS = 2.0  # The newest row takes more bytes for so long; its time is that exact.
 LOG_TAIL_LINES_MAX = 10_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,7 @@ log = structlog.get_logger("finish")
 BATCH_ATTEMPTS = 100
 AGAIN_SECONDS = 2.0
 OUTPUT_TRIES_MAX = 10_000  # On a full disk for five hours: then what has no room is left behind, with a marker.
+LOG_SECONDS = 10.0  # What is left of large logs is fetched in one go for so long; the lease and other attempts wait.
 LOG_TRIES_MAX = 20  # An engine that no longer has the output is asked this often; then the log ends with a marker.
 
 
@@ -74,11 +76,14 @@ def _store_logs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> list[Atte
         tasks[attempt_id].append(TaskName(role, index))
     launched = [attempt for attempt in attempts if attempt.launched_at is not None]
     sources = {attempt.id: log_source(attempt, tasks[attempt.id]) for attempt in attempts}
+    deadline = time.monotonic() + LOG_SECONDS
     counts = pump(engine_for(cluster_id), [sources[attempt.id] for attempt in launched])
+    while counts.more and time.monotonic() < deadline:
+        counts = pump(engine_for(cluster_id), [sources[attempt.id] for attempt in launched])
     hopeless = [
         attempt
         for attempt in attempts
-        if attempt.id not in counts.complete and (attempt.launched_at is None or attempt.tries >= LOG_TRIES_MAX)
+        if attempt.id not in counts.complete | counts.moved and (attempt.launched_at is None or attempt.tries >= LOG_TRIES_MAX)
     ]
     if hopeless:
         close_logs(

@@ -24,6 +24,7 @@ PAGE_SIZE_MAX = 500
 ATTEMPTS_PER_JOB = 20  # Design 4: the hard ceiling whatever the retry policy says.
 LOG_CHUNK_BYTES = 256 * KIB
 LOG_READ_BYTES = 4 * MIB  # One answer of the log endpoint.
+LOG_AHEAD_BYTES = 4 * MIB  # How far a reader of an engine's stream asks ahead of what it has stored; engines keep so much.
 NOTE_LENGTH = 4_000  # Reasons, error texts and hints kept on a row.
 USER_AGENT_LENGTH = 200
 SECRET_BYTES = 64 * KIB

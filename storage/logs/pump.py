@@ -42,6 +42,7 @@ class PumpCounts:
     stored_bytes: int = 0
     rows: int = 0
     more: bool = False
+    moved: set[uuid.UUID] = field(default_factory=set)  # Attempts whose engine still had something to give.
     complete: set[uuid.UUID] = field(default_factory=set)
 
 
@@ -75,6 +76,8 @@ def pump(
             answer, is_drained = _read(engine, key, cursor)
             counts.streams += 1
             counts.more |= not is_drained
+            if answer.chunks:
+                counts.moved.add(key.attempt.attempt_id)
             batch.append(StreamChunks(key, answer))
             size += sum(len(chunk.data) for chunk in answer.chunks)
             if size >= bounds.LOG_BATCH_BYTES:

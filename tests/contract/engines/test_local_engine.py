@@ -43,6 +43,7 @@ from clusters.engines.local import LocalEngine
 from clusters.engines.local.launching import DirectLauncher, LauncherClient, start_child
 from clusters.telemetry.metrics import METRICS, kind_of
 from jobs.lifecycle.exits import find_class
+from kernel.limits import LOG_AHEAD_BYTES
 from kernel.resources import Resources
 from tests.contract.engines.bench import (
     IS_ROOT,
@@ -503,13 +504,15 @@ def test_output_past_the_quota_takes_no_disk_while_the_task_goes_on(local: Bench
 
 
 def test_output_that_was_handed_on_is_given_back_to_the_disk_and_offsets_stay(local: Bench) -> None:
-    size = 12_000_000
+    size = 24_000_000
     workload = local.start(shell(f"head -c {size} /dev/zero | tr '\\0' x; echo end"))
     local.wait_for_end(workload.attempt_id)
     path = attempt_dir(local, workload) / "control" / "worker-0.stdout"
     assert len(local.read_all(workload.attempt_id, FIRST)) == size + 4
+    local.engine.logs(workload.attempt_id, FIRST, Stream.OUT, size + 4)
     assert path.stat().st_size == size + 4
     assert path.stat().st_blocks * 512 < size // 2
+    assert path.stat().st_blocks * 512 >= LOG_AHEAD_BYTES, "what its reader may not have stored yet is still there"
     again = local.engine.logs(workload.attempt_id, FIRST, Stream.OUT, 0)
     assert again.chunks[0].skipped_bytes > 0
     assert "handed on" in again.chunks[0].marker

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from clusters.engines.interface import LogChunk, LogChunks, Stream
 from clusters.engines.local import records
-from kernel.limits import LOG_CHUNK_BYTES, LOG_READ_BYTES, MIB
+from kernel.limits import LOG_AHEAD_BYTES, LOG_CHUNK_BYTES, LOG_READ_BYTES, MIB
 
 _PAGE = 4_096  # Holes are whole blocks; the remainder stays until there is a block of it.
 _HANDED_ON_BYTES = 4 * MIB  # How much the reader is past before its part is given back to the disk.
@@ -30,7 +30,8 @@ class LogFiles:
         self._root = root
 
     def read(self, attempt_id: str, task: str, stream: Stream, cursor: int, *, quota: int, ended: bool) -> LogChunks:
-        """Give what follows the cursor, at most LOG_READ_BYTES. Asking from a cursor says that all before it is stored."""
+        """Give what follows the cursor, at most LOG_READ_BYTES. Whoever asks from a cursor has stored all before it, but for the
+        last LOG_AHEAD_BYTES."""
         control = f"{self._root}/{records.ATTEMPTS}/{attempt_id}/{records.CONTROL}"
         path = f"{control}/{task}.{stream.value}"
         try:
@@ -41,7 +42,7 @@ class LogFiles:
             base, chunks = self._base(attempt_id, f"{task}.{stream.value}", descriptor, cursor)
             chunks += list(_chunks(descriptor, base, cursor, quota, ended=ended))
             end = max([cursor, *(chunk.offset + len(chunk.data) + chunk.skipped_bytes for chunk in chunks)])
-            _hand_on(descriptor, cursor - base)
+            _hand_on(descriptor, cursor - base - LOG_AHEAD_BYTES)
             cut(path, max(0, quota - base))
             size = base + os.fstat(descriptor).st_size
         finally:
@@ -104,7 +105,7 @@ def _chunks(descriptor: int, base: int, cursor: int, quota: int, *, ended: bool)
 
 
 def _hand_on(descriptor: int, position: int) -> None:
-    """Punch what the reader is past, once it is worth a call."""
+    """Punch what the reader has certainly stored, once it is worth a call."""
     first = os.fstat(descriptor).st_size
     if position < _HANDED_ON_BYTES:
         return

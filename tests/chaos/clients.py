@@ -233,6 +233,9 @@ class Client(threading.Thread):
                     return found
                 if what == "edit" and answer.status_code == 409:
                     return {}
+                if what == "edit" and answer.status_code == 412:  # It changed in this moment: nothing was done, again.
+                    self.tally.count("retries", "412")
+                    continue
                 if answer.status_code not in (429, 503):
                     self._note(f"{method} {path}: {answer.status_code} {answer.text[:300]}")
                     assert answer.status_code >= 500, f"{method} {path}: {answer.status_code} {answer.text[:500]}"

@@ -58,7 +58,7 @@ EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
 LEASE_SECONDS = 30.0
 GRACE_SECONDS = 5.0
 TROUBLE_SECONDS = LEASE_SECONDS + 35.0  # A lease of the dead must run out, then a wait that has grown: nobody can be faster.
-REST_ROUNDS_MAX = 300
+REST_ROUNDS_MAX = 130  # Twenty minutes: whoever waits then waits for ever.
 DEPTH_MAX = 2  # Processes asleep within each other.
 CREW = {"scheduler": 2, "worker": 2, "observer": 2, "web": 1}
 CEILINGS = {"deep": {"cpu_millis": 10_000}, "deeper": {"cpu_millis": 6_000, "memory_bytes": 300 * 1024**2}}
@@ -350,7 +350,7 @@ class World:
         self.current = None
         self.dismiss_clients()
         for number in range(REST_ROUNDS_MAX):
-            self.advance(1.0 if number < 12 else 5.0)
+            self.advance(1.0 if number < 12 else 5.0 if number < 60 else 15.0)
             self.everybody()
             if number % 3 == 0 and self._is_at_rest():
                 break

@@ -76,7 +76,7 @@ def _report(bench: Bench, rates: dict[str, list[float]], *, isolation_note: str)
         _ratio(bench, "dispatch-sandbox-ratio", rates[SANDBOX], peers.get("slurm-tuned"), accept=None, aim=None)
     if ARRAY in rates:
         bench.figure(f"dispatch-{ARRAY}", rates[ARRAY], "jobs/s", peers=array_peers, note=f"one array, {isolation_note}")
-        _ratio(bench, "dispatch-array-ratio", rates[ARRAY], array_peers.get("slurm-tuned-array"), accept=None, aim=None)
+        _ratio(bench, "dispatch-array-ratio", rates[ARRAY], array_peers.get("slurm-tuned-array"), accept=1.0, aim=3.0)
 
 
 def _ratio(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
+import structlog
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from controlplane.api.serializers import show_selftests
@@ -22,6 +24,8 @@ class Command(BaseCommand):
         parser.add_argument("--clean", action="store_true", help="only remove what interrupted runs left")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if not structlog.is_configured():  # Standard output is the report's.
+            structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
         removed = remove_leftovers(database_now())
         if removed:
             self.stdout.write(f"{removed} interrupted runs were cleaned up.")

@@ -192,7 +192,7 @@ class RunningPlatform:
         """What the supervisor of the production profile says of its children."""
         with contextlib.suppress(OSError, ValueError):
             document = json.loads((self.data_dir / "run" / "processes.json").read_text())
-            return {pid: role for role, pids in document.items() if isinstance(pids, list) for pid in pids}
+            return {pid: role for role, pids in document.items() if role != "ready" and isinstance(pids, list) for pid in pids}
         return {}
 
     def cpu_seconds(self) -> dict[str, float]:

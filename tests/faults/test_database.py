@@ -22,7 +22,12 @@ from tests.builders.breakable import Breakable, BreakableServers, breakable_serv
 from tests.builders.live import Json, LivePlatform, LiveUser, wait_until
 from tests.faults.proxy import DatabaseProxy, proxied
 
-pytestmark = [pytest.mark.engines, pytest.mark.database]
+pytestmark = [
+    pytest.mark.engines,
+    pytest.mark.database,
+    # A server that a test restarts may outlive its handle by a moment, until the block of its servers ends.
+    pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning"),
+]
 
 SMALL = {"cpu": 1, "memory": "64Mi"}
 BOUND_SECONDS = 15.0  # Of any answer while the database is away: a deadline, not a measure.

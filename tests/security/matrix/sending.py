@@ -43,7 +43,9 @@ def request(client: APIClient, method: str, path: str, body: Any, expect: Expect
     content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
     options = {"content_type": expect.content_type} if content is not None else {}
     headers = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in (expect.headers or {}).items()}
-    return client.generic(method, path, content or b"", **options, **headers)
+    response = client.generic(method, path, content or b"", **options, **headers)
+    response.sent = (content or b"").decode(errors="replace")
+    return response
 
 
 def leaks(response: Any, principal: Principal, world: World, side: Side, *, sent: str = "") -> list[str]:
@@ -55,7 +57,7 @@ def leaks(response: Any, principal: Principal, world: World, side: Side, *, sent
     else:
         hidden = [world.own if principal.who is Who.OTHER else world.foreign]
     request = response.wsgi_request
-    said = f"{sent} {request.get_full_path()} {request.META.get('HTTP_AUTHORIZATION', '')}"
+    said = f"{sent} {response.sent} {request.get_full_path()} {request.META.get('HTTP_AUTHORIZATION', '')}"
     text = response.content.decode(errors="replace") + str(dict(response.headers))
     found = [mark for entry in hidden for mark in marks_of(entry, world) if mark in text]
     return [mark for mark in found if mark not in said]

@@ -17,6 +17,8 @@ from urllib.parse import unquote
 
 import httpx2
 
+import berth
+
 API = "/api/v1"
 SERVER = "http://berth.test"
 TOKEN = "bth_test_token"
@@ -187,7 +189,9 @@ class Stub:
         return _json({"user": user, "token": token, "tenants": [{**TENANT, "role": "manager", "parent": None}]})
 
     def info(self, request: httpx2.Request) -> httpx2.Response:
-        return _json({"name": "berth", "version": "0.1.0", "time_zone": "UTC", "now": NOON, "profile": "embedded", "url": SERVER})
+        return _json(
+            {"name": "berth", "version": berth.__version__, "time_zone": "UTC", "now": NOON, "profile": "embedded", "url": SERVER}
+        )
 
     def list_jobs(self, request: httpx2.Request) -> httpx2.Response:
         rows = sorted(self.jobs, key=lambda job: job["id"], reverse=True)

@@ -212,6 +212,25 @@ CAPABILITIES = (
         },
     ),
     Capability(
+        57,
+        "Machines that fail",
+        {
+            "What a lost machine ended is tried again, and no retry of the user is spent": (
+                "services/jobs/test_life.py::test_a_platform_failure_is_tried_again_and_paid_by_the_platform",
+                "faults/test_processes.py::test_after_a_reboot_each_job_is_tried_once_more_and_nothing_of_before_is_signalled",
+                "unit/jobs_lifecycle/test_retry.py::test_who_pays_is_named",
+            ),
+            "An eviction goes back to the queue and counts nowhere": (
+                "unit/jobs_lifecycle/test_retry.py::test_an_eviction_goes_back_to_the_queue_without_being_paid",
+            ),
+            "A cordoned node takes nothing new, with the operator's words, until it is released": (
+                "services/clusters/test_conditions.py::test_a_cordoned_node_takes_nothing_new_until_it_is_released",
+                "unit/jobs_lifecycle/test_reasons.py::test_a_job_kept_out_by_a_cordon_shows_the_operators_words",
+            ),
+            "Signs of ill health cordon and drain a node by themselves, with evidence": (),
+        },
+    ),
+    Capability(
         72,
         "Jobs without containers",
         {

@@ -43,6 +43,7 @@ os.environ.update(
     BERTH_GRACE_SECONDS="1",
     BERTH_POLL_SECONDS="0.1",
     BERTH_RETRY_BACKOFF_SECONDS="0.2",
+    BERTH_DATABASE_LOCK_SECONDS="120",  # Many tests are one transaction, which may wait for a process of minutes' work.
 )
 if os.environ.get("BERTH_REDIS_URL"):
     _worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")

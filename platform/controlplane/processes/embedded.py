@@ -6,6 +6,7 @@ the database, asks the engine what is there, and goes on.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import structlog
+from django.db import DatabaseError, connection
 
 from clusters.engines.local.config import launcher_policy, launcher_socket
 from clusters.engines.local.launching import start_child
@@ -38,6 +40,7 @@ log = structlog.get_logger("embedded")
 
 THREADS_SECONDS = 2.1  # As the web server, beside which they end; with the launcher's one the whole ends within five.
 LAUNCHER_SECONDS = 1.0
+WRITE_BACK_MILLISECONDS = 500  # Nobody writes any more; a thread that is left may still read.
 
 
 def run(config: Config, *, bootstrap: bool) -> int:
@@ -112,8 +115,17 @@ def _serve(config: Config, *, bootstrap: bool) -> int:
         server.asked_to_stop.set()
         if ender.ident is not None:
             ender.join(2 * THREADS_SECONDS)
+        _write_back()
         log.info("stopped", holder=holder, left=left)
     return 0
+
+
+def _write_back() -> None:
+    """Bring what SQLite has in its log into its file: what is stopped is one file, also where a thread is left."""
+    if connection.vendor == "sqlite":
+        with contextlib.suppress(DatabaseError), connection.cursor() as cursor:
+            cursor.execute(f"PRAGMA busy_timeout = {WRITE_BACK_MILLISECONDS}")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _finish(worker: Worker, loops: Sequence[Loop]) -> list[str]:

@@ -143,6 +143,7 @@ def copy_release(place: Place) -> bool:
         for path in (building, *building.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
         building.rename(target)
+    write_whole(place.data / "release" / "interpreter", f"{place.python}\n", 0o644)  # With it a rolling restart runs the release.
     write_whole(place.data / "release" / "current", name + "\n", 0o644)
     return is_new
 
@@ -176,6 +177,8 @@ def link_server_command(place: Place) -> None:
     text = (
         "#!/bin/sh\n"
         f'export BERTH_DATA_DIR="${{BERTH_DATA_DIR:-{place.data}}}" PYTHONDONTWRITEBYTECODE=1\n'
+        f"settings={place.data}/release/production.env\n"
+        'if [ -z "$BERTH_SERVER_PROFILE$BERTH_DATABASE_URL" ] && [ -r "$settings" ]; then set -a; . "$settings"; set +a; fi\n'
         f'cd / && exec {place.python} {place.release / "manage.py"} "$@"\n'
     )
     if not place.server_command.exists() or place.server_command.read_text() != text:

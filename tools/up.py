@@ -17,7 +17,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,7 +45,18 @@ from tools.place import (  # noqa: E402
     is_locked,
     read_lock,
 )
+from tools.production import (  # noqa: E402
+    PRODUCTION,
+    choose_profile,
+    describe_processes,
+    describe_servers,
+    prepare,
+    remember,
+    roll,
+    wait_for_all,
+)
 from tools.progress import Stop, say_error, step  # noqa: E402
+from tools.servers import own_servers, stop_servers  # noqa: E402
 
 __all__ = ["SERVICE_USER", "Place", "copy_release", "ensure_service_user", "main"]
 
@@ -76,7 +87,7 @@ def main() -> int:
             return example(place)
         if options.action == "install":
             return install(place)
-        return up(place, with_example=not options.no_example)
+        return up(place, with_example=not options.no_example, profile=choose_profile(place, options.profile))
     except Stop as reason:
         say_error(str(reason))
         return 1
@@ -96,12 +107,13 @@ def check_python() -> None:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description="Start, stop and try the embedded platform.",
+        description="Start, stop and try the platform.",
         epilog=HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("action", choices=["up", "down", "example", "status", "install"])
     parser.add_argument("--port", default=os.environ.get("BERTH_PORT", str(DEFAULT_PORT)))
+    parser.add_argument("--profile", default="", help="embedded or production; default what it was, embedded at first")
     parser.add_argument("--no-example", action="store_true", help="do not submit the example job on new data")
     options = parser.parse_args()
     if not options.port.isdigit() or not 0 < int(options.port) < 65_536:
@@ -113,12 +125,12 @@ def arguments() -> argparse.Namespace:
 # --- up --------------------------------------------------------------------------------------------------------------
 
 
-def up(place: Place, *, with_example: bool) -> int:
+def up(place: Place, *, with_example: bool, profile: str = "") -> int:
     with step("data directory") as done:
         make_data_directory(place)
         done.outcome = str(place.data)
     with alone(place):
-        bring_up(place)
+        bring_up(place, profile)
     if not place.welcomed.exists():
         code = example(place) if with_example else 0
         place.welcomed.write_text("")
@@ -151,31 +163,61 @@ def put_in_place(place: Place) -> None:
         link_server_command(place)
 
 
-def bring_up(place: Place) -> None:
+def bring_up(place: Place, profile: str) -> None:
     running = find_running(place)
     if running is None:
         check_port(place)
     put_in_place(place)
+    settings = bring_up_servers(place) if profile == PRODUCTION else {}
     with step("platform") as done:
         if running is not None:
             adopt(place, running)
             done.outcome = f"runs already as process {running.process} on {place.url}"
         else:
             previous = read_lock(place)[1:2]
-            process = start(place)
+            process = start(place, settings)
             done.outcome = f"runs as process {process} on {place.url}"
             follow_address(place, *previous)
-    if running is not None:
+    if settings:
+        bring_up_processes(place, running, settings)
+    elif running is not None:
         say_what_differs(place, running)
     show_credentials(place)
 
 
-def start(place: Place) -> int:
+def bring_up_servers(place: Place) -> dict[str, str]:
+    """PostgreSQL and Redis, before the platform; its settings."""
+    with step("servers") as done:
+        settings = prepare(place)
+        own = [server.name for server in own_servers(place)]
+        done.outcome = f"{' and '.join(own)} run below {place.data}" if own else "PostgreSQL and Redis as given"
+    return settings
+
+
+def bring_up_processes(place: Place, running: Running | None, settings: dict[str, str]) -> None:
+    """All of them, of the present release: `/readyz` answers as soon as there is one of each."""
+    with step("processes") as done:
+        if running is not None and running.release != str(place.release):
+            roll(place, running)
+            done.outcome = "replaced one by one by those of the present release"
+        now = find_running(place)
+        wait_for_all(place, now.process if now else 0)
+        done.outcome = done.outcome or "all ready"
+    remember(place, settings)
+    now = find_running(place)
+    for line in describe_processes(place, now) if now else []:
+        print(f"        {line}")
+    if running is not None:
+        say_what_differs(place, running)
+
+
+def start(place: Place, settings: Mapping[str, str]) -> int:
     """Start the platform in a session of its own and wait until it is ready; its process."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("DJANGO_", "PYTHON"))},
         "BERTH_DATA_DIR": str(place.data),
         "BERTH_PORT": str(place.port),
+        **settings,
         "PYTHONUNBUFFERED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
@@ -276,8 +318,14 @@ def say_what_differs(place: Place, running: Running) -> None:
     """The platform that runs is left alone; say where it is not what was asked for."""
     if running.url.rpartition(":")[2] != str(place.port):
         print(f"        Port {place.port} was asked for; it keeps its own until `make down` and `make up PORT={place.port}`.")
-    if running.release != str(place.release):
+    if running.release != str(place.release) and not is_rolled(place):
         print("        It runs another copy of the server; `make down` and `make up` bring the present one.")
+
+
+def is_rolled(place: Place) -> bool:
+    """Whether the platform has taken the present copy of the server meanwhile."""
+    now = find_running(place)
+    return now is not None and now.release == str(place.release)
 
 
 def show_credentials(place: Place) -> None:
@@ -320,6 +368,7 @@ def down(place: Place) -> int:
     running = find_running(place)
     if running is None:
         print(f"No platform runs on {place.data}.")
+        stop_own_servers(place)
         return 0
     with step("platform") as done:
         try:
@@ -334,17 +383,29 @@ def down(place: Place) -> int:
                 raise Stop(f"process {running.process} does not end; its log: {place.log}")
             time.sleep(0.05)
         done.outcome = "stopped; its jobs run on, and the next `make up` takes them up again"
+    stop_own_servers(place)
     return 0
+
+
+def stop_own_servers(place: Place) -> None:
+    """PostgreSQL and Redis, after all that speaks to them."""
+    if any(server.process() for server in own_servers(place)):
+        with step("servers") as done:
+            done.outcome = f"{' and '.join(stop_servers(place))} stopped"
 
 
 def status(place: Place) -> int:
     running = find_running(place)
     if running is None:
         print(f"not running on {place.data}")
+        for line in describe_servers(place):
+            print(f"  {line}")
         return 1
     code, body = get(f"{running.url}/readyz")
     health = "ready" if code == 200 else f"not ready: {failing_checks(body) if body else 'it does not answer'}"
     print(f"running as process {running.process} on {running.url}, {health}\n  data  {place.data}\n  log   {place.log}")
+    for line in describe_processes(place, running):
+        print(f"  {line}")
     return 0 if code == 200 else 1
 
 

@@ -163,7 +163,7 @@ def test_a_stranger_behind_the_address_is_recognised(running: Place, monkeypatch
 
 
 def test_a_full_disk_ends_in_words(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def full(place: Place, *, with_example: bool) -> int:
+    def full(place: Place, *, with_example: bool, profile: str) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/data/env/file")
 
     monkeypatch.setattr(up, "up", full)
@@ -181,7 +181,7 @@ def test_a_full_disk_ends_in_words(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 def brought_up(running: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
     """What is installed stays; only what comes after it runs."""
     monkeypatch.setattr(up, "make_data_directory", lambda place: None)
-    monkeypatch.setattr(up, "bring_up", lambda place: None)
+    monkeypatch.setattr(up, "bring_up", lambda place, profile: None)
     return running
 
 

@@ -255,7 +255,7 @@ def test_leaving_the_example_is_for_the_command_to_handle(tmp_path: Path) -> Non
 def test_interrupting_anything_else_says_how_to_go_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(place: Place, *, with_example: bool) -> int:
+    def interrupted(place: Place, *, with_example: bool, profile: str) -> int:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(up, "up", interrupted)

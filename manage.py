@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Start every process of Berth: puts `platform/` on the import path, and says what is wrong with the settings."""
 
+import logging
 import os
 import secrets
 import sys
@@ -38,8 +39,9 @@ def run_without_django() -> None:
     from controlplane.processes.service_user import become_service_user
 
     words = sys.argv[1:]
-    if words[:1] in (["serve"], ["run"], ["prepare"]):
-        logs.set_up(debug=current().debug)
+    logs.set_up(debug=current().debug)
+    if words[:1] not in (["serve"], ["run"], ["prepare"]):
+        logging.getLogger().setLevel(logging.WARNING)  # What a command prints is for whoever typed it.
     try:
         if words[:1] == ["serve"]:
             from controlplane.processes import supervisor

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +123,7 @@ def test_another_database_than_the_one_with_the_data_is_refused(place: Place, mo
 
 def test_without_root_missing_packages_are_named(as_nobody_special: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "postgresql_programs", lambda: None)
-    monkeypatch.setattr(servers.shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(Stop, match=r"needs postgresql and redis-server. Install with: apt-get install postgresql redis-server"):
         servers.install_packages(database=True, broker=True)
     with pytest.raises(Stop, match=r"needs redis-server. Install"):
@@ -249,8 +251,8 @@ def rolled(place: Place, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int
     """The signals that would have been sent."""
     (place.data / "release" / "current").write_text("new\n")
     sent: list[tuple[int, int]] = []
-    monkeypatch.setattr(production.os, "kill", lambda pid, number: sent.append((pid, number)))
-    monkeypatch.setattr(production.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
     return sent
 
 

@@ -3,7 +3,7 @@
 from clusters.services.conditions import record_contact, set_condition
 from clusters.services.cordons import cordon_node, uncordon_node
 from clusters.services.engines import EngineSettings, engine_for, forget_engines, register_engine
-from clusters.services.inventory import InventoryChange, ensure_local_cluster, record_inventory
+from clusters.services.inventory import InventoryChange, ensure_local_cluster, read_inventory, record_inventory
 
 __all__ = [
     "EngineSettings",
@@ -12,6 +12,7 @@ __all__ = [
     "engine_for",
     "ensure_local_cluster",
     "forget_engines",
+    "read_inventory",
     "record_contact",
     "record_inventory",
     "register_engine",

@@ -17,6 +17,7 @@ from clusters.services.conditions import set_condition
 from clusters.services.engines import engine_for
 from clusters.services.grouping import Group, KnownPool, Shape, group_nodes, is_simulated
 from kernel import config
+from kernel.clock import database_now, host_now
 from kernel.ids import new_id
 from kernel.limits import NOTE_LENGTH
 from reconciling import bulk
@@ -50,19 +51,32 @@ def ensure_local_cluster(now: datetime) -> uuid.UUID | None:
         bulk.insert(Cluster, [{**defaults, "tenants_kept_apart": True, "observe_cursor": "", **row}], ignore_conflicts=True)
     cluster = Cluster.objects.get(name=LOCAL_CLUSTER)
     if cluster.inventory_read_at is None:
-        record_inventory(cluster.pk, engine_for(cluster.pk).inventory(), now)
+        record_inventory(cluster.pk, read_inventory(cluster.pk), now)
     return cluster.pk
+
+
+def read_inventory(cluster_id: uuid.UUID) -> Inventory:
+    """Ask a cluster what it has, and say by the database's clock when that was: hosts' clocks are set and disagree.
+
+    It was read after we asked, unless it is a copy that was older even then, by the clock of this host. Raises EngineUnreachable.
+    """
+    engine = engine_for(cluster_id)
+    began, began_here = database_now(), host_now()
+    found = engine.inventory()
+    return replace(found, read_at=began - max(timedelta(0), began_here - found.read_at))
 
 
 def record_inventory(cluster_id: uuid.UUID, inventory: Inventory, now: datetime) -> InventoryChange:
     """Bring a cluster's pools and nodes up to what its engine found; the cluster is reachable then.
 
-    Repeating it changes nothing; an inventory older than the last is dropped.
+    Repeating it changes nothing; an inventory older than the last is dropped, unless the last claims to be of the future: that is
+    no time that anything was read at, and would keep all others out until then.
     Nodes that are not listed become not ready and say why; what ran on them is for `observe` to tell.
     """
     with transaction.atomic():
         cluster = Cluster.objects.select_for_update().get(pk=cluster_id)
-        if cluster.inventory_read_at is not None and inventory.read_at < cluster.inventory_read_at:
+        last = cluster.inventory_read_at
+        if last is not None and inventory.read_at < last <= now:
             return InventoryChange(is_stale=True)
         known = {node.name: node for node in Node.objects.filter(cluster_id=cluster_id)}
         pool_ids = _store_pools(cluster_id, inventory.nodes, known, now)

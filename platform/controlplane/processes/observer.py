@@ -14,7 +14,7 @@ import structlog
 
 from clusters.engines.interface import EngineUnreachable
 from clusters.selectors import observed_clusters
-from clusters.services import engine_for, record_contact, record_inventory
+from clusters.services import read_inventory, record_contact, record_inventory
 from clusters.telemetry import collect, flush
 from controlplane.processes.leader import Leader
 from controlplane.processes.loops import Loop
@@ -130,7 +130,7 @@ def _flush() -> None:
 
 def _inventory(cluster_id: uuid.UUID) -> float:
     try:
-        inventory = engine_for(cluster_id).inventory()
+        inventory = read_inventory(cluster_id)
     except EngineUnreachable as error:
         record_contact(cluster_id, reachable=False, detail=str(error), now=database_now())
         return INVENTORY_SECONDS / 3

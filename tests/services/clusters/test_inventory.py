@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from activity.models import Event
 from clusters.models import Cluster, Node, Pool
-from clusters.services import cordon_node, engine_for, ensure_local_cluster, record_inventory
+from clusters.services import cordon_node, engine_for, ensure_local_cluster, read_inventory, record_inventory
 from clusters.services.inventory import MISSING, MISSING_DAYS
 from kernel.actor import system_actor
 from tests.factories.clusters import NOW, MeasuringEngine, a_cluster, inventory, make_cluster, node_facts, use_engine
@@ -85,6 +85,29 @@ def test_an_older_inventory_than_the_last_is_dropped() -> None:
     change = record_inventory(cluster.pk, inventory(read_at=NOW - timedelta(seconds=1)), LATER)
     assert change.is_stale
     assert Node.objects.get().ready
+
+
+@pytest.mark.parametrize("offset", [timedelta(days=1), timedelta(0), timedelta(days=-1)])
+def test_an_inventory_is_dated_by_the_database_whatever_the_host_s_clock_says(
+    monkeypatch: pytest.MonkeyPatch, offset: timedelta
+) -> None:
+    cluster = make_cluster()
+    engine = MeasuringEngine([node_facts("a")])
+    engine.read_at = NOW + offset - timedelta(seconds=4)  # It adds one second for each reading.
+    use_engine(engine)
+    monkeypatch.setattr("clusters.services.inventory.host_now", lambda: NOW + offset)
+    monkeypatch.setattr("clusters.services.inventory.database_now", lambda: NOW)
+    assert read_inventory(cluster.pk).read_at == NOW - timedelta(seconds=3)
+
+
+def test_an_inventory_of_the_future_does_not_keep_later_ones_out() -> None:
+    """It was recorded while a host's clock was a day ahead."""
+    cluster = a_cluster().with_nodes(1).build()
+    Cluster.objects.update(inventory_read_at=LATER + timedelta(days=1))
+    change = record_inventory(cluster.pk, inventory(read_at=LATER), LATER)
+    assert (change.is_stale, change.became_unready) == (False, 1)
+    cluster.refresh_from_db()
+    assert cluster.inventory_read_at == LATER
 
 
 def test_a_cordon_survives_inventories() -> None:

@@ -46,7 +46,7 @@ class PatientChannel(redis_transport.Channel):
     def _get_pool(self, asynchronous: bool = False) -> Any:
         if self.connection is None or self.connection.client is None:
             raise redis.ConnectionError("the connection of this channel was lost before")
-        return super()._get_pool(asynchronous)
+        return super()._get_pool(asynchronous)  # type: ignore[misc]  # kombu's types leave it out.
 
 
 class PatientTransport(redis_transport.Transport):

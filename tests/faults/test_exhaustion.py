@@ -93,7 +93,7 @@ def test_a_throng_of_requests_is_answered_or_told_to_come_back(platform: LivePla
         thread.start()
     for thread in threads:
         thread.join(90)
-    assert len(codes) >= 200
+    assert len(codes) >= len(threads)  # Some find no descriptor to be answered through; none of them hangs.
     assert set(codes) <= {200, *REFUSALS}
     assert user.submit({"command": "true", "resources": SMALL}, wait=True)["state"] == "succeeded"
     assert_nothing_is_stuck(platform)

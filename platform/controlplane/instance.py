@@ -16,10 +16,20 @@ FREE_BYTES_MIN = 512 * 1024**2  # The database, logs and an example image fit; l
 BACKLOG = 2_048  # Connections that wait while every web process is busy or being replaced.
 LOCK_SECONDS = 1.0  # `make status` holds the lock for a moment to see whether it is free.
 RELEASE = Path(__file__).resolve().parents[2]  # The copy of the server that runs.
+EXIT_CONFIG = 78  # EX_CONFIG of sysexits.h.
 
 
 class CannotStart(Exception):
-    """The platform does not start; the message says why and what to do."""
+    """The platform does not start; the message says why and what to do. `is_final`: nothing but a person's act changes that."""
+
+    def __init__(self, reason: str, *, is_final: bool = True) -> None:
+        super().__init__(reason)
+        self.is_final = is_final
+
+    @property
+    def exit_code(self) -> int:
+        """What the process ends with: a supervisor, ours or systemd, tries again only where that may help."""
+        return EXIT_CONFIG if self.is_final else 1
 
 
 # Directories that jobs pass through on their way to what is theirs, which they cannot list; and those that are ours alone.
@@ -123,7 +133,8 @@ def listen(config: Config, *, shared: bool = False, backlog: int = BACKLOG) -> s
             raise CannotStart(f"BERTH_HOST={config.host} is no address of this machine.") from None
         raise CannotStart(
             f"Port {config.port} on {config.host} cannot be used: {error.strerror}. "
-            "Choose another one, for example `make up PORT=8700`."
+            "Choose another one, for example `make up PORT=8700`.",
+            is_final=False,
         ) from None
     return listener
 

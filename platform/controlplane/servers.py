@@ -28,6 +28,8 @@ from reconciling.models import Installation
 log = structlog.get_logger("servers")
 
 WAIT_SECONDS = 20.0  # After a boot the servers come up beside us.
+AWAY_SECONDS = 40.0  # How long a process waits for its database: less than systemd and our supervisor wait for the process.
+PAUSE_SECONDS = (0.1, 3.0)  # The first wait before another try, and the longest.
 REDIS_SECONDS = 3.0
 POSTGRESQL_MIN = 150_000  # 15.0, as server_version_num says it: what the tests run on, and Debian 12 has.
 REDIS_MIN = (6, 2)
@@ -56,10 +58,11 @@ def refuse_wrong_servers(config: Config, *, wait: bool = False) -> None:
     """Raise CannotStart that names everything that is wrong with either server.
 
     A Redis that does not answer is no reason for a process not to start: it costs time only. With `wait` it is, after a while.
+    The database is waited for in any case; one that stays away is no fault of the settings, and another try may help.
     """
     problems = [*_postgresql_problems(config, wait=wait), *_redis_problems(config, wait=wait)]
     if problems:
-        raise CannotStart("\n".join(problems))
+        raise CannotStart("\n".join(problems), is_final=not all(" does not answer: " in problem for problem in problems))
 
 
 def claim_servers(config: Config) -> None:
@@ -72,6 +75,8 @@ def check_claim(config: Config) -> None:
     """The same for a process of an installation that has its name already."""
     try:
         installation = Installation.objects.filter(number=1).first()
+    except OperationalError as error:
+        raise CannotStart(f"PostgreSQL does not answer: {_first_line(error)}", is_final=False) from None
     except DatabaseError:
         installation = None
     if installation is None:
@@ -100,7 +105,7 @@ def keep_claim() -> None:
 
 def _postgresql_problems(config: Config, *, wait: bool) -> list[str]:
     try:
-        facts = _patiently(_ask_postgresql, OperationalError, wait=wait)
+        facts = _patiently("PostgreSQL", _ask_postgresql, OperationalError, seconds=WAIT_SECONDS if wait else AWAY_SECONDS)
     except OperationalError as error:
         return [f"PostgreSQL does not answer: {_first_line(error)} Start it, or correct BERTH_DATABASE_URL."]
     problems = []
@@ -149,7 +154,7 @@ def _processes(config: Config) -> int:
 def _redis_problems(config: Config, *, wait: bool) -> list[str]:
     try:
         with _client(config) as client:
-            info = _patiently(lambda: dict(client.info()), redis.ConnectionError, wait=wait)
+            info = _patiently("Redis", lambda: dict(client.info()), redis.ConnectionError, seconds=WAIT_SECONDS if wait else 0.0)
             settings = _redis_settings(client)
     except (redis.AuthenticationError, redis.ResponseError) as error:
         return [f"Redis refuses us: {_first_line(error)} Correct the user and password in BERTH_REDIS_URL."]
@@ -316,16 +321,22 @@ def _is_closed(path: Path) -> bool:
         return True  # Not even we can look.
 
 
-def _patiently(ask: Callable[[], dict[str, Any]], error: type[Exception], *, wait: bool) -> dict[str, Any]:
-    deadline = time.monotonic() + (WAIT_SECONDS if wait else 0.0)
+def _patiently(name: str, ask: Callable[[], dict[str, Any]], error: type[Exception], *, seconds: float) -> dict[str, Any]:
+    """Ask until there is an answer, for so many seconds, with growing pauses; says once that it waits."""
+    deadline = time.monotonic() + seconds
+    pause, said = PAUSE_SECONDS[0], False
     while True:
         try:
             return ask()
-        except error:
+        except error as reason:
             if time.monotonic() >= deadline:
                 raise
+            if not said:
+                log.warning("waiting_for_server", server=name, error=_first_line(reason), seconds_at_most=seconds)
+                said = True
             connection.close()
-            time.sleep(0.1)
+            time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
+            pause = min(PAUSE_SECONDS[1], pause * 2)
 
 
 def _text(value: object) -> str:

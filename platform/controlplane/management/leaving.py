@@ -8,6 +8,8 @@ import sys
 import threading
 from typing import NoReturn
 
+from controlplane.instance import CannotStart
+
 
 def leave(code: int) -> None:
     """End the process. Threads of a pool would be waited for without a bound; what they have in hand is found again."""
@@ -17,8 +19,8 @@ def leave(code: int) -> None:
     sys.exit(code)
 
 
-def refuse(reason: Exception) -> NoReturn:
+def refuse(reason: CannotStart) -> NoReturn:
     """Say why we do not start, each reason in a line of its own, and end."""
     for line in str(reason).splitlines():
         print(f"berth: {line}", file=sys.stderr)  # noqa: T201  (`make up` looks for these lines)
-    sys.exit(1)
+    sys.exit(reason.exit_code)

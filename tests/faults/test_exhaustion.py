@@ -79,6 +79,7 @@ def test_without_file_descriptors_it_refuses_and_heals_and_no_job_is_stuck(platf
 
 def test_a_throng_of_requests_is_answered_or_told_to_come_back(platform: LivePlatform) -> None:
     """More at once than there are threads and connections to the database: they wait for their turn, or are told to."""
+    platform.restart()  # The test before may have left it with few descriptors.
     user, codes = platform.operator, []
 
     def ask() -> None:
@@ -93,7 +94,7 @@ def test_a_throng_of_requests_is_answered_or_told_to_come_back(platform: LivePla
         thread.start()
     for thread in threads:
         thread.join(90)
-    assert len(codes) >= len(threads)  # Some find no descriptor to be answered through; none of them hangs.
+    assert len(codes) >= len(threads)
     assert set(codes) <= {200, *REFUSALS}
     assert user.submit({"command": "true", "resources": SMALL}, wait=True)["state"] == "succeeded"
     assert_nothing_is_stuck(platform)

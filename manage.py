@@ -25,7 +25,8 @@ def main() -> None:
 
         execute_from_command_line(sys.argv)
     except BadSetting as reason:
-        sys.exit(f"berth: {reason}")  # `make up` looks for this line.
+        print(f"berth: {reason}", file=sys.stderr)  # noqa: T201  (`make up` looks for this line)
+        sys.exit(78 if sys.argv[1:2] in (["serve"], ["run"], ["prepare"]) else 1)  # EX_CONFIG: another try would not help.
 
 
 def run_without_django() -> None:
@@ -55,7 +56,8 @@ def run_without_django() -> None:
             os.umask(0o077)
             become_service_user(current())
     except CannotStart as reason:
-        sys.exit(f"berth: {reason}")
+        print(f"berth: {reason}", file=sys.stderr)  # noqa: T201  (the same)
+        sys.exit(reason.exit_code)
 
 
 def act_as_owner(database: Path) -> None:

@@ -29,6 +29,7 @@ import structlog
 
 from controlplane import logs
 from controlplane.instance import (
+    EXIT_CONFIG,
     RELEASE,
     CannotStart,
     check_data_directory,
@@ -95,7 +96,7 @@ class Supervisor:
         self.prepared = False
         self.bootstrap = False
         self.stopping = False
-        self.failed = False
+        self.failed = 0  # The exit code of what cannot be helped by trying again.
         self.roll_asked = False
         self.rolling: list[Replacing] = []
         self.said_ready = False
@@ -117,7 +118,7 @@ class Supervisor:
             self._write_processes()
             self._wait()
         self._write_processes()
-        return 1 if self.failed else 0
+        return self.failed
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if number in (signal.SIGTERM, signal.SIGINT):
@@ -230,6 +231,10 @@ class Supervisor:
         lived = time.monotonic() - child.started_at
         if child.role == PREPARE:
             self._note_prepared(code)
+        elif code == EXIT_CONFIG and not self.rolling and not self.said_ready and not self.stopping:
+            # It said why. While others of it work, as in a rolling restart, they go on; at the start nothing can.
+            log.error("cannot_start", role=child.role, pid=child.pid)
+            self.failed, self.stopping = code, True
         elif child.is_ending or self.stopping:
             log.info("process_ended", role=child.role, pid=child.pid, code=code)
         else:
@@ -247,11 +252,13 @@ class Supervisor:
         if code == 0:
             self.prepared = True
             return
-        if self.rolling or self.children:  # The release before goes on: its database is as good as it was.
+        if self.rolling or any(
+            child.role != LAUNCHER for child in self.children
+        ):  # The release before goes on: its database is as good as it was.
             self.prepared = True
             self._give_up_rolling(f"the database could not be prepared (exit {code})")
             return
-        self.failed = self.stopping = True
+        self.failed, self.stopping = code if code > 0 else 1, True
 
     def _end_silent(self) -> None:
         """A process that never says that it is ready is as good as dead."""
@@ -348,7 +355,7 @@ def main(arguments: list[str]) -> int:
         return _resume(current()) if STATE in os.environ else _begin(current(), bootstrap="--bootstrap" in arguments)
     except (CannotStart, BadSetting) as reason:
         print(f"berth: {reason}", file=sys.stderr)  # noqa: T201  (`make up` looks for this line)
-        return 1
+        return EXIT_CONFIG
 
 
 def _begin(config: Config, *, bootstrap: bool) -> int:

@@ -1,0 +1,158 @@
+"""The supervisor alone: what it ends, what it replaces, what it does not try again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+
+from controlplane.instance import EXIT_CONFIG
+from tests.builders.live import LivePlatform, running_platform, wait_until
+
+pytestmark = [pytest.mark.engines, pytest.mark.database, pytest.mark.timeout(400)]
+
+END_SECONDS = 20.0
+DEATHS = 4
+
+
+@pytest.fixture(scope="module")
+def platform() -> Iterator[LivePlatform]:
+    with running_platform(BERTH_SERVER_PROFILE="production") as made:
+        yield made
+
+
+@pytest.fixture
+def running(platform: LivePlatform) -> LivePlatform:
+    if not platform.is_running:
+        platform.start()
+    return platform
+
+
+@pytest.fixture
+def stopped(platform: LivePlatform) -> LivePlatform:
+    if platform.is_running:
+        platform.stop()
+    return platform
+
+
+class Prober(threading.Thread):
+    """Connects anew, asks whether the platform lives, and reads `processes.json`, again and again."""
+
+    def __init__(self, platform: LivePlatform) -> None:
+        super().__init__(daemon=True)
+        self.platform = platform
+        self.over = threading.Event()
+        self.answers = 0
+        self.failures: list[str] = []
+
+    def run(self) -> None:
+        path = self.platform.data_dir / "run" / "processes.json"
+        while not self.over.wait(0.02):
+            try:
+                answer = httpx2.get(f"{self.platform.url}/livez", timeout=30, trust_env=False)
+                assert answer.status_code == 200, answer.text
+                assert json.loads(path.read_text())["supervisor"], "who supervises"
+                self.answers += 1
+            except Exception as failure:
+                self.failures.append(repr(failure))
+
+
+def test_a_rolling_restart_replaces_every_process_and_refuses_nobody(running: LivePlatform) -> None:
+    before = running.processes()
+    assert running.process is not None
+    prober = Prober(running)
+    prober.start()
+    try:
+        running.process.send_signal(signal.SIGHUP)
+
+        def is_replaced() -> bool:
+            now = running.processes()
+            return all(not set(now[role]) & set(before[role]) for role in before if role != "supervisor")
+
+        wait_until(is_replaced, "other processes in the place of all", timeout=180)
+        wait_until(running._are_all_ready, "all of them ready")
+    finally:
+        prober.over.set()
+        prober.join(60)
+    assert running.processes()["supervisor"] == before["supervisor"]
+    assert prober.failures == []
+    assert prober.answers > 10
+
+
+def test_a_process_that_dies_again_and_again_is_slowed_down_and_keeps_nobody_from_starting(running: LivePlatform) -> None:
+    """One worker is killed as often as it comes; meanwhile a web process is killed and replaced."""
+    keeps = running.processes()["worker"][0]
+    seen = len(running.log_events("process_died"))
+    for _ in range(DEATHS):
+        wait_until(lambda: len(running.processes()["worker"]) == 2, "another worker")
+        [pid] = [pid for pid in running.processes()["worker"] if pid != keeps]
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda pid=pid: pid not in running.processes()["worker"], "its end")  # type: ignore[misc]
+    web = running.kill_one("web")
+    wait_until(lambda: web not in running.processes()["web"] and len(running.processes()["web"]) == 2, "another web process")
+    wait_until(running._are_all_ready, "all of them ready")
+    waits = [entry["wait_seconds"] for entry in running.log_events("process_died")[seen:] if entry["role"] == "worker"]
+    assert len(waits) >= DEATHS
+    assert waits[DEATHS - 1] > 0
+    assert max(waits) == waits[DEATHS - 1], "each wait is longer than the one before"
+
+
+def test_sigterm_ends_everything_within_seconds(running: LivePlatform) -> None:
+    pids = [pid for each in running.processes().values() for pid in each]
+    began = time.monotonic()
+    assert running.stop() == 0
+    assert time.monotonic() - began < END_SECONDS
+    assert not [pid for pid in pids if _lives(pid)]
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "word"),
+    [
+        ("BERTH_WEB_PROCESSES", "many", "BERTH_WEB_PROCESSES"),
+        ("BERTH_SECRET_KEY", "short", "The secret key is shorter"),
+        ("BERTH_VISIBILITY_SECONDS", "1", "BERTH_VISIBILITY_SECONDS"),
+    ],
+)
+def test_a_bad_setting_ends_it_at_once_with_the_words(stopped: LivePlatform, setting: str, value: str, word: str) -> None:
+    said = stopped.log.stat().st_size
+    stopped.start_unready(**{setting: value})
+    assert stopped.wait_dead(timeout=60) == EXIT_CONFIG
+    words = stopped.log.read_bytes()[said:].decode()
+    assert "berth: " in words
+    assert word in words
+    assert words.count('"role": "prepare"') <= 1, "it is not tried again"
+
+
+def test_a_missing_key_ends_it_at_once_with_the_words(stopped: LivePlatform) -> None:
+    key = stopped.data_dir / "secret.key"
+    hidden = key.with_suffix(".hidden")
+    key.rename(hidden)
+    try:
+        said = stopped.log.stat().st_size
+        stopped.start_unready()
+        assert stopped.wait_dead(timeout=60) == EXIT_CONFIG
+        assert "BERTH_SECRET_KEY" in stopped.log.read_bytes()[said:].decode()
+    finally:
+        hidden.rename(key)
+
+
+def test_a_taken_port_is_said_and_may_be_tried_again(stopped: LivePlatform) -> None:
+    with socket.create_server(("127.0.0.1", stopped.port)):
+        stopped.start_unready()
+        assert stopped.wait_dead(timeout=60) != 0
+    assert "cannot be used" in stopped.log_tail()

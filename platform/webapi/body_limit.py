@@ -18,7 +18,7 @@ from django.db import DatabaseError, InterfaceError
 from kernel import limits
 from kernel.errors import BerthError, NotAuthenticated, TooLarge
 from webapi.asgi_auth import authenticate_scope, header_of
-from webapi.errors import BadRequest, RequestTimeout
+from webapi.errors import BadRequest, InternalError, RequestTimeout
 from webapi.problems import CONTENT_TYPE, as_failure, headers_of, problem_body
 from webapi.wording import language_of
 
@@ -88,7 +88,10 @@ class BodyLimit:
         await body.judge_declared_length()
         if body.refusal is None:
             scope[CHECKED] = True
-            await self._application(scope, body.receive, body.watch(send))
+            try:
+                await self._application(scope, body.receive, body.watch(send))
+            except (OSError, DatabaseError) as error:  # What is not here for anybody, before or after all views.
+                body.refuse_by_failure(error)
         if body.refusal is not None and not body.is_answered:
             await _send_problem(scope, send, body.refusal)
 
@@ -115,6 +118,13 @@ class _Body:
         if self.refusal is not None:
             return
         self.refusal = refuse_by_length(length, header_of(self._scope, b"content-type") or "", lambda: bool(self._is_known))
+
+    def refuse_by_failure(self, error: Exception) -> None:
+        """Answer what is no fault of ours, such as too many open files, as a view would have; raise the rest."""
+        failure = as_failure(error)
+        if self.is_answered or isinstance(failure, InternalError):
+            raise error
+        self.refusal = failure
 
     async def receive(self) -> Message:
         if self._is_complete:

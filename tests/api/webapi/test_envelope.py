@@ -1,6 +1,7 @@
 """The envelope: ids, security headers, and bodies that are bounded before they are read."""
 
 import asyncio
+import errno
 import json
 
 import pytest
@@ -214,3 +215,23 @@ async def test_the_envelope_works_in_an_async_chain():
     assert response.json()["actor"] == "alice"
     assert response["X-Content-Type-Options"] == "nosniff"
     assert isinstance(django_application(), ASGIHandler)
+
+
+async def test_too_many_open_files_outside_all_views_are_a_503_and_faults_of_ours_stay_faults():
+    sent = []
+
+    async def starved(scope, receive, send):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async def faulty(scope, receive, send):
+        raise OSError(errno.ENOENT, "No such file")
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/api/v1/jobs", "headers": []}
+    await BodyLimit(starved)(scope, None, send)
+    assert sent[0]["status"] == 503
+    assert b"retry-after" in {name.lower() for name, _ in sent[0]["headers"]}
+    with pytest.raises(FileNotFoundError):
+        await BodyLimit(faulty)(scope, None, send)

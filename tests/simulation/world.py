@@ -32,6 +32,7 @@ from clusters.models import Pool
 from clusters.selectors import observed_clusters
 from clusters.services import engines, record_inventory
 from controlplane.celery import app
+from images.builder import find_python
 from images.services import NewImage, create_image
 from jobs.models import Attempt, Job
 from jobs.reconcile import poll
@@ -408,6 +409,7 @@ def simulated(seed: int, *, storm: Dangers, favourite: str = "") -> Iterator[Wor
         stack.enter_context(mock.patch.object(poll, "host_now", world.host_now, create=True))
         stack.enter_context(_alarms(world.errors))
         stack.enter_context(_fates(world.fates))
+        find_python()  # Asks another process once, and waits for it: nothing may wait further down.
         stack.enter_context(world.host.installed())
         stack.callback(restore_engines, known, made)
         stack.callback(forget_rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import random
@@ -11,7 +12,7 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,8 +40,9 @@ from clusters.engines.interface import (
     TaskState,
     Workload,
 )
-from clusters.engines.local import LocalEngine
+from clusters.engines.local import LocalEngine, records
 from clusters.engines.local.launching import DirectLauncher, LauncherClient, start_child
+from clusters.engines.local.launching.verbs import SignalAttempt
 from clusters.telemetry.metrics import METRICS, kind_of
 from jobs.lifecycle.exits import find_class
 from kernel.limits import LOG_AHEAD_BYTES
@@ -581,6 +583,52 @@ def test_a_launcher_that_does_not_answer_decides_nothing(engine_dir: Path) -> No
     with pytest.raises(EngineUnreachable):
         bench.engine.ensure([workload])
     assert bench.engine.observe(None).items == ()
+
+
+class SlowLauncher(DirectLauncher):
+    """Takes its time over every signal, and remembers the polite ones."""
+
+    sent: list[str] = []
+
+    def signal(self, signals: Sequence[SignalAttempt]) -> Sequence[int]:
+        self.sent.extend(item.attempt_id for item in signals if item.number == signal.SIGTERM)
+        time.sleep(0.05)
+        return super().signal(signals)
+
+
+def test_a_task_that_several_processes_stop_at_once_gets_its_signal_once(local: Bench, engine_dir: Path) -> None:
+    workload = local.start(ignores_signals())
+    local.wait_for_output(workload.attempt_id, b"ready")
+    launcher = SlowLauncher(policy_of(engine_dir))
+    launcher.sent.clear()
+    engines = [LocalEngine(config_of(engine_dir, use_bubblewrap=False), launcher) for _ in range(4)]
+    barrier = threading.Barrier(len(engines))
+
+    def stop(engine: LocalEngine) -> None:
+        barrier.wait()
+        engine.stop([Stop(workload.attempt_id, 1.0, StopCause.USER)])
+        engine.observe(None)
+
+    threads = [threading.Thread(target=stop, args=(engine,)) for engine in engines]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    local.wait_for_end(workload.attempt_id)
+    for engine in engines:
+        engine.close()
+    assert launcher.sent == [str(workload.attempt_id)]
+
+
+def test_a_process_that_froze_with_a_lock_keeps_no_job_from_being_stopped(
+    local: Bench, engine_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "STOPS_SECONDS", 0.1)
+    workload = local.start(runs_on())
+    with (attempt_dir(local, workload).parents[1] / "stops" / ".lock").open("w") as frozen:
+        fcntl.flock(frozen, fcntl.LOCK_EX)
+        local.engine.stop([Stop(workload.attempt_id, 0, StopCause.USER)])
+        local.wait_for_end(workload.attempt_id)
 
 
 def test_a_stubborn_task_is_killed_although_nobody_looks(local: Bench) -> None:

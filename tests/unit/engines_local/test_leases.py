@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from clusters.engines.interface import EngineUnreachable
+from clusters.engines.local import leases
 from clusters.engines.local.leases import HostLeases, Lease, LeaseRefused, Table
 
 DEVICES = ("gpu-0", "gpu-1", "gpu-2", "gpu-3")
@@ -76,3 +78,11 @@ def test_threads_at_once_never_get_the_same(tmp_path: Path) -> None:
     assert len({port for lease in leases for port in lease.ports.values()}) == 8
     with HostLeases(str(tmp_path)).locked() as table:
         assert [table.used_millis(device) for device in DEVICES] == [1000] * 4
+
+
+def test_a_process_that_froze_with_the_table_makes_nobody_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "LOCK_SECONDS", 0.05)
+    with HostLeases(str(tmp_path)).locked(), pytest.raises(EngineUnreachable, match="hangs or is stopped"):
+        HostLeases(str(tmp_path)).locked().__enter__()
+    with HostLeases(str(tmp_path)).locked() as table:
+        assert take(table, "a", worker=1_000)

@@ -245,7 +245,6 @@ class LocalEngine:
             return Gone(stop.attempt_id)
         number = int(getattr(signal, f"SIG{stop.signal}", signal.SIGTERM))
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
-        earlier = records.read_stop(self._root, key)
         intent = records.StopIntent(
             cause=stop.cause.value,
             signal=number,
@@ -254,10 +253,12 @@ class LocalEngine:
             boot_id=self._watch.boot_id,
             tasks=alive,
         )
-        if earlier is not None and earlier.boot_id == intent.boot_id:  # The first cause stands; a shorter grace counts.
-            intent = replace(earlier, kill_at=min(earlier.kill_at, intent.kill_at))
-        if intent != earlier:
-            records.write_stop(self._root, key, intent)
+        with records.stops_locked(self._root):
+            earlier = records.read_stop(self._root, key)
+            if earlier is not None and earlier.boot_id == intent.boot_id:  # The first cause stands; a shorter grace counts.
+                intent = replace(earlier, kill_at=min(earlier.kill_at, intent.kill_at))
+            if intent != earlier:
+                records.write_stop(self._root, key, intent)
         return Stopping(stop.attempt_id)
 
     def _leave_tombstone(self, attempt_id: str) -> None:
@@ -276,11 +277,11 @@ class LocalEngine:
             return
         self._purged_at = now
         oldest = now - self.config.tombstone_days * 86_400
-        with os.scandir(f"{self._root}/{records.GATES}") as gates:
-            old = [gate.name for gate in gates if gate.stat().st_mtime < oldest]
-        for name in old:
-            if not os.path.isdir(f"{self._root}/{records.ATTEMPTS}/{name}"):
-                os.rmdir(f"{self._root}/{records.GATES}/{name}")
+        for name in os.listdir(f"{self._root}/{records.GATES}"):
+            gate = f"{self._root}/{records.GATES}/{name}"
+            with contextlib.suppress(FileNotFoundError):  # Another process looked at the same time.
+                if os.stat(gate).st_mtime < oldest and not os.path.isdir(f"{self._root}/{records.ATTEMPTS}/{name}"):
+                    os.rmdir(gate)
 
     def _gate(self, attempt_id: AttemptId) -> str:
         return f"{self._root}/{records.GATES}/{attempt_id}"

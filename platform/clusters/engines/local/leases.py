@@ -7,7 +7,6 @@ finds its own. It ends when the engine knows that the attempt's processes are go
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import socket
 import time
@@ -16,9 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clusters.engines.local.records import read_json, write_json
+from clusters.engines.interface import EngineUnreachable
+from clusters.engines.local.records import lock_within, read_json, write_json
 
 WHOLE_MILLIS = 1000
+LOCK_SECONDS = 5.0  # Whoever has the lock needs milliseconds.
 ABANDONED_SECONDS = 3_600.0  # A lease whose attempt was never started: the starter died. No start takes this long.
 
 
@@ -121,10 +122,15 @@ class HostLeases:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[Table]:
+        """Raises EngineUnreachable when another process does not let go of it: that is no reason to hang with it."""
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if not lock_within(descriptor, LOCK_SECONDS):
+                raise EngineUnreachable(
+                    f"Another process has held the table of ports and GPUs for {LOCK_SECONDS:g} s: it hangs or is stopped. "
+                    f"`fuser {self._directory}/lock` tells which."
+                )
             table = _table(read_json(self._file) or {})
             yield table
             if table.changed:

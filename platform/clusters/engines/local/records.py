@@ -7,15 +7,19 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 ATTEMPTS, GATES, STOPS, NOTES, CONTROL = "attempts", "gates", "stops", "notes", "control"
+STOPS_SECONDS = 2.0  # Whoever changes a stop needs milliseconds.
+_LOCK_PAUSE_SECONDS = 0.002
 WORK, HOME, FILES, TEMPORARY = "work", "home", "files", "tmp"
 
 
@@ -161,6 +165,32 @@ def read_stop(root: str, attempt_id: str) -> StopIntent | None:
 
 def write_stop(root: str, attempt_id: str, intent: StopIntent) -> None:
     write_json(Path(f"{root}/{STOPS}/{attempt_id}.json"), asdict(intent))
+
+
+@contextlib.contextmanager
+def stops_locked(root: str) -> Iterator[None]:
+    """Change stops alone: several processes drive them, and a task shall get its signal once.
+
+    A process that froze with the lock may not keep a job from being stopped: after a while we go on without it.
+    """
+    descriptor = os.open(f"{root}/{STOPS}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        lock_within(descriptor, STOPS_SECONDS)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def lock_within(descriptor: int, seconds: float) -> bool:
+    """Lock an open file for this process; whether that worked in time. Closing the file unlocks it."""
+    deadline = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_LOCK_PAUSE_SECONDS)
 
 
 def note(root: str, attempt_id: str, name: str, *, make: bool = False) -> Path:

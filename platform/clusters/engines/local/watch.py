@@ -220,17 +220,18 @@ class Watch:
             self._signal(leftovers)
 
     def _settle(self, found: Sequence[Known], items: Sequence[AttemptObservation]) -> None:
-        held = []
-        for known, item in zip(found, items, strict=True):
-            if known.attempt_id in self._settled or any(task.state is TaskState.RUNNING for task in item.tasks):
-                continue
-            self._settled[known.attempt_id] = item
-            self._stopping.discard(known.attempt_id)
-            if any(task.ports or task.gpus for task in item.tasks):
-                held.append(known.attempt_id)
+        """Remember what cannot change any more, once what it held is free: an attempt that is settled is not looked at again."""
+        settled = {
+            known.attempt_id: item
+            for known, item in zip(found, items, strict=True)
+            if known.attempt_id not in self._settled and not any(task.state is TaskState.RUNNING for task in item.tasks)
+        }
+        held = [key for key, item in settled.items() if any(task.ports or task.gpus for task in item.tasks)]
         if held:
             with self._leases.locked() as table:
                 table.release(held)
+        self._settled |= settled
+        self._stopping -= settled.keys()
 
     # --- Driving -----------------------------------------------------------------------------------------------------
 
@@ -239,7 +240,8 @@ class Watch:
             names = os.listdir(f"{self._root}/{records.STOPS}")
             attempt_ids = [name.removesuffix(".json") for name in names if name.endswith(".json") and not name.startswith(".")]
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
-        due: list[tuple[str, int, tuple[str, ...]]] = []
+        polite: list[str] = []
+        kills: list[str] = []
         for attempt_id in attempt_ids:
             if attempt_id in self._settled:
                 continue
@@ -249,15 +251,27 @@ class Watch:
                 continue
             self._stopping.add(attempt_id)
             if now >= intent.kill_at:
-                self._save(attempt_id, replace(intent, signalled=True, killed=True), intent)
-                due.append((attempt_id, int(signal.SIGKILL), intent.tasks))
+                kills.append(attempt_id)
             elif not intent.signalled:
-                due.append((attempt_id, intent.signal, intent.tasks))
-        self._signal(due)
-        for attempt_id, number, _ in due:
-            intent = records.read_stop(self._root, attempt_id)
-            if number != signal.SIGKILL and intent is not None:
+                polite.append(attempt_id)
+        if kills or polite:
+            self._send_due(kills, polite)
+
+    def _send_due(self, kills: Sequence[str], polite: Sequence[str]) -> None:
+        """Signal, and note it. Other processes look at the same stops: what one of them has signalled is not signalled again."""
+        with records.stops_locked(self._root):
+            killed = self._intents(kills)
+            for attempt_id, intent in killed.items():
+                self._save(attempt_id, replace(intent, signalled=True, killed=True), intent)
+            asked = {key: intent for key, intent in self._intents(polite).items() if not intent.signalled}
+            self._signal([(key, intent.signal, intent.tasks) for key, intent in asked.items()])
+            for attempt_id, intent in asked.items():
                 self._save(attempt_id, replace(intent, signalled=True), intent)
+        self._signal([(key, int(signal.SIGKILL), intent.tasks) for key, intent in killed.items()])
+
+    def _intents(self, attempt_ids: Iterable[str]) -> dict[str, records.StopIntent]:
+        found = ((attempt_id, records.read_stop(self._root, attempt_id)) for attempt_id in attempt_ids)
+        return {attempt_id: intent for attempt_id, intent in found if intent is not None}
 
     def _is_live(self, attempt_id: str) -> bool:
         return any(task.state is TaskState.RUNNING for item in self.observe([attempt_id]) for task in item.tasks)

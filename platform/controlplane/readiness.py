@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections import Counter
 from datetime import timedelta
 
 import redis
@@ -13,6 +14,7 @@ from django.db import DatabaseError, InterfaceError
 from clusters.selectors import list_clusters
 from clusters.services.quarantine import current_holds
 from controlplane.instance import CLOSED_FOLDERS, OPEN_FOLDERS
+from controlplane.processes.heartbeat import living
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.errors import Unavailable
@@ -22,6 +24,7 @@ from storage.space import troubles
 from webapi.health import register_check
 from webapi.problems import as_failure
 
+ROLES = ("web", "worker", "scheduler", "observer")
 PROBE = "readiness.probe"  # A lease that nobody takes: the row that is written to see whether rows can be written.
 SCHEDULER_SILENT = timedelta(seconds=30)  # Past the end of its lease without anybody taking it.
 
@@ -36,6 +39,7 @@ def register() -> None:
     register_check("disk", _disk)
     register_check("database_writes", _database_writes)
     register_check("quarantine", _quarantine)
+    register_check("processes", _processes)
 
 
 def _broker() -> str:
@@ -82,6 +86,14 @@ def _clusters() -> str:
     """Lost contact with a cluster is said, but the platform stays ready: everything else works."""
     facts = [f"{cluster.name} {cluster.condition}" for cluster in list_clusters() if cluster.is_enabled]
     return ", ".join(facts) or "none"
+
+
+def _processes() -> str:
+    """How many processes of each role live. A role of which none lives is said; this process answers all the same."""
+    if not current().is_production:
+        return "one"
+    found = Counter(process.role for process in living(database_now()))
+    return ", ".join(f"{role} {found[role] or 'none'}" for role in ROLES)
 
 
 def _set_aside() -> str:

@@ -20,6 +20,7 @@ from django.db import DatabaseError, OperationalError, connection
 
 from controlplane.celery import TASK_SECONDS_MAX
 from controlplane.instance import CannotStart
+from controlplane.readiness import PROBE
 from kernel.clock import database_now
 from kernel.config import Config, current
 from kernel.ids import new_id
@@ -46,6 +47,7 @@ OUR_KEYS = (
     "_kombu.binding.default",
     "_kombu.binding.celery.pidbox",
     "_kombu.binding.celeryev",
+    PROBE,
     "unacked",
     "default",
     "berth",

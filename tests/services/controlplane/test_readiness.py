@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -11,9 +12,10 @@ import redis
 from clusters.models import ClusterCondition
 from clusters.services import set_condition
 from controlplane import readiness
+from controlplane.processes.heartbeat import Heartbeat
 from kernel.clock import database_now
 from kernel.config import Config, current
-from reconciling.models import Lease
+from reconciling.models import Lease, Process
 from tests.factories.clusters import make_cluster
 from webapi.health import CheckResult, run_checks
 
@@ -32,7 +34,7 @@ def results() -> dict[str, CheckResult]:
 
 def test_every_part_is_named_and_well(scheduled: Lease) -> None:
     found = results()
-    others = {"broker", "channel_layer", "clusters", "quarantine", "scheduler", "set_aside"}
+    others = {"broker", "channel_layer", "clusters", "processes", "quarantine", "scheduler", "set_aside"}
     assert set(found) == {"database", "database_writes", "disk", *others}
     assert [result for result in found.values() if not result.is_ok] == []
     kind = "redis" if current().redis_url else "memory"
@@ -43,6 +45,17 @@ def test_every_part_is_named_and_well(scheduled: Lease) -> None:
 def test_a_standby_has_a_moment_to_take_over(scheduled: Lease, silent_seconds: int) -> None:
     Lease.objects.update(expires_at=database_now() - timedelta(seconds=silent_seconds))
     assert results()["scheduler"].is_ok
+
+
+def test_in_production_the_living_processes_are_counted_and_a_role_without_any_is_said(
+    scheduled: Lease, configure: Callable[..., Config]
+) -> None:
+    configure(server_profile="production")
+    for role in ("web", "web", "worker", "scheduler"):
+        Heartbeat(role).beat(threading.Event())
+    Process.objects.filter(role="scheduler").update(seen_at=database_now() - timedelta(minutes=1))
+    found = results()["processes"]
+    assert (found.is_ok, found.detail) == (True, "web 2, worker 1, scheduler none, observer none")
 
 
 @pytest.mark.parametrize("state", ["never", "resigned", "dead"])

@@ -47,7 +47,7 @@ def poll_task(cluster_id: str | None = None) -> None:
 
 def _poll_unwatched(cluster_id: uuid.UUID) -> None:
     lease = poll.lease_name(cluster_id)
-    token = leases.acquire(lease, holder="jobs.poll", seconds=current().lease_seconds, now=database_now())
+    token = leases.acquire(lease, holder="jobs.poll", seconds=current().leadership_seconds, now=database_now())
     if token is None:
         return
     try:

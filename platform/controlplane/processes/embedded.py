@@ -29,6 +29,7 @@ from controlplane.instance import (
     lay_out_data_directory,
     lock_data_directory,
 )
+from controlplane.processes.leader import keep_leases
 from controlplane.processes.loops import Loop
 from controlplane.processes.service_user import become_service_user, owner_of_data, service_user
 from kernel.config import Config
@@ -93,7 +94,7 @@ def _serve(config: Config, *, bootstrap: bool) -> int:
 
     server = web.server(config)
     worker = Worker(queues=("default",))
-    loops = [*scheduler.loops(), *observer.loops()]
+    loops = [Loop("leases", keep_leases), *scheduler.loops(), *observer.loops()]
     holder = f"{socket.gethostname()}:{os.getpid()}"
     left: list[str] = []
 

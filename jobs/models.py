@@ -17,7 +17,7 @@ class StoredSpec(models.Model):
     """A validated spec, stored once per tenant as canonical JSON; jobs that share it (an array, a rerun) share the row."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+")
+    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+", db_index=False)
     digest = models.CharField(max_length=64)
     document = models.TextField()
     created_at = models.DateTimeField()
@@ -30,13 +30,16 @@ class StoredSpec(models.Model):
 
 
 class Job(models.Model):
-    """What a user asked for. `state` is observed, `desired` is wanted; only `jobs/services/transition.py` writes `state`."""
+    """What a user asked for. `state` is observed, `desired` is wanted; only `jobs/services/transition.py` writes `state`.
+
+    Every index is paid for by each child of an array of 100,000: those of foreign keys that nobody looks things up by are left out.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+")
-    queue = models.ForeignKey("tenants.Queue", on_delete=models.PROTECT, related_name="+")
-    user = models.ForeignKey("tenants.User", on_delete=models.PROTECT, related_name="+")
-    spec = models.ForeignKey(StoredSpec, on_delete=models.PROTECT, related_name="+")
+    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+", db_index=False)
+    queue = models.ForeignKey("tenants.Queue", on_delete=models.PROTECT, related_name="+", db_index=False)
+    user = models.ForeignKey("tenants.User", on_delete=models.PROTECT, related_name="+", db_index=False)
+    spec = models.ForeignKey(StoredSpec, on_delete=models.PROTECT, related_name="+", db_index=False)
     image_id = models.UUIDField(null=True)
     image_kind = models.CharField(max_length=20, default="host")
     image_name = models.CharField(max_length=512, default="host")
@@ -66,18 +69,18 @@ class Job(models.Model):
     gpu_millis = models.BigIntegerField(default=0)
     max_runtime_seconds = models.BigIntegerField(null=True)
 
-    parent = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="children")
+    parent = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="children", db_index=False)
     array_index = models.IntegerField(null=True)
     array_size = models.IntegerField(null=True)  # Set on the parent; a parent never runs itself.
     array_parallelism = models.IntegerField(null=True)
-    origin = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+")  # Rerun or clone of.
+    origin = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+", db_index=False)  # Rerun or clone of.
     origin_kind = models.CharField(max_length=10, blank=True, default="")
     build_request_id = models.UUIDField(null=True)
     open_dependencies = models.IntegerField(default=0)
     dependency_failed = models.BooleanField(default=False)
 
     attempt_count = models.IntegerField(default=0)
-    attempt = models.ForeignKey("Attempt", null=True, on_delete=models.SET_NULL, related_name="+")  # The latest.
+    attempt = models.ForeignKey("Attempt", null=True, on_delete=models.SET_NULL, related_name="+", db_index=False)  # The latest.
     paid = models.JSONField(default=dict)  # Attempts spent per budget: user, platform, unknown, hang, preempted.
     not_before_at = models.DateTimeField(null=True)  # start_after, or the end of a retry's backoff.
 
@@ -98,12 +101,9 @@ class Job(models.Model):
         ]
         indexes = [
             models.Index(fields=["state", "priority", "id"], name="job_pending"),
-            models.Index(fields=["tenant", "-id"], name="job_by_tenant"),
-            models.Index(fields=["tenant", "state", "-id"], name="job_by_state"),
-            models.Index(fields=["tenant", "name", "-id"], name="job_by_name"),
-            models.Index(fields=["user", "-id"], name="job_by_user"),
             models.Index(fields=["queue", "state", "-id"], name="job_by_queue"),
             models.Index(fields=["desired", "state"], name="job_to_stop"),
+            models.Index(fields=["-ended_at"], condition=Q(ended_at__isnull=False), name="job_ended"),
             # Lists in their orders, without the children of arrays.
             models.Index(fields=["-id"], condition=_TOP, name="job_top"),
             models.Index(fields=["tenant", "-id"], condition=_TOP, name="job_top_tenant"),
@@ -113,6 +113,8 @@ class Job(models.Model):
             models.Index(fields=["tenant", "-priority", "-id"], condition=_TOP, name="job_top_tenant_priority"),
             models.Index(fields=["-ended_at", "-id"], condition=_TOP_ENDED, name="job_top_ended"),
             models.Index(fields=["tenant", "-ended_at", "-id"], condition=_TOP_ENDED, name="job_top_tenant_ended"),
+            models.Index(fields=["tenant", "name", "-id"], condition=_TOP, name="job_top_name"),
+            models.Index(fields=["user", "-id"], condition=_TOP, name="job_top_user"),
         ]
 
     def __str__(self) -> str:
@@ -159,7 +161,7 @@ class Attempt(models.Model):
     """One try at a job. The row exists before anything happens on an engine; at most one per job is alive."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    job = models.ForeignKey(Job, on_delete=models.PROTECT, related_name="attempts")
+    job = models.ForeignKey(Job, on_delete=models.PROTECT, related_name="attempts", db_index=False)
     tenant_id = models.UUIDField()
     number = models.IntegerField()
     state = models.CharField(max_length=20, default=AttemptState.ADMITTED)
@@ -214,7 +216,7 @@ class Task(models.Model):
     """One replica of one role in one attempt, as last observed."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    attempt = models.ForeignKey(Attempt, on_delete=models.PROTECT, related_name="tasks")
+    attempt = models.ForeignKey(Attempt, on_delete=models.PROTECT, related_name="tasks", db_index=False)
     job_id = models.UUIDField()
     tenant_id = models.UUIDField()
     role = models.CharField(max_length=63)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Min
+from django.db.models import Count, Min, Q
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from clusters.selectors import pools_and_nodes
@@ -47,7 +47,9 @@ def _jobs() -> Metric:
 
 
 def _waits(now: datetime) -> Metric:
-    started = Job.objects.filter(started_at__gte=now - WAIT_WINDOW).values_list("submitted_at", "started_at")[:100_000]
+    window = now - WAIT_WINDOW  # Whoever started in it is alive, or ended in it: found by an index either way.
+    lives_or_ended = Q(state__in=JOB_LIFECYCLE.live_states) | Q(ended_at__gte=window)
+    started = Job.objects.filter(lives_or_ended, started_at__gte=window).values_list("submitted_at", "started_at")[:100_000]
     waits = [(began - submitted).total_seconds() for submitted, began in started if began is not None]
     family = HistogramMetricFamily("berth_job_queue_wait_seconds", "From submission to start, of jobs started in the last day.")
     family.add_metric([], _buckets(waits), sum(waits))

@@ -60,21 +60,36 @@ def problems_of(app: str, migration: Migration) -> Iterator[str]:
         if not isinstance(operation, ADDING):
             yield f"{operation.describe()}: it takes away or changes what the release before uses"
         elif isinstance(operation, operations.SeparateDatabaseAndState):
-            yield from _problems_of_separate(operation, migration)
+            yield from _problems_of_separate(app, operation, migration)
         elif isinstance(operation, operations.RunPython) and operation.reverse_code is None:
             yield f"{operation.describe()}: it cannot be taken back"
         elif model and model not in made:
             yield from _problems_of_existing(app, model, operation, migration)
 
 
-def _problems_of_separate(operation: operations.SeparateDatabaseAndState, migration: Migration) -> Iterator[str]:
-    """Indexes may be built by hand where AddIndexOnline does not do: outside a transaction, and so that it can be taken back."""
+def _problems_of_separate(app: str, operation: operations.SeparateDatabaseAndState, migration: Migration) -> Iterator[str]:
+    """Indexes may be built by hand where AddIndexOnline does not do: outside a transaction, and so that it can be taken back.
+
+    They may be taken away as well: the release before is slower without one, and nothing worse.
+    """
     by_hand = all(
         isinstance(each, operations.RunPython) and each.reverse_code is not None for each in operation.database_operations
     )
-    only_indexes = all(isinstance(each, operations.AddIndex) for each in operation.state_operations)
+    only_indexes = all(
+        isinstance(each, (operations.AddIndex, operations.RemoveIndex)) or _only_drops_its_index(each, app, migration)
+        for each in operation.state_operations
+    )
     if not (by_hand and only_indexes) or (operation.database_operations and migration.atomic):
         yield f"{operation.describe()}: hides what it does to the database"
+
+
+def _only_drops_its_index(operation: Operation, app: str, migration: Migration) -> bool:
+    if not isinstance(operation, operations.AlterField):
+        return False
+    before = MigrationLoader(None).project_state(migration.dependencies[0]).models[app, operation.model_name_lower]
+    *_, given = before.fields[operation.name].deconstruct()
+    *_, wanted = operation.field.deconstruct()
+    return {**given, "db_index": False} == wanted
 
 
 def _problems_of_existing(app: str, model: str, operation: Operation, migration: Migration) -> Iterator[str]:

@@ -42,11 +42,12 @@ CONNECTIONS_RESERVED = 8  # For backups, `manage.py` commands and whoever looks.
 
 MARKER = "berth.installation"
 VISIBILITY = "berth.visibility_seconds"
-# What Celery and the live channels keep there. A release that wrote no marker may have left these.
+# What Celery and the live channels keep there. They may stand alone: a Redis that was emptied is filled with them by the
+# processes that run, before one of them says again whose it is.
+EXCHANGES = ("default", "celery.pidbox", "reply.celery.pidbox", "celeryev")
 OUR_KEYS = (
-    "_kombu.binding.default",
-    "_kombu.binding.celery.pidbox",
-    "_kombu.binding.celeryev",
+    *(f"{table}.{exchange}" for table in ("_kombu.binding", "_kombu.binding_permanent") for exchange in EXCHANGES),
+    "_kombu.binding_deadlines",
     PROBE,
     "unacked",
     "default",

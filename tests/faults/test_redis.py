@@ -58,6 +58,16 @@ def test_everything_in_redis_may_vanish_at_any_moment(ground: Ground) -> None:
     ground.check()
 
 
+def test_a_platform_starts_on_a_redis_that_was_emptied(ground: Ground) -> None:
+    ground.servers.redis.kill()
+    ground.servers.redis.start(empty=True)
+    ground.wait(ground.submit(), "succeeded")  # Celery's keys are there again; whose they are, nobody has said yet.
+    ground.platform.kill()
+    ground.platform.start()
+    ground.wait(ground.submit(), "succeeded")
+    ground.check()
+
+
 def test_submissions_are_answered_in_time_while_redis_is_frozen(ground: Ground) -> None:
     frozen(ground, FROZEN_SECONDS)
 

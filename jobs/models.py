@@ -32,7 +32,7 @@ class StoredSpec(models.Model):
 class Job(models.Model):
     """What a user asked for. `state` is observed, `desired` is wanted; only `jobs/services/transition.py` writes `state`.
 
-    Every index is paid for by each child of an array of 100,000: those of foreign keys that nobody looks things up by are left out.
+    Every index is paid for by each child of an array of 100,000: foreign keys that nobody looks things up by have none.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -73,7 +73,7 @@ class Job(models.Model):
     array_index = models.IntegerField(null=True)
     array_size = models.IntegerField(null=True)  # Set on the parent; a parent never runs itself.
     array_parallelism = models.IntegerField(null=True)
-    origin = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+", db_index=False)  # Rerun or clone of.
+    origin = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="+", db_index=False)  # Run again from.
     origin_kind = models.CharField(max_length=10, blank=True, default="")
     build_request_id = models.UUIDField(null=True)
     open_dependencies = models.IntegerField(default=0)

@@ -61,7 +61,7 @@ TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates", "APP
 def _database(url: str) -> dict[str, object]:
     if not url:
         return {
-            "ENGINE": "django.db.backends.sqlite3",
+            "ENGINE": "controlplane.sqlite",
             "NAME": str(CONFIG.data_dir / "berth.sqlite3"),
             # Measured: the defaults fail two of three concurrent writers with "database is locked".
             "OPTIONS": {

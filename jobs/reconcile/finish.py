@@ -19,7 +19,7 @@ from jobs.lifecycle.states import AttemptState, JobState
 from jobs.models import Attempt, Task
 from jobs.reconcile import aside
 from jobs.reconcile.poll import log_source
-from jobs.services.specs import load_spec
+from jobs.services.specs import load_spec, preload_specs
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.crashpoints import crashpoint
@@ -100,6 +100,7 @@ def _store_outputs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> tuple[
     engine = engine_for(cluster_id)
     done: set[uuid.UUID] = set()
     without: dict[uuid.UUID, OutputSource] = {}
+    preload_specs({attempt.job.spec_id for attempt in attempts if attempt.launched_at is not None})
     for attempt in attempts:
         outputs = load_spec(attempt.job.spec_id).outputs if attempt.launched_at is not None else ()
         source = OutputSource(attempt.tenant_id, attempt.job_id, attempt.id)

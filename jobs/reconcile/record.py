@@ -29,7 +29,7 @@ from jobs.reconcile.watched import LIVE, Watched
 from jobs.services.arrays import derive_parents
 from jobs.services.dependencies import settle
 from jobs.services.ending import end_attempts
-from jobs.services.specs import load_spec
+from jobs.services.specs import load_spec, preload_specs
 from jobs.services.stop import stop_attempts
 from jobs.services.transition import ATTEMPT, JOB, TASK, Change, apply
 from kernel.config import current
@@ -42,6 +42,7 @@ def record_observations(watched: Sequence[Watched], *, log_tails: Mapping[uuid.U
 
     `log_tails` gives, for attempts with failed tasks, the end of what the first of them printed, for naming the failure.
     """
+    preload_specs({item.job.spec_id for item in watched if not aside.is_marked(item.attempt)})
     with transaction.atomic():
         _note_launches(watched, now)
         _record_tasks(watched, now)

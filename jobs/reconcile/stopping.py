@@ -16,7 +16,7 @@ from jobs.lifecycle.states import JOB_LIFECYCLE, AttemptState, JobState
 from jobs.models import Attempt, Job
 from jobs.reconcile import aside
 from jobs.reconcile.record import conclude_gone
-from jobs.services.specs import load_spec
+from jobs.services.specs import load_spec, preload_specs
 from jobs.services.stop import stop_attempts
 from kernel.clock import database_now
 from kernel.config import current
@@ -49,6 +49,7 @@ def stop(cluster_id: uuid.UUID) -> int:
 
 def _tell(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) -> None:
     try:
+        preload_specs({attempt.job.spec_id for attempt in attempts if not aside.is_marked(attempt)})
         answers = engine_for(cluster_id).stop([_stop(attempt) for attempt in attempts])
     except EngineUnreachable as error:
         log.warning("engine_unreachable", cluster_id=str(cluster_id), error=str(error))

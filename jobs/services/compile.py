@@ -17,7 +17,7 @@ from jobs.frameworks import get_framework
 from jobs.frameworks.interface import FrameworkJob, FrameworkRole, Plan
 from jobs.lifecycle.completion import chief_of
 from jobs.models import Attempt, Job, Task
-from jobs.services.specs import load_spec
+from jobs.services.specs import load_spec, preload_specs
 from jobs.services.submit import mount_requests
 from jobs.spec.model import JobSpec
 from kernel.config import current
@@ -60,6 +60,7 @@ def compile_attempts(attempts: Sequence[Attempt]) -> list[Workload | CannotCompi
 
 def _look_around(attempts: Sequence[Attempt]) -> _Surroundings:
     jobs = [attempt.job for attempt in attempts]
+    preload_specs({job.spec_id for job in jobs})
     nodes: dict[uuid.UUID, dict[TaskName, str]] = {}
     for attempt_id, role, index, node in Task.objects.filter(attempt_id__in=[attempt.id for attempt in attempts]).values_list(
         "attempt_id", "role", "index", "node_name"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 
 from django.db import transaction
 
@@ -14,16 +15,84 @@ from jobs.models import StoredSpec
 from jobs.scheduling.snapshot import RoleAsk
 from jobs.spec.model import JobSpec
 from jobs.spec.parse import parse_spec
+from kernel.errors import InvalidInput
 from kernel.ids import new_id
 from reconciling import bulk
 
 CACHED_SPECS = 10_000
+READ_AT_ONCE = 500  # SQLite's bound on parameters is a thousand.
 
 
-@lru_cache(maxsize=CACHED_SPECS)
+@dataclass(frozen=True, slots=True)
+class SpecAsk:
+    """What the scheduler wants to know of a spec. Many specs have the same."""
+
+    roles: tuple[RoleAsk, ...]
+    pool_name: str
+    cluster_name: str
+
+
 def load_spec(spec_id: uuid.UUID) -> JobSpec:
-    """A stored spec as a value. Specs never change, so the cache never lies."""
-    return parse_spec(json.loads(StoredSpec.objects.values_list("document", flat=True).get(id=spec_id)))
+    """A stored spec as a value. Specs never change, so what is remembered never lies."""
+    spec = _specs.get(spec_id)
+    if spec is None:
+        document = StoredSpec.objects.values_list("document", flat=True).get(id=spec_id)
+        spec = _keep_spec(spec_id, parse_spec(json.loads(document)))
+    return spec
+
+
+def preload_specs(spec_ids: Iterable[uuid.UUID]) -> None:
+    """Read the specs of a batch in one statement, for `load_spec` to find. One that nobody can read is left to it, to fail at."""
+    for spec_id, document in _documents({spec_id for spec_id in spec_ids if spec_id not in _specs}):
+        with contextlib.suppress(InvalidInput, ValueError):
+            _keep_spec(spec_id, parse_spec(json.loads(document)))
+
+
+def spec_asks(spec_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, SpecAsk]:
+    """What stored specs ask of the scheduler, in one statement for 500; those that nobody can read are left out.
+
+    Specs that differ in their names, commands and variables alone, as those of a batch do, are read as one.
+    """
+    found = {}
+    for spec_id, document in _documents(spec_ids):
+        with contextlib.suppress(InvalidInput, ValueError, AttributeError, TypeError, KeyError):
+            content = json.loads(document)
+            asked = {name: (role.get("replicas"), role["resources"]) for name, role in content["roles"].items()}
+            key = json.dumps((content.get("pool"), content.get("cluster"), asked), sort_keys=True)
+            if key not in _asks:
+                if len(_asks) >= CACHED_SPECS:
+                    _asks.clear()
+                _asks[key] = ask_of(parse_spec(content))
+            found[spec_id] = _asks[key]
+    return found
+
+
+def ask_of(spec: JobSpec) -> SpecAsk:
+    return SpecAsk(role_asks(spec), spec.pool or "", spec.cluster or "")
+
+
+def forget_specs() -> None:
+    """Remember nothing, as a process that has just started."""
+    _specs.clear()
+    _asks.clear()
+    _stored.clear()
+
+
+_specs: dict[uuid.UUID, JobSpec] = {}
+_asks: dict[str, SpecAsk] = {}
+
+
+def _keep_spec(spec_id: uuid.UUID, spec: JobSpec) -> JobSpec:
+    if len(_specs) >= CACHED_SPECS:
+        _specs.clear()
+    _specs[spec_id] = spec
+    return spec
+
+
+def _documents(spec_ids: Collection[uuid.UUID]) -> Iterator[tuple[uuid.UUID, str]]:
+    wanted = sorted(spec_ids)
+    for start in range(0, len(wanted), READ_AT_ONCE):
+        yield from StoredSpec.objects.filter(id__in=wanted[start : start + READ_AT_ONCE]).values_list("id", "document")
 
 
 def store_specs(tenant_id: uuid.UUID, documents: Mapping[str, str], *, now: datetime) -> Mapping[str, uuid.UUID]:
@@ -64,8 +133,8 @@ def _remember(tenant_id: uuid.UUID, ids: Mapping[str, uuid.UUID]) -> None:
 def _ids(tenant_id: uuid.UUID, digests: Mapping[str, object]) -> dict[str, uuid.UUID]:
     wanted = sorted(digests)
     found: dict[str, uuid.UUID] = {}
-    for start in range(0, len(wanted), 500):
-        rows = StoredSpec.objects.filter(tenant_id=tenant_id, digest__in=wanted[start : start + 500])
+    for start in range(0, len(wanted), READ_AT_ONCE):
+        rows = StoredSpec.objects.filter(tenant_id=tenant_id, digest__in=wanted[start : start + READ_AT_ONCE])
         found.update(rows.values_list("digest", "id"))
     return found
 

@@ -22,8 +22,8 @@ from clusters.engines.interface import Observations
 from images.models import BuildRequest
 from jobs.lifecycle.reasons import explain
 from jobs.models import Attempt, Job, StoredSpec
-from jobs.reconcile import builds, driver, finish
-from jobs.services.specs import load_spec
+from jobs.reconcile import builds, finish
+from jobs.services.specs import forget_specs
 from reconciling import poison
 from reconciling.models import Poison
 from tenants.models import Reservation
@@ -40,11 +40,6 @@ def _fresh_specs() -> Iterator[None]:
     """What a process remembers of stored specs hides that they are broken."""
     yield
     forget_specs()
-
-
-def forget_specs() -> None:
-    load_spec.cache_clear()
-    driver._roles.cache_clear()
 
 
 def break_spec(job: Job) -> str:

@@ -10,16 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from clusters.services import engines
-from jobs.reconcile import driver, quarantine
+from jobs.reconcile import quarantine
 from jobs.services import specs
 from webapi import facts, throttles
 
 
 def forget_rows() -> None:
     """As a process that has just started."""
-    specs.load_spec.cache_clear()
-    specs._stored.clear()
-    driver._roles.cache_clear()
+    specs.forget_specs()
     quarantine._known.clear()
     facts._latest = (None, {})
     throttles.forget()

@@ -55,6 +55,9 @@ WEIGHTS: Mapping[str, float] = {
 }
 
 
+LOSES_A_PROCESS = ("kill ", "freeze ", "die ")
+
+
 def plan(seed: int, *, seconds: float, every_seconds: float) -> list[Planned]:
     """Faults over the whole time of the load, one every `every_seconds` in the mean."""
     chance = random.Random(f"{seed}/faults")
@@ -102,7 +105,9 @@ class Breaker(threading.Thread):
                 if self.stopping.is_set():
                     return
                 hit = self._carry_out(fault)
-                self.tell("fault", "injected", what=fault.kind, **hit)
+                # Whoever was lost may have had work in hand, which nobody else takes up before its lease is over.
+                held = {"lease_seconds": self.lease_seconds} if fault.kind.startswith(LOSES_A_PROCESS) else {}
+                self.tell("fault", "injected", what=fault.kind, **hit, **held)
                 self.done += 1
             while not self.stopping.wait(0.05):
                 self._between()

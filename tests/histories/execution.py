@@ -9,7 +9,7 @@ from tests.histories.history import History
 from tests.histories.records import Record
 from tests.histories.report import Report
 
-STOP_SECONDS = 30.0  # Invariant I8: silent this long after the grace.
+STOP_SECONDS = 30.0  # Invariant I8: silent this long after the grace; one lease more where a process was lost meanwhile.
 CLOCK_SECONDS = 0.001  # Times are rounded when they are written.
 
 
@@ -105,6 +105,7 @@ def _check_stop(history: History, report: Report, stop: Record, job_id: str, liv
     if job is not None and job["desired"] != "stop" and job["state"] not in ("succeeded", "failed", "stopped"):
         report.fail("I8", f"the stop of job {job_id} was acknowledged and is not stored", [stop, job])
     deadline = history.healthy_deadline(stop.t, float(stop["grace_seconds"]) + STOP_SECONDS)
+    deadline += history.lease_lost(stop.t, deadline)
     for interval in lives:
         report.count("I8", "intervals")
         if interval.ended > deadline:

@@ -75,6 +75,11 @@ class History:
             deadline = ended + seconds
         return deadline
 
+    def lease_lost(self, start: float, end: float) -> float:
+        """Seconds for which work could lie in the hands of a process that was killed or frozen between these times."""
+        faults = (record for record in self.all("fault", "injected") if start <= record.t <= end)
+        return max((float(record.data.get("lease_seconds", 0.0)) for record in faults), default=0.0)
+
 
 def _grouped(records: Iterable[Record], name: str) -> dict[str, list[Record]]:
     groups: dict[str, list[Record]] = defaultdict(list)

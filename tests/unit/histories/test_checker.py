@@ -349,6 +349,13 @@ class TestI8:
         assert history.healthy_deadline(9.5, 1) == 10.5
 
 
+def test_a_process_that_is_lost_may_have_held_work_for_a_lease() -> None:
+    told = [Record(3.0, "fault", "injected", {"what": "kill worker", "lease_seconds": 30.0})]
+    history = History([*told, Record(4.0, "fault", "injected", {"what": "redis dies"})])
+    assert history.lease_lost(0.0, 10.0) == 30.0
+    assert history.lease_lost(3.5, 10.0) == 0.0
+
+
 class TestI9:
     @pytest.mark.parametrize(
         ("event", "change"),

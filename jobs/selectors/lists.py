@@ -10,6 +10,7 @@ from django.db.models.functions import Cast, StrIndex
 
 from jobs.lifecycle.states import JobState
 from jobs.models import Job
+from reconciling.bulk import statement_cursor
 
 PLACES_MAX = 500  # Counting costs by the row; nobody plans by whether a job is the 3,000th or the 4,000th.
 
@@ -26,7 +27,7 @@ def place_in_queue(job: Job) -> int | None:
     queue_id, priority, queued_at, job_id = (
         columns[name].get_db_prep_value(getattr(job, name), connection) for name in ("queue_id", "priority", "queued_at", "id")
     )
-    with connection.cursor() as cursor:
+    with statement_cursor(connection) as cursor:
         # As text: with the ORM's work on it this was a fifth of what a submission costs.
         cursor.execute(_BEFORE, [queue_id, priority, priority, queued_at, job_id, PLACES_MAX])
         place: int = 1 + cursor.fetchone()[0]

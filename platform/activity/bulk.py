@@ -34,7 +34,7 @@ def insert(model: type[models.Model], rows: Sequence[Row], *, ignore_conflicts: 
         return 0
     connection = connections[router.db_for_write(model)]
     columns = _columns(model, rows[0].keys())
-    with connection.cursor() as cursor:
+    with statement_cursor(connection) as cursor:
         for batch in _batches(rows):
             same = _same_in_all(batch, columns)
             varying = [column for column in columns if column.attname not in same]
@@ -63,7 +63,7 @@ def insert_together(inserts: Sequence[tuple[type[models.Model], Sequence[Row]]])
         parts.append(_insert_sql(connection, model, tuple(rows[0].keys()), frozenset(), False))
         parameters.append(_document(connection, _columns(model, rows[0].keys()), rows))
     texts = ", ".join(f"i{position} AS ({text})" for position, text in enumerate(parts))
-    with connection.cursor() as cursor:
+    with statement_cursor(connection) as cursor:
         cursor.execute(f"WITH {texts} SELECT 1", parameters)
 
 
@@ -135,11 +135,36 @@ def update(
         f"UPDATE {table} SET {assignments} FROM (SELECT {source} FROM {_each(connection)}) AS given "  # noqa: S608 - see insert.
         f"WHERE {conditions} RETURNING {output}"
     )
-    with connection.cursor() as cursor:
+    with statement_cursor(connection) as cursor:
         for batch in _batches(rows):
             cursor.execute(sql, [_document(connection, columns, batch), *fixed.values()])
             changed += [_decode(connection, wanted, values) for values in cursor.fetchall()]
     return changed
+
+
+def number(model: type[models.Model], *, column: str, order: str, after: int, limit: int, returning: str) -> list[Any]:
+    """Give rows whose `column` is null the numbers behind `after`, by their unique `order` column, at most `limit` of them.
+
+    One value of the `returning` column for each of them, in any order. Whoever calls holds a lock that keeps others from it.
+    """
+    connection = connections[router.db_for_write(model)]
+    table = _quote(connection, model._meta.db_table)
+    fields = _columns(model, (column, order, returning))
+    given, by, told = (_quote(connection, field.column) for field in fields)
+    output = told if connection.vendor == "sqlite" else f"{table}.{told}"
+    sql = (
+        f"UPDATE {table} SET {given} = %s + placed.place FROM ("  # noqa: S608 - only names from models go into the text.
+        f"SELECT {by} AS row_key, row_number() OVER (ORDER BY {by}) AS place FROM {table} "
+        f"WHERE {given} IS NULL ORDER BY {by} LIMIT %s) AS placed WHERE {table}.{by} = placed.row_key RETURNING {output}"
+    )
+    with statement_cursor(connection) as cursor:
+        cursor.execute(sql, [after, limit])
+        return [_decode(connection, fields[2:], values)[returning] for values in cursor.fetchall()]
+
+
+def statement_cursor(connection: Any) -> Any:
+    """A cursor for a statement whose text is always the same; a backend that can keep its plan does."""
+    return connection.prepared_cursor() if hasattr(connection, "prepared_cursor") else connection.cursor()
 
 
 def _insert_sql(

@@ -78,14 +78,10 @@ def _number_batch() -> tuple[int, datetime | None]:
     with transaction.atomic():
         # The lock comes first: the next statement's snapshot then sees all that the previous holder numbered.
         cursor = cursors.lock_cursor(CURSOR)
-        waiting = list(Event.objects.filter(seq__isnull=True).order_by("row").values_list("row", "at")[: bulk.BATCH_ROWS])
-        if not waiting:
+        times = bulk.number(Event, column="seq", order="row", after=cursor.seq, limit=bulk.BATCH_ROWS, returning="at")
+        if not times:
             return 0, None
-        rows = [{"row": row, "seq": cursor.seq + place} for place, (row, _) in enumerate(waiting, start=1)]
-        changed = bulk.update(Event, rows, key="row")
-        if len(changed) != len(rows):
-            raise AssertionError("an event vanished while it was numbered")
-        cursors.move(cursor, cursor.seq + len(rows))
+        cursors.move(cursor, cursor.seq + len(times))
         hints.wake(hints.SEQUENCED)
         crashpoint("activity.sequence.before_commit")
-    return len(rows), waiting[0][1]
+    return len(times), min(times)

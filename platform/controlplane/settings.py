@@ -67,7 +67,8 @@ def _database(url: str) -> dict[str, object]:
             "OPTIONS": {
                 "transaction_mode": "IMMEDIATE",
                 "timeout": 20,
-                "init_command": "PRAGMA journal_mode=WAL;PRAGMA synchronous=FULL;",
+                # NORMAL, because the backend itself brings every commit to the disk before it returns, several at once.
+                "init_command": "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;",
             },
             "CONN_MAX_AGE": 0,
             # An in-memory test database cannot be shared by the threads of the embedded platform.
@@ -85,6 +86,7 @@ def _database(url: str) -> dict[str, object]:
         "CONN_MAX_AGE": 0,
         "OPTIONS": {
             "pool": {"min_size": 1, "max_size": 16, "timeout": CONFIG.database_wait_seconds},
+            "prepare_threshold": 2,  # For `prepared_cursor` alone.
             "connect_timeout": max(2, math.ceil(CONFIG.database_wait_seconds)),
             # Over a network: a server that vanished without a word is noticed within half a minute.
             "keepalives_idle": 10,

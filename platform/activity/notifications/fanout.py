@@ -34,6 +34,8 @@ Told = tuple[Event, NoticeKind]
 def fan_out(now: datetime) -> int:
     """Make deliveries of all events since the last call; returns how many. Several processes may call it at once."""
     made, size = 0, bulk.BATCH_ROWS
+    if _nobody_listens():
+        return 0
     for _ in range(BATCHES_MAX):
         if last_seq() <= cursors.position(CURSOR):
             break
@@ -48,6 +50,23 @@ def fan_out(now: datetime) -> int:
         else:
             size = min(bulk.BATCH_ROWS, size * 4)
     return made
+
+
+def _nobody_listens() -> bool:
+    """Move past everything where there is no subscription to tell it to.
+
+    The last event is asked for first: whoever subscribes after that is told of what comes after that.
+    """
+    last = last_seq()
+    if last <= cursors.position(CURSOR):
+        return True
+    if Subscription.objects.filter(is_active=True).exists():
+        return False
+    with transaction.atomic():
+        cursor = cursors.lock_cursor(CURSOR)
+        if cursor.seq < last:
+            cursors.move(cursor, last)
+    return True
 
 
 def _leave_out() -> None:

@@ -26,6 +26,7 @@ class Loop:
     wake: threading.Event = field(default_factory=threading.Event)
     stop: threading.Event = field(default_factory=threading.Event)
     topics: tuple[str, ...] = ()  # Hints that wake the loop before its time.
+    gather_seconds: float = 0.0  # Hints that come so soon after a step are answered together, by one step.
     finally_: Callable[[], None] | None = None  # Runs in the loop's thread when it ends.
     thread: threading.Thread | None = None
     has_run: bool = False  # Whether a step has ended well.
@@ -57,8 +58,8 @@ class Loop:
                 wait = min(BACKOFF_SECONDS_MAX, 0.2 * 2 ** min(failures, 8))
                 log.exception("loop_failed", loop=self.name, failures=failures, wait_seconds=wait)
                 connections.close_all()
-            if wait > 0 and not self.stop.is_set():
-                self.wake.wait(wait)
+            if wait > 0 and not self.stop.wait(min(wait, self.gather_seconds)):
+                self.wake.wait(max(0.0, wait - self.gather_seconds))
         try:
             if self.finally_ is not None:
                 self.finally_()

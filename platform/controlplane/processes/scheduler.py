@@ -14,6 +14,9 @@ from kernel.config import current
 
 STANDBY_SECONDS = 1.0
 IDLE_SECONDS = 1.0  # Without a hint, look again this soon.
+# A look costs the same for one new job and for fifty. The first after a pause waits for nothing.
+GATHER_SECONDS = 0.05
+GATHER_SECONDS_EVENTS = 0.02
 
 
 def loops() -> list[Loop]:
@@ -33,7 +36,13 @@ def _scheduling_loop() -> Loop:
             wait = driver.run(now=database_now())
         return min(wait, IDLE_SECONDS, current().leadership_seconds / 4)  # In time to renew the lease.
 
-    return Loop("scheduler", step, topics=(hints.SEQUENCED, "capacity", "scheduler"), finally_=leader.resign)
+    return Loop(
+        "scheduler",
+        step,
+        topics=(hints.SEQUENCED, "capacity", "scheduler"),
+        gather_seconds=GATHER_SECONDS,
+        finally_=leader.resign,
+    )
 
 
 def _sequencing_loop() -> Loop:
@@ -41,4 +50,4 @@ def _sequencing_loop() -> Loop:
         numbered = sequence(database_now())
         return 0.0 if numbered else IDLE_SECONDS
 
-    return Loop("sequencer", step, topics=(hints.EVENTS,))
+    return Loop("sequencer", step, topics=(hints.EVENTS,), gather_seconds=GATHER_SECONDS_EVENTS)

@@ -1,18 +1,22 @@
-"""The database as Django's `ENGINE = "controlplane.sqlite"`: the stock backend, whose writers take turns.
+"""The database as Django's `ENGINE = "controlplane.sqlite"`: the stock backend, whose writers take turns and share the disk.
 
 SQLite has one writer at a time, and the others sleep and ask again, for longer and longer: under load nobody writes for much of
 the time, and who comes next is chance. The embedded profile is one process, so its threads can queue for the pen:
 whoever has waited longest writes next, at once. Other processes (`manage.py`, a backup) meet SQLite's own lock, as before.
+A commit is waited for after the pen was handed on, together with others (`controlplane.sqlite.disk`).
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import OperationalError
 from django.db.backends.sqlite3 import base
+
+from controlplane.sqlite.disk import Disk, SyncFailed
 
 
 class Turns:
@@ -49,29 +53,53 @@ class Turns:
                 self._is_taken = False
 
 
-_turns: dict[str, Turns] = {}
+@dataclass(frozen=True, slots=True)
+class File:
+    """What all connections of this process to one database file share."""
+
+    turns: Turns
+    disk: Disk | None  # None for one in memory.
+
+
+_files: dict[str, File] = {}
 _guard = threading.Lock()
 
 
-def turns_of(name: str) -> Turns:
+def file_of(name: str) -> File:
     """One for each database file, whoever has opened it."""
     with _guard:
-        return _turns.setdefault(name, Turns())
+        if name not in _files:
+            in_memory = name == ":memory:" or "mode=memory" in name
+            _files[name] = File(Turns(), None if in_memory else Disk(name))
+        return _files[name]
 
 
 class Cursor(base.SQLiteCursorWrapper):
     """A statement that writes outside a transaction is one of its own, and takes its turn too."""
 
     owner: DatabaseWrapper
+    is_open = False  # Whether a statement that gives rows back has still to be ended, and its turn with it.
 
     def execute(self, query: str, params: Any = None) -> Any:
         if self.owner.in_atomic_block or self.owner.has_turn or not _writes(query):
             return super().execute(query, params)
         self.owner.take_turn()
         try:
-            return super().execute(query, params)
-        finally:
+            done = super().execute(query, params)
+        except BaseException:
             self.owner.give_turn()
+            raise
+        if "RETURNING" in query:  # It commits when its rows have been fetched.
+            self.is_open = True
+        else:
+            self.owner.end_turn()
+        return done
+
+    def close(self) -> None:
+        super().close()
+        if self.is_open:
+            self.is_open = False
+            self.owner.end_turn()
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -80,22 +108,36 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.has_turn = False
+        self._changes_before = 0
+
+    @property
+    def _file(self) -> File:
+        return file_of(str(self.settings_dict["NAME"]))
 
     def take_turn(self) -> None:
         """Wait to be the one who writes, for as long as SQLite itself would wait."""
-        if not self._turns.take(float(self.settings_dict["OPTIONS"].get("timeout", 5))):
+        if not self._file.turns.take(float(self.settings_dict["OPTIONS"].get("timeout", 5))):
             raise OperationalError("database is locked")
         self.has_turn = True
+        self._changes_before = self.connection.total_changes if self.connection is not None else 0
 
     def give_turn(self) -> None:
         """Let the next one write. Harmless where it is somebody else's turn."""
         if self.has_turn:
             self.has_turn = False
-            self._turns.give()
+            self._file.turns.give()
 
-    @property
-    def _turns(self) -> Turns:
-        return turns_of(str(self.settings_dict["NAME"]))
+    def end_turn(self) -> None:
+        """Let the next one write after a commit, and wait until what was committed is on the disk."""
+        if not self.has_turn:
+            return
+        has_written = self.connection is not None and self.connection.total_changes != self._changes_before
+        self.give_turn()
+        if has_written and self._file.disk is not None:
+            try:
+                self._file.disk.wait()
+            except SyncFailed as failure:
+                raise OperationalError(str(failure)) from failure
 
     def create_cursor(self, name: str | None = None) -> Any:
         cursor = self.connection.cursor(factory=Cursor)
@@ -113,7 +155,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _commit(self) -> Any:
         """A commit that fails leaves the transaction open: the turn ends with the rollback that follows."""
         done = super()._commit()  # type: ignore[misc]  # As above.
-        self.give_turn()
+        self.end_turn()
         return done
 
     def _rollback(self) -> Any:

@@ -355,6 +355,17 @@ class TestUpdate:
         assert changed == [Sheet.objects.values("id", *columns).get()]
 
 
+class TestNumber:
+    def test_rows_without_a_number_get_the_next_ones_in_their_order(self, django_assert_num_queries: Callable[..., Any]) -> None:
+        bulk.insert(Sheet, [a_row(name, big=big, at=AT) for name, big in (("c", 3), ("a", 1), ("b", 2), ("z", 9))])
+        Sheet.objects.filter(name="z").update(ratio=7.0)
+        with django_assert_num_queries(1):
+            assert bulk.number(Sheet, column="ratio", order="big", after=10, limit=2, returning="at") == [AT, AT]
+        assert dict(Sheet.objects.values_list("name", "ratio")) == {"a": 11.0, "b": 12.0, "c": None, "z": 7.0}
+        assert bulk.number(Sheet, column="ratio", order="big", after=12, limit=2, returning="name") == ["c"]
+        assert bulk.number(Sheet, column="ratio", order="big", after=13, limit=2, returning="name") == []
+
+
 class TestStatements:
     @pytest.mark.parametrize(("count", "statements"), [(1, 1), (1_000, 1), (1_001, 2), (3_000, 3)])
     def test_a_batch_is_one_statement_per_thousand_rows(

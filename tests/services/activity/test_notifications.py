@@ -301,8 +301,21 @@ def test_fan_out_takes_the_same_number_of_queries_for_many(
     by_webhook(cast.bob.actor, receiver.url)
     for _ in range(60):
         end(cast, jobs)
-    with django_assert_max_num_queries(16):
+    with django_assert_max_num_queries(19):
         assert fan_out(now()) == 60
+
+
+def test_where_nobody_listens_nothing_is_read_and_nothing_is_told_later(
+    cast: Cast, jobs: Jobs, receiver: Receiver, django_assert_max_num_queries: Any
+) -> None:
+    for _ in range(3):
+        end(cast, jobs)
+    with django_assert_max_num_queries(9):
+        assert fan_out(now()) == 0
+    by_webhook(cast.bob.actor, receiver.url)
+    assert fan_out(now()) == 0
+    end(cast, jobs)
+    assert fan_out(now()) == 1
 
 
 def test_a_test_message_takes_the_same_way(cast: Cast, receiver: Receiver) -> None:

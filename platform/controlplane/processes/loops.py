@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -15,6 +16,7 @@ from activity import hints
 log = structlog.get_logger("loops")
 
 BACKOFF_SECONDS_MAX = 15.0
+GATHER_SECONDS_MAX = 0.25
 
 
 @dataclass(slots=True)
@@ -26,7 +28,8 @@ class Loop:
     wake: threading.Event = field(default_factory=threading.Event)
     stop: threading.Event = field(default_factory=threading.Event)
     topics: tuple[str, ...] = ()  # Hints that wake the loop before its time.
-    gather_seconds: float = 0.0  # Hints that come so soon after a step are answered together, by one step.
+    gather_seconds: float = 0.0  # Hints that come so soon after a step are answered together, by one step;
+    gather_share: float = 0.0  # also those that come in so many times what the step took, up to a quarter of a second.
     finally_: Callable[[], None] | None = None  # Runs in the loop's thread when it ends.
     thread: threading.Thread | None = None
     has_run: bool = False  # Whether a step has ended well.
@@ -44,13 +47,15 @@ class Loop:
             self._run()
 
     def _run(self) -> None:
-        failures = 0
+        failures, gather = 0, 0.0
         while not self.stop.is_set():
             self.was_hinted = self.wake.is_set()
             self.wake.clear()  # Before the step: what rings while it works is a reason to work again.
             try:
                 _give_back_connection()
+                began = time.monotonic()
                 wait = self.step(self.stop)
+                gather = max(self.gather_seconds, min(GATHER_SECONDS_MAX, self.gather_share * (time.monotonic() - began)))
                 failures = 0
                 self.has_run = True
             except Exception:  # The outermost loop: log, back off, go on.
@@ -58,8 +63,8 @@ class Loop:
                 wait = min(BACKOFF_SECONDS_MAX, 0.2 * 2 ** min(failures, 8))
                 log.exception("loop_failed", loop=self.name, failures=failures, wait_seconds=wait)
                 connections.close_all()
-            if wait > 0 and not self.stop.wait(min(wait, self.gather_seconds)):
-                self.wake.wait(max(0.0, wait - self.gather_seconds))
+            if wait > 0 and not self.stop.wait(min(wait, gather)):
+                self.wake.wait(max(0.0, wait - gather))
         try:
             if self.finally_ is not None:
                 self.finally_()

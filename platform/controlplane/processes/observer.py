@@ -27,6 +27,7 @@ log = structlog.get_logger("observer")
 
 WATCH_SECONDS = 0.2  # How often a cluster is looked at while something runs there.
 IDLE_SECONDS = 2.0
+GATHER_SHARE = 4.0  # Busy, it works a fifth of the time at most, and leaves the rest to whoever asks for it.
 GATHER_SECONDS = 0.05  # Attempts that start or end so soon after each other are looked at together.
 INVENTORY_SECONDS = 30.0
 CLUSTERS_SECONDS = 5.0  # How soon a cluster that was added or enabled is looked at.
@@ -104,7 +105,7 @@ def _led(
         finally:
             leader.resign()
 
-    loop = Loop(name, step, topics=topics, gather_seconds=GATHER_SECONDS, finally_=end)
+    loop = Loop(name, step, topics=topics, gather_seconds=GATHER_SECONDS, gather_share=GATHER_SHARE, finally_=end)
     return loop
 
 

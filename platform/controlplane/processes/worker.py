@@ -28,7 +28,7 @@ log = structlog.get_logger("worker")
 
 THREADS = 4  # Tasks are short and mostly wait for the database or an engine.
 CLUSTERS_SECONDS = 5.0  # How soon hints of a cluster that was added are passed on; duties look at it without any.
-GATHER_SECONDS = 0.01  # Hints that come this close together become one message.
+GATHER_SECONDS = 0.05  # Hints that come this close together become one message.
 
 Message = tuple[str, tuple[tuple[str, str], ...]]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence

@@ -40,6 +40,9 @@ class Stage:
     markers: str
     with_servers: bool
     is_parallel: bool = True
+    folder: str = ""  # Only tests below it.
+    profile: str = "embedded"  # Of the live platform.
+    is_long: bool = False  # Only with full lengths.
 
 
 STAGES = (
@@ -48,6 +51,15 @@ STAGES = (
     Stage("sqlite", "database and not engines", with_servers=False),
     Stage("engines", "engines", with_servers=True, is_parallel=False),
     Stage("engines-sqlite", "engines and database", with_servers=False, is_parallel=False),
+    Stage(
+        "isolation",
+        "engines",
+        with_servers=True,
+        is_parallel=False,
+        folder="tests/security/live",
+        profile="production",
+        is_long=True,
+    ),
 )
 CHECKS: dict[str, Sequence[str]] = {
     "ruff": ("ruff", "check", "."),
@@ -75,7 +87,7 @@ class Result:
 
 def main() -> int:
     options, extra = _arguments()
-    wanted = options.only or [*CHECKS, *_stage_names()]
+    wanted = options.only or [*CHECKS, *(stage.name for stage in STAGES if options.long or not stage.is_long)]
     stages = [stage for stage in STAGES if stage.name in wanted]
     begin = time.monotonic()
     running = [_start_check(name, command) for name, command in CHECKS.items() if name in wanted]
@@ -113,7 +125,8 @@ def _run_stage(stage: Stage, environment: Mapping[str, str], extra: Sequence[str
     with tempfile.TemporaryDirectory(prefix="berth-report-") as folder:
         report = Path(folder) / "report.xml"
         options = [f"--numprocesses={workers}", f"--timeout={TEST_SECONDS_MAX}", f"--junitxml={report}"]
-        command = [sys.executable, "-m", "pytest", "-q", *options, "-m", markers]
+        command = [sys.executable, "-m", "pytest", "-q", *options, "-m", markers, *([stage.folder] if stage.folder else [])]
+        environment = {**environment, "BERTH_TEST_PROFILE": stage.profile}
         begin = time.monotonic()
         status = subprocess.run([*command, *extra], cwd=ROOT, env=_environment(environment)).returncode
         passed, failed, skipped = _counts(report)

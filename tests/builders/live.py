@@ -535,7 +535,8 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def live_platform(wheels: Path) -> Iterator[LivePlatform]:
     """The platform that all tests of a run share. A test that stops it starts it again."""
-    with package_index(wheels) as settings, running_platform(**settings) as platform:
+    profile = os.environ.get("BERTH_TEST_PROFILE", "embedded")
+    with package_index(wheels) as settings, running_platform(BERTH_SERVER_PROFILE=profile, **settings) as platform:
         yield platform
 
 

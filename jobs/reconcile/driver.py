@@ -98,6 +98,7 @@ class SchedulerDriver:
     def forget(self) -> None:
         """Drop everything: a new leader starts from the database."""
         self.pending = {}
+        self.has_admitted = False  # In its last run.
         self._asks: dict[uuid.UUID, SpecAsk] = {}  # By stored spec.
         self._new: set[uuid.UUID] | None = None  # Who has to be looked at if nothing else changed; None: everybody.
         self._shared: Shared = {}
@@ -108,6 +109,7 @@ class SchedulerDriver:
 
     def run(self, *, now: datetime) -> float:
         """Take in changes, run a pass if anything could have changed; seconds until it is worth looking again."""
+        self.has_admitted = False
         self._take_in_changes()
         if not self.pending:
             return self._next_due(now)
@@ -131,6 +133,7 @@ class SchedulerDriver:
         decisions = plan(snapshot, now)
         applied = apply_decisions(decisions, self.pending, {pool.id: pool for pool in snapshot.pools}, now=now)
         self._drop(applied.admitted)
+        self.has_admitted = bool(applied.admitted)
         self._new = None if applied.lost else set()
         # What we admitted changes use and nodes: the fingerprint of the state before keeps the next look honest.
         self._fingerprint = fingerprint if not applied.admitted else None

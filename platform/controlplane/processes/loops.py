@@ -16,7 +16,7 @@ from activity import hints
 log = structlog.get_logger("loops")
 
 BACKOFF_SECONDS_MAX = 15.0
-GATHER_SECONDS_MAX = 0.25
+GATHER_SECONDS_MAX = 1.0
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Loop:
     stop: threading.Event = field(default_factory=threading.Event)
     topics: tuple[str, ...] = ()  # Hints that wake the loop before its time.
     gather_seconds: float = 0.0  # Hints that come so soon after a step are answered together, by one step;
-    gather_share: float = 0.0  # also those that come in so many times what the step took, up to a quarter of a second.
+    gather_share: float = 0.0  # also those that come in so many times what the step took, up to a second.
     finally_: Callable[[], None] | None = None  # Runs in the loop's thread when it ends.
     thread: threading.Thread | None = None
     has_run: bool = False  # Whether a step has ended well.

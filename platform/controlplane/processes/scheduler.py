@@ -35,9 +35,10 @@ def _scheduling_loop() -> Loop:
             return STANDBY_SECONDS
         with leader.working():
             wait = driver.run(now=database_now())
+        loop.gather_share = GATHER_SHARE if not driver.has_admitted else 1.0  # While there is room, it is not kept waiting.
         return min(wait, IDLE_SECONDS, current().leadership_seconds / 4)  # In time to renew the lease.
 
-    return Loop(
+    loop = Loop(
         "scheduler",
         step,
         topics=(hints.SEQUENCED, "capacity", "scheduler"),
@@ -45,6 +46,7 @@ def _scheduling_loop() -> Loop:
         gather_share=GATHER_SHARE,
         finally_=leader.resign,
     )
+    return loop
 
 
 def _sequencing_loop() -> Loop:

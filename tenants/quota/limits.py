@@ -78,7 +78,10 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """One rule that a tree of limits breaks: where, which (stable), in words with the numbers, and what would be accepted."""
+    """One rule that a tree of limits breaks: where, which (stable), in words with the numbers, and what would be accepted.
+
+    `excess` is by how much, where the rule is about amounts: an edit may leave a break that was there, but not widen it.
+    """
 
     queue_id: uuid.UUID
     pool_id: uuid.UUID
@@ -87,6 +90,7 @@ class Break:
     code: str
     message: str
     hint: str
+    excess: int = 0
 
     @property
     def path(self) -> str:
@@ -138,8 +142,8 @@ def _alone(
 ) -> list[Break]:
     """What is wrong with one limit without looking at any other."""
 
-    def found(column: str, code: str, message: str, hint: str) -> Break:
-        return Break(queue.id, pool_id, resource, column, code, message, hint)
+    def found(column: str, code: str, message: str, hint: str, excess: int = 0) -> Break:
+        return Break(queue.id, pool_id, resource, column, code, message, hint, excess)
 
     if pool_id not in known:
         names = ", ".join(sorted(pool.name for pool in known.values())[:20]) or "none"
@@ -173,13 +177,15 @@ def _alone(
                 "below_guarantee",
                 f"{limit.deserved} is less than the guarantee of {limit.guarantee}.",
                 f"Set at least {limit.guarantee}, or leave it away: then it is the guarantee.",
+                limit.guarantee - limit.deserved,
             )
         )
     for column in SUMMED:
         value = getattr(limit, column)
         if limit.ceiling is not None and value is not None and value > limit.ceiling:
             message = f"{value} is more than the queue's own ceiling of {limit.ceiling}."
-            breaks.append(found(column, "above_ceiling", message, f"Set at most {limit.ceiling}, or raise the ceiling."))
+            hint = f"Set at most {limit.ceiling}, or raise the ceiling."
+            breaks.append(found(column, "above_ceiling", message, hint, value - limit.ceiling))
     return breaks
 
 
@@ -210,7 +216,7 @@ def _sums(nodes: Mapping[uuid.UUID, LimitedQueue], known: Mapping[uuid.UUID, Cap
             hint = f"Lower them by {total - most} in all" + (
                 f", or raise {column} of {parent.name}." if parent.parent_id else "."
             )
-            breaks.append(Break(parent_id, pool_id, resource, column, "sum_above_parent", message, hint))
+            breaks.append(Break(parent_id, pool_id, resource, column, "sum_above_parent", message, hint, total - most))
     return breaks
 
 
@@ -226,7 +232,8 @@ def _ceilings(nodes: Mapping[uuid.UUID, LimitedQueue], known: Mapping[uuid.UUID,
                 if above is not None and limit.ceiling > above:  # Whose it is may be none of the reader's business.
                     message = f"{limit.ceiling} is more than the {above} that a queue above may use."
                     hint = f"Set at most {above}, or have the limit above raised first."
-                    breaks.append(Break(queue.id, pool_id, resource, "ceiling", "above_parent", message, hint))
+                    excess = limit.ceiling - above
+                    breaks.append(Break(queue.id, pool_id, resource, "ceiling", "above_parent", message, hint, excess))
     return breaks
 
 

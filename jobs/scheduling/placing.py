@@ -1,28 +1,51 @@
 """Where a gang fits best, and why it does not.
 
 `place` holds the whole gang on `machines` when it fits and leaves them as they were when it does not; who decides against a
-placement afterwards calls `undo`.
+placement afterwards calls `undo`. The result depends on what is free, not on the order in which machines or roles were given.
+
+The ideal: of all ways to place the gang, the one with its maximum of tasks, then with its tasks as near to one another (or as
+far apart) as it wishes, then with the best scores. What is done instead, and why:
+
+1. Pools in the order given; the first that takes the gang has it. Scores of different pools are not compared: their rules differ.
+2. First all roles at their maximum, else all at their minimum and then one more of each in turn while there is room. For one role
+   that is the largest number that fits, because equal tasks take room of one another only.
+3. Largest tasks first, each on the best machine for it: what is hard to place sees the most room.
+4. Tasks that want to be near: one machine, else the fullest island that takes all of them, else switch, else rack, else the
+   fewest places. What a place could take is counted before it is tried, so most are never tried.
+5. Roles of equal tasks that did not fit are remembered (`refusals.py`), and a gang of several roles until something changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 
-from jobs.scheduling.machines import Machine, Machines, TaskAsk
+from jobs.scheduling.filters import Refusal
+from jobs.scheduling.machines import WHOLE_MILLIS, Machines, TaskAsk
+from jobs.scheduling.ranking import Candidate, Local, Ranking, ScoreRow, ranking_of
+from jobs.scheduling.refusals import Refused, RefusedAsks
+from jobs.scheduling.scores import PoolRules
+from jobs.scheduling.topology import Place, topology_of
 
-TOGETHER = ("", "pack", "spread", "island", "switch", "rack")
+PACK, SPREAD = "pack", "spread"
+TRIES_MAX = 8  # Places of one level that are tried for who only wishes to be near; one that insists tries all.
+
+__all__ = ["GangAsk", "Placed", "PlacedTask", "Refusal", "RoleAsk", "ScoreRow", "Unplaced", "place", "undo"]
 
 
 @dataclass(frozen=True, slots=True)
 class RoleAsk:
-    """`minimum` to `maximum` equal tasks. `pool` None: where the rest of the gang goes."""
+    """`minimum` to `maximum` equal tasks. `pool` None: where the rest of the gang goes.
+
+    `together`: `pack` near one another, `spread` apart, both as far as possible; a level of the pool (`island`, `switch`,
+    `rack`): only within one of these. Empty: as the gang says, and near the other roles that say nothing.
+    """
 
     role: str
     ask: TaskAsk
     minimum: int
     maximum: int
-    together: str = ""  # pack: near one another; spread: apart; island, switch, rack: only within one. Empty: as the gang.
+    together: str = ""
     pool: int | None = None
     image: str = ""  # Digest; a machine that has it is preferred.
     data: frozenset[str] = frozenset()
@@ -47,33 +70,51 @@ class PlacedTask:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where each task of the gang goes. `hops` is the longest way between two of its tasks (see `topology.py`)."""
+    """Where each task of the gang goes.
+
+    `hops` is the longest way between two of its tasks (`topology.py`). `tables` has for the first task of each role the scores
+    of the machine that was chosen and of the next best.
+    """
 
     pool: int
     tasks: tuple[PlacedTask, ...]
     hops: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """How many machines one filter kept out; `need` is what a task asks for there, `best` the most that any of them had."""
-
-    code: str
-    machines: int
-    need: int = 0
-    best: int = 0
+    tables: tuple[tuple[str, tuple[ScoreRow, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """Why the gang fits nowhere: the pool and role where it came furthest, how many tasks of the role did fit, who refused the next."""
+    """Why the gang fits nowhere: in the pool where it came furthest, `fitting` of the `needed` tasks of a role fitted.
+
+    `code` is `no_pool` (none was given), `no_machine` (no machine of the pool could take a task of the role even when it is
+    empty), `no_room` (it has to wait), or `not_together` (there is room for all, but not near enough to one another).
+    `refusals` say what keeps one more task out of how many machines.
+    """
 
     code: str
     pool: int
     role: str
     needed: int
     fitting: int
-    refusals: tuple[Refusal, ...] = field(default=())
+    refusals: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One role with where it has to go and how."""
+
+    role: RoleAsk
+    ranking: Ranking
+    together: str
+    local: Local | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Short:
+    """The role that did not get its tasks."""
+
+    part: _Part
+    fitting: int
 
 
 def place(gang: GangAsk, machines: Machines, pools: Sequence[int]) -> Placed | Unplaced:
@@ -85,7 +126,7 @@ def place(gang: GangAsk, machines: Machines, pools: Sequence[int]) -> Placed | U
             return answer
         if furthest is None or answer.fitting > furthest.fitting:
             furthest = answer
-    return furthest or Unplaced("no_pool", -1, gang.roles[0].role if gang.roles else "", 0, 0)
+    return furthest or Unplaced("no_pool", -1, "", 0, 0)
 
 
 def undo(placed: Placed, machines: Machines) -> None:
@@ -95,42 +136,331 @@ def undo(placed: Placed, machines: Machines) -> None:
 
 
 def _place_in(gang: GangAsk, machines: Machines, pool: int) -> Placed | Unplaced:
-    tasks: list[PlacedTask] = []
-    for role in sorted(gang.roles, key=lambda one: (-one.ask.gpu_millis, -one.ask.cpu_millis, -one.ask.memory_bytes, one.role)):
-        for index in range(role.maximum):
-            machine = _first(role.ask, machines, pool if role.pool is None else role.pool)
-            if machine is None:
-                if index >= role.minimum:
-                    break
-                undo(Placed(pool, tuple(tasks)), machines)
-                return Unplaced("no_room", pool, role.role, role.minimum, index)
-            tasks.append(PlacedTask(role.role, index, machine, role.ask, machines.take(machine, role.ask)))
-    return Placed(pool, tuple(tasks))
+    parts = []
+    for role in sorted(gang.roles, key=_size):
+        ranking = ranking_of(machines, pool if role.pool is None else role.pool, role.ask)
+        if ranking is None:
+            return Unplaced("no_pool", pool if role.pool is None else role.pool, role.role, role.minimum, 0)
+        local = Local(role.image, role.data) if role.image or role.data else None
+        parts.append(_Part(role, ranking, role.together or gang.together, local))
+    for part in parts:
+        known = _remembered(part, machines)
+        if known is not None:
+            return known
+    return _Placing(machines, pool, parts).run()
 
 
-def _first(ask: TaskAsk, machines: Machines, pool: int) -> int | None:
-    for index, machine in enumerate(machines.at):
-        if machine.pool == pool and _allows(ask, machine, machines) and _fits(ask, machines, index):
-            return index
-    return None
+def _size(role: RoleAsk) -> tuple[object, ...]:
+    """Largest first; roles of equal size by what else they want, and by name."""
+    ask = role.ask
+    return (-ask.gpu_millis, -ask.cpu_millis, -ask.memory_bytes, -len(ask.needs), -role.maximum, role.role)
 
 
-def _allows(ask: TaskAsk, machine: Machine, machines: Machines) -> bool:
-    rules = machines.rules.get(machine.pool)
-    return (
-        not machine.blocked
-        and (not ask.gpu_millis or not ask.models or machine.model in ask.models)
-        and all(machine.labels.get(label) in values for label, values in ask.needs)
-        and machine.taints <= ask.tolerates
-        and (not ask.is_share or (rules is not None and rules.shares))
-        and (not ask.exclusive or machine.exclusive)
-    )
+def _remembered(part: _Part, machines: Machines) -> Unplaced | None:
+    """The refusal of this role by what was refused before."""
+    state = machines.pools[part.ranking.pool]
+    if state.refused is None:
+        return None
+    state.refused.catch_up(state.given, may_clear=not machines.is_marked)
+    known = state.refused.find(part.role.ask, part.role.minimum)
+    if known is None:
+        return None
+    if known.shape.ask != part.role.ask:  # A smaller one was refused. What keeps this one out is its own.
+        known = _counted(part, machines)
+        state.refused.remember(part.role.ask, known)
+    return _unplaced(part, known.fitting, known.refusals)
 
 
-def _fits(ask: TaskAsk, machines: Machines, index: int) -> bool:
-    left = machines.left(index)
-    if ask.cpu_millis > left.cpu_millis or ask.memory_bytes > left.memory_bytes:
-        return False
-    each = min(ask.gpu_millis, 1000)
-    fitting = sum(one >= each for one in machines.devices_left(index)) if each else 0
-    return fitting >= -(-ask.gpu_millis // 1000)
+def _counted(part: _Part, machines: Machines) -> Refused:
+    ranking, needed = part.ranking, part.role.minimum
+    fitting = sum(ranking.copies(one) * len(one.members) for one in machines.classes(ranking.pool))
+    assert fitting < needed, "what is refused by memory would fit"
+    return Refused(ranking.shape, needed, fitting, ranking.tally())
+
+
+def _unplaced(part: _Part, fitting: int, refusals: tuple[Refusal, ...], code: str = "") -> Unplaced:
+    if not code:
+        passes = any(
+            one.code in ("gpu", "gpu_share", "gpu_share_guard", "cpu", "memory") and one.machines > one.never for one in refusals
+        )
+        code = "no_room" if passes or fitting else "no_machine"
+    return Unplaced(code, part.ranking.pool, part.role.role, part.role.minimum, fitting, refusals)
+
+
+class _Placing:
+    """One try at one gang in one pool."""
+
+    def __init__(self, machines: Machines, pool: int, parts: list[_Part]) -> None:
+        self.machines = machines
+        self.pool = pool
+        self.parts = parts
+        self.held: list[PlacedTask] = []
+        self.tables: list[tuple[str, tuple[ScoreRow, ...]]] = []
+        self.units = _units(parts)
+
+    def run(self) -> Placed | Unplaced:
+        short = self._all([part.role.maximum for part in self.parts])
+        if short is not None and any(part.role.minimum < part.role.maximum for part in self.parts):
+            short = self._all([part.role.minimum for part in self.parts])
+            if short is None:
+                self._extend()
+        if short is not None:
+            return self._refuse(short)
+        return Placed(self.pool, tuple(self.held), self._hops(), tuple(self.tables))
+
+    def _all(self, counts: Sequence[int]) -> _Short | None:
+        """Hold so many tasks of each role, or nothing."""
+        wanted = dict(zip((part.role.role for part in self.parts), counts, strict=True))
+        for unit in self.units:
+            asked = [(part, wanted[part.role.role]) for part in unit if wanted[part.role.role]]
+            short = self._near(asked, unit[0].together) if asked else None
+            if short is not None:
+                self._drop(0)
+                return short
+        return None
+
+    def _near(self, asked: list[tuple[_Part, int]], together: str) -> _Short | None:
+        """Hold the tasks of one unit, as near to one another as it wants."""
+        if together in ("", SPREAD):
+            return self._hold(asked, None)
+        short: _Short | None = None
+        insists = together != PACK
+        for within in self._nearest(asked, together):
+            short = self._hold(asked, within)
+            if short is None:
+                return None
+        if insists:
+            return short or _Short(asked[0][0], -1)
+        return self._hold(asked, None)
+
+    def _nearest(self, asked: list[tuple[_Part, int]], together: str) -> Iterator[Set[int]]:
+        """Sets of machines to try, nearest first; in a level the place with the least room that may do."""
+        rules = self._rules()
+        if sum(count for _, count in asked) > 1:
+            alone = self._one_machine(asked)
+            if alone is not None and (together == PACK or alone in self._somewhere(together)):
+                yield {alone}
+        topology = topology_of(self.machines, self.pool, rules.levels)
+        for depth, level in enumerate(rules.levels):
+            fitting = []
+            for one in topology.places[depth]:
+                room = [(one.copies(part.ranking, self.machines), count) for part, count in asked]
+                if all(copies >= count for copies, count in room):
+                    fitting.append((room[0][0], one.name, one))
+            fitting.sort(key=lambda found: found[:2])
+            for _, _, one in fitting[:TRIES_MAX] if together == PACK else fitting:
+                yield from self._fewest(asked, one.members)
+                yield one.members
+            if level == together:
+                return
+        if together == PACK:
+            yield from self._fewest_places(asked, topology.places[-1] if topology.places else ())
+            yield from self._fewest(asked, self.machines.pools[self.pool].members)
+
+    def _somewhere(self, level: str) -> Set[int]:
+        """All machines that are at some place of a level."""
+        rules = self._rules()
+        if level not in rules.levels:
+            return frozenset()
+        places = topology_of(self.machines, self.pool, rules.levels).places[rules.levels.index(level)]
+        return frozenset().union(*(one.members for one in places))
+
+    def _one_machine(self, asked: list[tuple[_Part, int]]) -> int | None:
+        """The best machine for all of these tasks as if they were one."""
+        asks = {replace(part.role.ask, cpu_millis=0, memory_bytes=0, gpu_millis=0) for part, _ in asked}
+        if len(asks) != 1 or any(part.role.ask.is_share or part.ranking.pool != self.pool for part, _ in asked):
+            return None
+        whole = replace(
+            next(iter(asks)),
+            cpu_millis=sum(part.role.ask.cpu_millis * count for part, count in asked),
+            memory_bytes=sum(part.role.ask.memory_bytes * count for part, count in asked),
+            gpu_millis=sum(part.role.ask.gpu_millis * count for part, count in asked),
+        )
+        largest = self.machines.pools[self.pool].largest
+        if not whole.resources.fits_in(largest):
+            return None
+        ranking = ranking_of(self.machines, self.pool, whole)
+        best = ranking.best() if ranking is not None else None
+        return best.machine if best is not None else None
+
+    def _fewest(self, asked: list[tuple[_Part, int]], members: Iterable[int]) -> Iterator[Set[int]]:
+        """The machines that take the most tasks of a role, as many as it needs: fewer than the scores alone would use."""
+        if len(asked) != 1:
+            return
+        (part, count), class_of = asked[0], self.machines.class_of
+        room = [(-part.ranking.copies(class_of[one]), one) for one in members if class_of[one].kind.pool == part.ranking.pool]
+        chosen: set[int] = set()
+        for copies, machine in sorted(room):
+            if count <= 0 or not copies:
+                break
+            chosen.add(machine)
+            count += copies
+        if chosen and count <= 0:
+            yield chosen
+
+    def _fewest_places(self, asked: list[tuple[_Part, int]], places: Sequence[Place]) -> Iterator[Set[int]]:
+        """The union of the places with the most room, as many as the largest role needs."""
+        part, count = asked[0]
+        chosen: set[int] = set()
+        for copies, _, one in sorted((-one.copies(part.ranking, self.machines), one.name, one) for one in places if one.members):
+            if count <= 0 or not copies:
+                break
+            chosen |= one.members
+            count += copies
+        if chosen and count <= 0:
+            yield chosen
+
+    def _hold(self, asked: list[tuple[_Part, int]], within: Set[int] | None) -> _Short | None:
+        """Hold so many tasks of each, on these machines only where given, or none."""
+        before, tables = len(self.held), len(self.tables)
+        for part, count in asked:
+            got = self._more(part, count, within)
+            if got < count:
+                self._drop(before)
+                del self.tables[tables:]
+                return _Short(part, got)
+        return None
+
+    def _more(self, part: _Part, count: int, within: Set[int] | None) -> int:
+        """Hold up to so many more tasks of a role; how many it were."""
+        role, take = part.role, self.machines.take
+        apart = _Apart(self, part) if part.together == SPREAD else None
+        index = sum(one.role == role.role for one in self.held)
+        for got in range(count):
+            ranking = ranking_of(self.machines, part.ranking.pool, role.ask) if part.ranking.shape.share else part.ranking
+            assert ranking is not None
+            without: Set[int] = frozenset()
+            found = None
+            if apart is None:
+                found = ranking.best(within=within, local=part.local)
+            else:
+                found, without = apart.best(ranking)
+            if found is None:
+                return got
+            if not index and not got:
+                self._tabulate(part, ranking, found, within, without)
+            devices = self.machines.with_left(found.machine, found.fit.remainder) if ranking.shape.share else None
+            self.held.append(PlacedTask(role.role, index + got, found.machine, role.ask, take(found.machine, role.ask, devices)))
+        return count
+
+    def _extend(self) -> None:
+        """One more task of each role in turn, while there is room and a role wants more."""
+        growing = [part for part in self.parts if part.role.minimum < part.role.maximum]
+        while growing:
+            growing = [part for part in growing if self._count(part) < part.role.maximum and self._one_more(part)]
+
+    def _one_more(self, part: _Part) -> bool:
+        """Near those that are there, for whoever insists on it; first near, then anywhere, for whoever only wishes."""
+        if part.together in ("", SPREAD):
+            return bool(self._more(part, 1, None))
+        topology = topology_of(self.machines, self.pool, self._rules().levels)
+        mine = [one.machine for one in self.held if self._is_near(one.role, part)]
+        for depth, level in enumerate(topology.levels):
+            place_of = {topology.at(machine, depth) for machine in mine}
+            place = place_of.pop() if len(place_of) == 1 else None
+            if place is not None and self._more(part, 1, place.members):
+                return True
+            if level == part.together:
+                return False
+        return part.together == PACK and bool(self._more(part, 1, None))
+
+    def _is_near(self, role: str, part: _Part) -> bool:
+        unit = next(unit for unit in self.units if part in unit)
+        return any(one.role.role == role for one in unit)
+
+    def _count(self, part: _Part) -> int:
+        return sum(one.role == part.role.role for one in self.held)
+
+    def _tabulate(self, part: _Part, ranking: Ranking, found: Candidate, within: Set[int] | None, without: Set[int]) -> None:
+        """Keep the scores of the machine chosen and of the next best, before anything is taken there."""
+        if ranking.rules.runners_up <= 0:
+            return
+        leaders = ranking.leaders(ranking.rules.runners_up + 1, within=within, without=without)
+        others = [one for one in leaders if one.one is not found.one][: ranking.rules.runners_up]
+        self.tables.append((part.role.role, tuple(ranking.row(one, part.local) for one in [found, *others])))
+
+    def _drop(self, position: int) -> None:
+        """Undo what this try held; nothing that was refused before fits because of it."""
+        while len(self.held) > position:
+            task = self.held.pop()
+            self.machines.take_back(task.machine, task.ask, task.devices)
+        if not position:
+            self.tables.clear()
+
+    def _refuse(self, short: _Short) -> Unplaced:
+        part = short.part
+        refusals = part.ranking.tally()
+        insists = part.together not in ("", PACK, SPREAD)
+        if insists:
+            room = self._nearest_room(part)
+            total = sum(part.ranking.copies(one) * len(one.members) for one in self.machines.classes(part.ranking.pool))
+            if total >= part.role.minimum:
+                return _unplaced(part, room, refusals, "not_together")
+        fitting = max(0, short.fitting)
+        if len(self.parts) == 1 and not insists and not part.ranking.shape.joining and not _is_guarded(part):
+            state = self.machines.pools[part.ranking.pool]
+            if state.refused is None:
+                state.refused = RefusedAsks()
+                state.refused.catch_up(state.given, may_clear=not self.machines.is_marked)
+            state.refused.remember(part.role.ask, Refused(part.ranking.shape, part.role.minimum, fitting, refusals))
+        return _unplaced(part, fitting, refusals)
+
+    def _nearest_room(self, part: _Part) -> int:
+        """The most tasks of a role that any one place takes at the level that it insists on."""
+        levels = self._rules().levels
+        if part.together not in levels:
+            return 0
+        places = topology_of(self.machines, self.pool, levels).places[levels.index(part.together)]
+        return max((one.copies(part.ranking, self.machines) for one in places), default=0)
+
+    def _hops(self) -> int:
+        inside = [one.machine for one in self.held if self.machines.at[one.machine].pool == self.pool]
+        return topology_of(self.machines, self.pool, self._rules().levels).hops(inside) if len(inside) > 1 else 0
+
+    def _rules(self) -> PoolRules:
+        return self.machines.rules.get(self.pool) or PoolRules()
+
+
+class _Apart:
+    """For tasks that want to be apart: the least used machine, and among these the least used place."""
+
+    def __init__(self, placing: _Placing, part: _Part) -> None:
+        self._topology = topology_of(placing.machines, part.ranking.pool, part.ranking.rules.levels)
+        self._machines: set[int] = set()
+        self._places: set[int] = set()
+        self._local = part.local
+        for task in placing.held:
+            if task.role == part.role.role:
+                self._use(task.machine)
+
+    def best(self, ranking: Ranking) -> tuple[Candidate | None, Set[int]]:
+        """The best machine of a place without a task of the role, else one without, else any; and which it was kept from."""
+        for without in (self._places, self._machines, frozenset[int]()):
+            found = ranking.best(without=without, local=self._local)
+            if found is not None:
+                kept = frozenset(without)
+                if not without:  # All have one: the next round begins.
+                    self._machines.clear()
+                    self._places.clear()
+                elif without is self._machines:
+                    self._places = set(self._machines)
+                self._use(found.machine)
+                return found, kept
+        return None, frozenset()
+
+    def _use(self, machine: int) -> None:
+        self._machines.add(machine)
+        self._places |= self._topology.farthest(machine)
+
+
+def _units(parts: list[_Part]) -> list[list[_Part]]:
+    """Roles that are placed near one another: those that say nothing of their own; each other role is alone."""
+    common = [part for part in parts if not part.role.together]
+    units = [common] if common else []
+    units += [[part] for part in parts if part.role.together]
+    return sorted(units, key=lambda unit: parts.index(unit[0]))
+
+
+def _is_guarded(part: _Part) -> bool:
+    """Whether how many shares fit depends on how many devices may be shared, which is not a matter of counting alone."""
+    return part.role.ask.gpu_millis % WHOLE_MILLIS != 0 and part.ranking.rules.shared_devices_max is not None

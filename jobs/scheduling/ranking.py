@@ -1,0 +1,252 @@
+"""For one ask in one pool: which machine is best now.
+
+The ideal: every machine is filtered and scored at every question, and the best score wins; among equal scores the tie of the
+class decides, among equal ties the lowest number. The shortcut: a class is scored once, when the ranking first sees it, and goes
+into a heap; a question reads the classes that arrived since the last one, drops from the top what has no machines any more, and
+looks at the top. A class is a value, so its score never changes, and one that comes back is entered again: the top is what a
+search of all machines would find. What it costs depends on what changed, not on how many machines there are.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+
+from jobs.scheduling.filters import Refusal, Shape, copies, refusal, tally
+from jobs.scheduling.machines import MachineClass, Machines, PoolState, TaskAsk
+from jobs.scheduling.scores import SCALE, Fit, PoolRules, scorer, terms_of
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One machine for one task; `extra` is what this machine has beyond its class (image and data that are there already)."""
+
+    machine: int
+    one: MachineClass
+    fit: Fit
+    extra: int = 0
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """The best is the least."""
+        return -(self.fit.score + self.extra), self.one.tie, self.machine
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """One line of the table kept with a placement: (term, value, weight) for each term, and their sum."""
+
+    machine: str
+    total: int
+    terms: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """What a task would rather find in place."""
+
+    image: str = ""
+    data: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.image or self.data)
+
+
+class Ranking:
+    """The classes of a pool in the order in which an ask prefers them. `epoch` is the pool's when it was last read."""
+
+    __slots__ = (
+        "_copies",
+        "_fits",
+        "_heap",
+        "_inside",
+        "_machines",
+        "_score",
+        "_seen",
+        "_sequence",
+        "epoch",
+        "pool",
+        "rules",
+        "shape",
+    )
+
+    def __init__(self, machines: Machines, pool: int, shape: Shape) -> None:
+        self._machines = machines
+        self.pool = pool
+        self.shape = shape
+        self.rules = machines.rules.get(pool) or PoolRules()
+        self._score = scorer(shape, self.rules, machines.pools[pool].largest)
+        self._fits: dict[MachineClass, Fit | None] = {}
+        self._copies: dict[MachineClass, int] = {}
+        self._heap: list[tuple[int, int, int, MachineClass]] = []
+        self._inside: set[MachineClass] = set()
+        self._sequence = 0  # Keeps the heap from comparing classes; decides nothing.
+        self._seen = 0
+        self.epoch = -1
+
+    def best(
+        self, *, within: Set[int] | None = None, without: Set[int] = frozenset(), local: Local | None = None
+    ) -> Candidate | None:
+        """The best machine, of these only and not of those, where given."""
+        if within is not None:
+            return min(self._among(within - without, local), key=lambda one: one.order, default=None)
+        found = self._top(without)
+        if local:
+            near = min(self._among(self._holding(local) - without, local), key=lambda one: one.order, default=None)
+            if near is not None and (found is None or near.order < found.order):
+                return near
+        return found
+
+    def leaders(self, count: int, *, within: Set[int] | None = None, without: Set[int] = frozenset()) -> list[Candidate]:
+        """The best machine of each of the best classes, best first."""
+        if within is not None:
+            found = sorted(self._among(within - without, None), key=lambda one: one.order)
+            best_of: dict[MachineClass, Candidate] = {}
+            for candidate in found:
+                best_of.setdefault(candidate.one, candidate)
+            return list(best_of.values())[:count]
+        self._catch_up()
+        aside, leaders = [], []
+        while self._heap and len(leaders) < count:
+            entry = heapq.heappop(self._heap)
+            if not entry[3].members:
+                self._inside.discard(entry[3])
+                continue
+            aside.append(entry)
+            candidate = self._candidate(entry[3], without)
+            if candidate is not None:
+                leaders.append(candidate)
+        for entry in aside:
+            heapq.heappush(self._heap, entry)
+        return sorted(leaders, key=lambda one: one.order)
+
+    def fit(self, one: MachineClass) -> Fit | None:
+        """What a class is worth; None when a filter keeps the task out."""
+        try:
+            return self._fits[one]
+        except KeyError:
+            found = self._fits[one] = None if refusal(one, self.shape) else self._score(one)
+            return found
+
+    def copies(self, one: MachineClass) -> int:
+        """How many such tasks a machine of the class takes."""
+        found = self._copies.get(one)
+        if found is None:
+            found = self._copies[one] = copies(one, self.shape)
+        return found
+
+    def tally(self) -> tuple[Refusal, ...]:
+        """Which filter keeps the task out of how many machines."""
+        return tally(self._machines.classes(self.pool), self.shape)
+
+    def row(self, candidate: Candidate, local: Local | None) -> ScoreRow:
+        terms = terms_of(candidate.one, self.shape, self.rules, self._machines.pools[self.pool].largest)
+        if local:
+            terms += self._local_terms(candidate.machine, local)
+        return ScoreRow(self._machines.at[candidate.machine].name, sum(value * weight for _, value, weight in terms), terms)
+
+    def _top(self, without: Set[int]) -> Candidate | None:
+        self._catch_up()
+        heap = self._heap
+        aside = []
+        found: Candidate | None = None
+        while heap:
+            top = heap[0]
+            if found is not None and (-found.fit.score, found.one.tie) != top[:2]:
+                break
+            if not top[3].members:
+                self._inside.discard(heapq.heappop(heap)[3])
+                continue
+            candidate = self._candidate(top[3], without)
+            if candidate is not None and (found is None or candidate.machine < found.machine):
+                found = candidate
+            if candidate is not None and not self._has_equals():
+                break
+            aside.append(heapq.heappop(heap))
+        for entry in aside:
+            heapq.heappush(heap, entry)
+        return found
+
+    def _has_equals(self) -> bool:
+        """Whether the second of the heap, a child of its top, is worth the same and ties with it."""
+        heap = self._heap
+        top = heap[0]
+        return any(other[1] == top[1] and other[0] == top[0] for other in heap[1:3])
+
+    def _candidate(self, one: MachineClass, without: Set[int]) -> Candidate | None:
+        fit = self._fits[one]
+        assert fit is not None
+        if not without or without.isdisjoint(one.members):
+            return Candidate(one.first(), one, fit)
+        left = one.members - without
+        return Candidate(min(left), one, fit) if left else None
+
+    def _among(self, chosen: Iterable[int], local: Local | None) -> Iterable[Candidate]:
+        class_of = self._machines.class_of
+        for machine in chosen:
+            one = class_of[machine]
+            if one.kind.pool == self.pool:
+                fit = self.fit(one)
+                if fit is not None:
+                    extra = sum(value * weight for _, value, weight in self._local_terms(machine, local)) if local else 0
+                    yield Candidate(machine, one, fit, extra)
+
+    def _local_terms(self, machine: int, local: Local) -> tuple[tuple[str, int, int], ...]:
+        here = self._machines.at[machine]
+        terms = []
+        if local.image:
+            terms.append(("image", SCALE if local.image in here.images else 0, self.rules.weight("image")))
+        if local.data:
+            terms.append(("data", SCALE * len(local.data & here.data) // len(local.data), self.rules.weight("data")))
+        return tuple(terms)
+
+    def _holding(self, local: Local) -> set[int]:
+        state = self._machines.pools[self.pool]
+        at = self._machines.at
+        return {index for index in state.members if local.image in at[index].images or not local.data.isdisjoint(at[index].data)}
+
+    def _catch_up(self) -> None:
+        state = self._machines.pools[self.pool]
+        if self.epoch != state.epoch:
+            self._start_over(state)
+        arrivals = state.arrivals
+        if self._seen == len(arrivals):
+            return
+        heap, inside, fits, fit_of = self._heap, self._inside, self._fits, self.fit
+        for index in range(self._seen, len(arrivals)):
+            one = arrivals[index]
+            if not one.members or one in inside:
+                continue
+            fit = fits[one] if one in fits else fit_of(one)
+            if fit is not None:
+                self._sequence += 1
+                heapq.heappush(heap, (-fit.score, one.tie, self._sequence, one))
+                inside.add(one)
+        self._seen = len(arrivals)
+
+    def _start_over(self, state: PoolState) -> None:
+        """Forget classes that are gone for good; those that live keep their scores."""
+        self._fits = {one: fit for one, fit in self._fits.items() if one.members}
+        self._copies.clear()
+        self._heap.clear()
+        self._inside.clear()
+        self._seen = 0
+        self.epoch = state.epoch
+
+
+def ranking_of(machines: Machines, pool: int, ask: TaskAsk) -> Ranking | None:
+    """The ranking kept for this ask in this pool, made at the first question; None when there is no such pool."""
+    state = machines.pools.get(pool)
+    if state is None:
+        return None
+    rules = machines.rules.get(pool) or PoolRules()
+    joining = ask.is_share and rules.shared_devices_max is not None and state.shared >= rules.shared_devices_max
+    rankings = state.joining if joining else state.rankings
+    found = rankings.get(ask)
+    if found is None:
+        bits = 0
+        for need in ask.needs:
+            bits |= machines.condition(need)
+        found = rankings[ask] = Ranking(machines, pool, Shape.of(ask, bits=bits, shares=rules.shares, joining=joining))
+    return found

@@ -107,16 +107,17 @@ class Ranking:
                 best_of.setdefault(candidate.one, candidate)
             return list(best_of.values())[:count]
         self._catch_up()
-        aside, leaders = [], []
+        aside: list[tuple[int, int, int, MachineClass]] = []
+        leaders: list[Candidate] = []
         while self._heap and len(leaders) < count:
             entry = heapq.heappop(self._heap)
             if not entry[3].members:
                 self._inside.discard(entry[3])
                 continue
             aside.append(entry)
-            candidate = self._candidate(entry[3], without)
-            if candidate is not None:
-                leaders.append(candidate)
+            leader = self._candidate(entry[3], without)
+            if leader is not None:
+                leaders.append(leader)
         for entry in aside:
             heapq.heappush(self._heap, entry)
         return sorted(leaders, key=lambda one: one.order)

@@ -195,11 +195,11 @@ def _slice(request: Request, report: Sequence[UsageRow]) -> tuple[Sequence[Usage
 
 
 def _show_usage(rows: Sequence[UsageRow], group_by: str) -> list[dict[str, Any]]:
-    names = _names({row.key for row in rows}, group_by)
+    names = _names({row.key for row in rows if isinstance(row.key, uuid.UUID)}, group_by)
     return [
         {
             "id": str(row.key),
-            "name": names.get(row.key),
+            "name": names.get(row.key) if isinstance(row.key, uuid.UUID) else str(row.key),
             "attempts": row.attempts,
             "cpu_milli_seconds": row.used.cpu_milli_seconds,
             "memory_byte_seconds": row.used.memory_byte_seconds,

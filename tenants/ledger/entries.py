@@ -70,6 +70,11 @@ class Entry:
         return max(self.since, mark(self.ended_at))
 
     @property
+    def last_day(self) -> int:
+        """The day of its last second, on which it counts as an attempt: what ends at midnight ends with the day before."""
+        return max(self.since, self.until - 1) // DAY_SECONDS
+
+    @property
     def month(self) -> int:
         """The month that it is billed in: that of its end, for only then is it known."""
         return month_of(day_of(self.ended_at))
@@ -173,12 +178,10 @@ def use_between(entry: Entry, book: PriceBook, since: int, until: int) -> Use:
 
 
 def days(entry: Entry, book: PriceBook) -> Iterator[tuple[Key, Use]]:
-    """An entry by the days that it ran on. The attempt is counted once, on the day on which it ended."""
-    last = day_of(entry.ended_at)
-    for day in range(min(day_of(entry.started_at), last), last + 1):
+    """An entry by the days that it ran on. The attempt is counted once, on its last day."""
+    last = entry.last_day
+    for day in range(entry.since // DAY_SECONDS, last + 1):
         use = use_between(entry, book, day * DAY_SECONDS, (day + 1) * DAY_SECONDS)
-        if day < last and use == Use(attempts=1):
-            continue  # It began in the last second of a day.
         key = Key(day, entry.month, entry.tenant_id, entry.queue_id, entry.user_id, entry.pool_id, str(entry.fate))
         yield key, use if day == last else use + Use(attempts=-1)
 

@@ -26,7 +26,7 @@ from kernel.resources import Resources
 
 SCALE = 10_000
 POLICIES: Mapping[str, Mapping[str, int]] = {
-    "fragmentation": {"fragmentation": 100, "taints": 200, "image": 10, "data": 20},
+    "fragmentation": {"fragmentation": 100, "balanced": 2, "taints": 200, "image": 10, "data": 20},
     "pack": {"pack": 100, "taints": 200, "image": 10, "data": 20},
     "spread": {"spread": 100, "taints": 200, "image": 10, "data": 20},
     "ratio": {"ratio": 100, "balanced": 10, "taints": 200, "image": 10, "data": 20},
@@ -52,7 +52,7 @@ class Mix:
             key = (ask.cpu_millis, ask.memory_bytes, ask.gpu_millis, ask.models)
             counted[key] = counted.get(key, 0) + often
         self.shapes = tuple(sorted(counted.items(), key=lambda one: (one[0][:3], sorted(one[0][3]))))
-        self.total = max(1, sum(counted.values()))
+        self.total = sum(counted.values())
         self._with_gpu = [(key, often) for key, often in self.shapes if key[2]]
         self._cpu = sorted({key[0] for key, _ in self._with_gpu})
         self._memory = sorted({key[1] for key, _ in self._with_gpu})
@@ -148,9 +148,9 @@ class Fit:
 def scorer(shape: Shape, rules: PoolRules, largest: Resources) -> Callable[[MachineClass], Fit]:
     """The weighted sum of all terms that are the same for a whole class, for classes that passed the filters."""
     weighted = [(rules.weight(name), term) for name, term in _CLASS_TERMS.items() if rules.weight(name)]
-    gradient = rules.weight("fragmentation") if rules.mix is not None else 0
-    mix = rules.mix
-    pack = rules.weight("fragmentation") if rules.mix is None else 0
+    mix = rules.mix if rules.mix is not None and rules.mix.total else None
+    gradient = rules.weight("fragmentation") if mix is not None else 0
+    pack = rules.weight("fragmentation") if mix is None else 0
     if pack:
         weighted.append((pack, _pack))
 
@@ -172,7 +172,8 @@ def terms_of(one: MachineClass, shape: Shape, rules: PoolRules, largest: Resourc
     """The same sum taken apart for people to read: (term, value, weight)."""
     rows = []
     if rules.weight("fragmentation"):
-        value = gradient_of(one, shape, rules.mix)[0] if rules.mix is not None else _pack(one, shape, largest)
+        known = rules.mix is not None and rules.mix.total
+        value = gradient_of(one, shape, rules.mix)[0] if known else _pack(one, shape, largest)
         rows.append(("fragmentation", value, rules.weight("fragmentation")))
     rows += [(name, term(one, shape, largest), rules.weight(name)) for name, term in _CLASS_TERMS.items() if rules.weight(name)]
     return tuple(rows)
@@ -184,10 +185,12 @@ def tightest(one: MachineClass, shape: Shape) -> int:
 
 
 def gradient_of(one: MachineClass, shape: Shape, mix: Mix) -> tuple[int, int]:
-    """(value, remainder of the device): how little idle GPU the task spoils there, on the device where that is least."""
+    """(value, remainder of the device): half the scale less the thousandths of a GPU that the task spoils there, in expectation.
+
+    The device is the one where that is least.
+    """
     added, remainder = increase(one, shape, mix)
-    millis = added // mix.total  # Of idle GPU, in expectation; -8000 to 8000 with eight devices.
-    return SCALE // 2 - millis * (SCALE // 2) // (WHOLE_MILLIS + abs(millis)), remainder
+    return SCALE // 2 - added // mix.total, remainder
 
 
 def increase(one: MachineClass, shape: Shape, mix: Mix) -> tuple[int, int]:

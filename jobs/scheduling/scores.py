@@ -30,7 +30,6 @@ POLICIES: Mapping[str, Mapping[str, int]] = {
     "pack": {"pack": 100, "taints": 200, "image": 10, "data": 20},
     "spread": {"spread": 100, "taints": 200, "image": 10, "data": 20},
     "ratio": {"ratio": 100, "balanced": 10, "taints": 200, "image": 10, "data": 20},
-    "first": {"taints": 1},
 }
 TERMS = ("fragmentation", "pack", "spread", "ratio", "balanced", "taints", "image", "data")
 
@@ -172,8 +171,8 @@ def terms_of(one: MachineClass, shape: Shape, rules: PoolRules, largest: Resourc
     """The same sum taken apart for people to read: (term, value, weight)."""
     rows = []
     if rules.weight("fragmentation"):
-        known = rules.mix is not None and rules.mix.total
-        value = gradient_of(one, shape, rules.mix)[0] if known else _pack(one, shape, largest)
+        mix = rules.mix if rules.mix is not None and rules.mix.total else None
+        value = gradient_of(one, shape, mix)[0] if mix is not None else _pack(one, shape, largest)
         rows.append(("fragmentation", value, rules.weight("fragmentation")))
     rows += [(name, term(one, shape, largest), rules.weight(name)) for name, term in _CLASS_TERMS.items() if rules.weight(name)]
     return tuple(rows)

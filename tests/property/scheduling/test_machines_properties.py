@@ -68,7 +68,9 @@ def picture(machines: Machines) -> object:
         {pool: machines.free(pool) for pool in POOLS},
         {pool: machines.largest_free(pool) for pool in POOLS},
         {
-            pool: sorted((one.kind_number, one.cpu, one.memory, one.devices, sorted(one.members)) for one in machines.classes(pool))
+            pool: sorted(
+                (one.kind_number, one.cpu, one.memory, one.devices, sorted(one.members)) for one in machines.classes(pool)
+            )
             for pool in POOLS
         },
         {pool: state.shared for pool, state in machines.pools.items()},
@@ -79,9 +81,7 @@ def picture(machines: Machines) -> object:
 def test_giving_back_in_any_order_leaves_everything_as_it_was(given_machines, takes, random):
     machines = Machines(given_machines)
     before = picture(machines)
-    held = [
-        (number % len(given_machines), ask, machines.take(number % len(given_machines), ask)) for number, ask in takes
-    ]
+    held = [(number % len(given_machines), ask, machines.take(number % len(given_machines), ask)) for number, ask in takes]
     random.shuffle(held)
 
     for machine, ask, devices in held:

@@ -28,9 +28,7 @@ gangs_of = some.builds(
     some.lists(roles_of, min_size=1, max_size=2),
     some.sampled_from(("", "pack", "spread", "rack")),
 )
-single_gangs = some.builds(
-    lambda ask, count: GangAsk((RoleAsk("worker", ask, count, count),)), asks, some.integers(1, 5)
-)
+single_gangs = some.builds(lambda ask, count: GangAsk((RoleAsk("worker", ask, count, count),)), asks, some.integers(1, 5))
 
 
 def allows(ask: TaskAsk, machine: Machine) -> bool:
@@ -75,7 +73,8 @@ def best_without_classes(ask: TaskAsk, machines: Machines, pool: int) -> int | N
     for index, machine in enumerate(machines.at):
         if machine.pool == pool and allows(ask, machine) and fits(ask, machines, index):
             known = machines.class_of[index]
-            alone = MachineClass(known.kind, known.kind_number, known.cpu, known.memory, tuple(sorted(machines.devices_left(index))))
+            devices = tuple(sorted(machines.devices_left(index)))
+            alone = MachineClass(known.kind, known.kind_number, known.cpu, known.memory, devices)
             found.append((-score(alone).score, alone.tie, index))
     return min(found)[2] if found else None
 
@@ -249,8 +248,8 @@ def test_fragmentation_is_the_sum_of_its_definition(given_machines, takes, mix, 
             whole = ask.gpu_millis // WHOLE_MILLIS
             after.append([0] * whole + sorted(devices, reverse=True)[whole:])
         cpu, memory = one.cpu - ask.cpu_millis, one.memory - ask.memory_bytes
-        grown = [defined(one.kind.model, cpu, memory, each) - defined(one.kind.model, one.cpu, one.memory, devices) for each in after]
-        assert increase(one, shape, mix)[0] == min(grown)
+        before = defined(one.kind.model, one.cpu, one.memory, devices)
+        assert increase(one, shape, mix)[0] == min(defined(one.kind.model, cpu, memory, each) - before for each in after)
 
 
 @given(machines_of(), some.integers(1, 9))

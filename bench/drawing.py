@@ -1,4 +1,7 @@
-"""Bars as SVG, readable on light and dark ground, drawn from a benchmark's own JSON file: `python -m bench.drawing FILE OUT`."""
+"""Bars and curves as SVG, readable on light and dark ground.
+
+`python -m bench.drawing FILE OUT` draws the bars of P2 from its JSON file; other benchmarks draw what they found themselves.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,47 @@ def bars(title: str, unit: str, values: Mapping[str, Sequence[float]], *, ours: 
             f'<rect x="{LABEL}" y="{y}" width="{median * scale:.1f}" height="{BAR}" rx="2" fill="{colour}"/>',
             f'<line x1="{low:.1f}" x2="{high:.1f}" y1="{y + BAR / 2}" y2="{y + BAR / 2}" stroke="#e53e3e" stroke-width="2"/>',
             f'<text x="{max(median * scale + LABEL, high) + 8:.1f}" y="{y + 16}">{median:.3g} {html.escape(unit)}</text>',
+        ]
+    return "\n".join([*lines, "</svg>", ""])
+
+
+LINES = ("#2b6cb0", "#dd6b20", "#718096", "#38a169", "#805ad5", "#d53f8c")
+LEFT, RIGHT, PLOT = 60, 120, 300  # Room for the scale, for the names, and the height of the curves.
+
+
+def curves(title: str, across: str, up: str, series: Mapping[str, Sequence[float]], *, low: float = 0.0) -> str:
+    """One line per name through its values at 1, 2, 3 ... across; the scale upwards begins at `low`."""
+    longest = max(map(len, series.values()))
+    high = max(max(values) for values in series.values())
+    width, height = WIDTH - LEFT - RIGHT, TOP + PLOT + 48
+
+    def at(position: float, value: float) -> str:
+        return f"{LEFT + position / longest * width:.1f},{TOP + PLOT - (max(value, low) - low) / (high - low) * PLOT:.1f}"
+
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{html.escape(title)}" '
+        'font-family="system-ui, sans-serif" font-size="13">',
+        "<style>text { fill: #1a202c } @media (prefers-color-scheme: dark) { text { fill: #e2e8f0 } }</style>",
+        f'<text x="8" y="24" font-size="15" font-weight="600">{html.escape(title)}</text>',
+        f'<text x="{LEFT + width / 2:.0f}" y="{height - 8}" text-anchor="middle">{html.escape(across)}</text>',
+        f'<text transform="translate(14 {TOP + PLOT / 2:.0f}) rotate(-90)" text-anchor="middle">{html.escape(up)}</text>',
+    ]
+    for part in range(5):
+        value, position = low + (high - low) * part / 4, longest * part / 4
+        y, x = TOP + PLOT * (1 - part / 4), LEFT + width * part / 4
+        lines += [
+            f'<line x1="{LEFT}" x2="{LEFT + width}" y1="{y:.1f}" y2="{y:.1f}" stroke="#a0aec0" stroke-width="0.5"/>',
+            f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:.3g}</text>',
+            f'<text x="{x:.1f}" y="{TOP + PLOT + 18}" text-anchor="middle">{position:.3g}</text>',
+        ]
+    below = 0.0
+    for (name, values), colour in zip(sorted(series.items(), key=lambda one: -one[1][-1]), LINES, strict=False):
+        points = " ".join(at(position, value) for position, value in enumerate(values, 1) if value >= low)
+        below = max(below + 16, TOP + PLOT - (values[-1] - low) / (high - low) * PLOT + 4)  # Names do not lie on one another.
+        lines += [
+            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>',
+            f'<text x="{LEFT + width + 6}" y="{below:.1f}">{html.escape(name)} {values[-1]:.4g}</text>',
+            f'<rect x="{LEFT + width + 6}" y="{below + 3:.1f}" width="24" height="2" fill="{colour}"/>',
         ]
     return "\n".join([*lines, "</svg>", ""])
 

@@ -12,6 +12,12 @@ from django.db.models.functions import Lower
 from kernel.actor import TenantRole
 from kernel.ids import new_id
 from kernel.resources import RESOURCE_NAMES
+from tenants.capacity_models import Booking as Booking
+from tenants.capacity_models import BookingState as BookingState
+from tenants.capacity_models import EditState as EditState
+from tenants.capacity_models import QueueRule as QueueRule
+from tenants.capacity_models import QuotaEdit as QuotaEdit
+from tenants.capacity_models import UserCap as UserCap
 from tenants.ledger_models import Budget as Budget
 from tenants.ledger_models import LedgerPending as LedgerPending
 from tenants.ledger_models import Price as Price

@@ -103,7 +103,8 @@ class QueueLimitsView(ApiView):
 
     @extend_schema(parameters=[IF_MATCH], request=bodies.LimitIn(many=True), responses=bodies.QueueOut)
     def put(self, request: Request, queue_id: str) -> Response:
-        """Replace a queue's ceilings; a pool that is not listed has none. For whoever manages the queue above it.
+        """Replace a queue's ceilings; a pool that is not listed has none. Guarantees, deserved amounts and weights change where
+        they are given. For whoever manages the queue above it.
 
         Acts on the next admission. Below what is used now, nothing is stopped: use only falls.
         """
@@ -179,7 +180,8 @@ def _limits(items: Sequence[dict[str, Any]], pools: Sequence[PoolFacts]) -> list
             message = "There is no such pool." if not found else "Several clusters have a pool of this name: use its id."
             fields.append(FieldError(f"/{index}/pool", "not_found", message, "`berth nodes` lists pools."))
             continue
-        limits.append(PoolLimit(found[0], Ceiling(**{name: item[name] for name in RESOURCE_NAMES})))
+        promises = {column: item.get(column, {}) for column in ("guarantee", "deserved", "weight")}
+        limits.append(PoolLimit(found[0], Ceiling(**{name: item[name] for name in RESOURCE_NAMES}), **promises))
     if fields:
         raise InvalidInput(fields[0].message, fields=fields)
     return limits

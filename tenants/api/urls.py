@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from tenants.api import capacity, people, tenants
+from tenants.api import capacity, people, quota, tenants
 
 urlpatterns = [
     path("whoami", people.WhoamiView.as_view(), name="whoami"),
@@ -25,5 +25,9 @@ urlpatterns = [
     path("queues", capacity.QueuesView.as_view(), name="queues"),
     path("queues/<uuid:queue_id>", capacity.QueueView.as_view(), name="queue"),
     path("queues/<uuid:queue_id>/limits", capacity.QueueLimitsView.as_view(), name="queue-limits"),
+    path("queues/<uuid:queue_id>/rules", quota.QueueRulesView.as_view(), name="queue-rules"),
+    path("quota/edits", quota.QuotaEditsView.as_view(), name="quota-edits"),
+    path("quota/edits/<uuid:edit_id>", quota.QuotaEditView.as_view(), name="quota-edit"),
+    path("tenants/<str:tenant>/caps", quota.TenantCapsView.as_view(), name="tenant-caps"),
     path("usage", capacity.UsageView.as_view(), name="usage"),
 ]

@@ -130,6 +130,11 @@ def upload(side: Side, *, volume: str = "") -> dict[str, Any]:
     return {"tenant": side.tenant.slug, "target": target, "size_bytes": 3, "sha256": "0" * 64}
 
 
+def quota_edit(side: Side, of: Side) -> dict[str, Any]:
+    change = {"queue": of.values["queues"], "pool": side.values["pools"], "resource": "gpu_millis", "ceiling": 1000}
+    return {"changes": [change], "tenant": side.tenant.slug}
+
+
 def new_image(side: Side) -> dict[str, Any]:
     return {"tenant": side.tenant.slug, "name": "new", "kind": "registry", "reference": "registry.example.org/a/b:1"}
 
@@ -270,6 +275,24 @@ EXPECTATIONS: dict[str, Expect] = {
     "PATCH /api/v1/queues/{queue_id}": manager(body=lambda world, side: {"name": "new"}),
     "PUT /api/v1/queues/{queue_id}/limits": manager(
         body=lambda world, side: [{"pool": side.values["pools"], "cpu_millis": None, "memory_bytes": None, "gpu_millis": 1000}]
+    ),
+    "GET /api/v1/queues/{queue_id}/rules": viewer(),
+    "PUT /api/v1/queues/{queue_id}/rules": manager(body=lambda world, side: {"max_runtime_seconds": 3600}),
+    "GET /api/v1/quota/edits": viewer(query=tenant_query),
+    "POST /api/v1/quota/edits": manager(
+        body=lambda world, side: quota_edit(side, side),
+        bad_ids=(
+            lambda world, side: quota_edit(side, world.other(side)),
+            lambda world, side: {**quota_edit(side, world.other(side)), "dry_run": True},
+            lambda world, side: {**quota_edit(side, side), "tenant": world.other(side).tenant.slug},
+        ),
+    ),
+    "GET /api/v1/quota/edits/{edit_id}": viewer(),
+    "DELETE /api/v1/quota/edits/{edit_id}": manager(),
+    "GET /api/v1/tenants/{tenant}/caps": viewer(),
+    "PUT /api/v1/tenants/{tenant}/caps": manager(
+        body=lambda world, side: [{"user": None, "jobs": 5}],
+        bad_ids=(lambda world, side: [{"user": str(world.other(side).owner.pk), "jobs": 5}],),
     ),
     "GET /api/v1/usage": viewer(query=tenant_query),
     # Data.

@@ -162,6 +162,24 @@ def installation(world: World, side: Side) -> None:
 
 
 @maker
+def capacity(world: World, side: Side) -> None:
+    """An edit of the tenant's own queue that waits for its time, and a cap of the owner's."""
+    from tenants.models import QuotaEdit, UserCap
+
+    change = {"queue": side.values["queues"], "pool": side.values["pools"], "resource": "gpu_millis", "ceiling": 2000}
+    edit = QuotaEdit.objects.create(
+        tenant=side.tenant,
+        changes=[change],
+        comment=f"{side.canary}-edit",
+        effective_from=now().replace(year=now().year + 1),
+        created_at=now(),
+        created_by=side.owner,
+    )
+    side.values["edits"] = str(edit.pk)
+    UserCap.objects.create(tenant=side.tenant, user=side.owner, gpu_millis=1000)
+
+
+@maker
 def activity(world: World, side: Side) -> None:
     from activity.models import Delivery, Subscription
     from activity.notifications.kinds import DeliveryState

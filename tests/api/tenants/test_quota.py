@@ -293,9 +293,7 @@ def test_statements_do_not_depend_on_the_number_of_changes(api: Api, cast: Cast,
     queues = [make_queue(cast.tenant, f"q{number}") for number in range(12)]
     counts = []
     for chosen in (queues[:2], queues[2:]):
-        with CaptureQueriesContext(
-            connection,
-        ) as found:
+        with CaptureQueriesContext(connection) as found:
             assert edit(api, cast.alice, *(change(queue, pool, ceiling=4000) for queue in chosen)).status_code == 201
         counts.append(len(found))
         with CaptureQueriesContext(connection) as found:

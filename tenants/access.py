@@ -237,7 +237,7 @@ def _sees_queue(actor: Actor) -> Q | None:
 
 
 def _allows_queue(actor: Actor, queue: Any, verb: str) -> bool:
-    if verb == "queue.limit":  # Capacity is given by whoever owns the queue above; root's by operators.
+    if verb in {"queue.limit", "budget.edit"}:  # Capacity is given by whoever owns the queue above; root's by operators.
         return queue.parent_id is not None and role_allows(actor, queue.parent.tenant_id, verb)
     return role_allows(actor, queue.tenant_id, verb)
 

@@ -126,6 +126,12 @@ def usage_lines(wanted: UsageFilter) -> dict[Key, Use]:
     return found
 
 
+def count_lines(wanted: UsageFilter) -> int:
+    """About how many lines that would be: those of the whole days. One query."""
+    window = _Window.of(wanted)
+    return wanted.of_days().filter(day__gte=window.first_day, day__lt=window.last_day).count()
+
+
 def job_costs(job_ids: Iterable[uuid.UUID], *, since: datetime | None, until: datetime | None) -> dict[uuid.UUID, int]:
     """What jobs cost within a window, in millionths; of few jobs, for their entries are read. Two queries."""
     chosen = frozenset(job_ids)

@@ -22,6 +22,8 @@ from storage.services.artifacts import remove_old_artifacts
 from storage.services.uploads import remove_expired_uploads
 from storage.services.volumes import remove_deleted_volumes
 from storage.space import troubles
+from tenants.services.budgets import measure_budgets
+from tenants.services.edits import apply_due_edits
 from tenants.services.ledger import close_months, fold_days
 from tenants.services.ledger.check import check_hourly
 from tenants.services.reservations import recount_usage
@@ -71,8 +73,10 @@ def _disk(now: datetime) -> int:
 PARTS: dict[str, Callable[[datetime], int]] = {
     "quota": _quota,
     "days": fold_days,
+    "budgets": measure_budgets,
     "statements": close_months,
     "ledger": _ledger,
+    "quota_edits": apply_due_edits,
     "desired": lambda now: enforce_desired(),
     "idempotency": lambda now: idempotency.delete_expired(now=now),
     "facts": facts.fold,

@@ -397,24 +397,3 @@ class LimitIn(StrictSerializer):
     guarantee = AmountsIn(required=False, help_text="Never lent to others.")
     deserved = DeservedIn(required=False, help_text="Lent while idle, and taken back on demand.")
     weight = WeightsIn(required=False, help_text="Divides what nobody is promised; 1 unless set, and 0 comes last.")
-
-
-class UsageItem(Out):
-    """What one tenant, user, queue, pool or job used. `gpu_milli_seconds` 3,600,000 is one GPU for an hour."""
-
-    id = serializers.UUIDField()
-    name = serializers.CharField(allow_null=True, help_text="Null for jobs.")
-    attempts = serializers.IntegerField()
-    cpu_milli_seconds = serializers.IntegerField()
-    memory_byte_seconds = serializers.IntegerField()
-    gpu_milli_seconds = serializers.IntegerField()
-
-
-class UsageOut(Out):
-    """Resource-time of ended attempts within the window; the largest user of GPUs first."""
-
-    group_by = serializers.ChoiceField(["tenant", "user", "queue", "pool", "job"])
-    since = serializers.DateTimeField(allow_null=True)
-    until = serializers.DateTimeField(allow_null=True)
-    items = UsageItem(many=True)
-    next = serializers.CharField(allow_null=True)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from tenants.api import capacity, people, quota, tenants
+from tenants.api import capacity, ledger_urls, people, quota, tenants
 
 urlpatterns = [
     path("whoami", people.WhoamiView.as_view(), name="whoami"),
@@ -29,5 +29,5 @@ urlpatterns = [
     path("quota/edits", quota.QuotaEditsView.as_view(), name="quota-edits"),
     path("quota/edits/<uuid:edit_id>", quota.QuotaEditView.as_view(), name="quota-edit"),
     path("tenants/<str:tenant>/caps", quota.TenantCapsView.as_view(), name="tenant-caps"),
-    path("usage", capacity.UsageView.as_view(), name="usage"),
+    *ledger_urls.urlpatterns,
 ]

@@ -295,6 +295,19 @@ EXPECTATIONS: dict[str, Expect] = {
         bad_ids=(lambda world, side: [{"user": str(world.other(side).owner.pk), "jobs": 5}],),
     ),
     "GET /api/v1/usage": viewer(query=tenant_query),
+    "GET /api/v1/usage:export": Expect(Who.MEMBER, query=tenant_query),
+    "GET /api/v1/breakeven": manager(query=tenant_query),
+    "GET /api/v1/prices": listing(),
+    "POST /api/v1/prices": installation(
+        Who.OPERATOR, body=lambda world, side: {"pool": side.values["pools"], "gpu_hour_micros": 1_000_000}
+    ),
+    "DELETE /api/v1/prices/{price_id}": installation(Who.OPERATOR),
+    "GET /api/v1/budgets": viewer(query=tenant_query),
+    "GET /api/v1/queues/{queue_id}/budget": viewer(),
+    "PUT /api/v1/queues/{queue_id}/budget": manager(body=lambda world, side: {"kind": "money", "amount": 1_000_000}),
+    "DELETE /api/v1/queues/{queue_id}/budget": manager(),
+    "GET /api/v1/tenants/{tenant}/statements": manager(),
+    "GET /api/v1/tenants/{tenant}/statements/{month}": manager(),
     # Data.
     "GET /api/v1/volumes": viewer(query=tenant_query),
     "POST /api/v1/volumes": member(

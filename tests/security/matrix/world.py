@@ -180,6 +180,33 @@ def capacity(world: World, side: Side) -> None:
 
 
 @maker
+def ledger(world: World, side: Side) -> None:
+    """An hour of the owner's in the ledger, a price that is still to come, a budget, and the month they stand in."""
+    from datetime import timedelta
+
+    from tenants.models import Budget, Price
+    from tenants.services import LedgerLine, append_ledger
+
+    pool_id = side.objects["pool"].pk
+    line = LedgerLine(
+        attempt_id=uuid.uuid4(), number=1, job_id=uuid.uuid4(), tenant_id=side.tenant.pk, queue_id=side.objects["queue"].pk,
+        user_id=side.owner.pk, pool_id=pool_id, cluster_id=uuid.UUID(side.values["clusters"]), cpu_millis=1000, memory_bytes=0,
+        gpu_millis=1000, started_at=now() - timedelta(hours=1), ended_at=now(), outcome="succeeded",
+    )  # fmt: skip
+    append_ledger([line], now=now())
+    Budget.objects.create(queue=side.objects["queue"], kind="money", amount=1_000_000, warn_at=[80, 100], created_at=now())
+    if side is world.own:
+        price = Price.objects.create(
+            pool_id=pool_id, resource="gpu_millis", micros_per_hour=2_500_000, currency="EUR",
+            effective_at=now() + timedelta(days=1), created_at=now(),
+        )  # fmt: skip
+        side.values["prices"] = str(price.pk)
+    else:
+        side.values["prices"] = world.own.values["prices"]
+    side.values["month"] = f"{now():%Y-%m}"
+
+
+@maker
 def activity(world: World, side: Side) -> None:
     from activity.models import Delivery, Subscription
     from activity.notifications.kinds import DeliveryState

@@ -162,7 +162,7 @@ class PoolState:
     cpu: int = 0  # Free on machines that take something.
     memory: int = 0
     gpu: int = 0
-    shared: int = 0  # Devices of which a part is taken.
+    shared: int = 0  # Devices that someone has a share of, used up or not.
     largest: Resources = field(default_factory=Resources)  # The most of each that any machine has when it is empty.
     rankings: dict[TaskAsk, Ranking] = field(default_factory=dict)
     joining: dict[TaskAsk, Ranking] = field(default_factory=dict)  # The same where no further device may be shared.
@@ -189,8 +189,7 @@ class Machines:
         assert len(self.index) == len(self.at), "two machines of one pool have one name"
         self.class_of: list[MachineClass] = []
         self.devices = [[WHOLE_MILLIS] * one.gpus for one in self.at]
-        self.versions = [0] * len(self.at)  # How often each changed.
-        self.changes = 0
+        self._sharers: dict[tuple[int, int], int] = {}  # (machine, device) -> how many have a share of it.
         self._conditions: dict[NEED, int] = {}
         self._journal: list[tuple[int, int, int, int, tuple[int, ...]]] = []
         self._marks = 0
@@ -347,23 +346,30 @@ class Machines:
 
     def _apply(self, machine: int, cpu: int, memory: int, each: int, devices: tuple[int, ...]) -> None:
         here = self.class_of[machine]
+        state = self.pools[here.kind.pool]
         remainders = here.devices
         if devices:
             left = self.devices[machine]
             for device in devices:
                 left[device] += each
             remainders = tuple(sorted(left))
-        state = self.pools[here.kind.pool]
+            if -WHOLE_MILLIS < each < WHOLE_MILLIS:
+                self._share(state, (machine, devices[0]), each < 0)
         if not here.kind.blocked:
             state.cpu += cpu
             state.memory += memory
             state.gpu += each * len(devices)
-        self.versions[machine] += 1
-        self.changes += 1
         self._move(machine, here.kind, here.kind_number, here.cpu + cpu, here.memory + memory, remainders)
-        state.shared += len(self.class_of[machine].partial) - len(here.partial)
         if state.topology is not None:
             state.topology.changed(machine)
+
+    def _share(self, state: PoolState, device: tuple[int, int], more: bool) -> None:
+        """Count one owner of a share more or less."""
+        before = self._sharers.pop(device, 0)
+        after = before + (1 if more else -1)
+        if after:
+            self._sharers[device] = after
+        state.shared += (after > 0) - (before > 0)
 
     def _given(self, machine: int) -> None:
         """Note a change for the better, for whoever remembers what did not fit."""
@@ -428,4 +434,3 @@ class Machines:
         state.cpu = sum(one.cpu for one in open_classes)
         state.memory = sum(one.memory for one in open_classes)
         state.gpu = sum(one.gpu for one in open_classes)
-        state.shared = sum(len(self.class_of[index].partial) for index in state.members)

@@ -17,15 +17,15 @@ far apart) as it wishes, then with the best scores. What is done instead, and wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+import heapq
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 from jobs.scheduling.filters import Refusal
 from jobs.scheduling.machines import WHOLE_MILLIS, Machines, TaskAsk
 from jobs.scheduling.ranking import Candidate, Local, Ranking, ScoreRow, ranking_of
 from jobs.scheduling.refusals import Refused, RefusedAsks
-from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.topology import Place, topology_of
+from jobs.scheduling.topology import Place, Topology, topology_of
 
 PACK, SPREAD = "pack", "spread"
 TRIES_MAX = 8  # Places of one level that are tried for who only wishes to be near; one that insists tries all.
@@ -162,13 +162,8 @@ def _remembered(part: _Part, machines: Machines) -> Unplaced | None:
     if state.refused is None:
         return None
     state.refused.catch_up(state.given, may_clear=not machines.is_marked)
-    known = state.refused.find(part.role.ask, part.role.minimum)
-    if known is None:
-        return None
-    if known.shape.ask != part.role.ask:  # A smaller one was refused. What keeps this one out is its own.
-        known = _counted(part, machines)
-        state.refused.remember(part.role.ask, known)
-    return _unplaced(part, known.fitting, known.refusals)
+    known = state.refused.find(part.role.ask, part.role.minimum, lambda: _counted(part, machines))
+    return None if known is None else _unplaced(part, known.fitting, known.refusals)
 
 
 def _counted(part: _Part, machines: Machines) -> Refused:
@@ -235,13 +230,14 @@ class _Placing:
 
     def _nearest(self, asked: list[tuple[_Part, int]], together: str) -> Iterator[Set[int]]:
         """Sets of machines to try, nearest first; in a level the place with the least room that may do."""
-        rules = self._rules()
+        topology = self._topology(asked[0][0])
+        if together not in (PACK, *topology.levels):
+            return
         if sum(count for _, count in asked) > 1:
             alone = self._one_machine(asked)
-            if alone is not None and (together == PACK or alone in self._somewhere(together)):
+            if alone is not None and (together == PACK or topology.at(alone, topology.levels.index(together)) is not None):
                 yield {alone}
-        topology = topology_of(self.machines, self.pool, rules.levels)
-        for depth, level in enumerate(rules.levels):
+        for depth, level in enumerate(topology.levels):
             fitting = []
             for one in topology.places[depth]:
                 room = [(one.copies(part.ranking, self.machines), count) for part, count in asked]
@@ -255,48 +251,43 @@ class _Placing:
                 return
         if together == PACK:
             yield from self._fewest_places(asked, topology.places[-1] if topology.places else ())
-            yield from self._fewest(asked, self.machines.pools[self.pool].members)
-
-    def _somewhere(self, level: str) -> Set[int]:
-        """All machines that are at some place of a level."""
-        rules = self._rules()
-        if level not in rules.levels:
-            return frozenset()
-        places = topology_of(self.machines, self.pool, rules.levels).places[rules.levels.index(level)]
-        return frozenset().union(*(one.members for one in places))
+            yield from self._fewest(asked, None)
 
     def _one_machine(self, asked: list[tuple[_Part, int]]) -> int | None:
         """The best machine for all of these tasks as if they were one."""
         asks = {replace(part.role.ask, cpu_millis=0, memory_bytes=0, gpu_millis=0) for part, _ in asked}
-        if len(asks) != 1 or any(part.role.ask.is_share or part.ranking.pool != self.pool for part, _ in asked):
+        if len(asks) != 1 or any(part.role.ask.is_share for part, _ in asked):
             return None
+        pool = asked[0][0].ranking.pool
         whole = replace(
             next(iter(asks)),
             cpu_millis=sum(part.role.ask.cpu_millis * count for part, count in asked),
             memory_bytes=sum(part.role.ask.memory_bytes * count for part, count in asked),
             gpu_millis=sum(part.role.ask.gpu_millis * count for part, count in asked),
         )
-        largest = self.machines.pools[self.pool].largest
-        if not whole.resources.fits_in(largest):
+        if not whole.resources.fits_in(self.machines.pools[pool].largest):
             return None
-        ranking = ranking_of(self.machines, self.pool, whole)
+        ranking = ranking_of(self.machines, pool, whole)
         best = ranking.best() if ranking is not None else None
         return best.machine if best is not None else None
 
-    def _fewest(self, asked: list[tuple[_Part, int]], members: Iterable[int]) -> Iterator[Set[int]]:
-        """The machines that take the most tasks of a role, as many as it needs: fewer than the scores alone would use."""
+    def _fewest(self, asked: list[tuple[_Part, int]], members: Set[int] | None) -> Iterator[Set[int]]:
+        """As few machines as take all tasks of a role: those that take most, and for the rest the one with least to spare."""
         if len(asked) != 1:
             return
-        (part, count), class_of = asked[0], self.machines.class_of
-        room = [(-part.ranking.copies(class_of[one]), one) for one in members if class_of[one].kind.pool == part.ranking.pool]
+        part, count = asked[0]
+        groups = part.ranking.by_copies(members)
         chosen: set[int] = set()
-        for copies, machine in sorted(room):
-            if count <= 0 or not copies:
-                break
-            chosen.add(machine)
-            count += copies
-        if chosen and count <= 0:
-            yield chosen
+        for copies, machines in groups:
+            if copies <= count:
+                chosen.update(heapq.nsmallest(count // copies, machines))
+                count -= copies * min(count // copies, len(machines))
+        if count:
+            spare = next((machines for copies, machines in reversed(groups) if copies >= count and not chosen >= machines), None)
+            if spare is None:
+                return
+            chosen.add(min(spare - chosen))
+        yield chosen
 
     def _fewest_places(self, asked: list[tuple[_Part, int]], places: Sequence[Place]) -> Iterator[Set[int]]:
         """The union of the places with the most room, as many as the largest role needs."""
@@ -353,7 +344,7 @@ class _Placing:
         """Near those that are there, for whoever insists on it; first near, then anywhere, for whoever only wishes."""
         if part.together in ("", SPREAD):
             return bool(self._more(part, 1, None))
-        topology = topology_of(self.machines, self.pool, self._rules().levels)
+        topology = self._topology(part)
         mine = [one.machine for one in self.held if self._is_near(one.role, part)]
         for depth, level in enumerate(topology.levels):
             place_of = {topology.at(machine, depth) for machine in mine}
@@ -407,18 +398,20 @@ class _Placing:
 
     def _nearest_room(self, part: _Part) -> int:
         """The most tasks of a role that any one place takes at the level that it insists on."""
-        levels = self._rules().levels
-        if part.together not in levels:
+        topology = self._topology(part)
+        if part.together not in topology.levels:
             return 0
-        places = topology_of(self.machines, self.pool, levels).places[levels.index(part.together)]
+        places = topology.places[topology.levels.index(part.together)]
         return max((one.copies(part.ranking, self.machines) for one in places), default=0)
 
     def _hops(self) -> int:
-        inside = [one.machine for one in self.held if self.machines.at[one.machine].pool == self.pool]
-        return topology_of(self.machines, self.pool, self._rules().levels).hops(inside) if len(inside) > 1 else 0
+        """Between the tasks in the gang's own pool; roles that named another are apart by their own wish."""
+        mine = next((part for part in self.parts if part.ranking.pool == self.pool), None)
+        inside = {one.machine for one in self.held if self.machines.at[one.machine].pool == self.pool}
+        return self._topology(mine).hops(inside) if mine is not None and len(inside) > 1 else 0
 
-    def _rules(self) -> PoolRules:
-        return self.machines.rules.get(self.pool) or PoolRules()
+    def _topology(self, part: _Part) -> Topology:
+        return topology_of(self.machines, part.ranking.pool, part.ranking.rules.levels)
 
 
 class _Apart:
@@ -454,11 +447,11 @@ class _Apart:
 
 
 def _units(parts: list[_Part]) -> list[list[_Part]]:
-    """Roles that are placed near one another: those that say nothing of their own; each other role is alone."""
-    common = [part for part in parts if not part.role.together]
-    units = [common] if common else []
-    units += [[part] for part in parts if part.role.together]
-    return sorted(units, key=lambda unit: parts.index(unit[0]))
+    """Roles that are placed near one another: those of one pool that say nothing of their own; each other role is alone."""
+    units: dict[tuple[int, str], list[_Part]] = {}
+    for part in parts:
+        units.setdefault((part.ranking.pool, part.role.role if part.role.together else ""), []).append(part)
+    return list(units.values())
 
 
 def _is_guarded(part: _Part) -> bool:

@@ -137,6 +137,16 @@ class Ranking:
             found = self._copies[one] = copies(one, self.shape)
         return found
 
+    def by_copies(self, members: Set[int] | None) -> list[tuple[int, set[int]]]:
+        """The machines of the pool (or these of it) that take some tasks, in groups: how many each, most and then best first."""
+        groups: dict[tuple[int, int, int], set[int]] = {}
+        for one in self._machines.classes(self.pool):
+            inside = one.members if members is None else one.members & members
+            fit = self.fit(one) if inside else None
+            if fit is not None:
+                groups.setdefault((-self.copies(one), -fit.score, one.tie), set()).update(inside)
+        return [(-key[0], groups[key]) for key in sorted(groups)]
+
     def tally(self) -> tuple[Refusal, ...]:
         """Which filter keeps the task out of how many machines."""
         return tally(self._machines.classes(self.pool), self.shape)

@@ -10,12 +10,14 @@ does not depend on which machines are taken first.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from jobs.scheduling.filters import Refusal, Shape, refusal
 from jobs.scheduling.machines import MachineClass, TaskAsk
 
 ENTRIES_MAX = 48  # Comparing with as many costs about what one search does.
+EXPLAINED_MAX = 4096  # More different asks than any queue that we have seen; they are forgotten together.
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +31,17 @@ class Refused:
 
 
 class RefusedAsks:
-    """The memory of one pool."""
+    """The memory of one pool: what was searched for in vain, and beside it what was refused because of that, explained."""
 
-    __slots__ = ("_entries", "_seen")
+    __slots__ = ("_entries", "_explained", "_seen")
 
     def __init__(self) -> None:
         self._entries: dict[TaskAsk, Refused] = {}
+        self._explained: dict[TaskAsk, tuple[Refused, Refused]] = {}
         self._seen = 0
 
     def copy(self) -> RefusedAsks:
+        """The same to come back to. Explanations hold amounts of the moment and are left behind."""
         other = RefusedAsks()
         other._entries = dict(self._entries)
         other._seen = self._seen
@@ -47,31 +51,44 @@ class RefusedAsks:
         """Drop what may fit again after these gives."""
         if self._seen < len(given):
             changed = set(given[self._seen :])
-            self._entries = {
-                ask: entry for ask, entry in self._entries.items() if all(refusal(one, entry.shape) for one in changed)
-            }
+            kept = {ask: entry for ask, entry in self._entries.items() if all(refusal(one, entry.shape) for one in changed)}
+            if len(kept) < len(self._entries):
+                self._explained = {ask: pair for ask, pair in self._explained.items() if kept.get(pair[0].shape.ask) is pair[0]}
+                self._entries = kept
             self._seen = len(given)
         if may_clear and given:
             given.clear()
             self._seen = 0
 
-    def find(self, ask: TaskAsk, count: int) -> Refused | None:
-        """An entry by which so many tasks of this ask cannot fit: its own, else that of a smaller one."""
+    def find(self, ask: TaskAsk, count: int, explain: Callable[[], Refused]) -> Refused | None:
+        """Why so many tasks of this ask cannot fit, if that follows from what was refused; `explain` counts for a larger ask."""
         own = self._entries.get(ask)
         if own is not None and own.count <= count:
             return own
+        known = self._explained.get(ask)
+        if known is not None and known[0].count <= count:
+            return known[1]
         for other, entry in self._entries.items():
             if entry.count <= count and needs_as_much(ask, other):
-                return entry
+                explained = explain()
+                if len(self._explained) >= EXPLAINED_MAX:
+                    self._explained.clear()
+                self._explained[ask] = (entry, explained)
+                return explained
         return None
 
     def remember(self, ask: TaskAsk, entry: Refused) -> None:
-        own = self._entries.get(ask)
-        if own is None or entry.count <= own.count:
-            self._entries.pop(ask, None)
-            self._entries[ask] = entry
-        if len(self._entries) > ENTRIES_MAX:
-            del self._entries[next(iter(self._entries))]
+        """Keep what was searched for in vain; what needs at least as much need not be kept as well."""
+        for other, known in list(self._entries.items()):
+            if known.count >= entry.count and needs_as_much(other, ask):
+                self._forget(other)
+        if len(self._entries) >= ENTRIES_MAX:
+            self._forget(next(iter(self._entries)))
+        self._entries[ask] = entry
+
+    def _forget(self, ask: TaskAsk) -> None:
+        gone = self._entries.pop(ask)
+        self._explained = {each: pair for each, pair in self._explained.items() if pair[0] is not gone}
 
 
 def needs_as_much(ask: TaskAsk, other: TaskAsk) -> bool:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from clusters.selectors import NodeFacts, PoolFacts, pools_and_nodes
 from kernel.resources import RESOURCE_NAMES, Resources, total
-from tenants.models import Queue, QueueLimit, QueueRule, QueueUsage, UserCap
+from tenants.models import Booking, BookingState, Queue, QueueLimit, QueueRule, QueueUsage, UserCap
 from tenants.quota import caps
+from tenants.quota.accounting import mark
+from tenants.quota.bookings import Booked, Bookings
 from tenants.quota.limits import AMOUNT_MAX, Capacity, Limit, LimitedQueue
 
 
@@ -71,3 +74,19 @@ def runtime_limits() -> dict[uuid.UUID, int]:
     """How long jobs of a queue and of those below it may run, where that is limited. One query."""
     rows = QueueRule.objects.filter(max_runtime_seconds__isnull=False).values_list("queue_id", "max_runtime_seconds")
     return {queue_id: seconds for queue_id, seconds in rows if seconds is not None}
+
+
+def held_bookings(now: datetime) -> list[Booking]:
+    """Bookings that hold or will, with their tenants. One query."""
+    rows = Booking.objects.filter(state=BookingState.HELD, ends_at__gt=now).select_related("tenant", "queue")
+    return list(rows.order_by("starts_at", "id"))
+
+
+def booked_of(row: Booking) -> Booked:
+    """A booking as the scheduler sees it. Windows are kept in whole seconds."""
+    return Booked(row.pk, row.queue_id, row.pool_id, row.gpu_millis, mark(row.starts_at), mark(row.ends_at))
+
+
+def bookings(now: datetime) -> Bookings:
+    """What is held of every pool from when to when, by bookings that are not over. One query."""
+    return Bookings(booked_of(row) for row in held_bookings(now))

@@ -22,6 +22,7 @@ from storage.services.artifacts import remove_old_artifacts
 from storage.services.uploads import remove_expired_uploads
 from storage.services.volumes import remove_deleted_volumes
 from storage.space import troubles
+from tenants.services.bookings import sweep_bookings
 from tenants.services.budgets import measure_budgets
 from tenants.services.edits import apply_due_edits
 from tenants.services.ledger import close_months, fold_days
@@ -77,6 +78,7 @@ PARTS: dict[str, Callable[[datetime], int]] = {
     "statements": close_months,
     "ledger": _ledger,
     "quota_edits": apply_due_edits,
+    "bookings": sweep_bookings,
     "desired": lambda now: enforce_desired(),
     "idempotency": lambda now: idempotency.delete_expired(now=now),
     "facts": facts.fold,

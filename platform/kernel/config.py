@@ -62,6 +62,7 @@ class Config:
     sweep_seconds: float = _setting(30.0, "seconds", "how long a lost hint can delay anything")
     poll_seconds: float = _setting(1.0, "seconds", "how old what we know of a running attempt may be")
     grace_seconds: float = _setting(30.0, "seconds", "from the stop signal to the kill, unless the job says otherwise")
+    booking_grace_seconds: float = _setting(900.0, "seconds", "a booking that nobody uses by then is given to the others")
     start_timeout_seconds: float = _setting(600.0, "seconds", "an attempt that does not run by then is started anew")
     retry_backoff_seconds: float = _setting(5.0, "seconds", "wait before attempt 2; doubles with each further one")
     retry_backoff_seconds_max: float = _setting(600.0, "seconds", "upper end of the doubling")

@@ -17,6 +17,7 @@ from kernel.errors import FieldError, InvalidInput
 from tenants import capacity, selectors, services
 from tenants.access import demand
 from tenants.api import quota_bodies as bodies
+from tenants.api.pools import names_of_pools, pool_ref
 from tenants.api.shapes import Shown, tenant_ref, user_ref
 from tenants.models import EditState, Queue, QuotaEdit, User, UserCap
 from tenants.quota.caps import CAPPED, runtime_limit
@@ -88,10 +89,7 @@ class QuotaEditsView(ApiView):
         for queue_id, name in rows:
             queues.setdefault(str(queue_id), set()).add(queue_id)
             queues.setdefault(name, set()).add(queue_id)
-        pools_by_text: dict[str, set[uuid.UUID]] = {}
-        for pool in pools:
-            for text in (pool.name, f"{pool.cluster_name}/{pool.name}", str(pool.id)):
-                pools_by_text.setdefault(text, set()).add(pool.id)
+        pools_by_text = names_of_pools(pools)
         changes, fields = [], []
         for index, entry in enumerate(entries):
             found = {}
@@ -124,7 +122,7 @@ class QuotaEditsView(ApiView):
             "changes": [
                 {
                     "queue": _queue_ref(change.queue_id, names),
-                    "pool": _pool_ref(change.pool_id, pools),
+                    "pool": pool_ref(change.pool_id, pools),
                     "resource": change.resource,
                     "values": dict(change.values),
                     "before": limits[change.queue_id].limit(change.pool_id, change.resource).as_dict(),
@@ -142,7 +140,7 @@ class QuotaEditsView(ApiView):
                 "over": [
                     {
                         "queue": _queue_ref(over.queue_id, names),
-                        "pool": _pool_ref(over.pool_id, pools),
+                        "pool": pool_ref(over.pool_id, pools),
                         "resource": over.resource,
                         "column": over.column,
                         "used": over.used,
@@ -269,7 +267,7 @@ def show_edits(rows: Sequence[QuotaEdit], pools: Sequence[PoolFacts]) -> list[Sh
             "changes": [
                 {
                     "queue": _queue_ref(change.queue_id, names),
-                    "pool": _pool_ref(change.pool_id, pools),
+                    "pool": pool_ref(change.pool_id, pools),
                     "resource": change.resource,
                     "values": dict(change.values),
                     "before": _before(row, change),
@@ -298,12 +296,6 @@ def _before(row: QuotaEdit, change: Change) -> Shown | None:
 
 def _queue_ref(queue_id: uuid.UUID, names: Mapping[uuid.UUID, str]) -> Shown | None:
     return {"id": str(queue_id), "name": names[queue_id]} if queue_id in names else None
-
-
-def _pool_ref(pool_id: uuid.UUID, pools: Sequence[PoolFacts]) -> Shown | None:
-    return next(
-        ({"id": str(pool.id), "name": pool.name, "cluster": pool.cluster_name} for pool in pools if pool.id == pool_id), None
-    )
 
 
 def _versions(given: Mapping[str, int]) -> dict[uuid.UUID, int]:

@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from kernel.resources import RESOURCE_NAMES
 from tenants.api.serializers import Out, PoolRef, TenantRef, UserRef
-from tenants.models import EditState
+from tenants.models import BookingState, EditState
 from tenants.quota.caps import RUNTIME_MAX_SECONDS
 from tenants.quota.limits import AMOUNT_MAX, WEIGHT_MAX
 from tenants.services.edits import CHANGES_MAX
@@ -182,3 +182,53 @@ class RulesOut(Out):
     max_runtime_seconds = serializers.IntegerField(allow_null=True)
     effective_max_runtime_seconds = serializers.IntegerField(allow_null=True)
     version = serializers.IntegerField()
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "a night on 8 GPUs",
+            {
+                "pool": "a100",
+                "gpu_millis": 8000,
+                "starts_at": "2026-12-01T20:00:00Z",
+                "ends_at": "2026-12-02T06:00:00Z",
+                "tenant": "vision",
+            },
+        )
+    ]
+)
+class BookingIn(StrictSerializer):
+    """Whole GPUs of a pool for a window."""
+
+    pool = serializers.CharField(max_length=255)
+    gpu_millis = QuantityField(min_value=1000, max_value=AMOUNT_MAX, help_text="1000 for each GPU.")
+    starts_at = UtcTimeField()
+    ends_at = UtcTimeField()
+    tenant = serializers.CharField(max_length=100, required=False, allow_null=True, default=None)
+    queue = serializers.CharField(
+        max_length=100,
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Whose jobs it is for; the tenant's own by default.",
+    )
+    comment = serializers.CharField(max_length=COMMENT_LENGTH, required=False, allow_blank=True, default="")
+
+
+class BookingOut(Out):
+    """A booking. `claimed_at` is when the first job of its queue was seen in its window."""
+
+    id = serializers.UUIDField()
+    state = serializers.ChoiceField(BookingState.values)
+    tenant = TenantRef()
+    queue = QueueName()
+    pool = PoolRef(allow_null=True)
+    gpu_millis = serializers.IntegerField()
+    starts_at = serializers.DateTimeField()
+    ends_at = serializers.DateTimeField()
+    comment = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    created_by = UserRef(allow_null=True)
+    claimed_at = serializers.DateTimeField(allow_null=True)
+    released_at = serializers.DateTimeField(allow_null=True)

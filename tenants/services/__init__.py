@@ -1,5 +1,6 @@
 """Everything that writes people, tenants and capacity. Plain functions; each owns its transaction, audit row and events."""
 
+from tenants.services.bookings import NewBooking, book, cancel_booking, sweep_bookings
 from tenants.services.bootstrap import Credentials, bootstrap_installation
 from tenants.services.caps import CapLine, set_runtime_limit, set_user_caps
 from tenants.services.edits import apply_due_edits, cancel_edit, edit_limits, register_forecast, try_limits
@@ -31,13 +32,16 @@ __all__ = [
     "IssuedInvitation",
     "IssuedToken",
     "LedgerLine",
+    "NewBooking",
     "PoolLimit",
     "ReserveRequest",
     "accept_invitation",
     "add_member",
     "append_ledger",
     "apply_due_edits",
+    "book",
     "bootstrap_installation",
+    "cancel_booking",
     "cancel_edit",
     "change_role",
     "create_queue",
@@ -67,6 +71,7 @@ __all__ = [
     "set_runtime_limit",
     "set_secret",
     "set_user_caps",
+    "sweep_bookings",
     "try_limits",
     "update_tenant",
     "update_user",

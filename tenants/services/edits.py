@@ -111,7 +111,7 @@ def edit_limits(
     _check_request(changes, effective_from, now)
     is_later = effective_from is not None and effective_from > now
     with transaction.atomic():
-        _lock_tree()
+        lock_tree()
         trial = try_limits(actor=actor, changes=changes)
         if fields := trial.fields():
             raise InvalidInput(fields[0].message, fields=fields, hint=fields[0].hint)
@@ -160,7 +160,7 @@ def apply_due_edits(now: datetime) -> int:
     due = QuotaEdit.objects.filter(state=EditState.PENDING, effective_from__lte=now).order_by("effective_from", "id")
     for edit_id in list(due.values_list("id", flat=True)[:DUE_PER_SWEEP]):
         with transaction.atomic():
-            _lock_tree()
+            lock_tree()
             edit = due.filter(id=edit_id).first()
             if edit is None:  # Cancelled, or made by another process.
                 continue
@@ -229,7 +229,7 @@ def _write_ceilings(keys: set[tuple[uuid.UUID, uuid.UUID]], after: Mapping[uuid.
 
 def lock_and_try(changes: Sequence[Change]) -> Trial:
     """Take the tree's lock and work an edit out, for a caller that asked for permission itself."""
-    _lock_tree()
+    lock_tree()
     return _tried(changes, limits_tree())
 
 
@@ -249,7 +249,7 @@ def _tried(changes: Sequence[Change], tree: Tree) -> Trial:
     return Trial(tree, try_edit(tree.queues, changes, pools, used), tuple(changes), pools)
 
 
-def _lock_tree() -> None:
+def lock_tree() -> None:
     """One edit at a time. A weak lock: rows that point at root are written meanwhile."""
     list(Queue.objects.select_for_update(no_key=True).filter(tenant__isnull=True).values_list("id", flat=True))
 

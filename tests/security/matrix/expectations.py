@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.security.matrix.principals import RANK, STRANGERS, Who
@@ -133,6 +134,12 @@ def upload(side: Side, *, volume: str = "") -> dict[str, Any]:
 def quota_edit(side: Side, of: Side) -> dict[str, Any]:
     change = {"queue": of.values["queues"], "pool": side.values["pools"], "resource": "gpu_millis", "ceiling": 1000}
     return {"changes": [change], "tenant": side.tenant.slug}
+
+
+def booking(world: World, side: Side) -> dict[str, Any]:
+    start = datetime.now(UTC) + timedelta(days=7)
+    window = {"starts_at": start.isoformat(), "ends_at": (start + timedelta(hours=6)).isoformat()}
+    return {"tenant": side.tenant.slug, "pool": side.values["pools"], "gpu_millis": 1000, **window}
 
 
 def new_image(side: Side) -> dict[str, Any]:
@@ -276,6 +283,16 @@ EXPECTATIONS: dict[str, Expect] = {
     "PUT /api/v1/queues/{queue_id}/limits": manager(
         body=lambda world, side: [{"pool": side.values["pools"], "cpu_millis": None, "memory_bytes": None, "gpu_millis": 1000}]
     ),
+    "GET /api/v1/bookings": viewer(query=tenant_query),
+    "POST /api/v1/bookings": manager(
+        body=booking,
+        bad_ids=(
+            lambda world, side: {**booking(world, side), "tenant": world.other(side).tenant.slug},
+            lambda world, side: {**booking(world, side), "queue": world.other(side).values["queues"]},
+        ),
+    ),
+    "GET /api/v1/bookings/{booking_id}": viewer(),
+    "DELETE /api/v1/bookings/{booking_id}": manager(owner=True),
     "GET /api/v1/queues/{queue_id}/rules": viewer(),
     "PUT /api/v1/queues/{queue_id}/rules": manager(body=lambda world, side: {"max_runtime_seconds": 3600}),
     "GET /api/v1/quota/edits": viewer(query=tenant_query),

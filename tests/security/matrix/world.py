@@ -151,7 +151,7 @@ def installation(world: World, side: Side) -> None:
         name="matrix-node",
         cpu_millis=1000,
         memory_bytes=1024**3,
-        gpu_millis=0,
+        gpu_millis=8000,
         ready=True,
         ready_since_at=now(),
         last_seen_at=now(),
@@ -163,8 +163,8 @@ def installation(world: World, side: Side) -> None:
 
 @maker
 def capacity(world: World, side: Side) -> None:
-    """An edit of the tenant's own queue that waits for its time, and a cap of the owner's."""
-    from tenants.models import QuotaEdit, UserCap
+    """An edit of the tenant's own queue that waits for its time, a booking of the owner's, and a cap."""
+    from tenants.models import Booking, QuotaEdit, UserCap
 
     change = {"queue": side.values["queues"], "pool": side.values["pools"], "resource": "gpu_millis", "ceiling": 2000}
     edit = QuotaEdit.objects.create(
@@ -177,6 +177,18 @@ def capacity(world: World, side: Side) -> None:
     )
     side.values["edits"] = str(edit.pk)
     UserCap.objects.create(tenant=side.tenant, user=side.owner, gpu_millis=1000)
+    booking = Booking.objects.create(
+        tenant=side.tenant,
+        queue=side.objects["queue"],
+        pool_id=side.objects["pool"].pk,
+        gpu_millis=1000,
+        starts_at=now(),
+        ends_at=now().replace(year=now().year + 1),
+        comment=f"{side.canary}-booking",
+        created_at=now(),
+        created_by=side.owner,
+    )
+    side.values["bookings"] = str(booking.pk)
 
 
 @maker

@@ -76,6 +76,16 @@ class BatchOut(TypedDict):
     ids: list[str]
 
 
+class BookingInRequest(TypedDict):
+    comment: NotRequired[str]
+    ends_at: str
+    gpu_millis: int
+    pool: str
+    queue: NotRequired[str | None]
+    starts_at: str
+    tenant: NotRequired[str | None]
+
+
 WarnAtItem: TypeAlias = int
 
 
@@ -840,6 +850,27 @@ class AuditOut(TypedDict):
 
 class AuditPageOut(TypedDict):
     items: list[AuditOut]
+    next: str | None
+
+
+class BookingOut(TypedDict):
+    claimed_at: str | None
+    comment: str
+    created_at: str
+    created_by: UserRef | None
+    ends_at: str
+    gpu_millis: int
+    id: str
+    pool: PoolRef | None
+    queue: QueueName
+    released_at: str | None
+    starts_at: str
+    state: Literal["held", "ended", "no_show", "cancelled"]
+    tenant: TenantRef
+
+
+class BookingPage(TypedDict):
+    items: list[BookingOut]
     next: str | None
 
 

@@ -1,4 +1,4 @@
-"""`berth queues`, `quota` and `usage`: what may be used, what is used now, and what was used."""
+"""`berth queues` and `quota`: what may be used, and what is used now."""
 
 from __future__ import annotations
 
@@ -88,20 +88,6 @@ def quota(
     session.show(list(quota_rows(rows)), QUOTA_COLUMNS, empty=_("No limits and nothing in use."), key="queue")
 
 
-@command()
-def usage(
-    session: Session,
-    since: Annotated[str, typer.Option("--since", help="From this time on: 7d, or 2027-01-31.")] = "30d",
-    until: Annotated[str | None, typer.Option("--until", help="Up to this time.")] = None,
-    group_by: Annotated[str, typer.Option("--by", help="Sum up by tenant, user, queue, pool or job.")] = "user",
-) -> None:
-    """Sum up what was used, in hours of GPUs and CPU cores."""
-    rows = session.client.usage(
-        since=_iso(since), until=_iso(until) if until else None, group_by=group_by, tenant=session.client.settings.tenant or None
-    )
-    session.show(rows, usage_columns(group_by), empty=_("Nothing was used in this time."), key="name")
-
-
 def parse_ceiling(resource: str, text: str) -> int | None:
     """`16`, `0.5` or `64Gi` in the smallest unit; None for `none`."""
     if text.strip().lower() == "none":
@@ -124,25 +110,6 @@ def quota_rows(queues_: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                         "ceiling": ceiling,
                         "headroom": share["headroom"][resource],
                     }
-
-
-def usage_columns(group_by: str) -> list[Column]:
-    """The key column named by what was grouped, then the sums."""
-    return [
-        Column(group_by.upper(), lambda row: formats.name_of(row.get("name") or row["id"]), shrinks=True),
-        Column("GPU HOURS", lambda row: _hours(row["gpu_milli_seconds"], 1000), right=True),
-        Column("CPU HOURS", lambda row: _hours(row["cpu_milli_seconds"], 1000), right=True),
-        Column("GIB HOURS", lambda row: _hours(row["memory_byte_seconds"], 1024**3), right=True),
-        Column("ATTEMPTS", lambda row: str(row["attempts"]), right=True),
-    ]
-
-
-def _hours(amount_seconds: int, unit: int) -> str:
-    return f"{amount_seconds / unit / 3600:,.2f}"
-
-
-def _iso(text: str) -> str:
-    return formats.parse_since(text).isoformat().replace("+00:00", "Z")
 
 
 def _amount(resource: str, value: int | None) -> str:

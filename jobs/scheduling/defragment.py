@@ -193,16 +193,34 @@ class _Search:
         return ordered[:SETS_MAX]
 
     def _irreducible(self, machine: int, here: Sequence[int], ranking: Ranking) -> Iterator[tuple[int, ...]]:
-        before = self._copies_without(machine, (), ranking)
-        if self._copies_without(machine, here, ranking) == before:
+        before = ranking.copies(self.machines.class_of[machine])
+        least = self._least_size(machine, here, ranking, before + 1)
+        if least > self.moves_max or self._copies_without(machine, here, ranking) == before:
             return
-        gained: dict[tuple[int, ...], int] = {(): before}
-        for size in range(1, min(len(here), self.moves_max) + 1):
+        gained: dict[tuple[int, ...], int] = {}
+        for size in range(least, min(len(here), self.moves_max) + 1):
             for chosen in combinations(here, size):
                 copies = self._copies_without(machine, chosen, ranking)
                 gained[chosen] = copies
-                if copies > max(gained[chosen[:skip] + chosen[skip + 1 :]] for skip in range(size)):
+                if copies > max(gained.get(chosen[:skip] + chosen[skip + 1 :], before) for skip in range(size)):
                     yield chosen
+
+    def _least_size(self, machine: int, here: Sequence[int], ranking: Ranking, copies: int) -> int:
+        """How many have to leave at least for so many tasks, by sums of what the largest hold: smaller sets are in vain."""
+        ask, left = ranking.shape.ask, self.machines.left(machine)
+        held = [[task.ask for task in self.movables[number].tasks if task.machine == machine] for number in here]
+        least = 1
+        for name in ("gpu_millis", "cpu_millis", "memory_bytes"):
+            missing = copies * getattr(ask, name) - getattr(left, name)
+            freed = sorted((sum(getattr(one, name) for one in asks) for asks in held), reverse=True)
+            size = 0
+            while missing > 0:
+                if size == len(freed):
+                    return MOVES_MAX + 1
+                missing -= freed[size]
+                size += 1
+            least = max(least, size)
+        return least
 
     def _copies_without(self, machine: int, chosen: Sequence[int], ranking: Ranking) -> int:
         """How many tasks a machine takes once these have left it."""

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from berth import limits
+from berth.capacity import Bookings, Quota
 from berth.config import Settings, resolve_settings
 from berth.costs import Costs
 from berth.jobs import Jobs
@@ -49,6 +50,8 @@ class Client:
         self.tokens = Tokens(self.transport, tenant=chosen)
         self.users = Users(self.transport, tenant=chosen)
         self.queues = Queues(self.transport, tenant=chosen)
+        self.quota = Quota(self.transport, tenant=chosen)
+        self.bookings = Bookings(self.transport, tenant=chosen)
         self.costs = Costs(self.transport, tenant=chosen)
         self.clusters = Clusters(self.transport, tenant=chosen)
         self.images = Images(self.transport, tenant=chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from berth.cli.messages_zh_capacity import CAPACITY
 from berth.cli.messages_zh_costs import COSTS
 from berth.cli.messages_zh_help import HELP
 
@@ -334,4 +335,4 @@ SENTENCES = {
     "✗ not ready": "✗ 未就绪",
 }
 
-MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS}
+MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY}

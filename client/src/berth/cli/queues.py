@@ -9,6 +9,7 @@ import typer
 
 from berth.cli import formats
 from berth.cli.command import Session, UsageMistake, command, make_group
+from berth.cli.limits import cancel_edit, edit_limits, limit_runtime, list_caps, list_edits, set_cap
 from berth.cli.messages import _
 from berth.cli.output import Cell, Column, hint, note
 from berth.sanitize import plain
@@ -96,12 +97,17 @@ def parse_ceiling(resource: str, text: str) -> int | None:
 
 
 def quota_rows(queues_: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """One row per queue, pool and resource that has a ceiling or is in use."""
+    """One row per queue, pool and resource that has a ceiling, was promised something, or is in use."""
     for queue in queues_:
         for share in queue["pools"]:
             for resource in RESOURCES:
                 used, ceiling = share["used"][resource], share["effective_ceiling"][resource]
-                if ceiling is not None or used:
+                promised = {
+                    column: share[column][resource]
+                    for column in ("guarantee", "deserved")
+                    if share.get(column) and share[column][resource]
+                }
+                if ceiling is not None or used or promised:
                     yield {
                         "queue": queue["path"],
                         "pool": share["pool"]["name"],
@@ -109,6 +115,7 @@ def quota_rows(queues_: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                         "used": used,
                         "ceiling": ceiling,
                         "headroom": share["headroom"][resource],
+                        **promised,
                     }
 
 
@@ -116,6 +123,10 @@ def _amount(resource: str, value: int | None) -> str:
     if value is None:
         return _("no limit")
     return formats.size_text(value) if resource == "memory_bytes" else formats.millis_text(value)
+
+
+def _promised(row: Any, column: str) -> str:
+    return _amount(row["resource"], row[column]) if row.get(column) else formats.NOTHING
 
 
 def _long_name(share: Any) -> str:
@@ -144,6 +155,8 @@ QUOTA_COLUMNS = [
     Column("POOL", lambda row: plain(row["pool"])),
     Column("OF", lambda row: _(TITLES[row["resource"]])),
     Column("USED", lambda row: _amount(row["resource"], row["used"]), right=True),
+    Column("GUARANTEE", lambda row: _promised(row, "guarantee"), right=True),
+    Column("DESERVED", lambda row: _promised(row, "deserved"), right=True),
     Column("MAY USE", lambda row: _amount(row["resource"], row["ceiling"]), right=True),
     Column("", _bar),
 ]
@@ -151,5 +164,16 @@ queues = make_group(
     "queues",
     list_queues,
     "Show queues; create, rename and limit them.",
-    {"list": list_queues, "create": create_queue, "rename": rename_queue, "limit": limit_queue},
+    {
+        "list": list_queues,
+        "create": create_queue,
+        "rename": rename_queue,
+        "limit": limit_queue,
+        "edit": edit_limits,
+        "edits": list_edits,
+        "cancel": cancel_edit,
+        "runtime": limit_runtime,
+        "caps": list_caps,
+        "cap": set_cap,
+    },
 )

@@ -54,6 +54,7 @@ COMMANDS: dict[str, Entry] = {
     "pools": Entry("cluster", "pools", CLUSTER, "List pools of equal machines."),
     "clusters": Entry("cluster", "clusters", CLUSTER, "List clusters and their condition."),
     "queues": Entry("queues", "queues", CLUSTER, "Show queues; create, rename and limit them."),
+    "reserve": Entry("reserve", "reserve", CLUSTER, "Book GPUs of a pool for a window; show and cancel bookings."),
     "quota": Entry("queues", "quota", CLUSTER, "Show what your queues may use, and use."),
     "usage": Entry("costs", "usage", CLUSTER, "Sum up resource time used, and what it cost."),
     "prices": Entry("costs", "prices", CLUSTER, "Show and set what resources cost."),

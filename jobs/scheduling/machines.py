@@ -29,7 +29,7 @@ from kernel.resources import Resources
 if TYPE_CHECKING:  # They are kept here, beside what they describe, and know themselves what they are.
     from jobs.scheduling.ranking import Ranking
     from jobs.scheduling.refusals import RefusedAsks
-    from jobs.scheduling.scores import PoolRules
+    from jobs.scheduling.scores import Mix, PoolRules
     from jobs.scheduling.topology import Topology
 
 WHOLE_MILLIS = 1000
@@ -105,16 +105,16 @@ class Kind:
 
 
 class MachineClass:
-    """Machines that nothing can tell apart. All but `members` is fixed; `answers` holds by shape what was found out about it."""
+    """Machines that nothing can tell apart. All but `members` is fixed; `lost` keeps by mix how fragmented it is."""
 
     __slots__ = (
         "_order",
-        "answers",
         "cpu",
         "devices",
         "gpu",
         "kind",
         "kind_number",
+        "lost",
         "members",
         "memory",
         "partial",
@@ -133,7 +133,7 @@ class MachineClass:
         self.partial = tuple(left for left in devices if 0 < left < WHOLE_MILLIS)
         self.tie = zlib.crc32(b"%s %d %d %r" % (kind.model.encode(), cpu, memory, devices))  # Spreads ties, alike everywhere.
         self.members: set[int] = set()
-        self.answers: dict[int, object] = {}
+        self.lost: dict[Mix, int] = {}
         self._order: list[int] = []
 
     def join(self, machine: int) -> None:
@@ -236,6 +236,10 @@ class Machines:
                 found[one.kind.model] = max(found.get(one.kind.model, 0), one.whole)
         return dict(sorted(found.items()))
 
+    def emptied(self) -> Machines:
+        """The same machines with nothing taken: what could ever fit."""
+        return Machines(self.at, self.rules)
+
     @property
     def is_marked(self) -> bool:
         """Whether there is a state to come back to."""
@@ -298,6 +302,8 @@ class Machines:
         state = self.pools.get(pool)
         if state is not None:
             state.rankings, state.joining, state.refused, state.topology = {}, {}, None, None
+            for one in state.classes.values():
+                one.lost.clear()
 
     def fullest(self, machine: int, ask: TaskAsk) -> tuple[int, ...]:
         """The devices with the least left that still take the task; where none does, those with the most left."""

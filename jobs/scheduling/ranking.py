@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from jobs.scheduling.filters import Refusal, Shape, copies, refusal, tally
 from jobs.scheduling.machines import MachineClass, Machines, PoolState, TaskAsk
-from jobs.scheduling.scores import SCALE, Fit, PoolRules, scorer, terms_of
+from jobs.scheduling.scores import SCALE, Fit, PoolRules, Scorer
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Ranking:
         "_heap",
         "_inside",
         "_machines",
-        "_score",
+        "_scorer",
         "_seen",
         "_sequence",
         "epoch",
@@ -76,7 +76,7 @@ class Ranking:
         self.pool = pool
         self.shape = shape
         self.rules = machines.rules.get(pool) or PoolRules()
-        self._score = scorer(shape, self.rules, machines.pools[pool].largest)
+        self._scorer = Scorer(shape, self.rules, machines.pools[pool].largest)
         self._fits: dict[MachineClass, Fit | None] = {}
         self._copies: dict[MachineClass, int] = {}
         self._heap: list[tuple[int, int, int, MachineClass]] = []
@@ -127,7 +127,7 @@ class Ranking:
         try:
             return self._fits[one]
         except KeyError:
-            found = self._fits[one] = None if refusal(one, self.shape) else self._score(one)
+            found = self._fits[one] = None if refusal(one, self.shape) else self._scorer.fit(one)
             return found
 
     def copies(self, one: MachineClass) -> int:
@@ -152,7 +152,7 @@ class Ranking:
         return tally(self._machines.classes(self.pool), self.shape)
 
     def row(self, candidate: Candidate, local: Local | None) -> ScoreRow:
-        terms = terms_of(candidate.one, self.shape, self.rules, self._machines.pools[self.pool].largest)
+        terms = self._scorer.terms(candidate.one)
         if local:
             terms += self._local_terms(candidate.machine, local)
         return ScoreRow(self._machines.at[candidate.machine].name, sum(value * weight for _, value, weight in terms), terms)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from jobs.scheduling.filters import Shape
-from jobs.scheduling.machines import WHOLE_MILLIS, MachineClass, TaskAsk
+from jobs.scheduling.machines import WHOLE_MILLIS, MachineClass, Machines, TaskAsk
 from kernel.resources import Resources
 
 SCALE = 10_000
@@ -67,6 +67,13 @@ class Mix:
         for left in partial:
             lost += group.part(left)
         return lost
+
+    def lost(self, one: MachineClass) -> int:
+        """F of a machine of a class as it is, kept with the class."""
+        known = one.lost.get(self)
+        if known is None:
+            known = one.lost[self] = self.fragmented(one.kind.model, one.cpu, one.memory, one.whole, one.partial)
+        return known
 
     def group(self, model: str, cpu: int, memory: int) -> _Group:
         passing = self._model_pass.get(model)
@@ -144,38 +151,38 @@ class Fit:
     remainder: int
 
 
-def scorer(shape: Shape, rules: PoolRules, largest: Resources) -> Callable[[MachineClass], Fit]:
-    """The weighted sum of all terms that are the same for a whole class, for classes that passed the filters."""
-    weighted = [(rules.weight(name), term) for name, term in _CLASS_TERMS.items() if rules.weight(name)]
-    mix = rules.mix if rules.mix is not None and rules.mix.total else None
-    gradient = rules.weight("fragmentation") if mix is not None else 0
-    pack = rules.weight("fragmentation") if mix is None else 0
-    if pack:
-        weighted.append((pack, _pack))
+class Scorer:
+    """The terms that are the same for a whole class, for one shape in one pool; only for classes that passed the filters."""
 
-    def score(one: MachineClass) -> Fit:
+    __slots__ = ("_gradient", "_largest", "_mix", "_shape", "_weighted")
+
+    def __init__(self, shape: Shape, rules: PoolRules, largest: Resources) -> None:
+        self._shape = shape
+        self._largest = largest
+        self._mix = rules.mix if rules.mix is not None and rules.mix.total else None
+        self._gradient = rules.weight("fragmentation") if self._mix is not None else 0
+        self._weighted = [(name, rules.weight(name), term) for name, term in _CLASS_TERMS.items() if rules.weight(name)]
+        if self._mix is None and rules.weight("fragmentation"):
+            self._weighted.insert(0, ("fragmentation", rules.weight("fragmentation"), _pack))
+
+    def fit(self, one: MachineClass) -> Fit:
+        """The weighted sum, and the device."""
         total, remainder = 0, 0
-        if gradient and mix is not None:
-            value, remainder = gradient_of(one, shape, mix)
-            total = gradient * value
-        elif shape.share:
-            remainder = tightest(one, shape)
-        for weight, term in weighted:
-            total += weight * term(one, shape, largest)
+        if self._gradient and self._mix is not None:
+            value, remainder = gradient_of(one, self._shape, self._mix)
+            total = self._gradient * value
+        elif self._shape.share:
+            remainder = tightest(one, self._shape)
+        for _, weight, term in self._weighted:
+            total += weight * term(one, self._shape, self._largest)
         return Fit(total, remainder)
 
-    return score
-
-
-def terms_of(one: MachineClass, shape: Shape, rules: PoolRules, largest: Resources) -> tuple[tuple[str, int, int], ...]:
-    """The same sum taken apart for people to read: (term, value, weight)."""
-    rows = []
-    if rules.weight("fragmentation"):
-        mix = rules.mix if rules.mix is not None and rules.mix.total else None
-        value = gradient_of(one, shape, mix)[0] if mix is not None else _pack(one, shape, largest)
-        rows.append(("fragmentation", value, rules.weight("fragmentation")))
-    rows += [(name, term(one, shape, largest), rules.weight(name)) for name, term in _CLASS_TERMS.items() if rules.weight(name)]
-    return tuple(rows)
+    def terms(self, one: MachineClass) -> tuple[tuple[str, int, int], ...]:
+        """The same sum taken apart for people to read: (term, value, weight)."""
+        rows = [(name, term(one, self._shape, self._largest), weight) for name, weight, term in self._weighted]
+        if self._gradient and self._mix is not None:
+            rows.insert(0, ("fragmentation", gradient_of(one, self._shape, self._mix)[0], self._gradient))
+        return tuple(rows)
 
 
 def tightest(one: MachineClass, shape: Shape) -> int:
@@ -195,7 +202,7 @@ def gradient_of(one: MachineClass, shape: Shape, mix: Mix) -> tuple[int, int]:
 def increase(one: MachineClass, shape: Shape, mix: Mix) -> tuple[int, int]:
     """By how much F grows with the task, times the mix's total, and on a device with how much left."""
     kind, ask = one.kind, shape.ask
-    before = mix.fragmented(kind.model, one.cpu, one.memory, one.whole, one.partial)
+    before = mix.lost(one)
     group = mix.group(kind.model, one.cpu - ask.cpu_millis, one.memory - ask.memory_bytes)
     parts = sum(map(group.part, one.partial))
     if not shape.share:
@@ -213,6 +220,18 @@ def increase(one: MachineClass, shape: Shape, mix: Mix) -> tuple[int, int]:
             best = (added, WHOLE_MILLIS)
     assert best is not None, "the filters let a share pass that fits on no device"
     return best
+
+
+def fragmentation(machines: Machines, pool: int) -> int:
+    """Which part of the idle GPU of a pool a task of its mix cannot use, in expectation, in thousandths; 0 without a mix."""
+    rules = machines.rules.get(pool)
+    mix = rules.mix if rules is not None else None
+    if mix is None or not mix.total:
+        return 0
+    inside = [one for one in machines.classes(pool) if not one.kind.blocked]
+    idle = sum((one.whole * WHOLE_MILLIS + sum(one.partial)) * len(one.members) for one in inside)
+    lost = sum(mix.lost(one) * len(one.members) for one in inside)
+    return lost * 1000 // (idle * mix.total) if idle else 0
 
 
 def _left_over(one: MachineClass, shape: Shape, largest: Resources) -> int:

@@ -11,7 +11,7 @@ from jobs.scheduling.filters import Shape, copies, refusal
 from jobs.scheduling.machines import WHOLE_MILLIS, Machine, MachineClass, Machines, TaskAsk
 from jobs.scheduling.placing import GangAsk, Placed, RoleAsk, Unplaced, place, undo
 from jobs.scheduling.ranking import ranking_of
-from jobs.scheduling.scores import Mix, PoolRules, increase, scorer
+from jobs.scheduling.scores import Mix, PoolRules, Scorer, increase
 from tests.property.scheduling.test_machines_properties import POOLS, asks, machines_of, mixes, picture, rules_of
 
 roles_of = some.builds(
@@ -68,14 +68,14 @@ def best_without_classes(ask: TaskAsk, machines: Machines, pool: int) -> int | N
     rules = machines.rules[pool]
     bits = sum(machines.condition(need) for need in set(ask.needs))
     shape = Shape.of(ask, bits=bits, shares=rules.shares)
-    score = scorer(shape, rules, machines.pools[pool].largest)
+    scorer = Scorer(shape, rules, machines.pools[pool].largest)
     found = []
     for index, machine in enumerate(machines.at):
         if machine.pool == pool and allows(ask, machine) and fits(ask, machines, index):
             known = machines.class_of[index]
             devices = tuple(sorted(machines.devices_left(index)))
             alone = MachineClass(known.kind, known.kind_number, known.cpu, known.memory, devices)
-            found.append((-score(alone).score, alone.tie, index))
+            found.append((-scorer.fit(alone).score, alone.tie, index))
     return min(found)[2] if found else None
 
 

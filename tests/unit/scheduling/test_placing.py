@@ -10,7 +10,7 @@ import pytest
 from jobs.scheduling.filters import FILTERS, Refusal
 from jobs.scheduling.machines import Machine, Machines, TaskAsk
 from jobs.scheduling.placing import GangAsk, Placed, RoleAsk, Unplaced, place, undo
-from jobs.scheduling.scores import SCALE, Mix, PoolRules
+from jobs.scheduling.scores import SCALE, Mix, PoolRules, fragmentation
 
 GIB = 1 << 30
 
@@ -214,7 +214,11 @@ def test_the_gradient_keeps_whole_machines_for_the_large_tasks_of_the_mix():
         placed(a_gang(1), machines)
 
     assert machines.largest_free(0) == {"A100": 8}
-    assert sum(one.whole == 8 for one in machines.classes(0) for _ in one.members) == 3
+    assert fragmentation(machines, 0) == 0
+    for index in range(4):
+        machines.take(index, an_ask(gpus=1))
+    assert machines.largest_free(0) == {"A100": 7}
+    assert fragmentation(machines, 0) == 500
 
 
 def test_a_share_joins_a_device_that_is_shared_already_where_the_pool_lends_shares():

@@ -39,7 +39,7 @@ PUBLISHED = {
     "gpuspec10": (86.3, 93.10, 94.66),
     "multigpu20": (86.9, 93.73, 95.53),
 }
-ACCEPT, AIM = 94.0, 95.2  # For the default mix; for others no worse than BestFit, and this much more than FGD:
+ACCEPT, AIM = 94.0, 95.2  # For the default mix; others no worse than BestFit, as good as FGD, and on average this much better:
 ABOVE = 0.3
 POLICIES = {"berth": "fragmentation", "best-fit": "pack"}
 RANDOM = "random"
@@ -75,6 +75,7 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
     ]
     plain = options.nodes_percent == 100 and not options.resample
     drawn: dict[str, list[tuple[float, ...]]] = {}
+    above: list[float] = []
     for name in options.lists.split(","):
         asks = [_ask(row) for row in _rows(options.traces, f"openb_pod_list_{name}")]
         found: dict[str, list[Run]] = {}
@@ -82,18 +83,23 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
             for seed in range(min(seeds, options.seeds)):
                 bench.progress(f"{name}: {policy}, seed {seed + 1} of {seeds}")
                 found.setdefault(policy, []).append(_replay(nodes, asks, policy, seed, options))
-        _report(bench, name, found, has_levels=plain)
+        rate = _report(bench, name, found, has_levels=plain)
+        if plain and name != "default" and name in PUBLISHED:
+            above.append(rate - PUBLISHED[name][2])
         if not drawn:
             drawn = {policy: [run.curve for run in runs] for policy, runs in found.items()}
             title = f"GPU allocated as demand arrives, openb {name}"
+    if above:
+        bench.figure("openb-others-above-fgd", statistics.fmean(above), "points", aim=ABOVE, note=f"mean of {len(above)} lists")
     picture = options.picture or options.out / "P7-packing.svg"
     picture.parent.mkdir(parents=True, exist_ok=True)
     series = {policy: [statistics.fmean(column) for column in zip(*runs, strict=True)] for policy, runs in drawn.items()}
-    picture.write_text(curves(title, "GPU asked for, % of all", "allocated, %", series, low=40.0))
+    picture.write_text(curves(title, "GPU asked for, % of all", "GPU allocated, % of all", series, low=70.0, start=70))
     bench.say(f"drawn: {picture}")
 
 
-def _report(bench: Bench, name: str, found: dict[str, list[Run]], *, has_levels: bool) -> None:
+def _report(bench: Bench, name: str, found: dict[str, list[Run]], *, has_levels: bool) -> float:
+    """The figures of one list; returns the mean rate."""
     ours = found["berth"]
     rates = [run.allocated for run in ours]
     random_rate, best_fit, gradient = PUBLISHED.get(name, (None, None, None))
@@ -104,12 +110,13 @@ def _report(bench: Bench, name: str, found: dict[str, list[Run]], *, has_levels:
             peers[f"our-{policy}"] = [run.allocated for run in found[policy]]
     accept = aim = None
     if has_levels and best_fit is not None and gradient is not None:
-        accept, aim = (ACCEPT, AIM) if name == "default" else (best_fit, round(gradient + ABOVE, 2))
+        accept, aim = (ACCEPT, AIM) if name == "default" else (best_fit, gradient)
     note = f"mean {statistics.fmean(rates):.2f}"
     bench.figure(f"openb-{name}", rates, "%", accept=accept, aim=aim, peers=peers, note=note)
     each = [run.seconds / run.decisions * 1000 for run in ours]
     bench.figure(f"openb-{name}-decision", each, "ms", aim=0.2, less_is_better=True)
     bench.record(name, {policy: [run.__dict__ for run in runs] for policy, runs in found.items()})
+    return statistics.fmean(rates)
 
 
 def _replay(nodes: Sequence[Machine], asks: Sequence[TaskAsk], policy: str, seed: int, options: argparse.Namespace) -> Run:

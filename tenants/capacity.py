@@ -9,7 +9,8 @@ from datetime import datetime
 
 from clusters.selectors import NodeFacts, PoolFacts, pools_and_nodes
 from kernel.resources import RESOURCE_NAMES, Resources, total
-from tenants.models import Booking, BookingState, Queue, QueueLimit, QueueRule, QueueUsage, UserCap
+from tenants.lifecycle import BookingState
+from tenants.models import Booking, Queue, QueueLimit, QueueRule, QueueUsage, UserCap
 from tenants.quota import caps
 from tenants.quota.accounting import mark
 from tenants.quota.bookings import Booked, Bookings

@@ -6,24 +6,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from kernel.ids import new_id
-
-
-class EditState(models.TextChoices):
-    """What became of an edit. Only a pending one can still be cancelled."""
-
-    PENDING = "pending"
-    APPLIED = "applied"
-    CANCELLED = "cancelled"
-    REFUSED = "refused"
-
-
-class BookingState(models.TextChoices):
-    """What became of a booking: it is held until its window ends, nobody came, or somebody took it back."""
-
-    HELD = "held"
-    ENDED = "ended"
-    NO_SHOW = "no_show"
-    CANCELLED = "cancelled"
+from tenants.lifecycle import BOOKING_STATES, EDIT_STATES, BookingState, EditState
 
 
 class QuotaEdit(models.Model):
@@ -35,7 +18,7 @@ class QuotaEdit(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey("tenants.Tenant", models.PROTECT, null=True, related_name="quota_edits")
-    state = models.CharField(max_length=10, choices=EditState.choices, default=EditState.PENDING)
+    state = models.CharField(max_length=10, default=EditState.PENDING.value)
     changes = models.JSONField()
     before = models.JSONField(default=list)
     problems = models.JSONField(default=list)
@@ -51,10 +34,10 @@ class QuotaEdit(models.Model):
             models.Index(fields=["tenant", "id"], name="quota_edit_tenant"),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(state__in=EditState.values), name="quota_edit_state_known"),
+            models.CheckConstraint(condition=Q(state__in=EDIT_STATES), name="quota_edit_state_known"),
             models.CheckConstraint(
-                condition=Q(state=EditState.PENDING, decided_at__isnull=True)
-                | (~Q(state=EditState.PENDING) & Q(decided_at__isnull=False)),
+                condition=Q(state=EditState.PENDING.value, decided_at__isnull=True)
+                | (~Q(state=EditState.PENDING.value) & Q(decided_at__isnull=False)),
                 name="quota_edit_decided_once",
             ),
         ]
@@ -116,7 +99,7 @@ class Booking(models.Model):
     gpu_millis = models.BigIntegerField()
     starts_at = models.DateTimeField()
     ends_at = models.DateTimeField()
-    state = models.CharField(max_length=10, choices=BookingState.choices, default=BookingState.HELD)
+    state = models.CharField(max_length=10, default=BookingState.HELD.value)
     comment = models.CharField(max_length=1000, blank=True, default="")
     created_at = models.DateTimeField()
     created_by = models.ForeignKey("tenants.User", models.SET_NULL, null=True, related_name="bookings")
@@ -131,7 +114,7 @@ class Booking(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(ends_at__gt=F("starts_at")), name="booking_ends_after_start"),
             models.CheckConstraint(condition=Q(gpu_millis__gte=1), name="booking_of_something"),
-            models.CheckConstraint(condition=Q(state__in=BookingState.values), name="booking_state_known"),
+            models.CheckConstraint(condition=Q(state__in=BOOKING_STATES), name="booking_state_known"),
         ]
 
     def __str__(self) -> str:

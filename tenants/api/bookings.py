@@ -15,7 +15,8 @@ from tenants import selectors, services
 from tenants.api import quota_bodies as bodies
 from tenants.api.pools import find_pool, pool_ref
 from tenants.api.shapes import Shown, tenant_ref, user_ref
-from tenants.models import Booking, BookingState
+from tenants.lifecycle import BOOKING_STATES
+from tenants.models import Booking
 from webapi.access import fetch, visible
 from webapi.fields import utc_text
 from webapi.idempotency import idempotent
@@ -24,7 +25,7 @@ from webapi.schema import page_of
 from webapi.views import ApiView, known_query
 
 TENANT = OpenApiParameter("tenant", str, description="A tenant's slug, id or name.")
-STATE = OpenApiParameter("state", str, enum=BookingState.values, description="Only bookings in this state.")
+STATE = OpenApiParameter("state", str, enum=BOOKING_STATES, description="Only bookings in this state.")
 RELATED = ("tenant", "queue", "created_by")
 
 
@@ -39,8 +40,8 @@ class BookingsView(ApiView):
         if request.query_params.get("tenant"):
             rows = rows.filter(tenant=selectors.get_tenant(self.actor, request.query_params["tenant"]))
         if state := request.query_params.get("state"):
-            if state not in BookingState.values:
-                message = f"state is one of {', '.join(BookingState.values)}."
+            if state not in BOOKING_STATES:
+                message = f"state is one of {', '.join(BOOKING_STATES)}."
                 raise InvalidInput(message, fields=[FieldError("/state", "invalid", message)])
             rows = rows.filter(state=state)
         pools = list_pools()

@@ -19,7 +19,8 @@ from tenants.access import demand
 from tenants.api import quota_bodies as bodies
 from tenants.api.pools import names_of_pools, pool_ref
 from tenants.api.shapes import Shown, tenant_ref, user_ref
-from tenants.models import EditState, Queue, QuotaEdit, User, UserCap
+from tenants.lifecycle import EDIT_STATES
+from tenants.models import Queue, QuotaEdit, User, UserCap
 from tenants.quota.caps import CAPPED, runtime_limit
 from tenants.quota.edits import COLUMNS, Change
 from tenants.services.caps import LINES_MAX
@@ -33,7 +34,7 @@ from webapi.schema import IF_MATCH, page_of
 from webapi.views import ApiView, known_query
 
 TENANT = OpenApiParameter("tenant", str, description="A tenant's slug, id or name.")
-STATE = OpenApiParameter("state", str, enum=EditState.values, description="Only edits in this state.")
+STATE = OpenApiParameter("state", str, enum=EDIT_STATES, description="Only edits in this state.")
 
 
 class QuotaEditsView(ApiView):
@@ -47,8 +48,8 @@ class QuotaEditsView(ApiView):
         if request.query_params.get("tenant"):
             rows = rows.filter(tenant=selectors.get_tenant(self.actor, request.query_params["tenant"]))
         if state := request.query_params.get("state"):
-            if state not in EditState.values:
-                message = f"state is one of {', '.join(EditState.values)}."
+            if state not in EDIT_STATES:
+                message = f"state is one of {', '.join(EDIT_STATES)}."
                 raise InvalidInput(message, fields=[FieldError("/state", "invalid", message)])
             rows = rows.filter(state=state)
         pools = list_pools()

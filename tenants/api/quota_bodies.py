@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from kernel.resources import RESOURCE_NAMES
 from tenants.api.serializers import Out, PoolRef, TenantRef, UserRef
-from tenants.models import BookingState, EditState
+from tenants.lifecycle import BOOKING_STATES, EDIT_STATES
 from tenants.quota.caps import RUNTIME_MAX_SECONDS
 from tenants.quota.limits import AMOUNT_MAX, WEIGHT_MAX
 from tenants.services.edits import CHANGES_MAX
@@ -132,7 +132,7 @@ class EditOut(Out):
     """An edit of limits. A dry run has no id and state `dry_run`."""
 
     id = serializers.UUIDField(allow_null=True)
-    state = serializers.ChoiceField([*EditState.values, "dry_run"])
+    state = serializers.ChoiceField([*EDIT_STATES, "dry_run"])
     tenant = TenantRef(allow_null=True)
     changes = EditChangeOut(many=True)
     problems = EditProblemOut(many=True)
@@ -220,7 +220,7 @@ class BookingOut(Out):
     """A booking. `claimed_at` is when the first job of its queue was seen in its window."""
 
     id = serializers.UUIDField()
-    state = serializers.ChoiceField(BookingState.values)
+    state = serializers.ChoiceField(BOOKING_STATES)
     tenant = TenantRef()
     queue = QueueName()
     pool = PoolRef(allow_null=True)

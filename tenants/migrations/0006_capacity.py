@@ -61,7 +61,6 @@ class Migration(migrations.Migration):
                 (
                     "state",
                     models.CharField(
-                        choices=[("held", "Held"), ("ended", "Ended"), ("no_show", "No Show"), ("cancelled", "Cancelled")],
                         default="held",
                         max_length=10,
                     ),
@@ -111,12 +110,6 @@ class Migration(migrations.Migration):
                 (
                     "state",
                     models.CharField(
-                        choices=[
-                            ("pending", "Pending"),
-                            ("applied", "Applied"),
-                            ("cancelled", "Cancelled"),
-                            ("refused", "Refused"),
-                        ],
                         default="pending",
                         max_length=10,
                     ),

@@ -14,19 +14,22 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 
 from activity.services import NewEvent, record_audit, record_events
-from kernel.actor import Actor
+from kernel.actor import Actor, system_actor
 from kernel.config import current
 from kernel.errors import Conflict, FieldError
 from kernel.ids import new_id
+from reconciling.transition import Change, apply
 from tenants import selectors
 from tenants.access import demand, role_allows
 from tenants.capacity import booked_of, capacities, held_bookings
-from tenants.models import Booking, BookingState, Queue, Reservation, ReservationKind
+from tenants.lifecycle import BookingState
+from tenants.models import Booking, Queue, Reservation, ReservationKind
 from tenants.quota.accounting import mark
 from tenants.quota.bookings import Bookings, Clash
 from tenants.quota.limits import Capacity
 from tenants.services.edits import lock_tree
 from tenants.services.names import Problems
+from tenants.services.transition import BOOKINGS
 
 GPU = 1000
 AHEAD = timedelta(days=366)
@@ -79,7 +82,8 @@ def book(*, actor: Actor, tenant_id: uuid.UUID, wanted: NewBooking, now: datetim
         if sum(one.tenant_id == tenant_id for one in held) >= PER_TENANT:
             raise Conflict(f"A tenant has at most {PER_TENANT} bookings at a time.", hint="Cancel some that are not needed.")
         row.save(force_insert=True)
-        _record(row, actor, "booking.create", "made", now)
+        record_events([_made(row, now)])
+        _audit(row, actor, "booking.create", now)
     return row
 
 
@@ -87,17 +91,17 @@ def cancel_booking(*, actor: Actor, booking: Booking, now: datetime) -> Booking:
     """Give a booking up; what runs on it goes on as ordinary work."""
     demand(actor, booking.tenant_id, "booking.cancel", booking.created_by_id)
     with transaction.atomic():
-        rows = Booking.objects.filter(id=booking.pk, state=BookingState.HELD, ends_at__gt=now)
-        if not rows.update(state=BookingState.CANCELLED, released_at=now):
+        is_over = booking.state != BookingState.HELD or booking.ends_at <= now
+        if is_over or not _leave([booking], BookingState.CANCELLED, actor=actor, now=now):
             raise Conflict("This booking is over already.", hint="Only one that is held can be cancelled.")
         booking.refresh_from_db()
-        _record(booking, actor, "booking.cancel", "cancelled", now)
+        _audit(booking, actor, "booking.cancel", now)
     return booking
 
 
 def sweep_bookings(now: datetime) -> int:
-    """Note who came, let go of what nobody came for within the grace, and end what is over. A part of the sweep: a constant
-    number of statements, but for the events of bookings that were let go."""
+    """Note who came, let go of what nobody came for within the grace, and end what is over. A part of the sweep, in a constant
+    number of statements; returns how many bookings changed."""
     came = Reservation.objects.filter(
         Q(released_at__isnull=True) | Q(released_at__gte=OuterRef("starts_at")),
         kind=ReservationKind.ATTEMPT,
@@ -109,19 +113,20 @@ def sweep_bookings(now: datetime) -> int:
     begun = Booking.objects.filter(state=BookingState.HELD, starts_at__lte=now)
     claimed = list(begun.filter(claimed_at__isnull=True).filter(Exists(came)).values_list("id", flat=True)[:BATCH])
     Booking.objects.filter(id__in=claimed, claimed_at__isnull=True).update(claimed_at=now)
-    over = begun.filter(ends_at__lte=now).update(state=BookingState.ENDED, released_at=now)
+    over = list(begun.filter(ends_at__lte=now)[:BATCH])
     grace = timedelta(seconds=current().booking_grace_seconds)
-    missed = list(begun.filter(claimed_at__isnull=True, starts_at__lte=now - grace).select_related("queue")[:BATCH])
-    for booking in missed:
-        _let_go(booking, now)
-    return len(claimed) + over + len(missed)
-
-
-def _let_go(booking: Booking, now: datetime) -> None:
+    missed = list(begun.filter(claimed_at__isnull=True, starts_at__lte=now - grace, ends_at__gt=now)[:BATCH])
+    actor = system_actor("quota")
     with transaction.atomic():
-        rows = Booking.objects.filter(id=booking.pk, state=BookingState.HELD, claimed_at__isnull=True)
-        if rows.update(state=BookingState.NO_SHOW, released_at=now):
-            record_events([_event(booking, "no_show", now)])
+        ended = _leave(over, BookingState.ENDED, actor=actor, now=now)
+        let_go = _leave(missed, BookingState.NO_SHOW, actor=actor, now=now)
+    return len(claimed) + ended + let_go
+
+
+def _leave(rows: Sequence[Booking], state: BookingState, *, actor: Actor, now: datetime) -> int:
+    """End bookings that are still held; returns how many were."""
+    changes = [Change(row.pk, BookingState.HELD, state, also={"released_at": now}) for row in rows]
+    return len(apply(BOOKINGS, changes, actor=actor.name, at=now)) if changes else 0
 
 
 def _check_window(wanted: NewBooking, now: datetime) -> None:
@@ -195,8 +200,7 @@ def _gpus(millis: int) -> str:
     return f"{count} GPU" if count == "1" else f"{count} GPUs"
 
 
-def _record(booking: Booking, actor: Actor, verb: str, what: str, now: datetime) -> None:
-    record_events([_event(booking, what, now)])
+def _audit(booking: Booking, actor: Actor, verb: str, now: datetime) -> None:
     record_audit(
         actor=actor,
         verb=verb,
@@ -215,9 +219,9 @@ def _record(booking: Booking, actor: Actor, verb: str, what: str, now: datetime)
     )
 
 
-def _event(booking: Booking, what: str, now: datetime) -> NewEvent:
+def _made(booking: Booking, now: datetime) -> NewEvent:
     return NewEvent(
-        kind=f"booking.{what}",
+        kind="booking.made",
         tenant_id=booking.tenant_id,
         subject_kind="booking",
         subject_id=booking.pk,

@@ -20,13 +20,16 @@ from kernel.actor import Actor, system_actor
 from kernel.errors import Conflict, FieldError, InvalidInput, PreconditionFailed
 from kernel.ids import new_id
 from kernel.resources import RESOURCE_NAMES
-from reconciling import bulk
+from reconciling import bulk, transition
+from reconciling.transition import Change as StateChange
 from tenants.access import demand, role_allows
 from tenants.capacity import Tree, capacities, held_by, limits_tree
-from tenants.models import EditState, Queue, QueueLimit, QueueUsage, QuotaEdit
+from tenants.lifecycle import EditState
+from tenants.models import Queue, QueueLimit, QueueUsage, QuotaEdit
 from tenants.quota.edits import COLUMNS, Change, Outcome, blame, try_edit
 from tenants.quota.limits import NO_LIMIT, Capacity, Limit, LimitedQueue
 from tenants.services.queues import ensure_usage_rows
+from tenants.services.transition import EDITS
 
 CHANGES_MAX = 5_000  # A tree of 1,000 queues over a few pools in one edit; more would hold the lock for seconds.
 PENDING_MAX = 1_000
@@ -142,8 +145,8 @@ def cancel_edit(*, actor: Actor, edit: QuotaEdit, now: datetime) -> QuotaEdit:
     """Take a pending edit back. One that was decided stays as it is."""
     demand(actor, edit.tenant_id, "quota_edit.cancel")
     with transaction.atomic():
-        rows = QuotaEdit.objects.filter(id=edit.pk, state=EditState.PENDING)
-        if not rows.update(state=EditState.CANCELLED, decided_at=now):
+        change = StateChange(edit.pk, EditState.PENDING, EditState.CANCELLED, also={"decided_at": now})
+        if edit.state != EditState.PENDING or not transition.apply(EDITS, [change], actor=actor.name, at=now):
             raise Conflict(
                 f"This edit is {QuotaEdit.objects.get(id=edit.pk).state} already.", hint="Make another edit that undoes it."
             )
@@ -167,10 +170,19 @@ def apply_due_edits(now: datetime) -> int:
             changes = [read_change(entry) for entry in edit.changes]
             trial = _tried(changes, limits_tree())
             fields = trial.fields()
-            edit.state, edit.decided_at = (EditState.REFUSED if fields else EditState.APPLIED), now
+            decision = StateChange(
+                edit.pk,
+                EditState.PENDING,
+                EditState.REFUSED if fields else EditState.APPLIED,
+                reason=fields[0].code if fields else "",
+                also={"decided_at": now},
+            )
+            if not transition.apply(EDITS, [decision], actor=actor.name, at=now):
+                continue
+            edit.refresh_from_db()
             edit.problems = [field.as_dict() for field in fields]
             edit.before = _before([change for change in changes if change.queue_id in trial.tree.tenants], trial.tree)
-            edit.save(update_fields=["state", "decided_at", "problems", "before"])
+            edit.save(update_fields=["problems", "before"])
             if not fields:
                 write_limits(trial)
                 _raise_versions(trial)

@@ -16,7 +16,8 @@ from django.test.utils import CaptureQueriesContext
 from activity.models import AuditEvent, Event
 from kernel.resources import Resources
 from tenants import capacity
-from tenants.models import EditState, QueueLimit, QueueUsage, QuotaEdit
+from tenants.lifecycle import EditState
+from tenants.models import QueueLimit, QueueUsage, QuotaEdit
 from tenants.quota.limits import Limit
 from tenants.services import apply_due_edits, register_forecast, reserve
 from tenants.services.edits import Consequence, _forecasts

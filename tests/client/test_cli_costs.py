@@ -141,7 +141,7 @@ def test_break_even_says_when_owning_pays_and_what_it_assumed(run: Any, stub: An
 
     assert done.exit_code == 0, done.stderr
     assert dict(stub.sent("GET /breakeven")[0].url.params)["rent_micros_per_gpu_hour"] == "2500000"
-    for words in ("in month 2 (not for good: they are bought again)", "5,840.0 a month", "kwh_micros", "0.25 EUR"):
+    for words in ("in month 2 (not for good: they are bought again)", "5,840.0 a month", "Kilowatt-hour", "0.25 EUR"):
         assert words in done.stdout
     answer(stub, "GET /breakeven", {**body, "crossover_month": None})
     assert "never within 2 months" in run("breakeven").stdout

@@ -82,8 +82,23 @@ def _show_break_even(found: Mapping[str, Any]) -> None:
     ]
     sys.stdout.write(table_text(points, CURVE_COLUMNS))
     heading(_("Assumed"))
-    print_facts([(name, _assumption(name, value, currency)) for name, value in given.items()])
+    print_facts([(LABELS.get(name, name), _assumption(name, value, currency)) for name, value in given.items()])
     hint(_("berth breakeven --rent 2.50 --buy 280000 --gpus 8 changes what is assumed"))
+
+
+LABELS = {
+    "gpus": "GPUs bought",
+    "capex_micros": "Purchase",
+    "lifetime_months": "Months until bought again",
+    "staff_micros_per_month": "People a month",
+    "site_micros_per_month": "Room a month",
+    "busy_watts": "Watts of a busy GPU",
+    "idle_watts": "Watts of an idle GPU",
+    "overhead_percent": "Cooling, percent",
+    "kwh_micros": "Kilowatt-hour",
+    "rent_micros_per_gpu_hour": "Rent of a GPU hour",
+    "horizon_months": "Months ahead",
+}
 
 
 def _assumption(name: str, value: int, currency: str) -> str:

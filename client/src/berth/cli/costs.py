@@ -237,13 +237,13 @@ def parse_money(text: str) -> int:
 
 
 def money(micros: int | None, currency: str) -> str:
-    """`12.50 EUR`; with more decimals where two would hide something."""
+    """`12.50 EUR`; below one, with as many decimals as there are."""
     if micros is None:
         return formats.NOTHING
-    text = (
-        f"{Decimal(micros) / MICROS:,.2f}" if micros % 10_000 == 0 or abs(micros) >= MICROS else f"{Decimal(micros) / MICROS:.6f}"
-    )
-    return f"{text} {plain(currency)}".strip()
+    decimals = 2
+    while abs(micros) < MICROS and micros % 10 ** (6 - decimals):
+        decimals += 1
+    return f"{Decimal(micros) / MICROS:,.{decimals}f} {plain(currency)}".strip()
 
 
 def _group_name(row: Mapping[str, Any], group_by: str) -> str:

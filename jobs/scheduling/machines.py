@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # They are kept here, beside what they describe, and know the
 
 WHOLE_MILLIS = 1000
 NEED = tuple[str, frozenset[str]]  # A label and the values that are accepted.
-ARRIVALS_SPARE = 4096  # How much longer than the number of machines the list of arrivals gets before it is written anew.
+ARRIVALS_SPARE = 1024  # How much longer than the number of machines the list of arrivals gets before it is written anew.
 GIVEN_MAX = 1024  # As many unread changes for the better cost as much to look at as forgetting what did not fit.
 
 

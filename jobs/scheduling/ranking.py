@@ -225,6 +225,7 @@ class Ranking:
         if self._seen == len(arrivals):
             return
         heap, inside, fits, fit_of = self._heap, self._inside, self._fits, self.fit
+        first = not heap
         for index in range(self._seen, len(arrivals)):
             one = arrivals[index]
             if not one.members or one in inside:
@@ -232,8 +233,14 @@ class Ranking:
             fit = fits[one] if one in fits else fit_of(one)
             if fit is not None:
                 self._sequence += 1
-                heapq.heappush(heap, (-fit.score, one.tie, self._sequence, one))
                 inside.add(one)
+                entry = (-fit.score, one.tie, self._sequence, one)
+                if first:
+                    heap.append(entry)
+                else:
+                    heapq.heappush(heap, entry)
+        if first:
+            heapq.heapify(heap)
         self._seen = len(arrivals)
 
     def _start_over(self, state: PoolState) -> None:

@@ -90,6 +90,8 @@ class Ranking:
     ) -> Candidate | None:
         """The best machine, of these only and not of those, where given."""
         if within is not None:
+            if not local:
+                return self._best_within(within - without if without else within)
             return min(self._among(within - without, local), key=lambda one: one.order, default=None)
         found = self._top(without)
         if local:
@@ -178,6 +180,24 @@ class Ranking:
         for entry in aside:
             heapq.heappush(heap, entry)
         return found
+
+    def _best_within(self, chosen: Set[int]) -> Candidate | None:
+        """The same among these only: each class once, and the lowest number of those that are worth the same and tie."""
+        class_of = self._machines.class_of
+        best: list[tuple[MachineClass, Fit]] = []
+        for one in {class_of[machine] for machine in chosen}:
+            fit = self.fit(one) if one.kind.pool == self.pool else None
+            if fit is None:
+                continue
+            order = (-fit.score, one.tie)
+            known = (-best[0][1].score, best[0][0].tie) if best else order
+            if order < known:
+                best.clear()
+            if order <= known:
+                best.append((one, fit))
+        return min(
+            (Candidate(min(one.members & chosen), one, fit) for one, fit in best), key=lambda one: one.machine, default=None
+        )
 
     def _has_equals(self) -> bool:
         """Whether the second of the heap, a child of its top, is worth the same and ties with it."""

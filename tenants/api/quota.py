@@ -93,20 +93,20 @@ class QuotaEditsView(ApiView):
         pools_by_text = names_of_pools(pools)
         changes, fields = [], []
         for index, entry in enumerate(entries):
-            found = {}
+            meant: dict[str, uuid.UUID] = {}
             for what, known, lists in (("queue", queues, "berth queues"), ("pool", pools_by_text, "berth nodes")):
                 text = entry[what]
                 matches = known.get(str(_uuid(text) or text), set())
                 if len(matches) == 1:
-                    found[what] = next(iter(matches))
+                    meant[what] = next(iter(matches))
                     continue
                 message = (
                     f"There is no {what} {text[:80]!r} that you see." if not matches else f"Several have the name {text[:80]!r}."
                 )
                 fields.append(FieldError(f"/changes/{index}/{what}", "not_found", message, f"`{lists}` lists them; use the id."))
-            if len(found) == 2:
+            if len(meant) == 2:
                 values = {column: entry[column] for column in COLUMNS if column in entry}
-                changes.append(Change(found["queue"], found["pool"], entry["resource"], values))
+                changes.append(Change(meant["queue"], meant["pool"], entry["resource"], values))
         if fields:
             raise InvalidInput(fields[0].message, fields=fields)
         return changes
@@ -200,9 +200,10 @@ class TenantCapsView(ApiView):
         texts = {item["user"] for item in items if item["user"] is not None}
         ids = {found for text in texts if (found := _uuid(text)) is not None}
         users: dict[str, uuid.UUID] = {}
-        for user_id, name in visible(self.actor, User).filter(Q(id__in=ids) | Q(name__in=texts)).values_list("id", "name"):
-            users[str(user_id)] = users[name] = user_id
-        lines, fields = [], []
+        for known_id, name in visible(self.actor, User).filter(Q(id__in=ids) | Q(name__in=texts)).values_list("id", "name"):
+            users[str(known_id)] = users[name] = known_id
+        lines: list[services.CapLine] = []
+        fields: list[FieldError] = []
         for index, item in enumerate(items):
             text = item["user"]
             user_id = None if text is None else users.get(str(_uuid(text) or text))

@@ -137,6 +137,7 @@ def test_people_are_capped_line_by_line(berth: Run, cast: Cast) -> None:
     assert "bob" not in berth(cast.bob, "queues", "caps").stdout
     berth(cast.bob, "queues", "cap", "--jobs", "100", code=3)
     berth(cast.alice, "queues", "cap", code=2)
+    assert "'many' is no whole number" in berth(cast.alice, "queues", "cap", "--jobs", "many", code=2).stderr
 
 
 def test_the_time_of_jobs_is_limited_and_shown(berth: Run, cast: Cast) -> None:

@@ -215,7 +215,7 @@ def _pairs(words: Sequence[str]) -> dict[str, str]:
 
 def _whole(text: str) -> int:
     if not text.strip().isdecimal() or len(text) > 15:
-        raise UsageMistake(_("{text} is no whole number.", text=plain(text)), hint="0, 1, 2 ...")
+        raise UsageMistake(_("{number!r} is no whole number.", number=text), hint="0, 1, 2 ...")
     return int(text)
 
 

@@ -92,6 +92,6 @@ CAPACITY = {
     "{name} is no resource.": "{name} 不是资源。",
     "{path} holds no list of changes.": "{path} 中没有变更列表。",
     "{path} is no YAML.": "{path} 不是 YAML。",
-    "{text} is no whole number.": "{text} 不是整数。",
+    "{number!r} is no whole number.": "{number!r} 不是整数。",
     "{word} names no amount.": "{word} 没有给出数量。",
 }

@@ -19,7 +19,7 @@ from tenants.access import demand
 from tenants.ledger.budgets import PERCENT_MAX, WARN_AT, BudgetKind, Spent, sums_along
 from tenants.ledger.budgets import Budget as BudgetValue
 from tenants.ledger.entries import day_of, month_bounds, month_of, month_text
-from tenants.ledger_rows import price_book
+from tenants.ledger_rows import currency, price_book
 from tenants.models import Budget, Queue, Reservation, ReservationKind
 from tenants.quota.accounting import mark
 from tenants.services.names import Problems
@@ -96,11 +96,12 @@ def measure_budgets(now: datetime) -> int:
 
     A part of the sweep. One query where nobody has a budget, else about ten, whatever their number.
     """
-    rows = list(Budget.objects.select_related("queue").order_by("id"))
+    rows = list(Budget.objects.select_related("queue", "queue__tenant").order_by("id"))
     if not rows:
         return 0
     month = month_of(day_of(now))
     sums = {kind: _spent(kind, month, now) for kind in {BudgetKind(row.kind) for row in rows}}
+    money = currency()
     told: list[tuple[Budget, Spent]] = []
     changes = []
     for row in rows:
@@ -123,9 +124,10 @@ def measure_budgets(now: datetime) -> int:
         for row, spent in told:
             if row.pk in written:
                 data = {"month": month_text(month), "percent": spent.percent, "threshold": spent.level, "stops": row.stops}
-                numbers = {"kind": row.kind, "amount": row.amount, "spent": spent.spent, "name": row.queue.name}
+                numbers = {"kind": row.kind, "amount": row.amount, "spent": spent.spent, "currency": money}
+                names = {"name": row.queue.name, "tenant": row.queue.tenant.name if row.queue.tenant else ""}
                 what = "spent" if spent.is_over else "warned"
-                _tell(row.queue_id, row.queue.tenant_id, what, {**data, **numbers}, now)
+                _tell(row.queue_id, row.queue.tenant_id, what, {**data, **numbers, **names}, now)
     return len(told)
 
 

@@ -365,7 +365,7 @@ class PatchedSubscriptionChangeRequest(TypedDict):
     is_active: NotRequired[bool]
     jobs: NotRequired[Literal["mine", "all"]]
     kinds: NotRequired[
-        list[Literal["running", "succeeded", "failed", "stopped", "retried"]]
+        list[Literal["running", "succeeded", "failed", "stopped", "retried", "budget"]]
     ]
     target: NotRequired[str]
 
@@ -612,7 +612,7 @@ class SubscriptionInRequest(TypedDict):
     channel: Literal["mail", "webhook"]
     jobs: NotRequired[Literal["mine", "all"]]
     kinds: NotRequired[
-        list[Literal["running", "succeeded", "failed", "stopped", "retried"]]
+        list[Literal["running", "succeeded", "failed", "stopped", "retried", "budget"]]
     ]
     target: NotRequired[str]
     tenant: NotRequired[str | None]

@@ -12,7 +12,7 @@ far apart) as it wishes, then with the best scores. What is done instead, and wh
 3. Largest tasks first, each on the best machine for it: what is hard to place sees the most room.
 4. Tasks that want to be near: one machine, else the fullest island that takes all of them, else switch, else rack, else the
    fewest places. What a place could take is counted before it is tried, so most are never tried.
-5. Roles of equal tasks that did not fit are remembered (`refusals.py`), and a gang of several roles until something changes.
+5. Roles for which there is too little room by counting are remembered (`refusals.py`): most of a long queue is refused by that.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 from jobs.scheduling.filters import Refusal
 from jobs.scheduling.machines import WHOLE_MILLIS, Machines, TaskAsk
@@ -143,10 +144,9 @@ def _place_in(gang: GangAsk, machines: Machines, pool: int) -> Placed | Unplaced
             return Unplaced("no_pool", pool if role.pool is None else role.pool, role.role, role.minimum, 0)
         local = Local(role.image, role.data) if role.image or role.data else None
         parts.append(_Part(role, ranking, role.together or gang.together, local))
-    for part in parts:
-        known = _remembered(part, machines)
-        if known is not None:
-            return known
+    known = [_remembered(part, machines) for part in parts]
+    if any(known):
+        return next(one for one in map(_first_known, parts, known, repeat(machines)) if one is not None)
     return _Placing(machines, pool, parts).run()
 
 
@@ -166,11 +166,34 @@ def _remembered(part: _Part, machines: Machines) -> Unplaced | None:
     return None if known is None else _unplaced(part, known.fitting, known.refusals)
 
 
+def _first_known(part: _Part, known: Unplaced | None, machines: Machines) -> Unplaced | None:
+    """The same role is blamed whatever happens to be remembered: the first for whose tasks alone there is too little room."""
+    return known or _lacking(part, machines)
+
+
+def _lacking(part: _Part, machines: Machines) -> Unplaced | None:
+    """Whether a role alone has too little room in its pool; that is remembered."""
+    if part.ranking.shape.joining or _is_guarded(part) or _room(part, machines) >= part.role.minimum:
+        return None
+    state = machines.pools[part.ranking.pool]
+    if state.refused is None:
+        state.refused = RefusedAsks()
+    state.refused.catch_up(state.given, may_clear=not machines.is_marked)
+    counted = _counted(part, machines)
+    state.refused.remember(part.role.ask, counted)
+    return _unplaced(part, counted.fitting, counted.refusals)
+
+
 def _counted(part: _Part, machines: Machines) -> Refused:
-    ranking, needed = part.ranking, part.role.minimum
-    fitting = sum(ranking.copies(one) * len(one.members) for one in machines.classes(ranking.pool))
-    assert fitting < needed, "what is refused by memory would fit"
-    return Refused(ranking.shape, needed, fitting, ranking.tally())
+    fitting = _room(part, machines)
+    assert fitting < part.role.minimum, "what is refused by memory would fit"
+    return Refused(part.ranking.shape, part.role.minimum, fitting, part.ranking.tally())
+
+
+def _room(part: _Part, machines: Machines) -> int:
+    """How many tasks of a role its pool takes, if nothing else goes there."""
+    copies = part.ranking.copies
+    return sum(copies(one) * len(one.members) for one in machines.classes(part.ranking.pool))
 
 
 def _unplaced(part: _Part, fitting: int, refusals: tuple[Refusal, ...], code: str = "") -> Unplaced:
@@ -367,7 +390,9 @@ class _Placing:
         if ranking.rules.runners_up <= 0:
             return
         leaders = ranking.leaders(ranking.rules.runners_up + 1, within=within, without=without)
-        others = [one for one in leaders if one.one is not found.one][: ranking.rules.runners_up]
+        others = [one for one in leaders if (one.fit.score, one.one.tie) != (found.fit.score, found.one.tie)][
+            : ranking.rules.runners_up
+        ]
         self.tables.append((part.role.role, tuple(ranking.row(one, part.local) for one in [found, *others])))
 
     def _drop(self, position: int) -> None:
@@ -379,22 +404,14 @@ class _Placing:
             self.tables.clear()
 
     def _refuse(self, short: _Short) -> Unplaced:
-        part = short.part
-        refusals = part.ranking.tally()
-        insists = part.together not in ("", PACK, SPREAD)
-        if insists:
-            room = self._nearest_room(part)
-            total = sum(part.ranking.copies(one) * len(one.members) for one in self.machines.classes(part.ranking.pool))
-            if total >= part.role.minimum:
-                return _unplaced(part, room, refusals, "not_together")
-        fitting = max(0, short.fitting)
-        if len(self.parts) == 1 and not insists and not part.ranking.shape.joining and not _is_guarded(part):
-            state = self.machines.pools[part.ranking.pool]
-            if state.refused is None:
-                state.refused = RefusedAsks()
-                state.refused.catch_up(state.given, may_clear=not self.machines.is_marked)
-            state.refused.remember(part.role.ask, Refused(part.ranking.shape, part.role.minimum, fitting, refusals))
-        return _unplaced(part, fitting, refusals)
+        for part in self.parts:
+            lacking = _lacking(part, self.machines)
+            if lacking is not None:
+                return lacking
+        refusals = short.part.ranking.tally()
+        if short.part.together not in ("", PACK, SPREAD):
+            return _unplaced(short.part, self._nearest_room(short.part), refusals, "not_together")
+        return _unplaced(short.part, max(0, short.fitting), refusals)
 
     def _nearest_room(self, part: _Part) -> int:
         """The most tasks of a role that any one place takes at the level that it insists on."""

@@ -101,28 +101,26 @@ class Ranking:
         return found
 
     def leaders(self, count: int, *, within: Set[int] | None = None, without: Set[int] = frozenset()) -> list[Candidate]:
-        """The best machine of each of the best classes, best first."""
+        """The best machine of each of the best groups of equals, best first."""
+        best_of: dict[tuple[int, int], Candidate] = {}
         if within is not None:
-            found = sorted(self._among(within - without, None), key=lambda one: one.order)
-            best_of: dict[MachineClass, Candidate] = {}
-            for candidate in found:
-                best_of.setdefault(candidate.one, candidate)
+            for candidate in sorted(self._among(within - without, None), key=lambda one: one.order):
+                best_of.setdefault(candidate.order[:2], candidate)
             return list(best_of.values())[:count]
         self._catch_up()
         aside: list[tuple[int, int, int, MachineClass]] = []
-        leaders: list[Candidate] = []
-        while self._heap and len(leaders) < count:
+        while self._heap and (len(best_of) < count or self._heap[0][:2] in best_of):
             entry = heapq.heappop(self._heap)
             if not entry[3].members:
                 self._inside.discard(entry[3])
                 continue
             aside.append(entry)
             leader = self._candidate(entry[3], without)
-            if leader is not None:
-                leaders.append(leader)
+            if leader is not None and (entry[:2] not in best_of or leader.machine < best_of[entry[:2]].machine):
+                best_of[entry[:2]] = leader
         for entry in aside:
             heapq.heappush(self._heap, entry)
-        return sorted(leaders, key=lambda one: one.order)
+        return list(best_of.values())
 
     def fit(self, one: MachineClass) -> Fit | None:
         """What a class is worth; None when a filter keeps the task out."""

@@ -174,6 +174,30 @@ def test_the_order_of_machines_and_roles_does_not_matter(given_machines, gangs, 
         assert answer == other
 
 
+@given(machines_of(), some.lists(some.tuples(gangs_of, some.booleans()), min_size=1, max_size=8), rules_of, gangs_of)
+def test_what_happened_before_does_not_matter(given_machines, steps, rules, gang):
+    """Machines that have seen changes and questions answer as new ones on which the same is taken: what a restart relies on."""
+    machines = Machines(given_machines, dict.fromkeys(POOLS, rules))
+    held = []
+    for other, gives in steps:
+        answer = place(other, machines, POOLS)
+        held += [answer] if isinstance(answer, Placed) else []
+        if gives and held:
+            undo(held.pop(0), machines)
+    fresh = Machines(given_machines, dict.fromkeys(POOLS, rules))
+    for placed in held:
+        for task in placed.tasks:
+            fresh.take(task.machine, task.ask, task.devices)
+
+    answer, expected = place(gang, machines, POOLS), place(gang, fresh, POOLS)
+
+    if isinstance(expected, Placed):
+        assert answer == expected
+    else:
+        assert isinstance(answer, Unplaced)
+        assert (answer.pool, answer.role, answer.needed) == (expected.pool, expected.role, expected.needed)
+
+
 @given(machines_of(), some.lists(some.tuples(single_gangs, some.booleans()), min_size=1, max_size=12), rules_of)
 def test_equal_tasks_are_refused_only_where_counting_finds_too_few(given_machines, steps, rules):
     """With takes and gives in between, what was remembered included: never refused what fits, nor placed what does not."""

@@ -91,3 +91,10 @@ def booked_of(row: Booking) -> Booked:
 def bookings(now: datetime) -> Bookings:
     """What is held of every pool from when to when, by bookings that are not over. One query."""
     return Bookings(booked_of(row) for row in held_bookings(now))
+
+
+def runtime_limit_of(queue_id: uuid.UUID) -> int | None:
+    """The longest that a job of a queue may run, by the queue and all above it; None is no limit. Two queries."""
+    path = Queue.objects.filter(id=queue_id).values_list("path", flat=True).first() or ""
+    found = caps.runtime_limit((uuid.UUID(hex=step) for step in reversed(path.split("/")) if step), runtime_limits())
+    return None if found is None else found[1]

@@ -104,7 +104,9 @@ def _report(bench: Bench, name: str, found: dict[str, list[Run]], *, has_levels:
     rates = [run.allocated for run in ours]
     random_rate, best_fit, gradient = PUBLISHED.get(name, (None, None, None))
     published = {"FGD": gradient, "BestFit": best_fit, "Random": random_rate}
-    peers: dict[str, float | Sequence[float]] = {peer: rate for peer, rate in published.items() if rate is not None}
+    peers: dict[str, float | Sequence[float]] = {
+        peer: rate for peer, rate in published.items() if rate is not None and has_levels
+    }
     for policy in ("best-fit", RANDOM):
         if policy in found:
             peers[f"our-{policy}"] = [run.allocated for run in found[policy]]

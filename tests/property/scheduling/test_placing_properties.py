@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as some
 
 from jobs.scheduling.filters import Shape, copies, refusal
 from jobs.scheduling.machines import WHOLE_MILLIS, Machine, MachineClass, Machines, TaskAsk
 from jobs.scheduling.placing import GangAsk, Placed, RoleAsk, Unplaced, place, undo
 from jobs.scheduling.ranking import ranking_of
+from jobs.scheduling.refusals import needs_as_much
 from jobs.scheduling.scores import Mix, PoolRules, Scorer, increase
 from tests.property.scheduling.test_machines_properties import POOLS, asks, machines_of, mixes, picture, rules_of
 
@@ -134,6 +135,19 @@ def test_filters_pass_what_fits_and_nothing_else(given_machines, ask, takes, sha
                 count += 1
             machines.rewind(mark)
             assert count == 20 or copies(one, shape) == count
+
+
+@given(machines_of(), asks, asks, some.lists(some.tuples(some.integers(0, 5), asks), max_size=5), some.booleans())
+def test_what_needs_as_much_never_fits_more_often(given_machines, ask, other, takes, shares):
+    machines = Machines(given_machines)
+    bits = [sum(machines.condition(need) for need in set(each.needs)) for each in (ask, other)]
+    shapes = [Shape.of(each, bits=bit, shares=shares) for each, bit in zip((ask, other), bits, strict=True)]
+    for number, taken in takes:
+        machines.take(number % len(given_machines), taken)
+
+    if needs_as_much(ask, other):
+        event("comparable")
+        assert all(copies(one, shapes[0]) <= copies(one, shapes[1]) for one in machines.class_of)
 
 
 @given(machines_of(), some.lists(gangs_of, min_size=1, max_size=6), rules_of)

@@ -12,7 +12,7 @@ from math import isqrt
 SCALE = 1 << 16  # A history is kept in 65,536ths of the unit of its resource.
 _BITS = 62
 _ONE = 1 << _BITS
-_STEPS = 16  # A half-life is divided by 2**16: about 9 seconds of a week.
+_STEPS = 32  # A half-life is divided by 2**32: times may be cut anywhere, and the parts still add up.
 _GONE = 80  # After so many half-lives nothing of an amount below 2**63 * SCALE is left.
 
 
@@ -41,6 +41,14 @@ def keep(seconds: int, half_life: int) -> int:
         if part >> (_STEPS - place) & 1:
             left = left * root >> _BITS
     return left >> halvings
+
+
+def left(used: int, started_at: int, ended_at: int, at: int, half_life: int) -> int:
+    """The history (in 1/SCALE) that holding an amount from one second to another leaves at a later one: for whoever makes a
+    history anew from a ledger. Parts that meet add up to the whole, but for the last digit."""
+    if not started_at <= ended_at <= at:
+        raise ValueError("a history is made of what began, ended and is over")
+    return used * SCALE * (keep(at - ended_at, half_life) - keep(at - started_at, half_life)) >> _BITS
 
 
 def faded(history: int, used: int, kept: int) -> int:

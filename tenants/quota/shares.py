@@ -22,7 +22,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kernel.resources import RESOURCE_NAMES
-from tenants.quota.decay import SCALE, faded, keep
+from tenants.quota.decay import SCALE, faded, keep, left
 from tenants.quota.limits import NO_LIMIT, Amount, Capacity, LimitedQueue, amount_of
 
 ONE = 1_000_000_000  # A share of the whole of a pool's resource, at weight 1.
@@ -419,6 +419,16 @@ class Shares:
         for (queue, pool, resource), amount in history.items():
             self._remember(queue, pool * WIDTH + resource, amount)
         self._at = at
+
+    def remember(self, queue: int, pool: int, held: Amount, started_at: int, ended_at: int) -> None:
+        """Add what was held once to the history of a queue and all above it, as of the moment of `recall` or `advance`."""
+        if self._at is None:
+            raise ValueError("a history needs a moment: call `advance` or `recall` first")
+        for place, amount in enumerate(held):
+            lasting = left(amount, started_at, min(ended_at, self._at), self._at, self._half_life) if amount else 0
+            for node in self.path[queue]:
+                column = pool * WIDTH + place
+                self._remember(node, column, self._history.get((node, column), 0) + lasting)
 
     def share(self, queue: int) -> int:
         """The weighted dominant share of a queue and all below it, present use and history, in billionths of a pool."""

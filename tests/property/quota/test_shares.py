@@ -208,6 +208,32 @@ def test_who_holds_no_more_than_its_guarantee_is_never_a_victim(tree, moves, ask
                 assert not shares.may_reclaim(claimant, victim, 0, ask)
 
 
+@given(trees(), trees(), MOVES, st.integers(0, 1))
+def test_after_limits_changed_a_guarantee_is_free_or_held_by_work_that_may_be_taken_back(tree, later, moves, pool):
+    shares = Shares(tree, POOLS)
+    names = {queue.id for queue in later}
+    use = [
+        (shares.queue_ids[queue], shares.pool_ids[where], ask)
+        for queue, where, ask in fill(shares, moves)
+        if shares.queue_ids[queue] in names
+    ]
+    changed = Shares(later, POOLS, use)
+    for queue in range(1, len(changed.path)):
+        for place in range(3):
+            column = pool * 3 + place
+            ask = [0, 0, 0]
+            ask[place] = kept = changed._guarantee[column][queue] - changed.used(queue, pool)[place]
+            if kept <= 0 or any(
+                changed.used(above, pool)[place] + kept > changed._owed[column][above]
+                for above in changed.path[queue][:-1]
+                if changed._owed[column][above] >= 0
+            ):
+                continue
+            if changed.used(0, pool)[place] + kept > 40:
+                victims = [other for other in range(len(changed.path)) if changed._own[column][other]]
+                assert any(changed.may_reclaim(queue, victim, pool, tuple(ask)) for victim in victims)
+
+
 def naive_next(shares, waits):
     """The rule of the fair order read literally: sort everything at each level."""
     here = 0
@@ -337,6 +363,25 @@ def test_a_history_halves_in_a_half_life():
     assert faded(1_000 * SCALE, 0, keep(3_600, 3_600)) == 500 * SCALE
     assert faded(1_000 * SCALE, 0, keep(7_200, 3_600)) == 250 * SCALE
     assert abs(faded(1_000_000 * SCALE, 0, keep(1_800, 3_600)) / SCALE - 707_106.78) < 0.1
+
+
+def test_a_history_made_anew_from_what_was_held_is_the_one_that_grew():
+    tree = [LimitedQueue(ROOT, None, "root")] + [LimitedQueue(queue_id(n), ROOT, f"q{n}") for n in range(2)]
+    grown, anew = (Shares(tree, POOLS, half_life_seconds=1_000) for _ in range(2))
+    first, second = grown.queue_at[queue_id(0)], grown.queue_at[queue_id(1)]
+    held = [(first, (0, 0, 20), 0, 700), (second, (4, 0, 8), 300, 900), (first, (0, 0, 3), 1_500, 2_000)]
+    for moment in sorted({time for *_, start, end in held for time in (start, end)}):
+        grown.advance(moment)
+        for queue, ask, start, end in held:
+            if start == moment:
+                grown.take(queue, 0, ask)
+            if end == moment:
+                grown.give(queue, 0, ask)
+    anew.advance(2_000)
+    for queue, ask, start, end in held:
+        anew.remember(queue, 0, ask, start, end)
+    assert grown.history().keys() == anew.history().keys()
+    assert all(abs(amount - anew.history()[key]) <= 8 for key, amount in grown.history().items())
 
 
 def test_history_weighs_on_whoever_used_much_until_it_fades():

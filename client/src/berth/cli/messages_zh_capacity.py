@@ -13,6 +13,7 @@ CAPACITY = {
         "预订资源池的 GPU 一段时间：期间他人不可用；无人按时使用则自动释放。"
     ),
     "Book GPUs of a pool for a window; show and cancel bookings.": "预订资源池的 GPU 一段时间；查看和取消预订。",
+    "Booked: {gpus} GPU of {pool}, from {start} to {end}.": "已预订 {pool} 的 {gpus} 张 GPU，从 {start} 到 {end}。",
     "CHANGES": "变更",
     "CONTAINERS": "容器",
     "Cancel an edit whose time has not come.": "取消尚未生效的配额变更。",
@@ -88,7 +89,6 @@ CAPACITY = {
     "waits": "将等待",
     "{column} has amounts by resource.": "{column} 须按资源给出数量。",
     "{count} queues change at {at}.": "{count} 个队列将于 {at} 变更。",
-    "{gpus} GPUs of {pool} are booked from {start} to {end}.": "已预订 {pool} 的 {gpus} 张 GPU，从 {start} 到 {end}。",
     "{name} is no resource.": "{name} 不是资源。",
     "{path} holds no list of changes.": "{path} 中没有变更列表。",
     "{path} is no YAML.": "{path} 不是 YAML。",

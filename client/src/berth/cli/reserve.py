@@ -45,7 +45,7 @@ def book(
         pool, formats.parse_millis(gpus), starts_at=_iso(begins), ends_at=_iso(ends), queue=queue, comment=comment
     )
     text = _(
-        "{gpus} GPUs of {pool} are booked from {start} to {end}.",
+        "Booked: {gpus} GPU of {pool}, from {start} to {end}.",
         gpus=formats.millis_text(booking["gpu_millis"]),
         pool=plain((booking["pool"] or {}).get("name", pool)),
         start=formats.time_text(booking["starts_at"]),

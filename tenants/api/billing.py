@@ -16,14 +16,15 @@ from rest_framework.response import Response
 from clusters.selectors import list_pools
 from kernel.clock import database_now
 from kernel.errors import NotFound
-from kernel.resources import RESOURCE_NAMES
+from kernel.resources import RESOURCE_NAMES, Resources
 from tenants import selectors
 from tenants.access import demand
 from tenants.api import ledger_bodies as bodies
-from tenants.api.queries import find_pools, one_pool, read_month
+from tenants.api.queries import find_pools, one_pool, read_month, whole_number
 from tenants.api.shapes import tenant_ref, user_ref
 from tenants.api.tenants import TENANT_PATH
 from tenants.api.usage import TENANT, csv_answer, read_format
+from tenants.costs import estimate
 from tenants.ledger.budgets import WARN_AT, BudgetKind, Spent
 from tenants.ledger.entries import day_of, month_of, month_text
 from tenants.ledger.statements import statement_csv
@@ -41,6 +42,7 @@ from webapi.pagination import page
 from webapi.schema import IF_MATCH, page_of
 from webapi.views import ApiView, known_query, query_flag
 
+SECONDS_MAX = 366 * 86_400
 PRICE_FIELDS = {"gpu_hour_micros": "gpu_millis", "cpu_hour_micros": "cpu_millis", "memory_gib_hour_micros": "memory_bytes"}
 
 
@@ -77,17 +79,57 @@ class PricesView(ApiView):
         body = bodies.PriceIn.validated(request.data)
         problems = Problems()
         pool = one_pool(body["pool"], problems)
-        problems.raise_if_any()
-        assert pool is not None
+        if any(field.code == "ambiguous" for field in problems.fields):
+            problems.raise_if_any()
         now = database_now()
         rows = set_prices(
             actor=self.actor,
-            pool_id=pool.id,
+            pool_id=None if pool is None else pool.id,
             prices={PRICE_FIELDS[name]: body[name] for name in PRICE_FIELDS if name in body},
             effective_at=body.get("effective_at"),
             now=now,
         )
         return Response({"items": _show_prices(rows, _holding(now), now)}, status=201)
+
+
+class EstimateView(ApiView):
+    """What an ask would cost."""
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("pool", str, description="Name, CLUSTER/POOL or id; all pools by default."),
+            OpenApiParameter("seconds", int, description="How long; an hour by default."),
+            *(OpenApiParameter(name, int, description="Of all tasks together.") for name in RESOURCE_NAMES),
+        ],
+        responses=bodies.EstimateOut,
+    )
+    def get(self, request: Request) -> Response:
+        """What resources would cost for a time in each pool, the cheapest first."""
+        known_query(request, ("pool", "seconds", *RESOURCE_NAMES))
+        demand(self.actor, None, "price.read")
+        query, problems = request.query_params, Problems()
+        pools = find_pools(query.get("pool", ""), problems)
+        seconds = whole_number(query.get("seconds") or "3600", "seconds", problems, lowest=1, highest=SECONDS_MAX)
+        amount = Resources(
+            **{name: whole_number(query.get(name) or "0", name, problems, lowest=0, highest=2**50) for name in RESOURCE_NAMES}
+        )
+        problems.raise_if_any()
+        known = {pool.id: pool for pool in (list_pools() if pools is None else pools)} if self._sees_pools() else {}
+        found = estimate(known, amount, seconds, database_now())
+        rows = sorted(found.items(), key=lambda row: (row[1][1], known[row[0]].name, row[0]))
+        items = [
+            {
+                "pool": {"id": str(pool_id), "name": known[pool_id].name, "cluster": known[pool_id].cluster_name},
+                "micros_per_hour": per_hour,
+                "micros": micros,
+            }
+            for pool_id, (per_hour, micros) in rows
+        ]
+        return Response({"currency": currency(), "seconds": seconds, "items": items})
+
+    def _sees_pools(self) -> bool:
+        """Pools are for whoever belongs to any tenant, as everywhere."""
+        return bool(self.actor.is_operator or self.actor.roles)
 
 
 class PriceView(ApiView):

@@ -83,6 +83,22 @@ class PriceIn(StrictSerializer):
     memory_gib_hour_micros = _price("one GiB")
 
 
+class EstimateItem(Out):
+    """What an ask would cost in one pool, at the prices of now and those that are planned."""
+
+    pool = PoolRef()
+    micros_per_hour = serializers.IntegerField()
+    micros = serializers.IntegerField(help_text="For so many seconds from now on.")
+
+
+class EstimateOut(Out):
+    """The cheapest pool first. Whether the ask fits a pool is for a dry run to say."""
+
+    currency = serializers.CharField()
+    seconds = serializers.IntegerField()
+    items = EstimateItem(many=True)
+
+
 class StatementLine(Out):
     """What one user used of one pool from one queue, by the month of the use and by what became of it."""
 

@@ -9,6 +9,7 @@ urlpatterns = [
     path("usage:export", usage.UsageExportView.as_view(), name="usage-export"),
     path("breakeven", usage.BreakEvenView.as_view(), name="breakeven"),
     path("prices", billing.PricesView.as_view(), name="prices"),
+    path("prices:estimate", billing.EstimateView.as_view(), name="prices-estimate"),
     path("prices/<uuid:price_id>", billing.PriceView.as_view(), name="price"),
     path("budgets", billing.BudgetsView.as_view(), name="budgets"),
     path("queues/<uuid:queue_id>/budget", billing.BudgetView.as_view(), name="queue-budget"),

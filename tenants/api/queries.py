@@ -26,9 +26,11 @@ MONTH = re.compile(r"(2[0-9]{3})-(0[1-9]|1[0-2])")
 WINDOW = ("tenant", "since", "until", "user", "queue", "pool", "fate")
 
 
-def usage_filter(request: Request, actor: Actor, tenant_ids: frozenset[uuid.UUID] | None) -> UsageFilter:
-    """The window and filters of a query on use within these tenants. Whatever the caller does not see does not exist."""
-    problems = Problems()
+def usage_filter(request: Request, actor: Actor, tenant_ids: frozenset[uuid.UUID] | None, problems: Problems) -> UsageFilter:
+    """The window and filters of a query on use within these tenants. Whatever the caller does not see does not exist.
+
+    Raises for whatever is wrong, and for what `problems` holds already.
+    """
     query = request.query_params
     since, until = (_time(query.get(name, ""), name, problems) for name in ("since", "until"))
     if since is not None and until is not None and until < since:

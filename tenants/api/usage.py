@@ -68,16 +68,15 @@ class UsageView(ApiView):
         What it cost is for managers of the tenants and for operators; members see what their own cost.
         """
         known_query(request, (*WINDOW, "group_by"))
-        group_by = request.query_params.get("group_by") or "tenant"
+        group_by, problems = request.query_params.get("group_by") or "tenant", Problems()
         if group_by not in GROUPS:
-            message = f"group_by is one of {', '.join(GROUPS)}."
-            raise InvalidInput(message, fields=[FieldError("/group_by", "invalid", message)])
+            problems.add("/group_by", "invalid", f"group_by is one of {', '.join(GROUPS)}.")
         tenant_ids = tenants_with(self.actor, "usage.read")
         if request.query_params.get("tenant"):
             tenant = selectors.get_tenant(self.actor, request.query_params["tenant"])
             demand(self.actor, tenant.pk, "usage.read")
             tenant_ids = frozenset({tenant.pk})
-        wanted = usage_filter(request, self.actor, tenant_ids)
+        wanted = usage_filter(request, self.actor, tenant_ids, problems)
         report = usage_report(**asdict(wanted), group_by=group_by)
         rows, following = _slice(request, report)
         return Response(
@@ -120,7 +119,7 @@ class UsageExportView(ApiView):
         else:
             tenant_ids = tenants_with(actor, "usage.read")
         whole = tenants_with(actor, "cost.read")
-        wanted = usage_filter(request, actor, tenant_ids)
+        wanted = usage_filter(request, actor, tenant_ids, Problems())
         if whole is None:
             yield wanted
             return

@@ -31,16 +31,18 @@ PATHS = {"cpu_millis": "/cpu_hour_micros", "memory_bytes": "/memory_gib_hour_mic
 
 
 def set_prices(
-    *, actor: Actor, pool_id: uuid.UUID, prices: Mapping[str, int], effective_at: datetime | None = None, now: datetime
+    *, actor: Actor, pool_id: uuid.UUID | None, prices: Mapping[str, int], effective_at: datetime | None = None, now: datetime
 ) -> list[Price]:
     """Set what an hour of a pool's resources costs from a moment on, by default from the next full minute that is far enough.
 
-    A resource that is left out keeps its price. All that is wrong is said at once, with what stands at the same moment.
+    A resource that is left out keeps its price; `pool_id` None is a pool that there is not. All that is wrong is said at once,
+    with what stands at the same moment.
     """
     demand(actor, None, "price.edit")
     begins = _next_minute(now + NOTICE) if effective_at is None else effective_at
     money = _currency()
     _check(pool_id, prices, begins, now)
+    assert pool_id is not None  # What is unknown was refused.
     author = actor.user_id
     rows = [
         Price(
@@ -96,7 +98,7 @@ def withdraw_price(*, actor: Actor, price_id: uuid.UUID, now: datetime) -> None:
         )
 
 
-def _check(pool_id: uuid.UUID, prices: Mapping[str, int], begins: datetime, now: datetime) -> None:
+def _check(pool_id: uuid.UUID | None, prices: Mapping[str, int], begins: datetime, now: datetime) -> None:
     problems = Problems()
     if not any(pool.id == pool_id for pool in list_pools()):
         problems.add("/pool", "not_found", "There is no such pool.", "`berth pools` lists them.")
@@ -111,8 +113,11 @@ def _check(pool_id: uuid.UUID, prices: Mapping[str, int], begins: datetime, now:
     problems.raise_if_any()
 
 
-def _check_moment(pool_id: uuid.UUID, prices: Mapping[str, int], begins: datetime, now: datetime, problems: Problems) -> None:
-    rows = {(row.resource, row.effective_at): row for row in Price.objects.filter(pool_id=pool_id, resource__in=list(prices))}
+def _check_moment(
+    pool_id: uuid.UUID | None, prices: Mapping[str, int], begins: datetime, now: datetime, problems: Problems
+) -> None:
+    of_pool = Price.objects.none() if pool_id is None else Price.objects.filter(pool_id=pool_id, resource__in=list(prices))
+    rows = {(row.resource, row.effective_at): row for row in of_pool}
     if begins.microsecond:
         problems.add("/effective_at", "invalid", "A price begins with a full second.")
     if begins < now + NOTICE:

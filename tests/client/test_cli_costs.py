@@ -168,3 +168,17 @@ def test_small_money_keeps_its_decimals() -> None:
         "1,234.57 EUR",
         "-",
     ]
+
+
+def test_a_job_shows_its_cost_by_attempt_and_by_the_hour(run: Any, stub: Any) -> None:
+    numbers = {1: "retried", 2: None}
+    attempts = [{"number": key, "fate": numbers[key], "gpu_milli_seconds": HOUR, "micros": 2_500_000} for key in numbers]
+    body = {"currency": "EUR", "micros": 5_000_000, "micros_per_hour": 2_500_000, "gpu_milli_seconds": 2 * HOUR,
+            "cpu_milli_seconds": 0, "attempts": attempts}  # fmt: skip
+    answer(stub, "GET /jobs/digits/cost", body)
+    shown = run("cost", "digits").stdout
+
+    for words in ("5.00 EUR", "An hour now", "2.50 EUR", "retried", "running"):
+        assert words in shown
+    answer(stub, "GET /jobs/digits/cost", body)
+    assert json.loads(run("cost", "digits", "--json").stdout)["micros"] == 5_000_000

@@ -36,6 +36,14 @@ class Costs(_Resource):
         filters.setdefault("tenant", self._tenant or None)
         return self._transport.send(Call("GET", "/usage:export", filters)).body
 
+    def of_job(self, job_id: str) -> Row:
+        """What a job cost so far, by attempt, and what it costs an hour now."""
+        return self._get(f"/jobs/{quote(job_id, safe='')}/cost")
+
+    def estimate(self, **ask: object) -> Row:
+        """What gpu_millis, cpu_millis and memory_bytes would cost for `seconds` in each pool, the cheapest first."""
+        return self._get("/prices:estimate", **ask)
+
     def prices(self, *, pool: str | None = None, everything: bool = False) -> Iterator[Row]:
         """Prices that hold now and those to come; with `everything` also those that held once."""
         return iterate(self._transport, "/prices", {"pool": pool, "all": "true" if everything else None})

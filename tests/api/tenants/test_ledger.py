@@ -93,11 +93,21 @@ def test_use_is_filtered_by_user_queue_pool_and_fate_and_what_is_not_seen_does_n
         return sum(item["gpu_milli_seconds"] for item in api(cast.alice).get(USAGE, query).json()["items"]) // 3_600_000
 
     assert [seconds(user="bob"), seconds(queue="nightly"), seconds(pool="here/a100"), seconds(fate="evicted")] == [3, 3, 4, 3]
-    bad = {"user": "carol", "queue": "elsewhere", "pool": "h100", "fate": "lost", "since": "2026-02-01T00:00:00Z",
-           "until": "2026-01-01T00:00:00Z"}  # fmt: skip
-    assert codes(api(cast.alice).get(USAGE, bad)) == {
-        ("/user", "not_found"), ("/queue", "not_found"), ("/pool", "not_found"), ("/fate", "invalid"), ("/until", "before_since"),
-    }  # fmt: skip
+    bad = {
+        "group_by": "colour",
+        "user": "carol",
+        "queue": "elsewhere",
+        "pool": "h100",
+        "fate": "lost",
+        "since": "2026-02-01T00:00:00Z",
+        "until": "2026-01-01T00:00:00Z",
+    }
+    found = codes(api(cast.alice).get(USAGE, bad))
+    assert found == {
+        *((f"/{name}", "not_found") for name in ("user", "queue", "pool")),
+        *((f"/{name}", "invalid") for name in ("group_by", "fate")),
+        ("/until", "before_since"),
+    }
 
 
 def test_the_number_of_queries_does_not_depend_on_what_was_used(api: Api, cast: Cast, pool: Any) -> None:
@@ -184,7 +194,7 @@ def test_a_price_for_the_past_or_on_top_of_another_is_refused_with_what_stands_t
     ("body", "expected"),
     [
         ({"pool": "a100"}, {("", "required")}),
-        ({"pool": "h100", "gpu_hour_micros": 1}, {("/pool", "not_found")}),
+        ({"pool": "h100"}, {("/pool", "not_found"), ("", "required")}),
         (
             {"pool": "a100", "gpu_hour_micros": -1, "cpu_hour_micros": 10**13},
             {("/gpu_hour_micros", "min_value"), ("/cpu_hour_micros", "max_value")},
@@ -208,6 +218,24 @@ def test_a_price_that_does_not_hold_yet_can_be_taken_back_and_no_other(api: Api,
     assert api(cast.otto).delete(f"{PRICES}/{holding}").status_code == 409
     assert api(cast.otto).delete(f"{PRICES}/{planned}").status_code == 204
     assert [row["state"] for row in api(cast.otto).get(PRICES, {"all": "true"}).json()["items"]] == ["now"]
+
+
+def test_an_estimate_names_the_cheapest_pool_first(api: Api, cast: Cast, pool: Any) -> None:
+    other = type(pool).objects.create(cluster=pool.cluster, name="t4", created_at=now())
+    price(pool, 2_000_000)
+    price(other, 500_000)
+    query = {"gpu_millis": "4000", "seconds": "7200"}
+
+    answer = api(cast.vera).get(f"{PRICES}:estimate", query).json()
+
+    assert [(row["pool"]["name"], row["micros_per_hour"], row["micros"]) for row in answer["items"]] == [
+        ("t4", 2_000_000, 4_000_000),
+        ("a100", 8_000_000, 16_000_000),
+    ]
+    assert len(api(cast.vera).get(f"{PRICES}:estimate", {**query, "pool": "a100"}).json()["items"]) == 1
+    assert codes(api(cast.vera).get(f"{PRICES}:estimate", {"gpu_millis": "-1", "seconds": "0", "pool": "h100"})) == {
+        ("/gpu_millis", "out_of_range"), ("/seconds", "out_of_range"), ("/pool", "not_found"),
+    }  # fmt: skip
 
 
 # --- Statements --------------------------------------------------------------------------------------------------------

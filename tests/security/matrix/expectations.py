@@ -315,6 +315,7 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/usage:export": Expect(Who.MEMBER, query=tenant_query),
     "GET /api/v1/breakeven": manager(query=tenant_query),
     "GET /api/v1/prices": listing(),
+    "GET /api/v1/prices:estimate": listing(query=lambda world, side: {"gpu_millis": "1000"}),
     "POST /api/v1/prices": installation(
         Who.OPERATOR, body=lambda world, side: {"pool": side.values["pools"], "gpu_hour_micros": 1_000_000}
     ),
@@ -403,6 +404,7 @@ EXPECTATIONS: dict[str, Expect] = {
     "DELETE /api/v1/jobs/{job}/tags/{tag}": manager(owner=True),
     "GET /api/v1/jobs/{job}/spec": viewer(),
     "GET /api/v1/jobs/{job}/events": viewer(),
+    "GET /api/v1/jobs/{job}/cost": manager(owner=True),
     "GET /api/v1/jobs/{job}/timeline": viewer(),
     "GET /api/v1/jobs/{job}/attempts": viewer(),
     "GET /api/v1/jobs/{job}/attempts/{number}": viewer(),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import call_command
+from rest_framework.test import APIClient
 
 from clusters.engines.fake import Script
 from jobs.selectors.charges import ended_charges
@@ -82,3 +84,33 @@ def test_a_budget_counts_what_runs_warns_once_and_refuses_when_it_is_spent(quay:
     assert refusal.spent >= refusal.amount == 200_000_000
     assert refusal.queue_id == queue.pk
     assert list(kinds.all()) == ["budget.changed", "budget.warned", "budget.spent"]
+
+
+def test_a_job_shows_what_it_burns_and_what_its_attempts_cost(quay: Quay) -> None:
+    """A core costs a million millionths a second."""
+    Price.objects.create(
+        pool_id=quay.pool.pk, resource="cpu_millis", micros_per_hour=3_600_000_000, currency="EUR", effective_at=quay.now,
+        created_at=quay.now,
+    )  # fmt: skip
+    client = APIClient()
+    job = quay.submit("burns", resources={"cpu": 2, "memory": "1Gi"}, script=Script(duration_seconds=100))
+    quay.turn()
+    quay.pass_time(30)
+
+    def cost(token: str, status: int = 200) -> Any:
+        client.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
+        answer = client.get(f"/api/v1/jobs/{job.id}/cost")
+        assert answer.status_code == status
+        return answer.json()
+
+    live = cost(quay.cast.bob.token)
+    assert live["micros_per_hour"] == 2 * 3_600_000_000
+    assert live["micros"] in (60_000_000, 62_000_000)
+    assert live["attempts"][0]["fate"] is None
+    quay.settle()
+    over = cost(quay.cast.alice.token)
+    assert over["micros_per_hour"] == 0
+    assert over["micros"] >= 200_000_000
+    assert [attempt["fate"] for attempt in over["attempts"]] == ["useful"]
+    cost(quay.cast.vera.token, 403)
+    cost(quay.cast.carol.token, 404)

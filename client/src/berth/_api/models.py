@@ -53,6 +53,15 @@ class ArtifactPageOut(TypedDict):
     next: str | None
 
 
+class AttemptCostOut(TypedDict):
+    cpu_milli_seconds: int
+    fate: str | None
+    gpu_milli_seconds: int
+    memory_byte_seconds: int
+    micros: int
+    number: int
+
+
 class AuditActorOut(TypedDict):
     id: str | None
     name: str
@@ -279,6 +288,16 @@ class InvitationInRequest(TypedDict):
 class IsolationOut(TypedDict):
     facts: list[str]
     tenants_kept_apart: bool
+
+
+class JobCostOut(TypedDict):
+    attempts: list[AttemptCostOut]
+    cpu_milli_seconds: int
+    currency: str
+    gpu_milli_seconds: int
+    memory_byte_seconds: int
+    micros: int
+    micros_per_hour: int
 
 
 class JobCountsOut(TypedDict):
@@ -961,6 +980,18 @@ class EditChangeOut(TypedDict):
     queue: QueueName | None
     resource: str
     values: dict[str, int | None]
+
+
+class EstimateItem(TypedDict):
+    micros: int
+    micros_per_hour: int
+    pool: PoolRef
+
+
+class EstimateOut(TypedDict):
+    currency: str
+    items: list[EstimateItem]
+    seconds: int
 
 
 class EventOut(TypedDict):

@@ -1,4 +1,4 @@
-"""`berth usage`, `prices`, `statement` and `budgets`: what was used, what it cost, and what may be spent."""
+"""`berth usage`, `cost`, `prices`, `statement` and `budgets`: what was used, what it cost, and what may be spent."""
 
 from __future__ import annotations
 
@@ -75,6 +75,28 @@ def usage_columns(group_by: str, rows: list[dict[str, Any]]) -> list[Column]:
     if group_by == "fate":
         columns.append(Column("SHARE", lambda row: f"{row[column] / whole:.1%}", right=True))
     return columns
+
+
+@command()
+def cost(session: Session, job: Annotated[str, typer.Argument(metavar="JOB", help="Name, prefix of the id, or id.")]) -> None:
+    """Show what a job cost so far, attempt by attempt, and what it costs an hour now."""
+    found = session.client.costs.of_job(job)
+    if session.is_for_programs:
+        print_data(found, session.form)
+        return
+    currency = found["currency"]
+    per_hour = money(found["micros_per_hour"], currency) if found["micros_per_hour"] else None
+    print_facts(
+        [
+            ("Cost", (money(found["micros"], currency), "bold")),
+            ("An hour now", per_hour),
+            ("GPU hours", hours_text(found["gpu_milli_seconds"], 1000)),
+            ("CPU hours", hours_text(found["cpu_milli_seconds"], 1000)),
+        ]
+    )
+    if len(found["attempts"]) > 1:
+        heading(_("Attempts"))
+        sys.stdout.write(table_text([{**row, "currency": currency} for row in found["attempts"]], ATTEMPT_COLUMNS))
 
 
 @command()
@@ -293,6 +315,12 @@ MONTH_COLUMNS = [
     Column("MONTH", lambda row: plain(row["month"])),
     Column("CLOSED", lambda row: formats.time_text(row["closed_at"])),
     Column("SHA-256", lambda row: plain(row["sha256"])),
+]
+ATTEMPT_COLUMNS = [
+    Column("ATTEMPT", lambda row: str(row["number"]), right=True),
+    Column("FATE", lambda row: _(str(row["fate"] or "running"))),
+    Column("GPU HOURS", lambda row: hours_text(row["gpu_milli_seconds"], 1000), right=True),
+    Column("COST", lambda row: money(row["micros"], row["currency"]), right=True),
 ]
 FATE_COLUMNS = [
     Column("FATE", lambda row: _(str(row["fate"]))),

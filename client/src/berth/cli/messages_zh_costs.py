@@ -140,4 +140,13 @@ COSTS = {
     "Kilowatt-hour": "每千瓦时",
     "Rent of a GPU hour": "每卡时租金",
     "Months ahead": "推算月数",
+    "An hour now": "当前每小时",
+    "CPU hours": "CPU 核时",
+    "Name, prefix of the id, or id.": "任务名称、ID 前缀或 ID。",
+    "Show what a job cost so far, attempt by attempt, and what it costs an hour now.": (
+        "显示任务至今各次尝试的费用，以及当前每小时的费用。"
+    ),
+    "Show what a job cost, and costs an hour now.": "显示任务的费用及当前每小时的费用。",
+    "ATTEMPT": "尝试",
+    "running": "运行中",
 }

@@ -83,7 +83,7 @@ def defragment(
         found = search.run()
         if isinstance(found, Defragmented):
             return found
-        if refused is None or found.fitting > refused.fitting:
+        if refused is None or found.stage > refused.stage:
             refused = found
     return refused or Unplaced("no_pool", -1, "", 0, 0)
 

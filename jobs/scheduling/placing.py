@@ -31,7 +31,7 @@ from jobs.scheduling.topology import Place, Topology, topology_of
 PACK, SPREAD = "pack", "spread"
 TRIES_MAX = 8  # Places of one level that are tried for who only wishes to be near; one that insists tries all.
 
-__all__ = ["GangAsk", "Placed", "PlacedTask", "Refusal", "RoleAsk", "ScoreRow", "Unplaced", "place", "undo"]
+__all__ = ["GangAsk", "Placed", "PlacedTask", "Refusal", "RoleAsk", "ScoreRow", "Unplaced", "place", "recount", "undo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,9 @@ class GangAsk:
 
     roles: tuple[RoleAsk, ...]
     together: str = ""
+
+    def __post_init__(self) -> None:
+        assert len({role.role for role in self.roles}) == len(self.roles), "two roles of one gang have one name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,8 @@ class Unplaced:
 
     `code` is `no_pool` (none was given), `no_machine` (no machine of the pool could take a task of the role even when it is
     empty), `no_room` (it has to wait), or `not_together` (there is room for all, but not near enough to one another).
-    `refusals` say what keeps one more task out of how many machines.
+    `refusals` say what keeps a task out of how many machines. Amounts may be those of the moment when the same was refused
+    first; `recount` has those of now.
     """
 
     code: str
@@ -98,6 +102,11 @@ class Unplaced:
     needed: int
     fitting: int
     refusals: tuple[Refusal, ...] = ()
+
+    @property
+    def stage(self) -> int:
+        """How far the gang came; it does not depend on amounts."""
+        return ("no_pool", "no_machine", "no_room", "not_together").index(self.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +134,19 @@ def place(gang: GangAsk, machines: Machines, pools: Sequence[int]) -> Placed | U
         answer = _place_in(gang, machines, pool)
         if isinstance(answer, Placed):
             return answer
-        if furthest is None or answer.fitting > furthest.fitting:
+        if furthest is None or answer.stage > furthest.stage:
             furthest = answer
     return furthest or Unplaced("no_pool", -1, "", 0, 0)
+
+
+def recount(gang: GangAsk, machines: Machines, pool: int) -> Unplaced | None:
+    """Why a gang has too little room in a pool, with the amounts of this moment; None where that is not a matter of counting.
+
+    `place` may answer with the amounts of the moment at which the same was refused first, for speed. Whoever shows a reason to
+    people asks here.
+    """
+    parts = _parts(gang, machines, pool)
+    return parts if isinstance(parts, Unplaced) else next(filter(None, (_lacking(part, machines) for part in parts)), None)
 
 
 def undo(placed: Placed, machines: Machines) -> None:
@@ -137,6 +156,17 @@ def undo(placed: Placed, machines: Machines) -> None:
 
 
 def _place_in(gang: GangAsk, machines: Machines, pool: int) -> Placed | Unplaced:
+    parts = _parts(gang, machines, pool)
+    if isinstance(parts, Unplaced):
+        return parts
+    known = [_remembered(part, machines) for part in parts]
+    if any(known):
+        return next(one for one in map(_first_known, parts, known, repeat(machines)) if one is not None)
+    return _Placing(machines, pool, parts).run()
+
+
+def _parts(gang: GangAsk, machines: Machines, pool: int) -> list[_Part] | Unplaced:
+    """The roles, largest first."""
     parts = []
     for role in sorted(gang.roles, key=_size):
         ranking = ranking_of(machines, pool if role.pool is None else role.pool, role.ask)
@@ -144,10 +174,7 @@ def _place_in(gang: GangAsk, machines: Machines, pool: int) -> Placed | Unplaced
             return Unplaced("no_pool", pool if role.pool is None else role.pool, role.role, role.minimum, 0)
         local = Local(role.image, role.data) if role.image or role.data else None
         parts.append(_Part(role, ranking, role.together or gang.together, local))
-    known = [_remembered(part, machines) for part in parts]
-    if any(known):
-        return next(one for one in map(_first_known, parts, known, repeat(machines)) if one is not None)
-    return _Placing(machines, pool, parts).run()
+    return parts
 
 
 def _size(role: RoleAsk) -> tuple[object, ...]:
@@ -197,11 +224,7 @@ def _room(part: _Part, machines: Machines) -> int:
 
 
 def _unplaced(part: _Part, fitting: int, refusals: tuple[Refusal, ...], code: str = "") -> Unplaced:
-    if not code:
-        passes = any(
-            one.code in ("gpu", "gpu_share", "gpu_share_guard", "cpu", "memory") and one.machines > one.never for one in refusals
-        )
-        code = "no_room" if passes or fitting else "no_machine"
+    code = code or ("no_room" if part.ranking.fits_ever() else "no_machine")
     return Unplaced(code, part.ranking.pool, part.role.role, part.role.minimum, fitting, refusals)
 
 
@@ -390,10 +413,9 @@ class _Placing:
         if ranking.rules.runners_up <= 0:
             return
         leaders = ranking.leaders(ranking.rules.runners_up + 1, within=within, without=without)
-        others = [one for one in leaders if (one.fit.score, one.one.tie) != (found.fit.score, found.one.tie)][
-            : ranking.rules.runners_up
-        ]
-        self.tables.append((part.role.role, tuple(ranking.row(one, part.local) for one in [found, *others])))
+        winner = (found.fit.score, found.one.tie)
+        rows = [found, *(one for one in leaders if (one.fit.score, one.one.tie) != winner)][: ranking.rules.runners_up + 1]
+        self.tables.append((part.role.role, tuple(ranking.row(one, part.local) for one in rows)))
 
     def _drop(self, position: int) -> None:
         """Undo what this try held; nothing that was refused before fits because of it."""

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from jobs.scheduling.filters import Refusal, Shape, copies, refusal, tally
-from jobs.scheduling.machines import MachineClass, Machines, PoolState, TaskAsk
+from jobs.scheduling.machines import WHOLE_MILLIS, MachineClass, Machines, PoolState, TaskAsk
 from jobs.scheduling.scores import SCALE, Fit, PoolRules, Scorer
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """One machine for one task; `extra` is what this machine has beyond its class (image and data that are there already)."""
 
     machine: int
@@ -58,6 +58,7 @@ class Ranking:
 
     __slots__ = (
         "_copies",
+        "_ever",
         "_fits",
         "_heap",
         "_inside",
@@ -83,6 +84,7 @@ class Ranking:
         self._inside: set[MachineClass] = set()
         self._sequence = 0  # Keeps the heap from comparing classes; decides nothing.
         self._seen = 0
+        self._ever: bool | None = None
         self.epoch = -1
 
     def best(
@@ -136,6 +138,17 @@ class Ranking:
         if found is None:
             found = self._copies[one] = copies(one, self.shape)
         return found
+
+    def fits_ever(self) -> bool:
+        """Whether some machine of the pool, as it is now but empty, takes one such task. Found out once."""
+        if self._ever is None:
+            shape = replace(self.shape, joining=False)
+            kinds = {one.kind_number: one.kind for one in self._machines.classes(self.pool)}
+            self._ever = any(
+                not refusal(MachineClass(kind, number, kind.cpu_millis, kind.memory_bytes, (WHOLE_MILLIS,) * kind.gpus), shape)
+                for number, kind in kinds.items()
+            )
+        return self._ever
 
     def by_copies(self, members: Set[int] | None) -> list[tuple[int, set[int]]]:
         """The machines of the pool (or these of it) that take some tasks, in groups: how many each, most and then best first."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from jobs.scheduling.filters import Shape
 from jobs.scheduling.machines import WHOLE_MILLIS, MachineClass, Machines, TaskAsk
@@ -143,8 +144,7 @@ class PoolRules:
         return self.weights.get(term, POLICIES[self.policy].get(term, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(NamedTuple):
     """What a class is worth to a shape. `remainder`: which device a share takes, by what is left of it."""
 
     score: int

@@ -17,8 +17,9 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from jobs.scheduling.gangs import GangAsk, Placed, PlacedTask, RoleAsk, Unplaced
 from jobs.scheduling.machines import Machines
-from jobs.scheduling.placing import GangAsk, Placed, PlacedTask, RoleAsk, Unplaced, place
+from jobs.scheduling.placing import place
 from jobs.scheduling.ranking import Ranking, ranking_of
 from jobs.scheduling.topology import topology_of
 

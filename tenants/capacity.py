@@ -10,7 +10,7 @@ from datetime import datetime
 from clusters.selectors import NodeFacts, PoolFacts, pools_and_nodes
 from kernel.resources import RESOURCE_NAMES, Resources, total
 from tenants.lifecycle import BookingState
-from tenants.models import Booking, Queue, QueueLimit, QueueRule, QueueUsage, UserCap
+from tenants.models import Booking, Queue, QueueLimit, QueueRule, QueueUsage, TenantAncestor, UserCap
 from tenants.quota import caps
 from tenants.quota.accounting import mark
 from tenants.quota.bookings import Booked, Bookings
@@ -69,6 +69,14 @@ def user_caps() -> caps.UserCaps:
     """All caps of people in tenants. One query."""
     rows = UserCap.objects.values_list("tenant_id", "user_id", "gpu_millis", "jobs", "containers")
     return caps.UserCaps(caps.UserCap(*row) for row in rows)
+
+
+def tenant_paths() -> dict[uuid.UUID, tuple[uuid.UUID, ...]]:
+    """Every tenant with itself and all above it, nearest first: where a person's caps are asked. One query."""
+    paths: dict[uuid.UUID, list[uuid.UUID]] = {}
+    for tenant_id, ancestor_id in TenantAncestor.objects.order_by("depth").values_list("tenant_id", "ancestor_id"):
+        paths.setdefault(tenant_id, []).append(ancestor_id)
+    return {tenant_id: tuple(path) for tenant_id, path in paths.items()}
 
 
 def runtime_limits() -> dict[uuid.UUID, int]:

@@ -95,6 +95,18 @@ class UserCaps:
         return tuple(found)
 
 
+def held_along(
+    paths: Mapping[uuid.UUID, Sequence[uuid.UUID]], running: Iterable[tuple[uuid.UUID, uuid.UUID, Held]]
+) -> dict[tuple[uuid.UUID, uuid.UUID], Held]:
+    """What each user holds in each tenant and below, from what runs: (tenant, user, amounts) of each job. `paths` has for
+    each tenant itself and all above it."""
+    held: dict[tuple[uuid.UUID, uuid.UUID], Held] = {}
+    for tenant_id, user_id, amounts in running:
+        for above in paths.get(tenant_id, (tenant_id,)):
+            held[above, user_id] = held.get((above, user_id), Held()) + amounts
+    return held
+
+
 @dataclass(frozen=True, slots=True)
 class RuntimeRefusal:
     """A job wants to run for longer than `queue_id` allows."""

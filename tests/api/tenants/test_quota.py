@@ -324,6 +324,8 @@ def test_caps_per_person_are_replaced_as_a_whole_and_shown(api: Api, cast: Cast)
         ("bob", None, 3),
     ]
     caps = capacity.user_caps()
+    child = make_tenant("child", parent=cast.tenant)
+    assert capacity.tenant_paths()[child.pk] == (child.pk, cast.tenant.pk)
     assert caps.cap_of(cast.tenant.pk, cast.alice.user.pk).jobs == 10
     assert caps.cap_of(cast.tenant.pk, cast.bob.user.pk).jobs is None
     assert AuditEvent.objects.filter(verb="cap.edit").count() == 1

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel.resources import Resources
-from tenants.quota.caps import CAPPED, CapRefusal, Held, RuntimeRefusal, UserCap, UserCaps, check_runtime
+from tenants.quota.caps import CAPPED, CapRefusal, Held, RuntimeRefusal, UserCap, UserCaps, check_runtime, held_along
 from tenants.quota.edits import Change, Over, blame, edited, try_edit
 from tenants.quota.limits import NO_LIMIT, Capacity, Limit, LimitedQueue, validate
 
@@ -107,6 +107,17 @@ def test_a_persons_own_line_stands_in_place_of_everybodys_and_tenants_above_coun
     )
     assert caps.refusals([TENANT], USER, Held(9), held)[0].can_never_fit
     assert caps.refusals([TENANT], uuid.UUID(int=61), Held(5), {})[0].limit == 4
+
+
+def test_what_is_held_below_counts_above():
+    other = uuid.UUID(int=61)
+    running = [(TENANT, USER, Held(1_000, 1, 2)), (ABOVE, USER, Held(500, 1, 1)), (TENANT, other, Held(0, 1, 1))]
+    assert held_along({TENANT: (TENANT, ABOVE), ABOVE: (ABOVE,)}, running) == {
+        (TENANT, USER): Held(1_000, 1, 2),
+        (ABOVE, USER): Held(1_500, 2, 3),
+        (TENANT, other): Held(0, 1, 1),
+        (ABOVE, other): Held(0, 1, 1),
+    }
 
 
 def test_the_shortest_time_on_the_way_up_holds():

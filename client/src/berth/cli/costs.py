@@ -207,7 +207,8 @@ def _show_statement(found: Mapping[str, Any]) -> None:
 @command()
 def list_budgets(session: Session) -> None:
     """Show what queues may spend in a month, and what is spent."""
-    session.show(session.client.costs.budgets(), BUDGET_COLUMNS, empty=_("No queue has a budget."), key="queue")
+    rows = [{**row, "name": row["queue"]["name"]} for row in session.client.costs.budgets()]
+    session.show(rows, BUDGET_COLUMNS, empty=_("No queue has a budget."), key="name")
 
 
 @command()
@@ -231,7 +232,7 @@ def set_budget(
         "Queue {queue} may spend {amount} a month; {percent} % of it is spent.",
         queue=plain(row["queue"]["name"]), amount=_budget_amount(row, row["amount"]), percent=row["percent"],
     )  # fmt: skip
-    session.show_done(row, text, key="queue")
+    session.show_done({**row, "name": row["queue"]["name"]}, text, key="name")
 
 
 @command()

@@ -9,7 +9,9 @@ far apart) as it wishes, then with the best scores. What is done instead, and wh
 1. Pools in the order given; the first that takes the gang has it. Scores of different pools are not compared: their rules differ.
 2. First all roles at their maximum, else all at their minimum and then one more of each in turn while there is room. For one role
    that is the largest number that fits, because equal tasks take room of one another only.
-3. Largest tasks first, each on the best machine for it: what is hard to place sees the most room.
+3. Largest tasks first, each on the best machine for it: what is hard to place sees the most room. Where roles of different shape
+   get into one another's way, other orders of them are tried; still, a gang of several roles may be refused that a search of all
+   ways would place (of those that just fit into two to four odd machines, one in a hundred; never a gang of one role).
 4. Tasks that want to be near: one machine, else the fullest island that takes all of them, else switch, else rack, else the
    fewest places. What a place could take is counted before it is tried, so most are never tried.
 5. Roles for which there is too little room by counting are remembered (`refusals.py`): most of a long queue is refused by that.
@@ -18,9 +20,9 @@ far apart) as it wishes, then with the best scores. What is done instead, and wh
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import islice, permutations, repeat
 
 from jobs.scheduling.filters import Refusal
 from jobs.scheduling.gangs import PACK, SPREAD, GangAsk, Placed, PlacedTask, RoleAsk, Unplaced
@@ -30,6 +32,7 @@ from jobs.scheduling.refusals import Refused, RefusedAsks
 from jobs.scheduling.topology import Place, Topology, topology_of
 
 TRIES_MAX = 8  # Places of one level that are tried for who only wishes to be near; one that insists tries all.
+ORDERS_MAX = 6  # Of roles: all orders of three.
 
 __all__ = ["GangAsk", "Placed", "PlacedTask", "RoleAsk", "Unplaced", "place", "recount", "undo"]
 
@@ -165,18 +168,31 @@ class _Placing:
         self.units = _units(parts)
 
     def run(self) -> Placed | Unplaced:
-        short = self._all([part.role.maximum for part in self.parts])
+        least = {part.role.role: part.role.minimum for part in self.parts}
+        short = self._all({part.role.role: part.role.maximum for part in self.parts})
         if short is not None and any(part.role.minimum < part.role.maximum for part in self.parts):
-            short = self._all([part.role.minimum for part in self.parts])
+            short = self._all(least)
             if short is None:
                 self._extend()
-        if short is not None:
+        if short is not None and not self._in_another_order(least):
             return self._refuse(short)
         return Placed(self.pool, tuple(self.held), self._hops(), tuple(self.tables))
 
-    def _all(self, counts: Sequence[int]) -> _Short | None:
+    def _in_another_order(self, wanted: Mapping[str, int]) -> bool:
+        """Hold so many tasks of each role with other roles first: where CPU is short, the largest by GPU may stand in the way."""
+        if len(self.parts) == 1 or any(_room(part, self.machines) < part.role.minimum for part in self.parts):
+            return False
+        first = self.units
+        for order in islice(permutations(self.parts), 1, ORDERS_MAX):
+            self.units = _units(list(order))
+            if self._all(wanted) is None:
+                self._extend()
+                return True
+        self.units = first
+        return False
+
+    def _all(self, wanted: Mapping[str, int]) -> _Short | None:
         """Hold so many tasks of each role, or nothing."""
-        wanted = dict(zip((part.role.role for part in self.parts), counts, strict=True))
         for unit in self.units:
             asked = [(part, wanted[part.role.role]) for part in unit if wanted[part.role.role]]
             short = self._near(asked, unit[0].together) if asked else None

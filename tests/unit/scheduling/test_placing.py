@@ -151,6 +151,18 @@ def test_roles_that_may_be_smaller_grow_in_turn():
     assert Counter(task.role for task in placed(gang, machines).tasks) == {"a": 4, "b": 4}
 
 
+def test_a_gang_that_fits_only_with_its_smaller_role_first_is_found():
+    """The GPU role would take the cores that only the large machine has for the other."""
+    machines = machines_with(
+        [a_node("large", cpu_millis=10_000, gpus=4), a_node("small", cpu_millis=4_000, gpus=1)], policy="spread"
+    )
+    gang = GangAsk((RoleAsk("train", an_ask(gpus=1, cores=2), 1, 1), RoleAsk("read", an_ask(gpus=0, cores=9), 1, 1)))
+
+    answer = placed(gang, machines)
+
+    assert (names(answer, machines, "train"), names(answer, machines, "read")) == (["small"], ["large"])
+
+
 def test_pools_are_tried_in_the_order_given_and_a_role_may_name_its_own():
     machines = machines_with([a_node("a"), a_node("b", pool=1), a_node("c", pool=2, gpus=0, model="")])
 

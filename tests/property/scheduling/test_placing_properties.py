@@ -316,3 +316,20 @@ def test_one_role_gets_the_largest_number_that_fits(given_machines, ask, minimum
     answer = place(GangAsk((RoleAsk("worker", ask, minimum, minimum + more),)), machines, (0,))
 
     assert (len(answer.tasks) if isinstance(answer, Placed) else 0) == (room if room >= minimum else 0)
+
+
+@given(machines_of(), some.lists(some.tuples(single_gangs, some.booleans()), min_size=1, max_size=10), some.integers(0, 3))
+def test_no_more_devices_are_lent_in_parts_than_the_pool_allows(given_machines, steps, most):
+    machines = Machines(given_machines, dict.fromkeys(POOLS, PoolRules(shares=True, shared_devices_max=most)))
+    held = []
+    for gang, gives in steps:
+        if gives and held:
+            undo(held.pop(0), machines)
+        answer = place(gang, machines, POOLS)
+        held += [answer] if isinstance(answer, Placed) else []
+        lent = {(task.machine, *task.devices) for placed in held for task in placed.tasks if task.ask.is_share}
+        for pool in POOLS:
+            inside = {device for device in lent if machines.at[device[0]].pool == pool}
+            assert len(inside) <= most
+            assert pool not in machines.pools or machines.pools[pool].shared == len(inside)
+    check_capacity(machines, held)

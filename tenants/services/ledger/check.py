@@ -113,6 +113,21 @@ def _reserved(attempt_ids: Iterable[uuid.UUID]) -> dict[tuple[uuid.UUID, uuid.UU
 
 def check_days(*, tenant_id: uuid.UUID | None = None, month: int | None = None) -> list[Finding]:
     """Compare days with the entries they were made of: of one tenant, of what is billed in one month, or of all."""
+    kept, wanted = _days(tenant_id, month)
+    return [_day_finding(key, kept, wanted) for key in _wrong(kept, wanted)]
+
+
+def wrong_months(*, tenant_id: uuid.UUID | None = None, month: int | None = None) -> list[tuple[uuid.UUID, int]]:
+    """The tenants and months whose days are wrong: what `rebuild_days` mends."""
+    return sorted({(key.tenant_id, key.billed) for key in _wrong(*_days(tenant_id, month))})
+
+
+def _wrong(kept: Mapping[Key, Use], wanted: Mapping[Key, Use]) -> list[Key]:
+    return [key for key in sorted({*wanted, *kept}) if kept.get(key, Use()) != wanted.get(key, Use())]
+
+
+def _days(tenant_id: uuid.UUID | None, month: int | None) -> tuple[dict[Key, Use], dict[Key, Use]]:
+    """Days as they are kept, and as the entries give them."""
     entries = LedgerEntry.objects.exclude(id__in=LedgerPending.objects.values("entry_id"))
     days = UsageDay.objects.all()
     if tenant_id is not None:
@@ -120,8 +135,7 @@ def check_days(*, tenant_id: uuid.UUID | None = None, month: int | None = None) 
     if month is not None:
         first, after = month_bounds(month)
         entries, days = entries.filter(ended_at__gte=first, ended_at__lt=after), days.filter(billed=month)
-    wanted, kept = add_up(entries_of(entries), price_book()), dict(day_rows(days))
-    return [_day_finding(key, kept, wanted) for key in sorted({*wanted, *kept}) if kept.get(key, Use()) != wanted.get(key, Use())]
+    return dict(day_rows(days)), add_up(entries_of(entries), price_book())
 
 
 def _day_finding(key: Key, kept: Mapping[Key, Use], wanted: Mapping[Key, Use]) -> Finding:

@@ -8,9 +8,11 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import F
 
+from activity.services import record_audit
+from kernel.actor import system_actor
 from kernel.ids import new_ids
 from reconciling import bulk
-from tenants.ledger.entries import Key, Use, add_up
+from tenants.ledger.entries import Key, Use, add_up, month_bounds, month_text
 from tenants.ledger_rows import FOLD_COUNTER, ROWS_AT_ONCE, day_columns, entries_of, price_book
 from tenants.models import Counter, LedgerEntry, LedgerPending, UsageDay
 
@@ -37,12 +39,38 @@ def _fold_batch() -> int:
     if not LedgerPending.objects.exists():
         return 0
     with transaction.atomic():
-        bulk.insert(Counter, [{"name": FOLD_COUNTER, "value": 0}], ignore_conflicts=True)
-        Counter.objects.filter(name=FOLD_COUNTER).update(value=F("value") + 1)  # The row's lock lets one fold at a time.
+        _lock()
         chosen = list(LedgerPending.objects.order_by("entry_id").values_list("entry_id", flat=True)[:ROWS_AT_ONCE])
         add_to_days(add_up(entries_of(LedgerEntry.objects.filter(id__in=chosen)), price_book()))
         LedgerPending.objects.filter(entry_id__in=chosen).delete()
     return len(chosen)
+
+
+def rebuild_days(tenant_id: uuid.UUID, month: int, *, now: datetime) -> int:
+    """Make the days of one tenant that are billed in a month again from their entries; returns how many rows there are."""
+    first, after = month_bounds(month)
+    with transaction.atomic():
+        _lock()
+        UsageDay.objects.filter(tenant_id=tenant_id, billed=month).delete()
+        rows = LedgerEntry.objects.filter(tenant_id=tenant_id, ended_at__gte=first, ended_at__lt=after)
+        sums = add_up(entries_of(rows.exclude(id__in=LedgerPending.objects.values("entry_id"))), price_book())
+        add_to_days(sums)
+        record_audit(
+            actor=system_actor("ledger"),
+            verb="ledger.repair",
+            tenant_id=tenant_id,
+            target_kind="usage_day",
+            target_id=None,
+            after={"month": month_text(month), "rows": len(sums)},
+            at=now,
+        )
+    return len(sums)
+
+
+def _lock() -> None:
+    """Let one at a time count, by the lock of the counter's row; whoever reads sees by it that something was counted."""
+    bulk.insert(Counter, [{"name": FOLD_COUNTER, "value": 0}], ignore_conflicts=True)
+    Counter.objects.filter(name=FOLD_COUNTER).update(value=F("value") + 1)
 
 
 def add_to_days(sums: dict[Key, Use]) -> None:

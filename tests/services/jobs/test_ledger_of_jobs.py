@@ -54,6 +54,10 @@ def test_the_operators_command_compares_everything_and_ends_with_1_on_a_differen
     with pytest.raises(SystemExit):
         call_command("ledger", stdout=out)
     assert "wrong_day" in out.getvalue()
+    mended = StringIO()
+    call_command("ledger", "--repair", stdout=mended)
+    assert "was made again: 1 rows." in mended.getvalue()
+    assert "Everything agrees." in mended.getvalue()
 
 
 def test_a_budget_counts_what_runs_warns_once_and_refuses_when_it_is_spent(quay: Quay) -> None:

@@ -22,7 +22,9 @@ from tenants.services.ledger import (
     check_reservations,
     close_months,
     fold_days,
+    rebuild_days,
     verify_statements,
+    wrong_months,
 )
 
 SHOWN = 100
@@ -37,11 +39,12 @@ class Command(BaseCommand):
         parser.add_argument("--tenant", metavar="TENANT", help="only the days and statements of this tenant")
         parser.add_argument("--month", type=_month, metavar="2026-11", help="only the days and statements of this month")
         parser.add_argument("--fold", action="store_true", help="first count everything that no day has counted yet")
+        parser.add_argument("--repair", action="store_true", help="first make days again that are not what their entries give")
         parser.add_argument("--close", action="store_true", help="first store the statements of months that are over")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            wrong = self._check(**{name: options[name] for name in ("days", "tenant", "month", "fold", "close")})
+            wrong = self._check(**{name: options[name] for name in ("days", "tenant", "month", "fold", "repair", "close")})
         except BerthError as error:
             sys.exit(f"berth: {error.detail} {error.hint}".rstrip())
         if wrong:
@@ -49,13 +52,18 @@ class Command(BaseCommand):
             sys.exit(1)
         self.stdout.write("Everything agrees.")
 
-    def _check(self, *, days: int | None, tenant: str | None, month: int | None, fold: bool, close: bool) -> int:
+    def _check(self, *, days: int | None, tenant: str | None, month: int | None, fold: bool, repair: bool, close: bool) -> int:
         now = database_now()
         if fold:
             self.stdout.write(f"{_all(fold_days, now)} entries were counted into days.")
+        tenant_id = find_tenant(system_actor("ledger"), tenant).id if tenant else None
+        if repair:
+            found = wrong_months(tenant_id=tenant_id, month=month)
+            for each, number in found:
+                rows = rebuild_days(each, number, now=now)
+                self.stdout.write(f"{month_text(number)} of tenant {each} was made again: {rows} rows.")
         if close:
             self.stdout.write(f"{_all(close_months, now)} statements were stored.")
-        tenant_id = find_tenant(system_actor("ledger"), tenant).id if tenant else None
         since = now - timedelta(days=days) if days is not None else None
         return sum(
             (

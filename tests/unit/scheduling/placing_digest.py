@@ -26,7 +26,8 @@ def main() -> None:
         TaskAsk(
             chance.randrange(1, 9) * 1000, chance.randrange(16), chance.choice((0, 500, 1000, 2000, 8000)),
             frozenset(chance.sample(("A100", "T4"), chance.randrange(3))),
-            chance.choice(((), (("disk", frozenset({"ssd", "nvme"})),))), chance.choice((frozenset(), frozenset({"kept", "odd"}))),
+            chance.choice(((), (("disk", frozenset({"ssd", "nvme"})),))),
+            chance.choice((frozenset(), frozenset({"kept", "odd"}))),
         )
         for _ in range(30)
     ]  # fmt: skip

@@ -165,7 +165,7 @@ class Ranking:
         return tally(self._machines.classes(self.pool), self.shape)
 
     def row(self, candidate: Candidate, local: Local | None) -> ScoreRow:
-        terms = self._scorer.terms(candidate.one)
+        terms = self._scorer.terms(candidate.fit)
         if local:
             terms += self._local_terms(candidate.machine, local)
         return ScoreRow(self._machines.at[candidate.machine].name, sum(value * weight for _, value, weight in terms), terms)

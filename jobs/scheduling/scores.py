@@ -19,6 +19,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import mul
 from typing import NamedTuple
 
 from jobs.scheduling.filters import Shape
@@ -145,44 +146,41 @@ class PoolRules:
 
 
 class Fit(NamedTuple):
-    """What a class is worth to a shape. `remainder`: which device a share takes, by what is left of it."""
+    """What a class is worth to a shape. `remainder`: which device a share takes, by what is left of it. `values` by term."""
 
     score: int
     remainder: int
+    values: tuple[int, ...]
 
 
 class Scorer:
     """The terms that are the same for a whole class, for one shape in one pool; only for classes that passed the filters."""
 
-    __slots__ = ("_gradient", "_largest", "_mix", "_shape", "_weighted")
+    __slots__ = ("_largest", "_mix", "_names", "_shape", "_terms", "_weights")
 
     def __init__(self, shape: Shape, rules: PoolRules, largest: Resources) -> None:
         self._shape = shape
         self._largest = largest
-        self._mix = rules.mix if rules.mix is not None and rules.mix.total else None
-        self._gradient = rules.weight("fragmentation") if self._mix is not None else 0
-        self._weighted = [(name, rules.weight(name), term) for name, term in _CLASS_TERMS.items() if rules.weight(name)]
-        if self._mix is None and rules.weight("fragmentation"):
-            self._weighted.insert(0, ("fragmentation", rules.weight("fragmentation"), _pack))
+        weights = {name: weight for name in ("fragmentation", *_CLASS_TERMS) if (weight := rules.weight(name))}
+        self._mix = rules.mix if rules.mix is not None and rules.mix.total and "fragmentation" in weights else None
+        self._names = tuple(weights)
+        self._weights = tuple(weights.values())
+        self._terms = tuple(_CLASS_TERMS.get(name, _pack) for name in weights if self._mix is None or name != "fragmentation")
 
     def fit(self, one: MachineClass) -> Fit:
-        """The weighted sum, and the device."""
-        total, remainder = 0, 0
-        if self._gradient and self._mix is not None:
-            value, remainder = gradient_of(one, self._shape, self._mix)
-            total = self._gradient * value
-        elif self._shape.share:
-            remainder = tightest(one, self._shape)
-        for _, weight, term in self._weighted:
-            total += weight * term(one, self._shape, self._largest)
-        return Fit(total, remainder)
+        """The weighted sum, the device, and what the sum is made of."""
+        shape, largest, remainder = self._shape, self._largest, 0
+        values = [term(one, shape, largest) for term in self._terms]
+        if self._mix is not None:
+            value, remainder = gradient_of(one, shape, self._mix)
+            values.insert(0, value)
+        elif shape.share:
+            remainder = tightest(one, shape)
+        return Fit(sum(map(mul, self._weights, values)), remainder, tuple(values))
 
-    def terms(self, one: MachineClass) -> tuple[tuple[str, int, int], ...]:
-        """The same sum taken apart for people to read: (term, value, weight)."""
-        rows = [(name, term(one, self._shape, self._largest), weight) for name, weight, term in self._weighted]
-        if self._gradient and self._mix is not None:
-            rows.insert(0, ("fragmentation", gradient_of(one, self._shape, self._mix)[0], self._gradient))
-        return tuple(rows)
+    def terms(self, fit: Fit) -> tuple[tuple[str, int, int], ...]:
+        """The sum taken apart for people to read: (term, value, weight)."""
+        return tuple(zip(self._names, fit.values, self._weights, strict=True))
 
 
 def tightest(one: MachineClass, shape: Shape) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
+from django.db import transaction
 from django.db.models import Q, QuerySet, Sum
 
 from kernel.config import current
@@ -17,6 +18,8 @@ from tenants.models import Counter, LedgerEntry, LedgerPending, Price, UsageDay
 from tenants.quota.accounting import mark
 
 ROWS_AT_ONCE = 2_000
+TRIES = 3
+Found = TypeVar("Found")
 FOLD_COUNTER = "ledger.fold"
 """Grows with every batch that is counted into days: whoever reads both sides sees whether they belong together."""
 OUTCOMES = ("succeeded", "failed", "stopped", "preempted")
@@ -66,6 +69,21 @@ def fate_condition(fate: str) -> Q:
 def generation() -> int:
     """How often entries have been counted into days. One query."""
     return Counter.objects.filter(name=FOLD_COUNTER).values_list("value", flat=True).first() or 0
+
+
+def steady(read: Callable[[], Found]) -> Found:
+    """What `read` finds of days and of what is in none yet, without anything being counted in between.
+
+    It is read again if something was, and after three times while counting waits.
+    """
+    for _try in range(TRIES):
+        before = generation()
+        found = read()
+        if generation() == before:
+            return found
+    with transaction.atomic():
+        Counter.objects.select_for_update().filter(name=FOLD_COUNTER).first()
+        return read()
 
 
 def day_rows(rows: QuerySet[UsageDay]) -> Iterator[tuple[Key, Use]]:

@@ -11,10 +11,8 @@ from typing import Any
 
 from tenants.ledger.entries import Key, Use, add_up, month_bounds
 from tenants.ledger.statements import canonical, digest, lines_of, statement
-from tenants.ledger_rows import currency, day_rows, generation, pending_entries, price_book
+from tenants.ledger_rows import currency, day_rows, pending_entries, price_book, steady
 from tenants.models import LedgerEntry, Statement, UsageDay
-
-TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +37,17 @@ def statement_of(tenant_id: uuid.UUID, month: int) -> Made:
 def made_statement(tenant_id: uuid.UUID, month: int) -> Made:
     """Made of the days that are billed in the month, whatever is stored. Six queries, while nothing is counted meanwhile."""
     book, money = price_book(), currency()
-    days: dict[Key, Use] = {}
-    for _try in range(TRIES):
-        before = generation()
-        first, after = month_bounds(month)
-        ended = LedgerEntry.objects.filter(tenant_id=tenant_id, ended_at__gte=first, ended_at__lt=after)
-        mine = pending_entries(ended)
+    first, after = month_bounds(month)
+    ended = LedgerEntry.objects.filter(tenant_id=tenant_id, ended_at__gte=first, ended_at__lt=after)
+
+    def read() -> dict[Key, Use]:
+        pending = pending_entries(ended)
         days = dict(day_rows(UsageDay.objects.filter(tenant_id=tenant_id, billed=month)))
-        for key, use in add_up(mine, book).items():
+        for key, use in add_up(pending, book).items():
             days[key] = days.get(key, Use()) + use
-        if generation() == before:
-            break
+        return days
+
+    days = steady(read)
     document = statement(tenant_id=tenant_id, month=month, currency=money, lines=lines_of(days, month=month), book=book)
     data = canonical(document)
     return Made(document, data, digest(data))

@@ -23,9 +23,9 @@ from tenants.ledger_rows import (
     day_rows,
     entries_of,
     fate_condition,
-    generation,
     pending_entries,
     price_book,
+    steady,
     summed,
     touching,
 )
@@ -36,7 +36,6 @@ GROUPS = {
     "tenant": "tenant_id", "user": "user_id", "queue": "queue_id", "pool": "pool_id", "job": "job_id",
     "fate": "fate", "day": "day",
 }  # fmt: skip
-TRIES = 3
 _DAY = timedelta(days=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST, _LATEST = 0, 2**31 - 1  # Days; second marks are these times 86,400.
@@ -114,16 +113,15 @@ def usage_report(
 def usage_lines(wanted: UsageFilter) -> dict[Key, Use]:
     """The same by everything at once: one line per day, tenant, queue, user, pool and fate. For exports."""
     book, window = price_book(), _Window.of(wanted)
-    found: dict[Key, Use] = {}
-    for _try in range(TRIES):
-        before = generation()
+
+    def read() -> dict[Key, Use]:
         pending = pending_entries(wanted.in_window())
         found = dict(day_rows(wanted.of_days().filter(day__gte=window.first_day, day__lt=window.last_day)))
         for key, use in _beside_days(wanted, window, pending, book):
             found[key] = found.get(key, Use()) + use
-        if generation() == before:
-            break
-    return found
+        return found
+
+    return steady(read)
 
 
 def count_lines(wanted: UsageFilter) -> int:
@@ -197,21 +195,20 @@ def _marks(since: datetime | None, until: datetime | None) -> tuple[int, int]:
 
 
 def _counted(wanted: UsageFilter, group_by: str) -> dict[GroupKey, Use]:
-    """The report by one column, from days, ends and what is pending. Read again if days were counted meanwhile."""
+    """The report by one column, from days, ends and what is pending."""
     book, window, column = price_book(), _Window.of(wanted), GROUPS[group_by]
-    found: dict[GroupKey, Use] = {}
-    for _try in range(TRIES):
-        before = generation()
+
+    def read() -> dict[GroupKey, Use]:
         pending = pending_entries(wanted.in_window())
         whole = wanted.of_days().filter(day__gte=window.first_day, day__lt=window.last_day)
         sums: Any = whole.values(column).annotate(**SUMS)
-        found = {row[column]: summed(row) for row in sums}
+        found: dict[GroupKey, Use] = {row[column]: summed(row) for row in sums}
         for key, use in _beside_days(wanted, window, pending, book):
             value = getattr(key, column)
             found[value] = found.get(value, Use()) + use
-        if generation() == before:
-            break
-    return found
+        return found
+
+    return steady(read)
 
 
 def _beside_days(wanted: UsageFilter, window: _Window, pending: Sequence[Entry], book: PriceBook) -> Iterator[tuple[Key, Use]]:

@@ -96,15 +96,17 @@ def usage_report(
     queue_ids: frozenset[uuid.UUID] | None = None,
     pool_ids: frozenset[uuid.UUID] | None = None,
     fate: str | None = None,
+    first: int | None = None,
 ) -> list[UsageRow]:
     """Resource-time of ended attempts per group, the largest GPU user first; days in their order.
 
-    A constant number of queries. An attempt is in the ledger once it has ended; what still runs is seen in the queues' use.
+    A constant number of queries. By job, `first` asks for no more than the beginning of the list. An attempt is in the ledger
+    once it has ended; what still runs is seen in the queues' use.
     """
     chosen = None if tenant_ids is None else frozenset(tenant_ids)
     wanted = UsageFilter(chosen, since, until, user_id, queue_ids, pool_ids, fate)
     if group_by == "job":
-        return _sorted([UsageRow(key, use.attempts, use.used, None) for key, use in _by_job(wanted).items()])
+        return _sorted([UsageRow(key, use.attempts, use.used, None) for key, use in _by_job(wanted, first).items()])[:first]
     found = _counted(wanted, group_by)
     rows = [UsageRow(key, use.attempts, use.used, use.micros) for key, use in found.items()]
     return sorted(rows, key=lambda row: f"{row.key:>9}") if group_by == "day" else _sorted(rows)
@@ -246,15 +248,18 @@ def _pieces(
         yield key(min(entry.last_day, max(window.since, window.until - 1) // DAY_SECONDS)), Use(attempts=1)
 
 
-def _by_job(wanted: UsageFilter) -> dict[uuid.UUID, Use]:
-    """Entries added up by the database; those that stick out of the window are read and cut here. Two queries."""
+def _by_job(wanted: UsageFilter, first: int | None) -> dict[uuid.UUID, Use]:
+    """Entries added up and put in order by the database; those that stick out of the window are read and cut here.
+
+    With `first`, at least the first so many jobs: the largest within the window, and whichever sticks out. Three queries.
+    """
     rows = wanted.in_window()
     sticks_out = Q(pk__in=[])
     if wanted.since is not None:
         sticks_out |= Q(started_at__lt=wanted.since)
     if wanted.until is not None:
         sticks_out |= Q(ended_at__gt=wanted.until)
-    sums: Any = (
+    inside: Any = (
         rows.exclude(sticks_out)
         .values("job_id")
         .annotate(
@@ -265,16 +270,19 @@ def _by_job(wanted: UsageFilter) -> dict[uuid.UUID, Use]:
             memory_rest=Sum(F("memory_bytes") % MIB * F("seconds")),
         )
     )
+    out = [] if wanted.since is None and wanted.until is None else list(entries_of(rows.filter(sticks_out)))
+    parts = [inside if first is None else inside.order_by("-gpu", "-cpu", "job_id")[:first]]
+    if first is not None and out:
+        parts.append(inside.filter(job_id__in={entry.job_id for entry in out}))
     found = {
         row["job_id"]: Use(
             row["attempts"], int(row["cpu"]), int(row["memory_mib"]) * MIB + int(row["memory_rest"]), int(row["gpu"])
         )
-        for row in sums
+        for part in parts
+        for row in part
     }
-    if wanted.since is None and wanted.until is None:
-        return found
     book, (since, until) = PriceBook(), _marks(wanted.since, wanted.until)
-    for entry in entries_of(rows.filter(sticks_out)):
+    for entry in out:
         found[entry.job_id] = found.get(entry.job_id, Use()) + use_between(entry, book, since, until)
     return found
 

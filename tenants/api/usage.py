@@ -77,8 +77,9 @@ class UsageView(ApiView):
             demand(self.actor, tenant.pk, "usage.read")
             tenant_ids = frozenset({tenant.pk})
         wanted = usage_filter(request, self.actor, tenant_ids, problems)
-        report = usage_report(**asdict(wanted), group_by=group_by)
-        rows, following = _slice(request, report)
+        start, end, scope = _page(request)
+        report = usage_report(**asdict(wanted), group_by=group_by, first=end + 1)
+        rows, following = report[start:end], make_cursor([end], scope=scope) if end < len(report) else None
         return Response(
             {
                 "group_by": group_by,
@@ -196,13 +197,12 @@ def _assumed(name: str, query: Mapping[str, str], problems: Problems) -> int:
     return whole_number(query.get(name) or str(getattr(Assumptions(), name)), name, problems, lowest=lowest, highest=highest)
 
 
-def _slice(request: Request, report: Sequence[UsageRow]) -> tuple[Sequence[UsageRow], str | None]:
-    """One page of a report that is made as a whole; the cursor counts the rows before it."""
+def _page(request: Request) -> tuple[int, int, str]:
+    """Which rows of the report are asked for: the cursor counts those before them. With the scope of further cursors."""
     scope = f"usage|{sorted((key, value) for key, value in request.query_params.items() if key not in ('cursor', 'limit'))}"
     text = request.query_params.get("cursor", "")
     start = int(read_cursor(text, scope=scope, length=1)[0]) if text else 0
-    end = start + page_size(request)
-    return report[start:end], make_cursor([end], scope=scope) if end < len(report) else None
+    return start, start + page_size(request), scope
 
 
 def _show(actor: Actor, rows: Sequence[UsageRow], group_by: str, wanted: UsageFilter) -> list[dict[str, Any]]:

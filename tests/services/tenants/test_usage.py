@@ -158,3 +158,24 @@ def test_seven_queries_whatever_the_number_of_entries(is_folded: bool) -> None:
         usage_report(tenant_ids=[tenant.pk], since=START + timedelta(seconds=10), until=START + timedelta(seconds=20))
 
     assert len(queries) == 7
+
+
+def test_the_first_jobs_are_those_of_the_whole_list() -> None:
+    """Whatever sticks out of the window may be among them."""
+    chance = random.Random(3)
+    tenant, user = make_tenant(), make_user()
+    jobs = [uuid.uuid4() for _ in range(30)]
+    append_ledger(
+        [
+            a_line(
+                tenant, user, timedelta(hours=chance.randrange(40)), timedelta(hours=chance.randrange(9)),
+                job_id=chance.choice(jobs), gpu_millis=chance.choice([0, 1000]),
+            )
+            for _ in range(90)
+        ],
+        now=now(),
+    )  # fmt: skip
+    for since, until in ((None, None), (START + timedelta(hours=9), START + timedelta(hours=25))):
+        whole = usage_report(tenant_ids=None, since=since, until=until, group_by="job")
+        for first in (1, 5, 29, 60):
+            assert usage_report(tenant_ids=None, since=since, until=until, group_by="job", first=first) == whole[:first]

@@ -1,9 +1,13 @@
-"""Bars as SVG, readable on light and dark ground, drawn from a benchmark's own JSON file: `python -m bench.drawing FILE OUT`."""
+"""Bars and curves as SVG, readable on light and dark ground.
+
+`python -m bench.drawing FILE OUT` draws the bars of P2 from its JSON file; other benchmarks draw what they found themselves.
+"""
 
 from __future__ import annotations
 
 import html
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,6 +39,60 @@ def bars(title: str, unit: str, values: Mapping[str, Sequence[float]], *, ours: 
             f'<text x="{max(median * scale + LABEL, high) + 8:.1f}" y="{y + 16}">{median:.3g} {html.escape(unit)}</text>',
         ]
     return "\n".join([*lines, "</svg>", ""])
+
+
+LINES = ("#2b6cb0", "#dd6b20", "#718096", "#38a169", "#805ad5", "#d53f8c")
+LEFT, RIGHT, PLOT = 60, 120, 300  # Room for the scale, for the names, and the height of the curves.
+
+
+def curves(title: str, across: str, up: str, series: Mapping[str, Sequence[float]], *, low: float = 0.0, start: int = 1) -> str:
+    """One line per name through its values at 1, 2, 3 ... across, drawn from `start`; the scale upwards begins at `low`."""
+    longest = max(map(len, series.values()))
+    high = max(max(values) for values in series.values())
+    width, height = WIDTH - LEFT - RIGHT, TOP + PLOT + 48
+
+    def x(position: float) -> float:
+        return LEFT + (position - start) / max(1, longest - start) * width
+
+    def y(value: float) -> float:
+        return TOP + PLOT - (max(value, low) - low) / ((high - low) or 1.0) * PLOT
+
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{html.escape(title)}" '
+        'font-family="system-ui, sans-serif" font-size="13">',
+        "<style>text { fill: #1a202c } @media (prefers-color-scheme: dark) { text { fill: #e2e8f0 } }</style>",
+        f'<text x="8" y="24" font-size="15" font-weight="600">{html.escape(title)}</text>',
+        f'<text x="{LEFT + width / 2:.0f}" y="{height - 8}" text-anchor="middle">{html.escape(across)}</text>',
+        f'<text transform="translate(14 {TOP + PLOT / 2:.0f}) rotate(-90)" text-anchor="middle">{html.escape(up)}</text>',
+    ]
+    for value in _ticks(low, high):
+        lines += [
+            f'<path d="M{LEFT} {y(value):.1f} h{width}" stroke="#a0aec0" stroke-width="0.5"/>',
+            f'<text x="{LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:g}</text>',
+        ]
+    lines += [
+        f'<text x="{x(value):.1f}" y="{TOP + PLOT + 18}" text-anchor="middle">{value:g}</text>'
+        for value in _ticks(start, longest)
+    ]
+    below = 0.0
+    for (name, values), colour in zip(sorted(series.items(), key=lambda one: -one[1][-1]), LINES, strict=False):
+        points = " ".join(f"{x(position):.1f},{y(value):.1f}" for position, value in enumerate(values, 1) if position >= start)
+        below = max(below + 18, y(values[-1]) + 4)  # Names do not lie on one another.
+        lines += [
+            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>',
+            f'<text x="{LEFT + width + 6}" y="{below:.1f}">{html.escape(name)} {values[-1]:.4g}</text>',
+            f'<rect x="{LEFT + width + 6}" y="{below + 3:.1f}" width="24" height="2" fill="{colour}"/>',
+        ]
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers between two, about five of them."""
+    rough = (high - low) / 5 or 1.0
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
+    first = math.ceil(low / step)
+    return [step * number for number in range(first, math.floor(high / step) + 1)]
 
 
 def main(arguments: Sequence[str]) -> int:

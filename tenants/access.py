@@ -15,7 +15,8 @@ from django.db.models import Model, Q
 
 from kernel.actor import Actor, TenantRole
 from kernel.errors import Forbidden, NotAuthenticated, NotFound
-from tenants.models import Invitation, Membership, Queue, Secret, Tenant, Token, User
+from tenants.ledger_models import Price
+from tenants.models import Booking, Invitation, Membership, Queue, QuotaEdit, Secret, Tenant, Token, User, UserCap
 from tenants.permissions import PERMISSIONS, ROLE_RANK, Permission, effective_scopes
 from webapi.access import register
 
@@ -204,11 +205,15 @@ def register_policy() -> None:
     tenant_rule(Membership, noun="member")
     tenant_rule(Invitation)
     tenant_rule(Secret)
+    tenant_rule(QuotaEdit, noun="quota_edit")
+    tenant_rule(UserCap, noun="cap")
+    tenant_rule(Booking, owner="created_by_id")
     register(Queue, sees=_sees_queue, allows=_allows_queue)
     register(User, sees=_sees_user, allows=_allows_user)
     register(Token, sees=_sees_token, allows=_allows_token)
     for label in ("clusters.Cluster", "clusters.Pool", "clusters.Node"):
         installation_rule(apps.get_model(label))
+    installation_rule(Price)
     operators_rule(apps.get_model("clusters.Quarantined"), "quarantine.read")
     tenant_rule(apps.get_model("activity.AuditEvent"), noun="audit")
     tenant_rule(apps.get_model("activity.Event"))
@@ -233,7 +238,7 @@ def _sees_queue(actor: Actor) -> Q | None:
 
 
 def _allows_queue(actor: Actor, queue: Any, verb: str) -> bool:
-    if verb == "queue.limit":  # Capacity is given by whoever owns the queue above; root's by operators.
+    if verb in {"queue.limit", "budget.edit"}:  # Capacity is given by whoever owns the queue above; root's by operators.
         return queue.parent_id is not None and role_allows(actor, queue.parent.tenant_id, verb)
     return role_allows(actor, queue.tenant_id, verb)
 

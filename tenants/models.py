@@ -12,6 +12,15 @@ from django.db.models.functions import Lower
 from kernel.actor import TenantRole
 from kernel.ids import new_id
 from kernel.resources import RESOURCE_NAMES
+from tenants.capacity_models import Booking as Booking
+from tenants.capacity_models import QueueRule as QueueRule
+from tenants.capacity_models import QuotaEdit as QuotaEdit
+from tenants.capacity_models import UserCap as UserCap
+from tenants.ledger_models import Budget as Budget
+from tenants.ledger_models import LedgerPending as LedgerPending
+from tenants.ledger_models import Price as Price
+from tenants.ledger_models import Statement as Statement
+from tenants.ledger_models import UsageDay as UsageDay
 
 
 class UserKind(models.TextChoices):
@@ -328,7 +337,11 @@ class Reservation(models.Model):
 
 
 class LedgerEntry(models.Model):
-    """Resource-time that one attempt used of one pool, at the prices then valid. Append-only: a trigger refuses changes."""
+    """Resource-time that one attempt used of one pool. Append-only: a trigger refuses changes.
+
+    What it cost follows from it and the prices, which never change for a time that is over (`tenants/ledger`). `fate` is None
+    where the release before wrote it; then the outcome says as much as is known. `prices` was never filled.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     attempt_id = models.UUIDField()
@@ -348,12 +361,14 @@ class LedgerEntry(models.Model):
     seconds = models.BigIntegerField()
     outcome = models.CharField(max_length=40)
     prices = models.JSONField(default=dict)
+    fate = models.CharField(max_length=10, null=True)  # noqa: DJ001 - SQLite adds nothing else without a copy.
 
     class Meta:
         indexes = [
             models.Index(fields=["tenant", "ended_at"], name="ledger_tenant"),
             models.Index(fields=["ended_at"], name="ledger_ended"),
             models.Index(fields=["job_id"], name="ledger_job"),
+            models.Index(fields=["ended_at"], condition=Q(seconds__gt=86_400), name="ledger_long"),
         ]
         constraints = [
             models.UniqueConstraint(fields=["attempt_id", "pool_id"], name="ledger_once_per_attempt"),

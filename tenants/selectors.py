@@ -12,6 +12,7 @@ from kernel.actor import Actor, TenantRole
 from kernel.errors import NotFound
 from kernel.resources import RESOURCE_NAMES, Resources
 from tenants.models import Queue, QueueLimit, QueueUsage, Secret, Tenant, User
+from tenants.quota.limits import Limit, Limits
 from tenants.quota.tree import QueueFacts as QueueFacts
 from tenants.quota.tree import QueueTree
 from tenants.usage import UsageRow as UsageRow
@@ -154,13 +155,14 @@ def queue_path(queue_id: uuid.UUID) -> tuple[QueueFacts, ...]:
 
 
 def queue_tree(queue_ids: Iterable[uuid.UUID] | None = None, *, with_usage: bool = True) -> QueueTree:
-    """All queues (or only these) with ceilings and use per pool, as plain values; iterates parents first.
+    """All queues (or only these) with limits and use per pool, as plain values; iterates parents first.
 
-    Three queries; two without the use, and then from tables alone whose changes leave a mark (`webapi.facts`).
+    Three queries; two without the use, and then from tables alone whose changes leave a mark (`webapi.facts`). Of limits only
+    the ceilings do: what is remembered must not look at the others.
     """
     queues = Queue.objects.all()
     usage = QueueUsage.objects.all()
-    limits = QueueLimit.objects.filter(ceiling__isnull=False)
+    limits = QueueLimit.objects.all()
     if queue_ids is not None:
         chosen = frozenset(queue_ids)
         queues, usage, limits = (
@@ -169,20 +171,27 @@ def queue_tree(queue_ids: Iterable[uuid.UUID] | None = None, *, with_usage: bool
             limits.filter(queue_id__in=chosen),
         )
     ceilings: dict[uuid.UUID, dict[uuid.UUID, dict[str, int]]] = {}
-    for queue_id, pool_id, resource, ceiling in limits.values_list("queue_id", "pool_id", "resource", "ceiling"):
-        if ceiling is not None:
-            ceilings.setdefault(queue_id, {}).setdefault(pool_id, {})[resource] = ceiling
+    every: dict[uuid.UUID, dict[uuid.UUID, dict[str, Limit]]] = {}
+    columns = ("queue_id", "pool_id", "resource", "guarantee", "deserved", "ceiling", "weight")
+    for queue_id, pool_id, resource, *values in limits.values_list(*columns):
+        limit = every.setdefault(queue_id, {}).setdefault(pool_id, {})[resource] = Limit(*values)
+        if limit.ceiling is not None:
+            ceilings.setdefault(queue_id, {}).setdefault(pool_id, {})[resource] = limit.ceiling
     used: dict[uuid.UUID, dict[uuid.UUID, Resources]] = {}
     amounts_of = usage.values_list("queue_id", "pool_id", *RESOURCE_NAMES)
     for queue_id, pool_id, *amounts in amounts_of if with_usage else ():
         used.setdefault(queue_id, {})[pool_id] = Resources(*amounts)
-    return QueueTree(_queue_facts(queue, ceilings.get(queue.pk, {}), used.get(queue.pk, {})) for queue in queues.order_by("path"))
+    return QueueTree(
+        _queue_facts(queue, ceilings.get(queue.pk, {}), used.get(queue.pk, {}), every.get(queue.pk, {}))
+        for queue in queues.order_by("path")
+    )
 
 
 def _queue_facts(
     queue: Queue,
     ceilings: Mapping[uuid.UUID, Mapping[str, int]] | None = None,
     usage: Mapping[uuid.UUID, Resources] | None = None,
+    limits: Limits | None = None,
 ) -> QueueFacts:
     return QueueFacts(
         id=queue.pk,
@@ -192,4 +201,5 @@ def _queue_facts(
         is_top=queue.is_top,
         ceilings=ceilings or {},
         usage=usage or {},
+        limits=limits or {},
     )

@@ -46,6 +46,47 @@ CAPABILITIES = (
         },
     ),
     Capability(
+        22,
+        "Promises along the tree of queues",
+        {
+            "Guarantee, deserved amount, ceiling and weight per pool and resource; sums hold after any edit": (
+                "property/quota/test_limits.py::test_children_are_given_at_most_what_their_parent_has",
+                "api/tenants/test_quota.py::test_every_break_of_the_tree_is_told_at_the_change_that_makes_it",
+            ),
+            "What is unused of a guarantee can always be taken, and is never lent": (
+                "property/quota/test_shares.py::test_the_unused_part_of_a_guarantee_can_always_be_taken",
+            ),
+            "After limits changed, a guarantee is free or held by work that may be taken back": (
+                "property/quota/test_shares.py"
+                "::test_after_limits_changed_a_guarantee_is_free_or_held_by_work_that_may_be_taken_back",
+            ),
+            "A whole tree is edited at once, tried first, with an audit entry": (
+                "api/tenants/test_quota.py::test_an_edit_changes_many_queues_at_once_and_leaves_an_audit_entry",
+                "api/tenants/test_quota.py::test_a_dry_run_says_who_would_hold_too_much_and_changes_nothing",
+            ),
+            "An edit waits for its time, is checked again then, and can be cancelled": (
+                "api/tenants/test_quota.py::test_an_edit_with_a_later_time_waits_for_it_and_is_made_by_the_sweep",
+                "api/tenants/test_quota.py::test_an_edit_that_no_longer_fits_when_its_time_comes_is_refused_and_says_why",
+                "api/tenants/test_quota.py::test_a_planned_edit_is_cancelled_once",
+            ),
+        },
+    ),
+    Capability(
+        23,
+        "Bookings",
+        {
+            "GPUs of a pool are booked for a window; an overlap is refused with the others, whose owners only some may see": (
+                "api/tenants/test_bookings.py"
+                "::test_an_overlap_is_refused_with_the_other_bookings_and_owners_only_for_those_who_see_them",
+                "property/quota/test_bookings.py::test_what_was_let_in_never_adds_up_to_more_than_the_pool_has",
+            ),
+            "What nobody comes for is given back": (
+                "api/tenants/test_bookings.py::test_nobody_comes_and_the_booking_is_let_go_after_the_grace",
+            ),
+            "Admission keeps what is booked": (),
+        },
+    ),
+    Capability(
         26,
         "Tenants kept apart",
         {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.api import history, jobs, output, quarantine
+from jobs.api import cost, history, jobs, output, quarantine
 
 urlpatterns = [
     path("jobs", jobs.JobListView.as_view(), name="jobs"),
@@ -17,6 +17,7 @@ urlpatterns = [
     path("jobs/<str:job>/clone", jobs.JobCloneView.as_view(), name="job_clone"),
     path("jobs/<str:job>/tags/<str:tag>", jobs.JobTagView.as_view(), name="job_tag"),
     path("jobs/<str:job>/events", history.JobEventsView.as_view(), name="job_events"),
+    path("jobs/<str:job>/cost", cost.JobCostView.as_view(), name="job_cost"),
     path("jobs/<str:job>/timeline", history.JobTimelineView.as_view(), name="job_timeline"),
     path("jobs/<str:job>/attempts", history.AttemptListView.as_view(), name="job_attempts"),
     path("jobs/<str:job>/attempts/<int:number>", history.AttemptView.as_view(), name="job_attempt"),

@@ -16,9 +16,10 @@ from jobs.models import Attempt, Job
 from jobs.services.edit_events import tell_edited
 from jobs.spec.values import BadValue, parse_tag
 from kernel.actor import Actor
-from kernel.errors import Conflict, FieldError, Forbidden, InvalidInput, PreconditionFailed
+from kernel.errors import Conflict, FieldError, Forbidden, InvalidInput, PreconditionFailed, QuotaExceeded
 from kernel.limits import TAGS
 from tenants.access import role_allows
+from tenants.capacity import runtime_limit_of
 from tenants.selectors import resolve_queue
 
 
@@ -77,6 +78,8 @@ def _columns(actor: Actor, job: Job, wanted: Mapping[str, Any]) -> dict[str, Any
             columns |= _checked_hold(job, value)
         else:
             columns[name] = value
+    if {"queue_id", "max_runtime_seconds"} & set(columns):
+        _check_runtime_limit(job, columns)
     if job.array_size is not None and set(columns) - {"tags", "priority", "hold"}:
         raise Conflict("The parent of an array has no limits of its own.", hint="Change its children.")
     return columns
@@ -103,6 +106,17 @@ def _checked_runtime(actor: Actor, job: Job, seconds: int | None) -> int | None:
     if not shorter and not role_allows(actor, job.tenant_id, "job.prolong"):
         raise Forbidden("Only a manager may give a job more time.", hint="Ask a manager of the tenant.")
     return seconds
+
+
+def _check_runtime_limit(job: Job, columns: Mapping[str, Any]) -> None:
+    """Nobody gives a job more time than its queue, or the one that it moves to, allows."""
+    limit = runtime_limit_of(columns.get("queue_id", job.queue_id))
+    asked = columns.get("max_runtime_seconds", job.max_runtime_seconds)
+    if limit is not None and (asked is None or asked > limit):
+        asks = "any time" if asked is None else f"{asked} seconds"
+        message = f"Job {job.name} may run for {asks}; jobs of this queue may run for {limit} seconds."
+        hint = f"Set max_runtime_seconds to {limit} or less, at once with the queue."
+        raise QuotaExceeded(message, hint=hint, fields=[FieldError("/max_runtime_seconds", "runtime_too_long", message, hint)])
 
 
 def _checked_hold(job: Job, hold: bool) -> dict[str, Any]:

@@ -165,6 +165,7 @@ def _close_ledger(endings: Sequence[Ending], facts: Mapping[uuid.UUID, _Facts], 
                 started_at=min(began, now),
                 ended_at=now,
                 outcome=ending.outcome,
+                goes_on=ending.job_target == JobState.QUEUED,
             )
         )
     append_ledger(lines, now=now)

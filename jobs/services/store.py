@@ -133,7 +133,7 @@ def _job_row(submission: Submission, spec_id: uuid.UUID, actor: Actor, origin: O
         "reason_detail": {},
         "condition": "",
         **{name: getattr(ask, name) for name in RESOURCE_NAMES},
-        "max_runtime_seconds": spec.max_runtime_seconds,
+        "max_runtime_seconds": submission.max_runtime_seconds,
         "parent_id": None,
         "array_index": None,
         "array_size": array.size if array else None,

@@ -28,6 +28,12 @@ class Submission:
     code_digest: str
     dependencies: tuple[tuple[str, uuid.UUID], ...]  # (condition, job id)
     warnings: tuple[str, ...] = ()
+    runtime_limit: int | None = None  # The queue's, in seconds.
+
+    @property
+    def max_runtime_seconds(self) -> int | None:
+        """What the spec asks for, and else what the queue allows at most."""
+        return self.runtime_limit if self.spec.max_runtime_seconds is None else self.spec.max_runtime_seconds
 
     @property
     def ask(self) -> Resources:

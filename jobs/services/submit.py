@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clusters.selectors import PoolFacts, list_pools
@@ -21,6 +21,8 @@ from kernel.words import format_amount
 from storage.services.code import resolve_code
 from storage.services.mounts import MountRequest, check_mounts
 from tenants.access import in_scope, role_allows
+from tenants.capacity import runtime_limits
+from tenants.quota.caps import RuntimeRefusal, check_runtime
 from tenants.quota.tree import QueueFacts, QueueTree
 from tenants.selectors import TenantFacts, find_tenant, queue_tree, resolve_queue, secret_names
 from webapi.facts import Facts, look
@@ -106,8 +108,10 @@ def resolve(*, actor: Actor, tenant: TenantFacts, spec: JobSpec, facts: Facts | 
         )
     assert queue is not None
     assert image is not None
-    submission = Submission(tenant, QueueRef(queue.id, queue.name), spec, image, code_digest, dependencies)
-    _check_ceilings(submission, pools, facts.find("ceilings", lambda: queue_tree(with_usage=False)))
+    queues = facts.find("ceilings", lambda: queue_tree(with_usage=False))
+    limit = _checked_runtime(spec, queues.path(queue.id), facts.find("runtime_limits", runtime_limits))
+    submission = Submission(tenant, QueueRef(queue.id, queue.name), spec, image, code_digest, dependencies, runtime_limit=limit)
+    _check_ceilings(submission, pools, queues)
     return submission
 
 
@@ -190,6 +194,19 @@ def _where(spec: JobSpec, pools: Sequence[PoolFacts]) -> list[FieldError]:
 def _unknown(noun: str, name: str, known: set[str]) -> FieldError:
     message = f"There is no {noun} {name}; there is {', '.join(sorted(known)) or 'none'}."
     return FieldError(f"/{noun}", f"{noun}_not_found", message, f"`berth {noun}s` lists them.")
+
+
+def _checked_runtime(spec: JobSpec, path: Sequence[QueueFacts], limits: Mapping[uuid.UUID, int]) -> int | None:
+    """How long the job may run by its queue's limit and those above; refused where it asks for more."""
+    found = check_runtime(spec.max_runtime_seconds, (queue.id for queue in path), limits)
+    if not isinstance(found, RuntimeRefusal):
+        return found
+    message = (
+        f"Job {spec.name} asks to run for {found.asked_seconds} seconds; jobs of queue {path[0].name} may run for "
+        f"{found.limit_seconds}."
+    )
+    hint = f"Ask for max_runtime {found.limit_seconds}s or less, or for a queue that allows more."
+    raise QuotaExceeded(message, hint=hint, fields=[FieldError("/max_runtime", "runtime_too_long", message, hint)])
 
 
 def _check_ceilings(submission: Submission, pools: Sequence[PoolFacts], queues: QueueTree) -> None:

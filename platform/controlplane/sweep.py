@@ -22,10 +22,16 @@ from storage.services.artifacts import remove_old_artifacts
 from storage.services.uploads import remove_expired_uploads
 from storage.services.volumes import remove_deleted_volumes
 from storage.space import troubles
+from tenants.services.bookings import sweep_bookings
+from tenants.services.budgets import measure_budgets
+from tenants.services.edits import apply_due_edits
+from tenants.services.ledger import close_months, fold_days
+from tenants.services.ledger.check import check_hourly
 from tenants.services.reservations import recount_usage
 from webapi import facts, idempotency
 
 log = structlog.get_logger("sweep")
+FINDINGS_TOLD = 20  # Of one look; the command shows all.
 
 
 def sweep(now: datetime) -> None:
@@ -47,6 +53,14 @@ def _quota(now: datetime) -> int:
     return len(drifts)
 
 
+def _ledger(now: datetime) -> int:
+    """Once an hour: whether the ledger, what was reserved, and the days made of it agree."""
+    findings = check_hourly(now)
+    for finding in findings[:FINDINGS_TOLD]:
+        log.error("ledger_differs", code=finding.code, subject=finding.subject, detail=finding.detail)
+    return len(findings)
+
+
 def _disk(now: datetime) -> int:
     """Say aloud, sweep by sweep, what cannot be written to: until somebody frees it, logs and outputs wait where they are."""
     data_dir = current().data_dir
@@ -59,6 +73,12 @@ def _disk(now: datetime) -> int:
 # Each part does a bounded amount and says how much it did; what is left waits for the next sweep.
 PARTS: dict[str, Callable[[datetime], int]] = {
     "quota": _quota,
+    "days": fold_days,
+    "budgets": measure_budgets,
+    "statements": close_months,
+    "ledger": _ledger,
+    "quota_edits": apply_due_edits,
+    "bookings": sweep_bookings,
     "desired": lambda now: enforce_desired(),
     "idempotency": lambda now: idempotency.delete_expired(now=now),
     "facts": facts.fold,

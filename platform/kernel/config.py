@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 SIMULATED_GPUS = re.compile(r"([1-9][0-9]{0,3})x([A-Za-z0-9][A-Za-z0-9 ._-]{0,62})")
+CURRENCY = re.compile(r"[A-Z]{3}")
 INTERVALS = (
     "lease_seconds", "leadership_seconds", "visibility_seconds", "sweep_seconds", "poll_seconds", "telemetry_seconds",
     "start_timeout_seconds",
@@ -61,6 +62,7 @@ class Config:
     sweep_seconds: float = _setting(30.0, "seconds", "how long a lost hint can delay anything")
     poll_seconds: float = _setting(1.0, "seconds", "how old what we know of a running attempt may be")
     grace_seconds: float = _setting(30.0, "seconds", "from the stop signal to the kill, unless the job says otherwise")
+    booking_grace_seconds: float = _setting(900.0, "seconds", "a booking that nobody uses by then is given to the others")
     start_timeout_seconds: float = _setting(600.0, "seconds", "an attempt that does not run by then is started anew")
     retry_backoff_seconds: float = _setting(5.0, "seconds", "wait before attempt 2; doubles with each further one")
     retry_backoff_seconds_max: float = _setting(600.0, "seconds", "upper end of the doubling")
@@ -70,6 +72,7 @@ class Config:
     artifact_quota_bytes: int = _setting(16 * 1024**3, "bytes", "per attempt; a runaway output must not fill the disk")
     tombstone_days: int = _setting(7, "days", "how long a forgotten attempt is refused")
     event_days: int = _setting(30, "days", "how long events and the delivery log are kept; live channels resume within it")
+    currency: str = _setting("EUR", "ISO 4217 code", "of prices, costs and budgets; fixed once there is a price")
     audit_days: int = _setting(400, "days", "a year and a month: every yearly review finds its year")
     telemetry_seconds: float = _setting(5.0, "seconds", "sampling interval of CPU, memory, disk and GPU use")
     local_cluster: bool = _setting(True, "boolean", "the embedded profile runs jobs on this machine")
@@ -162,6 +165,8 @@ def _check(config: Config) -> list[str]:
             problems.append(f"BERTH_{name.upper()} must begin with {_either(schemes)}")
     if config.local_simulated_gpus and not SIMULATED_GPUS.fullmatch(config.local_simulated_gpus):
         problems.append(f"BERTH_LOCAL_SIMULATED_GPUS={config.local_simulated_gpus!r} must be <count>x<model>, like 4xA100")
+    if not CURRENCY.fullmatch(config.currency):
+        problems.append(f"BERTH_CURRENCY={config.currency!r} must be three capital letters, like EUR")
     if not 0 < config.port < 65_536:
         problems.append(f"BERTH_PORT={config.port} must be between 1 and 65535")
     if config.metrics_token and len(config.metrics_token) < 32:

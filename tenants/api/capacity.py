@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -16,20 +15,17 @@ from kernel.clock import database_now
 from kernel.errors import FieldError, InvalidInput
 from kernel.resources import RESOURCE_NAMES
 from tenants import selectors, services
-from tenants.access import demand, tenants_with
 from tenants.api import serializers as bodies
 from tenants.api import shapes
 from tenants.models import Queue
 from tenants.quota.tree import Ceiling
 from tenants.services import PoolLimit
 from tenants.services.queues import LIMITS_PER_QUEUE
-from tenants.usage import GROUPS, UsageRow
 from webapi.access import fetch, require, visible
 from webapi.etags import expected_version, with_etag
-from webapi.fields import read_utc, utc_text
 from webapi.idempotency import idempotent
-from webapi.pagination import make_cursor, page, page_size, read_cursor
-from webapi.schema import IF_MATCH, PAGE_QUERY, page_of
+from webapi.pagination import page
+from webapi.schema import IF_MATCH, page_of
 from webapi.views import ApiView, known_query
 
 TENANT = OpenApiParameter("tenant", str, description="A tenant's slug, id or name.")
@@ -103,7 +99,8 @@ class QueueLimitsView(ApiView):
 
     @extend_schema(parameters=[IF_MATCH], request=bodies.LimitIn(many=True), responses=bodies.QueueOut)
     def put(self, request: Request, queue_id: str) -> Response:
-        """Replace a queue's ceilings; a pool that is not listed has none. For whoever manages the queue above it.
+        """Replace a queue's ceilings; a pool that is not listed has none. Guarantees, deserved amounts and weights change where
+        they are given. For whoever manages the queue above it.
 
         Acts on the next admission. Below what is used now, nothing is stopped: use only falls.
         """
@@ -118,47 +115,6 @@ class QueueLimitsView(ApiView):
             now=database_now(),
         )
         return _answer(self, changed)
-
-
-class UsageView(ApiView):
-    """What was used."""
-
-    @extend_schema(
-        parameters=[
-            TENANT,
-            OpenApiParameter("since", OpenApiTypes.DATETIME),
-            OpenApiParameter("until", OpenApiTypes.DATETIME),
-            OpenApiParameter("group_by", str, enum=list(GROUPS), description="`tenant` by default."),
-            *PAGE_QUERY,
-        ],
-        responses=bodies.UsageOut,
-    )
-    def get(self, request: Request) -> Response:
-        """Resource-time of ended attempts in tenants that you see, cut at the window's ends. All sums are exact."""
-        known_query(request, ("tenant", "since", "until", "group_by"))
-        query = request.query_params
-        group_by = query.get("group_by") or "tenant"
-        if group_by not in GROUPS:
-            message = f"group_by is one of {', '.join(GROUPS)}."
-            raise InvalidInput(message, fields=[FieldError("/group_by", "invalid", message)])
-        since = read_utc(query["since"], name="since") if query.get("since") else None
-        until = read_utc(query["until"], name="until") if query.get("until") else None
-        tenant_ids = tenants_with(self.actor, "usage.read")
-        if query.get("tenant"):
-            tenant = selectors.get_tenant(self.actor, query["tenant"])
-            demand(self.actor, tenant.pk, "usage.read")
-            tenant_ids = frozenset({tenant.pk})
-        report = selectors.usage_report(tenant_ids=tenant_ids, since=since, until=until, group_by=group_by)
-        rows, following = _slice(request, report)
-        return Response(
-            {
-                "group_by": group_by,
-                "since": utc_text(since),
-                "until": utc_text(until),
-                "items": _show_usage(rows, group_by),
-                "next": following,
-            }
-        )
 
 
 def _answer(view: ApiView, queue: Queue, *, status: int = 200) -> Response:
@@ -179,43 +135,8 @@ def _limits(items: Sequence[dict[str, Any]], pools: Sequence[PoolFacts]) -> list
             message = "There is no such pool." if not found else "Several clusters have a pool of this name: use its id."
             fields.append(FieldError(f"/{index}/pool", "not_found", message, "`berth nodes` lists pools."))
             continue
-        limits.append(PoolLimit(found[0], Ceiling(**{name: item[name] for name in RESOURCE_NAMES})))
+        promises = {column: item.get(column, {}) for column in ("guarantee", "deserved", "weight")}
+        limits.append(PoolLimit(found[0], Ceiling(**{name: item[name] for name in RESOURCE_NAMES}), **promises))
     if fields:
         raise InvalidInput(fields[0].message, fields=fields)
     return limits
-
-
-def _slice(request: Request, report: Sequence[UsageRow]) -> tuple[Sequence[UsageRow], str | None]:
-    """One page of a report that is made as a whole; the cursor counts the rows before it."""
-    scope = f"usage|{sorted((key, value) for key, value in request.query_params.items() if key not in ('cursor', 'limit'))}"
-    text = request.query_params.get("cursor", "")
-    start = int(read_cursor(text, scope=scope, length=1)[0]) if text else 0
-    end = start + page_size(request)
-    return report[start:end], make_cursor([end], scope=scope) if end < len(report) else None
-
-
-def _show_usage(rows: Sequence[UsageRow], group_by: str) -> list[dict[str, Any]]:
-    names = _names({row.key for row in rows}, group_by)
-    return [
-        {
-            "id": str(row.key),
-            "name": names.get(row.key),
-            "attempts": row.attempts,
-            "cpu_milli_seconds": row.used.cpu_milli_seconds,
-            "memory_byte_seconds": row.used.memory_byte_seconds,
-            "gpu_milli_seconds": row.used.gpu_milli_seconds,
-        }
-        for row in rows
-    ]
-
-
-def _names(keys: set[uuid.UUID], group_by: str) -> dict[uuid.UUID, str]:
-    if group_by == "tenant":
-        return {key: facts.name for key, facts in selectors.tenant_facts(keys).items()}
-    if group_by == "user":
-        return selectors.user_names(keys)
-    if group_by == "queue":
-        return selectors.queue_names(keys)
-    if group_by == "pool":
-        return {pool.id: pool.name for pool in pools_and_nodes()[0]}
-    return {}

@@ -10,6 +10,8 @@ from rest_framework import serializers
 from kernel.actor import TenantRole
 from kernel.limits import SECRET_BYTES
 from tenants.permissions import Scope
+from tenants.quota.limits import AMOUNT_MAX as SUM_MAX
+from tenants.quota.limits import WEIGHT_MAX
 from tenants.services.names import DISPLAY_NAME_LENGTH, PASSWORD_LENGTH_MAX
 from tenants.services.queues import AMOUNT_MAX
 from tenants.services.tenants import DESCRIPTION_LENGTH
@@ -325,6 +327,9 @@ class QueuePoolOut(Out):
     ceiling = CeilingOut()
     effective_ceiling = CeilingOut(help_text="The lowest of its own and all above.")
     headroom = CeilingOut(help_text="How much more fits now under all of them.")
+    guarantee = AmountsOut(help_text="What is kept for it and never lent.")
+    deserved = CeilingOut(help_text="What it may take back from whoever borrowed it; null is the guarantee.")
+    weight = AmountsOut(help_text="Its weight where nobody was promised anything, by resource.")
 
 
 class QueueOut(Out):
@@ -355,34 +360,40 @@ class QueueChange(StrictSerializer):
     name = serializers.CharField(max_length=DISPLAY_NAME_LENGTH, trim_whitespace=False)
 
 
+class AmountsIn(StrictSerializer):
+    """Amounts by resource; what is left out stays as it is."""
+
+    cpu_millis = QuantityField(required=False, max_value=SUM_MAX)
+    memory_bytes = QuantityField(required=False, max_value=SUM_MAX)
+    gpu_millis = QuantityField(required=False, max_value=SUM_MAX)
+
+
+class DeservedIn(StrictSerializer):
+    """Amounts by resource; null is the guarantee, and what is left out stays as it is."""
+
+    cpu_millis = QuantityField(required=False, allow_null=True, max_value=SUM_MAX)
+    memory_bytes = QuantityField(required=False, allow_null=True, max_value=SUM_MAX)
+    gpu_millis = QuantityField(required=False, allow_null=True, max_value=SUM_MAX)
+
+
+class WeightsIn(StrictSerializer):
+    """Weights by resource; what is left out stays as it is."""
+
+    cpu_millis = QuantityField(required=False, max_value=WEIGHT_MAX)
+    memory_bytes = QuantityField(required=False, max_value=WEIGHT_MAX)
+    gpu_millis = QuantityField(required=False, max_value=WEIGHT_MAX)
+
+
 @extend_schema_serializer(
     examples=[OpenApiExample("eight GPUs", {"pool": "a100", "cpu_millis": None, "memory_bytes": None, "gpu_millis": 8000})]
 )
 class LimitIn(StrictSerializer):
-    """Ceilings of one pool, by id or name; null or left out is no limit."""
+    """Ceilings of one pool, by id or name; null or left out is no limit. Promises and weights stay where they are left out."""
 
     pool = serializers.CharField(max_length=255)
     cpu_millis = QuantityField(required=False, allow_null=True, default=None, max_value=AMOUNT_MAX)
     memory_bytes = QuantityField(required=False, allow_null=True, default=None, max_value=AMOUNT_MAX)
     gpu_millis = QuantityField(required=False, allow_null=True, default=None, max_value=AMOUNT_MAX)
-
-
-class UsageItem(Out):
-    """What one tenant, user, queue, pool or job used. `gpu_milli_seconds` 3,600,000 is one GPU for an hour."""
-
-    id = serializers.UUIDField()
-    name = serializers.CharField(allow_null=True, help_text="Null for jobs.")
-    attempts = serializers.IntegerField()
-    cpu_milli_seconds = serializers.IntegerField()
-    memory_byte_seconds = serializers.IntegerField()
-    gpu_milli_seconds = serializers.IntegerField()
-
-
-class UsageOut(Out):
-    """Resource-time of ended attempts within the window; the largest user of GPUs first."""
-
-    group_by = serializers.ChoiceField(["tenant", "user", "queue", "pool", "job"])
-    since = serializers.DateTimeField(allow_null=True)
-    until = serializers.DateTimeField(allow_null=True)
-    items = UsageItem(many=True)
-    next = serializers.CharField(allow_null=True)
+    guarantee = AmountsIn(required=False, help_text="Never lent to others.")
+    deserved = DeservedIn(required=False, help_text="Lent while idle, and taken back on demand.")
+    weight = WeightsIn(required=False, help_text="Divides what nobody is promised; 1 unless set, and 0 comes last.")

@@ -9,6 +9,7 @@ from typing import Any
 
 from clusters.selectors import PoolFacts
 from kernel.actor import Actor
+from kernel.resources import RESOURCE_NAMES
 from tenants import selectors
 from tenants.access import role_allows
 from tenants.models import Invitation, Membership, Queue, Secret, Tenant, Token, User
@@ -149,6 +150,10 @@ def _show_queue(actor: Actor, row: Queue, tree: QueueTree, pools: Sequence[PoolF
                 "ceiling": path[0].ceiling(pool.id).as_dict(),
                 "effective_ceiling": tree.effective_ceiling(row.pk, pool.id).as_dict(),
                 "headroom": tree.headroom(row.pk, pool.id).as_dict(),
+                **{
+                    column: {name: getattr(path[0].limit(pool.id, name), column) for name in RESOURCE_NAMES}
+                    for column in ("guarantee", "deserved", "weight")
+                },
             }
             for pool in pools
         ],

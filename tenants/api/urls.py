@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from tenants.api import capacity, people, tenants
+from tenants.api import bookings, capacity, ledger_urls, people, quota, tenants
 
 urlpatterns = [
     path("whoami", people.WhoamiView.as_view(), name="whoami"),
@@ -25,5 +25,11 @@ urlpatterns = [
     path("queues", capacity.QueuesView.as_view(), name="queues"),
     path("queues/<uuid:queue_id>", capacity.QueueView.as_view(), name="queue"),
     path("queues/<uuid:queue_id>/limits", capacity.QueueLimitsView.as_view(), name="queue-limits"),
-    path("usage", capacity.UsageView.as_view(), name="usage"),
+    path("bookings", bookings.BookingsView.as_view(), name="bookings"),
+    path("bookings/<uuid:booking_id>", bookings.BookingView.as_view(), name="booking"),
+    path("queues/<uuid:queue_id>/rules", quota.QueueRulesView.as_view(), name="queue-rules"),
+    path("quota/edits", quota.QuotaEditsView.as_view(), name="quota-edits"),
+    path("quota/edits/<uuid:edit_id>", quota.QuotaEditView.as_view(), name="quota-edit"),
+    path("tenants/<str:tenant>/caps", quota.TenantCapsView.as_view(), name="tenant-caps"),
+    *ledger_urls.urlpatterns,
 ]

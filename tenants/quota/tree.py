@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kernel.resources import RESOURCE_NAMES, ZERO, Resources
+from tenants.quota.limits import NO_LIMIT, Amount, Limit, LimitedQueue, Limits, amount_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ NO_CEILING = Ceiling()
 class QueueFacts:
     """One queue with its limits and its use per pool. Use counts what all queues below it hold, too.
 
-    `ceilings` has the resources of each pool that are limited, and only those.
+    `ceilings` has the resources of each pool that are limited, and only those; `limits` everything that was set.
     """
 
     id: uuid.UUID
@@ -38,10 +39,14 @@ class QueueFacts:
     is_top: bool = False
     ceilings: Mapping[uuid.UUID, Mapping[str, int]] = field(default_factory=dict)
     usage: Mapping[uuid.UUID, Resources] = field(default_factory=dict)
+    limits: Limits = field(default_factory=dict)
 
     def ceiling(self, pool_id: uuid.UUID) -> Ceiling:
         limits = self.ceilings.get(pool_id)
         return Ceiling(**limits) if limits else NO_CEILING
+
+    def limit(self, pool_id: uuid.UUID, resource: str) -> Limit:
+        return self.limits.get(pool_id, {}).get(resource, NO_LIMIT)
 
     def used(self, pool_id: uuid.UUID) -> Resources:
         return self.usage.get(pool_id, ZERO)
@@ -76,6 +81,21 @@ class QueueTree:
 
     def __iter__(self) -> Iterator[QueueFacts]:
         return iter(self.nodes.values())
+
+    def limited(self) -> tuple[LimitedQueue, ...]:
+        """The same queues as the rules of limits and `Shares` see them."""
+        return tuple(LimitedQueue(node.id, node.parent_id, node.name, node.limits) for node in self.nodes.values())
+
+    def own_use(self) -> Iterator[tuple[uuid.UUID, uuid.UUID, Amount]]:
+        """What each queue's own jobs hold of each pool, for `Shares`: its use without that of the queues directly below."""
+        for node in self.nodes.values():
+            below = [self.nodes[child] for child in self._children.get(node.id, ())]
+            for pool_id, used in node.usage.items():
+                own = used
+                for child in below:
+                    own = own - child.used(pool_id)
+                if own != ZERO:
+                    yield node.id, pool_id, amount_of(own)
 
     def path(self, queue_id: uuid.UUID) -> tuple[QueueFacts, ...]:
         """The queue and everything above it, from the queue up to the root."""

@@ -1,10 +1,14 @@
 """Everything that writes people, tenants and capacity. Plain functions; each owns its transaction, audit row and events."""
 
+from tenants.services.bookings import NewBooking, book, cancel_booking, sweep_bookings
 from tenants.services.bootstrap import Credentials, bootstrap_installation
+from tenants.services.caps import CapLine, set_runtime_limit, set_user_caps
+from tenants.services.edits import apply_due_edits, cancel_edit, edit_limits, register_forecast, try_limits
 from tenants.services.invitations import Accepted, IssuedInvitation, accept_invitation, invite_user, withdraw_invitation
 from tenants.services.ledger import LedgerLine, append_ledger
+from tenants.services.limits import PoolLimit, set_limits
 from tenants.services.members import add_member, change_role, remove_member
-from tenants.services.queues import PoolLimit, create_queue, rename_queue, set_limits
+from tenants.services.queues import create_queue, rename_queue
 from tenants.services.reservations import Drift, ReserveRequest, recount_usage, release, reserve
 from tenants.services.secrets import decrypt_secrets, delete_secret, missing_secrets, rotate_secrets, set_secret
 from tenants.services.tenants import create_tenant, update_tenant
@@ -21,18 +25,24 @@ from tenants.services.users import (
 
 __all__ = [
     "Accepted",
+    "CapLine",
     "Credentials",
     "Drift",
     "ImportReport",
     "IssuedInvitation",
     "IssuedToken",
     "LedgerLine",
+    "NewBooking",
     "PoolLimit",
     "ReserveRequest",
     "accept_invitation",
     "add_member",
     "append_ledger",
+    "apply_due_edits",
+    "book",
     "bootstrap_installation",
+    "cancel_booking",
+    "cancel_edit",
     "change_role",
     "create_queue",
     "create_service_account",
@@ -43,11 +53,13 @@ __all__ = [
     "delete_secret",
     "disable_service_account",
     "disable_user",
+    "edit_limits",
     "export_users_csv",
     "import_users_csv",
     "invite_user",
     "missing_secrets",
     "recount_usage",
+    "register_forecast",
     "release",
     "remove_member",
     "rename_queue",
@@ -56,7 +68,11 @@ __all__ = [
     "rotate_secrets",
     "set_limits",
     "set_password",
+    "set_runtime_limit",
     "set_secret",
+    "set_user_caps",
+    "sweep_bookings",
+    "try_limits",
     "update_tenant",
     "update_user",
     "withdraw_invitation",

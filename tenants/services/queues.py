@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
@@ -16,24 +15,14 @@ from kernel.errors import Conflict, PreconditionFailed, QuotaExceeded
 from kernel.ids import new_id
 from kernel.resources import RESOURCE_NAMES
 from reconciling import bulk
-from tenants import selectors
 from tenants.access import demand
 from tenants.models import Queue, QueueLimit, QueueUsage, Tenant
-from tenants.quota.tree import Ceiling
 from tenants.services.names import Problems, display_name
 
 QUEUE_DEPTH = 24  # Tenants nest 8 deep, each with a few levels of its own; `path` has room for 30.
 QUEUES_PER_TENANT = 1_000
 LIMITS_PER_QUEUE = 1_000
 AMOUNT_MAX = 2**62  # Sums along the tree stay inside the databases' 64 bits.
-
-
-@dataclass(frozen=True, slots=True)
-class PoolLimit:
-    """The ceilings of one pool for a queue; None is no limit."""
-
-    pool_id: uuid.UUID
-    ceiling: Ceiling
 
 
 def path_of(queue_id: uuid.UUID, parent: Queue | None) -> str:
@@ -87,7 +76,7 @@ def create_queue(*, actor: Actor, tenant_id: uuid.UUID, name: str, parent_id: uu
         queue = Queue.objects.create(
             id=queue_id, tenant_id=tenant_id, parent=parent, name=name, path=path_of(queue_id, parent), created_at=now
         )
-        _tell(queue, "created", now)
+        tell(queue, "created", now)
         record_audit(
             actor=actor,
             verb="queue.create",
@@ -113,10 +102,10 @@ def rename_queue(*, actor: Actor, queue: Queue, name: str, expected_version: int
         before = queue.name
         try:
             with transaction.atomic():
-                _guarded(queue, expected_version, name=name)
+                guarded(queue, expected_version, name=name)
         except IntegrityError:
             raise Conflict(f"This tenant already has a queue {name!r}.", hint="Choose another name.") from None
-        _tell(queue, "renamed", now)
+        tell(queue, "renamed", now)
         record_audit(
             actor=actor,
             verb="queue.edit",
@@ -129,107 +118,6 @@ def rename_queue(*, actor: Actor, queue: Queue, name: str, expected_version: int
             at=now,
         )
     return queue
-
-
-def set_limits(
-    *, actor: Actor, queue: Queue, limits: Sequence[PoolLimit], expected_version: int | None = None, now: datetime
-) -> Queue:
-    """Replace a queue's ceilings by these; a pool that is not listed has no limit. Acts on the next admission.
-
-    A ceiling above one further up is refused, for it could never be reached. Cutting a ceiling below what is used or below
-    those of queues further down is allowed: use then only falls. The same call twice changes nothing the second time.
-    """
-    parent_tenant_id = None if queue.parent is None else queue.parent.tenant_id
-    demand(actor, parent_tenant_id, "queue.limit")
-    if queue.parent_id is None:
-        raise Conflict(
-            "The root queue has no limits.", hint="Its capacity is what the clusters offer; limit the queues below it."
-        )
-    _check_limits(queue, limits)
-    with transaction.atomic():
-        Queue.objects.select_for_update(no_key=True).get(id=queue.pk)  # Reserving holds key locks: no deadlock.
-        before = _ceilings(queue.pk)
-        _guarded(queue, expected_version)
-        _write_limits(queue.pk, limits, now=now)
-        _tell(queue, "limited", now)
-        record_audit(
-            actor=actor,
-            verb="queue.limit",
-            tenant_id=queue.tenant_id,
-            target_kind="queue",
-            target_id=queue.pk,
-            target_name=queue.name,
-            before={str(pool_id): ceiling.as_dict() for pool_id, ceiling in before.items()},
-            after={str(limit.pool_id): limit.ceiling.as_dict() for limit in limits},
-            at=now,
-        )
-    return queue
-
-
-def _check_limits(queue: Queue, limits: Sequence[PoolLimit]) -> None:
-    problems = Problems()
-    if len(limits) > LIMITS_PER_QUEUE:
-        problems.add("", "too_many", f"A queue has limits for at most {LIMITS_PER_QUEUE} pools.")
-    tree = selectors.queue_tree()
-    seen: set[uuid.UUID] = set()
-    for index, limit in enumerate(limits):
-        if limit.pool_id in seen:
-            problems.add(f"/{index}/pool", "repeated", "This pool is listed twice.")
-        seen.add(limit.pool_id)
-        for name in RESOURCE_NAMES:
-            value = getattr(limit.ceiling, name)
-            if value is not None and not 0 <= value <= AMOUNT_MAX:
-                problems.add(f"/{index}/{name}", "out_of_range", f"{name} must be between 0 and {AMOUNT_MAX}.")
-        for name, lowest, _node in tree.excess_ceilings(queue.pk, limit.pool_id, limit.ceiling):
-            problems.add(
-                f"/{index}/{name}",
-                "above_parent",
-                f"{getattr(limit.ceiling, name)} is more than the {lowest} that a queue above may use.",
-                f"Set at most {lowest}, or have the limit above raised first.",
-            )
-    problems.raise_if_any()
-
-
-def _ceilings(queue_id: uuid.UUID) -> dict[uuid.UUID, Ceiling]:
-    rows: dict[uuid.UUID, dict[str, int | None]] = {}
-    for pool_id, resource, ceiling in QueueLimit.objects.filter(queue_id=queue_id).values_list("pool_id", "resource", "ceiling"):
-        rows.setdefault(pool_id, {})[resource] = ceiling
-    return {pool_id: Ceiling(**row) for pool_id, row in rows.items()}
-
-
-def _write_limits(queue_id: uuid.UUID, limits: Sequence[PoolLimit], *, now: datetime) -> None:
-    """Write ceilings and their copies on the usage rows; the other columns of a limit keep what the scheduler's owner set."""
-    given = {limit.pool_id: limit.ceiling for limit in limits}
-    ensure_usage_rows((queue_id, pool_id) for pool_id in given)
-    usage = list(QueueUsage.objects.select_for_update().filter(queue_id=queue_id).order_by("id").values_list("id", "pool_id"))
-    bulk.update(
-        QueueUsage,
-        [
-            {"id": row_id, **{f"{name}_max": getattr(given.get(pool_id, Ceiling()), name) for name in RESOURCE_NAMES}}
-            for row_id, pool_id in usage
-        ],
-    )
-    known = {(row.pool_id, row.resource): row.pk for row in QueueLimit.objects.filter(queue_id=queue_id)}
-    wanted = {(pool_id, name): getattr(ceiling, name) for pool_id, ceiling in given.items() for name in RESOURCE_NAMES}
-    bulk.update(QueueLimit, [{"id": row_id, "ceiling": wanted.get(key)} for key, row_id in known.items()])
-    bulk.insert(
-        QueueLimit,
-        [
-            {
-                "id": new_id(),
-                "queue_id": queue_id,
-                "pool_id": pool_id,
-                "resource": resource,
-                "guarantee": 0,
-                "deserved": None,
-                "ceiling": ceiling,
-                "weight": 1,
-                "caps": {},
-            }
-            for (pool_id, resource), ceiling in wanted.items()
-            if ceiling is not None and (pool_id, resource) not in known
-        ],
-    )
 
 
 def ensure_usage_rows(keys: Iterable[tuple[uuid.UUID, uuid.UUID]]) -> None:
@@ -263,7 +151,8 @@ def ensure_usage_rows(keys: Iterable[tuple[uuid.UUID, uuid.UUID]]) -> None:
     )
 
 
-def _guarded(queue: Queue, expected_version: int | None, **changes: object) -> None:
+def guarded(queue: Queue, expected_version: int | None, **changes: object) -> None:
+    """Change a queue and its version, only if it still has the expected one."""
     rows = Queue.objects.filter(id=queue.pk)
     if expected_version is not None:
         rows = rows.filter(version=expected_version)
@@ -272,7 +161,8 @@ def _guarded(queue: Queue, expected_version: int | None, **changes: object) -> N
     queue.refresh_from_db()
 
 
-def _tell(queue: Queue, what: str, now: datetime) -> None:
+def tell(queue: Queue, what: str, now: datetime) -> None:
+    """Record what happened to a queue for whoever follows its tenant."""
     record_events(
         [
             NewEvent(

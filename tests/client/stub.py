@@ -573,6 +573,35 @@ LISTS: dict[str, list[dict[str, Any]]] = {
             "gpu_milli_seconds": 3_600_000,
         }
     ],
+    "prices": [
+        {
+            "id": "0198c000-0000-7000-8000-000000000011",
+            "pool": {**POOL, "cluster": "local"},
+            "resource": "gpu_millis",
+            "micros_per_hour": 2_500_000,
+            "currency": "EUR",
+            "effective_at": NOON,
+            "state": "now",
+            "created_at": NOON,
+            "created_by": USER,
+        }
+    ],
+    "budgets": [
+        {
+            "queue": QUEUE,
+            "tenant": TENANT,
+            "kind": "money",
+            "amount": 10_000_000,
+            "warn_at": [80, 100],
+            "stops": True,
+            "month": "2026-11",
+            "spent": 9_000_000,
+            "percent": 90,
+            "measured_at": NOON,
+            "currency": "EUR",
+            "version": 1,
+        }
+    ],
     "tokens": [
         {
             "id": "0198c000-0000-7000-8000-000000000002",

@@ -24,7 +24,7 @@ from berth.cli.root import COMMANDS, load_command
 
 READS = (
     *("ps", "nodes", "gpus", "pools", "clusters", "queues", "quota", "usage", "tokens", "tenants", "members", "secrets", "users"),
-    *("audit", "notify", "images", "volumes", "whoami", "version"),
+    *("audit", "notify", "images", "volumes", "whoami", "version", "prices", "budgets"),
 )
 
 

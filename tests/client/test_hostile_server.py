@@ -21,7 +21,7 @@ DANGEROUS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u20
 MACHINE_KEYS = re.compile(r"(^|_)(id|at|state|kind|next|cursor|sha256|digest|url|slug|stream|version|etag|unit|type)$")
 READS = (
     *("ps", "nodes", "gpus", "pools", "clusters", "queues", "quota", "usage", "tokens", "tenants", "members", "secrets", "users"),
-    *("audit", "notify", "images", "volumes", "whoami", "version"),
+    *("audit", "notify", "images", "volumes", "whoami", "version", "prices", "budgets"),
 )
 ABOUT_A_JOB = (
     ("get", "hello"),

@@ -71,7 +71,22 @@ def test_a_failed_job_ends_the_program_with_1_and_a_reason(live_run: Any) -> Non
 def test_every_read_of_the_program_fits_the_server(live_run: Any) -> None:
     for words in ("ps -a", "nodes", "gpus", "pools", "clusters", "queues", "quota", "usage", "tokens", "tenants", "members"):
         assert json.loads(live_run(*words.split(), "--json").stdout) is not None, words
-    for words in ("secrets", "users", "audit", "notify", "notify log", "images", "volumes", "whoami", "version"):
+    for words in ("prices --all", "budgets", "statement", "statement --list", "breakeven", "usage --by fate"):
+        assert json.loads(live_run(*words.split(), "--json").stdout) is not None, words
+    for words in (
+        "queues edits",
+        "queues caps",
+        "reserve",
+        "secrets",
+        "users",
+        "audit",
+        "notify",
+        "notify log",
+        "images",
+        "volumes",
+        "whoami",
+        "version",
+    ):
         done = live_run(*words.split(), "-o", "wide")
         assert done.returncode == 0, (words, done.stderr)
 

@@ -58,6 +58,11 @@ def test_a_filled_database_moves_forward_under_its_running_jobs_and_back_again(
     assert operator.download(f"/volumes/{volume['id']}/content", path="data.txt") == b"kept"
     assert [row["id"] for row in operator.items("/audit")][-len(audit) :] == [row["id"] for row in audit]
     assert "The chain holds" in manage(platform, "verify_audit").stdout
+    agreed = manage(platform, "ledger", "--fold").stdout  # What the release before wrote is counted, and none of it twice.
+    assert "5 ended attempts." in agreed
+    assert "Everything agrees." in agreed
+    fates = {row["id"]: row["attempts"] for row in operator.items("/usage", group_by="fate")}
+    assert fates == {"useful": 4, "failed": 1}
     operator.api("PATCH", f"/jobs/{held['id']}", {"hold": False})
     assert platform.wait(held)["state"] == "succeeded"  # Its secret was sealed by the release before.
     assert platform.submit({"name": "new", "command": "echo new"}, wait=True)["state"] == "succeeded"
@@ -80,6 +85,8 @@ def test_a_filled_database_moves_forward_under_its_running_jobs_and_back_again(
     assert [operator.job(job)["attempt"] for job in (running, behind, second, third)] == [1] * 4
     assert platform.submit({"name": "last", "command": "true"}, wait=True)["state"] == "succeeded"
     assert "The chain holds" in manage(platform, "verify_audit").stdout
+    agreed = manage(platform, "ledger", "--fold").stdout  # Also with what it wrote on the tables of the present one.
+    assert "Everything agrees." in agreed
 
 
 def _lasting(job: Json) -> Json:

@@ -9,8 +9,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from berth import limits
+from berth.capacity import Bookings, Quota
 from berth.config import Settings, resolve_settings
-from berth.jobs import Jobs, list_all
+from berth.costs import Costs
+from berth.jobs import Jobs
 from berth.resources import Activity, Clusters, Images, Queues, Tenants, Tokens, Users, Volumes
 from berth.transport import Call, Transport
 
@@ -48,6 +50,9 @@ class Client:
         self.tokens = Tokens(self.transport, tenant=chosen)
         self.users = Users(self.transport, tenant=chosen)
         self.queues = Queues(self.transport, tenant=chosen)
+        self.quota = Quota(self.transport, tenant=chosen)
+        self.bookings = Bookings(self.transport, tenant=chosen)
+        self.costs = Costs(self.transport, tenant=chosen)
         self.clusters = Clusters(self.transport, tenant=chosen)
         self.images = Images(self.transport, tenant=chosen)
         self.volumes = Volumes(self.transport, tenant=chosen)
@@ -66,9 +71,8 @@ class Client:
         return dict(self.transport.json(Call("GET", "/schemas/job-spec")))
 
     def usage(self, **filters: object) -> list[dict[str, Any]]:
-        """Resource time used; filters: tenant, since, until, group_by (tenant, user, queue, pool, job)."""
-        filters.setdefault("tenant", self.settings.tenant or None)
-        return list_all(self.transport, "/usage", **filters)
+        """Resource time used and what it cost; the filters are those of `costs.usage`."""
+        return self.costs.usage(**filters)
 
     def request(self, method: str, path: str, *, params: dict[str, object] | None = None, json: object = None) -> Any:
         """Any operation of the API that has no method here; `path` is below /api/v1."""

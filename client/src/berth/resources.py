@@ -46,6 +46,10 @@ class _Resource:
     def _delete(self, path: str, /, **params: object) -> None:
         self._transport.send(Call("DELETE", path, params))
 
+    def _take_back(self, path: str) -> Row:
+        """DELETE of what stays visible: the answer is what became of it."""
+        return dict(self._transport.json(Call("DELETE", path)) or {})
+
     def _find(self, path: str, name: str, **params: object) -> Row:
         """One object by id, or by its name among those that may be seen."""
         if is_id(name):

@@ -97,18 +97,59 @@ def _fan_out_batch(now: datetime, size: int) -> int:
 
 def _deliveries(told: Sequence[Told], now: datetime) -> list[dict[str, Any]]:
     """A constant number of queries for the whole batch."""
+    rows = _budget_deliveries([event for event, kind in told if kind is NoticeKind.BUDGET], now)
+    told = [(event, kind) for event, kind in told if kind is not NoticeKind.BUDGET]
     notices = registry.jobs({event.subject_id for event, _ in told}) if told else {}
     told = [(event, kind) for event, kind in told if _is_told(notices, event)]
     if not told:
-        return []
+        return rows
     subscriptions = _subscriptions(told, notices)
     recipients = registry.recipients({subscription.user_id for subscription in subscriptions})
-    return [
+    return rows + [
         delivery_row(subscription, kind=kind, payload=payload_of(event, kind, notices[event.subject_id]), event=event, now=now)
         for event, kind in told
         for subscription in subscriptions
         if _wants(subscription, event, kind, notices[event.subject_id], recipients)
     ]
+
+
+def _budget_deliveries(events: Sequence[Event], now: datetime) -> list[dict[str, Any]]:
+    """For whoever asked to hear of budgets and sees the tenant. Two queries for all; none where there is nothing to tell."""
+    if not events:
+        return []
+    subscriptions = list(
+        Subscription.objects.filter(Q(tenant_id__in={event.tenant_id for event in events}) | Q(tenant_id__isnull=True))
+        .filter(is_active=True)
+        .order_by("id")
+    )
+    subscriptions = [subscription for subscription in subscriptions if NoticeKind.BUDGET in subscription.kinds]
+    recipients = registry.recipients({subscription.user_id for subscription in subscriptions})
+    return [
+        delivery_row(subscription, kind=NoticeKind.BUDGET, payload=budget_payload(event), event=event, now=now)
+        for event in events
+        for subscription in subscriptions
+        if subscription.tenant_id in (None, event.tenant_id)
+        and (recipient := recipients.get(subscription.user_id)) is not None
+        and registry.sees_tenant(recipient.actor, event.tenant_id)
+    ]
+
+
+def budget_payload(event: Event) -> dict[str, Any]:
+    """What is said of a budget: the numbers that the event tells."""
+    names = ("name", "tenant", "kind", "amount", "spent", "currency", "percent", "threshold", "month", "stops")
+    return {
+        "event": event.kind,
+        "kind": str(NoticeKind.BUDGET),
+        "seq": event.seq,
+        "at": event.at.isoformat().replace("+00:00", "Z"),
+        "state": event.kind.partition(".")[2],
+        "budget": {
+            "queue_id": str(event.subject_id),
+            "tenant_id": str(event.tenant_id),
+            "command": "berth budgets",
+            **{name: event.data.get(name) for name in names},
+        },
+    }
 
 
 def _is_told(notices: Mapping[uuid.UUID, JobNotice], event: Event) -> bool:

@@ -1,4 +1,4 @@
-"""What a user can be told about a job, and which event says it."""
+"""What a user can be told about a job or a budget, and which event says it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from kernel.lifecycle import lifecycle
 
 
 class NoticeKind(StrEnum):
-    """What happened to a job. RETRIED: an attempt is over and the job waits for the next one."""
+    """What happened to a job. RETRIED: an attempt is over and the job waits for the next one. BUDGET: a share of one is spent."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     STOPPED = "stopped"
     RETRIED = "retried"
+    BUDGET = "budget"
 
 
 class Via(StrEnum):
@@ -49,6 +50,7 @@ JOB_EVENTS = {
     "job.failed": NoticeKind.FAILED,
     "job.stopped": NoticeKind.STOPPED,
 }
+BUDGET_EVENTS = frozenset({"budget.warned", "budget.spent"})
 STARTED_STATES = frozenset({"admitted", "starting", "running", "stopping"})
 
 
@@ -56,4 +58,6 @@ def notice_kind(event_kind: str, data: Mapping[str, Any]) -> NoticeKind | None:
     """What an event means to a subscriber; None for nothing."""
     if event_kind == "job.queued" and data.get("from") in STARTED_STATES:
         return NoticeKind.RETRIED
+    if event_kind in BUDGET_EVENTS:
+        return NoticeKind.BUDGET
     return JOB_EVENTS.get(event_kind)

@@ -26,11 +26,10 @@ def compose(
     payload: Mapping[str, Any], *, sender: str, recipient: str, delivery_id: str, at: datetime, server_url: str
 ) -> EmailMessage:
     """The mail of one delivery. Raises ValueError for an address that is none."""
-    job = payload["job"]
     message = EmailMessage()
     message["From"] = _address(sender)
     message["To"] = _address(recipient)
-    message["Subject"] = _one_line(f"[Berth] {job['name']} {SIGNS[payload['kind']]}", SUBJECT_LENGTH_MAX)
+    message["Subject"] = _one_line(_subject(payload), SUBJECT_LENGTH_MAX)
     message["Date"] = format_datetime(at)
     host = _one_line(urlsplit(server_url).hostname or "berth", 200)
     message["Message-ID"] = f"<{delivery_id}@{host}>"  # The same at a repeated sending: mail programs show it once.
@@ -86,9 +85,37 @@ def _refused(code: int, text: bytes | str) -> Outcome:
     return TryAgain(detail, code) if 400 <= code < 500 else GiveUp(detail, code)
 
 
+def _subject(payload: Mapping[str, Any]) -> str:
+    if "budget" in payload:
+        budget = payload["budget"]
+        return f"[Berth] {budget['percent']} % of the budget of {budget['name']} is spent"
+    return f"[Berth] {payload['job']['name']} {SIGNS[payload['kind']]}"
+
+
 def _text(payload: Mapping[str, Any], server_url: str) -> str:
+    rows = _budget_rows(payload) if "budget" in payload else _job_rows(payload)
+    lines = [f"{name + ':':<8} {_indent(str(value))}" for name, value in rows if value]
+    footer = f"You asked for this with a subscription. `berth` or {server_url} changes it."
+    return "\n".join([*lines, "", "-- ", footer, ""])
+
+
+def _budget_rows(payload: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    budget = payload["budget"]
+    unit, name = (1_000_000, budget["currency"]) if budget["kind"] == "money" else (3_600_000, "GPU hours")
+    return [
+        ("Queue", f"{budget['name']}  ({budget['queue_id']})"),
+        ("Tenant", budget["tenant"]),
+        ("Month", budget["month"]),
+        ("Spent", f"{budget['spent'] / unit:,.2f} of {budget['amount'] / unit:,.2f} {name}, {budget['percent']} %"),
+        ("Then", "New jobs wait for the next month, or for a larger budget." if budget["stops"] else ""),
+        ("At", payload["at"]),
+        ("Next", budget["command"]),
+    ]
+
+
+def _job_rows(payload: Mapping[str, Any]) -> list[tuple[str, Any]]:
     job = payload["job"]
-    rows = [
+    return [
         ("Job", f"{job['name']}  ({job['id']})"),
         ("Tenant", job["tenant"]),
         ("State", payload["state"]),
@@ -98,9 +125,6 @@ def _text(payload: Mapping[str, Any], server_url: str) -> str:
         ("Next", job["command"]),
         ("See", job["url"]),
     ]
-    lines = [f"{name + ':':<8} {_indent(str(value))}" for name, value in rows if value]
-    footer = f"You asked for this with a subscription. `berth` or {server_url} changes it."
-    return "\n".join([*lines, "", "-- ", footer, ""])
 
 
 def _indent(value: str) -> str:

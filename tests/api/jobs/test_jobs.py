@@ -108,6 +108,37 @@ def test_everything_a_spec_names_is_looked_up_before_anything_is_stored(quay: Qu
     assert not Job.objects.exists()
 
 
+def test_a_job_runs_for_at_most_what_its_queue_allows(quay: Quay, api: Api) -> None:
+    client, manager = api(quay.cast.bob), api(quay.cast.alice)
+    short = make_queue(quay.cast.tenant, "short")
+    free = make_queue(quay.cast.tenant, "free")
+    assert put_rules(api(quay.cast.alice), short, 3600).status_code == 200
+    refused = post(client, "/jobs", {"spec": {**SPEC, "queue": "short", "max_runtime": "2h"}})
+    assert refused.status_code == 422
+    assert refused.json()["fields"][0]["code"] == "runtime_too_long"
+    assert "3600s or less" in refused.json()["hint"]
+
+    short_job = post(client, "/jobs", {"spec": {**SPEC, "queue": "short", "hold": True}}).json()
+    assert short_job["max_runtime_seconds"] == 3600, "what asks for nothing gets the queue's limit"
+    other = post(client, "/jobs", {"spec": {**SPEC, "queue": "short", "hold": True, "max_runtime": "30m"}}).json()
+    assert other["max_runtime_seconds"] == 1800
+    assert patch(manager, f"/jobs/{other['id']}", {"max_runtime_seconds": 7200}).status_code == 422
+    assert patch(manager, f"/jobs/{other['id']}", {"max_runtime_seconds": 3600}).status_code == 200
+
+    endless = post(client, "/jobs", {"spec": {**SPEC, "queue": "free", "hold": True}}).json()
+    assert endless["max_runtime_seconds"] is None
+    assert patch(client, f"/jobs/{endless['id']}", {"queue": str(short.pk)}).status_code == 422
+    assert patch(client, f"/jobs/{endless['id']}", {"queue": str(short.pk), "max_runtime_seconds": 60}).status_code == 200
+    assert put_rules(manager, free, 60).status_code == 200
+    late = post(client, "/jobs", {"spec": {**SPEC, "queue": "free", "max_runtime": "2h"}})
+    assert late.status_code == 422, "a new limit counts for the very next job"
+
+
+def put_rules(client: Any, queue: Any, seconds: int) -> Any:
+    body = json.dumps({"max_runtime_seconds": seconds})
+    return client.put(f"/api/v1/queues/{queue.pk}/rules", body, content_type="application/json")
+
+
 def test_a_job_larger_than_its_queue_is_refused_with_the_numbers(quay: Quay, api: Api) -> None:
     limit(top_queue(quay.cast.tenant), quay.pool.pk, cpu_millis=4000)
     response = post(api(quay.cast.bob), "/jobs", {"spec": {**SPEC, "resources": {"cpu": 6}}})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.security.matrix.principals import RANK, STRANGERS, Who
@@ -128,6 +129,17 @@ def tenant_query(world: World, side: Side) -> dict[str, str]:
 def upload(side: Side, *, volume: str = "") -> dict[str, Any]:
     target: dict[str, Any] = {"volume": volume, "path": "other.txt"} if volume else {"code": True}
     return {"tenant": side.tenant.slug, "target": target, "size_bytes": 3, "sha256": "0" * 64}
+
+
+def quota_edit(side: Side, of: Side) -> dict[str, Any]:
+    change = {"queue": of.values["queues"], "pool": side.values["pools"], "resource": "gpu_millis", "ceiling": 1000}
+    return {"changes": [change], "tenant": side.tenant.slug}
+
+
+def booking(world: World, side: Side) -> dict[str, Any]:
+    start = datetime.now(UTC) + timedelta(days=7)
+    window = {"starts_at": start.isoformat(), "ends_at": (start + timedelta(hours=6)).isoformat()}
+    return {"tenant": side.tenant.slug, "pool": side.values["pools"], "gpu_millis": 1000, **window}
 
 
 def new_image(side: Side) -> dict[str, Any]:
@@ -271,7 +283,49 @@ EXPECTATIONS: dict[str, Expect] = {
     "PUT /api/v1/queues/{queue_id}/limits": manager(
         body=lambda world, side: [{"pool": side.values["pools"], "cpu_millis": None, "memory_bytes": None, "gpu_millis": 1000}]
     ),
+    "GET /api/v1/bookings": viewer(query=tenant_query),
+    "POST /api/v1/bookings": manager(
+        body=booking,
+        bad_ids=(
+            lambda world, side: {**booking(world, side), "tenant": world.other(side).tenant.slug},
+            lambda world, side: {**booking(world, side), "queue": world.other(side).values["queues"]},
+        ),
+    ),
+    "GET /api/v1/bookings/{booking_id}": viewer(),
+    "DELETE /api/v1/bookings/{booking_id}": manager(owner=True),
+    "GET /api/v1/queues/{queue_id}/rules": viewer(),
+    "PUT /api/v1/queues/{queue_id}/rules": manager(body=lambda world, side: {"max_runtime_seconds": 3600}),
+    "GET /api/v1/quota/edits": viewer(query=tenant_query),
+    "POST /api/v1/quota/edits": manager(
+        body=lambda world, side: quota_edit(side, side),
+        bad_ids=(
+            lambda world, side: quota_edit(side, world.other(side)),
+            lambda world, side: {**quota_edit(side, world.other(side)), "dry_run": True},
+            lambda world, side: {**quota_edit(side, side), "tenant": world.other(side).tenant.slug},
+        ),
+    ),
+    "GET /api/v1/quota/edits/{edit_id}": viewer(),
+    "DELETE /api/v1/quota/edits/{edit_id}": manager(),
+    "GET /api/v1/tenants/{tenant}/caps": viewer(),
+    "PUT /api/v1/tenants/{tenant}/caps": manager(
+        body=lambda world, side: [{"user": None, "jobs": 5}],
+        bad_ids=(lambda world, side: [{"user": str(world.other(side).owner.pk), "jobs": 5}],),
+    ),
     "GET /api/v1/usage": viewer(query=tenant_query),
+    "GET /api/v1/usage:export": Expect(Who.MEMBER, query=tenant_query),
+    "GET /api/v1/breakeven": manager(query=tenant_query),
+    "GET /api/v1/prices": listing(),
+    "GET /api/v1/prices:estimate": listing(query=lambda world, side: {"gpu_millis": "1000"}),
+    "POST /api/v1/prices": installation(
+        Who.OPERATOR, body=lambda world, side: {"pool": side.values["pools"], "gpu_hour_micros": 1_000_000}
+    ),
+    "DELETE /api/v1/prices/{price_id}": installation(Who.OPERATOR),
+    "GET /api/v1/budgets": viewer(query=tenant_query),
+    "GET /api/v1/queues/{queue_id}/budget": viewer(),
+    "PUT /api/v1/queues/{queue_id}/budget": manager(body=lambda world, side: {"kind": "money", "amount": 1_000_000}),
+    "DELETE /api/v1/queues/{queue_id}/budget": manager(),
+    "GET /api/v1/tenants/{tenant}/statements": manager(),
+    "GET /api/v1/tenants/{tenant}/statements/{month}": manager(),
     # Data.
     "GET /api/v1/volumes": viewer(query=tenant_query),
     "POST /api/v1/volumes": member(
@@ -350,6 +404,7 @@ EXPECTATIONS: dict[str, Expect] = {
     "DELETE /api/v1/jobs/{job}/tags/{tag}": manager(owner=True),
     "GET /api/v1/jobs/{job}/spec": viewer(),
     "GET /api/v1/jobs/{job}/events": viewer(),
+    "GET /api/v1/jobs/{job}/cost": manager(owner=True),
     "GET /api/v1/jobs/{job}/timeline": viewer(),
     "GET /api/v1/jobs/{job}/attempts": viewer(),
     "GET /api/v1/jobs/{job}/attempts/{number}": viewer(),

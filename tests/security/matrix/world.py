@@ -151,7 +151,7 @@ def installation(world: World, side: Side) -> None:
         name="matrix-node",
         cpu_millis=1000,
         memory_bytes=1024**3,
-        gpu_millis=0,
+        gpu_millis=8000,
         ready=True,
         ready_since_at=now(),
         last_seen_at=now(),
@@ -159,6 +159,63 @@ def installation(world: World, side: Side) -> None:
     )
     side.objects["pool"] = pool
     side.values.update(clusters=str(cluster.pk), pools=str(pool.pk), nodes=str(node.pk))
+
+
+@maker
+def capacity(world: World, side: Side) -> None:
+    """An edit of the tenant's own queue that waits for its time, a booking of the owner's, and a cap."""
+    from tenants.models import Booking, QuotaEdit, UserCap
+
+    change = {"queue": side.values["queues"], "pool": side.values["pools"], "resource": "gpu_millis", "ceiling": 2000}
+    edit = QuotaEdit.objects.create(
+        tenant=side.tenant,
+        changes=[change],
+        comment=f"{side.canary}-edit",
+        effective_from=now().replace(year=now().year + 1),
+        created_at=now(),
+        created_by=side.owner,
+    )
+    side.values["edits"] = str(edit.pk)
+    UserCap.objects.create(tenant=side.tenant, user=side.owner, gpu_millis=1000)
+    booking = Booking.objects.create(
+        tenant=side.tenant,
+        queue=side.objects["queue"],
+        pool_id=side.objects["pool"].pk,
+        gpu_millis=1000,
+        starts_at=now(),
+        ends_at=now().replace(year=now().year + 1),
+        comment=f"{side.canary}-booking",
+        created_at=now(),
+        created_by=side.owner,
+    )
+    side.values["bookings"] = str(booking.pk)
+
+
+@maker
+def ledger(world: World, side: Side) -> None:
+    """An hour of the owner's in the ledger, a price that is still to come, a budget, and the month they stand in."""
+    from datetime import timedelta
+
+    from tenants.models import Budget, Price
+    from tenants.services import LedgerLine, append_ledger
+
+    pool_id = side.objects["pool"].pk
+    line = LedgerLine(
+        attempt_id=uuid.uuid4(), number=1, job_id=uuid.uuid4(), tenant_id=side.tenant.pk, queue_id=side.objects["queue"].pk,
+        user_id=side.owner.pk, pool_id=pool_id, cluster_id=uuid.UUID(side.values["clusters"]), cpu_millis=1000, memory_bytes=0,
+        gpu_millis=1000, started_at=now() - timedelta(hours=1), ended_at=now(), outcome="succeeded",
+    )  # fmt: skip
+    append_ledger([line], now=now())
+    Budget.objects.create(queue=side.objects["queue"], kind="money", amount=1_000_000, warn_at=[80, 100], created_at=now())
+    if side is world.own:
+        price = Price.objects.create(
+            pool_id=pool_id, resource="gpu_millis", micros_per_hour=2_500_000, currency="EUR",
+            effective_at=now() + timedelta(days=1), created_at=now(),
+        )  # fmt: skip
+        side.values["prices"] = str(price.pk)
+    else:
+        side.values["prices"] = world.own.values["prices"]
+    side.values["month"] = f"{now():%Y-%m}"
 
 
 @maker

@@ -13,6 +13,7 @@ from tenants.models import LedgerEntry, Tenant, User
 from tenants.quota.accounting import ResourceSeconds
 from tenants.selectors import usage_report
 from tenants.services import LedgerLine, append_ledger
+from tenants.services.ledger import check_days, fold_days
 from tests.factories.tenants import make_tenant, make_user, now, top_queue
 
 pytestmark = pytest.mark.database
@@ -65,13 +66,51 @@ def test_sums_are_equal_whatever_they_are_grouped_by_and_wherever_a_window_is_cu
 
     cuts = sorted(START + timedelta(microseconds=chance.randrange(2 * 10**10)) for _ in range(5))
     edges = [None, *cuts, None]
-    for group_by in ("tenant", "user", "queue", "pool", "job"):
-        assert total(usage_report(tenant_ids=None, since=None, until=None, group_by=group_by)) == whole
-        parts = [
-            total(usage_report(tenant_ids=None, since=since, until=until, group_by=group_by))
-            for since, until in itertools.pairwise(edges)
+    for folded in (False, True):  # Whether counted into days or not, the sums are the same.
+        if folded:
+            assert fold_days(now()) == 200
+        for group_by in ("tenant", "user", "queue", "pool", "job", "fate", "day"):
+            report = usage_report(tenant_ids=None, since=None, until=None, group_by=group_by)
+            assert total(report) == whole
+            assert sum(row.attempts for row in report) == 200
+            parts = [
+                total(usage_report(tenant_ids=None, since=since, until=until, group_by=group_by))
+                for since, until in itertools.pairwise(edges)
+            ]
+            assert sum(parts, start=ResourceSeconds()) == whole
+    assert check_days() == []
+
+
+def test_days_count_what_touches_a_window_as_often_as_the_entries_themselves_do() -> None:
+    chance = random.Random(11)
+    tenant, user = make_tenant(), make_user()
+    lines = [
+        a_line(tenant, user, timedelta(hours=chance.randrange(300)), timedelta(hours=chance.choice([1, 5, 24, 30, 200])))
+        for _ in range(120)
+    ]
+    append_ledger(lines, now=now())
+    moments = [START + timedelta(hours=hours) for hours in (0, 7, 24, 25, 48, 72, 100, 240, 400, 600)]
+    windows = [
+        (None, None),
+        *itertools.combinations(moments, 2),
+        *((one, None) for one in moments),
+        *((None, one) for one in moments),
+    ]
+
+    def attempts() -> list[int]:
+        return [
+            sum(row.attempts for row in usage_report(tenant_ids=None, since=since, until=until, group_by=group_by))
+            for since, until in windows
+            for group_by in ("tenant", "day")
         ]
-        assert sum(parts, start=ResourceSeconds()) == whole
+
+    def touching(since: datetime | None, until: datetime | None) -> int:
+        return sum((since is None or line.ended_at > since) and (until is None or line.started_at < until) for line in lines)
+
+    expected = [touching(since, until) for since, until in windows for _group_by in ("tenant", "day")]
+    assert attempts() == expected
+    fold_days(now())
+    assert attempts() == expected
 
 
 def test_a_year_on_a_thousand_nodes_stays_exact() -> None:
@@ -108,11 +147,35 @@ def test_an_entry_never_changes() -> None:
         LedgerEntry.objects.update(seconds=1)
 
 
-def test_two_queries_whatever_the_number_of_entries() -> None:
+@pytest.mark.parametrize("is_folded", [False, True])
+def test_seven_queries_whatever_the_number_of_entries(is_folded: bool) -> None:
     tenant, user = make_tenant(), make_user()
     append_ledger([a_line(tenant, user, timedelta(seconds=n), timedelta(seconds=5)) for n in range(50)], now=now())
+    if is_folded:
+        fold_days(now())
 
     with CaptureQueriesContext(connection) as queries:
         usage_report(tenant_ids=[tenant.pk], since=START + timedelta(seconds=10), until=START + timedelta(seconds=20))
 
-    assert len(queries) == 2
+    assert len(queries) == 7
+
+
+def test_the_first_jobs_are_those_of_the_whole_list() -> None:
+    """Whatever sticks out of the window may be among them."""
+    chance = random.Random(3)
+    tenant, user = make_tenant(), make_user()
+    jobs = [uuid.uuid4() for _ in range(30)]
+    append_ledger(
+        [
+            a_line(
+                tenant, user, timedelta(hours=chance.randrange(40)), timedelta(hours=chance.randrange(9)),
+                job_id=chance.choice(jobs), gpu_millis=chance.choice([0, 1000]),
+            )
+            for _ in range(90)
+        ],
+        now=now(),
+    )  # fmt: skip
+    for since, until in ((None, None), (START + timedelta(hours=9), START + timedelta(hours=25))):
+        whole = usage_report(tenant_ids=None, since=since, until=until, group_by="job")
+        for first in (1, 5, 29, 60):
+            assert usage_report(tenant_ids=None, since=since, until=until, group_by="job", first=first) == whole[:first]

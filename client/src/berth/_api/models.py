@@ -19,6 +19,12 @@ class AgainInRequest(TypedDict):
     changes: NotRequired[dict[str, Any]]
 
 
+class AmountsInRequest(TypedDict):
+    cpu_millis: NotRequired[int]
+    gpu_millis: NotRequired[int]
+    memory_bytes: NotRequired[int]
+
+
 class AmountsOut(TypedDict):
     cpu_millis: int
     gpu_millis: int
@@ -47,6 +53,15 @@ class ArtifactPageOut(TypedDict):
     next: str | None
 
 
+class AttemptCostOut(TypedDict):
+    cpu_milli_seconds: int
+    fate: str | None
+    gpu_milli_seconds: int
+    memory_byte_seconds: int
+    micros: int
+    number: int
+
+
 class AuditActorOut(TypedDict):
     id: str | None
     name: str
@@ -70,10 +85,52 @@ class BatchOut(TypedDict):
     ids: list[str]
 
 
+class BookingInRequest(TypedDict):
+    comment: NotRequired[str]
+    ends_at: str
+    gpu_millis: int
+    pool: str
+    queue: NotRequired[str | None]
+    starts_at: str
+    tenant: NotRequired[str | None]
+
+
+WarnAtItem: TypeAlias = int
+
+
+class BudgetInRequest(TypedDict):
+    amount: int
+    kind: Literal["money", "gpu_time"]
+    stops: NotRequired[bool]
+    warn_at: NotRequired[list[WarnAtItem]]
+
+
+class BudgetQueue(TypedDict):
+    id: str
+    name: str
+
+
+class CapInRequest(TypedDict):
+    containers: NotRequired[int | None]
+    gpu_millis: NotRequired[int | None]
+    jobs: NotRequired[int | None]
+    user: NotRequired[str | None]
+
+
 class CeilingOut(TypedDict):
     cpu_millis: int | None
     gpu_millis: int | None
     memory_bytes: int | None
+
+
+class ChangeInRequest(TypedDict):
+    ceiling: NotRequired[int | None]
+    deserved: NotRequired[int | None]
+    guarantee: NotRequired[int]
+    pool: str
+    queue: str
+    resource: Literal["cpu_millis", "memory_bytes", "gpu_millis"]
+    weight: NotRequired[int]
 
 
 class CheckOut(TypedDict):
@@ -86,6 +143,19 @@ class ConditionOut(TypedDict):
     detail: str
     name: Literal["unknown", "reachable", "lost_contact"]
     since_at: str | None
+
+
+class ConsequenceOut(TypedDict):
+    job_id: str
+    name: str
+    what: Literal["starts", "waits", "is_evicted"]
+    why: str
+
+
+class CurvePoint(TypedDict):
+    month: int
+    own_micros: int
+    rent_micros: int
 
 
 class DeliveryOut(TypedDict):
@@ -106,6 +176,28 @@ class DeliveryOut(TypedDict):
 class DeliveryPageOut(TypedDict):
     items: list[DeliveryOut]
     next: str | None
+
+
+class DeservedInRequest(TypedDict):
+    cpu_millis: NotRequired[int | None]
+    gpu_millis: NotRequired[int | None]
+    memory_bytes: NotRequired[int | None]
+
+
+class EditInRequest(TypedDict):
+    changes: list[ChangeInRequest]
+    comment: NotRequired[str]
+    dry_run: NotRequired[bool]
+    effective_from: NotRequired[str | None]
+    tenant: NotRequired[str | None]
+    versions: NotRequired[dict[str, int]]
+
+
+class EditProblemOut(TypedDict):
+    code: str
+    hint: NotRequired[str]
+    message: str
+    path: str
 
 
 ExitOut = TypedDict(
@@ -198,6 +290,16 @@ class IsolationOut(TypedDict):
     tenants_kept_apart: bool
 
 
+class JobCostOut(TypedDict):
+    attempts: list[AttemptCostOut]
+    cpu_milli_seconds: int
+    currency: str
+    gpu_milli_seconds: int
+    memory_byte_seconds: int
+    micros: int
+    micros_per_hour: int
+
+
 class JobCountsOut(TypedDict):
     states: dict[str, int]
     total: int
@@ -208,11 +310,11 @@ class JobImageOut(TypedDict):
     name: str
 
 
-class LimitInRequest(TypedDict):
-    cpu_millis: NotRequired[int | None]
-    gpu_millis: NotRequired[int | None]
-    memory_bytes: NotRequired[int | None]
-    pool: str
+class LimitColumns(TypedDict):
+    ceiling: int | None
+    deserved: int | None
+    guarantee: int
+    weight: int
 
 
 class LivezOut(TypedDict):
@@ -282,7 +384,7 @@ class PatchedSubscriptionChangeRequest(TypedDict):
     is_active: NotRequired[bool]
     jobs: NotRequired[Literal["mine", "all"]]
     kinds: NotRequired[
-        list[Literal["running", "succeeded", "failed", "stopped", "retried"]]
+        list[Literal["running", "succeeded", "failed", "stopped", "retried", "budget"]]
     ]
     target: NotRequired[str]
 
@@ -326,6 +428,14 @@ class PoolRef(TypedDict):
     name: str
 
 
+class PriceInRequest(TypedDict):
+    cpu_hour_micros: NotRequired[int]
+    effective_at: NotRequired[str | None]
+    gpu_hour_micros: NotRequired[int]
+    memory_gib_hour_micros: NotRequired[int]
+    pool: str
+
+
 class Problem(TypedDict):
     code: str
     detail: str
@@ -354,12 +464,20 @@ class QueueInRequest(TypedDict):
     tenant: NotRequired[str | None]
 
 
+class QueueName(TypedDict):
+    id: str
+    name: str
+
+
 class QueuePoolOut(TypedDict):
     ceiling: CeilingOut
+    deserved: CeilingOut
     effective_ceiling: CeilingOut
+    guarantee: AmountsOut
     headroom: CeilingOut
     pool: PoolRef
     used: AmountsOut
+    weight: AmountsOut
 
 
 class ReadyzOut(TypedDict):
@@ -383,6 +501,16 @@ class ResourcesOut(TypedDict):
     cpu_millis: int
     gpu_millis: int
     memory_bytes: int
+
+
+class RulesInRequest(TypedDict):
+    max_runtime_seconds: int | None
+
+
+class RulesOut(TypedDict):
+    effective_max_runtime_seconds: int | None
+    max_runtime_seconds: int | None
+    version: int
 
 
 class SecretInRequest(TypedDict):
@@ -438,6 +566,53 @@ class SpecChangeOut(TypedDict):
     path: str
 
 
+class StatementLine(TypedDict):
+    attempts: int
+    cpu_micros: int
+    cpu_milli_seconds: int
+    fate: Literal["useful", "failed", "retried", "evicted", "stopped"]
+    gpu_micros: int
+    gpu_milli_seconds: int
+    memory_byte_seconds: int
+    memory_micros: int
+    micros: int
+    pool: str
+    queue: str
+    used_in: str
+    user: str
+
+
+class StatementPrice(TypedDict):
+    micros_per_hour: int
+    pool: str
+    resource: str
+    since: int
+
+
+class StatementRef(TypedDict):
+    closed_at: str
+    currency: str
+    month: str
+    sha256: str
+
+
+class StatementTotals(TypedDict):
+    attempts: int
+    cpu_micros: int
+    cpu_milli_seconds: int
+    gpu_micros: int
+    gpu_milli_seconds: int
+    gpu_milli_seconds_by_fate: dict[str, int]
+    memory_byte_seconds: int
+    memory_micros: int
+    micros: int
+    micros_by_fate: dict[str, int]
+
+
+class StatementsOut(TypedDict):
+    items: list[StatementRef]
+
+
 class StopInRequest(TypedDict):
     grace_seconds: NotRequired[float | None]
 
@@ -456,7 +631,7 @@ class SubscriptionInRequest(TypedDict):
     channel: Literal["mail", "webhook"]
     jobs: NotRequired[Literal["mine", "all"]]
     kinds: NotRequired[
-        list[Literal["running", "succeeded", "failed", "stopped", "retried"]]
+        list[Literal["running", "succeeded", "failed", "stopped", "retried", "budget"]]
     ]
     target: NotRequired[str]
     tenant: NotRequired[str | None]
@@ -573,11 +748,13 @@ class UsageItem(TypedDict):
     gpu_milli_seconds: int
     id: str
     memory_byte_seconds: int
+    micros: int | None
     name: str | None
 
 
 class UsageOut(TypedDict):
-    group_by: Literal["tenant", "user", "queue", "pool", "job"]
+    currency: str
+    group_by: Literal["tenant", "user", "queue", "pool", "job", "fate", "day"]
     items: list[UsageItem]
     next: str | None
     since: str | None
@@ -617,6 +794,12 @@ class VolumeInRequest(TypedDict):
     read_only: NotRequired[bool]
     size_quota_bytes: NotRequired[int | None]
     tenant: NotRequired[str | None]
+
+
+class WeightsInRequest(TypedDict):
+    cpu_millis: NotRequired[int]
+    gpu_millis: NotRequired[int]
+    memory_bytes: NotRequired[int]
 
 
 class WhoTenant(TypedDict):
@@ -689,6 +872,64 @@ class AuditPageOut(TypedDict):
     next: str | None
 
 
+class BookingOut(TypedDict):
+    claimed_at: str | None
+    comment: str
+    created_at: str
+    created_by: UserRef | None
+    ends_at: str
+    gpu_millis: int
+    id: str
+    pool: PoolRef | None
+    queue: QueueName
+    released_at: str | None
+    starts_at: str
+    state: Literal["held", "ended", "no_show", "cancelled"]
+    tenant: TenantRef
+
+
+class BookingPage(TypedDict):
+    items: list[BookingOut]
+    next: str | None
+
+
+class BreakEvenOut(TypedDict):
+    assumptions: dict[str, int]
+    capacity_milli_hours_per_month: int
+    crossover_month: int | None
+    currency: str
+    curve: list[CurvePoint]
+    gpu_milli_hours_per_month: int
+    measured_since: str | None
+    own_micros_per_month: int
+    pool: PoolRef | None
+    rent_micros_per_month: int
+    saved_micros: int
+    stays_below: bool
+    use_percent: int
+    use_percent_needed: int | None
+
+
+class BudgetOut(TypedDict):
+    amount: int
+    currency: str
+    kind: Literal["money", "gpu_time"]
+    measured_at: str | None
+    month: str
+    percent: int
+    queue: BudgetQueue
+    spent: int
+    stops: bool
+    tenant: TenantRef | None
+    version: int
+    warn_at: list[int]
+
+
+class BudgetPage(TypedDict):
+    items: list[BudgetOut]
+    next: str | None
+
+
 class BuildOut(TypedDict):
     created_at: str
     digest: str
@@ -706,6 +947,17 @@ class BuildPage(TypedDict):
     next: str | None
 
 
+class CapOut(TypedDict):
+    containers: int | None
+    gpu_millis: int | None
+    jobs: int | None
+    user: UserRef | None
+
+
+class CapsOut(TypedDict):
+    items: list[CapOut]
+
+
 class ClusterOut(TypedDict):
     condition: ConditionOut
     created_at: str
@@ -720,6 +972,26 @@ class ClusterOut(TypedDict):
 class ClusterPage(TypedDict):
     items: list[ClusterOut]
     next: str | None
+
+
+class EditChangeOut(TypedDict):
+    before: LimitColumns | None
+    pool: PoolRef | None
+    queue: QueueName | None
+    resource: str
+    values: dict[str, int | None]
+
+
+class EstimateItem(TypedDict):
+    micros: int
+    micros_per_hour: int
+    pool: PoolRef
+
+
+class EstimateOut(TypedDict):
+    currency: str
+    items: list[EstimateItem]
+    seconds: int
 
 
 class EventOut(TypedDict):
@@ -853,6 +1125,16 @@ class JobPage(TypedDict):
     next: str | None
 
 
+class LimitInRequest(TypedDict):
+    cpu_millis: NotRequired[int | None]
+    deserved: NotRequired[DeservedInRequest]
+    gpu_millis: NotRequired[int | None]
+    guarantee: NotRequired[AmountsInRequest]
+    memory_bytes: NotRequired[int | None]
+    pool: str
+    weight: NotRequired[WeightsInRequest]
+
+
 class MemberOut(TypedDict):
     created_at: str
     role: Literal["viewer", "member", "manager"]
@@ -918,6 +1200,16 @@ class NodePage(TypedDict):
     next: str | None
 
 
+class OverOut(TypedDict):
+    column: Literal["deserved", "ceiling"]
+    limit: int
+    pool: PoolRef | None
+    queue: QueueName
+    resource: str
+    used: int
+    was_over: bool
+
+
 class PlannedRoleOut(TypedDict):
     command: Any
     name: str
@@ -942,6 +1234,27 @@ class PoolOut(TypedDict):
 class PoolPage(TypedDict):
     items: list[PoolOut]
     next: str | None
+
+
+class PriceOut(TypedDict):
+    created_at: str
+    created_by: UserRef | None
+    currency: str
+    effective_at: str
+    id: str
+    micros_per_hour: int
+    pool: PoolRef | None
+    resource: str
+    state: Literal["past", "now", "planned"]
+
+
+class PricePage(TypedDict):
+    items: list[PriceOut]
+    next: str | None
+
+
+class PricesOut(TypedDict):
+    items: list[PriceOut]
 
 
 class QuarantinedOut(TypedDict):
@@ -983,6 +1296,25 @@ class QueuePage(TypedDict):
 
 class SeriesListOut(TypedDict):
     items: list[SeriesOut]
+
+
+class StatementDocument(TypedDict):
+    currency: str
+    format: int
+    lines: list[StatementLine]
+    month: str
+    prices: list[StatementPrice]
+    tenant: str
+    totals: StatementTotals
+
+
+class StatementOut(TypedDict):
+    closed_at: str | None
+    document: StatementDocument
+    month: str
+    names: dict[str, str]
+    sha256: str
+    tenant: TenantRef
 
 
 class TenantOut(TypedDict):
@@ -1061,6 +1393,12 @@ class AcceptedOut(TypedDict):
     user: UserRef
 
 
+class ForecastOut(TypedDict):
+    jobs: list[ConsequenceOut] | None
+    over: list[OverOut]
+    problems: list[EditProblemOut]
+
+
 class PlanOut(TypedDict):
     changes: NotRequired[list[SpecChangeOut]]
     framework: str
@@ -1079,3 +1417,22 @@ class PlanOut(TypedDict):
 class BatchPlanOut(TypedDict):
     count: int
     first: PlanOut
+
+
+class EditOut(TypedDict):
+    changes: list[EditChangeOut]
+    comment: str
+    created_at: str | None
+    created_by: UserRef | None
+    decided_at: str | None
+    effective_from: str | None
+    forecast: ForecastOut | None
+    id: str | None
+    problems: list[EditProblemOut]
+    state: Literal["pending", "applied", "cancelled", "refused", "dry_run"]
+    tenant: TenantRef | None
+
+
+class EditPage(TypedDict):
+    items: list[EditOut]
+    next: str | None

@@ -151,6 +151,14 @@ def parse_since(text: str, now: datetime | None = None) -> datetime:
         raise BadDuration(f"{text!r} is no time.", hint="Write 10m, 2h, 3d, or 2027-01-31T18:00") from None
 
 
+def parse_when(text: str, now: datetime | None = None) -> datetime:
+    """`10m`, `2h30m`, `3d` from now on, or a time as ISO 8601 (without zone: of this machine)."""
+    match = _DURATION.fullmatch(text.strip())
+    if match and any(match.groups()):
+        return (now or datetime.now(UTC)) + timedelta(seconds=parse_seconds(text))
+    return parse_since(text)
+
+
 def parse_seconds(text: str) -> float:
     """`90`, `90s`, `5m`, `1h30m` as seconds."""
     match = _DURATION.fullmatch(text.strip())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from berth.cli.messages_zh_capacity import CAPACITY
+from berth.cli.messages_zh_costs import COSTS
 from berth.cli.messages_zh_help import HELP
 
 TITLES = {
@@ -27,6 +29,7 @@ TITLES = {
     "EACH": "每个任务",
     "EMAIL": "邮箱",
     "EXPIRES": "到期",
+    "DAY": "日期",
     "FREE": "空闲",
     "GIB HOURS": "内存 GiB·时",
     "GPU HOURS": "GPU 卡时",
@@ -332,4 +335,4 @@ SENTENCES = {
     "✗ not ready": "✗ 未就绪",
 }
 
-MESSAGES = {**TITLES, **SENTENCES, **HELP}
+MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY}

@@ -1,4 +1,4 @@
-"""`berth queues`, `quota` and `usage`: what may be used, what is used now, and what was used."""
+"""`berth queues` and `quota`: what may be used, and what is used now."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 
 from berth.cli import formats
 from berth.cli.command import Session, UsageMistake, command, make_group
+from berth.cli.limits import cancel_edit, edit_limits, limit_runtime, list_caps, list_edits, set_cap
 from berth.cli.messages import _
 from berth.cli.output import Cell, Column, hint, note
 from berth.sanitize import plain
@@ -88,20 +89,6 @@ def quota(
     session.show(list(quota_rows(rows)), QUOTA_COLUMNS, empty=_("No limits and nothing in use."), key="queue")
 
 
-@command()
-def usage(
-    session: Session,
-    since: Annotated[str, typer.Option("--since", help="From this time on: 7d, or 2027-01-31.")] = "30d",
-    until: Annotated[str | None, typer.Option("--until", help="Up to this time.")] = None,
-    group_by: Annotated[str, typer.Option("--by", help="Sum up by tenant, user, queue, pool or job.")] = "user",
-) -> None:
-    """Sum up what was used, in hours of GPUs and CPU cores."""
-    rows = session.client.usage(
-        since=_iso(since), until=_iso(until) if until else None, group_by=group_by, tenant=session.client.settings.tenant or None
-    )
-    session.show(rows, usage_columns(group_by), empty=_("Nothing was used in this time."), key="name")
-
-
 def parse_ceiling(resource: str, text: str) -> int | None:
     """`16`, `0.5` or `64Gi` in the smallest unit; None for `none`."""
     if text.strip().lower() == "none":
@@ -110,12 +97,17 @@ def parse_ceiling(resource: str, text: str) -> int | None:
 
 
 def quota_rows(queues_: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """One row per queue, pool and resource that has a ceiling or is in use."""
+    """One row per queue, pool and resource that has a ceiling, was promised something, or is in use."""
     for queue in queues_:
         for share in queue["pools"]:
             for resource in RESOURCES:
                 used, ceiling = share["used"][resource], share["effective_ceiling"][resource]
-                if ceiling is not None or used:
+                promised = {
+                    column: share[column][resource]
+                    for column in ("guarantee", "deserved")
+                    if share.get(column) and share[column][resource]
+                }
+                if ceiling is not None or used or promised:
                     yield {
                         "queue": queue["path"],
                         "pool": share["pool"]["name"],
@@ -123,32 +115,18 @@ def quota_rows(queues_: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                         "used": used,
                         "ceiling": ceiling,
                         "headroom": share["headroom"][resource],
+                        **promised,
                     }
-
-
-def usage_columns(group_by: str) -> list[Column]:
-    """The key column named by what was grouped, then the sums."""
-    return [
-        Column(group_by.upper(), lambda row: formats.name_of(row.get("name") or row["id"]), shrinks=True),
-        Column("GPU HOURS", lambda row: _hours(row["gpu_milli_seconds"], 1000), right=True),
-        Column("CPU HOURS", lambda row: _hours(row["cpu_milli_seconds"], 1000), right=True),
-        Column("GIB HOURS", lambda row: _hours(row["memory_byte_seconds"], 1024**3), right=True),
-        Column("ATTEMPTS", lambda row: str(row["attempts"]), right=True),
-    ]
-
-
-def _hours(amount_seconds: int, unit: int) -> str:
-    return f"{amount_seconds / unit / 3600:,.2f}"
-
-
-def _iso(text: str) -> str:
-    return formats.parse_since(text).isoformat().replace("+00:00", "Z")
 
 
 def _amount(resource: str, value: int | None) -> str:
     if value is None:
         return _("no limit")
     return formats.size_text(value) if resource == "memory_bytes" else formats.millis_text(value)
+
+
+def _promised(row: Any, column: str) -> str:
+    return _amount(row["resource"], row[column]) if row.get(column) else formats.NOTHING
 
 
 def _long_name(share: Any) -> str:
@@ -177,6 +155,8 @@ QUOTA_COLUMNS = [
     Column("POOL", lambda row: plain(row["pool"])),
     Column("OF", lambda row: _(TITLES[row["resource"]])),
     Column("USED", lambda row: _amount(row["resource"], row["used"]), right=True),
+    Column("GUARANTEE", lambda row: _promised(row, "guarantee"), right=True),
+    Column("DESERVED", lambda row: _promised(row, "deserved"), right=True),
     Column("MAY USE", lambda row: _amount(row["resource"], row["ceiling"]), right=True),
     Column("", _bar),
 ]
@@ -184,5 +164,16 @@ queues = make_group(
     "queues",
     list_queues,
     "Show queues; create, rename and limit them.",
-    {"list": list_queues, "create": create_queue, "rename": rename_queue, "limit": limit_queue},
+    {
+        "list": list_queues,
+        "create": create_queue,
+        "rename": rename_queue,
+        "limit": limit_queue,
+        "edit": edit_limits,
+        "edits": list_edits,
+        "cancel": cancel_edit,
+        "runtime": limit_runtime,
+        "caps": list_caps,
+        "cap": set_cap,
+    },
 )

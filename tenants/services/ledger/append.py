@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
 
 from kernel.ids import new_ids
 from reconciling import bulk
+from tenants.ledger.entries import fate_of
 from tenants.models import LedgerEntry
 from tenants.quota.accounting import seconds_between
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerLine:
-    """What one attempt held of one pool from start to end. `prices` are those valid at the time, never looked up later."""
+    """What one attempt held of one pool from start to end. `goes_on`: its job went on to another attempt after it."""
 
     attempt_id: uuid.UUID
     number: int
@@ -34,7 +35,7 @@ class LedgerLine:
     ended_at: datetime
     outcome: str
     gpu_model: str = ""
-    prices: Mapping[str, int] = field(default_factory=dict)
+    goes_on: bool = False
 
 
 def append_ledger(entries: Sequence[LedgerLine], *, now: datetime) -> int:
@@ -65,7 +66,8 @@ def append_ledger(entries: Sequence[LedgerLine], *, now: datetime) -> int:
                     "ended_at": ended_at,
                     "seconds": seconds_between(entry.started_at, ended_at),
                     "outcome": entry.outcome,
-                    "prices": dict(entry.prices),
+                    "prices": {},
+                    "fate": str(fate_of(entry.outcome, goes_on=entry.goes_on)),
                 }
                 for row_id, entry, ended_at in zip(new_ids(len(entries)), entries, ends, strict=True)
             ],

@@ -1,0 +1,73 @@
+"""Edits of limits, caps per person, time limits of queues, and bookings of GPUs; each method is one request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from berth.jobs import iterate
+from berth.resources import Row, Rows, _Resource, _segment
+
+
+class Quota(_Resource):
+    """What queues are promised and allowed, changed for many of them at once; and what one person may hold."""
+
+    def edit(
+        self,
+        changes: Sequence[Mapping[str, object]],
+        *,
+        dry_run: bool = False,
+        effective_from: str | None = None,
+        comment: str = "",
+        versions: Mapping[str, int] | None = None,
+    ) -> Row:
+        """Change limits together or not at all: entries {queue, pool, resource} with any of guarantee, deserved, ceiling and
+        weight. With `dry_run` nothing changes and `forecast` says what would; `effective_from` makes it wait for its time."""
+        body: dict[str, object] = {"changes": [dict(change) for change in changes], "dry_run": dry_run, "comment": comment}
+        body |= {"effective_from": effective_from, "versions": versions, "tenant": self._tenant or None}
+        return self._post("/quota/edits", body)
+
+    def edits(self, *, state: str | None = None) -> Iterator[Row]:
+        return iterate(self._transport, "/quota/edits", {"tenant": self._tenant or None, "state": state})
+
+    def get_edit(self, edit_id: str) -> Row:
+        return self._get(f"/quota/edits/{_segment(edit_id)}")
+
+    def cancel_edit(self, edit_id: str) -> Row:
+        """Take back an edit whose time has not come."""
+        return self._take_back(f"/quota/edits/{_segment(edit_id)}")
+
+    def caps(self, tenant: str) -> Rows:
+        """What one person may hold in a tenant; the line without a user is everybody's."""
+        return list(self._get(f"/tenants/{_segment(tenant)}/caps")["items"])
+
+    def set_caps(self, tenant: str, lines: Sequence[Mapping[str, object]]) -> Rows:
+        """Replace all caps of a tenant: entries {user, gpu_millis, jobs, containers}; null is no cap."""
+        return list(self._put(f"/tenants/{_segment(tenant)}/caps", [dict(line) for line in lines])["items"])
+
+    def rules(self, queue_id: str) -> Row:
+        """How long jobs of a queue may run."""
+        return self._get(f"/queues/{_segment(queue_id)}/rules")
+
+    def set_rules(self, queue_id: str, *, max_runtime_seconds: int | None, version: int | None = None) -> Row:
+        body = {"max_runtime_seconds": max_runtime_seconds}
+        return dict(self._put(f"/queues/{_segment(queue_id)}/rules", body, version=version))
+
+
+class Bookings(_Resource):
+    """GPUs of a pool for a queue and a window."""
+
+    def list(self, *, state: str | None = None) -> Iterator[Row]:
+        return iterate(self._transport, "/bookings", {"tenant": self._tenant or None, "state": state})
+
+    def get(self, booking_id: str) -> Row:
+        return self._get(f"/bookings/{_segment(booking_id)}")
+
+    def create(
+        self, pool: str, gpu_millis: int, *, starts_at: str, ends_at: str, queue: str | None = None, comment: str = ""
+    ) -> Row:
+        """Book whole GPUs (1000 each). Conflict, with the other bookings in `fields`, where others have booked them."""
+        body: dict[str, object] = {"pool": pool, "gpu_millis": gpu_millis, "starts_at": starts_at, "ends_at": ends_at}
+        return self._post("/bookings", body | {"queue": queue, "comment": comment, "tenant": self._tenant or None})
+
+    def cancel(self, booking_id: str) -> Row:
+        return self._take_back(f"/bookings/{_segment(booking_id)}")

@@ -1,0 +1,74 @@
+"""What a job cost so far, and what it costs an hour now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs.models import Attempt, Job
+from jobs.selectors.find import fetch_job
+from kernel.clock import database_now
+from tenants.costs import job_cost
+from tenants.ledger_rows import currency
+from webapi.views import ApiView, known_query
+
+ATTEMPTS_SHOWN = 100
+
+
+class AttemptCostOut(serializers.Serializer[Any]):
+    """What one attempt used and cost; `fate` is null while it runs."""
+
+    number = serializers.IntegerField()
+    fate = serializers.CharField(allow_null=True)
+    gpu_milli_seconds = serializers.IntegerField()
+    cpu_milli_seconds = serializers.IntegerField()
+    memory_byte_seconds = serializers.IntegerField()
+    micros = serializers.IntegerField()
+
+
+class JobCostOut(serializers.Serializer[Any]):
+    """Money in millionths of the currency. Of an array: of all of its children."""
+
+    currency = serializers.CharField()
+    micros = serializers.IntegerField(help_text="So far, running attempts up to now.")
+    micros_per_hour = serializers.IntegerField(help_text="Of what runs now, at the prices of now.")
+    gpu_milli_seconds = serializers.IntegerField()
+    cpu_milli_seconds = serializers.IntegerField()
+    memory_byte_seconds = serializers.IntegerField()
+    attempts = AttemptCostOut(many=True, help_text="The first hundred.")
+
+
+class JobCostView(ApiView):
+    """What a job cost."""
+
+    @extend_schema(operation_id="jobs_cost_get", responses=JobCostOut)
+    def get(self, request: Request, job: str) -> Response:
+        """What a job cost so far and costs an hour now; for its owner, managers of its tenant, and operators."""
+        known_query(request, ())
+        found = fetch_job(self.actor, job, "cost.read")
+        job_ids = [found.id, *Job.objects.filter(parent_id=found.id).order_by("id").values_list("id", flat=True)]
+        live = Attempt.objects.filter(job_id=found.id) | Attempt.objects.filter(job__parent_id=found.id)
+        running = live.filter(ended_at__isnull=True, launched_at__isnull=False).order_by()
+        since = [(row[0], row[1], row[2]) for row in running.values_list("id", "number", "launched_at") if row[2] is not None]
+        cost = job_cost(job_ids, running=since, now=database_now())
+        total = cost.total
+        return Response(
+            {
+                "currency": currency(),
+                "micros": total.micros,
+                "micros_per_hour": cost.micros_per_hour,
+                **_amounts(total),
+                "attempts": [
+                    {"number": one.number, "fate": one.fate or None, **_amounts(one.use), "micros": one.use.micros}
+                    for one in cost.attempts[:ATTEMPTS_SHOWN]
+                ],
+            }
+        )
+
+
+def _amounts(use: Any) -> dict[str, int]:
+    return {name: getattr(use, name) for name in ("gpu_milli_seconds", "cpu_milli_seconds", "memory_byte_seconds")}

@@ -1,0 +1,110 @@
+"""Bookings of GPUs over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from clusters.selectors import PoolFacts, list_pools
+from kernel.clock import database_now
+from kernel.errors import FieldError, InvalidInput
+from tenants import selectors, services
+from tenants.api import quota_bodies as bodies
+from tenants.api.pools import find_pool, pool_ref
+from tenants.api.shapes import Shown, tenant_ref, user_ref
+from tenants.lifecycle import BOOKING_STATES
+from tenants.models import Booking
+from webapi.access import fetch, visible
+from webapi.fields import utc_text
+from webapi.idempotency import idempotent
+from webapi.pagination import page
+from webapi.schema import page_of
+from webapi.views import ApiView, known_query
+
+TENANT = OpenApiParameter("tenant", str, description="A tenant's slug, id or name.")
+STATE = OpenApiParameter("state", str, enum=BOOKING_STATES, description="Only bookings in this state.")
+RELATED = ("tenant", "queue", "created_by")
+
+
+class BookingsView(ApiView):
+    """GPUs of a pool for a tenant and a window."""
+
+    @extend_schema(parameters=[TENANT, STATE], responses=page_of(bodies.BookingOut))
+    def get(self, request: Request) -> Response:
+        """Bookings of tenants that you see, newest first."""
+        known_query(request, ("tenant", "state"))
+        rows = visible(self.actor, Booking).select_related(*RELATED)
+        if request.query_params.get("tenant"):
+            rows = rows.filter(tenant=selectors.get_tenant(self.actor, request.query_params["tenant"]))
+        if state := request.query_params.get("state"):
+            if state not in BOOKING_STATES:
+                message = f"state is one of {', '.join(BOOKING_STATES)}."
+                raise InvalidInput(message, fields=[FieldError("/state", "invalid", message)])
+            rows = rows.filter(state=state)
+        pools = list_pools()
+        return page(request, rows, order=("-id",), serialize=lambda rows: show_bookings(rows, pools))
+
+    @extend_schema(request=bodies.BookingIn, responses={201: bodies.BookingOut})
+    @idempotent
+    def post(self, request: Request) -> Response:
+        """Book GPUs for a tenant that you manage. While the window lasts, nobody else gets them.
+
+        Refused (409) where others have booked them, with those bookings; given back when nobody comes, and when it is over.
+        """
+        body = bodies.BookingIn.validated(request.data)
+        tenant = selectors.get_tenant(self.actor, body["tenant"])
+        queue = selectors.resolve_queue(self.actor, tenant.pk, body["queue"])
+        pools = list_pools()
+        wanted = services.NewBooking(
+            queue_id=queue.id,
+            pool_id=find_pool(body["pool"], pools, path="/pool").id,
+            gpu_millis=body["gpu_millis"],
+            starts_at=body["starts_at"],
+            ends_at=body["ends_at"],
+            comment=body["comment"],
+        )
+        made = services.book(actor=self.actor, tenant_id=tenant.pk, wanted=wanted, now=database_now())
+        row = Booking.objects.select_related(*RELATED).get(id=made.pk)
+        return Response(show_bookings([row], pools)[0], status=201)
+
+
+class BookingView(ApiView):
+    """One booking."""
+
+    @extend_schema(responses=bodies.BookingOut)
+    def get(self, request: Request, booking_id: str) -> Response:
+        """One booking with its window and what became of it."""
+        booking = fetch(self.actor, Booking, booking_id, "booking.read", related=RELATED)
+        return Response(show_bookings([booking], list_pools())[0])
+
+    @extend_schema(responses=bodies.BookingOut)
+    def delete(self, request: Request, booking_id: str) -> Response:
+        """Give a booking up. It stays in the list, cancelled; what runs goes on as ordinary work."""
+        booking = fetch(self.actor, Booking, booking_id, "booking.cancel", related=RELATED)
+        services.cancel_booking(actor=self.actor, booking=booking, now=database_now())
+        return Response(show_bookings([booking], list_pools())[0])
+
+
+def show_bookings(rows: Sequence[Booking], pools: Sequence[PoolFacts]) -> list[Shown]:
+    """Rows come with their tenant, queue and creator."""
+    return [
+        {
+            "id": str(row.pk),
+            "state": row.state,
+            "tenant": tenant_ref(row.tenant),
+            "queue": {"id": str(row.queue_id), "name": row.queue.name},
+            "pool": pool_ref(row.pool_id, pools),
+            "gpu_millis": row.gpu_millis,
+            "starts_at": utc_text(row.starts_at),
+            "ends_at": utc_text(row.ends_at),
+            "comment": row.comment,
+            "created_at": utc_text(row.created_at),
+            "created_by": user_ref(row.created_by),
+            "claimed_at": utc_text(row.claimed_at),
+            "released_at": utc_text(row.released_at),
+        }
+        for row in rows
+    ]

@@ -1,0 +1,108 @@
+"""Reads of capacity for the scheduler and for edits: the whole tree of limits, what pools have, caps, time limits, bookings."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from clusters.selectors import NodeFacts, PoolFacts, pools_and_nodes
+from kernel.resources import RESOURCE_NAMES, Resources, total
+from tenants.lifecycle import BookingState
+from tenants.models import Booking, Queue, QueueLimit, QueueRule, QueueUsage, TenantAncestor, UserCap
+from tenants.quota import caps
+from tenants.quota.accounting import mark
+from tenants.quota.bookings import Booked, Bookings
+from tenants.quota.limits import AMOUNT_MAX, Capacity, Limit, LimitedQueue
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """All queues with all limits, parents first, and whose each queue is. `root_id` is the operators' queue."""
+
+    queues: tuple[LimitedQueue, ...]
+    tenants: dict[uuid.UUID, uuid.UUID | None]
+    versions: dict[uuid.UUID, int]
+
+    @property
+    def parents(self) -> dict[uuid.UUID, uuid.UUID | None]:
+        return {queue.id: queue.parent_id for queue in self.queues}
+
+
+def limits_tree() -> Tree:
+    """The whole tree as the rules of limits see it. Two queries."""
+    limits: dict[uuid.UUID, dict[uuid.UUID, dict[str, Limit]]] = {}
+    columns = ("queue_id", "pool_id", "resource", "guarantee", "deserved", "ceiling", "weight")
+    for queue_id, pool_id, resource, guarantee, deserved, ceiling, weight in QueueLimit.objects.values_list(*columns):
+        most = None if ceiling is None else min(ceiling, AMOUNT_MAX)  # The release before took larger ones: none at all.
+        row = limits.setdefault(queue_id, {}).setdefault(pool_id, {})
+        row[resource] = Limit(guarantee, deserved, most, weight)
+    rows = list(Queue.objects.order_by("path").values_list("id", "parent_id", "tenant_id", "name", "version"))
+    return Tree(
+        tuple(LimitedQueue(queue_id, parent_id, name, limits.get(queue_id, {})) for queue_id, parent_id, _, name, _ in rows),
+        {queue_id: tenant_id for queue_id, _, tenant_id, _, _ in rows},
+        {queue_id: version for queue_id, _, _, _, version in rows},
+    )
+
+
+def capacities() -> tuple[Capacity, ...]:
+    """What each pool has in all, whether it may be used now or not. Three queries."""
+    return capacities_of(*pools_and_nodes())
+
+
+def capacities_of(pools: Iterable[PoolFacts], nodes: Iterable[NodeFacts]) -> tuple[Capacity, ...]:
+    """The same from facts at hand."""
+    by_pool: dict[uuid.UUID, list[Resources]] = {}
+    for node in nodes:
+        by_pool.setdefault(node.pool_id, []).append(node.capacity)
+    return tuple(Capacity(pool.id, pool.name, total(by_pool.get(pool.id, []))) for pool in pools)
+
+
+def held_by(queue_ids: Collection[uuid.UUID]) -> dict[tuple[uuid.UUID, uuid.UUID], Resources]:
+    """What queues and all below them hold, by (queue, pool). One query."""
+    rows = QueueUsage.objects.filter(queue_id__in=queue_ids).values_list("queue_id", "pool_id", *RESOURCE_NAMES)
+    return {(queue_id, pool_id): Resources(*amounts) for queue_id, pool_id, *amounts in rows}
+
+
+def user_caps() -> caps.UserCaps:
+    """All caps of people in tenants. One query."""
+    rows = UserCap.objects.values_list("tenant_id", "user_id", "gpu_millis", "jobs", "containers")
+    return caps.UserCaps(caps.UserCap(*row) for row in rows)
+
+
+def tenant_paths() -> dict[uuid.UUID, tuple[uuid.UUID, ...]]:
+    """Every tenant with itself and all above it, nearest first: where a person's caps are asked. One query."""
+    paths: dict[uuid.UUID, list[uuid.UUID]] = {}
+    for tenant_id, ancestor_id in TenantAncestor.objects.order_by("depth").values_list("tenant_id", "ancestor_id"):
+        paths.setdefault(tenant_id, []).append(ancestor_id)
+    return {tenant_id: tuple(path) for tenant_id, path in paths.items()}
+
+
+def runtime_limits() -> dict[uuid.UUID, int]:
+    """How long jobs of a queue and of those below it may run, where that is limited. One query."""
+    rows = QueueRule.objects.filter(max_runtime_seconds__isnull=False).values_list("queue_id", "max_runtime_seconds")
+    return {queue_id: seconds for queue_id, seconds in rows if seconds is not None}
+
+
+def held_bookings(now: datetime) -> list[Booking]:
+    """Bookings that hold or will, with their tenants. One query."""
+    rows = Booking.objects.filter(state=BookingState.HELD, ends_at__gt=now).select_related("tenant", "queue")
+    return list(rows.order_by("starts_at", "id"))
+
+
+def booked_of(row: Booking) -> Booked:
+    """A booking as the scheduler sees it. Windows are kept in whole seconds."""
+    return Booked(row.pk, row.queue_id, row.pool_id, row.gpu_millis, mark(row.starts_at), mark(row.ends_at))
+
+
+def bookings(now: datetime) -> Bookings:
+    """What is held of every pool from when to when, by bookings that are not over. One query."""
+    return Bookings(booked_of(row) for row in held_bookings(now))
+
+
+def runtime_limit_of(queue_id: uuid.UUID) -> int | None:
+    """The longest that a job of a queue may run, by the queue and all above it; None is no limit. Two queries."""
+    path = Queue.objects.filter(id=queue_id).values_list("path", flat=True).first() or ""
+    found = caps.runtime_limit((uuid.UUID(hex=step) for step in reversed(path.split("/")) if step), runtime_limits())
+    return None if found is None else found[1]

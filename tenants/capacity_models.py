@@ -1,0 +1,121 @@
+"""Rows around the queues: edits of limits, caps per person, how long jobs of a queue may run, and bookings."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import F, Q
+
+from kernel.ids import new_id
+from tenants.lifecycle import BOOKING_STATES, EDIT_STATES, BookingState, EditState
+
+
+class QuotaEdit(models.Model):
+    """A change of limits of one or many queues, made at once, now or at a later time.
+
+    `tenant` owns the lowest queue above all that change; None is root, for operators. `changes` names columns and values as
+    they were asked for; `before` what they replaced. `problems` says why an edit was refused when its time came.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey("tenants.Tenant", models.PROTECT, null=True, related_name="quota_edits")
+    state = models.CharField(max_length=10, default=EditState.PENDING.value)
+    changes = models.JSONField()
+    before = models.JSONField(default=list)
+    problems = models.JSONField(default=list)
+    comment = models.CharField(max_length=1000, blank=True, default="")
+    effective_from = models.DateTimeField()
+    created_at = models.DateTimeField()
+    created_by = models.ForeignKey("tenants.User", models.SET_NULL, null=True, related_name="quota_edits")
+    decided_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["effective_from"], condition=Q(state="pending"), name="quota_edit_pending"),
+            models.Index(fields=["tenant", "id"], name="quota_edit_tenant"),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=EDIT_STATES), name="quota_edit_state_known"),
+            models.CheckConstraint(
+                condition=Q(state=EditState.PENDING.value, decided_at__isnull=True)
+                | (~Q(state=EditState.PENDING.value) & Q(decided_at__isnull=False)),
+                name="quota_edit_decided_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"quota edit {self.id}, {self.state}"
+
+
+class UserCap(models.Model):
+    """The most that one user may hold in a tenant and below it. No user: everybody without a row of their own. None: no cap."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey("tenants.Tenant", models.CASCADE, related_name="user_caps")
+    user = models.ForeignKey("tenants.User", models.CASCADE, null=True, related_name="caps")
+    gpu_millis = models.BigIntegerField(null=True)
+    jobs = models.BigIntegerField(null=True)
+    containers = models.BigIntegerField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "user"], name="user_cap_unique"),
+            models.UniqueConstraint(fields=["tenant"], condition=Q(user__isnull=True), name="user_cap_one_for_everybody"),
+            models.CheckConstraint(
+                condition=(Q(gpu_millis__isnull=True) | Q(gpu_millis__gte=0))
+                & (Q(jobs__isnull=True) | Q(jobs__gte=0))
+                & (Q(containers__isnull=True) | Q(containers__gte=0)),
+                name="user_cap_not_negative",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"cap of user {self.user_id} in tenant {self.tenant_id}"
+
+
+class QueueRule(models.Model):
+    """What holds for every job of a queue and of those below it, whatever the pool: how long it may run."""
+
+    queue = models.OneToOneField("tenants.Queue", models.CASCADE, primary_key=True, related_name="rule")
+    max_runtime_seconds = models.BigIntegerField(null=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(max_runtime_seconds__isnull=True) | Q(max_runtime_seconds__gte=1), name="queue_rule_runtime_positive"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"rule of queue {self.queue_id}"
+
+
+class Booking(models.Model):
+    """GPUs of a pool that a tenant's queue has for itself in a window. `claimed_at`: when its first job came."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey("tenants.Tenant", models.PROTECT, related_name="bookings")
+    queue = models.ForeignKey("tenants.Queue", models.PROTECT, related_name="bookings")
+    pool_id = models.UUIDField()
+    gpu_millis = models.BigIntegerField()
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    state = models.CharField(max_length=10, default=BookingState.HELD.value)
+    comment = models.CharField(max_length=1000, blank=True, default="")
+    created_at = models.DateTimeField()
+    created_by = models.ForeignKey("tenants.User", models.SET_NULL, null=True, related_name="bookings")
+    claimed_at = models.DateTimeField(null=True)
+    released_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["pool_id", "starts_at"], condition=Q(state="held"), name="booking_held"),
+            models.Index(fields=["tenant", "id"], name="booking_tenant"),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(ends_at__gt=F("starts_at")), name="booking_ends_after_start"),
+            models.CheckConstraint(condition=Q(gpu_millis__gte=1), name="booking_of_something"),
+            models.CheckConstraint(condition=Q(state__in=BOOKING_STATES), name="booking_state_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"booking {self.id} of pool {self.pool_id}, {self.state}"

@@ -1,0 +1,49 @@
+"""Which state of an edit of limits, and of a booking, may follow which. An end is final."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from kernel.lifecycle import lifecycle
+
+
+class EditState(StrEnum):
+    """What became of an edit."""
+
+    PENDING = "pending"  # Its time is still to come: it can be cancelled.
+    APPLIED = "applied"
+    CANCELLED = "cancelled"
+    REFUSED = "refused"  # It broke the tree when its time came; `problems` says how.
+
+
+class BookingState(StrEnum):
+    """What became of a booking."""
+
+    HELD = "held"  # It holds GPUs, now or in its window.
+    ENDED = "ended"  # Its window is over.
+    NO_SHOW = "no_show"  # Nobody came within the grace.
+    CANCELLED = "cancelled"
+
+
+EDIT = lifecycle(
+    "quota_edit",
+    EditState,
+    {
+        EditState.PENDING: {EditState.APPLIED, EditState.CANCELLED, EditState.REFUSED},
+        EditState.APPLIED: set(),
+        EditState.CANCELLED: set(),
+        EditState.REFUSED: set(),
+    },
+)
+BOOKING = lifecycle(
+    "booking",
+    BookingState,
+    {
+        BookingState.HELD: {BookingState.ENDED, BookingState.NO_SHOW, BookingState.CANCELLED},
+        BookingState.ENDED: set(),
+        BookingState.NO_SHOW: set(),
+        BookingState.CANCELLED: set(),
+    },
+)
+EDIT_STATES = tuple(str(state) for state in EditState)
+BOOKING_STATES = tuple(str(state) for state in BookingState)

@@ -1,0 +1,486 @@
+"""Who holds how much of what was promised: the quota side of one scheduling pass.
+
+`Shares` keeps use per queue, pool and resource along the tree, and answers what a gang would run on (its guarantee, what it
+deserves, or what it borrows), who may be asked to give back, and how large a share is. All of it is integers in lists; a call
+costs the depth of the tree and makes no object unless it refuses.
+
+How guarantees are kept from being lent: per node, `inner` is what its own jobs hold plus what each child *keeps*, and a node
+keeps `max(guarantee, inner)`. An ask raises `inner` of its queue; what the guarantee there absorbs goes no further up. What
+arrives at the root is borrowed from everybody, and must leave every unused guarantee in the pool's capacity. `inner` follows
+from use alone, so giving after taking is the identity in any order.
+
+A tenant that was promised GPUs and nothing of cores is judged by its GPUs: only resources for which the queue below root has
+a promise decide the standing, and with no promise at all everything is borrowed. A queue inside a tenant that has no promise
+of its own uses the tenant's.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from kernel.resources import RESOURCE_NAMES
+from tenants.quota.decay import SCALE, faded, keep, left
+from tenants.quota.limits import NO_LIMIT, Amount, Capacity, LimitedQueue, amount_of
+
+ONE = 1_000_000_000  # A share of the whole of a pool's resource, at weight 1.
+WEIGHTLESS = 1 << 62  # Added to the share of what has weight 0: served after everybody else.
+UNLIMITED = 1 << 80
+NOT_PROMISED = -1
+WIDTH = len(RESOURCE_NAMES)
+
+
+class Standing(IntEnum):
+    """What a gang would run on; a smaller value is a stronger right."""
+
+    GUARANTEED = 0
+    DESERVED = 1
+    BORROWED = 2
+
+
+class Refusal(NamedTuple):
+    """Why an ask has no room. `ceiling`: `used + need` passes the queue's `limit`. `withheld`: it would take capacity that
+    unused guarantees of others keep; `limit` is the pool's, `used` what is held or kept of it, `kept` the part of that which
+    is kept and idle (`Shares.keepers` says for whom). `capacity`: the pool is simply used up.
+    """
+
+    code: str
+    queue: int
+    pool: int
+    resource: int
+    need: int
+    used: int
+    limit: int
+    kept: int = 0
+
+    @property
+    def can_never_fit(self) -> bool:
+        """Whether the ask alone is above the limit: waiting does not help."""
+        return self.need > self.limit
+
+
+class Shares:
+    """Use along the tree, mutable. Queues and pools are small integers here: `queue_at[id]`, `pool_at[id]`.
+
+    Queue 0 is root: the operators' queue where it is given, else one that nobody sees. `use` is what each queue's own jobs
+    hold, without what is below it.
+    """
+
+    def __init__(
+        self,
+        queues: Iterable[LimitedQueue],
+        pools: Sequence[Capacity],
+        use: Iterable[tuple[uuid.UUID, uuid.UUID, Amount]] = (),
+        *,
+        half_life_seconds: int = 604_800,
+        history_parts: int = ONE // 2,
+    ) -> None:
+        """`history_parts`: how much of a share is history, in billionths; the rest is present use."""
+        if half_life_seconds < 1 or not 0 <= history_parts <= ONE:
+            raise ValueError("a half-life is at least a second, and history a part of one")
+        self.pool_ids = tuple(pool.pool_id for pool in pools)
+        self.pool_at = {pool_id: index for index, pool_id in enumerate(self.pool_ids)}
+        self._capacity = [amount for pool in pools for amount in amount_of(pool.total)]
+        self._half_life = half_life_seconds
+        self._history_parts = history_parts
+        self._at: int | None = None
+        self._history: dict[tuple[int, int], int] = {}
+        self._place(queues)
+        size = len(self.queue_ids)
+        columns = range(len(self._capacity))
+        self._own = [[0] * size for _ in columns]
+        self._used = [[0] * size for _ in columns]
+        self._inner = [[0] * size for _ in columns]
+        self._read_limits()
+        self._parts = [[0] * len(self._capacity) for _ in range(size)]
+        self._stale: list[set[int]] = [set() for _ in pools]
+        self._changed: set[int] = set()
+        for queue_id, pool_id, amount in use:
+            self.take(self.queue_at[queue_id], self.pool_at[pool_id], amount)
+
+    # Building.
+
+    def _place(self, queues: Iterable[LimitedQueue]) -> None:
+        """Number the queues: root first, then by the names on the way down, so that the order of input does not matter."""
+        nodes = {queue.id: queue for queue in queues}
+        roots = sorted((queue for queue in nodes.values() if queue.parent_id is None), key=lambda queue: (queue.name, queue.id))
+        root = roots[0] if roots else None
+        paths: dict[uuid.UUID, tuple[tuple[str, str], ...]] = {}
+
+        def name_path(queue: LimitedQueue) -> tuple[tuple[str, str], ...]:
+            steps: list[LimitedQueue] = []
+            here: LimitedQueue | None = queue
+            while here is not None and here.id not in paths and here is not root:
+                if len(steps) > len(nodes):
+                    raise AssertionError(f"the queues above {queue.id} form a circle")
+                steps.append(here)
+                here = nodes.get(here.parent_id) if here.parent_id is not None else None
+            path = paths.get(here.id, ()) if here is not None else ()
+            for step in reversed(steps):
+                path = (*path, (step.name, str(step.id)))
+                paths[step.id] = path
+            return path
+
+        others = sorted((queue for queue in nodes.values() if queue is not root), key=name_path)
+        self._limited: list[LimitedQueue | None] = [root, *others]
+        self.queue_ids: tuple[uuid.UUID | None, ...] = tuple(queue.id if queue else None for queue in self._limited)
+        self.queue_at = {queue_id: index for index, queue_id in enumerate(self.queue_ids) if queue_id is not None}
+        self.parent: list[int] = [-1] * len(self._limited)
+        self.children: list[list[int]] = [[] for _ in self._limited]
+        self.path: list[tuple[int, ...]] = [(0,)] * len(self._limited)
+        for index, queue in enumerate(self._limited[1:], start=1):  # Parents come before children.
+            assert queue is not None
+            above = self.queue_at.get(queue.parent_id, 0) if queue.parent_id is not None else 0
+            self.parent[index] = above
+            self.children[above].append(index)
+            self.path[index] = (index, *self.path[above])
+
+    def _read_limits(self) -> None:
+        size = len(self._limited)
+        columns = range(len(self._capacity))
+        self._guarantee = [[0] * size for _ in columns]
+        self._owed = [[NOT_PROMISED] * size for _ in columns]
+        self._ceiling = [[UNLIMITED] * size for _ in columns]
+        self._weight = [[1] * size for _ in columns]
+        self._weightless = [False] * size
+        self._promised: list[list[int]] = [[] for _ in range(size)]
+        self._promised_below: dict[tuple[int, int], int] = {}
+        for index, queue in enumerate(self._limited):
+            if index == 0 or queue is None:
+                continue
+            weights = [row.weight for by_resource in queue.limits.values() for row in by_resource.values()]
+            self._weightless[index] = bool(weights) and not any(weights)
+            for pool_id, by_resource in queue.limits.items():
+                pool = self.pool_at.get(pool_id)
+                if pool is None:
+                    continue
+                for place, resource in enumerate(RESOURCE_NAMES):
+                    limit = by_resource.get(resource, NO_LIMIT)
+                    column = pool * WIDTH + place
+                    self._guarantee[column][index] = limit.guarantee
+                    self._weight[column][index] = limit.weight
+                    if limit.ceiling is not None:
+                        self._ceiling[column][index] = limit.ceiling
+                    if limit.is_promise:
+                        self._owed[column][index] = limit.owed
+                        self._promised[index].append(column)
+                        key = (self.parent[index], column)
+                        self._promised_below[key] = self._promised_below.get(key, 0) + limit.owed
+        for column in columns:  # Idle guarantees are kept from the start; children come after parents.
+            guarantee, inner = self._guarantee[column], self._inner[column]
+            for index in range(size - 1, 0, -1):
+                inner[self.parent[index]] += max(guarantee[index], inner[index])
+
+    # What is held.
+
+    def take(self, queue: int, pool: int, ask: Amount) -> None:
+        """Hold an amount. Never refuses: `room` says whether it should."""
+        path = self.path[queue]
+        column = pool * WIDTH
+        for amount in ask:
+            if amount:
+                self._move(path, column, amount)
+            column += 1
+        self._stale[pool].update(path)
+
+    def give(self, queue: int, pool: int, ask: Amount) -> None:
+        """Give an amount back that was taken: the exact inverse of `take`."""
+        path = self.path[queue]
+        column = pool * WIDTH
+        for amount in ask:
+            if amount:
+                self._move(path, column, -amount)
+                assert self._own[column][queue] >= 0, "gave back more than was held"
+            column += 1
+        self._stale[pool].update(path)
+
+    def _move(self, path: tuple[int, ...], column: int, amount: int) -> None:
+        used, inner, guarantee = self._used[column], self._inner[column], self._guarantee[column]
+        self._own[column][path[0]] += amount
+        rise = amount
+        for node in path:
+            used[node] += amount
+            if rise:
+                old = inner[node]
+                new = inner[node] = old + rise
+                promised = guarantee[node]
+                rise = (new if new > promised else promised) - (old if old > promised else promised)
+
+    def used(self, queue: int, pool: int) -> Amount:
+        """What a queue and all queues below it hold."""
+        column = pool * WIDTH
+        return (self._used[column][queue], self._used[column + 1][queue], self._used[column + 2][queue])
+
+    def own(self, queue: int, pool: int) -> Amount:
+        """What a queue's own jobs hold, without queues below."""
+        column = pool * WIDTH
+        return (self._own[column][queue], self._own[column + 1][queue], self._own[column + 2][queue])
+
+    # Whether there is room.
+
+    def room(self, queue: int, pool: int, ask: Amount) -> Standing | Refusal:
+        """What the ask would run on, or the first limit that refuses it: by resource, nearest queue first.
+
+        A gang with several tasks in a pool asks once for their sum. A gang in several pools asks each; its standing is the
+        largest. Asking for none of a resource is never refused for it.
+        """
+        path = self.path[queue]
+        last = len(path) - 1
+        top = path[last - 1] if last else -1
+        promised_anything = False
+        weakest = Standing.GUARANTEED
+        column = pool * WIDTH - 1
+        for amount in ask:
+            column += 1
+            if not amount:
+                continue
+            used, ceiling, inner, guarantee = (
+                self._used[column],
+                self._ceiling[column],
+                self._inner[column],
+                self._guarantee[column],
+            )
+            for node in path:
+                if used[node] + amount > ceiling[node]:
+                    return Refusal("ceiling", node, pool, column - pool * WIDTH, amount, used[node], ceiling[node])
+            rise = amount
+            for node in path:
+                if not node:
+                    break
+                old, promised = inner[node], guarantee[node]
+                new = old + rise
+                if new <= promised:
+                    rise = 0
+                    break
+                rise = new - (old if old > promised else promised)
+            if rise and inner[0] + rise > self._capacity[column]:
+                return self._withheld(path, pool, column, amount)
+            owed = self._owed[column]
+            if not last or owed[top] == NOT_PROMISED:
+                continue
+            promised_anything = True
+            if rise and weakest is not Standing.BORROWED:
+                weakest = Standing.DESERVED
+                for node in path:
+                    if owed[node] != NOT_PROMISED and used[node] + amount > owed[node]:
+                        weakest = Standing.BORROWED
+                        break
+        return weakest if promised_anything else Standing.BORROWED
+
+    def refusals(self, queue: int, pool: int, ask: Amount) -> tuple[Refusal, ...]:
+        """Every limit that refuses the ask, by resource and nearest queue first; for explanations."""
+        found: list[Refusal] = []
+        for place, amount in enumerate(ask):
+            if not amount:
+                continue
+            column = pool * WIDTH + place
+            used, ceiling = self._used[column], self._ceiling[column]
+            found += (
+                Refusal("ceiling", node, pool, place, amount, used[node], ceiling[node])
+                for node in self.path[queue]
+                if used[node] + amount > ceiling[node]
+            )
+            if self._rise(self.path[queue], column, amount) > max(0, self._capacity[column] - self._inner[column][0]):
+                found.append(self._withheld(self.path[queue], pool, column, amount))
+        return tuple(found)
+
+    def _rise(self, path: tuple[int, ...], column: int, amount: int) -> int:
+        """How much of an ask no guarantee on the way absorbs."""
+        inner, guarantee = self._inner[column], self._guarantee[column]
+        rise = amount
+        for node in path:
+            if node:
+                rise = max(guarantee[node], inner[node] + rise) - max(guarantee[node], inner[node])
+        return rise
+
+    def _withheld(self, path: tuple[int, ...], pool: int, column: int, amount: int) -> Refusal:
+        """The refusal of an ask that only others' unused guarantees, or the end of the pool, stand against."""
+        held = self._used[column][0]
+        absorbed = amount - self._rise(path, column, amount)
+        kept = max(0, self._inner[column][0] - held - absorbed)
+        return Refusal(
+            "withheld" if kept else "capacity", 0, pool, column - pool * WIDTH, amount, held + kept, self._capacity[column], kept
+        )
+
+    def keepers(self, queue: int, pool: int, resource: int) -> tuple[tuple[int, int], ...]:
+        """Whose unused guarantees a queue may not borrow, largest first: (queue, amount). Costs the size of the tree.
+
+        The topmost queues that keep something; inside the asker's own tenant its siblings are named, too.
+        """
+        column = pool * WIDTH + resource
+        guarantee, inner, used = self._guarantee[column], self._inner[column], self._used[column]
+        path = frozenset(self.path[queue])
+        found = []
+        for node in self.path[queue]:
+            for child in self.children[node]:
+                kept = max(guarantee[child], inner[child]) - used[child]
+                if child not in path and kept > 0:
+                    found.append((child, kept))
+        return tuple(sorted(found, key=lambda pair: (-pair[1], pair[0])))
+
+    # Who may take back.
+
+    def may_reclaim(self, claimant: int, victim: int, pool: int, ask: Amount, short: Sequence[bool] | None = None) -> bool:
+        """Whether a queue may take work of another away so that it can hold `ask` of this pool.
+
+        The claimant's queue and every ancestor below the common one stay within what they deserve after it, and the victim's
+        queue and its ancestors are above what they deserve before it, in a resource that is asked and (where `short` is
+        given) lacking. So whoever is at or below its guarantee or deserved amount is never a victim, and neither side can
+        take the same amount back. Never true within one queue: there, priorities decide.
+        """
+        if claimant == victim:
+            return False
+        above = set(self.path[claimant])
+        common = next(node for node in self.path[victim] if node in above)
+        lends = promised = False
+        for place, amount in enumerate(ask):
+            if not amount:
+                continue
+            column = pool * WIDTH + place
+            after = self._within(claimant, common, column, amount)
+            if after is False:
+                return False
+            promised = promised or after is True
+            if after and (short is None or short[place]) and self._above(victim, common, column):
+                lends = True
+        return promised and lends
+
+    def _within(self, queue: int, common: int, column: int, amount: int) -> bool | None:
+        """Whether everything below the common queue stays within what it deserves; None where nothing is promised."""
+        if queue == common:  # Its own jobs have what its children were not promised.
+            return self._own[column][queue] + amount <= self._left(queue, column) if self._owed[column][queue] >= 0 else None
+        owed, used = self._owed[column], self._used[column]
+        topmost = queue
+        for node in self.path[queue]:
+            if node == common:
+                break
+            topmost = node
+            if owed[node] != NOT_PROMISED and used[node] + amount > owed[node]:
+                return False
+        return True if owed[topmost] != NOT_PROMISED else None
+
+    def _above(self, queue: int, common: int, column: int) -> bool:
+        """Whether everything from the queue up to below the common one holds more than it deserves."""
+        if queue == common:
+            return self._own[column][queue] > self._left(queue, column)
+        owed, used = self._owed[column], self._used[column]
+        for node in self.path[queue]:
+            if node == common:
+                return True
+            if used[node] <= max(0, owed[node]) and (owed[node] != NOT_PROMISED or self.parent[node] == common):
+                return False
+        return True
+
+    def _left(self, queue: int, column: int) -> int:
+        """What of a queue's deserved amount none of its children was promised."""
+        return max(0, max(0, self._owed[column][queue]) - self._promised_below.get((queue, column), 0))
+
+    def excess(self, queue: int, pool: int) -> Amount:
+        """What a queue holds above what it deserves; the whole where nothing is promised."""
+        column = pool * WIDTH
+        over = [max(0, self._used[column + place][queue] - max(0, self._owed[column + place][queue])) for place in range(WIDTH)]
+        return (over[0], over[1], over[2])
+
+    # How large a share is.
+
+    def advance(self, at: int) -> None:
+        """Let history run to a moment, in whole seconds. The first call only starts the clock.
+
+        Costs the size of the tree: call it once a minute, not with every gang.
+        """
+        if self._at is not None and at > self._at:
+            kept = keep(at - self._at, self._half_life)
+            lived = {column for _, column in self._history}
+            for column in range(len(self._capacity)):
+                used = self._used[column]
+                if not used[0] and column not in lived:
+                    continue
+                for queue in range(len(used)):
+                    old = self._history.get((queue, column), 0)
+                    if used[queue] or old:
+                        self._remember(queue, column, faded(old, used[queue], kept))
+        self._at = at if self._at is None else max(at, self._at)
+
+    def _remember(self, queue: int, column: int, history: int) -> None:
+        if history:
+            self._history[queue, column] = history
+        else:
+            self._history.pop((queue, column), None)
+        self._stale[column // WIDTH].add(queue)
+
+    def history(self) -> Mapping[tuple[int, int, int], int]:
+        """What to keep for `recall`: (queue, pool, resource) to an amount in 1/SCALE."""
+        return {(queue, *divmod(column, WIDTH)): amount for (queue, column), amount in sorted(self._history.items())}
+
+    def recall(self, history: Mapping[tuple[int, int, int], int], at: int) -> None:
+        """Begin with a history that was kept, true at that moment."""
+        for (queue, pool, resource), amount in history.items():
+            self._remember(queue, pool * WIDTH + resource, amount)
+        self._at = at
+
+    def remember(self, queue: int, pool: int, held: Amount, started_at: int, ended_at: int) -> None:
+        """Add what was held once to the history of a queue and all above it, as of the moment of `recall` or `advance`."""
+        if self._at is None:
+            raise ValueError("a history needs a moment: call `advance` or `recall` first")
+        for place, amount in enumerate(held):
+            lasting = left(amount, started_at, min(ended_at, self._at), self._at, self._half_life) if amount else 0
+            for node in self.path[queue]:
+                column = pool * WIDTH + place
+                self._remember(node, column, self._history.get((node, column), 0) + lasting)
+
+    def share(self, queue: int) -> int:
+        """The weighted dominant share of a queue and all below it, present use and history, in billionths of a pool."""
+        self.refresh()
+        return self.share_then(queue)
+
+    def share_then(self, queue: int) -> int:
+        """The share as of the last `refresh`: for whoever asks for many."""
+        return max(self._parts[queue], default=0) + (WEIGHTLESS if self._weightless[queue] else 0)
+
+    def own_share(self, queue: int) -> int:
+        """The same for a queue's own jobs alone, at weight 1: its place among the queues below it."""
+        return max(
+            (self._part(own[queue], capacity, 1) for own, capacity in zip(self._own, self._capacity, strict=True)), default=0
+        )
+
+    def is_owed(self, queue: int) -> bool:
+        """Whether a queue holds less than it deserves of something and more of nothing that it was promised."""
+        less = False
+        for column in self._promised[queue]:
+            used, owed = self._used[column][queue], self._owed[column][queue]
+            if used > owed:
+                return False
+            less = less or used < owed
+        return less
+
+    def refresh(self) -> None:
+        """Bring the shares of what was moved up to date."""
+        for pool, stale in enumerate(self._stale):
+            if not stale:
+                continue
+            for column in range(pool * WIDTH, pool * WIDTH + WIDTH):
+                used, weight, capacity = self._used[column], self._weight[column], self._capacity[column]
+                for queue in stale:
+                    amount = used[queue] * SCALE
+                    old = self._history.get((queue, column), 0)
+                    if old != amount:
+                        amount += (old - amount) * self._history_parts // ONE
+                    self._parts[queue][column] = self._part(amount, capacity * SCALE, weight[queue])
+            self._changed |= stale
+            stale.clear()
+
+    def changed(self) -> set[int]:
+        """The queues whose share may have changed since this was asked last: for the one fair order that follows."""
+        self.refresh()
+        changed, self._changed = self._changed, set()
+        return changed
+
+    @staticmethod
+    def _part(amount: int, capacity: int, weight: int) -> int:
+        if not amount:
+            return 0
+        if not weight:
+            return WEIGHTLESS + amount * ONE // max(1, capacity)
+        return amount * ONE // max(1, capacity * weight)

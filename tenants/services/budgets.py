@@ -1,0 +1,188 @@
+"""Budgets: set by whoever owns the queue above, measured by the sweep, told when a threshold is passed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import F
+
+from activity.services import NewEvent, record_audit, record_events
+from kernel.actor import Actor
+from kernel.errors import Conflict, NotFound, PreconditionFailed
+from reconciling import bulk
+from tenants import usage
+from tenants.access import demand
+from tenants.ledger.budgets import PERCENT_MAX, WARN_AT, BudgetKind, Spent, sums_along
+from tenants.ledger.budgets import Budget as BudgetValue
+from tenants.ledger.entries import day_of, month_bounds, month_of, month_text
+from tenants.ledger_rows import currency, price_book
+from tenants.models import Budget, Queue, Reservation, ReservationKind
+from tenants.quota.accounting import mark
+from tenants.services.names import Problems
+
+AMOUNT_MAX = 2**62
+THRESHOLDS_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetWish:
+    """What somebody wants a queue's budget to be. `amount` in millionths of the currency, or GPU thousandths times seconds."""
+
+    kind: BudgetKind
+    amount: int
+    warn_at: tuple[int, ...] = WARN_AT
+    stops: bool = False
+
+
+def set_budget(*, actor: Actor, queue: Queue, wish: BudgetWish, expected_version: int | None = None, now: datetime) -> Budget:
+    """Give a queue and all below it a budget for every month, or another one. Measured at once; stops nothing that runs."""
+    _demand(actor, queue)
+    _check(wish)
+    values = {"kind": str(wish.kind), "amount": wish.amount, "warn_at": list(wish.warn_at), "stops": wish.stops}
+    with transaction.atomic():
+        Queue.objects.select_for_update(no_key=True).get(id=queue.pk)
+        row = Budget.objects.filter(queue_id=queue.pk).first()
+        before = None if row is None else {name: getattr(row, name) for name in values}
+        if expected_version is not None and (row is None or row.version != expected_version):
+            raise PreconditionFailed(f"The budget of {queue.name!r} was changed meanwhile.", hint="Read it again first.")
+        if row is None:
+            row = Budget.objects.create(queue=queue, created_at=now, **values)
+        else:
+            Budget.objects.filter(id=row.pk).update(**values, version=F("version") + 1, level=0, spent_month=0, spent=0)
+        _tell(queue.pk, queue.tenant_id, "changed", values, now)
+        record_audit(
+            actor=actor,
+            verb="budget.edit",
+            tenant_id=queue.tenant_id,
+            target_kind="queue",
+            target_id=queue.pk,
+            target_name=queue.name,
+            before=before,
+            after=values,
+            at=now,
+        )
+        measure_budgets(now)
+    row.refresh_from_db()
+    return row
+
+
+def delete_budget(*, actor: Actor, queue: Queue, now: datetime) -> None:
+    """Take a queue's budget away: it may spend what its limits allow."""
+    _demand(actor, queue)
+    with transaction.atomic():
+        row = Budget.objects.filter(queue_id=queue.pk).first()
+        if row is None:
+            raise NotFound("This queue has no budget.", hint="`berth budgets` lists those that there are.")
+        row.delete()
+        _tell(queue.pk, queue.tenant_id, "removed", {}, now)
+        record_audit(
+            actor=actor,
+            verb="budget.edit",
+            tenant_id=queue.tenant_id,
+            target_kind="queue",
+            target_id=queue.pk,
+            target_name=queue.name,
+            before={"kind": row.kind, "amount": row.amount},
+            at=now,
+        )
+
+
+def measure_budgets(now: datetime) -> int:
+    """Write down what of every budget is spent this month, running work included; returns how many thresholds were passed.
+
+    A part of the sweep. One query where nobody has a budget, else about ten, whatever their number.
+    """
+    rows = list(Budget.objects.select_related("queue", "queue__tenant").order_by("id"))
+    if not rows:
+        return 0
+    month = month_of(day_of(now))
+    sums = {kind: _spent(kind, month, now) for kind in {BudgetKind(row.kind) for row in rows}}
+    money = currency()
+    told: list[tuple[Budget, Spent]] = []
+    changes = []
+    for row in rows:
+        spent = Spent(value_of(row), sums[BudgetKind(row.kind)].get(row.queue_id, 0))
+        already = row.level if row.spent_month == month else 0
+        if spent.level > already:
+            told.append((row, spent))
+        changes.append(
+            {
+                "id": row.pk,
+                "version": row.version,
+                "spent": spent.spent,
+                "spent_month": month,
+                "spent_at": now,
+                "level": max(already, spent.level),
+            }
+        )
+    with transaction.atomic():
+        written = {change["id"] for change in bulk.update(Budget, changes, guard=("version",))}
+        for row, spent in told:
+            if row.pk in written:
+                data = {"month": month_text(month), "percent": spent.percent, "threshold": spent.level, "stops": row.stops}
+                numbers = {"kind": row.kind, "amount": row.amount, "spent": spent.spent, "currency": money}
+                names = {"name": row.queue.name, "tenant": row.queue.tenant.name if row.queue.tenant else ""}
+                what = "spent" if spent.is_over else "warned"
+                _tell(row.queue_id, row.queue.tenant_id, what, {**data, **numbers, **names}, now)
+    return len(told)
+
+
+def value_of(row: Budget) -> BudgetValue:
+    """A row as the arithmetic takes it."""
+    return BudgetValue(row.queue_id, BudgetKind(row.kind), row.amount, tuple(row.warn_at), row.stops)
+
+
+def _spent(kind: BudgetKind, month: int, now: datetime) -> dict[uuid.UUID, int]:
+    """What every queue and all below it spent since the month began: what ended, and what runs up to now."""
+    since = month_bounds(month)[0]
+    used: list[tuple[uuid.UUID, int]] = []
+    for found in usage.usage_report(tenant_ids=None, since=since, until=None, group_by="queue"):
+        assert isinstance(found.key, uuid.UUID)
+        used.append((found.key, found.used.gpu_milli_seconds if kind is BudgetKind.GPU_TIME else found.micros or 0))
+    book, first, last = price_book(), mark(since), mark(now)
+    held = Reservation.objects.filter(released_at__isnull=True, kind=ReservationKind.ATTEMPT).order_by()
+    columns = ("queue_id", "pool_id", "cpu_millis", "memory_bytes", "gpu_millis", "created_at")
+    for queue_id, pool_id, cpu, memory, gpu, created_at in held.values_list(*columns).iterator(chunk_size=2_000):
+        start = max(first, mark(created_at))
+        if start >= last:
+            continue
+        if kind is BudgetKind.GPU_TIME:
+            used.append((queue_id, gpu * (last - start)))
+        else:
+            amounts = (("cpu_millis", cpu), ("memory_bytes", memory), ("gpu_millis", gpu))
+            used.append((queue_id, sum(book.cost(pool_id, name, amount, start, last) for name, amount in amounts)))
+    return sums_along(_paths(), used)
+
+
+def _paths() -> dict[uuid.UUID, Sequence[uuid.UUID]]:
+    rows = Queue.objects.order_by().values_list("id", "path")
+    return {queue_id: [uuid.UUID(hex=step) for step in path.split("/") if step] for queue_id, path in rows}
+
+
+def _demand(actor: Actor, queue: Queue) -> None:
+    if queue.parent_id is None:
+        raise Conflict("The root queue has no budget.", hint="Give one to the queues below it.")
+    assert queue.parent is not None
+    demand(actor, queue.parent.tenant_id, "budget.edit")
+
+
+def _check(wish: BudgetWish) -> None:
+    problems = Problems()
+    if not 0 <= wish.amount <= AMOUNT_MAX:
+        problems.add("/amount", "out_of_range", f"A budget lies between 0 and {AMOUNT_MAX}.")
+    if len(wish.warn_at) > THRESHOLDS_MAX:
+        problems.add("/warn_at", "too_many", f"A budget has at most {THRESHOLDS_MAX} thresholds.")
+    for index, percent in enumerate(wish.warn_at):
+        if not 1 <= percent <= PERCENT_MAX:
+            problems.add(f"/warn_at/{index}", "out_of_range", f"A threshold lies between 1 and {PERCENT_MAX} percent.")
+    if len(set(wish.warn_at)) < len(wish.warn_at):
+        problems.add("/warn_at", "repeated", "A threshold is listed twice.")
+    problems.raise_if_any()
+
+
+def _tell(queue_id: uuid.UUID, tenant_id: uuid.UUID | None, what: str, data: Mapping[str, object], now: datetime) -> None:
+    record_events([NewEvent(f"budget.{what}", tenant_id, "queue", queue_id, now, data=dict(data))])

@@ -1,0 +1,118 @@
+"""What one person may hold inside a tenant, and how long jobs of a queue may run. Both act on the next admission."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+
+from activity.services import record_audit
+from kernel.actor import Actor
+from kernel.errors import Conflict
+from kernel.ids import new_id
+from reconciling import bulk
+from tenants.access import demand
+from tenants.models import Queue, QueueRule, Tenant, UserCap
+from tenants.quota.caps import CAPPED, RUNTIME_MAX_SECONDS
+from tenants.quota.limits import AMOUNT_MAX
+from tenants.services.names import Problems
+from tenants.services.queues import guarded, tell
+
+LINES_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class CapLine:
+    """What one user may hold; `user_id` None is everybody without a line of their own, and None is no cap."""
+
+    user_id: uuid.UUID | None
+    gpu_millis: int | None = None
+    jobs: int | None = None
+    containers: int | None = None
+
+    def as_dict(self) -> dict[str, int | None]:
+        return {what: getattr(self, what) for what in CAPPED}
+
+
+def set_user_caps(*, actor: Actor, tenant: Tenant, lines: Sequence[CapLine], now: datetime) -> None:
+    """Replace all caps of a tenant by these. What is held already stays; nothing new starts above a cap."""
+    demand(actor, tenant.pk, "cap.edit")
+    _check(lines)
+    with transaction.atomic():
+        Tenant.objects.select_for_update(no_key=True).get(id=tenant.pk)
+        rows = UserCap.objects.filter(tenant=tenant)
+        before = {str(row.user_id or "everybody"): {what: getattr(row, what) for what in CAPPED} for row in rows}
+        after = {str(line.user_id or "everybody"): line.as_dict() for line in lines}
+        if before == after:
+            return
+        rows.delete()
+        bulk.insert(
+            UserCap,
+            [{"id": new_id(), "tenant_id": tenant.pk, "user_id": line.user_id, **line.as_dict()} for line in lines],
+        )
+        record_audit(
+            actor=actor,
+            verb="cap.edit",
+            tenant_id=tenant.pk,
+            target_kind="tenant",
+            target_id=tenant.pk,
+            target_name=tenant.name,
+            before=before,
+            after=after,
+            count=max(1, len(lines)),
+            at=now,
+        )
+
+
+def set_runtime_limit(
+    *, actor: Actor, queue: Queue, max_runtime_seconds: int | None, expected_version: int | None = None, now: datetime
+) -> Queue:
+    """Limit how long jobs of a queue and of all below it may run; None lifts it. For whoever owns the queue above.
+
+    Jobs that run already keep the time that they were admitted with.
+    """
+    demand(actor, None if queue.parent is None else queue.parent.tenant_id, "queue.limit")
+    if queue.parent_id is None:
+        raise Conflict("The root queue has no limits.", hint="Limit the queues below it.")
+    if max_runtime_seconds is not None and not 1 <= max_runtime_seconds <= RUNTIME_MAX_SECONDS:
+        problems = Problems()
+        message = f"{max_runtime_seconds} is not between 1 and {RUNTIME_MAX_SECONDS} seconds."
+        problems.add("/max_runtime_seconds", "out_of_range", message, "Give seconds, 86400 for a day, or null for no limit.")
+        problems.raise_if_any()
+    with transaction.atomic():
+        before = QueueRule.objects.filter(queue=queue).values_list("max_runtime_seconds", flat=True).first()
+        guarded(queue, expected_version)
+        QueueRule.objects.update_or_create(queue=queue, defaults={"max_runtime_seconds": max_runtime_seconds})
+        tell(queue, "limited", now)
+        record_audit(
+            actor=actor,
+            verb="queue.limit",
+            tenant_id=queue.tenant_id,
+            target_kind="queue",
+            target_id=queue.pk,
+            target_name=queue.name,
+            before={"max_runtime_seconds": before},
+            after={"max_runtime_seconds": max_runtime_seconds},
+            at=now,
+        )
+    return queue
+
+
+def _check(lines: Sequence[CapLine]) -> None:
+    problems = Problems()
+    if len(lines) > LINES_MAX:
+        problems.add("", "too_many", f"A tenant has caps for at most {LINES_MAX} people.", "Cap everybody with one line.")
+    seen: set[uuid.UUID | None] = set()
+    for index, line in enumerate(lines):
+        if line.user_id in seen:
+            problems.add(f"/{index}/user", "repeated", "This user is listed twice.", "Leave one of the lines away.")
+        seen.add(line.user_id)
+        for what in CAPPED:
+            value = getattr(line, what)
+            if value is not None and not 0 <= value <= AMOUNT_MAX:
+                message = f"{what} is {value}; it must be between 0 and {AMOUNT_MAX}."
+                problems.add(f"/{index}/{what}", "out_of_range", message, "null is no cap.")
+    problems.raise_if_any()

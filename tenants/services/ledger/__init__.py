@@ -1,0 +1,22 @@
+"""What writes the ledger and what is made from it: entries, days, statements, and the checks that they agree."""
+
+from tenants.services.ledger.append import LedgerLine, append_ledger
+from tenants.services.ledger.check import Charge, Finding, check_charges, check_days, check_reservations, wrong_months
+from tenants.services.ledger.fold import fold_days, rebuild_days
+from tenants.services.ledger.statements import close_months, close_statement, verify_statements
+
+__all__ = [
+    "Charge",
+    "Finding",
+    "LedgerLine",
+    "append_ledger",
+    "check_charges",
+    "check_days",
+    "check_reservations",
+    "close_months",
+    "close_statement",
+    "fold_days",
+    "rebuild_days",
+    "verify_statements",
+    "wrong_months",
+]

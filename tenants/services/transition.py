@@ -1,0 +1,10 @@
+"""The door of this app: edits of limits and bookings change state here and nowhere else."""
+
+from __future__ import annotations
+
+from reconciling.transition import Binding
+from tenants.lifecycle import BOOKING, EDIT
+from tenants.models import Booking, QuotaEdit
+
+EDITS = Binding(kind="quota_edit", model=QuotaEdit, lifecycle=EDIT)
+BOOKINGS = Binding(kind="booking", model=Booking, lifecycle=BOOKING)

@@ -178,7 +178,11 @@ class StatementView(ApiView):
                 "format", str, enum=["json", "csv", "canonical"], description="`canonical` is the bytes that are hashed."
             ),
         ],
-        responses={200: bodies.StatementOut, (200, "text/csv"): OpenApiTypes.STR},
+        responses={
+            200: bodies.StatementOut,
+            (200, "text/csv"): OpenApiTypes.STR,
+            (200, "application/octet-stream"): OpenApiTypes.BINARY,
+        },
     )
     def get(self, request: Request, tenant: str, month: str) -> Response | HttpResponse:
         """The statement of a month: what ended in it, what that used and cost. A month that is closed never changes.
@@ -195,7 +199,7 @@ class StatementView(ApiView):
             raise NotFound(f"{month} is still to come.", hint="A month has a statement from its first day on.")
         made = statement_of(found.pk, number)
         if form == "canonical":
-            return HttpResponse(made.data, content_type="application/json", headers={"X-Content-Type-Options": "nosniff"})
+            return HttpResponse(made.data, content_type="application/octet-stream", headers={"X-Content-Type-Options": "nosniff"})
         names = _names_in(made.document["lines"])
         if form == "csv":
             return csv_answer(statement_csv(made.document, names), f"statement-{month}.csv")

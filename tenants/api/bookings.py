@@ -80,7 +80,7 @@ class BookingView(ApiView):
         booking = fetch(self.actor, Booking, booking_id, "booking.read", related=RELATED)
         return Response(show_bookings([booking], list_pools())[0])
 
-    @extend_schema(responses=bodies.BookingOut)
+    @extend_schema(responses={200: bodies.BookingOut})
     def delete(self, request: Request, booking_id: str) -> Response:
         """Give a booking up. It stays in the list, cancelled; what runs goes on as ordinary work."""
         booking = fetch(self.actor, Booking, booking_id, "booking.cancel", related=RELATED)

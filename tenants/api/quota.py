@@ -166,7 +166,7 @@ class QuotaEditView(ApiView):
         edit = fetch(self.actor, QuotaEdit, edit_id, "quota_edit.read", related=("tenant", "created_by"))
         return Response(show_edits([edit], list_pools())[0])
 
-    @extend_schema(responses=bodies.EditOut)
+    @extend_schema(responses={200: bodies.EditOut})
     def delete(self, request: Request, edit_id: str) -> Response:
         """Cancel an edit whose time has not come. It stays in the list, cancelled."""
         edit = fetch(self.actor, QuotaEdit, edit_id, "quota_edit.cancel", related=("tenant", "created_by"))

@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from django.db import DatabaseError
+
 
 @contextlib.contextmanager
 def without_statement_timeout(connection: Any) -> Iterator[None]:
@@ -14,8 +16,12 @@ def without_statement_timeout(connection: Any) -> Iterator[None]:
         yield
         return
     with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('statement_timeout')")
+        (bound,) = cursor.fetchone()
         cursor.execute("SET statement_timeout = 0")
     try:
         yield
     finally:
+        with contextlib.suppress(DatabaseError), connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('statement_timeout', %s, false)", [bound])
         connection.close_pool()  # The next connection of whoever asks is a fresh one, with its bounds.

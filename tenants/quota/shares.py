@@ -41,9 +41,10 @@ class Standing(IntEnum):
 
 
 class Refusal(NamedTuple):
-    """Why an ask has no room. `ceiling`: `used + need` passes the queue's `limit`. `withheld`: it would take capacity that
-    unused guarantees of others keep; `limit` is the pool's, `used` what is held or kept of it, `kept` the part of that which
-    is kept and idle (`Shares.keepers` says for whom). `capacity`: the pool is simply used up.
+    """Why an ask has no room. `ceiling`: `used + need` passes the queue's `limit`, or does with what unused guarantees
+    of queues below keep of it (`kept`). `withheld`: it would take capacity that unused guarantees of others keep; `limit` is
+    the pool's, `used` what is held or kept of it, `kept` the part of that which is kept and idle (`Shares.keepers` says for
+    whom). `capacity`: the pool is simply used up.
     """
 
     code: str
@@ -242,19 +243,15 @@ class Shares:
                 self._inner[column],
                 self._guarantee[column],
             )
-            for node in path:
-                if used[node] + amount > ceiling[node]:
-                    return Refusal("ceiling", node, pool, column - pool * WIDTH, amount, used[node], ceiling[node])
             rise = amount
             for node in path:
-                if not node:
-                    break
-                old, promised = inner[node], guarantee[node]
-                new = old + rise
-                if new <= promised:
-                    rise = 0
-                    break
-                rise = new - (old if old > promised else promised)
+                old, most = inner[node], ceiling[node]
+                if used[node] + amount > most or (rise and old + rise > most):
+                    kept = max(0, old - used[node] - amount + rise)
+                    return Refusal("ceiling", node, pool, column - pool * WIDTH, amount, used[node], most, kept)
+                if rise and node:
+                    new, promised = old + rise, guarantee[node]
+                    rise = 0 if new <= promised else new - (old if old > promised else promised)
             if rise and inner[0] + rise > self._capacity[column]:
                 return self._withheld(path, pool, column, amount)
             owed = self._owed[column]
@@ -276,12 +273,12 @@ class Shares:
             if not amount:
                 continue
             column = pool * WIDTH + place
-            used, ceiling = self._used[column], self._ceiling[column]
-            found += (
-                Refusal("ceiling", node, pool, place, amount, used[node], ceiling[node])
-                for node in self.path[queue]
-                if used[node] + amount > ceiling[node]
-            )
+            used, ceiling, inner, rise = self._used[column], self._ceiling[column], self._inner[column], amount
+            for node in self.path[queue]:
+                kept = max(0, inner[node] - used[node] - amount + rise)
+                if used[node] + amount > ceiling[node] or (rise and inner[node] + rise > ceiling[node]):
+                    found.append(Refusal("ceiling", node, pool, place, amount, used[node], ceiling[node], kept))
+                rise = self._rise((node,), column, rise)
             if self._rise(self.path[queue], column, amount) > max(0, self._capacity[column] - self._inner[column][0]):
                 found.append(self._withheld(self.path[queue], pool, column, amount))
         return tuple(found)

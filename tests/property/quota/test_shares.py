@@ -115,6 +115,20 @@ def test_the_unused_part_of_a_guarantee_can_always_be_taken(tree, moves, place):
             shares.give(index, pool, tuple(ask))
 
 
+def test_a_queue_above_cannot_use_up_its_ceiling_over_the_guarantee_of_one_below():
+    pool = POOLS[0].pool_id
+    tree = [
+        LimitedQueue(uuid.UUID(int=1), None, "root", {}),
+        LimitedQueue(uuid.UUID(int=2), uuid.UUID(int=1), "team", {pool: {"gpu_millis": Limit(17, 17, 17, 1)}}),
+        LimitedQueue(uuid.UUID(int=3), uuid.UUID(int=2), "night", {pool: {"gpu_millis": Limit(17, 17, None, 1)}}),
+    ]
+    shares = Shares(tree, POOLS)
+    team, night = (shares.queue_at[queue.id] for queue in tree[1:])
+    assert shares.room(team, 0, (0, 0, 1)) == Refusal("ceiling", team, 0, 2, 1, 0, 17, 17)
+    assert shares.refusals(team, 0, (0, 0, 1))[0] == Refusal("ceiling", team, 0, 2, 1, 0, 17, 17)
+    assert shares.room(night, 0, (0, 0, 17)) is Standing.GUARANTEED
+
+
 @given(trees(), MOVES, st.randoms(use_true_random=False))
 def test_giving_everything_back_in_any_order_is_the_identity(tree, moves, chance):
     shares = Shares(tree, POOLS)
@@ -151,7 +165,8 @@ def test_room_refuses_exactly_when_some_limit_does_and_says_which(tree, moves, a
             assert isinstance(answer, Refusal) == bool(every)
             if isinstance(answer, Refusal):
                 assert answer == every[0] or answer in every
-                assert answer.used + answer.need > answer.limit
+                idle = answer.kept if answer.code == "ceiling" else 0  # In the others `used` has it already.
+                assert answer.used + answer.need + idle > answer.limit
                 assert answer.need > 0
                 if answer.code == "withheld":
                     keepers = shares.keepers(queue, pool, answer.resource)

@@ -18,6 +18,7 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], str]] = {
     "P1": (("bench.submissions",), "submissions: single, batch, array, against sbatch and slurmrestd"),
     "P2": (("bench.dispatch",), "dispatch: no-op jobs from submit to stored end, against Slurm"),
     "P7": (("bench.packing",), "packing: GPU allocated on openb by our own placement, against FGD and best fit"),
+    "P8": (("bench.tenancy",), "tenancy: waits of Philly's tenants in one pool, against each on its own nodes"),
     "P10": (("bench.lists",), "lists: pages of a million jobs, against squeue"),
     "P12": (("bench.memory",), "memory: all processes idle, loaded, and per pending job, against slurmctld"),
     "P13": (("bench.start",), "start: from `make up` to /readyz"),

@@ -1,0 +1,205 @@
+"""Who is next: the waiting jobs of each queue in order, and the queues in theirs (`tenants/quota/turns.py`).
+
+The ideal: after every decision all waiting jobs are sorted anew, by the fair order of their queues, then by class, place in the
+queue, time of submission and id, and the first that has not been looked at comes next. The shortcut: jobs of one queue with equal
+asks and priority meet the same fate, so they form one group, in order, of which only the first is looked at; a refusal refuses
+the group. A queue is a heap of its groups by their first, a refused group leaves it until something that could change its fate
+does happen (`Core` wakes it). The next job is the same as by sorting, and what a pass costs goes with the groups that are open.
+
+Aging is by a line and alike for all, so it never changes who of two is before the other: a class higher is worth so many
+seconds of waiting, whenever one looks. So the order needs no clock, and only finitely many jobs that come later pass one that
+waits.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+from jobs.scheduling.decisions import Reason
+from jobs.scheduling.work import Job, Shape
+from tenants.quota.shares import Shares
+from tenants.quota.turns import Turns
+
+Key = tuple[int, int, str]
+OPEN, REFUSED, EMPTY = range(3)
+
+
+class Group:
+    """The jobs of one queue that meet the same fate, in order. `waits_in` are the sets of groups that it is woken from."""
+
+    __slots__ = ("_heap", "_jobs", "key", "priority", "queue", "reason", "shape", "state", "told", "waits_in")
+
+    def __init__(self, queue: int, shape: Shape, priority: int) -> None:
+        self.queue = queue
+        self.shape = shape
+        self.priority = priority
+        self.state = EMPTY
+        self.reason: Reason | None = None
+        self.told: tuple[str, Reason] | None = None
+        self.waits_in: list[set[Group]] = []
+        self.key: Key | None = None  # Of the entry in the heap of its queue that counts.
+        self._heap: list[tuple[Key, Job]] = []
+        self._jobs: dict[str, Job] = {}
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def add(self, key: Key, job: Job) -> None:
+        self._jobs[job.id] = job
+        heappush(self._heap, (key, job))
+
+    def remove(self, job: Job) -> None:
+        del self._jobs[job.id]
+        if len(self._heap) > 2 * len(self._jobs) + 16:
+            self._heap = [entry for entry in self._heap if self._jobs.get(entry[1].id) is entry[1]]
+            heapify(self._heap)
+
+    def first(self) -> tuple[Key, Job] | None:
+        heap = self._heap
+        while heap and self._jobs.get(heap[0][1].id) is not heap[0][1]:
+            heappop(heap)
+        return heap[0] if heap else None
+
+
+class Lines:
+    """All queues with their groups. `aging_seconds`: how much waiting one point of priority is worth; 0: any amount."""
+
+    def __init__(self, shares: Shares, *, aging_seconds: int, in_order: bool) -> None:
+        self._shares = shares
+        self._aging = aging_seconds
+        self._in_order = in_order
+        self._turns = Turns(shares, ())
+        self._open: dict[int, list[tuple[Key, int, Group]]] = {}
+        self._groups: dict[tuple[int, int, int, int], Group] = {}
+        self._group_of: dict[str, Group] = {}
+        self._job_of: dict[str, Job] = {}
+        self._of_queue: dict[int, set[Group]] = {}
+        self._stopped: dict[int, Key] = {}  # Where queues are served in order: the first of each that was refused.
+        self._sequence = 0  # Keeps the heaps from comparing groups; decides nothing.
+
+    def __len__(self) -> int:
+        return len(self._job_of)
+
+    def __contains__(self, job_id: str) -> bool:
+        return job_id in self._job_of
+
+    def job(self, job_id: str) -> Job | None:
+        return self._job_of.get(job_id)
+
+    def group(self, job_id: str) -> Group | None:
+        return self._group_of.get(job_id)
+
+    def groups_of(self, queue: int) -> set[Group]:
+        return self._of_queue.get(queue, set())
+
+    def groups(self) -> list[Group]:
+        return [one for one in self._groups.values() if len(one)]
+
+    def key(self, job: Job) -> Key:
+        placed_at = job.submitted_at + job.order
+        if not self._aging:
+            return (-job.priority, placed_at, job.id)
+        return (placed_at - job.priority * self._aging, placed_at, job.id)
+
+    def add(self, job: Job, shape: Shape, runtime: int) -> None:
+        """A job waits. `runtime` parts jobs that are equal otherwise, where that may decide."""
+        at = (job.queue, shape.number, job.priority, runtime)
+        group = self._groups.get(at)
+        if group is None:
+            group = self._groups[at] = Group(job.queue, shape, job.priority)
+            self._of_queue.setdefault(job.queue, set()).add(group)
+        key = self.key(job)
+        group.add(key, job)
+        self._group_of[job.id] = group
+        self._job_of[job.id] = job
+        if group.state == EMPTY:
+            self._enter(group)
+        elif group.state == OPEN and group.key is not None and key < group.key:
+            self._push(group, key)
+        stopped = self._stopped.get(job.queue)
+        if stopped is not None and key < stopped and group.state == OPEN:
+            self._go_on(job.queue)
+
+    def remove(self, job_id: str) -> Job:
+        """A job waits no longer."""
+        job = self._job_of.pop(job_id)
+        group = self._group_of.pop(job_id)
+        first = group.first()
+        group.remove(job)
+        following = group.first()
+        if following is None:
+            self._forget(group)
+            group.state, group.reason, group.told = EMPTY, None, None
+        elif group.state == OPEN and first is not None and first[1] is job:
+            self._push(group, following[0])
+        if self._stopped.get(job.queue) == self.key(job):
+            self._go_on(job.queue)
+        return job
+
+    def next(self) -> tuple[Group, Job] | None:
+        """The job whose turn it is; it stays so until it is removed or its group refused."""
+        while (queue := self._turns.next()) is not None:
+            heap = self._open.get(queue, [])
+            while heap:
+                key, _, group = heap[0]
+                if group.state == OPEN and group.key == key:
+                    first = group.first()
+                    assert first is not None
+                    if first[0] == key:
+                        return group, first[1]
+                    self._push(group, first[0])
+                else:
+                    heappop(heap)
+            self._turns.drop(queue)
+        return None
+
+    def refuse(self, group: Group, reason: Reason) -> None:
+        """The group leaves the order until it is woken."""
+        first = group.first()
+        group.state, group.reason = REFUSED, reason
+        if self._in_order and first is not None:
+            self._stopped[group.queue] = first[0]
+            self._turns.drop(group.queue)
+
+    def wake(self, group: Group) -> None:
+        """Something changed that may change the fate of a group."""
+        if group.state != REFUSED:
+            return
+        self._forget(group)
+        self._enter(group)
+        stopped = self._stopped.get(group.queue)
+        if stopped is not None and group.key is not None and group.key <= stopped:
+            self._go_on(group.queue)
+
+    def stopped_by(self, queue: int) -> Key | None:
+        """Where the queue is served in order: the job at which it stands."""
+        return self._stopped.get(queue)
+
+    def follow(self, shares: Shares) -> None:
+        """Go on with other shares of the same queues."""
+        self._shares = shares
+        self._turns = Turns(shares, sorted(queue for queue, groups in self._of_queue.items() if any(len(one) for one in groups)))
+
+    def _go_on(self, queue: int) -> None:
+        self._stopped.pop(queue, None)
+        if self._open.get(queue):
+            self._turns.add(queue)
+
+    def _enter(self, group: Group) -> None:
+        first = group.first()
+        assert first is not None
+        group.state = OPEN
+        self._push(group, first[0])
+        if group.queue not in self._stopped:
+            self._turns.add(group.queue)
+
+    def _push(self, group: Group, key: Key) -> None:
+        group.key = key
+        self._sequence += 1
+        heappush(self._open.setdefault(group.queue, []), (key, self._sequence, group))
+
+    @staticmethod
+    def _forget(group: Group) -> None:
+        for others in group.waits_in:
+            others.discard(group)
+        group.waits_in.clear()

@@ -27,13 +27,13 @@ OPEN, REFUSED, EMPTY = range(3)
 class Group:
     """The jobs of one queue that meet the same fate, in order. `waits_in` are the sets of groups that it is woken from."""
 
-    __slots__ = ("_heap", "_jobs", "key", "priority", "queue", "reason", "shape", "state", "told", "waits_in")
+    __slots__ = ("_heap", "_jobs", "key", "phase", "priority", "queue", "reason", "shape", "told", "waits_in")
 
     def __init__(self, queue: int, shape: Shape, priority: int) -> None:
         self.queue = queue
         self.shape = shape
         self.priority = priority
-        self.state = EMPTY
+        self.phase = EMPTY
         self.reason: Reason | None = None
         self.told: tuple[str, Reason] | None = None
         self.waits_in: list[set[Group]] = []
@@ -112,12 +112,12 @@ class Lines:
         group.add(key, job)
         self._group_of[job.id] = group
         self._job_of[job.id] = job
-        if group.state == EMPTY:
+        if group.phase == EMPTY:
             self._enter(group)
-        elif group.state == OPEN and group.key is not None and key < group.key:
+        elif group.phase == OPEN and group.key is not None and key < group.key:
             self._push(group, key)
         stopped = self._stopped.get(job.queue)
-        if stopped is not None and key < stopped and group.state == OPEN:
+        if stopped is not None and key < stopped and group.phase == OPEN:
             self._go_on(job.queue)
 
     def remove(self, job_id: str) -> Job:
@@ -129,8 +129,8 @@ class Lines:
         following = group.first()
         if following is None:
             self._forget(group)
-            group.state, group.reason, group.told = EMPTY, None, None
-        elif group.state == OPEN and first is not None and first[1] is job:
+            group.phase, group.reason, group.told = EMPTY, None, None
+        elif group.phase == OPEN and first is not None and first[1] is job:
             self._push(group, following[0])
         if self._stopped.get(job.queue) == self.key(job):
             self._go_on(job.queue)
@@ -142,7 +142,7 @@ class Lines:
             heap = self._open.get(queue, [])
             while heap:
                 key, _, group = heap[0]
-                if group.state == OPEN and group.key == key:
+                if group.phase == OPEN and group.key == key:
                     first = group.first()
                     assert first is not None
                     if first[0] == key:
@@ -156,14 +156,14 @@ class Lines:
     def refuse(self, group: Group, reason: Reason) -> None:
         """The group leaves the order until it is woken."""
         first = group.first()
-        group.state, group.reason = REFUSED, reason
+        group.phase, group.reason = REFUSED, reason
         if self._in_order and first is not None:
             self._stopped[group.queue] = first[0]
             self._turns.drop(group.queue)
 
     def wake(self, group: Group) -> None:
         """Something changed that may change the fate of a group."""
-        if group.state != REFUSED:
+        if group.phase != REFUSED:
             return
         self._forget(group)
         self._enter(group)
@@ -188,7 +188,7 @@ class Lines:
     def _enter(self, group: Group) -> None:
         first = group.first()
         assert first is not None
-        group.state = OPEN
+        group.phase = OPEN
         self._push(group, first[0])
         if group.queue not in self._stopped:
             self._turns.add(group.queue)

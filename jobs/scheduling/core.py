@@ -19,10 +19,9 @@ from dataclasses import dataclass, replace
 
 from jobs.scheduling.decide import run_pass
 from jobs.scheduling.decisions import Decision, Reason
-from jobs.scheduling.filters import refusal
-from jobs.scheduling.gangs import GangAsk, Placed
+from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
 from jobs.scheduling.machines import Machine, Machines
-from jobs.scheduling.ranking import ranking_of
+from jobs.scheduling.memory import Known
 from jobs.scheduling.turn import Group, Lines
 from jobs.scheduling.victims import undo_transfer, vanish
 from jobs.scheduling.work import Job, Need, Running, Shape, Transfer, give_shares, held_by, take_shares
@@ -53,9 +52,11 @@ class Core:
         self.machines = machines
         self.shares = shares
         self.policy = policy or Policy()
+        self.now = 0
         self.lines = Lines(shares, aging_seconds=self.policy.aging_seconds, in_order=self.policy.in_order)
         self.running: dict[str, Running] = {}
-        self.running_in: dict[int, dict[int, dict[str, Running]]] = {}  # By pool and queue; those that run and are not leaving.
+        self.running_in: dict[int, dict[int, dict[str, Running]]] = {}  # By pool and queue, who may be evicted.
+        self.priorities_in: dict[tuple[int, int], dict[int, int]] = {}  # (pool, queue) -> priority -> how many of these.
         self.transfers: dict[str, Transfer] = {}  # By claimant.
         self.cleared: list[str] = []  # Claimants whose room is free now.
         self.evicted_at: deque[tuple[int, int]] = deque()  # (when, how many), for the brake.
@@ -66,11 +67,15 @@ class Core:
         self._array_running: dict[str, int] = {}
         self._array_waiting: dict[str, dict[str, Job]] = {}
         self._timers: list[tuple[int, int, str]] = []  # (when, pool or -1, job id or "").
+        self._trees: dict[int, list[int]] = {}
+        self._unripe: list[tuple[int, str]] = []  # (when, job id) of those that may not be evicted yet.
         self._rings: set[tuple[int, int]] = set()
         self.by_room: dict[int, dict[int, set[Group]]] = {}  # Pool -> number of shape -> who has no room there.
         self.by_limit: dict[tuple[int, int], set[Group]] = {}  # (pool, queue) -> whom its ceiling refused.
         self.by_pool: dict[int, set[Group]] = {}  # Pool -> whom the promises to others, or its end, refused.
         self.entitled: dict[int, set[Group]] = {}  # Pool -> who may take room back there, and found nobody to take it from.
+        self.hopeful: dict[int, set[Group]] = {}  # Pool -> who found somebody, but not enough.
+        self.unplaced: dict[tuple[int, int], Known] = {}  # (pool, number of shape) -> what `place` said.
 
     # --- What happens -------------------------------------------------------------------------------------------------
 
@@ -112,8 +117,7 @@ class Core:
     def ended(self, job_id: str) -> None:
         """A gang holds nothing any more. One that claims gives up its claim."""
         one = self.running.pop(job_id)
-        for pool, _ in one.need:
-            self.running_in.get(pool, {}).get(one.job.queue, {}).pop(job_id, None)
+        self.leave(one)
         if one.job.array:
             self._array_running[one.job.array] -= 1
             for sibling in sorted(self._array_waiting.pop(one.job.array, {})):
@@ -140,9 +144,8 @@ class Core:
         index = self.machines.find(facts.pool, facts.name)
         assert index is not None, "a new machine needs a new core"
         self.machines.update(index, facts)
-        for groups in list(self.by_room.get(facts.pool, {}).values()):
-            self.wake(groups)
-        self.wake(self.entitled.get(facts.pool, ()))
+        self.unplaced = {at: known for at, known in self.unplaced.items() if at[0] != facts.pool}
+        self.wake([group for group in self.lines.groups() if facts.pool in group.shape.least])
 
     def limits_changed(self, shares: Shares) -> None:
         """Other limits of the same queues and pools; `shares` holds nothing yet."""
@@ -189,10 +192,47 @@ class Core:
         """A gang, placed on the machines already, holds its share of the limits from now on."""
         take_shares(self.shares, one.job.queue, one.need)
         self.running[one.job.id] = one
-        for pool, _ in one.need:
-            self.running_in.setdefault(pool, {}).setdefault(one.job.queue, {})[one.job.id] = one
+        self.enter(one)
         if one.job.array:
             self._array_running[one.job.array] = self._array_running.get(one.job.array, 0) + 1
+
+    def enter(self, one: Running) -> None:
+        """It runs, and may be evicted once it has run for as long as everybody may."""
+        one.is_counted = True
+        for pool, _ in one.need:
+            counts = self.priorities_in.setdefault((pool, one.job.queue), {})
+            counts[one.job.priority] = counts.get(one.job.priority, 0) + 1
+        ripe_at = one.started_at + self.policy.least_runtime_seconds
+        if ripe_at > self.now:
+            heapq.heappush(self._unripe, (ripe_at, one.job.id))
+        else:
+            self._ripen(one)
+
+    @property
+    def young_until(self) -> int:
+        """When the next of those that run may be evicted; 0 when all may."""
+        while self._unripe and not self._is_unripe(*self._unripe[0]):
+            heapq.heappop(self._unripe)
+        return self._unripe[0][0] if self._unripe else 0
+
+    def _is_unripe(self, ripe_at: int, job_id: str) -> bool:
+        one = self.running.get(job_id)
+        return one is not None and one.claim is None and one.started_at + self.policy.least_runtime_seconds == ripe_at
+
+    def _ripen(self, one: Running) -> None:
+        for pool, _ in one.need:
+            self.running_in.setdefault(pool, {}).setdefault(one.job.queue, {})[one.job.id] = one
+
+    def leave(self, one: Running) -> None:
+        """It may be evicted no more."""
+        for pool, _ in one.need:
+            self.running_in.get(pool, {}).get(one.job.queue, {}).pop(one.job.id, None)
+            if one.is_counted:
+                counts = self.priorities_in[pool, one.job.queue]
+                counts[one.job.priority] -= 1
+                if not counts[one.job.priority]:
+                    del counts[one.job.priority]
+        one.is_counted = False
 
     def claim(self, made: Transfer) -> None:
         """A gang holds room that others are leaving. It cannot be evicted before it started."""
@@ -215,6 +255,11 @@ class Core:
 
     def ring(self, now: int) -> None:
         """What only time had to bring."""
+        self.now = now
+        while self._unripe and self._unripe[0][0] <= now:
+            ripe_at, job_id = heapq.heappop(self._unripe)
+            if self._is_unripe(ripe_at, job_id):
+                self._ripen(self.running[job_id])
         while self._timers and self._timers[0][0] <= now:
             at, pool, job_id = heapq.heappop(self._timers)
             if job_id:
@@ -253,29 +298,47 @@ class Core:
         by_pool: dict[int, set[int]] = {}
         for machine in machines:
             by_pool.setdefault(self.machines.at[machine].pool, set()).add(machine)
-        for pool, there in by_pool.items():
-            classes = {self.machines.class_of[machine] for machine in there}
-            for groups in list(self.by_room.get(pool, {}).values()):
-                if groups and self._may_fit(next(iter(groups)).shape, pool, classes):
+        for (pool, _), known in list(self.unplaced.items()):
+            if pool in by_pool and not known.grow(by_pool[pool]):
+                del self.unplaced[pool, known.shape.number]
+        for pool in by_pool:
+            for number, groups in list(self.by_room.get(pool, {}).items()):
+                if groups and self.known_unplaced(pool, number) is None:
                     self.wake(groups)
+            self.wake(self.hopeful.get(pool, ()))
+        path = self.shares.path[queue]
         for pool in pools:
-            for node in self.shares.path[queue]:
+            for node in path:
                 self.wake(self.by_limit.get((pool, node), ()))
-            self.wake(self.by_pool.get(pool, ()))
-            path = self.shares.path[queue]
-            top = path[-2] if len(path) > 1 else 0
-            if self.policy.reclaims and self.shares.is_owed(top):  # Its own queues may be owed again.
-                for groups in list(self.by_room.get(pool, {}).values()):
-                    self.wake(group for group in list(groups) if top in self.shares.path[group.queue])
-                self.wake(self.entitled.get(pool, ()))
+            self.wake([group for group in self.by_pool.get(pool, ()) if self._may_have_room(group, pool)])
+            if self.policy.reclaims:  # What its own tenant's queues deserve may cover them by now.
+                for near in self.tree(path[-2] if len(path) > 1 else 0):
+                    self.wake([group for group in self.lines.groups_of(near) if self._may_claim(group, pool)])
 
-    def _may_fit(self, shape: Shape, pool: int, classes: Iterable[object]) -> bool:
-        for role in shape.gang.roles:
-            at = pool if role.pool is None else role.pool
-            ranking = ranking_of(self.machines, at, role.ask) if at in self.machines.pools else None
-            if ranking is not None and any(not refusal(one, ranking.shape) for one in classes):  # type: ignore[arg-type]
-                return True
-        return False
+    def known_unplaced(self, pool: int, number: int) -> Unplaced | None:
+        """The answer of `place` for this shape, where it is still true whatever became free since."""
+        known = self.unplaced.get((pool, number))
+        return known.answer if known is not None and known.is_true(self.machines, pool) else None
+
+    def _may_have_room(self, group: Group, pool: int) -> bool:
+        """Whether what is not held of a pool is enough for whom its end, or promises to others, refused."""
+        reason = group.reason
+        if reason is None or len(group.shape.pools) > 1 or reason.code not in ("capacity", "withheld") or reason.pool != pool:
+            return True
+        return reason.need <= reason.limit - self.shares.used(0, pool)[reason.resource]
+
+    def _may_claim(self, group: Group, pool: int) -> bool:
+        need = dict(group.shape.least.get(pool, ())).get(pool)
+        return need is not None and group not in self.entitled.get(pool, ()) and self.shares.reach(group.queue, pool, need) >= 0
+
+    def tree(self, top: int) -> list[int]:
+        """A queue and all below it; of root only itself."""
+        found = self._trees.get(top)
+        if found is None:
+            found = self._trees[top] = [top]
+            for queue in found:
+                found += self.shares.children[queue] if top else ()
+        return found
 
     def _line_up(self, job: Job) -> None:
         runtime = job.runtime(trusted=True) or 0 if self.policy.booked else 0

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 
 from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason, Wait
 from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
+from jobs.scheduling.memory import Known
 from jobs.scheduling.placing import place
 from jobs.scheduling.victims import Search, transfer
 from jobs.scheduling.work import Job, Need, Running, Shape, take_shares
@@ -69,8 +70,7 @@ class Pass:
             if made is not None:
                 one = made.claimant
                 one.claim, one.started_at = None, self.now
-                for pool, _ in one.need:
-                    core.running_in.setdefault(pool, {}).setdefault(one.job.queue, {})[job_id] = one
+                core.enter(one)
                 self.decisions.append(Admit(job_id, one.placed, one.standing))
         core.cleared.clear()
 
@@ -91,14 +91,12 @@ class Pass:
                 found = self._over(room)
                 if room.code == "ceiling":
                     places.append(core.by_limit.setdefault((room.pool, room.queue), set()))
-                    if core.policy.preempts and job.queue in core.running_in.get(pool, ()):
-                        entitled.append(pool)
+                    entitled.append(pool)
                 else:
                     places.append(core.by_pool.setdefault(room.pool, set()))
                     entitled.append(pool)
             else:
-                gang = self._within_limits(job, shape, pool) if shape.is_elastic else shape.gang
-                answer = place(gang, core.machines, (pool,))
+                answer = self._place(job, shape, pool)
                 if isinstance(answer, Placed):
                     self._admit(job, shape, answer, room)
                     return
@@ -109,12 +107,17 @@ class Pass:
             if reason is None or _STAGES[found.code] > _STAGES[reason.code]:
                 reason = found
         for pool in entitled:
-            denied = self._take_back(job, shape, pool)
+            search = Search(core, job, shape, pool, self.now)
+            if not search.may_claim and not search.may_preempt:
+                continue
+            denied = self._take_back(search, job, shape, pool)
             if denied is None:
                 return
+            places.append(core.entitled.setdefault(pool, set()))
+            if search.by_machine:
+                places.append(core.hopeful.setdefault(pool, set()))
             if denied is not _NOBODY:
                 reason = denied
-                places.append(core.entitled.setdefault(pool, set()))
         reason = reason or Reason("no_pool")
         core.refuse(group, reason, places)
         self._tell(group, job, reason)
@@ -150,6 +153,17 @@ class Pass:
 
     # 4. Place.
 
+    def _place(self, job: Job, shape: Shape, pool: int) -> Placed | Unplaced:
+        core = self.core
+        known = core.known_unplaced(pool, shape.number)
+        if known is not None:
+            return known
+        gang = self._within_limits(job, shape, pool) if shape.is_elastic else shape.gang
+        answer = place(gang, core.machines, (pool,))
+        if isinstance(answer, Unplaced) and Known.may_keep(shape, answer):
+            core.unplaced[pool, shape.number] = Known(shape, answer)
+        return answer
+
     def _admit(self, job: Job, shape: Shape, placed: Placed, standing: Standing) -> None:
         core = self.core
         core.lines.remove(job.id)
@@ -166,10 +180,9 @@ class Pass:
 
     # 5. Take back.
 
-    def _take_back(self, job: Job, shape: Shape, pool: int) -> Reason | None:
+    def _take_back(self, search: Search, job: Job, shape: Shape, pool: int) -> Reason | None:
         """Clear room for a gang that is owed it; None when that was decided, else why not."""
         core = self.core
-        search = Search(core, job, shape, pool, self.now)
         victims = search.run()
         if victims is None:
             if not search.young_until:

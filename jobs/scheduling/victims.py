@@ -52,6 +52,14 @@ class Search:
         self.gang = at_least(shape.gang)
         self.young_until = 0  # When the first of those who may not be evicted yet may be.
         self.by_machine: dict[int, list[Running]] = {}
+        amount: Amount = dict(self.need).get(pool, (0, 0, 0))
+        self._amount = amount
+        self.reach = core.shares.reach(job.queue, pool, amount) if core.policy.reclaims else -1
+        self.may_claim = self.reach >= 0
+        lowest = (
+            min(core.priorities_in.get((pool, job.queue), ()), default=job.priority) if core.policy.preempts else job.priority
+        )
+        self.may_preempt = lowest < job.priority
         self.cost: dict[str, int] = {}
         self.members: Set[int] | None = None
         self._keeps_deserved = True
@@ -83,22 +91,21 @@ class Search:
 
     def _gather(self) -> bool:
         """Everybody who might be evicted, by machine; whether there is anybody."""
-        core, amount = self.core, dict(self.need).get(self.pool, (0, 0, 0))
+        core, amount = self.core, self._amount
         free = self.machines.free(self.pool)
         short = (amount[0] > free.cpu_millis, amount[1] > free.memory_bytes, amount[2] > free.gpu_millis)
-        self._amount: Amount = amount
         self._short: Sequence[bool] | None = short if any(short) else None
-        least = core.policy.least_runtime_seconds
-        for queue, gangs in core.running_in.get(self.pool, {}).items():
+        self.young_until = core.young_until
+        inside = core.running_in.get(self.pool, {})
+        for queue in core.tree(self.reach) if self.reach > 0 else inside:
+            gangs = inside.get(queue)
+            if not gangs:
+                continue
             own = queue == self.job.queue
             if (own and not core.policy.preempts) or (not own and not self._may_reclaim(queue)):
                 continue
             for one in gangs.values():
                 if not one.job.evictable or (own and one.job.priority >= self.job.priority):
-                    continue
-                if one.started_at + least > self.now:
-                    at = one.started_at + least
-                    self.young_until = min(self.young_until or at, at)
                     continue
                 self.cost[one.job.id] = one.cost(self.now)
                 for machine in {task.machine for task in one.placed.tasks}:
@@ -106,7 +113,7 @@ class Search:
         return bool(self.by_machine)
 
     def _may_reclaim(self, queue: int) -> bool:
-        return self.core.policy.reclaims and self.shares.may_reclaim(self.job.queue, queue, self.pool, self._amount, self._short)
+        return self.shares.may_reclaim(self.job.queue, queue, self.pool, self._amount, self._short)
 
     def _may_leave(self, one: Running) -> bool:
         """Whether by the rules this one may go, after those that were chosen already."""
@@ -360,8 +367,7 @@ def transfer(core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Ru
     made = claimant.claim = Transfer(claimant, tuple(victims), ghosts)
     for one in victims:
         one.is_leaving, one.claim = True, made
-        for at, _ in one.need:
-            core.running_in[at][one.job.queue].pop(one.job.id, None)
+        core.leave(one)
     return made
 
 

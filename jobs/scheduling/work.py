@@ -65,7 +65,19 @@ class Shape:
 class Running:
     """A gang that holds machines: because it runs, because it claims what others are leaving, or because it is leaving."""
 
-    __slots__ = ("checkpoint_at", "claim", "gpu_millis", "is_leaving", "job", "key", "need", "placed", "standing", "started_at")
+    __slots__ = (
+        "checkpoint_at",
+        "claim",
+        "gpu_millis",
+        "is_counted",
+        "is_leaving",
+        "job",
+        "key",
+        "need",
+        "placed",
+        "standing",
+        "started_at",
+    )
 
     def __init__(self, job: Job, placed: Placed, need: Need, started_at: int, standing: Standing) -> None:
         self.job = job
@@ -76,6 +88,7 @@ class Running:
         self.standing = standing
         self.claim: Transfer | None = None  # The claim that it belongs to, as claimant or as one that leaves for it.
         self.is_leaving = False
+        self.is_counted = False  # Among those who may be evicted, now or once they have run for long enough.
         self.gpu_millis = sum(amount[2] for _, amount in need)
         self.key = (job.submitted_at, job.id)
 

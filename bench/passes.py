@@ -2,8 +2,8 @@
 
 P3, *passes*: so many jobs wait for so many nodes, of 30 queues below 6 tenants with deserved amounts and ceilings, in about 90
 shapes from a tenth of a core to gangs of 8 x 8 GPUs, most of them for one GPU; nodes of 2, 4 and 8 GPUs of three models. *Cold*
-is a new core's first pass after everything was submitted: it fills the cluster and tells the rest why it waits. *One change* is a pass
-after one gang ended, or one job came, as often as `--changes` says, once everything runs that has a right to.
+is a new core's first pass after everything was submitted: it fills the cluster and tells the rest why it waits. *One change* is a
+pass after one gang ended, or one job came, as often as `--changes` says, once everything runs that has a right to.
 
 P5, *reclaim*: so many nodes of 8 GPUs full of borrowed gangs of one tenant, of 1, 2, 4 and 8 GPUs that began at different times,
 and a gang of another that is owed 64 GPUs, as 8 tasks of 8. The time is that of the pass that chooses whom to evict. Victims

@@ -7,7 +7,7 @@ happened between two passes is told.
 
 A refused group of jobs is looked at again only after something that may change its fate: room that one of its tasks fits into, a
 limit on its way that has more left, work that may be evicted by now. Who waits for what is kept in the sets
-`by_room`, `by_limit`, `by_pool` and `entitled`.
+`by_room`, `by_limit`, `by_pool`, `claimers` and `preempters`.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Core:
         self.by_room: dict[int, dict[int, set[Group]]] = {}  # Pool -> number of shape -> who has no room there.
         self.by_limit: dict[tuple[int, int], set[Group]] = {}  # (pool, queue) -> whom its ceiling refused.
         self.by_pool: dict[int, set[Group]] = {}  # Pool -> whom the promises to others, or its end, refused.
-        self.entitled: dict[int, set[Group]] = {}  # Pool -> who may take room back there, and found nobody to take it from.
-        self.hopeful: dict[int, set[Group]] = {}  # Pool -> who found somebody, but not enough.
+        self.claimers: dict[int, set[Group]] = {}  # Pool -> who may take room back there, but found too few to take it from.
+        self.preempters: dict[tuple[int, int], set[Group]] = {}  # (pool, queue) -> the same of lower priority in the queue.
         self.unplaced: dict[tuple[int, int], Known] = {}  # (pool, number of shape) -> what `place` said.
 
     # --- What happens -------------------------------------------------------------------------------------------------
@@ -259,7 +259,12 @@ class Core:
         while self._unripe and self._unripe[0][0] <= now:
             ripe_at, job_id = heapq.heappop(self._unripe)
             if self._is_unripe(ripe_at, job_id):
-                self._ripen(self.running[job_id])
+                one = self.running[job_id]
+                self._ripen(one)
+                for pool, _ in one.need:
+                    below = self.preempters.get((pool, one.job.queue), ())
+                    self.wake([group for group in below if group.priority > one.job.priority])
+                    self.wake(self.claimers.get(pool, ()))
         while self._timers and self._timers[0][0] <= now:
             at, pool, job_id = heapq.heappop(self._timers)
             if job_id:
@@ -269,7 +274,9 @@ class Core:
                     self.submit(replace(job, not_before=0))
             else:
                 self._rings.discard((at, pool))
-                self.wake(self.entitled.get(pool, ()))
+                self.wake(self.claimers.get(pool, ()))
+                for (at, _), groups in list(self.preempters.items()):
+                    self.wake(groups if at == pool else ())
 
     def ring_at(self, at: int, pool: int) -> None:
         """Look again then at who may take room back in a pool."""
@@ -280,7 +287,10 @@ class Core:
     @property
     def next_ring(self) -> int | None:
         """When time alone may change something; None when never."""
-        return self._timers[0][0] if self._timers else None
+        moments = [self._timers[0][0]] if self._timers else []
+        if any(self.claimers.values()) or any(self.preempters.values()):
+            moments += [self.young_until] if self.young_until else []
+        return min(moments, default=None)
 
     def refuse(self, group: Group, reason: Reason, places: Iterable[set[Group]]) -> None:
         """A group waits until one of these sets is woken."""
@@ -301,11 +311,13 @@ class Core:
         for (pool, _), known in list(self.unplaced.items()):
             if pool in by_pool and not known.grow(by_pool[pool]):
                 del self.unplaced[pool, known.shape.number]
-        for pool in by_pool:
+        for pool, there in by_pool.items():
             for number, groups in list(self.by_room.get(pool, {}).items()):
                 if groups and self.known_unplaced(pool, number) is None:
                     self.wake(groups)
-            self.wake(self.hopeful.get(pool, ()))
+            self.wake([group for group in self.claimers.get(pool, ()) if not group.hope.isdisjoint(there)])
+            for (at, _), others in list(self.preempters.items()):
+                self.wake([group for group in others if at == pool and not group.hope.isdisjoint(there)])
         path = self.shares.path[queue]
         for pool in pools:
             for node in path:
@@ -329,7 +341,7 @@ class Core:
 
     def _may_claim(self, group: Group, pool: int) -> bool:
         need = dict(group.shape.least.get(pool, ())).get(pool)
-        return need is not None and group not in self.entitled.get(pool, ()) and self.shares.reach(group.queue, pool, need) >= 0
+        return need is not None and group not in self.claimers.get(pool, ()) and self.shares.reach(group.queue, pool, need) >= 0
 
     def tree(self, top: int) -> list[int]:
         """A queue and all below it; of root only itself."""

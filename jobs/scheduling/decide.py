@@ -85,6 +85,7 @@ class Pass:
         reason: Reason | None = None
         places: list[set[Group]] = []
         entitled: list[int] = []
+        hope: set[int] = set()
         for pool in shape.pools:
             room = self._room(job, shape.least[pool])
             if isinstance(room, Refusal):
@@ -113,12 +114,15 @@ class Pass:
             denied = self._take_back(search, job, shape, pool)
             if denied is None:
                 return
-            places.append(core.entitled.setdefault(pool, set()))
-            if search.by_machine:
-                places.append(core.hopeful.setdefault(pool, set()))
+            if search.may_claim:
+                places.append(core.claimers.setdefault(pool, set()))
+            if search.may_preempt:
+                places.append(core.preempters.setdefault((pool, job.queue), set()))
+            hope.update(search.by_machine)
             if denied is not _NOBODY:
                 reason = denied
         reason = reason or Reason("no_pool")
+        group.hope = frozenset(hope)
         core.refuse(group, reason, places)
         self._tell(group, job, reason)
 
@@ -174,8 +178,8 @@ class Pass:
         core.admit(Running(job, placed, need, self.now, standing))
         if standing is Standing.BORROWED:
             for pool, _ in need:
-                if core.entitled.get(pool):
-                    core.ring_at(self.now + core.policy.least_runtime_seconds, pool)
+                if core.claimers.get(pool):  # Its queue may be above what it deserves only now.
+                    core.ring_at(self.now + 1, pool)
         self.decisions.append(Admit(job.id, placed, standing))
 
     # 5. Take back.
@@ -185,9 +189,8 @@ class Pass:
         core = self.core
         victims = search.run()
         if victims is None:
-            if not search.young_until:
+            if not search.young_until or search.by_machine:
                 return _NOBODY
-            core.ring_at(search.young_until, pool)
             return Reason("too_young", pool=pool, queue=job.queue, until=search.young_until)
         room = self._brake(len(victims))
         if room is not None:

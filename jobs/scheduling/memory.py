@@ -35,10 +35,14 @@ class Known:
         return len(self._grown) <= GROWN_MAX
 
     def is_true(self, machines: Machines, pool: int) -> bool:
+        return self.most(machines, pool) < self.shape.gang.roles[0].minimum
+
+    def most(self, machines: Machines, pool: int) -> int:
+        """How many tasks fit at most."""
         role = self.shape.gang.roles[0]
         if not self._grown:
-            return True
+            return self.answer.fitting
         ranking = ranking_of(machines, pool, role.ask)
         assert ranking is not None
         class_of, copies = machines.class_of, ranking.copies
-        return self.answer.fitting + sum(copies(class_of[machine]) for machine in self._grown) < role.minimum
+        return self.answer.fitting + sum(copies(class_of[machine]) for machine in self._grown)

@@ -27,7 +27,7 @@ OPEN, REFUSED, EMPTY = range(3)
 class Group:
     """The jobs of one queue that meet the same fate, in order. `waits_in` are the sets of groups that it is woken from."""
 
-    __slots__ = ("_heap", "_jobs", "key", "phase", "priority", "queue", "reason", "shape", "told", "waits_in")
+    __slots__ = ("_heap", "_jobs", "hope", "key", "phase", "priority", "queue", "reason", "shape", "told", "waits_in")
 
     def __init__(self, queue: int, shape: Shape, priority: int) -> None:
         self.queue = queue
@@ -37,6 +37,7 @@ class Group:
         self.reason: Reason | None = None
         self.told: tuple[str, Reason] | None = None
         self.waits_in: list[set[Group]] = []
+        self.hope: frozenset[int] = frozenset()  # Machines on which some might be evicted for it, but not enough.
         self.key: Key | None = None  # Of the entry in the heap of its queue that counts.
         self._heap: list[tuple[Key, Job]] = []
         self._jobs: dict[str, Job] = {}

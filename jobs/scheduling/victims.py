@@ -22,8 +22,9 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jobs.scheduling.gangs import GangAsk, Placed, PlacedTask, RoleAsk
+from jobs.scheduling.gangs import GangAsk, Placed, PlacedTask, RoleAsk, Unplaced
 from jobs.scheduling.machines import WHOLE_MILLIS, Machines, TaskAsk
+from jobs.scheduling.memory import Known
 from jobs.scheduling.placing import place, undo
 from jobs.scheduling.ranking import Ranking, ranking_of
 from jobs.scheduling.topology import topology_of
@@ -49,6 +50,7 @@ class Search:
         self.pool = pool
         self.now = now
         self.need = shape.least[pool]
+        self._shape = shape
         self.gang = at_least(shape.gang)
         self.young_until = 0  # When the first of those who may not be evicted yet may be.
         self.by_machine: dict[int, list[Running]] = {}
@@ -73,7 +75,7 @@ class Search:
 
     def run(self) -> list[Running] | None:
         """The victims; None where no set of them makes room."""
-        if not self._gather():
+        if not self._gather() or not self._could_do():
             return None
         for keeps_deserved in (True, False):
             self._keeps_deserved = keeps_deserved
@@ -137,6 +139,43 @@ class Search:
                     if held and over[at] < held and (self._short is None or self._short[at]):
                         return False
         return True
+
+    def _could_do(self) -> bool:
+        """Whether there might be room once everybody who may leave did: by sums and by machine, a bound that costs little."""
+        gone = {one.job.id: one for here in self.by_machine.values() for one in here}
+        free = self.machines.free(self.pool)
+        sums = [free.cpu_millis, free.memory_bytes, free.gpu_millis]
+        for one in gone.values():
+            for at, amount in enumerate(dict(one.need).get(self.pool, (0, 0, 0))):
+                sums[at] += amount
+        if any(want > there for want, there in zip(self._amount, sums, strict=True)):
+            return False
+        if not self._is_counted or not self._roles:
+            return True
+        role, ranking = self._roles[0]
+        known = self.core.unplaced.get((self.pool, self._shape.number))
+        if known is None:
+            fitting = self._count(ranking)
+            if fitting >= role.minimum:
+                return True
+            answer = Unplaced("no_room", self.pool, role.role, role.minimum, fitting, ranking.tally())
+            known = self.core.unplaced[self.pool, self._shape.number] = Known(self._shape, answer)
+        gains = known.most(self.machines, self.pool)
+        for machine, here in self.by_machine.items():
+            if role.minimum <= gains:
+                break
+            gains += self._most_there(machine, here, role.ask)
+        return gains >= role.minimum
+
+    def _most_there(self, machine: int, here: Iterable[Running], ask: TaskAsk) -> int:
+        left = self.machines.class_of[machine]
+        cpu, memory, gpu = left.cpu, left.memory, left.gpu
+        for one in here:
+            for task in one.placed.tasks:
+                if task.machine == machine:
+                    cpu, memory, gpu = cpu + task.ask.cpu_millis, memory + task.ask.memory_bytes, gpu + task.ask.gpu_millis
+        wants = ((cpu, ask.cpu_millis), (memory, ask.memory_bytes), (gpu, ask.gpu_millis))
+        return min((there // want for there, want in wants if want), default=self._roles[0][0].minimum)
 
     # --- The cheapest that is enough ----------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from jobs.scheduling.decisions import Decision, Reason
 from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
 from jobs.scheduling.machines import Machine, Machines
 from jobs.scheduling.memory import Known
-from jobs.scheduling.turn import Group, Lines
+from jobs.scheduling.turn import OPEN, REFUSED, Group, Lines
 from jobs.scheduling.victims import undo_transfer, vanish
 from jobs.scheduling.work import Job, Need, Running, Shape, Transfer, give_shares, held_by, take_shares
 from tenants.quota.shares import Shares, Standing
@@ -75,6 +75,7 @@ class Core:
         self.by_pool: dict[int, set[Group]] = {}  # Pool -> whom the promises to others, or its end, refused.
         self.claimers: dict[int, set[Group]] = {}  # Pool -> who may take room back there, but found too few to take it from.
         self.preempters: dict[tuple[int, int], set[Group]] = {}  # (pool, queue) -> the same of lower priority in the queue.
+        self.roomy: dict[tuple[int, int], list[Group]] = {}  # (pool, number of shape) -> whom room woke.
         self.unplaced: dict[tuple[int, int], Known] = {}  # (pool, number of shape) -> what `place` said.
 
     # --- What happens -------------------------------------------------------------------------------------------------
@@ -301,7 +302,29 @@ class Core:
 
     def wake(self, groups: Iterable[Group]) -> None:
         for group in list(groups):
+            group.is_for_room = False
             self.lines.wake(group)
+
+    def wake_for_room(self, groups: Iterable[Group], pool: int) -> None:
+        """Only room for them grew: whom they may evict is as it was."""
+        for group in list(groups):
+            if group.phase == REFUSED:
+                group.is_for_room = True
+                self.lines.wake(group)
+                self.roomy.setdefault((pool, group.shape.number), []).append(group)
+
+    def close(self) -> None:
+        """Room was taken: whoever was woken for it, and does not fit any more, waits on without being asked."""
+        if self.policy.in_order:
+            return
+        for (pool, number), groups in list(self.roomy.items()):
+            if self.known_unplaced(pool, number) is None:
+                continue
+            del self.roomy[pool, number]
+            places = self.by_room.setdefault(pool, {}).setdefault(number, set())
+            for group in groups:
+                if group.phase == OPEN and group.is_for_room and group.reason is not None and len(group.shape.pools) == 1:
+                    self.refuse(group, group.reason, (places,))
 
     def grown(self, machines: Iterable[int], queue: int, pools: Iterable[int]) -> None:
         """Something ended: wake whom that may help."""
@@ -314,7 +337,7 @@ class Core:
         for pool, there in by_pool.items():
             for number, groups in list(self.by_room.get(pool, {}).items()):
                 if groups and self.known_unplaced(pool, number) is None:
-                    self.wake(groups)
+                    self.wake_for_room(groups, pool)
             self.wake([group for group in self.claimers.get(pool, ()) if not group.hope.isdisjoint(there)])
             for (at, _), others in list(self.preempters.items()):
                 self.wake([group for group in others if at == pool and not group.hope.isdisjoint(there)])
@@ -322,7 +345,7 @@ class Core:
         for pool in pools:
             for node in path:
                 self.wake(self.by_limit.get((pool, node), ()))
-            self.wake([group for group in self.by_pool.get(pool, ()) if self._may_have_room(group, pool)])
+            self.wake_for_room([group for group in self.by_pool.get(pool, ()) if self._may_have_room(group, pool)], pool)
             if self.policy.reclaims:  # What its own tenant's queues deserve may cover them by now.
                 for near in self.tree(path[-2] if len(path) > 1 else 0):
                     self.wake([group for group in self.lines.groups_of(near) if self._may_claim(group, pool)])

@@ -47,6 +47,7 @@ def run_pass(core: Core, now: int) -> list[Decision]:
     made.honour_claims()
     while (turn := core.lines.next()) is not None:
         made.about(*turn)
+    core.roomy.clear()
     return made.decisions
 
 
@@ -99,7 +100,7 @@ class Pass:
             else:
                 answer = self._place(job, shape, pool)
                 if isinstance(answer, Placed):
-                    self._admit(job, shape, answer, room)
+                    self._admit(group, job, answer, room)
                     return
                 found = self._unplaced(answer)
                 places.append(core.by_room.setdefault(pool, {}).setdefault(shape.number, set()))
@@ -107,7 +108,8 @@ class Pass:
                     entitled.append(pool)
             if reason is None or _STAGES[found.code] > _STAGES[reason.code]:
                 reason = found
-        for pool in entitled:
+        back: list[set[Group]] = []
+        for pool in () if group.is_for_room else entitled:
             search = Search(core, job, shape, pool, self.now)
             if not search.may_claim and not search.may_preempt:
                 continue
@@ -115,14 +117,18 @@ class Pass:
             if denied is None:
                 return
             if search.may_claim:
-                places.append(core.claimers.setdefault(pool, set()))
+                back.append(core.claimers.setdefault(pool, set()))
             if search.may_preempt:
-                places.append(core.preempters.setdefault((pool, job.queue), set()))
+                back.append(core.preempters.setdefault((pool, job.queue), set()))
             hope.update(search.by_machine)
             if denied is not _NOBODY:
                 reason = denied
         reason = reason or Reason("no_pool")
-        group.hope = frozenset(hope)
+        if group.is_for_room:
+            reason = group.reason if group.reason is not None and group.reason.code in ("too_young", "brake") else reason
+        else:
+            group.stand_in(back)
+            group.hope = frozenset(hope)
         core.refuse(group, reason, places)
         self._tell(group, job, reason)
 
@@ -168,14 +174,17 @@ class Pass:
             core.unplaced[pool, shape.number] = Known(shape, answer)
         return answer
 
-    def _admit(self, job: Job, shape: Shape, placed: Placed, standing: Standing) -> None:
-        core = self.core
+    def _admit(self, group: Group, job: Job, placed: Placed, standing: Standing) -> None:
+        core, shape = self.core, group.shape
         core.lines.remove(job.id)
+        group.is_for_room = False
         need = core.need_of(placed) if shape.is_elastic else shape.least[placed.pool]
         if shape.is_elastic:
             room = self._room(job, need)
             standing = room if isinstance(room, Standing) else Standing.BORROWED
         core.admit(Running(job, placed, need, self.now, standing))
+        if core.roomy:
+            core.close()
         if standing is Standing.BORROWED:
             for pool, _ in need:
                 if core.claimers.get(pool):  # Its queue may be above what it deserves only now.

@@ -13,6 +13,7 @@ waits.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
 from jobs.scheduling.decisions import Reason
@@ -27,7 +28,21 @@ OPEN, REFUSED, EMPTY = range(3)
 class Group:
     """The jobs of one queue that meet the same fate, in order. `waits_in` are the sets of groups that it is woken from."""
 
-    __slots__ = ("_heap", "_jobs", "hope", "key", "phase", "priority", "queue", "reason", "shape", "told", "waits_in")
+    __slots__ = (
+        "_heap",
+        "_jobs",
+        "back",
+        "hope",
+        "is_for_room",
+        "key",
+        "phase",
+        "priority",
+        "queue",
+        "reason",
+        "shape",
+        "told",
+        "waits_in",
+    )
 
     def __init__(self, queue: int, shape: Shape, priority: int) -> None:
         self.queue = queue
@@ -38,12 +53,22 @@ class Group:
         self.told: tuple[str, Reason] | None = None
         self.waits_in: list[set[Group]] = []
         self.hope: frozenset[int] = frozenset()  # Machines on which some might be evicted for it, but not enough.
+        self.back: list[set[Group]] = []  # The sets of those who may evict to which it belongs, also while it is open.
+        self.is_for_room = False  # Whether only room made it be looked at again: nothing changed of whom it may evict.
         self.key: Key | None = None  # Of the entry in the heap of its queue that counts.
         self._heap: list[tuple[Key, Job]] = []
         self._jobs: dict[str, Job] = {}
 
     def __len__(self) -> int:
         return len(self._jobs)
+
+    def stand_in(self, sets: Iterable[set[Group]]) -> None:
+        """Belong to these sets of those who may evict, and to no others."""
+        for others in self.back:
+            others.discard(self)
+        self.back = list(sets)
+        for others in self.back:
+            others.add(self)
 
     def add(self, key: Key, job: Job) -> None:
         self._jobs[job.id] = job
@@ -130,7 +155,8 @@ class Lines:
         following = group.first()
         if following is None:
             self._forget(group)
-            group.phase, group.reason, group.told = EMPTY, None, None
+            group.stand_in(())
+            group.phase, group.reason, group.told, group.is_for_room = EMPTY, None, None, False
         elif group.phase == OPEN and first is not None and first[1] is job:
             self._push(group, following[0])
         if self._stopped.get(job.queue) == self.key(job):

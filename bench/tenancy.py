@@ -68,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--checkpoint", type=int, default=1800, help="seconds between checkpoints; default 1800, 0 for none")
     parser.add_argument("--grace", type=int, default=30, help="seconds from the signal to the end; default 30")
     parser.add_argument("--least-runtime", type=int, default=300, help="seconds before an eviction; default 300")
+    parser.add_argument("--patience", type=int, default=86_400, help="seconds for which others may pass a job; default a day")
     parser.add_argument("--no-pool", action="store_true", help="leave out the run of one pool without tenants")
 
 
@@ -95,7 +96,9 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
         pool = [stay.wait for stay in together.stays.values()]
     bench.progress("shared")
     began = time.process_time()
-    shared = _replay(entries, nodes, options, Policy(least_runtime_seconds=options.least_runtime))
+    shared = _replay(
+        entries, nodes, options, Policy(least_runtime_seconds=options.least_runtime, patience_seconds=options.patience)
+    )
     _report(bench, shared, private, pool, nodes, time.process_time() - began)
     picture = options.out / "P8-tenancy.svg"
     picture.parent.mkdir(parents=True, exist_ok=True)

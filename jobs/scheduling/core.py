@@ -27,6 +27,8 @@ from jobs.scheduling.victims import undo_transfer, vanish
 from jobs.scheduling.work import Job, Need, Running, Shape, Transfer, give_shares, held_by, take_shares
 from tenants.quota.shares import Shares, Standing
 
+PATIENCE = -2  # Marks the timers of jobs that nobody may pass from then on.
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -41,7 +43,7 @@ class Policy:
     evictions_per_window: int = 2048
     window_seconds: int = 3600
     booked: int = 1  # How many starts are booked per pool; 0: none.
-    patience_seconds: int = 0  # How long the first waits before its start is booked.
+    patience_seconds: int = 86_400  # For how long others of its queue may pass one that waits; 0: for ever.
     history_seconds: int = 60  # How often history is brought up to date.
 
 
@@ -53,7 +55,12 @@ class Core:
         self.shares = shares
         self.policy = policy or Policy()
         self.now = 0
-        self.lines = Lines(shares, aging_seconds=self.policy.aging_seconds, in_order=self.policy.in_order)
+        self.lines = Lines(
+            shares,
+            aging_seconds=self.policy.aging_seconds,
+            in_order=self.policy.in_order,
+            patience_seconds=self.policy.patience_seconds,
+        )
         self.running: dict[str, Running] = {}
         self.running_in: dict[int, dict[int, dict[str, Running]]] = {}  # By pool and queue, who may be evicted.
         self.priorities_in: dict[tuple[int, int], dict[int, int]] = {}  # (pool, queue) -> priority -> how many of these.
@@ -268,7 +275,9 @@ class Core:
                     self.wake(self.claimers.get(pool, ()))
         while self._timers and self._timers[0][0] <= now:
             at, pool, job_id = heapq.heappop(self._timers)
-            if job_id:
+            if pool == PATIENCE:
+                self.lines.lose_patience(job_id)
+            elif job_id:
                 job, reason = self._aside.get(job_id, (None, None))
                 if job is not None and reason is not None and reason.code == "not_before":
                     del self._aside[job_id]
@@ -295,7 +304,12 @@ class Core:
 
     def refuse(self, group: Group, reason: Reason, places: Iterable[set[Group]]) -> None:
         """A group waits until one of these sets is woken."""
-        self.lines.refuse(group, reason)
+        first = group.first()
+        self.lines.refuse(group, reason, self.now)
+        loses_at = first[1].submitted_at + self.policy.patience_seconds if first is not None else 0
+        if self.policy.patience_seconds and first is not None and loses_at > self.now and group.impatient_for != first[1].id:
+            group.impatient_for = first[1].id
+            heapq.heappush(self._timers, (loses_at, PATIENCE, first[1].id))
         for others in places:
             others.add(group)
             group.waits_in.append(others)

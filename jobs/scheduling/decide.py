@@ -1,8 +1,8 @@
 """One pass: what starts, who waits and why, and whose work makes room.
 
 The ideal: all waiting jobs are taken one by one, the next always by the fair order of their queues as it is after the last
-decision; each is asked the questions 1 to 8 below, of all limits and all machines, and one that cannot start does not stop those
-behind it, unless its start is booked. What is done instead, and why the result is the same:
+decision; each is asked the questions 1 to 7 below, of all limits and all machines, and one that cannot start does not stop those
+behind it, unless they passed it for too long. What is done instead, and why the result is the same:
 
 - Only what changed is asked again (`core.py`): a group of equal jobs that was refused stays refused until room, a limit or a
   moment comes by that its refusal depended on. Room that shrinks changes no refusal.
@@ -18,7 +18,8 @@ behind it, unless its start is booked. What is done instead, and why the result 
 4. **Place.** The whole gang at its largest size that limits and room allow, at least at its smallest, or nothing.
 5. **Take back.** Who is owed room that others borrow gets it by the fewest lost GPU-seconds (`victims.py`); so does higher
    priority from lower in its own queue. What is freed is claimed, and goes to nobody else.
-6. **Book.** (`backfill.py`)
+6. **Patience.** Others of its queue may pass one that waits for so long only (`Policy.patience_seconds`). Then the queue drains
+   until what it deserves covers the one, and phase 5 gets it what is missing: so nobody starves. Starts are not booked yet.
 7. **Explain.** Who waits keeps the reason of the pool where it came furthest, with amounts.
 """
 

@@ -33,6 +33,7 @@ class Group:
         "_jobs",
         "back",
         "hope",
+        "impatient_for",
         "is_for_room",
         "key",
         "phase",
@@ -54,6 +55,7 @@ class Group:
         self.waits_in: list[set[Group]] = []
         self.hope: frozenset[int] = frozenset()  # Machines on which some might be evicted for it, but not enough.
         self.back: list[set[Group]] = []  # The sets of those who may evict to which it belongs, also while it is open.
+        self.impatient_for = ""  # The job whose patience has a timer.
         self.is_for_room = False  # Whether only room made it be looked at again: nothing changed of whom it may evict.
         self.key: Key | None = None  # Of the entry in the heap of its queue that counts.
         self._heap: list[tuple[Key, Job]] = []
@@ -90,17 +92,18 @@ class Group:
 class Lines:
     """All queues with their groups. `aging_seconds`: how much waiting one point of priority is worth; 0: any amount."""
 
-    def __init__(self, shares: Shares, *, aging_seconds: int, in_order: bool) -> None:
+    def __init__(self, shares: Shares, *, aging_seconds: int, in_order: bool, patience_seconds: int = 0) -> None:
         self._shares = shares
         self._aging = aging_seconds
         self._in_order = in_order
+        self._patience = patience_seconds
         self._turns = Turns(shares, ())
         self._open: dict[int, list[tuple[Key, int, Group]]] = {}
         self._groups: dict[tuple[int, int, int, int], Group] = {}
         self._group_of: dict[str, Group] = {}
         self._job_of: dict[str, Job] = {}
         self._of_queue: dict[int, set[Group]] = {}
-        self._stopped: dict[int, Key] = {}  # Where queues are served in order: the first of each that was refused.
+        self._stops: dict[int, dict[Group, Key]] = {}  # By queue, refused groups whose first nobody of the queue may pass.
         self._sequence = 0  # Keeps the heaps from comparing groups; decides nothing.
 
     def __len__(self) -> int:
@@ -142,9 +145,11 @@ class Lines:
             self._enter(group)
         elif group.phase == OPEN and group.key is not None and key < group.key:
             self._push(group, key)
-        stopped = self._stopped.get(job.queue)
-        if stopped is not None and key < stopped and group.phase == OPEN:
-            self._go_on(job.queue)
+        stops = self._stops.get(job.queue, {})
+        if self._in_order and key < stops.get(group, key):
+            stops[group] = key
+        if group.phase == OPEN:
+            self._turns.add(job.queue)
 
     def remove(self, job_id: str) -> Job:
         """A job waits no longer."""
@@ -159,8 +164,8 @@ class Lines:
             group.phase, group.reason, group.told, group.is_for_room = EMPTY, None, None, False
         elif group.phase == OPEN and first is not None and first[1] is job:
             self._push(group, following[0])
-        if self._stopped.get(job.queue) == self.key(job):
-            self._go_on(job.queue)
+        if group in self._stops.get(job.queue, {}) and first is not None and first[1] is job:
+            self.wake(group)
         return job
 
     def next(self) -> tuple[Group, Job] | None:
@@ -173,6 +178,9 @@ class Lines:
                     first = group.first()
                     assert first is not None
                     if first[0] == key:
+                        stop = self.stopped_by(queue)
+                        if stop is not None and key > stop:
+                            break
                         return group, first[1]
                     self._push(group, first[0])
                 else:
@@ -180,13 +188,19 @@ class Lines:
             self._turns.drop(queue)
         return None
 
-    def refuse(self, group: Group, reason: Reason) -> None:
-        """The group leaves the order until it is woken."""
+    def refuse(self, group: Group, reason: Reason, now: int) -> None:
+        """The group leaves the order until it is woken. Nobody passes who has waited for longer than patience allows."""
         first = group.first()
         group.phase, group.reason = REFUSED, reason
-        if self._in_order and first is not None:
-            self._stopped[group.queue] = first[0]
-            self._turns.drop(group.queue)
+        if first is not None and (self._in_order or 0 < self._patience <= now - first[1].submitted_at):
+            self._stops.setdefault(group.queue, {})[group] = first[0]
+
+    def lose_patience(self, job_id: str) -> None:
+        """Nobody of its queue passes a job any more, if it is the first of a group that waits."""
+        group = self._group_of.get(job_id)
+        first = group.first() if group is not None else None
+        if group is not None and first is not None and first[1].id == job_id and group.phase == REFUSED:
+            self._stops.setdefault(group.queue, {})[group] = first[0]
 
     def wake(self, group: Group) -> None:
         """Something changed that may change the fate of a group."""
@@ -194,39 +208,32 @@ class Lines:
             return
         self._forget(group)
         self._enter(group)
-        stopped = self._stopped.get(group.queue)
-        if stopped is not None and group.key is not None and group.key <= stopped:
-            self._go_on(group.queue)
 
     def stopped_by(self, queue: int) -> Key | None:
         """Where the queue is served in order: the job at which it stands."""
-        return self._stopped.get(queue)
+        stops = self._stops.get(queue)
+        return min(stops.values()) if stops else None
 
     def follow(self, shares: Shares) -> None:
         """Go on with other shares of the same queues."""
         self._shares = shares
         self._turns = Turns(shares, sorted(queue for queue, groups in self._of_queue.items() if any(len(one) for one in groups)))
 
-    def _go_on(self, queue: int) -> None:
-        self._stopped.pop(queue, None)
-        if self._open.get(queue):
-            self._turns.add(queue)
-
     def _enter(self, group: Group) -> None:
         first = group.first()
         assert first is not None
         group.phase = OPEN
         self._push(group, first[0])
-        if group.queue not in self._stopped:
-            self._turns.add(group.queue)
+        self._turns.add(group.queue)
 
     def _push(self, group: Group, key: Key) -> None:
         group.key = key
         self._sequence += 1
         heappush(self._open.setdefault(group.queue, []), (key, self._sequence, group))
 
-    @staticmethod
-    def _forget(group: Group) -> None:
+    def _forget(self, group: Group) -> None:
+        if self._stops.get(group.queue, {}).pop(group, None) is not None and self._open.get(group.queue):
+            self._turns.add(group.queue)
         for others in group.waits_in:
             others.discard(group)
         group.waits_in.clear()

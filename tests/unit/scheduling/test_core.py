@@ -234,6 +234,23 @@ def test_a_queue_that_is_served_in_order_lets_nobody_pass() -> None:
     assert admitted(core.decide(6)) == ["small"]
 
 
+def test_nobody_of_its_queue_passes_one_that_has_waited_for_long() -> None:
+    core = a_core(patience_seconds=100)
+    submit(core, a_job("long", gpus=4))
+    core.decide(0)
+    submit(core, a_job("large", tasks=3, gpus=4, at=1), a_job("small", at=2))
+    assert admitted(core.decide(2)) == ["small"]
+    submit(core, a_job("next", at=99), a_job("other", 2, at=99))
+    assert sorted(admitted(core.decide(99))) == ["next", "other"]
+    core.ended("small")
+    submit(core, a_job("late", at=101), a_job("another", 2, at=101))
+    assert admitted(core.decide(101)) == ["another"]
+    assert why(core, "late").code == "behind"
+    for name in ("long", "next", "other", "another"):
+        core.ended(name)
+    assert admitted(core.decide(102)) == ["large"]
+
+
 def test_a_machine_that_comes_back_wakes_whoever_waits_for_it() -> None:
     core = a_core(nodes=1)
     facts = core.machines.at[0]

@@ -148,7 +148,8 @@ def _busy(chance: random.Random, jobs: int, nodes: int) -> tuple[Core, list[Job]
     asks, often = [gang for gang, _ in gangs], [many for _, many in gangs]
     waiting = [
         Job(
-            f"job-{number:06}", chance.choice(leaves), gang, (0,), chance.randrange(100_000), chance.choice((100, 500, 500, 900)),
+            f"job-{number:06}", chance.choice(leaves), gang, (0,), chance.randrange(60_000, 100_000),
+            chance.choice((100, 500, 500, 900)),
             checkpoint_seconds=1800,
         )
         for number, gang in enumerate(chance.choices(asks, often, k=jobs))

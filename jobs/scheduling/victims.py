@@ -434,9 +434,11 @@ def vanish(core: Core, one: Running) -> set[int]:
     made.leaving.discard(one.job.id)
     if made.leaving:
         return set()
+    freed = {ghost.machine for ghost in made.ghosts}
     exorcise(core.machines, made.ghosts)
+    made.ghosts = ()  # Who gives up the claim before the next pass has none to give back.
     core.cleared.append(made.claimant.job.id)
-    return {ghost.machine for ghost in made.ghosts}
+    return freed
 
 
 def _left_over(machines: Machines, left: Iterable[PlacedTask], taken: Iterable[PlacedTask]) -> tuple[Ghost, ...]:

@@ -225,6 +225,19 @@ def test_who_gives_up_a_claim_leaves_the_room_to_those_who_are_leaving() -> None
     assert core.machines.free(0).gpu_millis == 2000
 
 
+def test_who_gives_up_a_claim_that_is_clear_gives_all_of_it_back_once() -> None:
+    core = a_core(nodes=1, limits={"a": owed(4), "b": Limit()}, least_runtime_seconds=0)
+    submit(core, a_job("lent", 2, gpus=4))
+    core.decide(0)
+    submit(core, a_job("owner", 1, gpus=2, at=1))
+    core.decide(1)
+    core.ended("lent")
+    core.withdraw("owner")
+    assert core.decide(2) == ()
+    assert core.machines.devices_left(0) == (1000, 1000, 1000, 1000)
+    assert core.shares.used(0, 0)[2] == 0
+
+
 def test_a_queue_that_is_served_in_order_lets_nobody_pass() -> None:
     core = a_core(in_order=True, booked=0)
     submit(core, a_job("large", tasks=13), a_job("small", at=1), a_job("other", 2, at=2))

@@ -17,7 +17,10 @@ from bench.frame import OUTPUT, Bench, BenchError, environment, write_result
 BENCHMARKS: dict[str, tuple[tuple[str, ...], str]] = {
     "P1": (("bench.submissions",), "submissions: single, batch, array, against sbatch and slurmrestd"),
     "P2": (("bench.dispatch",), "dispatch: no-op jobs from submit to stored end, against Slurm"),
+    "P3": (("bench.passes",), "passes: the scheduler's core, cold and after one change"),
+    "P5": (("bench.passes",), "reclaim: whom a gang of 64 GPUs evicts on full nodes, and how fast"),
     "P7": (("bench.packing",), "packing: GPU allocated on openb by our own placement, against FGD and best fit"),
+    "P8": (("bench.tenancy",), "tenancy: waits of Philly's tenants in one pool, against each on its own nodes"),
     "P10": (("bench.lists",), "lists: pages of a million jobs, against squeue"),
     "P12": (("bench.memory",), "memory: all processes idle, loaded, and per pending job, against slurmctld"),
     "P13": (("bench.start",), "start: from `make up` to /readyz"),

@@ -344,6 +344,27 @@ class Shares:
                 lends = True
         return promised and lends
 
+    def reach(self, queue: int, pool: int, ask: Amount) -> int:
+        """The highest queue below which `may_reclaim` could be true of anybody, -1 for none: everything on the way there stays
+        within what it deserves when the queue holds the ask."""
+        path = self.path[queue]
+        height = len(path) - 1
+        promised = False
+        column = pool * WIDTH - 1
+        for amount in ask:
+            column += 1
+            if not amount:
+                continue
+            owed, used = self._owed[column], self._used[column]
+            for place in range(height):
+                node = path[place]
+                if owed[node] != NOT_PROMISED:
+                    promised = True
+                    if used[node] + amount > owed[node]:
+                        height = place
+                        break
+        return path[height] if promised and (height or len(self.children[queue])) else -1
+
     def _within(self, queue: int, common: int, column: int, amount: int) -> bool | None:
         """Whether everything below the common queue stays within what it deserves; None where nothing is promised."""
         if queue == common:  # Its own jobs have what its children were not promised.

@@ -1,0 +1,267 @@
+"""P8: what tenants wait when they share one pool, against each with its own nodes, on the jobs of Philly.
+
+The input are the jobs of Microsoft's cluster "Philly" and how many nodes each of its virtual clusters had. A part of these nodes
+is taken (`--nodes-share`), for every tenant the same. The jobs go through the scheduler's own core on a simulated clock
+(`jobs/scheduling/replay.py`), with nodes of 8 GPUs, gangs, placement, borrowing and reclaim:
+
+- *shared*: one pool; each tenant deserves as many GPUs as it has nodes for, lent while idle and taken back on demand;
+- *private*: the same core once per tenant on its nodes alone, strictly in order of submission, which is the reference;
+- *pool*: one pool without tenants, strictly in order.
+
+Wait = finish - submission - duration, so work that is lost to an eviction counts as waiting. Jobs of virtual clusters that have
+no nodes are left out. A gang of more than 8 GPUs needs whole nodes, or else as many equal parts as it takes. A job can be resumed
+from checkpoints, `--checkpoint` seconds apart; who has to leave holds its machines for `--grace` seconds more and saves nothing
+in them. Jain's index is over (held / owed) in windows of 10 minutes, of tenants with unmet demand only. Owed is what each would
+get if all GPUs were divided by what tenants deserve, no one getting more than it has use for (max-min), at that moment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import lzma
+import statistics
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.drawing import bars
+from bench.frame import Bench, BenchError
+from jobs.scheduling.core import Core, Policy
+from jobs.scheduling.gangs import GangAsk, RoleAsk
+from jobs.scheduling.machines import WHOLE_MILLIS, Machine, Machines, TaskAsk
+from jobs.scheduling.replay import Arrival, Outcome, Replay
+from jobs.scheduling.scores import PoolRules
+from jobs.scheduling.work import Job
+from kernel.resources import Resources
+from tenants.quota.limits import Capacity, Limit, LimitedQueue
+from tenants.quota.shares import Shares
+
+WHERE = (
+    "P8 needs the folder with philly_jobs.csv (or .csv.xz: timestamp, duration, num_gpus, cluster) and philly_vc_nodes.csv"
+    " (vc, node num): --traces DIR. The first derives from philly-traces of msr-fiddle on GitHub (CC BY 4.0) and stands as"
+    " sia-simulator/traces/philly.csv in artifacts of siasosp23, the second in HeliosArtifact of S-Lab-System-Group."
+)
+NODE_GPUS = 8
+POOL = uuid.UUID(int=1)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the trace."""
+
+    number: int
+    tenant: str
+    submitted_at: int
+    duration: int
+    gpus: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--traces", type=Path, help="folder of the jobs and nodes")
+    parser.add_argument("--nodes-share", type=float, default=0.25, help="part of each tenant's nodes; default 0.25")
+    parser.add_argument("--jobs", type=int, default=0, help="only the first so many jobs; default all")
+    parser.add_argument("--stretch", type=float, default=1.0, help="multiply the time between submissions; default 1")
+    parser.add_argument("--checkpoint", type=int, default=1800, help="seconds between checkpoints; default 1800, 0 for none")
+    parser.add_argument("--grace", type=int, default=30, help="seconds from the signal to the end; default 30")
+    parser.add_argument("--least-runtime", type=int, default=300, help="seconds before an eviction; default 300")
+    parser.add_argument("--patience", type=int, default=86_400, help="seconds for which others may pass a job; default a day")
+    parser.add_argument("--no-pool", action="store_true", help="leave out the run of one pool without tenants")
+
+
+def run(options: argparse.Namespace, bench: Bench) -> None:
+    if options.traces is None:
+        raise BenchError(WHERE)
+    nodes = {
+        row["vc"]: max(1, int(int(row["node num"]) * options.nodes_share)) for row in _rows(options.traces, "philly_vc_nodes")
+    }
+    entries = _entries(options, nodes)
+    bench.say(f"{len(entries)} jobs of {len(nodes)} tenants on {sum(nodes.values()) * NODE_GPUS} GPUs")
+    private: dict[str, list[int]] = {}
+    for tenant, count in sorted(nodes.items()):
+        bench.progress(f"private: {tenant}")
+        mine = [one for one in entries if one.tenant == tenant]
+        found = _replay(mine, {tenant: count}, options, Policy(in_order=True, reclaims=False, preempts=False, booked=0))
+        private[tenant] = [stay.wait for stay in found.stays.values()]
+    pool: list[int] = []
+    if not options.no_pool:
+        bench.progress("one pool, in order")
+        alike = [Entry(one.number, "all", one.submitted_at, one.duration, one.gpus) for one in entries]
+        together = _replay(
+            alike, {"all": sum(nodes.values())}, options, Policy(in_order=True, reclaims=False, preempts=False, booked=0)
+        )
+        pool = [stay.wait for stay in together.stays.values()]
+    bench.progress("shared")
+    began = time.process_time()
+    shared = _replay(
+        entries, nodes, options, Policy(least_runtime_seconds=options.least_runtime, patience_seconds=options.patience)
+    )
+    _report(bench, shared, private, pool, nodes, time.process_time() - began)
+    picture = options.out / "P8-tenancy.svg"
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    waits = {"private": statistics.fmean(w for one in private.values() for w in one), "berth, shared": _mean(shared, None)}
+    if pool:
+        waits["one pool, in order"] = statistics.fmean(pool)
+    picture.write_text(bars("Mean wait on Philly at a part of the nodes", "s", {name: [wait] for name, wait in waits.items()}))
+    bench.say(f"drawn: {picture}")
+
+
+def _report(
+    bench: Bench,
+    shared: Outcome,
+    private: Mapping[str, Sequence[int]],
+    pool: Sequence[int],
+    nodes: Mapping[str, int],
+    seconds: float,
+) -> None:
+    everybody = [wait for waits in private.values() for wait in waits]
+    if any(stay.finished_at < 0 for stay in shared.stays.values()) or len(shared.stays) != len(everybody):
+        raise BenchError("a job never ended")
+    peers: dict[str, float] = {"private": statistics.fmean(everybody)}
+    if pool:
+        peers["one-pool-in-order"] = statistics.fmean(pool)
+    bench.figure("mean-wait", _mean(shared, None), "s", accept=6000, aim=1000, less_is_better=True, peers=peers)
+    worst = 0.0
+    table = {}
+    for tenant, queue in zip(sorted(nodes), range(1, len(nodes) + 1), strict=True):
+        mine, alone = _mean(shared, queue), statistics.fmean(private[tenant]) if private[tenant] else 0.0
+        anomaly = max(0.0, (mine - alone) / max(alone, 1.0))
+        table[tenant] = {
+            "nodes": nodes[tenant],
+            "jobs": len(private[tenant]),
+            "shared": mine,
+            "private": alone,
+            "anomaly": anomaly,
+        }
+        bench.say(f"{tenant}: {nodes[tenant]} nodes, {len(private[tenant])} jobs, wait {mine:.0f} s, alone {alone:.0f} s")
+        worst = max(worst, anomaly)
+    bench.figure("worst-tenant-above-private", worst * 100, "%", accept=10, aim=0, less_is_better=True)
+    bench.figure("lost-work", shared.lost / max(1, shared.useful) * 100, "%", accept=2, aim=0.5, less_is_better=True)
+    raw, at_most = _jain(shared, nodes)
+    bench.figure(
+        "jain", raw, "", accept=0.97, aim=0.99, note=f"mean of windows; {at_most:.4f} where more than owed counts as owed"
+    )
+    claims = sorted(shared.reclaim_seconds) or [0]
+    note = f"of {len(claims)}; greatest {claims[-1]} s"
+    bench.figure("claim-to-start-p99", claims[len(claims) * 99 // 100], "s", less_is_better=True, note=note)
+    bench.figure("pass", seconds / max(1, shared.passes) * 1000, "ms", less_is_better=True, note=f"{shared.passes} passes")
+    bench.record("tenants", table)
+    bench.record("evictions", shared.evictions)
+
+
+def _jain(shared: Outcome, nodes: Mapping[str, int]) -> tuple[float, float]:
+    capacity = sum(nodes.values()) * NODE_GPUS * WHOLE_MILLIS
+    weight = {queue: nodes[tenant] for queue, tenant in enumerate(sorted(nodes), start=1)}
+    raw, capped = [], []
+    for window in shared.windows:
+        unmet = [queue for queue, wanted in window.wanted.items() if wanted > window.held.get(queue, 0)]
+        if len(unmet) < 2:
+            continue
+        owed = _owed(window.wanted, weight, capacity)
+        parts = [window.held.get(queue, 0) / max(owed[queue], 1e-9) for queue in unmet]
+        raw.append(_index(parts))
+        capped.append(_index([min(1.0, part) for part in parts]))
+    return (statistics.fmean(raw), statistics.fmean(capped)) if raw else (1.0, 1.0)
+
+
+def _index(parts: Sequence[float]) -> float:
+    squares = sum(part * part for part in parts)
+    return sum(parts) ** 2 / (len(parts) * squares) if squares else 1.0
+
+
+def _owed(wanted: Mapping[int, int], weight: Mapping[int, int], capacity: int) -> dict[int, float]:
+    """Max-min by weight: nobody gets more than it wants, and what is left over is divided again."""
+    owed = dict.fromkeys(wanted, 0.0)
+    left, open_queues = float(capacity), {queue for queue, amount in wanted.items() if amount}
+    while open_queues and left > 1e-6:
+        level = left / sum(weight[queue] for queue in open_queues)
+        content = {queue for queue in open_queues if wanted[queue] - owed[queue] <= level * weight[queue]}
+        for queue in content or open_queues:
+            part = wanted[queue] - owed[queue] if content else level * weight[queue]
+            owed[queue] += part
+            left -= part
+        if not content:
+            break
+        open_queues -= content
+    return owed
+
+
+def _mean(outcome: Outcome, queue: int | None) -> float:
+    waits = [stay.wait for stay in outcome.stays.values() if queue is None or stay.queue == queue]
+    return statistics.fmean(waits) if waits else 0.0
+
+
+def _replay(entries: Sequence[Entry], nodes: Mapping[str, int], options: argparse.Namespace, policy: Policy) -> Outcome:
+    machines = Machines(
+        (Machine(f"node{number:04}", 0, 64_000, 1 << 40, NODE_GPUS) for number in range(sum(nodes.values()))),
+        {0: PoolRules(policy="pack", runners_up=0)},
+    )
+    names = sorted(nodes)
+    queues = [
+        LimitedQueue(
+            uuid.UUID(int=100 + number), None if number == 0 else uuid.UUID(int=100), name,
+            {} if number == 0 else {POOL: {"gpu_millis": _limit(nodes[name])}},
+        )
+        for number, name in enumerate(["", *names])
+    ]  # fmt: skip
+    total = sum(nodes.values())
+    pool = Capacity(POOL, "pool", Resources(total * 64_000, total << 40, total * NODE_GPUS * WHOLE_MILLIS))
+    shares = Shares(queues, [pool])
+    number_of = {name: shares.queue_at[uuid.UUID(int=101 + place)] for place, name in enumerate(names)}
+    gangs: dict[int, GangAsk] = {}
+    arrivals = [
+        Arrival(
+            Job(
+                f"{one.number:06}", number_of[one.tenant], gangs.setdefault(one.gpus, _gang(one.gpus)), (0,), one.submitted_at,
+                checkpoint_seconds=options.checkpoint,
+            ),
+            one.duration,
+        )
+        for one in entries
+    ]  # fmt: skip
+    return Replay(Core(machines, shares, policy), arrivals, grace_seconds=options.grace).run()
+
+
+def _limit(nodes: int) -> Limit:
+    gpus = nodes * NODE_GPUS * WHOLE_MILLIS
+    return Limit(guarantee=0, deserved=gpus, weight=nodes)
+
+
+def _gang(gpus: int) -> GangAsk:
+    """One task on one node, or equal tasks of as many GPUs as divide it."""
+    each = gpus if gpus <= NODE_GPUS else next(size for size in range(NODE_GPUS, 0, -1) if gpus % size == 0)
+    return GangAsk((RoleAsk("worker", TaskAsk(0, 0, each * WHOLE_MILLIS), gpus // each, gpus // each),))
+
+
+def _entries(options: argparse.Namespace, nodes: Mapping[str, int]) -> list[Entry]:
+    lines = sorted(
+        (row for row in _rows(options.traces, "philly_jobs") if row["timestamp"] and row["cluster"] in nodes),
+        key=lambda row: (row["timestamp"], row["cluster"], row["duration"], row["num_gpus"]),
+    )
+    entries = []
+    began = _seconds(lines[0]["timestamp"]) if lines else 0
+    for number, row in enumerate(lines[: options.jobs or None]):
+        at = int((_seconds(row["timestamp"]) - began) * options.stretch)
+        gpus = int(row["num_gpus"])
+        if gpus <= nodes[row["cluster"]] * NODE_GPUS:  # What its tenant could never run alone has no reference.
+            entries.append(Entry(number, row["cluster"], at, max(1, round(float(row["duration"]))), gpus))
+    return entries
+
+
+def _seconds(text: str) -> int:
+    return int(datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp())
+
+
+def _rows(folder: Path, name: str) -> Iterator[dict[str, str]]:
+    plain, packed = folder / f"{name}.csv", folder / f"{name}.csv.xz"
+    if plain.exists():
+        with plain.open(newline="") as lines:
+            yield from csv.DictReader(lines)
+    elif packed.exists():
+        with lzma.open(packed, "rt", newline="") as lines:
+            yield from csv.DictReader(lines)
+    else:
+        raise BenchError(f"{folder} has neither {plain.name} nor {packed.name}. {WHERE}")

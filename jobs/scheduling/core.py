@@ -1,0 +1,405 @@
+"""The state of scheduling that is kept from pass to pass, and what changes it.
+
+It is fed with what happens (`submit`, `withdraw`, `started`, `ended`, `machine_changed`, `limits_changed`) and asked by
+`decide(now)` what to do. What it decides, it takes as done: an admitted gang runs, an evicted one is leaving. So the driver only
+tells what it did not hear from here. No clock, no chance, no settings: equal input gives equal decisions, in whatever order what
+happened between two passes is told.
+
+A refused group of jobs is looked at again only after something that may change its fate: room that one of its tasks fits into, a
+limit on its way that has more left, work that may be evicted by now. Who waits for what is kept in the sets
+`by_room`, `by_limit`, `by_pool`, `claimers` and `preempters`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from jobs.scheduling.decide import run_pass
+from jobs.scheduling.decisions import Decision, Reason
+from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
+from jobs.scheduling.machines import Machine, Machines
+from jobs.scheduling.memory import Known
+from jobs.scheduling.turn import OPEN, REFUSED, Group, Lines
+from jobs.scheduling.victims import undo_transfer, vanish
+from jobs.scheduling.work import Job, Need, Running, Shape, Transfer, give_shares, held_by, take_shares
+from tenants.quota.shares import Shares, Standing
+
+PATIENCE = -2  # Marks the timers of jobs that nobody may pass from then on.
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How an installation wants its queues served. Times are whole seconds."""
+
+    aging_seconds: int = 216  # What a point of priority is worth in waiting: from `low` to `normal`, 400 points, is a day.
+    in_order: bool = False  # Whether nobody passes an earlier job of the same queue that waits.
+    reclaims: bool = True  # Whether queues get back what they deserve.
+    preempts: bool = True  # Whether a queue's own work of lower priority makes room.
+    least_runtime_seconds: int = 300  # Before anything may be evicted.
+    evictions_per_pass: int = 256
+    evictions_per_window: int = 2048
+    window_seconds: int = 3600
+    booked: int = 1  # How many starts are booked per pool; 0: none.
+    patience_seconds: int = 86_400  # For how long others of its queue may pass one that waits; 0: for ever.
+    history_seconds: int = 60  # How often history is brought up to date.
+
+
+class Core:
+    """One scheduler's state. `machines` and `shares` belong to it; nobody else changes them."""
+
+    def __init__(self, machines: Machines, shares: Shares, policy: Policy | None = None) -> None:
+        self.machines = machines
+        self.shares = shares
+        self.policy = policy or Policy()
+        self.now = 0
+        self.lines = Lines(
+            shares,
+            aging_seconds=self.policy.aging_seconds,
+            in_order=self.policy.in_order,
+            patience_seconds=self.policy.patience_seconds,
+        )
+        self.running: dict[str, Running] = {}
+        self.running_in: dict[int, dict[int, dict[str, Running]]] = {}  # By pool and queue, who may be evicted.
+        self.priorities_in: dict[tuple[int, int], dict[int, int]] = {}  # (pool, queue) -> priority -> how many of these.
+        self.transfers: dict[str, Transfer] = {}  # By claimant.
+        self.cleared: list[str] = []  # Claimants whose room is free now.
+        self.evicted_at: deque[tuple[int, int]] = deque()  # (when, how many), for the brake.
+        self.history_at: int | None = None
+        self._shapes: dict[tuple[GangAsk, tuple[int, ...]], Shape] = {}
+        self._shape_by_identity: dict[tuple[int, tuple[int, ...]], Shape] = {}
+        self._aside: dict[str, tuple[Job, Reason]] = {}
+        self._array_running: dict[str, int] = {}
+        self._array_waiting: dict[str, dict[str, Job]] = {}
+        self._timers: list[tuple[int, int, str]] = []  # (when, pool or -1, job id or "").
+        self._trees: dict[int, list[int]] = {}
+        self._unripe: list[tuple[int, str]] = []  # (when, job id) of those that may not be evicted yet.
+        self._rings: set[tuple[int, int]] = set()
+        self.by_room: dict[int, dict[int, set[Group]]] = {}  # Pool -> number of shape -> who has no room there.
+        self.by_limit: dict[tuple[int, int], set[Group]] = {}  # (pool, queue) -> whom its ceiling refused.
+        self.by_pool: dict[int, set[Group]] = {}  # Pool -> whom the promises to others, or its end, refused.
+        self.claimers: dict[int, set[Group]] = {}  # Pool -> who may take room back there, but found too few to take it from.
+        self.preempters: dict[tuple[int, int], set[Group]] = {}  # (pool, queue) -> the same of lower priority in the queue.
+        self.roomy: dict[tuple[int, int], list[Group]] = {}  # (pool, number of shape) -> whom room woke.
+        self.unplaced: dict[tuple[int, int], Known] = {}  # (pool, number of shape) -> what `place` said.
+
+    # --- What happens -------------------------------------------------------------------------------------------------
+
+    def submit(self, job: Job) -> None:
+        """A job waits from now on."""
+        assert job.id not in self.running, "it runs already"
+        if job.id in self.lines or job.id in self._aside:
+            self.withdraw(job.id)
+        if job.withheld is not None:
+            self._aside[job.id] = (job, job.withheld)
+        elif job.not_before:
+            self._aside[job.id] = (job, Reason("not_before", until=job.not_before))
+            heapq.heappush(self._timers, (job.not_before, -1, job.id))
+        elif job.array and self._array_running.get(job.array, 0) >= job.parallel > 0:
+            self.wait_for_siblings(job)
+        else:
+            self._line_up(job)
+
+    def withdraw(self, job_id: str) -> None:
+        """A job waits no longer, and does not run either."""
+        if job_id in self._aside:
+            job, _ = self._aside.pop(job_id)
+            if job.array:
+                self._array_waiting.get(job.array, {}).pop(job_id, None)
+        elif job_id in self.lines:
+            self.lines.remove(job_id)
+        elif job_id in self.transfers:
+            self.ended(job_id)
+
+    def started(self, job: Job, placed: Placed, at: int) -> None:
+        """A gang runs that was not admitted here: at the beginning, or by others' doing."""
+        if job.id in self.lines or job.id in self._aside:
+            self.withdraw(job.id)
+        for task in placed.tasks:
+            self.machines.take(task.machine, task.ask, task.devices)
+        need = self.need_of(placed)
+        self.admit(Running(job, placed, need, at, self.standing(job.queue, need)))
+
+    def ended(self, job_id: str) -> None:
+        """A gang holds nothing any more. One that claims gives up its claim."""
+        one = self.running.pop(job_id)
+        self.leave(one)
+        if one.job.array:
+            self._array_running[one.job.array] -= 1
+            for sibling in sorted(self._array_waiting.pop(one.job.array, {})):
+                waiting, _ = self._aside.pop(sibling)
+                self.submit(waiting)
+        if one.claim is not None and one.claim.claimant is one:
+            freed = undo_transfer(self, one.claim)
+        elif one.claim is not None:
+            freed = vanish(self, one)
+        else:
+            give_shares(self.shares, one.job.queue, one.need)
+            for task in one.placed.tasks:
+                self.machines.give(task.machine, task.ask, task.devices)
+            freed = {task.machine for task in one.placed.tasks}
+        self.grown(freed, one.job.queue, {pool for pool, _ in one.need})
+
+    def checkpointed(self, job_id: str, at: int) -> None:
+        """From here on a gang could be resumed."""
+        if job_id in self.running:
+            self.running[job_id].checkpoint_at = at
+
+    def machine_changed(self, facts: Machine) -> None:
+        """A machine that is known came back, went away, or has other labels or more of something."""
+        index = self.machines.find(facts.pool, facts.name)
+        assert index is not None, "a new machine needs a new core"
+        self.machines.update(index, facts)
+        self.unplaced = {at: known for at, known in self.unplaced.items() if at[0] != facts.pool}
+        self.wake([group for group in self.lines.groups() if facts.pool in group.shape.least])
+
+    def limits_changed(self, shares: Shares) -> None:
+        """Other limits of the same queues and pools; `shares` holds nothing yet."""
+        assert shares.queue_ids == self.shares.queue_ids
+        assert shares.pool_ids == self.shares.pool_ids
+        for one in self.running.values():
+            if not one.is_leaving or one.claim is None:
+                take_shares(shares, one.job.queue, one.need)
+        self.shares = shares
+        for group in self.lines.groups():
+            self.lines.wake(group)
+        self.lines.follow(shares)
+
+    def decide(self, now: int) -> tuple[Decision, ...]:
+        """One pass at this moment."""
+        return tuple(run_pass(self, now))
+
+    # --- Questions ----------------------------------------------------------------------------------------------------
+
+    def why(self, job_id: str) -> Reason | None:
+        """Why a job waits; None when it does not, or was not looked at yet."""
+        if job_id in self._aside:
+            return self._aside[job_id][1]
+        if job_id in self.transfers:
+            return Reason("claim", need=len(self.transfers[job_id].leaving))
+        group = self.lines.group(job_id)
+        if group is None:
+            return None
+        if group.reason is None and self.lines.stopped_by(group.queue) is not None:
+            return Reason("behind", queue=group.queue)
+        return group.reason
+
+    def standing(self, queue: int, need: Need) -> Standing:
+        """What a gang that runs already stands on; above every limit it is borrowed."""
+        found = [self.shares.room(queue, pool, amount) for pool, amount in need]
+        return max((one if isinstance(one, Standing) else Standing.BORROWED for one in found), default=Standing.GUARANTEED)
+
+    def need_of(self, placed: Placed) -> Need:
+        return held_by(placed, (self.machines.at[task.machine].pool for task in placed.tasks))
+
+    # --- What a pass does with it -------------------------------------------------------------------------------------
+
+    def admit(self, one: Running) -> None:
+        """A gang, placed on the machines already, holds its share of the limits from now on."""
+        take_shares(self.shares, one.job.queue, one.need)
+        self.running[one.job.id] = one
+        self.enter(one)
+        if one.job.array:
+            self._array_running[one.job.array] = self._array_running.get(one.job.array, 0) + 1
+
+    def enter(self, one: Running) -> None:
+        """It runs, and may be evicted once it has run for as long as everybody may."""
+        one.is_counted = True
+        for pool, _ in one.need:
+            counts = self.priorities_in.setdefault((pool, one.job.queue), {})
+            counts[one.job.priority] = counts.get(one.job.priority, 0) + 1
+        ripe_at = one.started_at + self.policy.least_runtime_seconds
+        if ripe_at > self.now:
+            heapq.heappush(self._unripe, (ripe_at, one.job.id))
+        else:
+            self._ripen(one)
+
+    @property
+    def young_until(self) -> int:
+        """When the next of those that run may be evicted; 0 when all may."""
+        while self._unripe and not self._is_unripe(*self._unripe[0]):
+            heapq.heappop(self._unripe)
+        return self._unripe[0][0] if self._unripe else 0
+
+    def _is_unripe(self, ripe_at: int, job_id: str) -> bool:
+        one = self.running.get(job_id)
+        return one is not None and one.claim is None and one.started_at + self.policy.least_runtime_seconds == ripe_at
+
+    def _ripen(self, one: Running) -> None:
+        for pool, _ in one.need:
+            self.running_in.setdefault(pool, {}).setdefault(one.job.queue, {})[one.job.id] = one
+
+    def leave(self, one: Running) -> None:
+        """It may be evicted no more."""
+        for pool, _ in one.need:
+            self.running_in.get(pool, {}).get(one.job.queue, {}).pop(one.job.id, None)
+            if one.is_counted:
+                counts = self.priorities_in[pool, one.job.queue]
+                counts[one.job.priority] -= 1
+                if not counts[one.job.priority]:
+                    del counts[one.job.priority]
+        one.is_counted = False
+
+    def claim(self, made: Transfer) -> None:
+        """A gang holds room that others are leaving. It cannot be evicted before it started."""
+        one = made.claimant
+        self.running[one.job.id] = one
+        self.transfers[one.job.id] = made
+        if one.job.array:
+            self._array_running[one.job.array] = self._array_running.get(one.job.array, 0) + 1
+        if not made.leaving:
+            self.cleared.append(one.job.id)
+
+    def is_last_of_array(self, job: Job) -> bool:
+        """Whether as many of its siblings run as may."""
+        return bool(job.array) and self._array_running.get(job.array, 0) >= job.parallel > 0
+
+    def wait_for_siblings(self, job: Job) -> None:
+        reason = Reason("array_parallelism", held=self._array_running.get(job.array, 0), limit=job.parallel)
+        self._aside[job.id] = (job, reason)
+        self._array_waiting.setdefault(job.array, {})[job.id] = job
+
+    def ring(self, now: int) -> None:
+        """What only time had to bring."""
+        self.now = now
+        while self._unripe and self._unripe[0][0] <= now:
+            ripe_at, job_id = heapq.heappop(self._unripe)
+            if self._is_unripe(ripe_at, job_id):
+                one = self.running[job_id]
+                self._ripen(one)
+                for pool, _ in one.need:
+                    below = self.preempters.get((pool, one.job.queue), ())
+                    self.wake([group for group in below if group.priority > one.job.priority])
+                    self.wake(self.claimers.get(pool, ()))
+        while self._timers and self._timers[0][0] <= now:
+            at, pool, job_id = heapq.heappop(self._timers)
+            if pool == PATIENCE:
+                self.lines.lose_patience(job_id)
+            elif job_id:
+                job, reason = self._aside.get(job_id, (None, None))
+                if job is not None and reason is not None and reason.code == "not_before":
+                    del self._aside[job_id]
+                    self.submit(replace(job, not_before=0))
+            else:
+                self._rings.discard((at, pool))
+                self.wake(self.claimers.get(pool, ()))
+                for (at, _), groups in list(self.preempters.items()):
+                    self.wake(groups if at == pool else ())
+
+    def ring_at(self, at: int, pool: int) -> None:
+        """Look again then at who may take room back in a pool."""
+        if (at, pool) not in self._rings:
+            self._rings.add((at, pool))
+            heapq.heappush(self._timers, (at, pool, ""))
+
+    @property
+    def next_ring(self) -> int | None:
+        """When time alone may change something; None when never."""
+        moments = [self._timers[0][0]] if self._timers else []
+        if any(self.claimers.values()) or any(self.preempters.values()):
+            moments += [self.young_until] if self.young_until else []
+        return min(moments, default=None)
+
+    def refuse(self, group: Group, reason: Reason, places: Iterable[set[Group]]) -> None:
+        """A group waits until one of these sets is woken."""
+        first = group.first()
+        self.lines.refuse(group, reason, self.now)
+        loses_at = first[1].submitted_at + self.policy.patience_seconds if first is not None else 0
+        if self.policy.patience_seconds and first is not None and loses_at > self.now and group.impatient_for != first[1].id:
+            group.impatient_for = first[1].id
+            heapq.heappush(self._timers, (loses_at, PATIENCE, first[1].id))
+        for others in places:
+            others.add(group)
+            group.waits_in.append(others)
+
+    def wake(self, groups: Iterable[Group]) -> None:
+        for group in list(groups):
+            group.is_for_room = False
+            self.lines.wake(group)
+
+    def wake_for_room(self, groups: Iterable[Group], pool: int) -> None:
+        """Only room for them grew: whom they may evict is as it was."""
+        for group in list(groups):
+            if group.phase == REFUSED:
+                group.is_for_room = True
+                self.lines.wake(group)
+                self.roomy.setdefault((pool, group.shape.number), []).append(group)
+
+    def close(self) -> None:
+        """Room was taken: whoever was woken for it, and does not fit any more, waits on without being asked."""
+        if self.policy.in_order:
+            return
+        for (pool, number), groups in list(self.roomy.items()):
+            if self.known_unplaced(pool, number) is None:
+                continue
+            del self.roomy[pool, number]
+            places = self.by_room.setdefault(pool, {}).setdefault(number, set())
+            for group in groups:
+                if group.phase == OPEN and group.is_for_room and group.reason is not None and len(group.shape.pools) == 1:
+                    self.refuse(group, group.reason, (places,))
+
+    def grown(self, machines: Iterable[int], queue: int, pools: Iterable[int]) -> None:
+        """Something ended: wake whom that may help."""
+        by_pool: dict[int, set[int]] = {}
+        for machine in machines:
+            by_pool.setdefault(self.machines.at[machine].pool, set()).add(machine)
+        for (pool, _), known in list(self.unplaced.items()):
+            if pool in by_pool and not known.grow(by_pool[pool]):
+                del self.unplaced[pool, known.shape.number]
+        for pool, there in by_pool.items():
+            for number, groups in list(self.by_room.get(pool, {}).items()):
+                if groups and self.known_unplaced(pool, number) is None:
+                    self.wake_for_room(groups, pool)
+            self.wake([group for group in self.claimers.get(pool, ()) if not group.hope.isdisjoint(there)])
+            for (at, _), others in list(self.preempters.items()):
+                self.wake([group for group in others if at == pool and not group.hope.isdisjoint(there)])
+        path = self.shares.path[queue]
+        for pool in pools:
+            for node in path:
+                self.wake(self.by_limit.get((pool, node), ()))
+            self.wake_for_room([group for group in self.by_pool.get(pool, ()) if self._may_have_room(group, pool)], pool)
+            if self.policy.reclaims:  # What its own tenant's queues deserve may cover them by now.
+                for near in self.tree(path[-2] if len(path) > 1 else 0):
+                    self.wake([group for group in self.lines.groups_of(near) if self._may_claim(group, pool)])
+
+    def known_unplaced(self, pool: int, number: int) -> Unplaced | None:
+        """The answer of `place` for this shape, where it is still true whatever became free since."""
+        known = self.unplaced.get((pool, number))
+        return known.answer if known is not None and known.is_true(self.machines, pool) else None
+
+    def _may_have_room(self, group: Group, pool: int) -> bool:
+        """Whether what is not held of a pool is enough for whom its end, or promises to others, refused."""
+        reason = group.reason
+        if reason is None or len(group.shape.pools) > 1 or reason.code not in ("capacity", "withheld") or reason.pool != pool:
+            return True
+        return reason.need <= reason.limit - self.shares.used(0, pool)[reason.resource]
+
+    def _may_claim(self, group: Group, pool: int) -> bool:
+        need = dict(group.shape.least.get(pool, ())).get(pool)
+        return need is not None and group not in self.claimers.get(pool, ()) and self.shares.reach(group.queue, pool, need) >= 0
+
+    def tree(self, top: int) -> list[int]:
+        """A queue and all below it; of root only itself."""
+        found = self._trees.get(top)
+        if found is None:
+            found = self._trees[top] = [top]
+            for queue in found:
+                found += self.shares.children[queue] if top else ()
+        return found
+
+    def _line_up(self, job: Job) -> None:
+        runtime = job.runtime(trusted=True) or 0 if self.policy.booked else 0
+        self.lines.add(job, self.shape_of(job.gang, job.pools), runtime)
+
+    def shape_of(self, gang: GangAsk, pools: tuple[int, ...]) -> Shape:
+        """The one shape of equal asks. Whoever submits many does well to hand in the same object for equal ones."""
+        shape = self._shape_by_identity.get((id(gang), pools))
+        if shape is None or shape.gang is not gang:
+            shape = self._shapes.get((gang, pools))
+            if shape is None:
+                shape = self._shapes[gang, pools] = Shape(len(self._shapes), gang, pools)
+            if shape.gang is gang:
+                self._shape_by_identity[id(gang), pools] = shape
+        return shape

@@ -1,0 +1,48 @@
+"""What `place` said of a shape, for as long as it is true: most of those who were refused need not ask again."""
+
+from __future__ import annotations
+
+from jobs.scheduling.gangs import Unplaced
+from jobs.scheduling.machines import Machines
+from jobs.scheduling.ranking import ranking_of
+from jobs.scheduling.work import Shape
+
+GROWN_MAX = 64  # Machines that are counted again before one does better to ask anew.
+
+
+class Known:
+    """What `place` said of a shape, and the machines that got room since.
+
+    Room on all others only shrank. So as many tasks fit at most as did then, and as fit now on those that grew.
+    """
+
+    __slots__ = ("_grown", "answer", "shape")
+
+    def __init__(self, shape: Shape, answer: Unplaced) -> None:
+        self.shape = shape
+        self.answer = answer
+        self._grown: set[int] = set()
+
+    @staticmethod
+    def may_keep(shape: Shape, answer: Unplaced) -> bool:
+        """Whether how many fit is a matter of counting: one role whose tasks may stand anywhere."""
+        roles = shape.gang.roles
+        return len(roles) == 1 and roles[0].pool is None and answer.code in ("no_room", "no_machine")
+
+    def grow(self, machines: set[int]) -> bool:
+        """These have more room; False when there are so many that one does better to ask anew."""
+        self._grown |= machines
+        return len(self._grown) <= GROWN_MAX
+
+    def is_true(self, machines: Machines, pool: int) -> bool:
+        return self.most(machines, pool) < self.shape.gang.roles[0].minimum
+
+    def most(self, machines: Machines, pool: int) -> int:
+        """How many tasks fit at most."""
+        role = self.shape.gang.roles[0]
+        if not self._grown:
+            return self.answer.fitting
+        ranking = ranking_of(machines, pool, role.ask)
+        assert ranking is not None
+        class_of, copies = machines.class_of, ranking.copies
+        return self.answer.fitting + sum(copies(class_of[machine]) for machine in self._grown)

@@ -1,0 +1,283 @@
+"""The core of scheduling: one scene for each phase of a pass."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from typing import Any
+
+from jobs.scheduling.core import Core, Policy
+from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason, Wait
+from jobs.scheduling.gangs import GangAsk, RoleAsk
+from jobs.scheduling.machines import Machine, Machines, TaskAsk
+from jobs.scheduling.scores import PoolRules
+from jobs.scheduling.work import Job
+from kernel.resources import Resources
+from tenants.quota.limits import Capacity, Limit, LimitedQueue
+from tenants.quota.shares import Shares
+
+GIB = 1 << 30
+POOL = uuid.UUID(int=9)
+
+
+def a_core(nodes: int = 3, gpus: int = 4, limits: dict[str, Limit] | None = None, **policy: Any) -> Core:
+    """Machines of one pool, and a queue per entry of `limits`, by GPU; the numbers of queues follow their names from 1."""
+    limits = limits or {"a": Limit(), "b": Limit()}
+    machines = Machines(
+        [Machine(f"node-{number:03}", 0, 32_000, 128 * GIB, gpus) for number in range(nodes)], {0: PoolRules(policy="pack")}
+    )
+    root = LimitedQueue(uuid.UUID(int=1), None, "root")
+    queues = [
+        LimitedQueue(uuid.UUID(int=10 + number), root.id, name, {POOL: {"gpu_millis": limit}})
+        for number, (name, limit) in enumerate(sorted(limits.items()))
+    ]
+    total = Resources(nodes * 32_000, nodes * 128 * GIB, nodes * gpus * 1000)
+    return Core(machines, Shares([root, *queues], [Capacity(POOL, "pool", total)]), Policy(**policy))
+
+
+def owed(gpus: int, **more: Any) -> Limit:
+    return Limit(deserved=gpus * 1000, **more)
+
+
+def a_job(name: str, queue: int = 1, tasks: int = 1, gpus: int = 1, at: int = 0, **more: Any) -> Job:
+    most = more.pop("most", tasks)
+    together = more.pop("together", "")
+    gang = GangAsk((RoleAsk("worker", TaskAsk(1000, GIB, gpus * 1000), tasks, most, together),))
+    return replace(Job(name, queue, gang, (0,), at), **more)
+
+
+def submit(core: Core, *jobs: Job) -> None:
+    for job in jobs:
+        core.submit(job)
+
+
+def admitted(decisions: tuple[Decision, ...]) -> list[str]:
+    return [one.id for one in decisions if isinstance(one, Admit)]
+
+
+def evicted(decisions: tuple[Decision, ...]) -> list[str]:
+    return sorted(one.id for one in decisions if isinstance(one, Evict))
+
+
+def why(core: Core, name: str) -> Reason:
+    reason = core.why(name)
+    assert reason is not None
+    return reason
+
+
+def test_of_four_jobs_of_four_workers_on_twelve_cards_three_run_and_the_fourth_holds_none() -> None:
+    core = a_core()
+    submit(core, *(a_job(f"job-{number}", tasks=4, at=number) for number in range(4)))
+    decisions = core.decide(10)
+    assert admitted(decisions) == ["job-0", "job-1", "job-2"]
+    assert sum(len(one.placed.tasks) for one in decisions if isinstance(one, Admit)) == 12
+    reason = why(core, "job-3")
+    assert (reason.code, reason.need, reason.held, reason.limit) == ("capacity", 4000, 12_000, 12_000)
+    assert core.machines.free(0).gpu_millis == 0
+    core.ended("job-1")
+    assert admitted(core.decide(20)) == ["job-3"]
+
+
+def test_a_pass_in_which_nothing_changed_decides_nothing() -> None:
+    core = a_core()
+    submit(core, *(a_job(f"job-{number}", tasks=4, at=number) for number in range(5)))
+    core.decide(10)
+    assert core.decide(11) == ()
+
+
+def test_a_job_waits_with_the_reason_of_its_own() -> None:
+    core = a_core()
+    submit(core, a_job("held", withheld=Reason("held")), a_job("later", not_before=50), a_job("free"))
+    assert admitted(core.decide(10)) == ["free"]
+    assert why(core, "held").code == "held"
+    assert why(core, "later") == Reason("not_before", until=50)
+    assert core.next_ring == 50
+    assert admitted(core.decide(50)) == ["later"]
+    submit(core, a_job("held"))
+    assert admitted(core.decide(51)) == ["held"]
+
+
+def test_of_an_array_as_many_run_as_may() -> None:
+    core = a_core()
+    submit(core, *(a_job(f"child-{number}", at=number, array="array", parallel=2) for number in range(4)))
+    assert admitted(core.decide(10)) == ["child-0", "child-1"]
+    assert why(core, "child-3").code == "array_parallelism"
+    core.ended("child-0")
+    assert admitted(core.decide(11)) == ["child-2"]
+
+
+def test_a_ceiling_refuses_with_amounts_and_lets_others_pass() -> None:
+    core = a_core(limits={"a": Limit(ceiling=4000), "b": Limit()})
+    submit(core, a_job("large", 1, tasks=5), a_job("small", 1, tasks=3, at=1), a_job("other", 2, tasks=8, at=2))
+    assert sorted(admitted(core.decide(5))) == ["other", "small"]
+    reason = why(core, "large")
+    assert (reason.code, reason.queue, reason.need, reason.held, reason.limit) == ("ceiling", 1, 5000, 0, 4000)
+
+
+def test_whoever_is_owed_comes_first_and_a_class_higher_before_a_class_lower() -> None:
+    core = a_core(nodes=1, limits={"a": Limit(), "b": owed(4)}, aging_seconds=0)
+    submit(core, a_job("early", 1, at=0), a_job("low", 2, tasks=2, at=1), a_job("high", 2, tasks=2, at=2, priority=900))
+    assert admitted(core.decide(5)) == ["high", "low"]
+
+
+def test_waiting_is_worth_a_class_in_the_end() -> None:
+    core = a_core(nodes=1, gpus=1, aging_seconds=10)
+    submit(core, a_job("old", at=0, priority=100), a_job("new", at=4001, priority=500))
+    assert admitted(core.decide(4002)) == ["old"]
+
+
+def test_an_elastic_gang_grows_as_far_as_limits_and_room_allow() -> None:
+    core = a_core(limits={"a": Limit(ceiling=7000), "b": Limit()})
+    submit(core, a_job("elastic", tasks=2, most=20))
+    decisions = core.decide(1)
+    assert [len(one.placed.tasks) for one in decisions if isinstance(one, Admit)] == [7]
+    assert core.shares.used(1, 0)[2] == 7000
+
+
+def test_what_is_lent_comes_back_when_its_owner_asks() -> None:
+    core = a_core(limits={"a": owed(8), "b": owed(4)}, least_runtime_seconds=0)
+    submit(core, *(a_job(f"lent-{number}", 2, gpus=4, at=number) for number in range(3)))
+    assert len(admitted(core.decide(3))) == 3
+    core.checkpointed("lent-0", 90)
+    submit(core, a_job("owner", 1, gpus=4, at=100))
+    decisions = core.decide(100)
+    assert evicted(decisions) == ["lent-0"]
+    assert next(one for one in decisions if isinstance(one, Evict)).cost == 10 * 4000
+    claim = next(one for one in decisions if isinstance(one, Claim))
+    assert (claim.id, claim.victims) == ("owner", ("lent-0",))
+    submit(core, a_job("thief", 2, gpus=4, at=101))
+    assert admitted(core.decide(101)) == []
+    assert why(core, "owner").code == "claim"
+    core.ended("lent-0")
+    assert admitted(core.decide(130)) == ["owner"]
+
+
+def test_what_its_holder_deserves_is_never_taken() -> None:
+    core = a_core(limits={"a": owed(8), "b": owed(4)}, least_runtime_seconds=0)
+    submit(core, a_job("mine", 2, gpus=4), *(a_job(f"yours-{number}", 1, gpus=4) for number in range(2)))
+    core.decide(0)
+    submit(core, a_job("more", 1, gpus=4, at=1))
+    assert evicted(core.decide(1000)) == []
+    assert why(core, "more").code == "capacity"
+
+
+def test_nobody_leaves_before_the_least_run_time_and_the_claimant_is_looked_at_again_then() -> None:
+    core = a_core(nodes=1, limits={"a": owed(4), "b": Limit()}, least_runtime_seconds=300)
+    submit(core, a_job("young", 2, gpus=4))
+    core.decide(0)
+    submit(core, a_job("owner", 1, gpus=4, at=1))
+    assert evicted(core.decide(1)) == []
+    assert why(core, "owner") == Reason("too_young", pool=0, queue=1, until=300)
+    assert core.next_ring == 300
+    assert evicted(core.decide(300)) == ["young"]
+
+
+def test_a_higher_class_takes_from_a_lower_of_its_own_queue_only() -> None:
+    core = a_core(nodes=2, limits={"a": Limit(), "b": Limit()}, least_runtime_seconds=0)
+    submit(core, a_job("mine", 1, gpus=4, priority=100), a_job("yours", 2, gpus=4, priority=100))
+    core.decide(0)
+    submit(core, a_job("urgent", 1, gpus=4, at=1, priority=900))
+    assert evicted(core.decide(1)) == ["mine"]
+
+
+def test_a_higher_class_takes_a_place_below_the_ceiling_of_its_queue() -> None:
+    core = a_core(limits={"a": Limit(ceiling=4000), "b": Limit()}, least_runtime_seconds=0)
+    submit(core, a_job("mine", 1, gpus=4, priority=100))
+    core.decide(0)
+    submit(core, a_job("urgent", 1, gpus=2, at=1, priority=900))
+    assert evicted(core.decide(1)) == ["mine"]
+    core.ended("mine")
+    assert admitted(core.decide(2)) == ["urgent"]
+
+
+def test_the_fewest_seconds_are_lost_and_nobody_leaves_in_vain() -> None:
+    core = a_core(nodes=3, limits={"a": owed(12), "b": Limit()}, least_runtime_seconds=0)
+    for number, started in enumerate((0, 40, 60)):
+        submit(core, *(a_job(f"n{number}-{one}", 2, gpus=2, at=started) for one in range(2)))
+        core.decide(started)
+    submit(core, a_job("owner", 1, tasks=2, gpus=4, at=100))
+    assert evicted(core.decide(100)) == ["n1-0", "n1-1", "n2-0", "n2-1"]
+
+
+def test_a_brake_stops_a_storm_of_evictions_until_the_window_is_over() -> None:
+    core = a_core(limits={"a": owed(12), "b": Limit()}, least_runtime_seconds=0, evictions_per_window=1, window_seconds=60)
+    submit(core, *(a_job(f"lent-{number}", 2, gpus=4) for number in range(3)))
+    core.decide(0)
+    submit(core, *(a_job(f"owner-{number}", 1, gpus=4, at=1) for number in range(2)))
+    assert len(evicted(core.decide(1))) == 1
+    assert why(core, "owner-1").code == "brake"
+    assert why(core, "owner-1").until == 61
+    assert len(evicted(core.decide(61))) == 1
+
+
+def test_who_gives_up_a_claim_leaves_the_room_to_those_who_are_leaving() -> None:
+    core = a_core(nodes=1, limits={"a": owed(4), "b": Limit()}, least_runtime_seconds=0)
+    submit(core, a_job("lent", 2, gpus=4))
+    core.decide(0)
+    submit(core, a_job("owner", 1, gpus=2, at=1))
+    assert evicted(core.decide(1)) == ["lent"]
+    submit(core, a_job("small", 1, gpus=2, at=2))
+    assert admitted(core.decide(2)) == []
+    core.withdraw("owner")
+    assert admitted(core.decide(3)) == []
+    core.ended("lent")
+    assert admitted(core.decide(4)) == ["small"]
+    assert core.machines.free(0).gpu_millis == 2000
+
+
+def test_who_gives_up_a_claim_that_is_clear_gives_all_of_it_back_once() -> None:
+    core = a_core(nodes=1, limits={"a": owed(4), "b": Limit()}, least_runtime_seconds=0)
+    submit(core, a_job("lent", 2, gpus=4))
+    core.decide(0)
+    submit(core, a_job("owner", 1, gpus=2, at=1))
+    core.decide(1)
+    core.ended("lent")
+    core.withdraw("owner")
+    assert core.decide(2) == ()
+    assert core.machines.devices_left(0) == (1000, 1000, 1000, 1000)
+    assert core.shares.used(0, 0)[2] == 0
+
+
+def test_a_queue_that_is_served_in_order_lets_nobody_pass() -> None:
+    core = a_core(in_order=True, booked=0)
+    submit(core, a_job("large", tasks=13), a_job("small", at=1), a_job("other", 2, at=2))
+    assert admitted(core.decide(5)) == ["other"]
+    assert why(core, "small").code == "behind"
+    core.withdraw("large")
+    assert admitted(core.decide(6)) == ["small"]
+
+
+def test_nobody_of_its_queue_passes_one_that_has_waited_for_long() -> None:
+    core = a_core(patience_seconds=100)
+    submit(core, a_job("long", gpus=4))
+    core.decide(0)
+    submit(core, a_job("large", tasks=3, gpus=4, at=1), a_job("small", at=2))
+    assert admitted(core.decide(2)) == ["small"]
+    submit(core, a_job("next", at=99), a_job("other", 2, at=99))
+    assert sorted(admitted(core.decide(99))) == ["next", "other"]
+    core.ended("small")
+    submit(core, a_job("late", at=101), a_job("another", 2, at=101))
+    assert admitted(core.decide(101)) == ["another"]
+    assert why(core, "late").code == "behind"
+    for name in ("long", "next", "other", "another"):
+        core.ended(name)
+    assert admitted(core.decide(102)) == ["large"]
+
+
+def test_a_machine_that_comes_back_wakes_whoever_waits_for_it() -> None:
+    core = a_core(nodes=1)
+    facts = core.machines.at[0]
+    core.machine_changed(replace(facts, blocked="cordoned"))
+    submit(core, a_job("job"))
+    assert admitted(core.decide(1)) == []
+    assert why(core, "job").filters[0].code == "blocked"
+    core.machine_changed(facts)
+    assert admitted(core.decide(2)) == ["job"]
+
+
+def test_equal_jobs_are_told_once_and_answered_each() -> None:
+    core = a_core(nodes=1)
+    submit(core, *(a_job(f"job-{number}", gpus=3, at=number) for number in range(5)))
+    waits = [one for one in core.decide(9) if isinstance(one, Wait)]
+    assert [(one.id, one.jobs) for one in waits] == [("job-1", 4)]
+    assert why(core, "job-4") == waits[0].reason

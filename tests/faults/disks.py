@@ -23,12 +23,10 @@ class SmallDisk:
         """Use up all room, but for so much."""
         facts = os.statvfs(self.place)
         room = facts.f_bavail * facts.f_frsize - leave_bytes
-        with (self.place / FILLER).open("ab") as file, contextlib.suppress(OSError):
+        # Without a buffer: what did not fit because somebody else wrote meanwhile must not be written again at the end.
+        with (self.place / FILLER).open("ab", buffering=0) as file, contextlib.suppress(OSError):
             while room > 0:
-                piece = min(room, 2**20)
-                file.write(b"\0" * piece)
-                file.flush()
-                room -= piece
+                room -= file.write(b"\0" * min(room, 2**20))
 
     def use_up_inodes(self) -> None:
         folder = self.place / f"{FILLER}s"

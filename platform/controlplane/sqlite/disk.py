@@ -28,10 +28,15 @@ class Disk:
         self._synced = 0  # and for how many of them, from the first, everything is on the disk.
         self._is_syncing = False
         self._failure: OSError | None = None
-        self._known_file: tuple[int, int] | None = None
+        self._descriptor: int | None = None  # Kept, so that a process without a free one can still keep its promises,
+        self._file: tuple[int, int] | None = None  # for the file that was the log then.
+        self._folder: int | None = None  # Until the folder of a new log is synced.
 
     def wait(self) -> None:
-        """Return when everything that is in the log now is on the disk. Raises SyncFailed, from the first failure on for ever."""
+        """Return when everything that is in the log now is on the disk.
+
+        Raises SyncFailed: for ever, once the disk has refused; this once, where the log could not be opened.
+        """
         with self._changed:
             self._asked += 1
             mine = self._asked
@@ -49,34 +54,55 @@ class Disk:
         until = self._asked
         self._is_syncing = True
         self._changed.release()
+        is_done = False
         failure = None
         try:
-            self._bring_to_disk()
+            self._open()
+            try:
+                self._bring_to_disk()
+            except OSError as error:
+                failure = error
+            is_done = failure is None
         except OSError as error:
-            failure = error
+            # Nothing was tried, so nothing is lost: the next who waits tries again, and syncs this one's part with its own.
+            raise SyncFailed(f"the database's log could not be opened: {error}; what was written may be there or not") from error
         finally:
             self._changed.acquire()
             self._is_syncing = False
-            if failure is None:
+            self._failure = failure
+            if is_done:
                 self._synced = until
-            else:
-                self._failure = failure
             self._changed.notify_all()
 
-    def _bring_to_disk(self) -> None:
+    def _open(self) -> None:
+        """Have the log open that is the log now."""
         try:
-            log = os.open(self.log, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return  # The last connection was closed: all is in the database itself, and synced.
+            now = os.stat(self.log)
+        except FileNotFoundError:  # The last connection was closed: all is in the database itself, and synced.
+            self._let_go()
+            return
+        if self._file == (now.st_dev, now.st_ino):
+            return
+        self._let_go()
+        log = os.open(self.log, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            os.fdatasync(log)
-            file = os.fstat(log)
-        finally:
+            self._folder = os.open(self.log.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except BaseException:
             os.close(log)
-        if self._known_file != (file.st_dev, file.st_ino):  # A new file is there only when its folder says so.
-            folder = os.open(self.log.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-            self._known_file = (file.st_dev, file.st_ino)
+            raise
+        file = os.fstat(log)
+        self._descriptor, self._file = log, (file.st_dev, file.st_ino)
+
+    def _bring_to_disk(self) -> None:
+        if self._descriptor is not None:
+            os.fdatasync(self._descriptor)
+        if self._folder is not None:  # A new file is there only when its folder says so.
+            os.fsync(self._folder)
+            os.close(self._folder)
+            self._folder = None
+
+    def _let_go(self) -> None:
+        for descriptor in (self._descriptor, self._folder):
+            if descriptor is not None:
+                os.close(descriptor)
+        self._descriptor = self._folder = self._file = None

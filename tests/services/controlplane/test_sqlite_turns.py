@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import threading
 import time
 from collections.abc import Iterator
@@ -164,6 +165,27 @@ def test_every_commit_that_wrote_is_brought_to_the_disk(database: DatabaseWrappe
         cursor.execute("INSERT INTO words VALUES ('three') RETURNING word")
         cursor.fetchall()
     assert syncs.count == 3
+
+
+def test_a_log_that_could_not_be_opened_fails_one_commit_and_not_the_next(
+    database: DatabaseWrapper, syncs: Syncs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for want of a descriptor. Nothing was tried on the disk, so nothing can be half there for good."""
+    with monkeypatch.context() as without_descriptors:
+        without_descriptors.setattr("controlplane.sqlite.disk.os.open", refuse)
+        with pytest.raises(OperationalError, match="may be there or not"):
+            write(database, "one")
+    write(database, "two")
+    assert syncs.count == 1
+    with monkeypatch.context() as without_descriptors:  # It keeps the one that it has.
+        without_descriptors.setattr("controlplane.sqlite.disk.os.open", refuse)
+        write(database, "three")
+    assert syncs.count == 2
+    assert is_free(database)
+
+
+def refuse(*_: object) -> int:
+    raise OSError(errno.EMFILE, "Too many open files")
 
 
 def test_what_wrote_nothing_waits_for_no_disk(database: DatabaseWrapper, syncs: Syncs) -> None:

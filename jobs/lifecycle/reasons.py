@@ -65,6 +65,12 @@ def explain(code: str, detail: Detail | None = None, language: str = "en") -> Re
     return ReasonText(code, f"{ended.title}{_numbers(detail or {})}. {ended.reason}", ended.remedy)
 
 
+def _percent(detail: Detail) -> str:
+    """How much of an amount is gone, where there is one to divide by."""
+    amount, spent = detail.get("amount"), detail.get("spent")
+    return f" ({spent * 100 // amount} %)" if isinstance(amount, int) and isinstance(spent, int) and amount > 0 else ""
+
+
 # --- Pieces of sentences ---------------------------------------------------------------------------------------------
 
 
@@ -300,6 +306,13 @@ _ALL = (
         lambda detail: f"一小时内被抢占 {detail.get('preemptions', '?')} 次，暂缓后再试。",
         "Lower what it asks for, or give it a checkpoint.",
         "减少资源需求，或设置检查点。",
+    ),
+    _wait(
+        "budget",
+        lambda detail: f"This month's budget of its queue, or of a queue above it, is spent{_percent(detail)}.",
+        lambda detail: f"所属队列或其上级队列的本月预算已用尽{_percent(detail)}。",
+        "It starts next month, or when a manager raises the budget: `berth budgets`.",
+        "将于下月启动，或由负责人提高预算后启动：`berth budgets`。",
     ),
     _wait("image_building", _fixed("Its image is being built."), _fixed("镜像正在构建。")),
     _wait(

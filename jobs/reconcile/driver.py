@@ -37,6 +37,7 @@ from jobs.services.unstartable import fail_unstartable
 from kernel.config import current
 from kernel.resources import Resources
 from reconciling import poison
+from tenants.budgets import Spent, budget_refusal, spent_budgets
 from tenants.quota.tree import QueueTree
 from tenants.selectors import queue_tree
 
@@ -51,6 +52,7 @@ LOAD_ROWS = 2_000
 FULL_LOAD_REST = 40  # A full load takes at most one part in so many of our time, however many wait.
 FULL_LOAD_ROWS = 20_000  # From so many changed jobs on, reading all that wait is no dearer than picking out these.
 Shared = dict[Any, Any]
+Withheld = tuple[str, Mapping[str, object]]
 _DETAIL = _COLUMNS.index("reason_detail") - 1  # Behind the id.
 AGAIN_SECONDS = 0.05  # After a pass that failed at one job: the others wait no longer for it.
 
@@ -63,9 +65,10 @@ class _Waiting:
     parents: frozenset[uuid.UUID]
     not_before: tuple[tuple[datetime, uuid.UUID], ...]  # By time.
 
-    def due(self, now: datetime) -> int:
-        """How many of those that wait for a time have reached it."""
-        return bisect_right(self.not_before, now, key=lambda item: item[0])
+    def next_due(self, now: datetime) -> tuple[datetime, uuid.UUID] | None:
+        """Who of those that wait for a time reaches it next, and when. While that is the same one, nobody has reached theirs."""
+        place = bisect_right(self.not_before, now, key=lambda item: item[0])
+        return self.not_before[place] if place < len(self.not_before) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +80,20 @@ class _Around:
     images: Mapping[uuid.UUID, ResolvedImage]
     room: Mapping[uuid.UUID, int]
     holds: Holds
-    due: int
+    spent: Mapping[uuid.UUID, Spent]  # Budgets that keep new jobs waiting, by queue.
+    next_due: tuple[datetime, uuid.UUID] | None
 
     @property
     def fingerprint(self) -> object:
         """Equal while a pass would decide as the last one did, given the same waiting jobs."""
-        return (self.pools, self.queues.nodes, self.images, self.room, self.due, self.holds)
+        return (self.pools, self.queues.nodes, self.images, self.room, self.next_due, self.holds, self.spent)
+
+    def over_budget(self, queue_id: uuid.UUID) -> Withheld | None:
+        """Why no job of a queue may start this month."""
+        if not self.spent:
+            return None
+        refusal = budget_refusal([queue.id for queue in self.queues.path(queue_id)], self.spent)
+        return None if refusal is None else ("budget", refusal.as_dict())
 
 
 class SchedulerDriver:
@@ -240,7 +251,9 @@ class SchedulerDriver:
         holds = current_holds()
         allocated, tenants = _allocations(holds)
         pools = pool_views(allocated, tenants)
-        return _Around(pools, queue_tree(), images, _parent_room(waiting.parents), holds, waiting.due(now))
+        return _Around(
+            pools, queue_tree(), images, _parent_room(waiting.parents), holds, spent_budgets(now), waiting.next_due(now)
+        )
 
     def _snapshot(self, rows: Sequence[PendingRow], around: _Around) -> Snapshot:
         known = [row for row in rows if row.queue_id in around.queues.nodes]
@@ -249,7 +262,12 @@ class SchedulerDriver:
             self._asks.update(spec_asks(missing))
         # A spec that could not be read is read again here, alone, and fails at the job that has it.
         asks = ((row, self._asks.get(row.spec_id) or ask_of(load_spec(row.spec_id))) for row in known)
-        pending = tuple(_pending_job(row, ask, around.images, around.holds) for row, ask in asks)
+        over = {queue_id: around.over_budget(queue_id) for queue_id in {row.queue_id for row in known}}
+        why = around.holds.why
+        pending = tuple(
+            _pending_job(row, ask, around.images, why(row.id, row.submitted_at, row.attempt_count + 1) or over[row.queue_id])
+            for row, ask in asks
+        )
         return Snapshot(around.pools, around.queues, pending, around.room)
 
     def _waiting(self) -> _Waiting:
@@ -269,9 +287,8 @@ class SchedulerDriver:
 
     def _next_due(self, now: datetime) -> float:
         """Seconds until the next of those that wait for a time; a second without any."""
-        waiting = self._waiting()
-        later = waiting.not_before[waiting.due(now) :]
-        return max(0.01, (later[0][0] - now).total_seconds() if later else 1.0)
+        later = self._waiting().next_due(now)
+        return max(0.01, (later[0] - now).total_seconds() if later is not None else 1.0)
 
 
 def _load(shared: Shared, **condition: Any) -> Iterable[PendingRow]:
@@ -292,7 +309,9 @@ def _load(shared: Shared, **condition: Any) -> Iterable[PendingRow]:
     return found
 
 
-def _pending_job(row: PendingRow, ask: SpecAsk, images: Mapping[uuid.UUID, ResolvedImage], holds: Holds) -> PendingJob:
+def _pending_job(
+    row: PendingRow, ask: SpecAsk, images: Mapping[uuid.UUID, ResolvedImage], withheld: Withheld | None
+) -> PendingJob:
     image = images.get(row.image_id) if row.image_id is not None else None
     return PendingJob(
         id=row.id,
@@ -309,7 +328,7 @@ def _pending_job(row: PendingRow, ask: SpecAsk, images: Mapping[uuid.UUID, Resol
         hold=row.hold,
         not_before_at=row.not_before_at,
         open_dependencies=row.open_dependencies,
-        withheld=holds.why(row.id, row.submitted_at, row.attempt_count + 1),
+        withheld=withheld,
     )
 
 

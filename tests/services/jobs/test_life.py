@@ -6,12 +6,14 @@ import pytest
 
 from clusters.engines.fake import Script
 from clusters.engines.interface import ExitReason
+from jobs.lifecycle.reasons import explain
 from jobs.models import Attempt, Job
 from kernel.limits import GIB
 from kernel.resources import Resources
 from reconciling.models import Transition
 from storage.logs import read_merged
-from tenants.models import LedgerEntry, QueueUsage, Reservation
+from tenants.ledger.entries import day_of, month_of
+from tenants.models import Budget, LedgerEntry, QueueUsage, Reservation
 from tests.builders.quay import Quay
 
 pytestmark = pytest.mark.database
@@ -288,3 +290,20 @@ def test_the_reservation_equals_what_the_tasks_hold(quay: Quay) -> None:
     quay.turn()
     held = Reservation.objects.get(released_at__isnull=True)
     assert Resources(held.cpu_millis, held.memory_bytes, held.gpu_millis) == Resources(2000, 2 * GIB, 0)
+
+
+def test_a_spent_budget_that_stops_keeps_new_jobs_waiting_until_it_is_raised(quay: Quay) -> None:
+    runs = quay.submit("runs", script=Script(duration_seconds=1_000))
+    quay.turn(2)
+    assert quay.state(runs) == "running"
+    budget = Budget.objects.create(
+        queue=runs.queue, kind="gpu_time", amount=10, stops=True, warn_at=[], spent=12, created_at=quay.now,
+        spent_month=month_of(day_of(quay.now)),
+    )  # fmt: skip
+    waits = quay.submit("waits", script=Script(duration_seconds=1))
+    quay.turn(2)
+    assert (quay.state(runs), quay.state(waits), quay.reason(waits)) == ("running", "queued", "budget")
+    assert "(120 %)" in explain("budget", Job.objects.get(id=waits.id).reason_detail).text
+    Budget.objects.filter(id=budget.pk).update(amount=20)
+    quay.turn(4)
+    assert quay.state(waits) == "running"

@@ -23,7 +23,7 @@ from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
 from jobs.scheduling.machines import Machine, Machines
 from jobs.scheduling.memory import Known
 from jobs.scheduling.turn import OPEN, REFUSED, Group, Lines
-from jobs.scheduling.victims import undo_transfer, vanish
+from jobs.scheduling.victims import could_transfer, transfer, undo_transfer, vanish
 from jobs.scheduling.work import Job, Need, Running, Shape, Transfer, give_shares, held_by, take_shares
 from tenants.quota.shares import Shares, Standing
 
@@ -113,14 +113,38 @@ class Core:
         elif job_id in self.transfers:
             self.ended(job_id)
 
-    def started(self, job: Job, placed: Placed, at: int) -> None:
-        """A gang runs that was not admitted here: at the beginning, or by others' doing."""
+    def started(self, job: Job, placed: Placed, at: int, need: Need | None = None) -> None:
+        """A gang runs that was not admitted here: at the beginning, or by others' doing. `need`: what it counts for in quotas,
+        where that is not what it holds on machines that are known."""
         if job.id in self.lines or job.id in self._aside:
             self.withdraw(job.id)
         for task in placed.tasks:
             self.machines.take(task.machine, task.ask, task.devices)
-        need = self.need_of(placed)
+        need = self.need_of(placed) if need is None else need
         self.admit(Running(job, placed, need, at, self.standing(job.queue, need)))
+
+    def told_to_leave(self, job_id: str) -> None:
+        """A gang holds its machines until it has ended, which it was told to by others: nobody need evict it."""
+        one = self.running.get(job_id)
+        if one is not None and one.claim is None and not one.is_leaving:
+            one.is_leaving = True
+            self.leave(one)
+
+    def claim_again(self, job_id: str, victims: Iterable[str]) -> bool:
+        """A waiting job claims the room of those who leave for it, as was decided before; whether it still could."""
+        job = self.lines.job(job_id)
+        leaving = [self.running[victim] for victim in victims if victim in self.running]
+        if job is None or not leaving or any(one.claim is not None for one in leaving):
+            return False
+        shape = self.shape_of(job.gang, job.pools)
+        for pool in shape.pools:
+            if could_transfer(self, job, shape, pool, leaving):
+                self.lines.remove(job_id)
+                made = transfer(self, job, shape, pool, leaving, self.now)
+                take_shares(self.shares, job.queue, made.claimant.need)
+                self.claim(made)
+                return True
+        return False
 
     def ended(self, job_id: str) -> None:
         """A gang holds nothing any more. One that claims gives up its claim."""

@@ -389,6 +389,24 @@ def at_least(gang: GangAsk) -> GangAsk:
     return replace(gang, roles=tuple(replace(role, maximum=role.minimum) for role in gang.roles))
 
 
+def could_transfer(core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Running]) -> bool:
+    """Whether the gang, at its smallest, could have what these hold and what is free."""
+    for one in victims:
+        give_shares(core.shares, one.job.queue, one.need)
+    fits = not any(isinstance(core.shares.room(job.queue, at, amount), Refusal) for at, amount in shape.least[pool])
+    for one in victims:
+        take_shares(core.shares, one.job.queue, one.need)
+    if not fits:
+        return False
+    mark = core.machines.mark()
+    for one in victims:
+        for task in one.placed.tasks:
+            core.machines.give(task.machine, task.ask, task.devices)
+    fits = isinstance(place(at_least(shape.gang), core.machines, (pool,)), Placed)
+    core.machines.rewind(mark)
+    return fits
+
+
 def transfer(core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Running], now: int) -> Transfer:
     """Move the room of the victims to the gang, at its smallest, and hold what is left over until they are gone."""
     for one in victims:

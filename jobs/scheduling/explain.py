@@ -150,7 +150,7 @@ def conditions(settled: Settled, job: Job) -> list[Condition]:
     found = list(_own(core, job))
     pools = job.pools[:POOLS_MAX]
     if not pools:
-        return [*found, Condition(Reason("no_pool"))]
+        return found or [Condition(Reason("no_pool"))]  # What withholds it says why there is none.
     for pool in pools:
         found += _in_pool(core, job, pool)
     said = core.why(job.id)

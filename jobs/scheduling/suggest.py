@@ -439,7 +439,7 @@ class _Ends(Search):
 
     def _gather(self) -> bool:
         for one in self.core.running.values():
-            if one.is_leaving or one.claim is not None or not self._may_end(one):
+            if one.is_leaving or one.claim is not None or not one.need or not self._may_end(one):
                 continue
             self.cost[one.job.id] = one.cost(self.now) + one.gpu_millis + 1
             for machine in {task.machine for task in one.placed.tasks}:

@@ -16,8 +16,8 @@ from typing import Any
 
 from jobs.scheduling.core import Core, Policy
 from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason
-from jobs.scheduling.gangs import GangAsk, Placed
-from jobs.scheduling.machines import WHOLE_MILLIS, Machine
+from jobs.scheduling.gangs import GangAsk, Placed, RoleAsk
+from jobs.scheduling.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.state import Held, State, build
 from jobs.scheduling.work import Job
 from kernel.resources import Resources
@@ -295,9 +295,23 @@ def _without_machine(state: State, change: RemoveMachine) -> State:
     for held in state.running:
         if all(task.machine != number for task in held.placed.tasks):
             running.append(held)
-        elif not held.leaving and not held.leaving_for:
-            waiting.append(held.job)
+        elif not held.leaving and not held.leaving_for and held.placed.tasks:
+            waiting.append(replace(held.job, gang=gang_of(held)))
     return _renumbered(state, kept, running, waiting)
+
+
+def gang_of(held: Held) -> GangAsk:
+    """What one who runs asks for again: its own ask where that is known, else as many tasks as it has."""
+    if held.job.gang.roles:
+        return held.job.gang
+    counts: dict[tuple[str, TaskAsk], int] = {}
+    for task in held.placed.tasks:
+        counts[task.role, task.ask] = counts.get((task.role, task.ask), 0) + 1
+    roles = [
+        RoleAsk(f"{role}-{number}" if number else role, ask, count, count)
+        for number, ((role, ask), count) in enumerate(sorted(counts.items(), key=lambda item: (item[0][0], repr(item[0][1]))))
+    ]
+    return GangAsk(tuple(roles))
 
 
 def _renumbered(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from jobs.scheduling.core import Policy
 from jobs.scheduling.decisions import Reason
+from jobs.scheduling.gangs import GangAsk
 from jobs.scheduling.whatif import (
     AddMachines,
     Ask,
@@ -55,6 +56,14 @@ def test_who_ran_on_a_machine_that_is_gone_waits_again_or_starts_elsewhere() -> 
     assert (answer.displaced, answer.starts) == (("one",), ("one",))
     gone = apply(state, [RemoveMachine(0, one.name) for one in state.machines])
     assert (len(gone.machines), gone.capacities[0].total.gpu_millis) == (0, 0)
+
+
+def test_who_is_displaced_asks_for_what_it_has_where_its_ask_is_not_known() -> None:
+    state = passed(a_state(a_job("one", tasks=3, gpus=4)))
+    (held,) = state.running
+    state = replace(state, running=(replace(held, job=replace(held.job, gang=GangAsk(()))),))
+    (job,) = apply(state, [RemoveMachine(0, "node-000")]).waiting
+    assert [(role.minimum, role.ask.gpu_millis) for role in job.gang.roles] == [(3, 4000)]
 
 
 def test_machines_that_come_leave_everybody_where_they_are() -> None:

@@ -34,7 +34,7 @@ ANYBODY = -1  # The queue of the row that sums up the rest.
 
 # Most telling first: what only people can change, what the numbers of queues say, what the machines say, what time will bring.
 TELLING = (
-    "claim", "held", "budget", "image", "dependency", "not_before", "array_parallelism",
+    "claim", "held", "budget", "image_building", "dependency", "not_before", "array_parallelism",
     "no_pool", "no_machine", "ceiling", "withheld", "capacity", "behind", "not_together", "no_room", "booked",
     "too_young", "brake",
 )  # fmt: skip

@@ -11,6 +11,7 @@ from jobs.scheduling.whatif import (
     AddMachines,
     Ask,
     Block,
+    Change,
     End,
     Rank,
     Release,
@@ -94,7 +95,7 @@ def test_a_job_that_ends_or_is_released_or_asks_for_less() -> None:
 
 def test_another_policy_and_another_priority_decide_who_is_first() -> None:
     full = passed(a_state(a_job("one", tasks=3, gpus=4)), a_job("early", gpus=4, at=5), a_job("late", gpus=4, at=6))
-    room = [End("one"), *(Block(0, f"node-00{number}", "cordoned") for number in (0, 1))]
+    room: list[Change] = [End("one"), *(Block(0, f"node-00{number}", "cordoned") for number in (0, 1))]
     assert what_if(full, room).starts == ("early",)
     assert what_if(full, [*room, Rank("late", priority=900)]).starts == ("late",)
     assert what_if(full, [*room, Rank("late", order=-10)]).starts == ("late",)
@@ -104,5 +105,12 @@ def test_another_policy_and_another_priority_decide_who_is_first() -> None:
 def test_changes_that_name_nothing_are_told_by_their_place() -> None:
     state = a_state(a_job("one"))
     known = AddMachines((state.machines[0],))
-    unknown = [End("nobody"), Release("one"), RemoveMachine(0, "nowhere"), Rank("nobody"), known, Block(1, "node-000")]
+    unknown: list[Change] = [
+        End("nobody"),
+        Release("one"),
+        RemoveMachine(0, "nowhere"),
+        Rank("nobody"),
+        known,
+        Block(1, "node-000"),
+    ]
     assert what_if(state, unknown).unknown == (0, 2, 3, 4, 5)

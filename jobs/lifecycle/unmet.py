@@ -267,14 +267,18 @@ def _quota_zh(d: Document) -> str:
 
 def _end(d: Document) -> str:
     held = format_amounts(d.get("amounts") or {})
-    since = f" since {d['since']}" if d.get("since") else ""
-    who = f"job {d['name']}" if d.get("name") else "a job of another tenant"
-    return f"End {who}, which holds {held}{since}." if d.get("name") else f"It starts when {who} ends, which holds {held}{since}."
+    if d.get("name"):
+        return f"End job {d['name']}, which holds {held}."
+    if d.get("count", 1) == 1:
+        return f"It starts when a job of another tenant ends, which holds {held}."
+    return f"It starts when {_count(d, 'count')} jobs of other tenants end, which hold {held}."
 
 
 def _end_zh(d: Document) -> str:
     held = format_amounts(d.get("amounts") or {}, "zh")
-    return f"结束作业 {d['name']}（占用 {held}）。" if d.get("name") else f"其他租户占用 {held} 的作业结束后即可启动。"
+    if d.get("name"):
+        return f"结束作业 {d['name']}（占用 {held}）。"
+    return f"其他租户的 {d.get('count', 1)} 个作业（共占用 {held}）结束后即可启动。"
 
 
 def _add_nodes(d: Document) -> str:

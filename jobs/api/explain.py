@@ -54,7 +54,7 @@ class HolderOut(serializers.Serializer[Any]):
 
 
 class ConditionOut(serializers.Serializer[Any]):
-    """One thing that would keep the job waiting on its own. `own`: wherever it might go; `instead`: it is enough if this one goes."""
+    """One thing that would keep the job waiting on its own. `own`: wherever it might go; `instead`: its end is enough."""
 
     code = serializers.CharField()
     text = serializers.CharField()

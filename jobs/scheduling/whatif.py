@@ -102,10 +102,11 @@ Change = Submit | Ask | Rank | Release | End | AddMachines | RemoveMachine | Blo
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A job starts now; in `pool`, on so many machines."""
+    """A job starts now, on these machines."""
 
     job_id: str
     placed: Placed
+    machines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ def told(state: State, core: Core, decisions: Iterable[Decision]) -> Pass:
     placed = {one.id: one.placed for one in decisions if isinstance(one, Admit)}
     claims = {one.id: one.victims for one in decisions if isinstance(one, Claim)}
     return Pass(
-        tuple(Start(job_id, placed[job_id]) for job_id in sorted(placed)),
+        tuple(Start(job_id, placed[job_id], _names(core, placed[job_id])) for job_id in sorted(placed)),
         tuple(
             Waits(job.id, core.why(job.id), claims.get(job.id, ()))
             for job in sorted(state.waiting, key=lambda one: one.id)
@@ -182,6 +183,10 @@ def told(state: State, core: Core, decisions: Iterable[Decision]) -> Pass:
         ),
         tuple(sorted((one for one in decisions if isinstance(one, Evict)), key=lambda one: one.id)),
     )
+
+
+def _names(core: Core, placed: Placed) -> tuple[str, ...]:
+    return tuple(core.machines.at[machine].name for machine in sorted({task.machine for task in placed.tasks}))
 
 
 def after_pass(state: State, core: Core, decisions: Iterable[Decision]) -> State:

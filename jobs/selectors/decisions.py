@@ -52,9 +52,7 @@ def _visible_jobs(texts: Iterable[str], actor: Actor) -> dict[str, str]:
 
 def _visible_queues(actor: Actor) -> dict[str, str]:
     tree = limits_tree()
-    return {
-        str(queue.id): queue.name for queue in tree.queues if role_allows(actor, tree.tenants.get(queue.id), "queue.read")
-    }
+    return {str(queue.id): queue.name for queue in tree.queues if role_allows(actor, tree.tenants.get(queue.id), "queue.read")}
 
 
 def _detail(payload: Mapping[str, Any], jobs: Mapping[str, str], queues: Mapping[str, str], language: str) -> Shown:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,17 +23,20 @@ from jobs.scheduling.explain import Condition, Holder
 from jobs.scheduling.filters import Refusal
 from jobs.scheduling.gangs import PACK, SPREAD, GangAsk
 from jobs.scheduling.machines import WHOLE_MILLIS
-from jobs.scheduling.whatif import AddMachines, Ask, Block, Change, End, Rank, Release, SetLimits
+from jobs.scheduling.whatif import AddMachines, Ask, Block, Change, End, Rank, Release
 from jobs.scheduling.work import Job as Waiting
 from kernel.actor import Actor
 from kernel.errors import Unavailable
 from kernel.resources import RESOURCE_NAMES, Resources
 from tenants.access import role_allows
 from tenants.capacity import limits_tree
+from tenants.quota.edits import Change as SetLimits
 from webapi.access import visible
 from webapi.fields import utc_text
 
-PATIENCE_SECONDS = 20.0  # For a turn. A question takes a whole core for up to a few seconds; one at a time leaves the rest served.
+PATIENCE_SECONDS = (
+    20.0  # For a turn. A question takes a whole core for up to a few seconds; one at a time leaves the rest served.
+)
 IDS_AT_ONCE = 500
 _turn = threading.BoundedSemaphore(1)
 
@@ -58,8 +61,10 @@ class Reader:
     actor: Actor
     loaded: Loaded
     language: str = "en"
+    other_models: frozenset[int] = frozenset()  # Pools that take the job only if it does without the GPU model that it named.
     _queues: dict[int, str] = field(default_factory=dict)
     _jobs: dict[str, str] = field(default_factory=dict)
+    tenants: dict[str, uuid.UUID] = field(default_factory=dict)  # Whose the jobs are that were looked up.
 
     def __post_init__(self) -> None:
         tree = limits_tree()
@@ -73,7 +78,8 @@ class Reader:
         wanted = sorted({found for text in job_ids if (found := _uuid(text)) is not None and text not in self._jobs})
         for start in range(0, len(wanted), IDS_AT_ONCE):
             rows = visible(self.actor, Job).filter(id__in=wanted[start : start + IDS_AT_ONCE])
-            self._jobs.update((str(job_id), name) for job_id, name in rows.values_list("id", "name"))
+            for job_id, name, tenant_id in rows.values_list("id", "name", "tenant_id"):
+                self._jobs[str(job_id)], self.tenants[str(job_id)] = name, tenant_id
 
     def name(self, job_id: str, name: str) -> None:
         """A job of the question itself."""
@@ -89,6 +95,12 @@ class Reader:
     def queue(self, number: int) -> Shown | None:
         name, queue_id = self._queues.get(number), self.loaded.numbers.queues[number] if number > 0 else None
         return None if name is None or queue_id is None else {"id": str(queue_id), "name": name}
+
+    def find_queue(self, text: str) -> uuid.UUID | None:
+        """The one queue of this name or id that the reader may know."""
+        ids = self.loaded.numbers.queues
+        found = [number for number, name in self._queues.items() if text in (name, str(ids[number]))]
+        return ids[found[0]] if len(found) == 1 else None
 
     def pool(self, number: int) -> str | None:
         return self.loaded.around.pools[number].name if 0 <= number < len(self.loaded.around.pools) else None
@@ -190,7 +202,7 @@ def _holders_json(holders: Iterable[Holder], reader: Reader) -> list[Shown]:
 
 
 def changes_json(changes: Iterable[Change], job: Waiting, reader: Reader) -> list[Shown]:
-    """Changes as `POST /what-if` takes them, each with its words. Ends of jobs that the reader does not see are one, with a count."""
+    """Changes as `POST /what-if` takes them, each with its words. Ends of jobs that the reader does not see are counted."""
     bodies: list[Shown] = []
     hidden, count = Resources(), 0
     for change in changes:
@@ -206,6 +218,8 @@ def changes_json(changes: Iterable[Change], job: Waiting, reader: Reader) -> lis
 
 def _change(change: Change, job: Waiting, reader: Reader) -> Shown | None:
     match change:
+        case Release() if not job.pools:
+            return None  # What withholds it is that no pool takes it: the other changes are about that.
         case Release():
             code = job.withheld.code if job.withheld is not None else "array_parallelism" if job.array else "not_before"
             return {"release": {"job": change.job_id, "from": code}}
@@ -232,7 +246,10 @@ def _ask(change: Ask, job: Waiting, reader: Reader) -> Shown:
     if change.gang is not None:
         found |= _differences(job.gang, change.gang)
     if change.pools is not None:
-        found["pools"] = [reader.pool(pool) for pool in change.pools if pool not in job.pools]
+        more = [pool for pool in change.pools if pool not in job.pools]
+        found["pools"] = [reader.pool(pool) for pool in more]
+        if any(pool in reader.other_models for pool in more):
+            found["any_model"] = True
     if change.max_runtime is not None:
         found["max_runtime_seconds"] = change.max_runtime
     return found

@@ -1,4 +1,4 @@
-"""Why one job waits, for one reader: the database as the scheduler sees it, one pass over it, and every question asked of that."""
+"""Why one job waits, for one reader: the database as the scheduler sees it, one pass, and every question asked of that."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
             return None
         waiting = settled.job(str(job.id))
         assert waiting is not None, "who is explained waits"
-        suggestions = suggest(settled, found, also=_other_pools(job, waiting, loaded)) if suggests else ()
-    reader = Reader(actor, loaded, language)
+        others, other_models = _other_pools(job, waiting, loaded)
+        suggestions = suggest(settled, found, also=(*others, *other_models)) if suggests else ()
+    reader = Reader(actor, loaded, language, frozenset(other_models))
     reader.look_up(_named(found, suggestions))
     return {
         "starts": found.starts,
@@ -47,11 +48,13 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
     }
 
 
-def _other_pools(job: Job, waiting: Waiting, loaded: Loaded) -> tuple[int, ...]:
-    """The pools that would take the job if it did not name one."""
+def _other_pools(job: Job, waiting: Waiting, loaded: Loaded) -> tuple[list[int], list[int]]:
+    """The pools that would take the job if it did not name one, and those that would if it named no GPU model either."""
     anywhere = replace(wish_of(load_spec(job.spec_id)), pool_name="", cluster_name="")
-    pools = eligible(anywhere, job.tenant_id, job.image_kind, loaded.around.pools).pools
-    return tuple(pool for pool in pools if pool not in waiting.pools)
+    pools = loaded.around.pools
+    able = eligible(anywhere, job.tenant_id, job.image_kind, pools).pools
+    any_model = eligible(replace(anywhere, models=frozenset()), job.tenant_id, job.image_kind, pools).pools
+    return [one for one in able if one not in waiting.pools], [one for one in any_model if one not in able]
 
 
 def _named(found: Explanation, suggestions: tuple[Suggestion, ...]) -> set[str]:

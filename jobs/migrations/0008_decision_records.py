@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("jobs", "0006_fewer_indexes")]
+    dependencies = [("jobs", "0007_attempt_evicted_for")]
     operations = [
         migrations.CreateModel(
             name="DecisionRecord",

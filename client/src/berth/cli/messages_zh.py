@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from berth.cli.messages_zh_capacity import CAPACITY
 from berth.cli.messages_zh_costs import COSTS
+from berth.cli.messages_zh_explain import EXPLAIN
 from berth.cli.messages_zh_help import HELP
 
 TITLES = {
@@ -335,4 +336,4 @@ SENTENCES = {
     "✗ not ready": "✗ 未就绪",
 }
 
-MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY}
+MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY, **EXPLAIN}

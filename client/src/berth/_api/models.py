@@ -158,6 +158,19 @@ class CurvePoint(TypedDict):
     rent_micros: int
 
 
+class DecisionOut(TypedDict):
+    at: str
+    detail: dict[str, Any]
+    id: str
+    kind: Literal["start", "wait_turned_start", "evict", "claim", "refuse"]
+    pool: str | None
+
+
+class DecisionPage(TypedDict):
+    items: list[DecisionOut]
+    next: str | None
+
+
 class DeliveryOut(TypedDict):
     created_at: str
     delivered_at: str | None
@@ -231,6 +244,15 @@ class FileOut(TypedDict):
     modified_at: str
     path: str
     size_bytes: int
+
+
+class FilterOut(TypedDict):
+    best: int
+    code: str
+    machines: int
+    need: int
+    never: int
+    text: str
 
 
 class FindingOut(TypedDict):
@@ -414,6 +436,13 @@ class PhaseOut(TypedDict):
     ended_at: str | None
     phase: str
     seconds: float
+
+
+class PlaceOut(TypedDict):
+    in_pool: int | None
+    in_queue: int | None
+    pool_length: int
+    queue_length: int
 
 
 class PlannedImageOut(TypedDict):
@@ -655,6 +684,15 @@ class SubscriptionPageOut(TypedDict):
     next: str | None
 
 
+class SuggestionOut(TypedDict):
+    changes: list[dict[str, Any]]
+    evicts: list[ReferenceOut]
+    evicts_count: int
+    kind: str
+    starts_now: bool
+    text: str
+
+
 class TaskOut(TypedDict):
     address: str | None
     ended_at: str | None
@@ -800,6 +838,42 @@ class WeightsInRequest(TypedDict):
     cpu_millis: NotRequired[int]
     gpu_millis: NotRequired[int]
     memory_bytes: NotRequired[int]
+
+
+class WhatIfCountsOut(TypedDict):
+    evicted: int
+    starts: int
+    waits: int
+
+
+class WhatIfInRequest(TypedDict):
+    changes: list[dict[str, Any]]
+    tenant: NotRequired[str]
+
+
+class WhatIfJobOut(TypedDict):
+    evicts: int
+    job: ReferenceOut
+    nodes: list[str]
+    pool: str | None
+    reason: dict[str, Any] | None
+
+
+class WhatIfListOut(TypedDict):
+    jobs: list[WhatIfJobOut]
+    more: int
+    others: int
+
+
+class WhatIfOut(TypedDict):
+    after: WhatIfCountsOut
+    before: WhatIfCountsOut
+    displaced: WhatIfListOut
+    evicted: WhatIfListOut
+    spared: WhatIfListOut
+    starts: WhatIfListOut
+    starts_not: WhatIfListOut
+    waits: WhatIfListOut
 
 
 class WhoTenant(TypedDict):
@@ -1020,6 +1094,17 @@ class GrantOut(TypedDict):
     id: str
     read_only: bool
     tenant: TenantRef
+
+
+class HolderOut(TypedDict):
+    cpu_millis: int
+    gpu_millis: int
+    jobs: int
+    kept: bool
+    memory_bytes: int
+    queue: ReferenceOut | None
+    since: str | None
+    standing: Literal["guaranteed", "deserved", "borrowed"]
 
 
 class ImageOut(TypedDict):
@@ -1278,6 +1363,13 @@ class QuarantinedPage(TypedDict):
     next: str | None
 
 
+class QueueFactorOut(TypedDict):
+    is_owed: bool
+    queue: ReferenceOut | None
+    share: int
+    share_now: int
+
+
 class QueueOut(TypedDict):
     id: str
     is_top: bool
@@ -1350,6 +1442,26 @@ class TokenPage(TypedDict):
     next: str | None
 
 
+class UnmetOut(TypedDict):
+    code: str
+    filters: list[FilterOut]
+    fitting: int
+    held: int
+    held_by: list[HolderOut]
+    instead: bool
+    jobs: list[ReferenceOut]
+    jobs_count: int
+    kept: int
+    limit: int
+    need: int
+    own: bool
+    pool: str | None
+    queue: ReferenceOut | None
+    resource: str | None
+    text: str
+    until: str | None
+
+
 class UploadInRequest(TypedDict):
     sha256: str
     size_bytes: int
@@ -1391,6 +1503,14 @@ class AcceptedOut(TypedDict):
     tenant: TenantRef
     token: NewTokenOut | None
     user: UserRef
+
+
+class FactorsOut(TypedDict):
+    order_seconds: int
+    priority: int
+    priority_seconds: int
+    queues: list[QueueFactorOut]
+    waited_seconds: int
 
 
 class ForecastOut(TypedDict):
@@ -1436,3 +1556,25 @@ class EditOut(TypedDict):
 class EditPage(TypedDict):
     items: list[EditOut]
     next: str | None
+
+
+class ExplainOut(TypedDict):
+    at: str
+    conditions: list[UnmetOut]
+    decisions: list[DecisionOut]
+    factors: FactorsOut | None
+    job: ReferenceOut
+    place: PlaceOut | None
+    reason: ReasonOut | None
+    starts: bool
+    state: Literal[
+        "queued",
+        "admitted",
+        "starting",
+        "running",
+        "stopping",
+        "succeeded",
+        "failed",
+        "stopped",
+    ]
+    suggestions: list[SuggestionOut]

@@ -94,7 +94,7 @@ class Core:
             self.withdraw(job.id)
         if job.withheld is not None:
             self._aside[job.id] = (job, job.withheld)
-        elif job.not_before:
+        elif job.not_before > self.now:
             self._aside[job.id] = (job, Reason("not_before", until=job.not_before))
             heapq.heappush(self._timers, (job.not_before, -1, job.id))
         elif job.array and self._array_running.get(job.array, 0) >= job.parallel > 0:
@@ -187,8 +187,7 @@ class Core:
             if not one.is_leaving or one.claim is None:
                 take_shares(shares, one.job.queue, one.need)
         self.shares = shares
-        for group in self.lines.groups():
-            self.lines.wake(group)
+        self.wake(self.lines.groups())
         self.lines.follow(shares)
 
     def decide(self, now: int) -> tuple[Decision, ...]:
@@ -249,7 +248,9 @@ class Core:
 
     def _is_unripe(self, ripe_at: int, job_id: str) -> bool:
         one = self.running.get(job_id)
-        return one is not None and one.claim is None and one.started_at + self.policy.least_runtime_seconds == ripe_at
+        if one is None or one.claim is not None or one.is_leaving:
+            return False
+        return one.started_at + self.policy.least_runtime_seconds == ripe_at
 
     def _ripen(self, one: Running) -> None:
         for pool, _ in one.need:

@@ -309,3 +309,11 @@ def test_other_limits_are_looked_at_also_by_whom_room_woke_just_before() -> None
     core.ended("ends")
     core.limits_changed(a_core(nodes=3, limits={"a": Limit(guarantee=4000), "b": owed(4), "c": Limit()}).shares)
     assert evicted(core.decide(30)) == ["lent"]
+
+
+def test_a_machine_with_room_for_some_tasks_of_a_gang_is_cleared_for_more_of_them() -> None:
+    core = a_core(nodes=1, limits={"a": owed(4), "b": Limit()}, least_runtime_seconds=0)
+    submit(core, a_job("lent", 2, gpus=2))
+    core.decide(0)
+    submit(core, a_job("owner", 1, tasks=4, gpus=1, at=10))
+    assert evicted(core.decide(10)) == ["lent"]

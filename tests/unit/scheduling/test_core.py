@@ -317,3 +317,23 @@ def test_a_machine_with_room_for_some_tasks_of_a_gang_is_cleared_for_more_of_the
     core.decide(0)
     submit(core, a_job("owner", 1, tasks=4, gpus=1, at=10))
     assert evicted(core.decide(10)) == ["lent"]
+
+
+def test_room_elsewhere_makes_a_gang_ask_again_whom_it_may_evict() -> None:
+    core = a_core(nodes=2, limits={"a": owed(8), "b": Limit()}, least_runtime_seconds=0)
+    submit(core, a_job("kept", 2, gpus=4, evictable=False), a_job("lent", 2, gpus=4, at=1))
+    core.decide(1)
+    submit(core, a_job("owner", 1, tasks=2, gpus=4, at=10))
+    assert not evicted(core.decide(10))
+    core.ended("kept")
+    assert evicted(core.decide(20)) == ["lent"]
+
+
+def test_what_starts_below_one_that_waits_in_its_queue_makes_room_for_it_when_that_becomes_possible() -> None:
+    core = a_core(nodes=2, least_runtime_seconds=0, aging_seconds=0)
+    submit(core, a_job("other", 2, gpus=4))
+    core.decide(0)
+    submit(core, a_job("high", 1, tasks=2, gpus=4, at=10, priority=900), a_job("low", 1, gpus=4, at=10, priority=100))
+    assert admitted(core.decide(10)) == ["low"]
+    core.ended("other")
+    assert evicted(core.decide(20)) == ["low"]

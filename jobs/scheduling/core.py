@@ -419,8 +419,8 @@ class Core:
         return able
 
     def _may_help(self, group: Group, pool: int, machines: Set[int], taken: dict[int, bool]) -> bool:
-        """Whether room on these machines may be what a search for victims lacked: some of them stand there, or a task of a gang of
-        several goes there now. `taken` remembers the latter by shape."""
+        """Whether room on these machines may be what a search for victims lacked: some of them stand there, or a task of a gang
+        of several goes there now. `taken` remembers the latter by shape."""
         if not group.hope.isdisjoint(machines):
             return True
         shape = group.shape

@@ -184,6 +184,7 @@ class Attempt(models.Model):
     stop_verdict = models.JSONField(null=True)  # What the completion policy had decided when it stopped the rest.
     stop_grace_seconds = models.FloatField(null=True)
     stop_sent_at = models.DateTimeField(null=True)
+    evicted_for = models.UUIDField(null=True)  # The waiting job that gets what this one held.
     condition = models.CharField(max_length=40, blank=True, default="")
     condition_since_at = models.DateTimeField(null=True)
 

@@ -15,6 +15,7 @@ from images.services import remove_unused_images
 from jobs.reconcile.stopping import enforce_desired
 from jobs.selectors.in_use import images_in_use, volumes_in_use
 from jobs.services.counts import fold_counts
+from jobs.services.priority_requests import sweep_requests
 from kernel.config import current
 from reconciling import poison
 from storage.logs import remove_old_logs
@@ -79,6 +80,7 @@ PARTS: dict[str, Callable[[datetime], int]] = {
     "ledger": _ledger,
     "quota_edits": apply_due_edits,
     "bookings": sweep_bookings,
+    "priority_requests": sweep_requests,
     "desired": lambda now: enforce_desired(),
     "idempotency": lambda now: idempotency.delete_expired(now=now),
     "facts": facts.fold,

@@ -55,7 +55,7 @@ def test_a_waiting_job_knows_its_place_in_the_queue(quay: Quay, api: Api) -> Non
     quay.submit("filler", resources={"cpu": 8}, script=Script(duration_seconds=60))
     quay.turn(2)
     places = [post(client, "/jobs", {"spec": {**SPEC, "name": name}}).json()["place"] for name in ("first", "second")]
-    urgent = post(client, "/jobs", {"spec": {**SPEC, "priority": "high"}}).json()["place"]
+    urgent = post(api(quay.cast.alice), "/jobs", {"spec": {**SPEC, "priority": "high"}}).json()["place"]
     assert (places, urgent) == ([1, 2], 1)
     assert get(client, "/jobs/filler").json()["place"] is None
 
@@ -314,10 +314,10 @@ def test_what_may_change_changes_and_what_is_stale_is_refused(quay: Quay, api: A
     client = api(quay.cast.bob)
     job = quay.submit(hold=True)
     make_queue(quay.cast.tenant, "night")
-    changed = patch(client, f"/jobs/{job.id}", {"priority": 900, "tags": ["b", "a"], "queue": "night", "max_runtime_seconds": 60})
+    changed = patch(client, f"/jobs/{job.id}", {"priority": 400, "tags": ["b", "a"], "queue": "night", "max_runtime_seconds": 60})
     assert changed.status_code == 200, changed.content
     body = changed.json()
-    assert (body["priority"], body["tags"], body["queue"]["name"], body["version"]) == (900, ["a", "b"], "night", 2)
+    assert (body["priority"], body["tags"], body["queue"]["name"], body["version"]) == (400, ["a", "b"], "night", 2)
     assert patch(client, f"/jobs/{job.id}", {"priority": 1}, **{"If-Match": '"1"'}).status_code == 412
     assert patch(client, f"/jobs/{job.id}", {"state": "running"}).status_code == 422
     assert patch(client, f"/jobs/{job.id}", {"max_runtime_seconds": 600}).status_code == 403

@@ -158,6 +158,10 @@ class CurvePoint(TypedDict):
     rent_micros: int
 
 
+class DecisionInRequest(TypedDict):
+    answer: NotRequired[str]
+
+
 class DeliveryOut(TypedDict):
     created_at: str
     delivered_at: str | None
@@ -351,6 +355,13 @@ class MemberUser(TypedDict):
     name: str
 
 
+class MoveInRequest(TypedDict):
+    after: NotRequired[str]
+    among: NotRequired[Literal["own", "queue"]]
+    before: NotRequired[str]
+    to: NotRequired[Literal["first", "last"]]
+
+
 class PackageOut(TypedDict):
     name: str
     version: str
@@ -367,7 +378,7 @@ Tag: TypeAlias = str
 class PatchedEditInRequest(TypedDict):
     hold: NotRequired[bool]
     max_runtime_seconds: NotRequired[int | None]
-    priority: NotRequired[int]
+    priority: NotRequired[Literal["low", "normal", "high", "urgent"] | int]
     queue: NotRequired[str]
     tags: NotRequired[list[Tag]]
 
@@ -434,6 +445,21 @@ class PriceInRequest(TypedDict):
     gpu_hour_micros: NotRequired[int]
     memory_gib_hour_micros: NotRequired[int]
     pool: str
+
+
+class PriorityGrantsInRequest(TypedDict):
+    manager: NotRequired[Literal["low", "normal", "high", "urgent"] | int | None]
+    member: NotRequired[Literal["low", "normal", "high", "urgent"] | int | None]
+
+
+class PriorityRequestInRequest(TypedDict):
+    ends_at: NotRequired[str | None]
+    job: NotRequired[str]
+    priority: Literal["low", "normal", "high", "urgent"] | int
+    reason: NotRequired[str]
+    starts_at: NotRequired[str | None]
+    tenant: NotRequired[str | None]
+    user: NotRequired[str]
 
 
 class Problem(TypedDict):
@@ -1147,6 +1173,12 @@ class MemberPage(TypedDict):
     next: str | None
 
 
+class MoveOut(TypedDict):
+    among: Literal["own", "queue"]
+    job: JobOut
+    moved: int
+
+
 class NewInvitationOut(TypedDict):
     command: str
     created_at: str
@@ -1255,6 +1287,43 @@ class PricePage(TypedDict):
 
 class PricesOut(TypedDict):
     items: list[PriceOut]
+
+
+class PriorityGrantOut(TypedDict):
+    priority: int
+    priority_name: str
+    role: Literal["member", "manager"]
+    tenant: TenantRef | None
+
+
+class PriorityGrantsOut(TypedDict):
+    classes: dict[str, int]
+    items: list[PriorityGrantOut]
+    yours: int
+
+
+class PriorityRequestOut(TypedDict):
+    answer: str
+    created_at: str
+    created_by: ReferenceOut
+    decided_at: str | None
+    decided_by: ReferenceOut | None
+    ends_at: str | None
+    expires_at: str
+    id: str
+    job: ReferenceOut | None
+    priority: int
+    priority_name: str
+    reason: str
+    starts_at: str | None
+    state: Literal["pending", "approved", "denied", "withdrawn", "expired", "revoked"]
+    tenant: TenantRef
+    user: ReferenceOut
+
+
+class PriorityRequestPage(TypedDict):
+    items: list[PriorityRequestOut]
+    next: str | None
 
 
 class QuarantinedOut(TypedDict):

@@ -16,6 +16,8 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
+from activity.notifications.kinds import NoticeKind
+from activity.notifications.notices import new_notice
 from activity.services import NewEvent, record_audit, record_events
 from jobs.lifecycle.requests import RequestState
 from jobs.lifecycle.states import JOB_LIFECYCLE, JobState
@@ -181,14 +183,32 @@ def sweep_requests(now: datetime) -> int:
         rows = PriorityRequest.objects.select_related("job").in_bulk([change.id for change in done])
         for change in done:
             _audit(rows[change.id], actor, "priority_request.expire", now, reason=change.reason)
+        record_events([_over(rows[change.id], change.reason, now) for change in done])
         crashpoint("jobs.priority.before_commit")
     return len(done)
+
+
+def _over(row: PriorityRequest, reason: str, now: datetime) -> NewEvent:
+    why = {"not_decided": "Nobody decided it in time.", "job_ended": "Its job has ended.", "window_over": "The window is over."}
+    title = f"The request for priority {format_priority(row.priority)} is over"
+    return _notice(row, title, why[reason], users=[row.created_by_id, row.user_id], at=now)
 
 
 def tell_requested(rows: Sequence[PriorityRequest], actor: Actor, now: datetime) -> None:
     """Event and audit row of new requests, in the caller's transaction."""
     record_events(
         [
+            _notice(
+                row,
+                f"{actor.name} asks for priority {format_priority(row.priority)}",
+                row.reason,
+                users=(),
+                for_managers=True,
+                at=now,
+            )
+            for row in rows
+        ]
+        + [
             NewEvent(
                 kind="priority_request.pending",
                 tenant_id=row.tenant_id,
@@ -224,8 +244,30 @@ def _decide(actor: Actor, request: PriorityRequest, state: RequestState, answer:
         found = PriorityRequest.objects.values_list("state", flat=True).get(id=request.pk)
         raise Conflict(f"This request is {found} already.", hint="`berth priority list` shows who decided it, and when.")
     request.refresh_from_db(fields=["state", "decided_at", "decided_by", "answer"])
+    by = actor.name if actor.user_id is not None else "The platform"
+    title = f"{by}: the request for priority {format_priority(request.priority)} is {state}"
+    if actor.user_id != request.created_by_id:
+        record_events([_notice(request, title, answer, users=[request.created_by_id, request.user_id], at=now)])
     verbs = {RequestState.APPROVED: "approve", RequestState.DENIED: "deny", RequestState.REVOKED: "revoke"}
     _audit(request, actor, f"priority_request.{verbs.get(state, 'withdraw')}", now, before=was)
+
+
+def _notice(
+    row: PriorityRequest, title: str, text: str, *, users: Sequence[uuid.UUID], for_managers: bool = False, at: datetime
+) -> NewEvent:
+    return new_notice(
+        NoticeKind.PRIORITY,
+        tenant_id=row.tenant_id,
+        subject_kind="priority_request",
+        subject_id=row.pk,
+        title=title,
+        text=text,
+        command="berth priority list",
+        users=users,
+        for_managers=for_managers,
+        job_id=row.job_id,
+        at=at,
+    )
 
 
 def _raise(job: Job, request: PriorityRequest, actor: Actor, now: datetime) -> None:

@@ -78,7 +78,8 @@ def at_once(work: Callable[[int], str]) -> list[str]:
 def decided(request: PriorityRequest) -> tuple[str, int, int]:
     """The state it came to, how many events say so, and the job's priority."""
     request.refresh_from_db()
-    said = Event.objects.filter(subject_id=request.pk).exclude(kind="priority_request.pending").count()
+    rows = Event.objects.filter(subject_id=request.pk, kind__startswith="priority_request.")
+    said = rows.exclude(kind="priority_request.pending").count()
     return request.state, said, Job.objects.get(id=request.job_id).priority
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from clusters.selectors import PoolFacts, list_pools
 from images.services import resolve_image
 from jobs.selectors.find import find_jobs_by_reference
+from jobs.services.fitting import larger_than_any
 from jobs.services.priority import stored_priority
 from jobs.services.store import submit as submit
 from jobs.services.submission import Origin as Origin
@@ -102,6 +103,8 @@ def resolve(
     dependencies = _dependencies(actor, tenant, spec, errors)
     pools = facts.find("pools", list_pools)
     errors += _where(spec, pools)
+    if (too_large := larger_than_any(spec, pools)) is not None:
+        errors.append(too_large)
     asks_for_more = priority_reason is not None
     priority, refusal = stored_priority(actor, tenant.id, spec.priority, asks_for_more=asks_for_more, facts=facts)
     if refusal is not None:

@@ -15,7 +15,8 @@ from clusters.engines.fake import Script
 from jobs.models import Job, StoredSpec
 from tenants.services.secrets import set_secret
 from tests.builders.quay import Quay
-from tests.factories.tenants import limit, make_queue, make_token, top_queue
+from tests.factories.clusters import node_facts
+from tests.factories.tenants import Cast, limit, make_queue, make_token, top_queue
 
 pytestmark = pytest.mark.database
 
@@ -418,12 +419,13 @@ def test_the_schema_of_job_files_is_public(api: Api) -> None:
     assert "roles" in schema["properties"]
 
 
-def test_a_dry_run_says_when_a_job_would_wait_for_ever(quay: Quay, api: Api) -> None:
-    client = api(quay.cast.bob)
+def test_a_dry_run_says_when_a_job_would_wait_for_ever(cast: Cast, api: Api) -> None:
+    Quay(cast, nodes=[node_facts("node-1", cores=8), node_facts("node-2", cores=8)])
+    client = api(cast.bob)
     assert post(client, "/jobs?dry_run=true", {"spec": SPEC}).json()["warnings"] == []
-    huge = {**SPEC, "resources": {"cpu": 4000, "memory": "1Gi"}}
-    (warning,) = post(client, "/jobs?dry_run=true", {"spec": huge}).json()["warnings"]
-    assert warning.startswith("It would not start. It needs 4000 cores")
+    wide = {**SPEC, "resources": {"cpu": 12, "memory": "1Gi"}}  # Less than both machines have, more than one.
+    (warning,) = post(client, "/jobs?dry_run=true", {"spec": wide}).json()["warnings"]
+    assert warning.startswith("It would not start. It needs 12 cores")
 
 
 def test_filters_that_name_nothing_known_are_refused_and_not_answered_with_nothing(quay: Quay, api: Api) -> None:

@@ -87,7 +87,7 @@ class Job(models.Model):
 
     submitted_at = models.DateTimeField()
     queued_at = models.DateTimeField()
-    placed_at = models.DateTimeField(null=True)  # Where it stands in its queue, if it was moved: as if queued then.
+    placed_at = models.DateTimeField(null=True)  # Where it stands in its queue, if it was moved: as if submitted then.
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     version = models.IntegerField(default=1)
@@ -186,6 +186,7 @@ class Attempt(models.Model):
     stop_verdict = models.JSONField(null=True)  # What the completion policy had decided when it stopped the rest.
     stop_grace_seconds = models.FloatField(null=True)
     stop_sent_at = models.DateTimeField(null=True)
+    evicted_for = models.UUIDField(null=True)  # The waiting job that gets what this one held.
     condition = models.CharField(max_length=40, blank=True, default="")
     condition_since_at = models.DateTimeField(null=True)
 

@@ -118,7 +118,6 @@ def _move_jobs(endings: Sequence[Ending], facts: Mapping[uuid.UUID, _Facts], *, 
                 "reason_code": ending.reason,
                 "reason_detail": dict(ending.detail),
                 "queued_at": now,
-                "placed_at": None,
                 "condition": "",
                 "condition_since_at": None,
             }

@@ -171,8 +171,8 @@ def _ends(other: Job, known: Sequence[Place], move: Move) -> Place:
 
 
 def _places(rows: QuerySet[Job]) -> list[Place]:
-    found = rows.values_list("id", "queued_at", "placed_at")
-    return sorted(Place(mark(placed_at or queued_at), job_id) for job_id, queued_at, placed_at in found)
+    found = rows.values_list("id", "submitted_at", "placed_at")
+    return sorted(Place(mark(placed_at or submitted_at), job_id) for job_id, submitted_at, placed_at in found)
 
 
 def _among_own(rows: QuerySet[Job], block: Sequence[uuid.UUID], move: Move, now: datetime) -> dict[uuid.UUID, int]:
@@ -198,7 +198,8 @@ def _among_all(rows: QuerySet[Job], block: Sequence[uuid.UUID], move: Move, now:
         at = inserted(block, before=beside) if move.before is not None else inserted(block, after=beside)
     else:
         others = rows.exclude(id__in=block) if len(block) <= BATCH else rows
-        bounds = others.aggregate(first=Min(Coalesce("placed_at", "queued_at")), last=Max(Coalesce("placed_at", "queued_at")))
+        since = Coalesce("placed_at", "submitted_at")
+        bounds = others.aggregate(first=Min(since), last=Max(since))
         if bounds["first"] is None:
             return {}
         at = mark(bounds["last"]) + 1 if move.to_end else mark(bounds["first"]) - 1

@@ -7,33 +7,20 @@ from typing import Any
 
 from jobs.lifecycle.reasons import explain
 from jobs.models import Job
-from jobs.scheduling.plan import never
-from jobs.scheduling.snapshot import PendingJob
-from jobs.selectors.pools import pool_views
-from jobs.services.specs import load_spec, role_asks
+from jobs.scheduling.eligibility import Sizes, never
+from jobs.selectors.pools import pools_and_machines
+from jobs.services.specs import load_spec, wish_of
 from jobs.services.submission import Submission
 from jobs.spec.canonical import spec_digest, to_document
 from jobs.spec.diff import diff_specs
-from kernel.clock import database_now
 from kernel.priorities import format_priority
 from kernel.resources import RESOURCE_NAMES
 
 
 def _in_vain(submission: Submission) -> list[str]:
     """Why it would wait for ever, if no pool could hold it even when empty."""
-    spec = submission.spec
-    ask = PendingJob(
-        id=submission.tenant.id,
-        tenant_id=submission.tenant.id,
-        queue_id=submission.queue.id,
-        priority=submission.priority,
-        queued_at=database_now(),
-        roles=role_asks(spec),
-        pool_name=spec.pool or "",
-        cluster_name=spec.cluster or "",
-        image_kind=str(submission.image.kind),
-    )
-    refusal = never(ask, pool_views({}, {}))
+    pools, machines = pools_and_machines()
+    refusal = never(wish_of(submission.spec), str(submission.image.kind), Sizes(machines, pools))
     if refusal is None:
         return []
     words = explain(refusal[0], refusal[1])

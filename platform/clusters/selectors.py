@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.db.models import Sum
 
@@ -58,6 +58,7 @@ class NodeFacts:
     ready: bool
     cordoned: bool
     blocked: str
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_schedulable(self) -> bool:
@@ -98,7 +99,7 @@ def pools_and_nodes() -> tuple[tuple[PoolFacts, ...], tuple[NodeFacts, ...]]:
     clusters = {cluster.id: cluster for cluster in list_clusters()}
     pools = _pools(clusters)
     known = {pool.id for pool in pools}
-    columns = ("id", "pool_id", "cluster_id", "name", "cpu_millis", "memory_bytes", "gpu_millis", "gpu_model")
+    columns = ("id", "pool_id", "cluster_id", "name", "cpu_millis", "memory_bytes", "gpu_millis", "gpu_model", "labels")
     flags = ("gpus_simulated", "ready", "reason", "cordoned", "cordon_reason")
     nodes = tuple(
         _node(node, clusters[node.cluster_id])
@@ -151,6 +152,7 @@ def _node(node: Node, cluster: ClusterFacts) -> NodeFacts:
         ready=node.ready,
         cordoned=node.cordoned,
         blocked=_blocked(node, cluster),
+        labels=node.labels,
     )
 
 

@@ -69,6 +69,12 @@ class Config:
     priority_manager: int = _setting(900, "0 to 1000", "the same for managers; above it, somebody has to approve")
     priority_request_days: int = _setting(7, "days", "a request for a higher priority that nobody decided is over by then")
     start_timeout_seconds: float = _setting(600.0, "seconds", "an attempt that does not run by then is started anew")
+    scheduler_in_order: bool = _setting(False, "boolean", "true: nobody passes an earlier job of the same queue that waits")
+    scheduler_preempts: bool = _setting(True, "boolean", "a queue's own work of lower priority makes room for higher")
+    scheduler_least_runtime_seconds: float = _setting(300.0, "seconds", "nothing is evicted before it has run for so long")
+    scheduler_patience_seconds: float = _setting(
+        86_400.0, "seconds", "for how long others of its queue may pass a job that waits, 0: for ever"
+    )
     retry_backoff_seconds: float = _setting(5.0, "seconds", "wait before attempt 2; doubles with each further one")
     retry_backoff_seconds_max: float = _setting(600.0, "seconds", "upper end of the doubling")
     retry_platform_max: int = _setting(5, "attempts", "retries paid by the platform for its own faults")

@@ -22,6 +22,8 @@ POINTS: dict[str, str] = {
     "webapi.key.after_commit": "What a request with a key did is stored with its key, the client has no answer yet.",
     "jobs.admit.before_commit": "Reservations and attempts are written, not committed.",
     "jobs.admit.after_commit": "The attempt is admitted, nobody was told.",
+    "jobs.evict.before_commit": "Attempts that make way are stopping, not committed.",
+    "jobs.evict.after_commit": "They are stopping for another, and only the database knows for whom.",
     "jobs.launch.after_claim": "A worker holds the lease of admitted attempts and has done nothing yet.",
     "jobs.launch.before_ensure": "Workloads of claimed attempts are compiled, the engine was not asked.",
     "jobs.launch.after_ensure": "The engine has the workload, the database does not know.",

@@ -115,7 +115,7 @@ def test_an_approval_holds_or_the_request_is_over_but_never_both() -> None:
 
 def test_moves_at_once_leave_every_place_with_one_job() -> None:
     scene = Scene()
-    times = sorted(int(job.queued_at.timestamp()) for job in scene.jobs)
+    times = sorted(int(job.submitted_at.timestamp()) for job in scene.jobs)
 
     def work(number: int) -> str:
         fresh = Job.objects.get(id=scene.jobs[number % 3].pk)
@@ -124,7 +124,7 @@ def test_moves_at_once_leave_every_place_with_one_job() -> None:
         return "moved"
 
     assert len(at_once(work)) == WORKERS
-    found = sorted(int((job.placed_at or job.queued_at).timestamp()) for job in Job.objects.all())
+    found = sorted(int((job.placed_at or job.submitted_at).timestamp()) for job in Job.objects.all())
     assert all(was <= after <= was + WORKERS for was, after in zip(times, found, strict=True)), (times, found)
 
 

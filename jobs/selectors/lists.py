@@ -24,12 +24,8 @@ def place_in_queue(job: Job) -> int | None:
         return None
     connection = connections[router.db_for_read(Job)]
     columns = {column.attname: column for column in Job._meta.concrete_fields}
-    queue_id, priority, since, job_id = (
-        columns[name].get_db_prep_value(value, connection)
-        for name, value in (
-            ("queue_id", job.queue_id), ("priority", job.priority), ("submitted_at", job.placed_at or job.submitted_at), ("id", job.id)
-        )
-    )  # fmt: skip
+    values = {"queue_id": job.queue_id, "priority": job.priority, "submitted_at": job.placed_at or job.submitted_at, "id": job.id}
+    queue_id, priority, since, job_id = (columns[name].get_db_prep_value(value, connection) for name, value in values.items())
     with statement_cursor(connection) as cursor:
         # As text: with the ORM's work on it this was a fifth of what a submission costs.
         cursor.execute(_BEFORE, [queue_id, priority, priority, since, job_id, PLACES_MAX])

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from activity.models import AuditEvent, Event
-from jobs.models import Job, PriorityRequest
+from clusters.engines.fake import Script
+from jobs.models import Attempt, Job, PriorityRequest
 from jobs.services.priority_requests import sweep_requests
 from kernel.actor import TenantRole
 from tenants.access import actor_for
@@ -365,3 +366,27 @@ def test_an_array_moves_as_a_whole(quay: Quay, api: Api) -> None:
     assert places(api, quay, one, *children) == [1, 2, 3, 4]
     assert send(api(quay.cast.alice), "post", f"/jobs/{array.id}/move", {"to": "first", "among": "queue"}).status_code == 200
     assert places(api, quay, *children, one) == [1, 2, 3, 4]
+
+
+# --- And the scheduler -----------------------------------------------------------------------------------------------
+
+
+def started(quay: Quay) -> list[str]:
+    return list(Attempt.objects.order_by("id").values_list("job__name", flat=True))
+
+
+def test_what_was_moved_and_what_was_approved_starts_in_that_order(quay: Quay, api: Api) -> None:
+    script, all_of_it = Script(duration_seconds=5), {"cpu": 8}
+    quay.submit("filler", resources=all_of_it, script=script)
+    quay.turn(2)
+    jobs = {}
+    for name in ("a", "b", "c", "d"):
+        quay.pass_time(2)
+        jobs[name] = quay.submit(name, resources=all_of_it, script=script)
+    quay.turn()  # The scheduler has them in their first order.
+    assert send(api(quay.cast.bob), "post", f"/jobs/{jobs['c'].id}/move", {"before": "a"}).status_code == 200
+    asked = send(api(quay.cast.bob), "post", REQUESTS, {"job": "d", "priority": "high"}).json()
+    assert send(api(quay.cast.alice), "post", f"{REQUESTS}/{asked['id']}/approve", {}).status_code == 200
+    quay.settle()
+
+    assert started(quay) == ["filler", "d", "c", "a", "b"]

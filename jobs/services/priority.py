@@ -48,7 +48,11 @@ def stored_priority(
     most = granted_priority(actor, tenant_id, now=facts.now, facts=facts)
     if asked <= most or asked <= NORMAL or asks_for_more:
         return min(asked, most), None
-    return most, too_high(asked, most, hint="Or submit it with ?priority_reason=..., which stores it and requests the rest.")
+    return most, too_high(
+        asked,
+        most,
+        hint="Or submit it with a reason for it (`--priority-reason`): it waits with yours, and the rest is requested.",
+    )
 
 
 def too_high(asked: int, most: int, *, hint: str = "") -> FieldError:

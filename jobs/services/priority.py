@@ -48,11 +48,8 @@ def stored_priority(
     most = granted_priority(actor, tenant_id, now=facts.now, facts=facts)
     if asked <= most or asked <= NORMAL or asks_for_more:
         return min(asked, most), None
-    return most, too_high(
-        asked,
-        most,
-        hint="Or submit it with a reason for it (`--priority-reason`): it waits with yours, and the rest is requested.",
-    )
+    hint = "Or submit it with `--priority-reason`: it waits with yours, and the rest is requested."
+    return most, too_high(asked, most, hint=hint)
 
 
 def too_high(asked: int, most: int, *, hint: str = "") -> FieldError:

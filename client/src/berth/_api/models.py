@@ -395,7 +395,18 @@ class PatchedSubscriptionChangeRequest(TypedDict):
     is_active: NotRequired[bool]
     jobs: NotRequired[Literal["mine", "all"]]
     kinds: NotRequired[
-        list[Literal["running", "succeeded", "failed", "stopped", "retried", "budget"]]
+        list[
+            Literal[
+                "running",
+                "succeeded",
+                "failed",
+                "stopped",
+                "retried",
+                "budget",
+                "priority",
+                "capacity",
+            ]
+        ]
     ]
     target: NotRequired[str]
 
@@ -657,7 +668,18 @@ class SubscriptionInRequest(TypedDict):
     channel: Literal["mail", "webhook"]
     jobs: NotRequired[Literal["mine", "all"]]
     kinds: NotRequired[
-        list[Literal["running", "succeeded", "failed", "stopped", "retried", "budget"]]
+        list[
+            Literal[
+                "running",
+                "succeeded",
+                "failed",
+                "stopped",
+                "retried",
+                "budget",
+                "priority",
+                "capacity",
+            ]
+        ]
     ]
     target: NotRequired[str]
     tenant: NotRequired[str | None]

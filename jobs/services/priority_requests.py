@@ -8,7 +8,8 @@ which they use that priority themselves. Every decision goes through the door of
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -57,7 +58,7 @@ def request_for_job(*, actor: Actor, job: Job, priority: int, reason: str = "", 
     row = new_request(
         actor=actor, tenant_id=job.tenant_id, job_id=job.pk, user_id=job.user_id, priority=priority, reason=reason, now=now
     )
-    with transaction.atomic():
+    with _together():
         _check_room(actor)
         try:
             with transaction.atomic():
@@ -67,7 +68,6 @@ def request_for_job(*, actor: Actor, job: Job, priority: int, reason: str = "", 
                 f"A request for job {job.name} waits already.", hint="Withdraw it first: `berth priority withdraw`."
             ) from None
         tell_requested([row], actor, now)
-        crashpoint("jobs.priority.before_commit")
     return row
 
 
@@ -83,11 +83,10 @@ def request_window(
     row = new_request(
         actor=actor, tenant_id=tenant_id, job_id=None, user_id=user_id, priority=priority, reason=reason, now=now, window=window
     )
-    with transaction.atomic():
+    with _together():
         _check_room(actor)
         row.save(force_insert=True)
         tell_requested([row], actor, now)
-        crashpoint("jobs.priority.before_commit")
     return row
 
 
@@ -128,7 +127,7 @@ def approve(*, actor: Actor, request: PriorityRequest, answer: str = "", now: da
             f"{actor.name} may not use priority {format_priority(request.priority)}, and so not give it to anybody.",
             hint="Ask a manager of the tenant above, or an operator.",
         )
-    with transaction.atomic():
+    with _together():
         job = None if request.job_id is None else Job.objects.select_for_update(no_key=True).get(id=request.job_id)
         if job is not None and JOB_LIFECYCLE.is_terminal(job.state):
             raise Conflict(f"Job {job.name} has ended meanwhile.", hint="There is nothing left to approve.")
@@ -137,28 +136,25 @@ def approve(*, actor: Actor, request: PriorityRequest, answer: str = "", now: da
         _decide(actor, request, RequestState.APPROVED, answer, now)
         if job is not None:
             _raise(job, request, actor, now)
-        crashpoint("jobs.priority.before_commit")
     return request
 
 
 def deny(*, actor: Actor, request: PriorityRequest, answer: str = "", now: datetime) -> PriorityRequest:
     """Refuse what was asked for; the job goes on waiting with the priority that it has."""
     _demand_decision(actor, request)
-    with transaction.atomic():
+    with _together():
         _decide(actor, request, RequestState.DENIED, answer, now)
-        crashpoint("jobs.priority.before_commit")
     return request
 
 
 def withdraw(*, actor: Actor, request: PriorityRequest, now: datetime) -> PriorityRequest:
     """Take back a request that waits, or end a window that was approved. A job that was raised stays raised."""
     demand(actor, request.tenant_id, "priority_request.delete", request.created_by_id)
-    with transaction.atomic():
+    with _together():
         if request.state == RequestState.APPROVED and request.job_id is None:
             _decide(actor, request, RequestState.REVOKED, "", now)
         else:
             _decide(actor, request, RequestState.WITHDRAWN, "", now)
-        crashpoint("jobs.priority.before_commit")
     return request
 
 
@@ -178,13 +174,12 @@ def sweep_requests(now: datetime) -> int:
     if not changes and not closed:
         return 0
     actor = system_actor("priority")
-    with transaction.atomic():
+    with _together():
         done = apply(REQUESTS, [*changes.values(), *closed], actor=actor.name, at=now)
         rows = PriorityRequest.objects.select_related("job").in_bulk([change.id for change in done])
         for change in done:
             _audit(rows[change.id], actor, "priority_request.expire", now, reason=change.reason)
         record_events([_over(rows[change.id], change.reason, now) for change in done])
-        crashpoint("jobs.priority.before_commit")
     return len(done)
 
 
@@ -228,6 +223,14 @@ def tell_requested(rows: Sequence[PriorityRequest], actor: Actor, now: datetime)
     )
     for row in rows:
         _audit(row, actor, "priority_request.create", now)
+
+
+@contextmanager
+def _together() -> Iterator[None]:
+    """All of a step or nothing of it."""
+    with transaction.atomic():
+        yield
+        crashpoint("jobs.priority.before_commit")
 
 
 def _expiry(request_id: uuid.UUID, reason: str, now: datetime) -> Change:

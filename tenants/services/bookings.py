@@ -116,10 +116,9 @@ def sweep_bookings(now: datetime) -> int:
     claimed = list(begun.filter(claimed_at__isnull=True).filter(Exists(came)).values_list("id", flat=True)[:BATCH])
     Booking.objects.filter(id__in=claimed, claimed_at__isnull=True).update(claimed_at=now)
     over = list(begun.filter(ends_at__lte=now)[:BATCH])
-    # Whoever came is noted above: what is left has nobody.
     grace = timedelta(seconds=current().booking_grace_seconds)
     unclaimed = begun.filter(claimed_at__isnull=True, starts_at__lte=now - grace, ends_at__gt=now)
-    missed = list(unclaimed.select_related("queue")[:BATCH])
+    missed = list(unclaimed.exclude(Exists(came)).select_related("queue")[:BATCH])  # Also who came since they were noted.
     actor = system_actor("quota")
     with transaction.atomic():
         ended = _leave(over, BookingState.ENDED, actor=actor, now=now)

@@ -16,7 +16,7 @@ from jobs.services.priority_requests import sweep_requests
 from kernel.actor import TenantRole
 from tenants.access import actor_for
 from tests.builders.quay import Quay
-from tests.factories.tenants import Person, make_member, make_queue, make_token, make_user, now
+from tests.factories.tenants import Person, make_member, make_queue, make_tenant, make_token, make_user, now
 
 pytestmark = pytest.mark.database
 
@@ -119,6 +119,31 @@ def test_managers_set_what_members_may_use_and_whoever_stands_above_what_manager
     assert send(api(quay.cast.bob), "put", path, {"member": 1}).status_code == 403
     assert get(api(quay.cast.carol), path).status_code == 404
     assert AuditEvent.objects.filter(verb="priority_grant.edit").count() == 2
+
+
+def test_a_line_holds_in_tenants_below_that_have_none_and_so_does_a_window(quay: Quay, api: Api) -> None:
+    cast = quay.cast
+    team = make_tenant("team", parent=cast.tenant)
+    alice, tina = api(cast.alice), make_user("tina")
+    make_member(team, tina, TenantRole.MANAGER)
+    tina_api = api(Person(tina, make_token(tina).text, actor_for(tina, None)))
+    path = f"/tenants/{team.slug}/priority-grants"
+    high = {"tenant": team.slug, "spec": {**SPEC, "priority": "high"}}
+
+    send(alice, "put", "/tenants/vision/priority-grants", {"member": 700})
+    shown = get(api(cast.bob), path).json()["items"]
+    assert [(item["priority"], item["tenant"] and item["tenant"]["name"]) for item in shown] == [(700, "vision"), (900, None)]
+    assert get(tina_api, path).json()["items"][0]["tenant"] is None, "she does not see the tenant above"
+    assert send(tina_api, "put", path, {"manager": "urgent"}).status_code == 403
+    assert codes(send(alice, "put", path, {"manager": "urgent"})) == [("/manager", "above_own_grant")]
+    assert send(alice, "put", path, {"manager": 800}).status_code == 200
+    assert send(tina_api, "put", path, {"member": 800}).status_code == 200
+    assert codes(send(tina_api, "post", "/jobs", high)) == [("/priority", "priority_above_grant")]
+    assert codes(send(api(cast.bob), "post", "/jobs", high)) == [("/priority", "priority_above_grant")]
+    window = {"priority": "high", "ends_at": (now() + timedelta(hours=5)).isoformat(), "tenant": "vision"}
+    asked = send(api(cast.bob), "post", REQUESTS, window).json()
+    send(alice, "post", f"{REQUESTS}/{asked['id']}/approve", {})
+    assert send(api(cast.bob), "post", "/jobs", high).status_code == 201
 
 
 # --- Requests --------------------------------------------------------------------------------------------------------

@@ -158,6 +158,23 @@ class CurvePoint(TypedDict):
     rent_micros: int
 
 
+class DecisionInRequest(TypedDict):
+    answer: NotRequired[str]
+
+
+class DecisionOut(TypedDict):
+    at: str
+    detail: dict[str, Any]
+    id: str
+    kind: Literal["start", "wait_turned_start", "evict", "claim", "refuse"]
+    pool: str | None
+
+
+class DecisionPage(TypedDict):
+    items: list[DecisionOut]
+    next: str | None
+
+
 class DeliveryOut(TypedDict):
     created_at: str
     delivered_at: str | None
@@ -351,6 +368,13 @@ class MemberUser(TypedDict):
     name: str
 
 
+class MoveInRequest(TypedDict):
+    after: NotRequired[str]
+    among: NotRequired[Literal["own", "queue"]]
+    before: NotRequired[str]
+    to: NotRequired[Literal["first", "last"]]
+
+
 class PackageOut(TypedDict):
     name: str
     version: str
@@ -367,7 +391,7 @@ Tag: TypeAlias = str
 class PatchedEditInRequest(TypedDict):
     hold: NotRequired[bool]
     max_runtime_seconds: NotRequired[int | None]
-    priority: NotRequired[int]
+    priority: NotRequired[Literal["low", "normal", "high", "urgent"] | int]
     queue: NotRequired[str]
     tags: NotRequired[list[Tag]]
 
@@ -384,7 +408,18 @@ class PatchedSubscriptionChangeRequest(TypedDict):
     is_active: NotRequired[bool]
     jobs: NotRequired[Literal["mine", "all"]]
     kinds: NotRequired[
-        list[Literal["running", "succeeded", "failed", "stopped", "retried", "budget"]]
+        list[
+            Literal[
+                "running",
+                "succeeded",
+                "failed",
+                "stopped",
+                "retried",
+                "budget",
+                "priority",
+                "capacity",
+            ]
+        ]
     ]
     target: NotRequired[str]
 
@@ -416,6 +451,13 @@ class PhaseOut(TypedDict):
     seconds: float
 
 
+class PlaceOut(TypedDict):
+    in_pool: int | None
+    in_queue: int | None
+    pool_length: int
+    queue_length: int
+
+
 class PlannedImageOut(TypedDict):
     digest: str | None
     kind: str
@@ -434,6 +476,21 @@ class PriceInRequest(TypedDict):
     gpu_hour_micros: NotRequired[int]
     memory_gib_hour_micros: NotRequired[int]
     pool: str
+
+
+class PriorityGrantsInRequest(TypedDict):
+    manager: NotRequired[Literal["low", "normal", "high", "urgent"] | int | None]
+    member: NotRequired[Literal["low", "normal", "high", "urgent"] | int | None]
+
+
+class PriorityRequestInRequest(TypedDict):
+    ends_at: NotRequired[str | None]
+    job: NotRequired[str]
+    priority: Literal["low", "normal", "high", "urgent"] | int
+    reason: NotRequired[str]
+    starts_at: NotRequired[str | None]
+    tenant: NotRequired[str | None]
+    user: NotRequired[str]
 
 
 class Problem(TypedDict):
@@ -631,7 +688,18 @@ class SubscriptionInRequest(TypedDict):
     channel: Literal["mail", "webhook"]
     jobs: NotRequired[Literal["mine", "all"]]
     kinds: NotRequired[
-        list[Literal["running", "succeeded", "failed", "stopped", "retried", "budget"]]
+        list[
+            Literal[
+                "running",
+                "succeeded",
+                "failed",
+                "stopped",
+                "retried",
+                "budget",
+                "priority",
+                "capacity",
+            ]
+        ]
     ]
     target: NotRequired[str]
     tenant: NotRequired[str | None]
@@ -653,6 +721,15 @@ class SubscriptionOut(TypedDict):
 class SubscriptionPageOut(TypedDict):
     items: list[SubscriptionOut]
     next: str | None
+
+
+class SuggestionOut(TypedDict):
+    changes: list[dict[str, Any]]
+    evicts: list[ReferenceOut]
+    evicts_count: int
+    kind: str
+    starts_now: bool
+    text: str
 
 
 class TaskOut(TypedDict):
@@ -800,6 +877,42 @@ class WeightsInRequest(TypedDict):
     cpu_millis: NotRequired[int]
     gpu_millis: NotRequired[int]
     memory_bytes: NotRequired[int]
+
+
+class WhatIfCountsOut(TypedDict):
+    evicted: int
+    starts: int
+    waits: int
+
+
+class WhatIfInRequest(TypedDict):
+    changes: list[dict[str, Any]]
+    tenant: NotRequired[str]
+
+
+class WhatIfJobOut(TypedDict):
+    evicts: int
+    job: ReferenceOut
+    nodes: list[str]
+    pool: str | None
+    reason: dict[str, Any] | None
+
+
+class WhatIfListOut(TypedDict):
+    jobs: list[WhatIfJobOut]
+    more: int
+    others: int
+
+
+class WhatIfOut(TypedDict):
+    after: WhatIfCountsOut
+    before: WhatIfCountsOut
+    displaced: WhatIfListOut
+    evicted: WhatIfListOut
+    spared: WhatIfListOut
+    starts: WhatIfListOut
+    starts_not: WhatIfListOut
+    waits: WhatIfListOut
 
 
 class WhoTenant(TypedDict):
@@ -1147,6 +1260,12 @@ class MemberPage(TypedDict):
     next: str | None
 
 
+class MoveOut(TypedDict):
+    among: Literal["own", "queue"]
+    job: JobOut
+    moved: int
+
+
 class NewInvitationOut(TypedDict):
     command: str
     created_at: str
@@ -1257,6 +1376,43 @@ class PricesOut(TypedDict):
     items: list[PriceOut]
 
 
+class PriorityGrantOut(TypedDict):
+    priority: int
+    priority_name: str
+    role: Literal["member", "manager"]
+    tenant: TenantRef | None
+
+
+class PriorityGrantsOut(TypedDict):
+    classes: dict[str, int]
+    items: list[PriorityGrantOut]
+    yours: int
+
+
+class PriorityRequestOut(TypedDict):
+    answer: str
+    created_at: str
+    created_by: ReferenceOut
+    decided_at: str | None
+    decided_by: ReferenceOut | None
+    ends_at: str | None
+    expires_at: str
+    id: str
+    job: ReferenceOut | None
+    priority: int
+    priority_name: str
+    reason: str
+    starts_at: str | None
+    state: Literal["pending", "approved", "denied", "withdrawn", "expired", "revoked"]
+    tenant: TenantRef
+    user: ReferenceOut
+
+
+class PriorityRequestPage(TypedDict):
+    items: list[PriorityRequestOut]
+    next: str | None
+
+
 class QuarantinedOut(TypedDict):
     attempt: str
     cluster: str
@@ -1276,6 +1432,13 @@ class QuarantinedOut(TypedDict):
 class QuarantinedPage(TypedDict):
     items: list[QuarantinedOut]
     next: str | None
+
+
+class QueueFactorOut(TypedDict):
+    is_owed: bool
+    queue: ReferenceOut | None
+    share: int
+    share_now: int
 
 
 class QueueOut(TypedDict):
@@ -1393,6 +1556,14 @@ class AcceptedOut(TypedDict):
     user: UserRef
 
 
+class FactorsOut(TypedDict):
+    order_seconds: int
+    priority: int
+    priority_seconds: int
+    queues: list[QueueFactorOut]
+    waited_seconds: int
+
+
 class ForecastOut(TypedDict):
     jobs: list[ConsequenceOut] | None
     over: list[OverOut]
@@ -1436,3 +1607,25 @@ class EditOut(TypedDict):
 class EditPage(TypedDict):
     items: list[EditOut]
     next: str | None
+
+
+class ExplainOut(TypedDict):
+    at: str
+    conditions: list[ConditionOut]
+    decisions: list[DecisionOut]
+    factors: FactorsOut | None
+    job: ReferenceOut
+    place: PlaceOut | None
+    reason: ReasonOut | None
+    starts: bool
+    state: Literal[
+        "queued",
+        "admitted",
+        "starting",
+        "running",
+        "stopping",
+        "succeeded",
+        "failed",
+        "stopped",
+    ]
+    suggestions: list[SuggestionOut]

@@ -14,7 +14,7 @@ from clusters.selectors import NodeKey, register_allocation_source
 from clusters.telemetry import register_collector_source
 from jobs.lifecycle.reasons import explain
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE
-from jobs.models import Attempt, Job, Task
+from jobs.models import Attempt, Job, PriorityRequest, Task
 from jobs.prometheus import job_metrics
 from jobs.selectors.find import fetch_job
 from jobs.services.what_if import forecast_limits
@@ -32,6 +32,7 @@ _SUMS = {"cpu": Sum("cpu_millis"), "memory": Sum("memory_bytes"), "gpu": Sum("gp
 def register() -> None:
     """Called once, from `AppConfig.ready`."""
     tenant_rule(Job, owner="user_id")
+    tenant_rule(PriorityRequest, owner="created_by_id", noun="priority_request")
     registry.register_job_directory(_notices)
     registry.register_channel_policy("job", lambda actor, text: fetch_job(actor, text, "job.read").id)
     registry.register_log_source(_log_messages)

@@ -63,6 +63,7 @@ class PendingRow(NamedTuple):
     user_id: uuid.UUID
     max_runtime_seconds: int | None
     submitted_at: datetime
+    placed_at: datetime | None
 
 
 _DETAIL = PendingRow._fields.index("reason_detail") - 1  # Behind the id.
@@ -165,6 +166,7 @@ class Judge:
                 pools=where.pools,
                 submitted_at=mark(row.submitted_at),
                 priority=row.priority,
+                order=0 if row.placed_at is None else mark(row.placed_at) - mark(row.submitted_at),
                 max_runtime=row.max_runtime_seconds,
                 withheld=None if withheld is None else Reason(withheld[0]),
                 array=str(row.parent_id) if row.parent_id in self.parallelism else "",

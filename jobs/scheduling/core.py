@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 
 from jobs.scheduling.decide import run_pass
 from jobs.scheduling.decisions import Decision, Reason
-from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
+from jobs.scheduling.gangs import GangAsk, Placed, RoleAsk, Unplaced
 from jobs.scheduling.machines import Machine, Machines
 from jobs.scheduling.memory import Known
+from jobs.scheduling.ranking import ranking_of
 from jobs.scheduling.turn import OPEN, REFUSED, Group, Lines
 from jobs.scheduling.victims import could_transfer, transfer, undo_transfer, vanish
 from jobs.scheduling.work import Job, Need, Running, Shape, Transfer, give_shares, held_by, take_shares
@@ -64,6 +65,7 @@ class Core:
         self.running: dict[str, Running] = {}
         self.running_in: dict[int, dict[int, dict[str, Running]]] = {}  # By pool and queue, who may be evicted.
         self.priorities_in: dict[tuple[int, int], dict[int, int]] = {}  # (pool, queue) -> priority -> how many of these.
+        self.gpus_in: dict[tuple[int, int], dict[int, int]] = {}  # (pool, queue) -> priority -> thousandths of GPUs they hold.
         self.transfers: dict[str, Transfer] = {}  # By claimant.
         self.cleared: list[str] = []  # Claimants whose room is free now.
         self.evicted_at: deque[tuple[int, int]] = deque()  # (when, how many), for the brake.
@@ -94,7 +96,7 @@ class Core:
             self.withdraw(job.id)
         if job.withheld is not None:
             self._aside[job.id] = (job, job.withheld)
-        elif job.not_before:
+        elif job.not_before > self.now:
             self._aside[job.id] = (job, Reason("not_before", until=job.not_before))
             heapq.heappush(self._timers, (job.not_before, -1, job.id))
         elif job.array and self._array_running.get(job.array, 0) >= job.parallel > 0:
@@ -187,8 +189,7 @@ class Core:
             if not one.is_leaving or one.claim is None:
                 take_shares(shares, one.job.queue, one.need)
         self.shares = shares
-        for group in self.lines.groups():
-            self.lines.wake(group)
+        self.wake(self.lines.groups())
         self.lines.follow(shares)
 
     def decide(self, now: int) -> tuple[Decision, ...]:
@@ -231,9 +232,11 @@ class Core:
     def enter(self, one: Running) -> None:
         """It runs, and may be evicted once it has run for as long as everybody may."""
         one.is_counted = True
-        for pool, _ in one.need:
+        for pool, amount in one.need:
             counts = self.priorities_in.setdefault((pool, one.job.queue), {})
             counts[one.job.priority] = counts.get(one.job.priority, 0) + 1
+            gpus = self.gpus_in.setdefault((pool, one.job.queue), {})
+            gpus[one.job.priority] = gpus.get(one.job.priority, 0) + amount[2]
         ripe_at = one.started_at + self.policy.least_runtime_seconds
         if ripe_at > self.now:
             heapq.heappush(self._unripe, (ripe_at, one.job.id))
@@ -249,7 +252,9 @@ class Core:
 
     def _is_unripe(self, ripe_at: int, job_id: str) -> bool:
         one = self.running.get(job_id)
-        return one is not None and one.claim is None and one.started_at + self.policy.least_runtime_seconds == ripe_at
+        if one is None or one.claim is not None or one.is_leaving:
+            return False
+        return one.started_at + self.policy.least_runtime_seconds == ripe_at
 
     def _ripen(self, one: Running) -> None:
         for pool, _ in one.need:
@@ -257,13 +262,15 @@ class Core:
 
     def leave(self, one: Running) -> None:
         """It may be evicted no more."""
-        for pool, _ in one.need:
+        for pool, amount in one.need:
             self.running_in.get(pool, {}).get(one.job.queue, {}).pop(one.job.id, None)
             if one.is_counted:
+                self.gpus_in[pool, one.job.queue][one.job.priority] -= amount[2]
                 counts = self.priorities_in[pool, one.job.queue]
                 counts[one.job.priority] -= 1
                 if not counts[one.job.priority]:
                     del counts[one.job.priority]
+                    del self.gpus_in[pool, one.job.queue][one.job.priority]
         one.is_counted = False
 
     def claim(self, made: Transfer) -> None:
@@ -294,8 +301,10 @@ class Core:
                 one = self.running[job_id]
                 self._ripen(one)
                 for pool, _ in one.need:
-                    below = self.preempters.get((pool, one.job.queue), ())
-                    self.wake([group for group in below if group.priority > one.job.priority])
+                    above = [
+                        group for group in self.preempters.get((pool, one.job.queue), ()) if group.priority > one.job.priority
+                    ]
+                    self.wake(self._who_could_preempt(pool, one.job.queue, above))
                     self.wake(self.claimers.get(pool, ()))
         while self._timers and self._timers[0][0] <= now:
             at, pool, job_id = heapq.heappop(self._timers)
@@ -309,8 +318,8 @@ class Core:
             else:
                 self._rings.discard((at, pool))
                 self.wake(self.claimers.get(pool, ()))
-                for (at, _), groups in list(self.preempters.items()):
-                    self.wake(groups if at == pool else ())
+                for (at, queue), groups in list(self.preempters.items()):
+                    self.wake(self._who_could_preempt(pool, queue, groups) if at == pool else ())
 
     def ring_at(self, at: int, pool: int) -> None:
         """Look again then at who may take room back in a pool."""
@@ -376,9 +385,12 @@ class Core:
             for number, groups in list(self.by_room.get(pool, {}).items()):
                 if groups and self.known_unplaced(pool, number) is None:
                     self.wake_for_room(groups, pool)
-            self.wake([group for group in self.claimers.get(pool, ()) if not group.hope.isdisjoint(there)])
-            for (at, _), others in list(self.preempters.items()):
-                self.wake([group for group in others if at == pool and not group.hope.isdisjoint(there)])
+            taken: dict[int, bool] = {}
+            self.wake([group for group in self.claimers.get(pool, ()) if self._may_help(group, pool, there, taken)])
+            for (at, near), others in list(self.preempters.items()):
+                if at == pool:
+                    able = self._who_could_preempt(pool, near, others)
+                    self.wake([group for group in able if self._may_help(group, pool, there, taken)])
         path = self.shares.path[queue]
         for pool in pools:
             for node in path:
@@ -392,6 +404,37 @@ class Core:
         """The answer of `place` for this shape, where it is still true whatever became free since."""
         known = self.unplaced.get((pool, number))
         return known.answer if known is not None and known.is_true(self.machines, pool) else None
+
+    def _who_could_preempt(self, pool: int, queue: int, groups: Iterable[Group]) -> list[Group]:
+        """Those who would have enough GPUs if all work of lower priority in their queue were gone: most have not."""
+        held = self.gpus_in.get((pool, queue))
+        if not held:
+            return []
+        free, able = self.machines.free(pool).gpu_millis, []
+        for group in groups:
+            need = dict(group.shape.least[pool]).get(pool, (0, 0, 0))[2]
+            lower = [gpus for priority, gpus in held.items() if priority < group.priority]
+            if lower and need <= free + sum(lower):
+                able.append(group)
+        return able
+
+    def _may_help(self, group: Group, pool: int, machines: Set[int], taken: dict[int, bool]) -> bool:
+        """Whether room on these machines may be what a search for victims lacked: some of them stand there, or a task of a gang
+        of several goes there now. `taken` remembers the latter by shape."""
+        if not group.hope.isdisjoint(machines):
+            return True
+        shape = group.shape
+        found = taken.get(shape.number)
+        if found is None:
+            roles = shape.gang.roles
+            found = taken[shape.number] = sum(role.minimum for role in roles) > 1 and any(
+                self._takes_one(role, pool, machines) for role in roles
+            )
+        return found
+
+    def _takes_one(self, role: RoleAsk, pool: int, machines: Set[int]) -> bool:
+        ranking = ranking_of(self.machines, pool, role.ask) if role.pool in (None, pool) else None
+        return ranking is not None and any(ranking.copies(self.machines.class_of[machine]) for machine in machines)
 
     def _may_have_room(self, group: Group, pool: int) -> bool:
         """Whether what is not held of a pool is enough for whom its end, or promises to others, refused."""

@@ -16,6 +16,7 @@ from jobs.reconcile.stopping import enforce_desired
 from jobs.selectors.in_use import images_in_use, volumes_in_use
 from jobs.services.counts import fold_counts
 from jobs.services.decision_records import forget_old_decisions
+from jobs.services.priority_requests import sweep_requests
 from kernel.config import current
 from reconciling import poison
 from storage.logs import remove_old_logs
@@ -80,6 +81,7 @@ PARTS: dict[str, Callable[[datetime], int]] = {
     "ledger": _ledger,
     "quota_edits": apply_due_edits,
     "bookings": sweep_bookings,
+    "priority_requests": sweep_requests,
     "desired": lambda now: enforce_desired(),
     "idempotency": lambda now: idempotency.delete_expired(now=now),
     "facts": facts.fold,

@@ -158,6 +158,10 @@ class CurvePoint(TypedDict):
     rent_micros: int
 
 
+class DecisionInRequest(TypedDict):
+    answer: NotRequired[str]
+
+
 class DecisionOut(TypedDict):
     at: str
     detail: dict[str, Any]
@@ -373,6 +377,13 @@ class MemberUser(TypedDict):
     name: str
 
 
+class MoveInRequest(TypedDict):
+    after: NotRequired[str]
+    among: NotRequired[Literal["own", "queue"]]
+    before: NotRequired[str]
+    to: NotRequired[Literal["first", "last"]]
+
+
 class PackageOut(TypedDict):
     name: str
     version: str
@@ -389,7 +400,7 @@ Tag: TypeAlias = str
 class PatchedEditInRequest(TypedDict):
     hold: NotRequired[bool]
     max_runtime_seconds: NotRequired[int | None]
-    priority: NotRequired[int]
+    priority: NotRequired[Literal["low", "normal", "high", "urgent"] | int]
     queue: NotRequired[str]
     tags: NotRequired[list[Tag]]
 
@@ -406,7 +417,18 @@ class PatchedSubscriptionChangeRequest(TypedDict):
     is_active: NotRequired[bool]
     jobs: NotRequired[Literal["mine", "all"]]
     kinds: NotRequired[
-        list[Literal["running", "succeeded", "failed", "stopped", "retried", "budget"]]
+        list[
+            Literal[
+                "running",
+                "succeeded",
+                "failed",
+                "stopped",
+                "retried",
+                "budget",
+                "priority",
+                "capacity",
+            ]
+        ]
     ]
     target: NotRequired[str]
 
@@ -463,6 +485,21 @@ class PriceInRequest(TypedDict):
     gpu_hour_micros: NotRequired[int]
     memory_gib_hour_micros: NotRequired[int]
     pool: str
+
+
+class PriorityGrantsInRequest(TypedDict):
+    manager: NotRequired[Literal["low", "normal", "high", "urgent"] | int | None]
+    member: NotRequired[Literal["low", "normal", "high", "urgent"] | int | None]
+
+
+class PriorityRequestInRequest(TypedDict):
+    ends_at: NotRequired[str | None]
+    job: NotRequired[str]
+    priority: Literal["low", "normal", "high", "urgent"] | int
+    reason: NotRequired[str]
+    starts_at: NotRequired[str | None]
+    tenant: NotRequired[str | None]
+    user: NotRequired[str]
 
 
 class Problem(TypedDict):
@@ -660,7 +697,18 @@ class SubscriptionInRequest(TypedDict):
     channel: Literal["mail", "webhook"]
     jobs: NotRequired[Literal["mine", "all"]]
     kinds: NotRequired[
-        list[Literal["running", "succeeded", "failed", "stopped", "retried", "budget"]]
+        list[
+            Literal[
+                "running",
+                "succeeded",
+                "failed",
+                "stopped",
+                "retried",
+                "budget",
+                "priority",
+                "capacity",
+            ]
+        ]
     ]
     target: NotRequired[str]
     tenant: NotRequired[str | None]
@@ -1232,6 +1280,12 @@ class MemberPage(TypedDict):
     next: str | None
 
 
+class MoveOut(TypedDict):
+    among: Literal["own", "queue"]
+    job: JobOut
+    moved: int
+
+
 class NewInvitationOut(TypedDict):
     command: str
     created_at: str
@@ -1340,6 +1394,43 @@ class PricePage(TypedDict):
 
 class PricesOut(TypedDict):
     items: list[PriceOut]
+
+
+class PriorityGrantOut(TypedDict):
+    priority: int
+    priority_name: str
+    role: Literal["member", "manager"]
+    tenant: TenantRef | None
+
+
+class PriorityGrantsOut(TypedDict):
+    classes: dict[str, int]
+    items: list[PriorityGrantOut]
+    yours: int
+
+
+class PriorityRequestOut(TypedDict):
+    answer: str
+    created_at: str
+    created_by: ReferenceOut
+    decided_at: str | None
+    decided_by: ReferenceOut | None
+    ends_at: str | None
+    expires_at: str
+    id: str
+    job: ReferenceOut | None
+    priority: int
+    priority_name: str
+    reason: str
+    starts_at: str | None
+    state: Literal["pending", "approved", "denied", "withdrawn", "expired", "revoked"]
+    tenant: TenantRef
+    user: ReferenceOut
+
+
+class PriorityRequestPage(TypedDict):
+    items: list[PriorityRequestOut]
+    next: str | None
 
 
 class QuarantinedOut(TypedDict):

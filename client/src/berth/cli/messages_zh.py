@@ -6,6 +6,7 @@ from berth.cli.messages_zh_capacity import CAPACITY
 from berth.cli.messages_zh_costs import COSTS
 from berth.cli.messages_zh_explain import EXPLAIN
 from berth.cli.messages_zh_help import HELP
+from berth.cli.messages_zh_order import ORDER
 
 TITLES = {
     "ABOUT": "事件",
@@ -336,4 +337,4 @@ SENTENCES = {
     "✗ not ready": "✗ 未就绪",
 }
 
-MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY, **EXPLAIN}
+MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY, **ORDER, **EXPLAIN}

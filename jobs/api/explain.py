@@ -53,7 +53,7 @@ class HolderOut(serializers.Serializer[Any]):
     kept = serializers.BooleanField()
 
 
-class ConditionOut(serializers.Serializer[Any]):
+class UnmetOut(serializers.Serializer[Any]):
     """One thing that would keep the job waiting on its own. `own`: wherever it might go; `instead`: its end is enough."""
 
     code = serializers.CharField()
@@ -132,7 +132,7 @@ class ExplainOut(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
     reason = ReasonOut(allow_null=True)
     starts = serializers.BooleanField(help_text="The next pass would start it.")
-    conditions = ConditionOut(many=True)
+    conditions = UnmetOut(many=True)
     place = PlaceOut(allow_null=True)
     factors = FactorsOut(allow_null=True)
     suggestions = SuggestionOut(many=True)

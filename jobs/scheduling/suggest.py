@@ -47,7 +47,7 @@ from tenants.quota.shares import Standing
 
 SUGGESTIONS_MAX = 5
 TRIES_MAX = 20  # Passes over a copy of the state, each a fraction of a second at its largest.
-TRIES_LARGE, LARGE = 8, 3000  # The same where so many wait or run.
+TRIES_LARGE, LARGE = 6, 3000  # The same where so many wait or run.
 PRIORITY_MAX = 1000
 PARTS = 8  # Nobody is told to ask for less CPU or memory than an eighth of what was asked for.
 GIB, CORE = 1 << 30, 1000

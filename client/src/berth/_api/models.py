@@ -250,6 +250,15 @@ class FileOut(TypedDict):
     size_bytes: int
 
 
+class FilterOut(TypedDict):
+    best: int
+    code: str
+    machines: int
+    need: int
+    never: int
+    text: str
+
+
 class FindingOut(TypedDict):
     by: Literal["stranger", "nobody"]
     operation: str
@@ -1135,6 +1144,17 @@ class GrantOut(TypedDict):
     tenant: TenantRef
 
 
+class HolderOut(TypedDict):
+    cpu_millis: int
+    gpu_millis: int
+    jobs: int
+    kept: bool
+    memory_bytes: int
+    queue: ReferenceOut | None
+    since: str | None
+    standing: Literal["guaranteed", "deserved", "borrowed"]
+
+
 class ImageOut(TypedDict):
     build_job_id: str | None
     created_at: str
@@ -1513,6 +1533,26 @@ class TokenPage(TypedDict):
     next: str | None
 
 
+class UnmetOut(TypedDict):
+    code: str
+    filters: list[FilterOut]
+    fitting: int
+    held: int
+    held_by: list[HolderOut]
+    instead: bool
+    jobs: list[ReferenceOut]
+    jobs_count: int
+    kept: int
+    limit: int
+    need: int
+    own: bool
+    pool: str | None
+    queue: ReferenceOut | None
+    resource: str | None
+    text: str
+    until: str | None
+
+
 class UploadInRequest(TypedDict):
     sha256: str
     size_bytes: int
@@ -1611,7 +1651,7 @@ class EditPage(TypedDict):
 
 class ExplainOut(TypedDict):
     at: str
-    conditions: list[ConditionOut]
+    conditions: list[UnmetOut]
     decisions: list[DecisionOut]
     factors: FactorsOut | None
     job: ReferenceOut

@@ -250,7 +250,7 @@ _WISHES: Mapping[str, tuple[str, str]] = {
 
 
 def _quota(d: Document) -> str:
-    whose = f"queue {d['queue_name']}" if d.get("queue_name") else "another queue"
+    whose = f"queue {d['queue_name']}" if d.get("queue_name") else "a queue above"
     words = {"guarantee": "guarantee", "deserved": "deserved amount", "ceiling": "ceiling"}
     parts = [
         f"the {words[key]} to {format_amount(str(d.get('resource', '')), d[key])}" for key in words if d.get(key) is not None
@@ -259,7 +259,7 @@ def _quota(d: Document) -> str:
 
 
 def _quota_zh(d: Document) -> str:
-    whose = f"队列 {d['queue_name']} " if d.get("queue_name") else "其他队列"
+    whose = f"队列 {d['queue_name']} " if d.get("queue_name") else "上级队列"
     words = {"guarantee": "保障", "deserved": "应得", "ceiling": "上限"}
     parts = [
         f"{words[key]}设为 {format_amount(str(d.get('resource', '')), d[key], 'zh')}" for key in words if d.get(key) is not None

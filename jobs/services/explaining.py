@@ -14,7 +14,7 @@ from jobs.scheduling.explain import Explanation, Factors, Settled, explain
 from jobs.scheduling.suggest import Suggestion, suggest
 from jobs.scheduling.whatif import End
 from jobs.scheduling.work import Job as Waiting
-from jobs.services.asking import Reader, Shown, changes_json, condition_json, one_question
+from jobs.services.asking import Reader, Shown, changes_json, condition_json, is_about_others, one_question
 from jobs.services.specs import load_spec, wish_of
 from kernel.actor import Actor
 
@@ -44,7 +44,11 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
             "pool_length": found.place.pool_length,
         },
         "factors": _factors(found.factors, reader),
-        "suggestions": [_suggestion(one, waiting, reader) for one in suggestions],
+        "suggestions": [
+            _suggestion(one, waiting, reader)
+            for one in suggestions
+            if not any(is_about_others(change, waiting, reader) for change in one.changes)
+        ],
     }
 
 

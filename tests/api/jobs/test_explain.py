@@ -11,8 +11,10 @@ import pytest
 from clusters.engines.fake import Script
 from jobs.models import DecisionRecord, Job
 from jobs.services.decision_records import DecisionRow, record_decisions
+from tenants.quota.tree import Ceiling
+from tenants.services import PoolLimit, set_limits
 from tests.builders.quay import Quay
-from tests.factories.tenants import limit, make_queue, top_queue
+from tests.factories.tenants import SYSTEM, limit, make_queue, top_queue
 
 pytestmark = pytest.mark.database
 
@@ -119,6 +121,19 @@ def test_a_ceiling_names_the_queue_and_the_limit_that_would_do(quay: Quay, api: 
     assert next(one["text"] for one in found["suggestions"] if one["kind"] == "limit").startswith(
         "Set the ceiling to 6 cores for queue vision in pool "
     )
+
+
+def test_what_others_are_promised_is_changed_only_by_who_sees_it(quay: Quay, api: Api) -> None:
+    promise = PoolLimit(quay.pool.pk, Ceiling(), {"cpu_millis": 6000})
+    set_limits(actor=SYSTEM, queue=top_queue(quay.cast.elsewhere), limits=[promise], now=quay.now)
+    quay.submit("train", resources={"cpu": 4, "memory": "1Gi"})
+    quay.turn()
+    mine, operators = (explained(api(person), "train") for person in (quay.cast.bob, quay.cast.otto))
+    assert [one["code"] for one in mine["conditions"]] == ["withheld"]
+    (holder,) = mine["conditions"][0]["held_by"]
+    assert (holder["queue"], holder["cpu_millis"], holder["jobs"], holder["kept"]) == (None, 6000, 0, True)
+    assert "limit" not in {one["kind"] for one in mine["suggestions"]}
+    assert "limit" in {one["kind"] for one in operators["suggestions"]}
 
 
 def test_one_who_does_not_wait_shows_what_was_decided_and_nothing_else(quay: Quay, api: Api) -> None:

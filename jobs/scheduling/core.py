@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 
+from jobs.scheduling.backfill import Promises
 from jobs.scheduling.decide import run_pass
 from jobs.scheduling.decisions import Decision, Reason
 from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
@@ -42,7 +43,9 @@ class Policy:
     evictions_per_pass: int = 256
     evictions_per_window: int = 2048
     window_seconds: int = 3600
-    booked: int = 1  # How many starts are booked per pool; 0: none.
+    booked: int = 1  # How many starts are booked per pool: 1 is EASY backfill, more than ever wait is conservative; 0: none.
+    rebook_seconds: int = 60  # How often it is asked whether a booked start could be earlier.
+    overrun_seconds: int = 60  # For how long after its maximum run time a gang may still hold its machines.
     patience_seconds: int = 86_400  # For how long others of its queue may pass one that waits; 0: for ever.
     history_seconds: int = 60  # How often history is brought up to date.
 
@@ -83,7 +86,10 @@ class Core:
         self.claimers: dict[int, set[Group]] = {}  # Pool -> who may take room back there, but found too few to take it from.
         self.preempters: dict[tuple[int, int], set[Group]] = {}  # (pool, queue) -> the same of lower priority in the queue.
         self.roomy: dict[tuple[int, int], list[Group]] = {}  # (pool, number of shape) -> whom room woke.
+        self.by_booked: dict[int, set[Group]] = {}  # Pool -> whom only a booked start keeps out, or may.
         self.unplaced: dict[tuple[int, int], Known] = {}  # (pool, number of shape) -> what `place` said.
+        self.promises = Promises(self)
+        self.plan_after: dict[int, int] = {}  # Pool -> when it is asked again who else could have a booked start.
 
     # --- What happens -------------------------------------------------------------------------------------------------
 
@@ -120,6 +126,7 @@ class Core:
             self.withdraw(job.id)
         for task in placed.tasks:
             self.machines.take(task.machine, task.ask, task.devices)
+        self.promises.opened()
         need = self.need_of(placed) if need is None else need
         self.admit(Running(job, placed, need, at, self.standing(job.queue, need)))
 
@@ -150,6 +157,7 @@ class Core:
         """A gang holds nothing any more. One that claims gives up its claim."""
         one = self.running.pop(job_id)
         self.leave(one)
+        self.promises.left(one)
         if one.job.array:
             self._array_running[one.job.array] -= 1
             for sibling in sorted(self._array_waiting.pop(one.job.array, {})):
@@ -164,6 +172,7 @@ class Core:
             for task in one.placed.tasks:
                 self.machines.give(task.machine, task.ask, task.devices)
             freed = {task.machine for task in one.placed.tasks}
+        self.promises.settle(freed)
         self.grown(freed, one.job.queue, {pool for pool, _ in one.need})
 
     def checkpointed(self, job_id: str, at: int) -> None:
@@ -177,6 +186,8 @@ class Core:
         assert index is not None, "a new machine needs a new core"
         self.machines.update(index, facts)
         self.unplaced = {at: known for at, known in self.unplaced.items() if at[0] != facts.pool}
+        self.promises.settle((index,), "machine")
+        self.promises.opened()
         self.wake([group for group in self.lines.groups() if facts.pool in group.shape.least])
 
     def limits_changed(self, shares: Shares) -> None:
@@ -190,6 +201,7 @@ class Core:
         for group in self.lines.groups():
             self.lines.wake(group)
         self.lines.follow(shares)
+        self.promises.recheck_limits()
 
     def decide(self, now: int) -> tuple[Decision, ...]:
         """One pass at this moment."""
@@ -225,12 +237,15 @@ class Core:
         take_shares(self.shares, one.job.queue, one.need)
         self.running[one.job.id] = one
         self.enter(one)
+        if self.promises:
+            self.promises.settle_with(task.machine for task in one.placed.tasks)
         if one.job.array:
             self._array_running[one.job.array] = self._array_running.get(one.job.array, 0) + 1
 
     def enter(self, one: Running) -> None:
         """It runs, and may be evicted once it has run for as long as everybody may."""
         one.is_counted = True
+        self.promises.entered(one)
         for pool, _ in one.need:
             counts = self.priorities_in.setdefault((pool, one.job.queue), {})
             counts[one.job.priority] = counts.get(one.job.priority, 0) + 1
@@ -271,6 +286,8 @@ class Core:
         one = made.claimant
         self.running[one.job.id] = one
         self.transfers[one.job.id] = made
+        if self.promises:
+            self.promises.settle({task.machine for each in (one, *made.victims) for task in each.placed.tasks})
         if one.job.array:
             self._array_running[one.job.array] = self._array_running.get(one.job.array, 0) + 1
         if not made.leaving:
@@ -300,7 +317,7 @@ class Core:
         while self._timers and self._timers[0][0] <= now:
             at, pool, job_id = heapq.heappop(self._timers)
             if pool == PATIENCE:
-                self.lines.lose_patience(job_id)
+                self.lose_patience(job_id)
             elif job_id:
                 job, reason = self._aside.get(job_id, (None, None))
                 if job is not None and reason is not None and reason.code == "not_before":
@@ -324,12 +341,21 @@ class Core:
         moments = [self._timers[0][0]] if self._timers else []
         if any(self.claimers.values()) or any(self.preempters.values()):
             moments += [self.young_until] if self.young_until else []
+        booked_at = self.promises.next_at
+        if booked_at is not None:
+            moments.append(max(booked_at, self.now + 1))
         return min(moments, default=None)
+
+    def lose_patience(self, job_id: str) -> None:
+        """Nobody of its queue passes a job any more that has waited for long and has no booked start."""
+        job, patience = self.lines.job(job_id), self.policy.patience_seconds
+        if job is not None and 0 < patience <= self.now - job.submitted_at and job_id not in self.promises.by_job:
+            self.lines.lose_patience(job_id)
 
     def refuse(self, group: Group, reason: Reason, places: Iterable[set[Group]]) -> None:
         """A group waits until one of these sets is woken."""
         first = group.first()
-        self.lines.refuse(group, reason, self.now)
+        self.lines.refuse(group, reason, self.now, is_sure=first is not None and first[1].id in self.promises.by_job)
         loses_at = first[1].submitted_at + self.policy.patience_seconds if first is not None else 0
         if self.policy.patience_seconds and first is not None and loses_at > self.now and group.impatient_for != first[1].id:
             group.impatient_for = first[1].id
@@ -366,16 +392,9 @@ class Core:
 
     def grown(self, machines: Iterable[int], queue: int, pools: Iterable[int]) -> None:
         """Something ended: wake whom that may help."""
-        by_pool: dict[int, set[int]] = {}
-        for machine in machines:
-            by_pool.setdefault(self.machines.at[machine].pool, set()).add(machine)
-        for (pool, _), known in list(self.unplaced.items()):
-            if pool in by_pool and not known.grow(by_pool[pool]):
-                del self.unplaced[pool, known.shape.number]
+        by_pool = self.room_grew(machines)
         for pool, there in by_pool.items():
-            for number, groups in list(self.by_room.get(pool, {}).items()):
-                if groups and self.known_unplaced(pool, number) is None:
-                    self.wake_for_room(groups, pool)
+            self.wake_booked(pool, there)
             self.wake([group for group in self.claimers.get(pool, ()) if not group.hope.isdisjoint(there)])
             for (at, _), others in list(self.preempters.items()):
                 self.wake([group for group in others if at == pool and not group.hope.isdisjoint(there)])
@@ -387,6 +406,42 @@ class Core:
             if self.policy.reclaims:  # What its own tenant's queues deserve may cover them by now.
                 for near in self.tree(path[-2] if len(path) > 1 else 0):
                     self.wake([group for group in self.lines.groups_of(near) if self._may_claim(group, pool)])
+
+    def room_grew(self, machines: Iterable[int], *, for_a_try: bool = False) -> dict[int, set[int]]:
+        """There is more room on these machines, by pool: wake who may fit now."""
+        by_pool: dict[int, set[int]] = {}
+        for machine in machines:
+            by_pool.setdefault(self.machines.at[machine].pool, set()).add(machine)
+        for (pool, _), known in list(self.unplaced.items()):
+            if pool in by_pool and not known.grow(by_pool[pool]):
+                del self.unplaced[pool, known.shape.number]
+        for pool in () if for_a_try else by_pool:
+            for number, groups in list(self.by_room.get(pool, {}).items()):
+                if groups and self.known_unplaced(pool, number) is None:
+                    self.wake_for_room(groups, pool)
+        return by_pool
+
+    def wake_booked(self, pool: int, machines: Set[int]) -> None:
+        """Room that is hidden for a booked start may be enough for the start itself, or for who ends before it."""
+        promises = self.promises
+        if not promises:
+            return
+        promises.opened()
+        booked = promises.of(pool)
+        for one in booked:
+            one.may_be_earlier = True
+            group = self.lines.group(one.job.id)
+            self.wake_for_room([group] if group is not None else (), pool)
+        if booked and promises.is_any_on(machines):
+            last = booked[-1].at
+            brief = [
+                group
+                for group in self.by_booked.get(pool, ())
+                if group.phase == REFUSED
+                and (first := group.first()) is not None
+                and promises.end_if_started(first[1], self.now) <= last
+            ]
+            self.wake_for_room(brief, pool)
 
     def known_unplaced(self, pool: int, number: int) -> Unplaced | None:
         """The answer of `place` for this shape, where it is still true whatever became free since."""

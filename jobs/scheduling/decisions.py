@@ -70,11 +70,17 @@ class Claim(NamedTuple):
 
 
 class Book(NamedTuple):
-    """The start that is promised to a waiting job: by `at`, on these machines."""
+    """The start that is promised to a waiting job: by `at`, on these machines.
+
+    With a `cause` it takes the place of a promise that was not kept, `at` 0 if by none: `yielded` (who was owed the room, or
+    stands higher in the same queue, took it), `machine` (one is lost), `overrun` (somebody stayed longer than it may), `limits`
+    (lowered), `changed` (the job asks for something else now, or may not start).
+    """
 
     id: str
     at: int
     machines: tuple[int, ...]
+    cause: str = ""
 
 
 Decision = Admit | Wait | Evict | Claim | Book

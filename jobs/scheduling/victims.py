@@ -423,6 +423,7 @@ def transfer(core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Ru
     claimant = Running(job, placed, need, now, standing)
     made = claimant.claim = Transfer(claimant, tuple(victims), ghosts)
     for one in victims:
+        core.promises.left(one)
         one.is_leaving, one.claim = True, made
         core.leave(one)
     return made

@@ -39,7 +39,7 @@ POOL = uuid.UUID(int=1)
 GIB = 1 << 30
 MODELS = ("A", "B", "C")
 COLD = ((10_000, 1_213, 5.0, 1.5), (100_000, 5_000, 60.0, 10.0))  # Waiting jobs, nodes, seconds: accepted, aimed at.
-RUNTIMES = tuple(hours * 3600 for hours in (1, 2, 4, 6, 8, 12, 24, 36, 48, 72, 96, 168))
+RUNTIMES = tuple(hours * 3600 for hours in (4, 6, 8, 10, 12, 18, 24, 36, 48, 72, 96, 168))
 LATER, SETTLING = 110_000, 50  # When single changes begin, and how many passes before.
 RECLAIM = ((500, 1.0, 0.2), (1_000, 3.0, 0.4), (5_000, 20.0, 2.0))  # Nodes, seconds: accepted, aimed at.
 

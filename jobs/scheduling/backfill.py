@@ -544,10 +544,11 @@ class _Plan:
 
     def _moments(self) -> Iterator[tuple[int, list[Running]]]:
         """All moments at which something ends, with what does, in order."""
+        overdue_at = self.core.now + max(1, self.core.policy.rebook_seconds)  # Of those who should be gone; asked again then.
         ends: dict[int, set[str]] = {one.ends_at: set() for one in self.others if one.ends_at < FOREVER}
         for pool, _ in self.shape.least[self.pool]:
             for end, name in self.promises._ends.get(pool, ())[:ENDS_MAX]:
-                ends.setdefault(max(end, self.core.now + 1), set()).add(name)
+                ends.setdefault(end if end > self.core.now else overdue_at, set()).add(name)
         for at in sorted(ends):
             yield at, [self.core.running[name] for name in sorted(ends[at])]
 

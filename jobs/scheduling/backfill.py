@@ -419,11 +419,11 @@ class Promises:
                 return one
         return None
 
-    def recheck_limits(self) -> None:
-        """After limits changed: what they do not allow any more is not booked."""
+    def recheck_limits(self, cause: str = "limits") -> None:
+        """After limits changed, or what is held by a right: what they do not allow any more is not booked."""
         for one in sorted(self.by_job.values(), key=_order):
             if not self._has_limits(one):
-                self.drop(one.job.id, "limits")
+                self.drop(one.job.id, cause)
 
     def _has_limits(self, one: Promise) -> bool:
         """Whether limits will have room for a booked start, with all others that are booked and hold something then."""

@@ -226,6 +226,8 @@ class Pass:
         if starts and isinstance(answer, Placed):
             self._admit(group, job, answer, room)
         promises.resume()
+        if starts:
+            promises.recheck_limits("yielded")
         return starts
 
     def _delayed(self, job: Job, shape: Shape, placed: Placed, weaker: Collection[str] = ()) -> Reason | None:
@@ -294,6 +296,7 @@ class Pass:
         made = transfer(core, job, shape, pool, victims, self.now)
         take_shares(core.shares, job.queue, made.claimant.need)
         core.claim(made)
+        core.promises.recheck_limits("yielded")
         self.evictions += len(victims)
         core.evicted_at.append((self.now, len(victims)))
         self.decisions += [Evict(one.job.id, job.id, search.cost[one.job.id]) for one in victims]

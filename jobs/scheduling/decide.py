@@ -36,7 +36,7 @@ from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason, Wai
 from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
 from jobs.scheduling.memory import Known
 from jobs.scheduling.placing import place, undo
-from jobs.scheduling.victims import Search, transfer
+from jobs.scheduling.victims import Search, at_least, transfer
 from jobs.scheduling.work import Job, Need, Running, Shape, take_shares
 from tenants.quota.shares import Refusal, Standing
 
@@ -287,6 +287,8 @@ class Pass:
             if not search.young_until or search.by_machine:
                 return _NOBODY
             return Reason("too_young", pool=pool, queue=job.queue, until=search.young_until)
+        if not victims:  # What booked starts of others kept is enough; it is taken by right.
+            return self._start_by_right(job, shape, pool)
         room = self._brake(len(victims))
         if room is not None:
             core.ring_at(max(room.until, self.now + 1), pool)
@@ -302,6 +304,16 @@ class Pass:
         self.decisions += [Evict(one.job.id, job.id, search.cost[one.job.id]) for one in victims]
         cost = sum(search.cost[one.job.id] for one in victims)
         self.decisions.append(Claim(job.id, made.claimant.placed, tuple(one.job.id for one in victims), cost))
+        return None
+
+    def _start_by_right(self, job: Job, shape: Shape, pool: int) -> Reason | None:
+        core = self.core
+        group, room = core.lines.group(job.id), self._room(job, shape.least[pool])
+        placed = place(at_least(shape.gang), core.machines, (pool,))
+        if group is None or not isinstance(room, Standing) or not isinstance(placed, Placed):
+            return _NOBODY
+        self._admit(group, job, placed, room)
+        core.promises.recheck_limits("yielded")
         return None
 
     def _brake(self, count: int) -> Reason | None:

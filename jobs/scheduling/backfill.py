@@ -26,10 +26,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from jobs.scheduling.decisions import Book
 from jobs.scheduling.gangs import GangAsk, Placed, PlacedTask, RoleAsk
 from jobs.scheduling.machines import WHOLE_MILLIS, Machines, Mark
+from jobs.scheduling.people import least
 from jobs.scheduling.placing import place, undo
 from jobs.scheduling.ranking import Ranking, ranking_of
 from jobs.scheduling.victims import at_least, exorcise, haunt
 from jobs.scheduling.work import Ghost, Job, Need, Running, Shape, give_shares, take_shares
+from tenants.quota.caps import Held
 from tenants.quota.shares import Refusal, Shares, Standing
 
 if TYPE_CHECKING:
@@ -204,6 +206,10 @@ class Promises:
                 self._by_machine[machine] = left
             else:
                 del self._by_machine[machine]
+        refused = self.core.by_booked.get(one.pool, ())
+        self.core.wake_for_room(
+            [group for group in refused if group.reason is not None and group.reason.code == "booked"], one.pool
+        )
         return one
 
     def restore(self, kept: Promised) -> None:
@@ -401,14 +407,18 @@ class Promises:
 
     # --- Limits -------------------------------------------------------------------------------------------------------
 
-    def denies(self, job: Job, need: Need, but: Collection[str] = ()) -> Promise | None:
+    def denies(self, job: Job, need: Need, tasks: int, but: Collection[str] = ()) -> Promise | None:
         """The booked start whose room in limits a gang would take that starts now; None when it delays nobody."""
-        shares = self.core.shares
-        end = self.end_if_started(job, self.core.now)
+        core, shares = self.core, self.core.shares
+        end = self.end_if_started(job, core.now)
         pools = {pool for pool, _ in need}
         for one in sorted(self.by_job.values(), key=_order):
             if one.job.id == job.id or one.job.id in but or end <= one.at:
                 continue
+            if core.people and one.job.user == job.user and one.job.user is not None:
+                ask = Held(sum(amount[2] for _, amount in need), 1, tasks)
+                if core.people.refusal(one.job, least(one.shape.gang), ask) is not None:
+                    return one
             common = [pool for pool, _ in one.need if pool in pools and shares.may_bind(job.queue, one.job.queue, pool)]
             if not common:
                 continue

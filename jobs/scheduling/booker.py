@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from jobs.scheduling.backfill import TRIES_MAX, Promise
 from jobs.scheduling.decisions import Admit, Book, Decision, Reason
 from jobs.scheduling.gangs import Placed
+from jobs.scheduling.people import least
 from jobs.scheduling.placing import place
 from jobs.scheduling.turn import REFUSED
 from jobs.scheduling.victims import at_least
@@ -104,7 +105,7 @@ class Booker:
     def _start(self, one: Promise) -> None:
         """The moment has come: start it, wherever it fits best by now."""
         core, job, shape = self.core, one.job, one.shape
-        if core.is_last_of_array(job):
+        if core.is_last_of_array(job) or core.people.refusal(job, least(shape.gang)) is not None:
             self.promises.drop(job.id, "changed")
             return
         lifted = self.promises.lift(job, one.pool)

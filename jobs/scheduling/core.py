@@ -23,9 +23,11 @@ from jobs.scheduling.decisions import Decision, Reason
 from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
 from jobs.scheduling.machines import Machine, Machines
 from jobs.scheduling.memory import Known
+from jobs.scheduling.people import People, Place
 from jobs.scheduling.turn import OPEN, REFUSED, Group, Lines
 from jobs.scheduling.victims import could_transfer, transfer, undo_transfer, vanish
 from jobs.scheduling.work import Job, Need, Running, Shape, Transfer, give_shares, held_by, take_shares
+from tenants.quota.caps import UserCap
 from tenants.quota.shares import Shares, Standing
 
 PATIENCE = -2  # Marks the timers of jobs that nobody may pass from then on.
@@ -53,7 +55,7 @@ class Policy:
 class Core:
     """One scheduler's state. `machines` and `shares` belong to it; nobody else changes them."""
 
-    def __init__(self, machines: Machines, shares: Shares, policy: Policy | None = None) -> None:
+    def __init__(self, machines: Machines, shares: Shares, policy: Policy | None = None, *, caps: Iterable[UserCap] = ()) -> None:
         self.machines = machines
         self.shares = shares
         self.policy = policy or Policy()
@@ -88,6 +90,8 @@ class Core:
         self.roomy: dict[tuple[int, int], list[Group]] = {}  # (pool, number of shape) -> whom room woke.
         self.by_booked: dict[int, set[Group]] = {}  # Pool -> whom only a booked start keeps out, or may.
         self.unplaced: dict[tuple[int, int], Known] = {}  # (pool, number of shape) -> what `place` said.
+        self.by_user: dict[Place, set[Group]] = {}  # (tenant, user) -> whom a cap on the user refused.
+        self.people = People(caps)
         self.promises = Promises(self)
         self.plan_after: dict[int, int] = {}  # Pool -> when it is asked again who else could have a booked start.
 
@@ -158,6 +162,10 @@ class Core:
         one = self.running.pop(job_id)
         self.leave(one)
         self.promises.left(one)
+        if self.people:
+            self.people.give(one)
+            for place in self.people.places(one.job):
+                self.wake(self.by_user.get(place, ()))
         if one.job.array:
             self._array_running[one.job.array] -= 1
             for sibling in sorted(self._array_waiting.pop(one.job.array, {})):
@@ -203,6 +211,16 @@ class Core:
         self.lines.follow(shares)
         self.promises.recheck_limits()
 
+    def caps_changed(self, caps: Iterable[UserCap]) -> None:
+        """Other caps on users."""
+        waiting = [job for group in self.lines.groups() for job in list(group.jobs())]
+        for job in waiting:
+            self.lines.remove(job.id)
+        self.people = People(caps, self.running.values())
+        self.by_user.clear()
+        for job in waiting:
+            self._line_up(job)
+
     def decide(self, now: int) -> tuple[Decision, ...]:
         """One pass at this moment."""
         return tuple(run_pass(self, now))
@@ -236,6 +254,7 @@ class Core:
         """A gang, placed on the machines already, holds its share of the limits from now on."""
         take_shares(self.shares, one.job.queue, one.need)
         self.running[one.job.id] = one
+        self.people.take(one)
         self.enter(one)
         if self.promises:
             self.promises.settle_with(task.machine for task in one.placed.tasks)
@@ -286,6 +305,7 @@ class Core:
         one = made.claimant
         self.running[one.job.id] = one
         self.transfers[one.job.id] = made
+        self.people.take(one)
         if self.promises:
             self.promises.settle({task.machine for each in (one, *made.victims) for task in each.placed.tasks})
         if one.job.array:
@@ -470,7 +490,7 @@ class Core:
 
     def _line_up(self, job: Job) -> None:
         runtime = job.runtime(trusted=True) or 0 if self.policy.booked else 0
-        self.lines.add(job, self.shape_of(job.gang, job.pools), runtime)
+        self.lines.add(job, self.shape_of(job.gang, job.pools), runtime, self.people.number(job))
 
     def shape_of(self, gang: GangAsk, pools: tuple[int, ...]) -> Shape:
         """The one shape of equal asks. Whoever submits many does well to hand in the same object for equal ones."""

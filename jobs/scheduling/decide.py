@@ -14,7 +14,7 @@ behind it, unless they passed it for too long. What is done instead, and why the
    that reason.
 2. **Whose turn.** The queue by fair order: who is owed, then the smallest weighted dominant share, with history. In the queue by
    priority with aging, own order, time of submission, id.
-3. **Limits.** `Shares.room`: guaranteed, deserved or borrowed, or the first limit that refuses.
+3. **Limits.** The caps on its user, then `Shares.room`: guaranteed, deserved or borrowed, or the first limit that refuses.
 4. **Place.** The whole gang at its largest size that limits and room allow, at least at its smallest, or nothing.
 5. **Take back.** Who is owed room that others borrow gets it by the fewest lost GPU-seconds (`victims.py`); so does higher
    priority from lower in its own queue. What is freed is claimed, and goes to nobody else.
@@ -35,6 +35,7 @@ from jobs.scheduling.booker import Booker
 from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason, Wait
 from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
 from jobs.scheduling.memory import Known
+from jobs.scheduling.people import least, most, reason_of
 from jobs.scheduling.placing import place, undo
 from jobs.scheduling.victims import Search, at_least, transfer
 from jobs.scheduling.work import Job, Need, Running, Shape, take_shares
@@ -95,6 +96,12 @@ class Pass:
             core.lines.remove(job.id)
             core.wait_for_siblings(job)
             self._tell(group, job, Reason("array_parallelism", limit=job.parallel))
+            return
+        capped = core.people.refusal(job, least(shape.gang)) if core.people else None
+        if capped is not None and job.user is not None:
+            found = reason_of(capped, job.queue)
+            core.refuse(group, found, (core.by_user.setdefault((capped.tenant_id, job.user), set()),))
+            self._tell(group, job, found)
             return
         reason: Reason | None = None
         places: list[set[Group]] = []
@@ -168,7 +175,7 @@ class Pass:
 
     def _within_limits(self, job: Job, shape: Shape, pool: int) -> GangAsk:
         """The gang with as many tasks at most as limits allow: roles grow in the order in which they are listed."""
-        if not isinstance(self._room(job, shape.most[pool]), Refusal):
+        if self._has_room(job, shape.gang, shape.most[pool]):
             return shape.gang
         roles = [replace(role, maximum=role.minimum) for role in shape.gang.roles]
         for position, wanted in enumerate(shape.gang.roles):
@@ -177,12 +184,16 @@ class Pass:
                 middle = (low + high + 1) // 2
                 roles[position] = replace(wanted, maximum=middle)
                 tried = Shape(-1, replace(shape.gang, roles=tuple(roles)), (pool,))
-                if isinstance(self._room(job, tried.most[pool]), Refusal):
-                    high = middle - 1
-                else:
+                if self._has_room(job, tried.gang, tried.most[pool]):
                     low = middle
+                else:
+                    high = middle - 1
             roles[position] = replace(wanted, maximum=low)
         return replace(shape.gang, roles=tuple(roles))
+
+    def _has_room(self, job: Job, gang: GangAsk, need: Need) -> bool:
+        """Whether limits and caps allow the gang at its largest."""
+        return not isinstance(self._room(job, need), Refusal) and self.core.people.refusal(job, most(gang)) is None
 
     # 4. Place.
 
@@ -236,7 +247,7 @@ class Pass:
         if not core.promises:
             return None
         need = core.need_of(placed) if shape.is_elastic else shape.least[placed.pool]
-        delayed = core.promises.denies(job, need, weaker)
+        delayed = core.promises.denies(job, need, len(placed.tasks), weaker)
         if delayed is None:
             return None
         undo(placed, core.machines)

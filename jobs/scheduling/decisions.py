@@ -17,7 +17,10 @@ class Reason(NamedTuple):
     guarantees: `kept`), `capacity`. Shape: `no_pool`, `no_machine`, `no_room`, `not_together`, with `fitting` of `need` tasks
     placed, and `filters`. `booked`: there is room, but another's start is booked on it, `until` then. `brake`: it may take room
     back, but too many were evicted of late. `too_young`: whoever would have to leave has not run for long enough, `until` then.
-    `behind`: the queue is served strictly in order, and one before it waits. `claim`: its room is being cleared.
+    `user_cap`: its user would hold more of `what` (`gpu_millis`, `jobs`, `containers`) than one may in tenant `of`. `behind`: the
+    queue is served strictly in order, and one before it waits. `claim`: its room is being cleared. `reserved`: a tenant has booked
+    what it needs from `since` `until` then: of `limit` in the pool `held` would be held by others then, and `kept` is booked;
+    `of` is the booking.
     """
 
     code: str
@@ -31,6 +34,9 @@ class Reason(NamedTuple):
     fitting: int = 0
     until: int = 0
     filters: tuple[Filtered, ...] = ()
+    since: int = 0
+    what: str = ""
+    of: str = ""  # The id of what the numbers are about; not for everybody's eyes.
 
 
 class Admit(NamedTuple):

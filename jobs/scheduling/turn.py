@@ -102,7 +102,7 @@ class Lines:
         self._patience = patience_seconds
         self._turns = Turns(shares, ())
         self._open: dict[int, list[tuple[Key, int, Group]]] = {}
-        self._groups: dict[tuple[int, int, int, int], Group] = {}
+        self._groups: dict[tuple[int, int, int, int, int], Group] = {}
         self._group_of: dict[str, Group] = {}
         self._job_of: dict[str, Job] = {}
         self._of_queue: dict[int, set[Group]] = {}
@@ -133,9 +133,9 @@ class Lines:
             return (-job.priority, placed_at, job.id)
         return (placed_at - job.priority * self._aging, placed_at, job.id)
 
-    def add(self, job: Job, shape: Shape, runtime: int) -> None:
-        """A job waits. `runtime` parts jobs that are equal otherwise, where that may decide."""
-        at = (job.queue, shape.number, job.priority, runtime)
+    def add(self, job: Job, shape: Shape, runtime: int, person: int = 0) -> None:
+        """A job waits. `runtime` and `person` part jobs that are equal otherwise, where these may decide."""
+        at = (job.queue, shape.number, job.priority, runtime, person)
         group = self._groups.get(at)
         if group is None:
             group = self._groups[at] = Group(job.queue, shape, job.priority)

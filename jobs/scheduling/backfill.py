@@ -172,6 +172,8 @@ class Promises:
     def add(self, one: Promise) -> None:
         self.by_job[one.job.id] = one
         self._counts[one.pool] = self._counts.get(one.pool, 0) + 1
+        if self.core.windows:
+            self.core.windows.promised(one)
         for machine in one.needs:
             insort(self._by_machine.setdefault(machine, []), one, key=_order)
         self.settle(one.needs)
@@ -206,6 +208,8 @@ class Promises:
                 self._by_machine[machine] = left
             else:
                 del self._by_machine[machine]
+        if self.core.windows:
+            self.core.windows.left(job_id, [pool for pool, _ in one.need])
         refused = self.core.by_booked.get(one.pool, ())
         self.core.wake_for_room(
             [group for group in refused if group.reason is not None and group.reason.code == "booked"], one.pool
@@ -267,6 +271,7 @@ class Promises:
     def weaker(self, job: Job, pool: int, standing: Standing | None) -> list[str]:
         """Whose booked starts a gang may take, because it could evict them if they ran already."""
         policy = self.core.policy
+        is_owner = bool(self.core.windows) and self.core.windows.is_owner(job, pool)
         is_owed = policy.reclaims and standing in (Standing.GUARANTEED, Standing.DESERVED)
         found = []
         for one in self.of(pool):
@@ -274,7 +279,7 @@ class Promises:
                 yields = policy.preempts and job.priority > one.job.priority
             else:
                 yields = is_owed and one.standing is Standing.BORROWED
-            if yields and one.job.id != job.id:
+            if (yields or (is_owner and not self.core.windows.is_owner(one.job, pool))) and one.job.id != job.id:
                 found.append(one.job.id)
         return found
 
@@ -435,6 +440,12 @@ class Promises:
             if not self._has_limits(one):
                 self.drop(one.job.id, cause)
 
+    def recheck_windows(self) -> None:
+        """After tenants booked something else for a time: what would be in the way is not booked any more."""
+        for one in sorted(self.by_job.values(), key=_order):
+            if not self.core.windows.may_promise(one.job, one.need, one.at):
+                self.drop(one.job.id, "limits")
+
     def _has_limits(self, one: Promise) -> bool:
         """Whether limits will have room for a booked start, with all others that are booked and hold something then."""
         shares = self.core.shares
@@ -523,6 +534,7 @@ class _Plan:
 
     def _search(self, freed: list[Running], before: int) -> Promise | None:
         core, tries = self.core, PLACES_MAX
+        windows = core.windows
         for at, ended in self._moments():
             if at >= before:
                 return None
@@ -540,7 +552,7 @@ class _Plan:
             if any(count < role.minimum for (role, _), count in zip(self.roles, self.counts, strict=True)):
                 continue
             standing = self._standing(at)
-            if standing is None:
+            if standing is None or (windows and not windows.may_promise(self.job, self.shape.least[self.pool], at)):
                 continue
             placed = place(self.gang, self.machines, (self.pool,))
             if isinstance(placed, Placed):
@@ -557,6 +569,9 @@ class _Plan:
         overdue_at = self.core.now + max(1, self.core.policy.rebook_seconds)  # Of those who should be gone; asked again then.
         ends: dict[int, set[str]] = {one.ends_at: set() for one in self.others if one.ends_at < FOREVER}
         for pool, _ in self.shape.least[self.pool]:
+            for end in self.core.windows.ends(pool):
+                if end > self.core.now:
+                    ends.setdefault(end, set())
             for end, name in self.promises._ends.get(pool, ())[:ENDS_MAX]:
                 ends.setdefault(end if end > self.core.now else overdue_at, set()).add(name)
         for at in sorted(ends):

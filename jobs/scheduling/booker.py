@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jobs.scheduling.core import Core
     from jobs.scheduling.turn import Group
 
-BOOKABLE = frozenset({"capacity", "withheld", "no_room", "not_together", "booked", "too_young", "brake"})
+BOOKABLE = frozenset({"capacity", "withheld", "no_room", "not_together", "booked", "reserved", "too_young", "brake"})
 Rank = tuple[tuple[tuple[int, int, int], ...], tuple[int, int, str]]
 
 
@@ -111,7 +111,8 @@ class Booker:
         lifted = self.promises.lift(job, one.pool)
         found = [core.shares.room(job.queue, pool, amount) for pool, amount in one.need]
         standings = [each for each in found if isinstance(each, Standing)]
-        placed = place(at_least(shape.gang), core.machines, (one.pool,)) if len(standings) == len(found) else None
+        may_start = len(standings) == len(found) and not (core.windows and core.windows.refusal(job, one.need, self.now))
+        placed = place(at_least(shape.gang), core.machines, (one.pool,)) if may_start else None
         fits = isinstance(placed, Placed)
         if lifted is not None:
             self.promises.let_fall(lifted, stands=fits)

@@ -26,11 +26,14 @@ from jobs.scheduling.memory import Known
 from jobs.scheduling.people import People, Place
 from jobs.scheduling.turn import OPEN, REFUSED, Group, Lines
 from jobs.scheduling.victims import could_transfer, transfer, undo_transfer, vanish
+from jobs.scheduling.windows import Windows
 from jobs.scheduling.work import Job, Need, Running, Shape, Transfer, give_shares, held_by, take_shares
+from tenants.quota.bookings import Booked
 from tenants.quota.caps import UserCap
 from tenants.quota.shares import Shares, Standing
 
 PATIENCE = -2  # Marks the timers of jobs that nobody may pass from then on.
+BOUNDARY = -3  # Those at which what is booked for a time changes.
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class Policy:
     evictions_per_pass: int = 256
     evictions_per_window: int = 2048
     window_seconds: int = 3600
+    grace_seconds: int = 30  # How long who is told to leave may take: so much before what is booked for a time begins.
     booked: int = 1  # How many starts are booked per pool: 1 is EASY backfill, more than ever wait is conservative; 0: none.
     rebook_seconds: int = 60  # How often it is asked whether a booked start could be earlier.
     overrun_seconds: int = 60  # For how long after its maximum run time a gang may still hold its machines.
@@ -55,7 +59,15 @@ class Policy:
 class Core:
     """One scheduler's state. `machines` and `shares` belong to it; nobody else changes them."""
 
-    def __init__(self, machines: Machines, shares: Shares, policy: Policy | None = None, *, caps: Iterable[UserCap] = ()) -> None:
+    def __init__(
+        self,
+        machines: Machines,
+        shares: Shares,
+        policy: Policy | None = None,
+        *,
+        caps: Iterable[UserCap] = (),
+        windows: Iterable[Booked] = (),
+    ) -> None:
         self.machines = machines
         self.shares = shares
         self.policy = policy or Policy()
@@ -92,8 +104,11 @@ class Core:
         self.unplaced: dict[tuple[int, int], Known] = {}  # (pool, number of shape) -> what `place` said.
         self.by_user: dict[Place, set[Group]] = {}  # (tenant, user) -> whom a cap on the user refused.
         self.people = People(caps)
+        self.by_reserved: dict[int, set[Group]] = {}  # Pool -> whom what others have booked for a time refused.
         self.promises = Promises(self)
+        self.windows = Windows(self)
         self.plan_after: dict[int, int] = {}  # Pool -> when it is asked again who else could have a booked start.
+        self.windows_changed(windows)
 
     # --- What happens -------------------------------------------------------------------------------------------------
 
@@ -162,6 +177,8 @@ class Core:
         one = self.running.pop(job_id)
         self.leave(one)
         self.promises.left(one)
+        if self.windows:
+            self.windows.left(job_id, [pool for pool, _ in one.need])
         if self.people:
             self.people.give(one)
             for place in self.people.places(one.job):
@@ -194,6 +211,7 @@ class Core:
         assert index is not None, "a new machine needs a new core"
         self.machines.update(index, facts)
         self.unplaced = {at: known for at, known in self.unplaced.items() if at[0] != facts.pool}
+        self.windows.machine_changed()
         self.promises.settle((index,), "machine")
         self.promises.opened()
         self.wake([group for group in self.lines.groups() if facts.pool in group.shape.least])
@@ -211,13 +229,31 @@ class Core:
         self.lines.follow(shares)
         self.promises.recheck_limits()
 
+    def windows_changed(self, windows: Iterable[Booked]) -> None:
+        """Other bookings of tenants."""
+        had_windows = bool(self.windows)
+        self.windows = Windows(self, windows)
+        if bool(self.windows) != had_windows:
+            self._line_up_again()
+        for at, pool in self.windows.moments():
+            if at > self.now:
+                heapq.heappush(self._timers, (at, BOUNDARY, str(pool)))
+        for groups in self.by_reserved.values():
+            self.wake(groups)
+        if self.windows:
+            self.promises.recheck_windows()
+
     def caps_changed(self, caps: Iterable[UserCap]) -> None:
         """Other caps on users."""
+        self.people = People(caps, self.running.values())
+        self.by_user.clear()
+        self._line_up_again()
+
+    def _line_up_again(self) -> None:
+        """Other things decide which jobs are equal."""
         waiting = [job for group in self.lines.groups() for job in list(group.jobs())]
         for job in waiting:
             self.lines.remove(job.id)
-        self.people = People(caps, self.running.values())
-        self.by_user.clear()
         for job in waiting:
             self._line_up(job)
 
@@ -265,6 +301,8 @@ class Core:
         """It runs, and may be evicted once it has run for as long as everybody may."""
         one.is_counted = True
         self.promises.entered(one)
+        if self.windows:
+            self.windows.entered(one)
         for pool, _ in one.need:
             counts = self.priorities_in.setdefault((pool, one.job.queue), {})
             counts[one.job.priority] = counts.get(one.job.priority, 0) + 1
@@ -306,6 +344,8 @@ class Core:
         self.running[one.job.id] = one
         self.transfers[one.job.id] = made
         self.people.take(one)
+        if self.windows:
+            self.windows.entered(one)
         if self.promises:
             self.promises.settle({task.machine for each in (one, *made.victims) for task in each.placed.tasks})
         if one.job.array:
@@ -338,6 +378,9 @@ class Core:
             at, pool, job_id = heapq.heappop(self._timers)
             if pool == PATIENCE:
                 self.lose_patience(job_id)
+            elif pool == BOUNDARY:
+                self.wake(self.by_reserved.get(int(job_id), ()))
+                self.wake(group for queue in self.windows.owners(int(job_id)) for group in self.lines.groups_of(queue))
             elif job_id:
                 job, reason = self._aside.get(job_id, (None, None))
                 if job is not None and reason is not None and reason.code == "not_before":
@@ -420,6 +463,7 @@ class Core:
                 self.wake([group for group in others if at == pool and not group.hope.isdisjoint(there)])
         path = self.shares.path[queue]
         for pool in pools:
+            self.wake_reserved(pool)
             for node in path:
                 self.wake(self.by_limit.get((pool, node), ()))
             self.wake_for_room([group for group in self.by_pool.get(pool, ()) if self._may_have_room(group, pool)], pool)
@@ -440,6 +484,13 @@ class Core:
                 if groups and self.known_unplaced(pool, number) is None:
                     self.wake_for_room(groups, pool)
         return by_pool
+
+    def wake_reserved(self, pool: int) -> None:
+        """Less is held, so that some may not be in the way of what is booked for a time any more."""
+        for group in list(self.by_reserved.get(pool, ())) if self.windows else ():
+            first = group.first()
+            if first is not None and self.windows.refusal(first[1], group.shape.least[pool], self.now) is None:
+                self.wake((group,))
 
     def wake_booked(self, pool: int, machines: Set[int]) -> None:
         """Room that is hidden for a booked start may be enough for the start itself, or for who ends before it."""
@@ -489,8 +540,9 @@ class Core:
         return found
 
     def _line_up(self, job: Job) -> None:
-        runtime = job.runtime(trusted=True) or 0 if self.policy.booked else 0
-        self.lines.add(job, self.shape_of(job.gang, job.pools), runtime, self.people.number(job))
+        runtime = job.runtime(trusted=True) or 0 if self.policy.booked or self.windows else 0
+        kind = 2 * self.people.number(job) + (bool(self.windows) and not job.evictable)
+        self.lines.add(job, self.shape_of(job.gang, job.pools), runtime, kind)
 
     def shape_of(self, gang: GangAsk, pools: tuple[int, ...]) -> Shape:
         """The one shape of equal asks. Whoever submits many does well to hand in the same object for equal ones."""

@@ -14,7 +14,8 @@ behind it, unless they passed it for too long. What is done instead, and why the
    that reason.
 2. **Whose turn.** The queue by fair order: who is owed, then the smallest weighted dominant share, with history. In the queue by
    priority with aging, own order, time of submission, id.
-3. **Limits.** The caps on its user, then `Shares.room`: guaranteed, deserved or borrowed, or the first limit that refuses.
+3. **Limits.** The caps on its user, then `Shares.room`: guaranteed, deserved or borrowed, or the first limit that refuses; then
+   what tenants have booked for a time (`windows.py`).
 4. **Place.** The whole gang at its largest size that limits and room allow, at least at its smallest, or nothing.
 5. **Take back.** Who is owed room that others borrow gets it by the fewest lost GPU-seconds (`victims.py`); so does higher
    priority from lower in its own queue. What is freed is claimed, and goes to nobody else.
@@ -51,6 +52,8 @@ def run_pass(core: Core, now: int) -> list[Decision]:
     made = Pass(core, now)
     core.ring(now)
     made.honour_claims()
+    if core.windows:
+        made.decisions += core.windows.clear(now)
     made.booker.begin()
     while True:
         while (turn := core.lines.next()) is not None:
@@ -117,6 +120,10 @@ class Pass:
                 else:
                     places.append(core.by_pool.setdefault(room.pool, set()))
                     entitled.append(pool)
+            elif core.windows and (reserved := core.windows.refusal(job, shape.least[pool], self.now)) is not None:
+                found = reserved
+                places.append(core.by_reserved.setdefault(pool, set()))
+                entitled.append(pool)
             else:
                 answer = self._place(job, shape, pool)
                 if isinstance(answer, Placed):
@@ -193,7 +200,10 @@ class Pass:
 
     def _has_room(self, job: Job, gang: GangAsk, need: Need) -> bool:
         """Whether limits and caps allow the gang at its largest."""
-        return not isinstance(self._room(job, need), Refusal) and self.core.people.refusal(job, most(gang)) is None
+        core = self.core
+        if core.windows and core.windows.refusal(job, need, self.now) is not None:
+            return False
+        return not isinstance(self._room(job, need), Refusal) and core.people.refusal(job, most(gang)) is None
 
     # 4. Place.
 
@@ -363,6 +373,18 @@ _NOBODY = Reason("nobody")
 _STAGES = {
     code: place
     for place, code in enumerate(
-        ("no_pool", "no_machine", "ceiling", "withheld", "capacity", "no_room", "not_together", "booked", "too_young", "brake")
+        (
+            "no_pool",
+            "no_machine",
+            "ceiling",
+            "withheld",
+            "reserved",
+            "capacity",
+            "no_room",
+            "not_together",
+            "booked",
+            "too_young",
+            "brake",
+        )
     )
 }

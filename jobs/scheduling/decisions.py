@@ -18,9 +18,9 @@ class Reason(NamedTuple):
     placed, and `filters`. `booked`: there is room, but another's start is booked on it, `until` then. `brake`: it may take room
     back, but too many were evicted of late. `too_young`: whoever would have to leave has not run for long enough, `until` then.
     `user_cap`: its user would hold more of `what` (`gpu_millis`, `jobs`, `containers`) than one may in tenant `of`. `behind`: the
-    queue is served strictly in order, and one before it waits. `claim`: its room is being cleared. `reserved`: a tenant has booked
-    what it needs from `since` `until` then: of `limit` in the pool `held` would be held by others then, and `kept` is booked;
-    `of` is the booking.
+    queue is served strictly in order, and one before it waits. `claim`: its room is being cleared. `reserved`: what it needs is
+    booked by a tenant from `since` to `until`: of `limit` in the pool `held` would be held by others, and `kept` is booked; `of`
+    is the booking.
     """
 
     code: str
@@ -59,11 +59,15 @@ class Wait(NamedTuple):
 
 
 class Evict(NamedTuple):
-    """End a running gang so that another may start; it loses `cost` thousandths of GPU-seconds."""
+    """End a running gang so that another may start; it loses `cost` thousandths of GPU-seconds.
+
+    With a `booking` it is for what a tenant has booked for a time that is about to begin, and `claimant` is empty.
+    """
 
     id: str
     claimant: str
     cost: int
+    booking: str = ""
 
 
 class Claim(NamedTuple):

@@ -16,6 +16,7 @@ from jobs.scheduling.gangs import Placed
 from jobs.scheduling.machines import Machine, Machines
 from jobs.scheduling.scores import PoolRules
 from jobs.scheduling.work import Job, Need
+from tenants.quota.bookings import Booked
 from tenants.quota.caps import UserCap
 from tenants.quota.limits import Capacity, LimitedQueue
 from tenants.quota.shares import Shares
@@ -64,6 +65,7 @@ class State:
     history_at: int = 0
     evicted_at: tuple[tuple[int, int], ...] = ()  # (when, how many) of late, for the brake.
     caps: tuple[UserCap, ...] = ()
+    windows: tuple[Booked, ...] = ()  # What tenants have booked for a time; what is over or was given up is left out.
     promised: tuple[Promised, ...] = ()  # Starts that are booked already.
 
 
@@ -75,6 +77,7 @@ def build(state: State) -> Core:
         shares.recall(state.history, state.history_at)
     core = Core(machines, shares, state.policy, caps=state.caps)
     core.now = state.at
+    core.windows_changed(state.windows)
     core.evicted_at.extend(sorted(state.evicted_at))
     for held in sorted(state.running, key=lambda one: one.job.id):
         core.started(held.job, held.placed, held.started_at, held.need)

@@ -133,9 +133,9 @@ class Lines:
             return (-job.priority, placed_at, job.id)
         return (placed_at - job.priority * self._aging, placed_at, job.id)
 
-    def add(self, job: Job, shape: Shape, runtime: int, person: int = 0) -> None:
-        """A job waits. `runtime` and `person` part jobs that are equal otherwise, where these may decide."""
-        at = (job.queue, shape.number, job.priority, runtime, person)
+    def add(self, job: Job, shape: Shape, runtime: int, kind: int = 0) -> None:
+        """A job waits. `runtime` and `kind` part jobs that are equal otherwise, where these may decide."""
+        at = (job.queue, shape.number, job.priority, runtime, kind)
         group = self._groups.get(at)
         if group is None:
             group = self._groups[at] = Group(job.queue, shape, job.priority)

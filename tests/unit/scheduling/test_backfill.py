@@ -8,7 +8,8 @@ from typing import Any
 from jobs.scheduling.core import Core
 from jobs.scheduling.decisions import Book, Decision
 from jobs.scheduling.work import Job
-from tests.unit.scheduling.test_core import Limit, a_core, a_job, admitted, evicted, owed, submit, why
+from tenants.quota.limits import Limit
+from tests.unit.scheduling.test_core import a_core, a_job, admitted, evicted, owed, submit, why
 
 
 def a_booking_core(**more: Any) -> Core:

@@ -10,11 +10,14 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from jobs.scheduling.backfill import Promised
 from jobs.scheduling.core import Core, Policy
 from jobs.scheduling.gangs import Placed
 from jobs.scheduling.machines import Machine, Machines
 from jobs.scheduling.scores import PoolRules
 from jobs.scheduling.work import Job, Need
+from tenants.quota.bookings import Booked
+from tenants.quota.caps import UserCap
 from tenants.quota.limits import Capacity, LimitedQueue
 from tenants.quota.shares import Shares
 
@@ -61,6 +64,9 @@ class State:
     history: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
     history_at: int = 0
     evicted_at: tuple[tuple[int, int], ...] = ()  # (when, how many) of late, for the brake.
+    caps: tuple[UserCap, ...] = ()
+    windows: tuple[Booked, ...] = ()  # What tenants have booked for a time; what is over or was given up is left out.
+    promised: tuple[Promised, ...] = ()  # Starts that are booked already.
 
 
 def build(state: State) -> Core:
@@ -69,8 +75,9 @@ def build(state: State) -> Core:
     shares = Shares(state.queues, state.capacities)
     if state.history_at:
         shares.recall(state.history, state.history_at)
-    core = Core(machines, shares, state.policy)
+    core = Core(machines, shares, state.policy, caps=state.caps)
     core.now = state.at
+    core.windows_changed(state.windows)
     core.evicted_at.extend(sorted(state.evicted_at))
     for held in sorted(state.running, key=lambda one: one.job.id):
         core.started(held.job, held.placed, held.started_at, held.need)
@@ -85,4 +92,6 @@ def build(state: State) -> Core:
             by_claimant.setdefault(held.leaving_for, []).append(held.job.id)
     for claimant, victims in sorted(by_claimant.items()):
         core.claim_again(claimant, sorted(victims))
+    for promised in sorted(state.promised, key=lambda one: (one.at, one.id)):
+        core.promises.restore(promised)
     return core

@@ -17,11 +17,13 @@ from jobs.lifecycle.states import ATTEMPT_LIFECYCLE
 from jobs.models import Attempt, Job, PriorityRequest, Task
 from jobs.prometheus import job_metrics
 from jobs.selectors.find import fetch_job
+from jobs.services.what_if import forecast_limits
 from kernel.actor import Actor
 from kernel.config import current
 from kernel.resources import Resources
 from storage.logs import LogFilter, follow
 from tenants.access import tenant_rule
+from tenants.services import register_forecast
 from webapi.fields import utc_text
 
 _SUMS = {"cpu": Sum("cpu_millis"), "memory": Sum("memory_bytes"), "gpu": Sum("gpu_millis")}
@@ -35,6 +37,7 @@ def register() -> None:
     registry.register_channel_policy("job", lambda actor, text: fetch_job(actor, text, "job.read").id)
     registry.register_log_source(_log_messages)
     register_collector_source("jobs", job_metrics)
+    register_forecast(forecast_limits)
     register_allocation_source(by_pool=_held_in_pools, by_node=_held_on_nodes)
 
 

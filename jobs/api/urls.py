@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.api import cost, history, jobs, order, output, quarantine
+from jobs.api import cost, explain, history, jobs, order, output, quarantine
 
 urlpatterns = [
     path("jobs", jobs.JobListView.as_view(), name="jobs"),
@@ -19,6 +19,9 @@ urlpatterns = [
     path("jobs/<str:job>/tags/<str:tag>", jobs.JobTagView.as_view(), name="job_tag"),
     path("jobs/<str:job>/events", history.JobEventsView.as_view(), name="job_events"),
     path("jobs/<str:job>/cost", cost.JobCostView.as_view(), name="job_cost"),
+    path("jobs/<str:job>/explain", explain.JobExplainView.as_view(), name="job_explain"),
+    path("jobs/<str:job>/decisions", explain.JobDecisionsView.as_view(), name="job_decisions"),
+    path("what-if", explain.WhatIfView.as_view(), name="what_if"),
     path("jobs/<str:job>/timeline", history.JobTimelineView.as_view(), name="job_timeline"),
     path("jobs/<str:job>/attempts", history.AttemptListView.as_view(), name="job_attempts"),
     path("jobs/<str:job>/attempts/<int:number>", history.AttemptView.as_view(), name="job_attempt"),

@@ -145,7 +145,9 @@ class SchedulerDriver:
         fresh = {row.id: row for row in load_pending(self._shared)}
         live = {row.job_id: row for row in load_live()} if self._core is not None else {}
         known = {row.job_id for row in self._live.values()}
-        differ = {job_id for job_id in fresh.keys() | self.pending.keys() if fresh.get(job_id) != self.pending.get(job_id)}
+        differ = {
+            job_id for job_id in fresh.keys() | self.pending.keys() if not _is_same(fresh.get(job_id), self.pending.get(job_id))
+        }
         differ |= known ^ live.keys() if self._core is not None else set()
         if self._full_load_at and (fresh.keys() != self.pending.keys() or (self._core is not None and known != live.keys())):
             log.info("full_load_differs", kept=len(self.pending), found=len(fresh), running=len(known), run=len(live))
@@ -537,6 +539,13 @@ def _carry_over(before: Core, old: Numbers, after: Core, new: Numbers) -> None:
             history[number, new.pool_at[pool_id], resource] = amount
     after.shares.recall(history, before.history_at)
     after.history_at = before.history_at
+
+
+def _is_same(one: PendingRow | None, other: PendingRow | None) -> bool:
+    """Whether two readings of a waiting job are the same but for why it waits, which is ours to write."""
+    if one is None or other is None:
+        return one is other
+    return one == other or one._replace(reason_code="", reason_detail={}) == other._replace(reason_code="", reason_detail={})
 
 
 def _batches(ids: list[uuid.UUID]) -> Iterator[list[uuid.UUID]]:

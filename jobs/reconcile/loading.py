@@ -119,10 +119,7 @@ class Around:
     capacities: tuple[Capacity, ...]
     holds: Holds
     spent: Mapping[uuid.UUID, Spent]  # Budgets that keep new jobs waiting, by queue.
-
-    @property
-    def rules(self) -> dict[int, PoolRules]:
-        return rules_of(self.machines)
+    rules: Mapping[int, PoolRules]  # How pools are filled.
 
     def numbers(self) -> Numbers:
         shares = Shares(self.queues, self.capacities)
@@ -293,13 +290,15 @@ def policy() -> Policy:
 def look_around(now: datetime, tenants: Mapping[uuid.UUID, set[uuid.UUID]]) -> Around:
     """Pools, machines, queues with their limits, holds and spent budgets. `tenants`: who runs on each cluster. Eight queries."""
     pools, nodes = pools_and_nodes()
+    machines = machines_of(pools, nodes)
     return Around(
         views_of(pools, tenants),
-        machines_of(pools, nodes),
+        machines,
         limits_tree().queues,
         capacities_of(pools, nodes),
         current_holds(),
         spent_budgets(now),
+        rules_of(machines),
     )
 
 

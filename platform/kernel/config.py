@@ -83,6 +83,7 @@ class Config:
     artifact_quota_bytes: int = _setting(16 * 1024**3, "bytes", "per attempt; a runaway output must not fill the disk")
     tombstone_days: int = _setting(7, "days", "how long a forgotten attempt is refused")
     event_days: int = _setting(30, "days", "how long events and the delivery log are kept; live channels resume within it")
+    decision_days: int = _setting(30, "days", "how long the scheduler's decisions are kept, with what they were weighed against")
     currency: str = _setting("EUR", "ISO 4217 code", "of prices, costs and budgets; fixed once there is a price")
     audit_days: int = _setting(400, "days", "a year and a month: every yearly review finds its year")
     telemetry_seconds: float = _setting(5.0, "seconds", "sampling interval of CPU, memory, disk and GPU use")

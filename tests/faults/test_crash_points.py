@@ -73,7 +73,7 @@ def subscription(live_platform: LivePlatform, receiver: Receiver) -> Json:
     return made
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", [point for point in POINTS if not point.startswith("jobs.evict.")])
 @pytest.mark.usefixtures("subscription")
 def test_after_a_crash_everything_is_done_once(point: str, steadfast: Steadfast, receiver: Receiver, wheels: Path) -> None:
     platform = steadfast.platform
@@ -86,6 +86,25 @@ def test_after_a_crash_everything_is_done_once(point: str, steadfast: Steadfast,
     assert_done_once(steadfast, done)
     assert_histories_follow_the_tables(steadfast, done)
     assert_told_once(done, receiver)
+    assert_nothing_is_held(platform)
+
+
+@pytest.mark.parametrize("point", [point for point in POINTS if point.startswith("jobs.evict.")])
+def test_after_a_crash_in_an_eviction_whoever_was_to_start_starts_and_the_other_goes_on_later(
+    point: str, steadfast: Steadfast
+) -> None:
+    platform, all_gpus = steadfast.platform, {"cpu": 1, "memory": "64Mi", "gpu": 2}
+    low = submit(steadfast, {"name": "low", "command": "sleep 1.5; sleep 1000", "resources": all_gpus, "priority": "low"})
+    steadfast.wait(low, ["running"])
+    platform.crash_at(point)
+    high = submit(steadfast, {"name": "high", "command": "echo here", "resources": all_gpus, "priority": "high"})
+    done = steadfast.wait(high)
+    assert (done["state"], done["attempt"]) == ("succeeded", 1)
+    assert steadfast.deaths == [-signal.SIGKILL], f"the platform did not die at {point}"
+    wait_until(lambda: (steadfast.job(low)["state"], steadfast.job(low)["attempt"]) == ("running", 2), "the other's return")
+    steadfast.stop(low, grace_seconds=0)
+    assert steadfast.wait(low)["state"] == "stopped"
+    wait_until(lambda: platform.rows("SELECT count(*) FROM jobs_attempt WHERE NOT forgotten") == [(0,)], "the platform's rest")
     assert_nothing_is_held(platform)
 
 

@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0007_attempt_evicted_for"),
+        ("jobs", "0008_decision_records"),
         ("tenants", "0007_grants"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]

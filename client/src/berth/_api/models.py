@@ -162,6 +162,19 @@ class DecisionInRequest(TypedDict):
     answer: NotRequired[str]
 
 
+class DecisionOut(TypedDict):
+    at: str
+    detail: dict[str, Any]
+    id: str
+    kind: Literal["start", "wait_turned_start", "evict", "claim", "refuse"]
+    pool: str | None
+
+
+class DecisionPage(TypedDict):
+    items: list[DecisionOut]
+    next: str | None
+
+
 class DeliveryOut(TypedDict):
     created_at: str
     delivered_at: str | None
@@ -438,6 +451,13 @@ class PhaseOut(TypedDict):
     seconds: float
 
 
+class PlaceOut(TypedDict):
+    in_pool: int | None
+    in_queue: int | None
+    pool_length: int
+    queue_length: int
+
+
 class PlannedImageOut(TypedDict):
     digest: str | None
     kind: str
@@ -703,6 +723,15 @@ class SubscriptionPageOut(TypedDict):
     next: str | None
 
 
+class SuggestionOut(TypedDict):
+    changes: list[dict[str, Any]]
+    evicts: list[ReferenceOut]
+    evicts_count: int
+    kind: str
+    starts_now: bool
+    text: str
+
+
 class TaskOut(TypedDict):
     address: str | None
     ended_at: str | None
@@ -848,6 +877,42 @@ class WeightsInRequest(TypedDict):
     cpu_millis: NotRequired[int]
     gpu_millis: NotRequired[int]
     memory_bytes: NotRequired[int]
+
+
+class WhatIfCountsOut(TypedDict):
+    evicted: int
+    starts: int
+    waits: int
+
+
+class WhatIfInRequest(TypedDict):
+    changes: list[dict[str, Any]]
+    tenant: NotRequired[str]
+
+
+class WhatIfJobOut(TypedDict):
+    evicts: int
+    job: ReferenceOut
+    nodes: list[str]
+    pool: str | None
+    reason: dict[str, Any] | None
+
+
+class WhatIfListOut(TypedDict):
+    jobs: list[WhatIfJobOut]
+    more: int
+    others: int
+
+
+class WhatIfOut(TypedDict):
+    after: WhatIfCountsOut
+    before: WhatIfCountsOut
+    displaced: WhatIfListOut
+    evicted: WhatIfListOut
+    spared: WhatIfListOut
+    starts: WhatIfListOut
+    starts_not: WhatIfListOut
+    waits: WhatIfListOut
 
 
 class WhoTenant(TypedDict):
@@ -1369,6 +1434,13 @@ class QuarantinedPage(TypedDict):
     next: str | None
 
 
+class QueueFactorOut(TypedDict):
+    is_owed: bool
+    queue: ReferenceOut | None
+    share: int
+    share_now: int
+
+
 class QueueOut(TypedDict):
     id: str
     is_top: bool
@@ -1484,6 +1556,14 @@ class AcceptedOut(TypedDict):
     user: UserRef
 
 
+class FactorsOut(TypedDict):
+    order_seconds: int
+    priority: int
+    priority_seconds: int
+    queues: list[QueueFactorOut]
+    waited_seconds: int
+
+
 class ForecastOut(TypedDict):
     jobs: list[ConsequenceOut] | None
     over: list[OverOut]
@@ -1527,3 +1607,25 @@ class EditOut(TypedDict):
 class EditPage(TypedDict):
     items: list[EditOut]
     next: str | None
+
+
+class ExplainOut(TypedDict):
+    at: str
+    conditions: list[ConditionOut]
+    decisions: list[DecisionOut]
+    factors: FactorsOut | None
+    job: ReferenceOut
+    place: PlaceOut | None
+    reason: ReasonOut | None
+    starts: bool
+    state: Literal[
+        "queued",
+        "admitted",
+        "starting",
+        "running",
+        "stopping",
+        "succeeded",
+        "failed",
+        "stopped",
+    ]
+    suggestions: list[SuggestionOut]

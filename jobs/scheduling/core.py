@@ -24,6 +24,7 @@ from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
 from jobs.scheduling.machines import Machine, Machines
 from jobs.scheduling.memory import Known
 from jobs.scheduling.people import People, Place
+from jobs.scheduling.ranking import ranking_of
 from jobs.scheduling.turn import OPEN, REFUSED, Group, Lines
 from jobs.scheduling.victims import could_transfer, transfer, undo_transfer, vanish
 from jobs.scheduling.windows import Windows
@@ -276,6 +277,18 @@ class Core:
             return Reason("behind", queue=group.queue)
         return group.reason
 
+    @property
+    def is_anybody_aside(self) -> bool:
+        """Whether somebody waits for a time, siblings, or its people."""
+        return bool(self._aside)
+
+    def waiting(self) -> list[Job]:
+        """All who wait, in order of submission: also those who claim room that others are leaving."""
+        found = [job for group in self.lines.groups() for job in group.jobs()]
+        found += [job for job, _ in self._aside.values()]
+        found += [made.claimant.job for made in self.transfers.values()]
+        return sorted(found, key=lambda job: (job.submitted_at, job.id))
+
     def standing(self, queue: int, need: Need) -> Standing:
         """What a gang that runs already stands on; above every limit it is borrowed."""
         found = [self.shares.room(queue, pool, amount) for pool, amount in need]
@@ -311,6 +324,9 @@ class Core:
             heapq.heappush(self._unripe, (ripe_at, one.job.id))
         else:
             self._ripen(one)
+            for pool, _ in one.need:
+                if any(group.priority > one.job.priority for group in self.preempters.get((pool, one.job.queue), ())):
+                    self.ring_at(self.now + 1, pool)
 
     @property
     def young_until(self) -> int:
@@ -450,7 +466,10 @@ class Core:
             del self.roomy[pool, number]
             places = self.by_room.setdefault(pool, {}).setdefault(number, set())
             for group in groups:
-                if group.phase == OPEN and group.is_for_room and group.reason is not None and len(group.shape.pools) == 1:
+                if group.phase != OPEN or not group.is_for_room or group.reason is None or len(group.shape.pools) > 1:
+                    continue
+                first = group.first()
+                if group.reason.code != "booked" and first is not None and first[1].id not in self.promises.by_job:
                     self.refuse(group, group.reason, (places,))
 
     def grown(self, machines: Iterable[int], queue: int, pools: Iterable[int]) -> None:
@@ -458,9 +477,9 @@ class Core:
         by_pool = self.room_grew(machines)
         for pool, there in by_pool.items():
             self.wake_booked(pool, there)
-            self.wake([group for group in self.claimers.get(pool, ()) if not group.hope.isdisjoint(there)])
+            self.wake([group for group in self.claimers.get(pool, ()) if self._may_hope(group, pool, there)])
             for (at, _), others in list(self.preempters.items()):
-                self.wake([group for group in others if at == pool and not group.hope.isdisjoint(there)])
+                self.wake([group for group in others if at == pool and self._may_hope(group, pool, there)])
         path = self.shares.path[queue]
         for pool in pools:
             self.wake_reserved(pool)
@@ -470,6 +489,17 @@ class Core:
             if self.policy.reclaims:  # What its own tenant's queues deserve may cover them by now.
                 for near in self.tree(path[-2] if len(path) > 1 else 0):
                     self.wake([group for group in self.lines.groups_of(near) if self._may_claim(group, pool)])
+
+    def _may_hope(self, group: Group, pool: int, machines: Set[int]) -> bool:
+        """Whether room on these machines may be what was missing to what it could take from others."""
+        if not group.hope or not group.hope.isdisjoint(machines):
+            return bool(group.hope)
+        roles = group.shape.gang.roles
+        if len(roles) == 1 and roles[0].minimum == 1:
+            return False  # Its one task would have to stand where somebody leaves.
+        rankings = [ranking_of(self.machines, pool, role.ask) for role in roles]
+        class_of = self.machines.class_of
+        return any(one is None or any(one.copies(class_of[machine]) for machine in machines) for one in rankings)
 
     def room_grew(self, machines: Iterable[int], *, for_a_try: bool = False) -> dict[int, set[int]]:
         """There is more room on these machines, by pool: wake who may fit now."""
@@ -502,7 +532,9 @@ class Core:
         for one in booked:
             one.may_be_earlier = True
             group = self.lines.group(one.job.id)
-            self.wake_for_room([group] if group is not None else (), pool)
+            if group is not None and group.phase == REFUSED:  # By what is hidden for it, nobody may put it aside again.
+                group.is_for_room = True
+                self.lines.wake(group)
         if booked and promises.is_any_on(machines):
             last = booked[-1].at
             brief = [
@@ -512,7 +544,9 @@ class Core:
                 and (first := group.first()) is not None
                 and promises.end_if_started(first[1], self.now) <= last
             ]
-            self.wake_for_room(brief, pool)
+            for group in brief:
+                group.is_for_room = True
+                self.lines.wake(group)
 
     def known_unplaced(self, pool: int, number: int) -> Unplaced | None:
         """The answer of `place` for this shape, where it is still true whatever became free since."""

@@ -146,6 +146,8 @@ class Pass:
         back: list[set[Group]] = []
         for pool in () if group.is_for_room else entitled:
             search = Search(core, job, shape, pool, self.now)
+            if core.policy.preempts:  # Also while nobody of lower priority runs: somebody may start behind it.
+                back.append(core.preempters.setdefault((pool, job.queue), set()))
             if not search.may_claim and not search.may_preempt:
                 continue
             denied = self._take_back(search, job, shape, pool)
@@ -153,8 +155,6 @@ class Pass:
                 return
             if search.may_claim:
                 back.append(core.claimers.setdefault(pool, set()))
-            if search.may_preempt:
-                back.append(core.preempters.setdefault((pool, job.queue), set()))
             hope.update(search.by_machine)
             if denied is not _NOBODY:
                 reason = denied

@@ -277,6 +277,18 @@ class Core:
             return Reason("behind", queue=group.queue)
         return group.reason
 
+    @property
+    def is_anybody_aside(self) -> bool:
+        """Whether somebody waits for a time, siblings, or its people."""
+        return bool(self._aside)
+
+    def waiting(self) -> list[Job]:
+        """All who wait, in order of submission: also those who claim room that others are leaving."""
+        found = [job for group in self.lines.groups() for job in group.jobs()]
+        found += [job for job, _ in self._aside.values()]
+        found += [made.claimant.job for made in self.transfers.values()]
+        return sorted(found, key=lambda job: (job.submitted_at, job.id))
+
     def standing(self, queue: int, need: Need) -> Standing:
         """What a gang that runs already stands on; above every limit it is borrowed."""
         found = [self.shares.room(queue, pool, amount) for pool, amount in need]
@@ -314,6 +326,9 @@ class Core:
             heapq.heappush(self._unripe, (ripe_at, one.job.id))
         else:
             self._ripen(one)
+            for pool, _ in one.need:
+                if any(group.priority > one.job.priority for group in self.preempters.get((pool, one.job.queue), ())):
+                    self.ring_at(self.now + 1, pool)
 
     @property
     def young_until(self) -> int:
@@ -459,7 +474,10 @@ class Core:
             del self.roomy[pool, number]
             places = self.by_room.setdefault(pool, {}).setdefault(number, set())
             for group in groups:
-                if group.phase == OPEN and group.is_for_room and group.reason is not None and len(group.shape.pools) == 1:
+                if group.phase != OPEN or not group.is_for_room or group.reason is None or len(group.shape.pools) > 1:
+                    continue
+                first = group.first()
+                if group.reason.code != "booked" and first is not None and first[1].id not in self.promises.by_job:
                     self.refuse(group, group.reason, (places,))
 
     def grown(self, machines: Iterable[int], queue: int, pools: Iterable[int]) -> None:
@@ -514,7 +532,9 @@ class Core:
         for one in booked:
             one.may_be_earlier = True
             group = self.lines.group(one.job.id)
-            self.wake_for_room([group] if group is not None else (), pool)
+            if group is not None and group.phase == REFUSED:  # By what is hidden for it, nobody may put it aside again.
+                group.is_for_room = True
+                self.lines.wake(group)
         if booked and promises.is_any_on(machines):
             last = booked[-1].at
             brief = [
@@ -524,7 +544,9 @@ class Core:
                 and (first := group.first()) is not None
                 and promises.end_if_started(first[1], self.now) <= last
             ]
-            self.wake_for_room(brief, pool)
+            for group in brief:
+                group.is_for_room = True
+                self.lines.wake(group)
 
     def known_unplaced(self, pool: int, number: int) -> Unplaced | None:
         """The answer of `place` for this shape, where it is still true whatever became free since."""

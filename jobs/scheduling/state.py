@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jobs.scheduling.backfill import Promised
 from jobs.scheduling.core import Core, Policy
@@ -77,6 +77,7 @@ def build(state: State) -> Core:
         shares.recall(state.history, state.history_at)
     core = Core(machines, shares, state.policy, caps=state.caps)
     core.now = state.at
+    core.history_at = state.history_at or None
     core.windows_changed(state.windows)
     core.evicted_at.extend(sorted(state.evicted_at))
     for held in sorted(state.running, key=lambda one: one.job.id):
@@ -95,3 +96,28 @@ def build(state: State) -> Core:
     for promised in sorted(state.promised, key=lambda one: (one.at, one.id)):
         core.promises.restore(promised)
     return core
+
+
+def export(core: Core, state: State) -> State:
+    """The state that a core is in by now, from which `build` makes one that decides the same. `state` is what it was built from,
+    for what never changes in a core: pools, queues and what tenants have booked."""
+    claims = core.transfers.values()
+    claimants = {made.claimant.job.id for made in claims}
+    leaving_for = {name: made.claimant.job.id for made in claims for name in made.leaving}
+    running = tuple(
+        Held(one.job, one.placed, one.need, one.started_at, one.checkpoint_at, one.is_leaving, leaving_for.get(one.job.id, ""))
+        for one in sorted(core.running.values(), key=lambda one: one.key)
+        if one.job.id not in claimants
+    )
+    return replace(
+        state,
+        at=core.now,
+        machines=tuple(core.machines.at),
+        waiting=tuple(core.waiting()),
+        running=running,
+        policy=core.policy,
+        history=core.shares.history(),
+        history_at=core.history_at or 0,
+        evicted_at=tuple(core.evicted_at),
+        promised=core.promises.kept(),
+    )

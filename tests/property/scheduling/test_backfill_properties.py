@@ -66,7 +66,7 @@ def holds(core: Core, now: int) -> None:
 booking = some.sampled_from((1, 1, 2, 50))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(limits, arrivals_of, booking, some.sampled_from((0, 7)))
 def test_no_promise_is_broken_where_nobody_stays_longer_than_it_may(
     limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], booked: int, rebook: int

@@ -44,7 +44,7 @@ windows_of = some.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(limits, arrivals_of, windows_of, some.sampled_from((0, 1, 9)))
 def test_at_each_moment_of_a_window_what_was_booked_is_free_or_held_by_its_owner_or_by_who_is_leaving(
     limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], windows: list[tuple[int, int, int, int]], booked: int

@@ -72,8 +72,11 @@ def admit(
     return admitted
 
 
-def evict(victims: Mapping[uuid.UUID, uuid.UUID], records: Records, *, now: datetime) -> None:
-    """End the attempts of these jobs, and write down for which waiting job: a new leader has to know whose their room is."""
+def evict(victims: Mapping[uuid.UUID, uuid.UUID | None], records: Records, *, now: datetime) -> None:
+    """End the attempts of these jobs, and write down for which waiting job: a new leader has to know whose their room is.
+
+    None: for a booking that is about to begin.
+    """
     if not victims:
         return
     with transaction.atomic():

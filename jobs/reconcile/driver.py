@@ -191,13 +191,13 @@ class SchedulerDriver:
 
     def _begin(self, rows: Sequence[LiveRow]) -> None:
         """What runs and was not admitted by this core: adopted, or admitted by the leader before."""
-        if not rows or self._core is None or self._numbers is None:
+        if not rows or self._core is None or self._numbers is None or self._around is None:
             return
         tasks = load_tasks([row.attempt_id for row in rows])
         bounds = load_parallelism((), rows)
         for row in rows:
             devices = _Fullest(self._core.machines)
-            held = one_held(row, tasks.get(row.attempt_id, ()), self._numbers, devices, bounds)
+            held = one_held(row, tasks.get(row.attempt_id, ()), self._numbers, devices, bounds, self._around.tenant_paths)
             devices.undo()
             key = str(row.job_id)
             if held is None or key in self._core.running:
@@ -265,6 +265,10 @@ class SchedulerDriver:
             if core.history_at is not None:
                 shares.recall(core.shares.history(), core.history_at)
             core.limits_changed(shares)
+        if around.caps != before.caps:
+            core.caps_changed(around.caps)
+        if around.windows != before.windows:
+            core.windows_changed(around.windows)
         if self._teller is None or around.machines != before.machines or around.queues != before.queues:
             self._teller = Teller(around, self._expect_numbers())
         self._around = around
@@ -336,7 +340,7 @@ class SchedulerDriver:
         while self._due and self._due[0][0] <= judge.now:
             self._to_judge.add(heapq.heappop(self._due)[1])
         around = judge.around
-        judged_by = (around.pools, around.holds, around.spent, judge.images, frozenset(judge.struck))
+        judged_by = (around.pools, around.holds, around.spent, around.tenant_paths, judge.images, frozenset(judge.struck))
         if judged_by != self._judged_by:
             self._judged_by = judged_by
             self._to_judge = set(self.pending)
@@ -440,7 +444,7 @@ class SchedulerDriver:
             self._stale.add(one.job_id)
         claims = [one for one in decisions if isinstance(one, Claim)]
         victims = {one.id: one.claimant for one in decisions if isinstance(one, Evict)}
-        evict({uuid.UUID(victim): uuid.UUID(claimant) for victim, claimant in victims.items()}, records, now=now)
+        evict({uuid.UUID(one): uuid.UUID(by) if by else None for one, by in victims.items()}, records, now=now)
         record_decisions([one for one in records.values() if one.kind in (CLAIM, REFUSE)], now=now)
         self.has_admitted = bool(admitted)
         waits = {one.id for one in decisions if isinstance(one, Wait)} | {one.id for one in claims}

@@ -15,10 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from itertools import groupby
 
 from django.db import transaction
-from django.db.models import F, Max, Min, Q, QuerySet
+from django.db.models import Max, Min, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from activity.services import record_audit
@@ -29,6 +28,7 @@ from jobs.services.slots import Place, inserted, put, rearranged
 from kernel.actor import Actor
 from kernel.errors import Conflict, FieldError, InvalidInput
 from kernel.priorities import format_priority
+from reconciling import bulk
 from reconciling.crashpoints import crashpoint
 from tenants.access import demand
 from tenants.quota.accounting import mark
@@ -209,12 +209,12 @@ def _among_all(rows: QuerySet[Job], block: Sequence[uuid.UUID], move: Move, now:
 
 def _write(changes: dict[uuid.UUID, int], job: Job) -> None:
     """All or none: a job that started meanwhile takes its place with it, and then all places have to be dealt out anew."""
-    changed = 0
-    by_time = sorted(changes.items(), key=lambda item: (item[1], item[0]))
-    for at, group in groupby(by_time, key=lambda item: item[1]):
-        for ids in _batches(job_id for job_id, _ in group):
-            rows = Job.objects.filter(id__in=ids, state=JobState.QUEUED, desired="run", hold=False)
-            changed += rows.update(placed_at=datetime.fromtimestamp(at, UTC), version=F("version") + 1)
+    rows = [
+        {"id": job_id, "placed_at": datetime.fromtimestamp(at, UTC), "version": 1, "hold": False}
+        for job_id, at in sorted(changes.items())
+    ]
+    waits = {"state": str(JobState.QUEUED), "desired": "run"}
+    changed = len(bulk.update(Job, rows, guard=("hold",), equals=waits, increment=("version",)))
     if changed != len(changes):
         raise Conflict(f"Jobs around {job.name} started or changed meanwhile.", hint="Move it again.")
 

@@ -105,7 +105,7 @@ def sweep_bookings(now: datetime) -> int:
     """Note who came, let go of what nobody came for within the grace, and end what is over. A part of the sweep, in a constant
     number of statements; returns how many bookings changed."""
     came = Reservation.objects.filter(
-        Q(released_at__isnull=True) | Q(released_at__gte=OuterRef("starts_at")),
+        Q(released_at__isnull=True) | Q(created_at__gte=OuterRef("starts_at")),  # What just ended as it began is not for it.
         kind=ReservationKind.ATTEMPT,
         gpu_millis__gt=0,
         pool_id=OuterRef("pool_id"),

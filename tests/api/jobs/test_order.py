@@ -8,6 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from activity.models import AuditEvent, Event
 from clusters.engines.fake import Script
@@ -391,6 +393,18 @@ def test_an_array_moves_as_a_whole(quay: Quay, api: Api) -> None:
     assert places(api, quay, one, *children) == [1, 2, 3, 4]
     assert send(api(quay.cast.alice), "post", f"/jobs/{array.id}/move", {"to": "first", "among": "queue"}).status_code == 200
     assert places(api, quay, *children, one) == [1, 2, 3, 4]
+
+
+def test_a_move_past_many_costs_as_many_statements_as_past_few(quay: Quay, api: Api) -> None:
+    counts = []
+    for number in (4, 40):
+        for _ in range(number):
+            last = waiting(quay, "mine", quay.cast.bob)
+        with CaptureQueriesContext(connection) as queries:
+            moved = send(api(quay.cast.bob), "post", f"/jobs/{last.id}/move", {"to": "first"})
+        assert moved.json()["moved"] >= number
+        counts.append(len(queries))
+    assert counts[1] <= counts[0] <= 25
 
 
 # --- And the scheduler -----------------------------------------------------------------------------------------------

@@ -193,14 +193,15 @@ def after_pass(state: State, core: Core, decisions: Iterable[Decision]) -> State
     """The state that a pass leaves behind: what it started runs, and who has to leave was told."""
     admitted = {one.id for one in decisions if isinstance(one, Admit)}
     leaving = {one.id: one.claimant for one in decisions if isinstance(one, Evict)}
+    promised = core.promises.kept()
     if not admitted and not leaving:
-        return state
+        return replace(state, promised=promised)
     runs = [replace(one, leaving_for=leaving.get(one.job.id, one.leaving_for)) for one in state.running]
     for job_id in sorted(admitted & core.running.keys()):
         one = core.running[job_id]
         runs.append(Held(one.job, one.placed, one.need, one.started_at, leaving_for=leaving.get(job_id, "")))
     waiting = tuple(job for job in state.waiting if job.id not in admitted)
-    return replace(state, waiting=waiting, running=tuple(runs), evicted_at=tuple(core.evicted_at))
+    return replace(state, waiting=waiting, running=tuple(runs), evicted_at=tuple(core.evicted_at), promised=promised)
 
 
 def apply(state: State, changes: Sequence[Change]) -> State:
@@ -242,6 +243,7 @@ def _apply(state: State, change: Change) -> State:
             ids = {job.id for job in change.jobs}
             return replace(state, waiting=(*(job for job in state.waiting if job.id not in ids), *change.jobs))
         case Ask():
+            state = replace(state, promised=tuple(one for one in state.promised if one.id != change.job_id))
             return _edit(state, change.job_id, gang=change.gang, pools=change.pools, max_runtime=change.max_runtime)
         case Rank():
             return _edit(state, change.job_id, priority=change.priority, order=change.order)
@@ -322,7 +324,8 @@ def gang_of(held: Held) -> GangAsk:
 def _renumbered(
     state: State, machines: Mapping[tuple[int, str], Machine], running: Iterable[Held], waiting: Iterable[Job]
 ) -> State:
-    """Machines are numbered by pool and name, so every placement is written anew; capacities grow and shrink with them."""
+    """Machines are numbered by pool and name, so every placement is written anew; capacities grow and shrink with them. Starts
+    that were booked are booked anew: there may be better ones."""
     before = _order(state.machines)
     position = {key: index for index, key in enumerate(sorted(machines))}
     moved = []
@@ -338,7 +341,14 @@ def _renumbered(
         _resized(capacity, old.get(pool, Resources()), new.get(pool, Resources()))
         for pool, capacity in enumerate(state.capacities)
     )
-    return replace(state, machines=tuple(machines.values()), running=tuple(moved), waiting=tuple(waiting), capacities=capacities)
+    return replace(
+        state,
+        machines=tuple(machines.values()),
+        running=tuple(moved),
+        waiting=tuple(waiting),
+        capacities=capacities,
+        promised=(),
+    )
 
 
 def _order(machines: Iterable[Machine]) -> list[tuple[int, str]]:

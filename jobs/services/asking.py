@@ -157,6 +157,8 @@ def _text(reason: Reason, job_id: str, reader: Reader) -> str:
         "kept": reason.kept,
         "fitting": reason.fitting,
         "until": _moment(reason.until),
+        "since": _moment(reason.since),
+        "what": reason.what or None,
         "filters": [{"code": one.code, "machines": one.machines} for one in reason.filters],
     }
     return condition_text(document, reader.language)

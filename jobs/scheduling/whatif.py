@@ -21,6 +21,7 @@ from jobs.scheduling.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.state import Held, State, build
 from jobs.scheduling.work import Job
 from kernel.resources import Resources
+from tenants.quota.bookings import Booked
 from tenants.quota.edits import Change as SetLimits
 from tenants.quota.edits import edited
 from tenants.quota.limits import Capacity
@@ -97,7 +98,14 @@ class SetPolicy:
     policy: Policy
 
 
-Change = Submit | Ask | Rank | Release | End | AddMachines | RemoveMachine | Block | SetLimits | SetPolicy
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """A tenant has booked GPUs for a window, too."""
+
+    window: Booked
+
+
+Change = Submit | Reserve | Ask | Rank | Release | End | AddMachines | RemoveMachine | Block | SetLimits | SetPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +239,8 @@ def _is_known(state: State, change: Change) -> bool:
             return any((one.pool, one.name) == (change.pool, change.name) for one in state.machines)
         case SetLimits():
             return any(queue.id == change.queue_id for queue in state.queues)
+        case Reserve():
+            return any(queue.id == change.window.queue_id for queue in state.queues)
         case AddMachines():
             return {(one.pool, one.name) for one in change.machines}.isdisjoint(_order(state.machines))
         case _:
@@ -269,6 +279,8 @@ def _apply(state: State, change: Change) -> State:
             return replace(state, queues=edited(state.queues, (change,)))
         case SetPolicy():
             return replace(state, policy=change.policy)
+        case Reserve():
+            return replace(state, windows=(*state.windows, change.window))
 
 
 def _edit(state: State, job_id: str, **values: Any) -> State:

@@ -194,10 +194,13 @@ class SchedulerDriver:
         if not rows or self._core is None or self._numbers is None or self._around is None:
             return
         tasks = load_tasks([row.attempt_id for row in rows])
-        bounds = load_parallelism((), rows)
+        bounds, asked = load_parallelism((), rows), wishes({row.spec_id for row in rows})
         for row in rows:
             devices = _Fullest(self._core.machines)
-            held = one_held(row, tasks.get(row.attempt_id, ()), self._numbers, devices, bounds, self._around.tenant_paths)
+            held = one_held(
+                row, tasks.get(row.attempt_id, ()), asked.get(row.spec_id), self._numbers, devices, bounds,
+                self._around.tenant_paths,
+            )  # fmt: skip
             devices.undo()
             key = str(row.job_id)
             if held is None or key in self._core.running:
@@ -497,7 +500,7 @@ class SchedulerDriver:
         key, row = str(one.job_id), self.pending[one.job_id]
         self._live[key] = LiveRow(
             attempt_id, row.id, AttemptState.ADMITTED, one.pool.id, one.pool.cluster_id, row.tenant_id, row.queue_id,
-            row.priority, row.parent_id, row.user_id, row.max_runtime_seconds, row.submitted_at, now, None, None,
+            row.priority, row.parent_id, row.user_id, row.spec_id, row.max_runtime_seconds, row.submitted_at, now, None, None,
         )  # fmt: skip
         self._drop(row.id)
 

@@ -85,6 +85,7 @@ class LiveRow(NamedTuple):
     priority: int
     parent_id: uuid.UUID | None
     user_id: uuid.UUID
+    spec_id: uuid.UUID
     max_runtime_seconds: int | None
     submitted_at: datetime
     created_at: datetime
@@ -333,14 +334,16 @@ def load_pending(shared: Shared, **condition: Any) -> Iterable[PendingRow]:
         yield PendingRow(job_id, *common)
 
 
+LIVE_COLUMNS = (
+    "id", "job_id", "state", "pool_id", "cluster_id", "tenant_id", "job__queue_id", "job__priority", "job__parent_id",
+    "job__user_id", "job__spec_id", "job__max_runtime_seconds", "job__submitted_at", "created_at", "started_at", "evicted_for",
+)  # fmt: skip
+
+
 def load_live(**condition: Any) -> list[LiveRow]:
     """The attempts that hold machines. What is being stopped does so until it has ended."""
     rows = Attempt.objects.filter(state__in=ATTEMPT_LIFECYCLE.live_states, **condition).order_by("job_id")
-    columns = (
-        "id", "job_id", "state", "pool_id", "cluster_id", "tenant_id", "job__queue_id", "job__priority", "job__parent_id",
-        "job__user_id", "job__max_runtime_seconds", "job__submitted_at", "created_at", "started_at", "evicted_for",
-    )  # fmt: skip
-    return [LiveRow(*row) for row in rows.values_list(*columns)]
+    return [LiveRow(*row) for row in rows.values_list(*LIVE_COLUMNS)]
 
 
 def load_tasks(attempt_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[LiveTask]]:
@@ -389,19 +392,23 @@ def held_of(
 ) -> list[Held]:
     """What runs, with the devices of each machine handed out in order: whole devices of one machine are alike."""
     devices, paths = Devices(around.machines), around.tenant_paths
-    found = (one_held(row, tasks.get(row.attempt_id, ()), numbers, devices, parallelism, paths) for row in live)
+    asked = load_wishes(row.spec_id for row in live)
+    found = (
+        one_held(row, tasks.get(row.attempt_id, ()), asked.get(row.spec_id), numbers, devices, parallelism, paths) for row in live
+    )
     return [held for held in found if held is not None]
 
 
 def one_held(
     row: LiveRow,
     tasks: Sequence[LiveTask],
+    wish: Wish | None,
     numbers: Numbers,
     devices: Hands,
     parallelism: Mapping[uuid.UUID, int],
     tenant_paths: Mapping[uuid.UUID, tuple[uuid.UUID, ...]],
 ) -> Held | None:
-    """A live attempt; None for one whose pool or queue is not known any more: it holds nothing that anybody else could have."""
+    """A live attempt, with its gang for when it has to wait again; None where its pool or queue is not known any more."""
     pool = numbers.pool_at.get(row.pool_id)
     if pool is None or row.queue_id not in numbers.queue_at:
         return None
@@ -415,7 +422,7 @@ def one_held(
     job = work.Job(
         id=str(row.job_id),
         queue=numbers.queue_at[row.queue_id],
-        gang=NO_GANG,
+        gang=wish.gang if wish is not None else NO_GANG,
         pools=(pool,),
         submitted_at=mark(row.submitted_at),
         priority=row.priority,

@@ -46,3 +46,17 @@ class StartPromise(models.Model):
 
     def __str__(self) -> str:
         return f"promise to job {self.job_id}"
+
+
+class SchedulerMemory(models.Model):
+    """What a scheduler knows that no other table says: past use, as it fades, and how many were evicted of late. One row.
+
+    `document` is `jobs/reconcile/memory.py`'s. It is written about once a minute: a new leader forgets a minute at most.
+    """
+
+    id = models.CharField(primary_key=True, max_length=20)
+    document = models.JSONField(default=dict)
+    saved_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"memory of the scheduler, {self.saved_at}"

@@ -19,7 +19,8 @@ from images.lifecycle import ImageState
 from images.services import ResolvedImage, resolved_images
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, AttemptState, JobState
 from jobs.models import Attempt, Job, Task
-from jobs.reconcile import aside
+from jobs.reconcile import aside, memory
+from jobs.reconcile.memory import Memory
 from jobs.scheduling import work
 from jobs.scheduling.core import Policy
 from jobs.scheduling.decisions import Reason
@@ -256,7 +257,7 @@ def load_state(now: datetime) -> Loaded:
         kept[job.id] = row
         if why is not None:
             withheld[job.id] = why
-    state = make_state(around, numbers, waiting, live, judge.parallelism, now)
+    state = make_state(around, numbers, waiting, live, judge.parallelism, now, memory.load())
     return Loaded(state, around, numbers, kept, withheld, {str(row.job_id): row.attempt_id for row in live})
 
 
@@ -267,6 +268,7 @@ def make_state(
     live: Sequence[LiveRow],
     parallelism: Mapping[uuid.UUID, int],
     now: datetime,
+    known: Memory,
 ) -> State:
     held = held_of(live, load_tasks([row.attempt_id for row in live]), numbers, around, parallelism)
     return State(
@@ -280,6 +282,9 @@ def make_state(
         policy=policy(),
         caps=around.caps,
         windows=around.windows,
+        history=known.by_number(numbers.queue_at, numbers.pool_at),
+        history_at=known.history_at,
+        evicted_at=known.evicted_at,
     )
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from django.db.models import Q
 
 from jobs.models import Attempt, Dependency, Job
-from jobs.reconcile import loading
+from jobs.reconcile import loading, memory
 from jobs.scheduling import work
 from jobs.scheduling.eligibility import Wish, eligible
 from jobs.scheduling.state import Held
@@ -87,7 +87,7 @@ def past_window(begins_at: datetime, ends_at: datetime, now: datetime) -> Past:
     running = [_with_wish(one, jobs) for one in held]
     runs = {one.job.id: _run(one.job, ran, begin, mark(now)) for one in running}
     names = queue_names()
-    state = loading.make_state(around, numbers, (), (), {}, begins_at)
+    state = loading.make_state(around, numbers, (), (), {}, begins_at, memory.NOTHING)
     return Past(
         begin,
         end,

@@ -10,7 +10,7 @@ from clusters.engines.fake import Script
 from jobs.lifecycle.reasons import explain
 from jobs.models import Attempt, DecisionRecord, Job
 from kernel import clock
-from tenants.models import Queue, QueueLimit, QueueUsage, Reservation
+from tenants.models import LedgerEntry, Queue, QueueLimit, QueueUsage, Reservation
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts
 from tests.factories.tenants import Cast, top_queue
@@ -213,3 +213,19 @@ def test_every_start_eviction_claim_and_wait_leaves_a_record(twelve: Quay) -> No
 
 def kinds_of(job: Job) -> list[str]:
     return list(DecisionRecord.objects.filter(job_id=job.id).order_by("id").values_list("kind", flat=True))
+
+
+def test_an_elastic_job_is_charged_for_what_it_had(twelve: Quay) -> None:
+    twelve.submit("fixed", script=ENDLESS, **gang(7))
+    twelve.turn(2)
+    replicas = {"min": 2, "max": 9}
+    elastic = twelve.submit(
+        "elastic",
+        script=Script(duration_seconds=60),
+        roles={"worker": {"command": "true", "replicas": replicas, "resources": {"gpu": 1, "memory": "1Gi"}}},
+    )
+    twelve.turn(2)
+    twelve.pass_time(60)
+    go_on(twelve)
+    assert twelve.state(elastic) == "succeeded"
+    assert LedgerEntry.objects.get(job_id=elastic.id).gpu_millis == 5_000

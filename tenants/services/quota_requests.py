@@ -162,8 +162,8 @@ def _decide(actor: Actor, request: QuotaRequest, state: RequestState, answer: st
         found = QuotaRequest.objects.values_list("state", flat=True).get(id=request.pk)
         raise Conflict(f"This request is {found} already.", hint="`berth queues requests` shows who decided it, and when.")
     request.refresh_from_db(fields=["state", "decided_at", "decided_by", "answer"])
-    verbs = {RequestState.APPROVED: "approve", RequestState.DENIED: "deny", RequestState.WITHDRAWN: "withdraw"}
-    _audit(request, actor, f"quota_request.{verbs[state]}", now)
+    if state != RequestState.APPROVED:  # Of an approval the edit's row tells, with who asked.
+        _audit(request, actor, f"quota_request.{'deny' if state == RequestState.DENIED else 'withdraw'}", now)
     if actor.user_id != request.created_by_id:
         title = f"{actor.name}: the request for other limits is {state}"
         record_events([_notice(request, title, answer, tenant_id=request.tenant_id, users=[request.created_by_id], at=now)])

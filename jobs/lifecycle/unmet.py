@@ -251,8 +251,10 @@ _WISHES: Mapping[str, tuple[str, str]] = {
 
 def _quota(d: Document) -> str:
     whose = f"queue {d['queue_name']}" if d.get("queue_name") else "another queue"
-    values = {key: d[key] for key in ("guarantee", "deserved", "ceiling") if d.get(key) is not None}
-    parts = [f"the {key} to {format_amount(str(d.get('resource', '')), value)}" for key, value in values.items()]
+    words = {"guarantee": "guarantee", "deserved": "deserved amount", "ceiling": "ceiling"}
+    parts = [
+        f"the {words[key]} to {format_amount(str(d.get('resource', '')), d[key])}" for key in words if d.get(key) is not None
+    ]
     return f"Set {' and '.join(parts)} for {whose} in {_pool(d, 'en')}."
 
 

@@ -23,7 +23,7 @@ from activity.sequencer import last_seq
 from images.lifecycle import ImageState
 from images.services import ResolvedImage, resolved_images
 from jobs.lifecycle.states import AttemptState
-from jobs.reconcile import aside
+from jobs.reconcile import aside, memory
 from jobs.reconcile.admit import Admission, Placement, admit, evict, store_reasons
 from jobs.reconcile.loading import (
     Around,
@@ -44,10 +44,12 @@ from jobs.reconcile.loading import (
 from jobs.reconcile.telling import Teller
 from jobs.scheduling import work
 from jobs.scheduling.core import Core
-from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Wait
+from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason, Wait
 from jobs.scheduling.eligibility import Refusal, Wish
 from jobs.scheduling.machines import Machines, TaskAsk
+from jobs.scheduling.records import CLAIM, REFUSE, Names, policy_version, records_of
 from jobs.scheduling.state import build
+from jobs.services.decision_records import DecisionRow, record_decisions
 from jobs.services.specs import load_spec, wish_of, wishes
 from jobs.services.unstartable import fail_unstartable
 from kernel.config import current
@@ -90,10 +92,13 @@ class SchedulerDriver:
         self._around: Around | None = None
         self._numbers: Numbers | None = None
         self._teller: Teller | None = None
+        self._saved_at = 0  # When what it remembers was kept last.
         self._judged_by: object = None  # What the waiting jobs were last judged by.
         self._known_images: Mapping[uuid.UUID, ResolvedImage] = {}
         self._waiting: dict[str, work.Job] = {}  # As the core has them.
         self._withheld: dict[str, Refusal] = {}
+        self._told: dict[str, Reason | None] = {}  # Why each waits, as it was told last.
+        self._names: Names | None = None
         self._live: dict[str, LiveRow] = {}  # The attempts of which the core knows that they run.
         self._to_judge: set[uuid.UUID] = set()
         self._to_tell: set[str] = set()
@@ -187,13 +192,16 @@ class SchedulerDriver:
 
     def _begin(self, rows: Sequence[LiveRow]) -> None:
         """What runs and was not admitted by this core: adopted, or admitted by the leader before."""
-        if not rows or self._core is None or self._numbers is None:
+        if not rows or self._core is None or self._numbers is None or self._around is None:
             return
         tasks = load_tasks([row.attempt_id for row in rows])
-        bounds = load_parallelism((), rows)
+        bounds, asked = load_parallelism((), rows), wishes({row.spec_id for row in rows})
         for row in rows:
             devices = _Fullest(self._core.machines)
-            held = one_held(row, tasks.get(row.attempt_id, ()), self._numbers, devices, bounds)
+            held = one_held(
+                row, tasks.get(row.attempt_id, ()), asked.get(row.spec_id), self._numbers, devices, bounds,
+                self._around.tenant_paths,
+            )  # fmt: skip
             devices.undo()
             key = str(row.job_id)
             if held is None or key in self._core.running:
@@ -219,6 +227,7 @@ class SchedulerDriver:
         if self._waiting.pop(key, None) is not None and self._core is not None and key not in self._live:
             self._core.withdraw(key)
         self._withheld.pop(key, None)
+        self._told.pop(key, None)
         self._to_tell.discard(key)
 
     def _count_image(self, row: PendingRow | None, step: int) -> None:
@@ -239,6 +248,9 @@ class SchedulerDriver:
         began = time.monotonic()
         decisions = core.decide(mark(now))
         lost = self._apply(decisions, core, now)
+        if mark(now) - self._saved_at >= memory.SAVE_SECONDS:
+            memory.save(memory.remember(core), now=now)
+            self._saved_at = mark(now)
         if self.has_admitted or lost:
             log.info(
                 "pass", waiting=len(self.pending), decisions=len(decisions), lost=lost,
@@ -260,6 +272,10 @@ class SchedulerDriver:
             if core.history_at is not None:
                 shares.recall(core.shares.history(), core.history_at)
             core.limits_changed(shares)
+        if around.caps != before.caps:
+            core.caps_changed(around.caps)
+        if around.windows != before.windows:
+            core.windows_changed(around.windows)
         if self._teller is None or around.machines != before.machines or around.queues != before.queues:
             self._teller = Teller(around, self._expect_numbers())
         self._around = around
@@ -286,18 +302,19 @@ class SchedulerDriver:
 
     def _build(self, around: Around, now: datetime) -> Core:
         """A core of what runs; who waits is handed in afterwards, as always."""
-        before, numbers_before = self._core, self._numbers
+        before = self._core
+        known = memory.load() if before is None else memory.remember(before)
         self._forget_core()
         live = load_live()
         self._around = around = look_around(now, tenants_of(live)) if before is None else around
         self._numbers = around.numbers()
-        bounds = load_parallelism((), live)
-        core = build(make_state(around, self._numbers, (), live, bounds, now))
+        core = build(make_state(around, self._numbers, (), live, load_parallelism((), live), now, known))
         self._live = {str(row.job_id): row for row in live if str(row.job_id) in core.running}
-        if before is not None and numbers_before is not None:
-            _carry_over(before, numbers_before, core, self._numbers)
+        self._saved_at = mark(now)
         self._core = core
         self._teller = Teller(around, self._numbers)
+        queues = [str(queue_id) if queue_id is not None else "" for queue_id in self._numbers.queues]
+        self._names = Names([pool.name for pool in around.pools], queues, policy_version(core))
         self._to_judge = set(self.pending)
         self._claims = {row.job_id: row.evicted_for for row in live if row.evicted_for is not None}
         return core
@@ -329,7 +346,7 @@ class SchedulerDriver:
         while self._due and self._due[0][0] <= judge.now:
             self._to_judge.add(heapq.heappop(self._due)[1])
         around = judge.around
-        judged_by = (around.pools, around.holds, around.spent, judge.images, frozenset(judge.struck))
+        judged_by = (around.pools, around.holds, around.spent, around.tenant_paths, judge.images, frozenset(judge.struck))
         if judged_by != self._judged_by:
             self._judged_by = judged_by
             self._to_judge = set(self.pending)
@@ -404,7 +421,7 @@ class SchedulerDriver:
         judge = Judge(around, numbers, images, (), load_parallelism(rows, live), now)
 
         def decide(part: Sequence[PendingRow]) -> None:
-            core = build(make_state(around, numbers, (), live, judge.parallelism, now))
+            core = build(make_state(around, numbers, (), live, judge.parallelism, now, memory.NOTHING))
             for row in part:
                 if row.queue_id in numbers.queue_at:
                     core.submit(judge.job(row, wish_of(load_spec(row.spec_id)))[0])
@@ -420,7 +437,8 @@ class SchedulerDriver:
         """Write it down; how many races were lost."""
         admissions = [self._admission(one, core) for one in decisions if isinstance(one, Admit)]
         allowed, kept_out = self._one_tenant_each(admissions)
-        admitted = admit(allowed, self.pending, now=now)
+        records = self._records(decisions, core)
+        admitted = admit(allowed, self.pending, records, now=now)
         for one in allowed:
             if one.job_id in admitted:
                 self._has_started(one, admitted[one.job_id], now)
@@ -432,11 +450,29 @@ class SchedulerDriver:
             self._stale.add(one.job_id)
         claims = [one for one in decisions if isinstance(one, Claim)]
         victims = {one.id: one.claimant for one in decisions if isinstance(one, Evict)}
-        evict({uuid.UUID(victim): uuid.UUID(claimant) for victim, claimant in victims.items()}, now=now)
+        evict({uuid.UUID(one): uuid.UUID(by) if by else None for one, by in victims.items()}, records, now=now)
+        record_decisions([one for one in records.values() if one.kind in (CLAIM, REFUSE)], now=now)
         self.has_admitted = bool(admitted)
         waits = {one.id for one in decisions if isinstance(one, Wait)} | {one.id for one in claims}
         self._tell(waits, core)
         return len(lost)
+
+    def _records(self, decisions: Sequence[Decision], core: Core) -> dict[uuid.UUID, DecisionRow]:
+        """What is kept of a pass, by job. That a job still waits is kept when it waits for something else than before."""
+        assert self._names is not None
+        found = {}
+        for one in records_of(decisions, core, self._names, waited=self._told):
+            if one.kind == REFUSE:
+                reason = core.why(one.job_id)
+                last = self._told.get(one.job_id)
+                if reason is None or (last is not None and last[:4] == reason[:4]):
+                    continue
+            job_id = uuid.UUID(one.job_id)
+            row, runs = self.pending.get(job_id), self._live.get(one.job_id)
+            tenant_id = row.tenant_id if row is not None else runs.tenant_id if runs is not None else None
+            if tenant_id is not None:
+                found[job_id] = DecisionRow(job_id, tenant_id, one.kind, one.pool, one.payload)
+        return found
 
     def _admission(self, one: Admit, core: Core) -> Admission:
         assert self._around is not None
@@ -467,7 +503,7 @@ class SchedulerDriver:
         key, row = str(one.job_id), self.pending[one.job_id]
         self._live[key] = LiveRow(
             attempt_id, row.id, AttemptState.ADMITTED, one.pool.id, one.pool.cluster_id, row.tenant_id, row.queue_id,
-            row.priority, row.parent_id, row.user_id, row.max_runtime_seconds, row.submitted_at, now, None, None,
+            row.priority, row.parent_id, row.user_id, row.spec_id, row.max_runtime_seconds, row.submitted_at, now, None, None,
         )  # fmt: skip
         self._drop(row.id)
 
@@ -488,6 +524,7 @@ class SchedulerDriver:
             reason = core.why(key)
             if row is None or reason is None:
                 continue
+            self._told[key] = reason
             own = self._withheld.get(key)
             if own is None:
                 job = self._waiting[key]
@@ -524,21 +561,6 @@ class _Fullest:
     def undo(self) -> None:
         for machine, ask, devices in reversed(self._taken):
             self._machines.take_back(machine, ask, devices)
-
-
-def _carry_over(before: Core, old: Numbers, after: Core, new: Numbers) -> None:
-    """What a core knows that the database does not: what was used in the past, and who was evicted of late."""
-    after.evicted_at.extend(before.evicted_at)
-    if before.history_at is None:
-        return
-    history = {}
-    for (queue, pool, resource), amount in before.shares.history().items():
-        queue_id, pool_id = old.queues[queue], old.pools[pool]
-        number = 0 if queue == 0 else new.queue_at.get(queue_id) if queue_id is not None else None
-        if number is not None and pool_id in new.pool_at:
-            history[number, new.pool_at[pool_id], resource] = amount
-    after.shares.recall(history, before.history_at)
-    after.history_at = before.history_at
 
 
 def _is_same(one: PendingRow | None, other: PendingRow | None) -> bool:

@@ -19,7 +19,8 @@ from images.lifecycle import ImageState
 from images.services import ResolvedImage, resolved_images
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, AttemptState, JobState
 from jobs.models import Attempt, Job, Task
-from jobs.reconcile import aside
+from jobs.reconcile import aside, memory
+from jobs.reconcile.memory import Memory
 from jobs.scheduling import work
 from jobs.scheduling.core import Policy
 from jobs.scheduling.decisions import Reason
@@ -34,12 +35,15 @@ from kernel.config import current
 from kernel.resources import Resources
 from reconciling import poison
 from tenants.budgets import Spent, budget_refusal, spent_budgets
-from tenants.capacity import capacities_of, limits_tree
+from tenants.capacity import booked_of, capacities_of, held_bookings, limits_tree, tenant_paths, user_cap_lines
 from tenants.quota.accounting import mark
+from tenants.quota.bookings import Booked
+from tenants.quota.caps import UserCap
 from tenants.quota.limits import Capacity, LimitedQueue, amount_of
 from tenants.quota.shares import Shares
 
 LOAD_ROWS = 2_000
+OVERRUN_SECONDS = 30  # From the end of the grace until what ran has let go of its machines, and we know.
 Shared = dict[Any, Any]
 
 
@@ -82,6 +86,7 @@ class LiveRow(NamedTuple):
     priority: int
     parent_id: uuid.UUID | None
     user_id: uuid.UUID
+    spec_id: uuid.UUID
     max_runtime_seconds: int | None
     submitted_at: datetime
     created_at: datetime
@@ -120,6 +125,9 @@ class Around:
     holds: Holds
     spent: Mapping[uuid.UUID, Spent]  # Budgets that keep new jobs waiting, by queue.
     rules: Mapping[int, PoolRules]  # How pools are filled.
+    tenant_paths: Mapping[uuid.UUID, tuple[uuid.UUID, ...]]  # Each tenant and all above it, nearest first.
+    caps: tuple[UserCap, ...]
+    windows: tuple[Booked, ...]  # Bookings of tenants that hold or will.
 
     def numbers(self) -> Numbers:
         shares = Shares(self.queues, self.capacities)
@@ -168,6 +176,8 @@ class Judge:
                 priority=row.priority,
                 order=0 if row.placed_at is None else mark(row.placed_at) - mark(row.submitted_at),
                 max_runtime=row.max_runtime_seconds,
+                user=row.user_id,
+                tenants=self.around.tenant_paths.get(row.tenant_id, (row.tenant_id,)),
                 withheld=None if withheld is None else Reason(withheld[0]),
                 array=str(row.parent_id) if row.parent_id in self.parallelism else "",
                 parallel=self.parallelism.get(row.parent_id, 0) if row.parent_id is not None else 0,
@@ -247,7 +257,7 @@ def load_state(now: datetime) -> Loaded:
         kept[job.id] = row
         if why is not None:
             withheld[job.id] = why
-    state = make_state(around, numbers, waiting, live, judge.parallelism, now)
+    state = make_state(around, numbers, waiting, live, judge.parallelism, now, memory.load())
     return Loaded(state, around, numbers, kept, withheld, {str(row.job_id): row.attempt_id for row in live})
 
 
@@ -258,6 +268,7 @@ def make_state(
     live: Sequence[LiveRow],
     parallelism: Mapping[uuid.UUID, int],
     now: datetime,
+    known: Memory,
 ) -> State:
     held = held_of(live, load_tasks([row.attempt_id for row in live]), numbers, around, parallelism)
     return State(
@@ -269,6 +280,11 @@ def make_state(
         waiting=tuple(waiting),
         running=(*held, *_undecided(around, numbers)),
         policy=policy(),
+        caps=around.caps,
+        windows=around.windows,
+        history=known.by_number(numbers.queue_at, numbers.pool_at),
+        history_at=known.history_at,
+        evicted_at=known.evicted_at,
     )
 
 
@@ -280,7 +296,9 @@ def policy() -> Policy:
         preempts=config.scheduler_preempts,
         least_runtime_seconds=round(config.scheduler_least_runtime_seconds),
         patience_seconds=round(config.scheduler_patience_seconds),
-        booked=0,
+        booked=config.scheduler_booked,
+        grace_seconds=round(config.grace_seconds),
+        overrun_seconds=round(config.grace_seconds) + OVERRUN_SECONDS,
     )
 
 
@@ -299,6 +317,9 @@ def look_around(now: datetime, tenants: Mapping[uuid.UUID, set[uuid.UUID]]) -> A
         current_holds(),
         spent_budgets(now),
         rules_of(machines),
+        tenant_paths(),
+        user_cap_lines(),
+        tuple(sorted(map(booked_of, held_bookings(now)), key=lambda one: (one.starts_at, str(one.id)))),
     )
 
 
@@ -318,14 +339,16 @@ def load_pending(shared: Shared, **condition: Any) -> Iterable[PendingRow]:
         yield PendingRow(job_id, *common)
 
 
+LIVE_COLUMNS = (
+    "id", "job_id", "state", "pool_id", "cluster_id", "tenant_id", "job__queue_id", "job__priority", "job__parent_id",
+    "job__user_id", "job__spec_id", "job__max_runtime_seconds", "job__submitted_at", "created_at", "started_at", "evicted_for",
+)  # fmt: skip
+
+
 def load_live(**condition: Any) -> list[LiveRow]:
     """The attempts that hold machines. What is being stopped does so until it has ended."""
     rows = Attempt.objects.filter(state__in=ATTEMPT_LIFECYCLE.live_states, **condition).order_by("job_id")
-    columns = (
-        "id", "job_id", "state", "pool_id", "cluster_id", "tenant_id", "job__queue_id", "job__priority", "job__parent_id",
-        "job__user_id", "job__max_runtime_seconds", "job__submitted_at", "created_at", "started_at", "evicted_for",
-    )  # fmt: skip
-    return [LiveRow(*row) for row in rows.values_list(*columns)]
+    return [LiveRow(*row) for row in rows.values_list(*LIVE_COLUMNS)]
 
 
 def load_tasks(attempt_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[LiveTask]]:
@@ -373,16 +396,24 @@ def held_of(
     parallelism: Mapping[uuid.UUID, int],
 ) -> list[Held]:
     """What runs, with the devices of each machine handed out in order: whole devices of one machine are alike."""
-    devices = Devices(around.machines)
-    return [
-        held for row in live if (held := one_held(row, tasks.get(row.attempt_id, ()), numbers, devices, parallelism)) is not None
-    ]
+    devices, paths = Devices(around.machines), around.tenant_paths
+    asked = load_wishes(row.spec_id for row in live)
+    found = (
+        one_held(row, tasks.get(row.attempt_id, ()), asked.get(row.spec_id), numbers, devices, parallelism, paths) for row in live
+    )
+    return [held for held in found if held is not None]
 
 
 def one_held(
-    row: LiveRow, tasks: Sequence[LiveTask], numbers: Numbers, devices: Hands, parallelism: Mapping[uuid.UUID, int]
+    row: LiveRow,
+    tasks: Sequence[LiveTask],
+    wish: Wish | None,
+    numbers: Numbers,
+    devices: Hands,
+    parallelism: Mapping[uuid.UUID, int],
+    tenant_paths: Mapping[uuid.UUID, tuple[uuid.UUID, ...]],
 ) -> Held | None:
-    """A live attempt; None for one whose pool or queue is not known any more: it holds nothing that anybody else could have."""
+    """A live attempt, with its gang for when it has to wait again; None where its pool or queue is not known any more."""
     pool = numbers.pool_at.get(row.pool_id)
     if pool is None or row.queue_id not in numbers.queue_at:
         return None
@@ -396,11 +427,13 @@ def one_held(
     job = work.Job(
         id=str(row.job_id),
         queue=numbers.queue_at[row.queue_id],
-        gang=NO_GANG,
+        gang=wish.gang if wish is not None else NO_GANG,
         pools=(pool,),
         submitted_at=mark(row.submitted_at),
         priority=row.priority,
         max_runtime=row.max_runtime_seconds,
+        user=row.user_id,
+        tenants=tenant_paths.get(row.tenant_id, (row.tenant_id,)),
         array=str(row.parent_id) if row.parent_id in parallelism else "",
         parallel=parallelism.get(row.parent_id, 0) if row.parent_id is not None else 0,
     )

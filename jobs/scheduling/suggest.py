@@ -47,12 +47,12 @@ from tenants.quota.shares import Standing
 
 SUGGESTIONS_MAX = 5
 TRIES_MAX = 20  # Passes over a copy of the state, each a fraction of a second at its largest.
-TRIES_LARGE, LARGE = 8, 3000  # The same where so many wait or run.
+TRIES_LARGE, LARGE = 6, 3000  # The same where so many wait or run.
 PRIORITY_MAX = 1000
 PARTS = 8  # Nobody is told to ask for less CPU or memory than an eighth of what was asked for.
 GIB, CORE = 1 << 30, 1000
 MACHINES_MAX = 64  # Machines that are thought of as added.
-STEPS_MAX = 4  # How often more is freed for those who would take the room first.
+STEPS_MAX = 5  # How often more is freed for those who would take the room first.
 TAKERS_MAX = 8  # Others who would take the room first, for whom as much is freed, too.
 
 KINDS = (
@@ -141,30 +141,33 @@ class _Finder:
     # --- Trying -------------------------------------------------------------------------------------------------------
 
     def _try(self, thought: _Thought) -> Suggestion | None:
-        """The change as it stands; then at the head of its queue; then for as many more as took the room instead."""
+        """The change as it stands; then at the head of its queue, if one of that took the room; then for as many more as did."""
         changes = (*self.base, *thought.changes)
+        bump: tuple[Change, ...] = ()
         takers: list[str] = []
         for _ in range(STEPS_MAX):
             if self.tries <= 0:
                 return None
             self.tries -= 1
             state = apply(self.settled.state, changes)
-            core = build(state)
-            for one in core.decide(state.at):
+            took: list[str] = []
+            for one in build(state).decide(state.at):
                 if isinstance(one, Admit) and one.id == self.job.id:
                     return Suggestion(thought.kind, changes)
                 if isinstance(one, Claim) and one.id == self.job.id:
                     return Suggestion(thought.kind, changes, one.victims)
-                if isinstance(one, Admit | Claim) and one.id in self.settled.waiting and one.id not in takers:
-                    takers.append(one.id)
-            if thought.make is None or not takers:
+                if isinstance(one, Admit | Claim) and one.id in self.settled.waiting:
+                    took.append(one.id)
+            if thought.make is None or not took:
                 return None
+            if not bump and not self.is_behind and any(self.settled.waiting[one].queue == self.job.queue for one in took):
+                bump = tuple(self._bump())
+            else:
+                takers += [one for one in took if one not in takers]
             more = thought.make(takers)
-            if any(self.settled.waiting[one].queue == self.job.queue for one in takers) and not self.is_behind:
-                more = (*more, *self._bump()) if more else ()
-            if not more or (*self.base, *more) == changes:
+            if not more or (*self.base, *more, *bump) == changes:
                 return None
-            changes = (*self.base, *more)
+            changes = (*self.base, *more, *bump)
         return None
 
     def _bump(self) -> list[Change]:

@@ -36,6 +36,7 @@ from jobs.spec.values import duration as parse_duration
 from kernel.errors import BerthError, FieldError, Forbidden, InvalidInput
 from kernel.limits import REPLICAS, RUNTIME_SECONDS
 from kernel.resources import RESOURCE_NAMES
+from tenants.access import role_allows
 from tenants.quota.edits import COLUMNS
 from tenants.quota.edits import Change as SetLimits
 from tenants.quota.limits import AMOUNT_MAX, WEIGHT_MAX
@@ -151,7 +152,7 @@ def read_changes(entries: Sequence[Values], *, tenant: str | None, reader: Reade
             )
             continue
         ((kind, values),) = entry.items()
-        if kind in FOR_OPERATORS and not reader.actor.is_operator:
+        if kind in FOR_OPERATORS and not role_allows(reader.actor, None, "node.edit"):
             raise Forbidden(f"Only operators may think of {kind}.", hint="Leave it out, or ask an operator.")
         path = f"{place}/{kind}"
         parsed = _parsed(values, FIELDS[kind], _NEEDED.get(kind, ()), path, reading)

@@ -229,6 +229,10 @@ class Clients:
         }
         if policy:
             spec["retry"] = policy
+        if self.world.favourite.startswith("jobs.evict."):  # A full cluster, and work that others have a better right to.
+            spec["resources"] = {"cpu": self.chance.choice([4, 8]), "memory": "64Mi"}
+            spec["priority"] = self.chance.randint(0, 1000)
+            return name, spec
         if draw() < 0.3:
             spec["queue"] = self.chance.choice(["deep", "deeper"])
         if draw() < 0.3:

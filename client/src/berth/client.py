@@ -14,6 +14,7 @@ from berth.config import Settings, resolve_settings
 from berth.costs import Costs
 from berth.jobs import Jobs
 from berth.order import Priorities
+from berth.questions import Questions
 from berth.resources import Activity, Clusters, Images, Queues, Tenants, Tokens, Users, Volumes
 from berth.transport import Call, Transport
 
@@ -55,6 +56,7 @@ class Client:
         self.bookings = Bookings(self.transport, tenant=chosen)
         self.priorities = Priorities(self.transport, tenant=chosen)
         self.costs = Costs(self.transport, tenant=chosen)
+        self.questions = Questions(self.transport, tenant=chosen)
         self.clusters = Clusters(self.transport, tenant=chosen)
         self.images = Images(self.transport, tenant=chosen)
         self.volumes = Volumes(self.transport, tenant=chosen)

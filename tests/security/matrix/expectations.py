@@ -453,6 +453,21 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/jobs/{job}/events": viewer(),
     "GET /api/v1/jobs/{job}/cost": manager(owner=True),
     "GET /api/v1/jobs/{job}/timeline": viewer(),
+    "GET /api/v1/jobs/{job}/explain": viewer(),
+    "GET /api/v1/jobs/{job}/decisions": viewer(),
+    "POST /api/v1/what-if": listing(
+        body=lambda world, side: {"changes": [{"end": {"job": side.values["jobs"]}}]},
+        also=frozenset({422}),  # For whom the job does not exist.
+        bad_ids=(
+            lambda world, side: {"changes": [{"end": {"job": world.other(side).values["jobs"]}}]},
+            lambda world, side: {"changes": [{"release": {"job": world.other(side).values["jobs"]}}]},
+            lambda world, side: {"changes": [{"quota": quota_edit(side, world.other(side))["changes"][0]}]},
+            lambda world, side: {
+                "tenant": world.other(side).tenant.slug,
+                "changes": [{"submit": {"spec": {"name": "idea", "command": "true"}}}],
+            },
+        ),
+    ),
     "GET /api/v1/jobs/{job}/attempts": viewer(),
     "GET /api/v1/jobs/{job}/attempts/{number}": viewer(),
     "GET /api/v1/jobs/{job}/tasks": viewer(),

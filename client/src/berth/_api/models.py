@@ -250,6 +250,15 @@ class FileOut(TypedDict):
     size_bytes: int
 
 
+class FilterOut(TypedDict):
+    best: int
+    code: str
+    machines: int
+    need: int
+    never: int
+    text: str
+
+
 class FindingOut(TypedDict):
     by: Literal["stranger", "nobody"]
     operation: str
@@ -378,6 +387,12 @@ class MoveInRequest(TypedDict):
 class PackageOut(TypedDict):
     name: str
     version: str
+
+
+class PastOut(TypedDict):
+    by_p90: float | None
+    median_error_seconds: int | None
+    promises: int
 
 
 class PatchedCordonInRequest(TypedDict):
@@ -1141,6 +1156,13 @@ class EventPageOut(TypedDict):
     next: str | None
 
 
+class ExpectedOut(TypedDict):
+    p50_at: str | None
+    p90_at: str | None
+    past: PastOut
+    reason: str
+
+
 class FileListOut(TypedDict):
     items: list[FileOut]
     next: str | None
@@ -1152,6 +1174,17 @@ class GrantOut(TypedDict):
     id: str
     read_only: bool
     tenant: TenantRef
+
+
+class HolderOut(TypedDict):
+    cpu_millis: int
+    gpu_millis: int
+    jobs: int
+    kept: bool
+    memory_bytes: int
+    queue: ReferenceOut | None
+    since: str | None
+    standing: Literal["guaranteed", "deserved", "borrowed"]
 
 
 class ImageOut(TypedDict):
@@ -1553,6 +1586,26 @@ class TokenPage(TypedDict):
     next: str | None
 
 
+class UnmetOut(TypedDict):
+    code: str
+    filters: list[FilterOut]
+    fitting: int
+    held: int
+    held_by: list[HolderOut]
+    instead: bool
+    jobs: list[ReferenceOut]
+    jobs_count: int
+    kept: int
+    limit: int
+    need: int
+    own: bool
+    pool: str | None
+    queue: ReferenceOut | None
+    resource: str | None
+    text: str
+    until: str | None
+
+
 class UploadInRequest(TypedDict):
     sha256: str
     size_bytes: int
@@ -1651,8 +1704,9 @@ class EditPage(TypedDict):
 
 class ExplainOut(TypedDict):
     at: str
-    conditions: list[ConditionOut]
+    conditions: list[UnmetOut]
     decisions: list[DecisionOut]
+    expected: ExpectedOut | None
     factors: FactorsOut | None
     job: ReferenceOut
     place: PlaceOut | None

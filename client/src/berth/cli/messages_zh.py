@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from berth.cli.messages_zh_capacity import CAPACITY
 from berth.cli.messages_zh_costs import COSTS
+from berth.cli.messages_zh_explain import EXPLAIN
 from berth.cli.messages_zh_help import HELP
 from berth.cli.messages_zh_order import ORDER
 
@@ -337,3 +338,4 @@ SENTENCES = {
 }
 
 MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY, **ORDER}
+MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY, **EXPLAIN}

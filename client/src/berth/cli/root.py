@@ -46,6 +46,8 @@ COMMANDS: dict[str, Entry] = {
     "priority": Entry("priority", "priority", JOBS, "Set priorities; ask for higher ones, and decide what others ask for."),
     "rerun": Entry("again", "rerun", JOBS, "Submit a job's spec again, with changes."),
     "clone": Entry("again", "clone", JOBS, "Submit a copy of a job under another name."),
+    "explain": Entry("explain", "explain", JOBS, "Show all that keeps a job waiting, and what would start it."),
+    "what-if": Entry("explain", "what_if", JOBS, "Show who would start, wait or be evicted after changes."),
     "events": Entry("jobs", "events", JOBS, "Show what happened to a job, and why."),
     "metrics": Entry("metrics", "metrics", JOBS, "Show what a job uses; -w keeps watching."),
     "job": Entry("jobs", "job_group", JOBS, "The same commands under one noun.", hidden=True),

@@ -552,6 +552,18 @@ class QueuePoolOut(TypedDict):
     weight: AmountsOut
 
 
+class QuotaDecisionInRequest(TypedDict):
+    answer: NotRequired[str]
+    effective_from: NotRequired[str | None]
+
+
+class QuotaRequestInRequest(TypedDict):
+    changes: list[ChangeInRequest]
+    effective_from: NotRequired[str | None]
+    reason: NotRequired[str]
+    tenant: NotRequired[str | None]
+
+
 class ReadyzOut(TypedDict):
     checks: dict[str, CheckOut]
     ok: bool
@@ -567,6 +579,13 @@ class ReasonOut(TypedDict):
 class ReferenceOut(TypedDict):
     id: str
     name: str
+
+
+class RequestedChangeOut(TypedDict):
+    pool: PoolRef | None
+    queue: QueueName | None
+    resource: str
+    values: dict[str, int | None]
 
 
 class ResourcesOut(TypedDict):
@@ -1487,6 +1506,27 @@ class QueueOut(TypedDict):
 
 class QueuePage(TypedDict):
     items: list[QueueOut]
+    next: str | None
+
+
+class QuotaRequestOut(TypedDict):
+    answer: str
+    changes: list[RequestedChangeOut]
+    created_at: str
+    created_by: UserRef | None
+    decided_at: str | None
+    decided_by: UserRef | None
+    edit_id: str | None
+    effective_from: str | None
+    expires_at: str
+    id: str
+    reason: str
+    state: Literal["pending", "approved", "denied", "withdrawn", "expired"]
+    tenant: TenantRef
+
+
+class QuotaRequestPage(TypedDict):
+    items: list[QuotaRequestOut]
     next: str | None
 
 

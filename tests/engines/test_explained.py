@@ -38,6 +38,13 @@ def test_who_waits_reads_who_holds_the_gpus_and_a_what_if_comes_true(live_platfo
 
     ours.stop(end["changes"][0]["end"]["job"], grace_seconds=0)
     theirs.wait(waiting, ["running"])
+    text = berth(theirs, "explain", "train")
+    print(text)
+    assert "wait turned start" in text
+    assert "1 in the pool" in text
+    assert "left out" not in text, "the machine that was chosen is full now, and was not left out"
+    kinds = [one["kind"] for one in theirs.items(f"/jobs/{waiting['id']}/decisions")]
+    assert kinds == ["wait_turned_start", "refuse"]
     for job in (*held, waiting):
         ours.stop(job, grace_seconds=0)
         ours.wait(job)

@@ -25,6 +25,7 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], str]] = {
     "P8": (("bench.tenancy",), "tenancy: waits of Philly's tenants in one pool, against each on its own nodes"),
     "P10": (("bench.lists",), "lists: pages of a million jobs, against squeue"),
     "P12": (("bench.memory",), "memory: all processes idle, loaded, and per pending job, against slurmctld"),
+    "WHY": (("bench.explanations",), "explanations: whether who waits is told why, and whether what is suggested comes true"),
     "P13": (("bench.start",), "start: from `make up` to /readyz"),
 }
 

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from bench.drawing import points
 from bench.frame import Bench, BenchError
 from bench.passes import busy, settle, single_changes
+from jobs.scheduling.core import Policy
 
 JOBS, NODES = 10_000, 1_213  # What stays as it is while the other grows.
 COLD_AT = 100_000
@@ -70,7 +71,7 @@ def _measure(bench: Bench, jobs: int, nodes: int, seed: int, changes: int) -> tu
     """Seconds of the cold pass, and of the median pass after one change."""
     bench.progress(f"{jobs} jobs x {nodes} nodes, seed {seed}")
     chance = random.Random(f"{seed} {jobs} {nodes}")
-    core, waiting = busy(chance, jobs, nodes)
+    core, waiting = busy(chance, jobs, nodes, Policy().booked)
     for job in waiting:
         core.submit(job)
     gc.collect()

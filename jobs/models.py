@@ -5,7 +5,9 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
+from jobs.decision_models import DecisionRecord as DecisionRecord
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
+from jobs.order_models import PriorityRequest as PriorityRequest
 from kernel.ids import new_id
 from kernel.limits import NAME_LENGTH
 
@@ -86,6 +88,7 @@ class Job(models.Model):
 
     submitted_at = models.DateTimeField()
     queued_at = models.DateTimeField()
+    placed_at = models.DateTimeField(null=True)  # Where it stands in its queue, if it was moved: as if submitted then.
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     version = models.IntegerField(default=1)

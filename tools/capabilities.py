@@ -46,6 +46,30 @@ CAPABILITIES = (
         },
     ),
     Capability(
+        19,
+        "Priorities by role, and approval of more",
+        {
+            "Each role has a highest priority per tenant; more is refused with the way to ask for it": (
+                "api/jobs/test_order.py::test_a_member_submits_up_to_normal_and_is_told_how_to_ask_for_more",
+                "api/jobs/test_order.py::test_a_change_of_a_waiting_job_is_held_to_the_grant_and_lowering_is_free",
+            ),
+            "Somebody else approves, up to what they may use themselves; of two who decide one does": (
+                "api/jobs/test_order.py::test_nobody_decides_a_request_of_their_own_or_above_their_own_grant",
+                "services/jobs/test_order_races.py::test_of_many_managers_one_decides",
+            ),
+            "A request ends by itself, and never together with an approval": (
+                "services/jobs/test_order_races.py::test_an_approval_holds_or_the_request_is_over_but_never_both",
+            ),
+            "On the running platform an approved job starts before the others": (
+                "engines/test_order.py::test_an_approved_job_starts_at_once_and_a_moved_one_before_its_sibling",
+            ),
+            "One's own waiting jobs are put in another order, and nobody else ever has more of them in front": (
+                "property/jobs/test_moving_properties.py::test_nobody_else_ever_has_more_of_them_in_front",
+                "api/jobs/test_order.py::test_a_member_puts_their_own_jobs_in_order_and_nobody_else_comes_later",
+            ),
+        },
+    ),
+    Capability(
         22,
         "Promises along the tree of queues",
         {
@@ -82,6 +106,7 @@ CAPABILITIES = (
             ),
             "What nobody comes for is given back": (
                 "api/tenants/test_bookings.py::test_nobody_comes_and_the_booking_is_let_go_after_the_grace",
+                "engines/test_order.py::test_a_booking_that_nobody_uses_is_released_and_told",
             ),
             "Admission keeps what is booked": (),
         },

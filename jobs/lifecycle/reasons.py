@@ -115,6 +115,19 @@ def _one(detail: Detail, key: str, language: str = "en") -> str:
     return format_amount(str(detail.get("resource", "")), amount, language) if isinstance(amount, int) else "?"
 
 
+def _capped(detail: Detail, key: str, language: str = "en") -> str:
+    """A number of what a cap counts: GPUs, jobs or containers."""
+    what, amount = detail.get("what"), detail.get(key)
+    if not isinstance(amount, int):
+        return "?"
+    if what == "gpu_millis":
+        return format_amount("gpu_millis", amount, language)
+    if language == "zh":
+        return f"{amount} 个{'容器' if what == 'containers' else '作业'}"
+    noun = "container" if what == "containers" else "job"
+    return f"{amount} {noun}{'' if amount == 1 else 's'}"
+
+
 def _shortage(detail: Detail, language: str = "en") -> str:
     """What is missing, resource by resource, of `need` beyond `free`."""
     need, free = detail.get("need"), detail.get("free")
@@ -466,6 +479,45 @@ _ALL = (
         lambda detail: f"{_named_zh(detail, 'pool', '资源池')}放得下其全部 {detail.get('tasks', '')} 个任务，但位置不够集中。",
         "It starts when enough gets free in one place, or drop the wish to be together.",
         "待同一位置空出足够资源后启动，或取消集中放置的要求。",
+    ),
+    _wait(
+        "booked",
+        lambda detail: (
+            f"There is room in {_named(detail, 'pool', 'pool')}, but the start of a job before it is planned there at "
+            f"{detail.get('at', 'a later time')}, and this one might run longer."
+        ),
+        lambda detail: (
+            f"{_named_zh(detail, 'pool', '资源池')}有空位，但排在前面的作业计划于 {detail.get('at', '稍后')} 在此启动，"
+            "而本作业可能运行更久。"
+        ),
+        "Give it a max_runtime that ends before, and it may start now.",
+        "设置在此之前结束的 max_runtime，即可立即启动。",
+    ),
+    _wait(
+        "reserved",
+        lambda detail: (
+            f"It needs {_one(detail, 'need')}; {_one(detail, 'kept')} of {_named(detail, 'pool', 'pool')} are reserved from "
+            f"{detail.get('from', 'a time')} until {detail.get('until', 'another')}."
+        ),
+        lambda detail: (
+            f"需要 {_one(detail, 'need', 'zh')}；{_named_zh(detail, 'pool', '资源池')}的 {_one(detail, 'kept', 'zh')} "
+            f"在 {detail.get('from', '?')} 至 {detail.get('until', '?')} 期间已被预订。"
+        ),
+        "A job whose max_runtime ends before the reservation begins may start now; `berth reserve list` shows reservations.",
+        "若 max_runtime 在预订开始前结束，则可立即启动；`berth reserve list` 可查看预订。",
+    ),
+    _wait(
+        "user_cap",
+        lambda detail: (
+            f"Its user has {_capped(detail, 'used')} of the {_capped(detail, 'limit')} that one user may have at once, "
+            f"and it needs {_capped(detail, 'need')}."
+        ),
+        lambda detail: (
+            f"该用户已用 {_capped(detail, 'used', 'zh')}，单个用户上限为 {_capped(detail, 'limit', 'zh')}，"
+            f"本作业需要 {_capped(detail, 'need', 'zh')}。"
+        ),
+        "It starts when others of the user's jobs end. A manager can raise the cap: `berth queues caps`.",
+        "该用户的其他作业结束后即可启动；负责人可提高上限：`berth queues caps`。",
     ),
     _wait(
         "too_young",

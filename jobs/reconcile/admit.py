@@ -20,6 +20,7 @@ from jobs.models import Attempt, Job, Task
 from jobs.reconcile import aside
 from jobs.reconcile.loading import PendingRow
 from jobs.scheduling.eligibility import PoolView, Refusal
+from jobs.services.decision_records import DecisionRow, record_decisions
 from jobs.services.stop import stop_attempts
 from jobs.services.transition import JOB, Change, apply
 from kernel.ids import new_id
@@ -50,8 +51,12 @@ class Admission:
     placements: tuple[Placement, ...]
 
 
+Records = Mapping[uuid.UUID, DecisionRow]
+"""By job, what is kept of the decision about it."""
+
+
 def admit(
-    admissions: Sequence[Admission], pending: Mapping[uuid.UUID, PendingRow], *, now: datetime
+    admissions: Sequence[Admission], pending: Mapping[uuid.UUID, PendingRow], records: Records, *, now: datetime
 ) -> dict[uuid.UUID, uuid.UUID]:
     """Start these; the attempts, by job, of those that got in. Who is missing lost a race, or is poison."""
     admitted: dict[uuid.UUID, uuid.UUID] = {}
@@ -59,7 +64,7 @@ def admit(
         struck = poison.work_through(
             aside.SCHEDULE,
             admissions[start : start + bulk.BATCH_ROWS],
-            lambda part: admitted.update(_admit(part, pending, now=now)),
+            lambda part: admitted.update(_admit(part, pending, records, now=now)),
             now=now,
             key=lambda one: one.job_id,
         )
@@ -67,8 +72,11 @@ def admit(
     return admitted
 
 
-def evict(victims: Mapping[uuid.UUID, uuid.UUID], *, now: datetime) -> None:
-    """End the attempts of these jobs, and write down for which waiting job: a new leader has to know whose their room is."""
+def evict(victims: Mapping[uuid.UUID, uuid.UUID | None], records: Records, *, now: datetime) -> None:
+    """End the attempts of these jobs, and write down for which waiting job: a new leader has to know whose their room is.
+
+    None: for a booking that is about to begin.
+    """
     if not victims:
         return
     with transaction.atomic():
@@ -85,11 +93,14 @@ def evict(victims: Mapping[uuid.UUID, uuid.UUID], *, now: datetime) -> None:
             [{"id": attempt_id, "evicted_for": victims[job_id]} for job_id, _, attempt_id in rows],
             equals={"state": AttemptState.STOPPING, "stop_cause": "preempted"},
         )
+        record_decisions([records[job_id] for job_id, _, _ in rows if job_id in records], now=now)
         crashpoint("jobs.evict.before_commit")
     crashpoint("jobs.evict.after_commit")
 
 
-def _admit(admits: Sequence[Admission], pending: Mapping[uuid.UUID, PendingRow], *, now: datetime) -> dict[uuid.UUID, uuid.UUID]:
+def _admit(
+    admits: Sequence[Admission], pending: Mapping[uuid.UUID, PendingRow], records: Records, *, now: datetime
+) -> dict[uuid.UUID, uuid.UUID]:
     attempts = {admit.job_id: new_id() for admit in admits}
     with transaction.atomic():
         granted = reserve(
@@ -133,6 +144,9 @@ def _admit(admits: Sequence[Admission], pending: Mapping[uuid.UUID, PendingRow],
         moved = {change.id for change in done}
         release([attempts[admit.job_id] for admit in winners if admit.job_id not in moved], now=now)
         _insert_attempts([admit for admit in winners if admit.job_id in moved], attempts, pending, now=now)
+        record_decisions(
+            [records[admit.job_id] for admit in winners if admit.job_id in moved and admit.job_id in records], now=now
+        )
         crashpoint("jobs.admit.before_commit")
         for cluster_id in {admit.pool.cluster_id for admit in winners}:
             hints.wake(f"launch.{cluster_id}")

@@ -44,10 +44,12 @@ from jobs.reconcile.loading import (
 from jobs.reconcile.telling import Teller
 from jobs.scheduling import work
 from jobs.scheduling.core import Core
-from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Wait
+from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason, Wait
 from jobs.scheduling.eligibility import Refusal, Wish
 from jobs.scheduling.machines import Machines, TaskAsk
+from jobs.scheduling.records import CLAIM, REFUSE, Names, policy_version, records_of
 from jobs.scheduling.state import build
+from jobs.services.decision_records import DecisionRow, record_decisions
 from jobs.services.specs import load_spec, wish_of, wishes
 from jobs.services.unstartable import fail_unstartable
 from kernel.config import current
@@ -94,6 +96,8 @@ class SchedulerDriver:
         self._known_images: Mapping[uuid.UUID, ResolvedImage] = {}
         self._waiting: dict[str, work.Job] = {}  # As the core has them.
         self._withheld: dict[str, Refusal] = {}
+        self._told: dict[str, Reason | None] = {}  # Why each waits, as it was told last.
+        self._names: Names | None = None
         self._live: dict[str, LiveRow] = {}  # The attempts of which the core knows that they run.
         self._to_judge: set[uuid.UUID] = set()
         self._to_tell: set[str] = set()
@@ -187,13 +191,13 @@ class SchedulerDriver:
 
     def _begin(self, rows: Sequence[LiveRow]) -> None:
         """What runs and was not admitted by this core: adopted, or admitted by the leader before."""
-        if not rows or self._core is None or self._numbers is None:
+        if not rows or self._core is None or self._numbers is None or self._around is None:
             return
         tasks = load_tasks([row.attempt_id for row in rows])
         bounds = load_parallelism((), rows)
         for row in rows:
             devices = _Fullest(self._core.machines)
-            held = one_held(row, tasks.get(row.attempt_id, ()), self._numbers, devices, bounds)
+            held = one_held(row, tasks.get(row.attempt_id, ()), self._numbers, devices, bounds, self._around.tenant_paths)
             devices.undo()
             key = str(row.job_id)
             if held is None or key in self._core.running:
@@ -219,6 +223,7 @@ class SchedulerDriver:
         if self._waiting.pop(key, None) is not None and self._core is not None and key not in self._live:
             self._core.withdraw(key)
         self._withheld.pop(key, None)
+        self._told.pop(key, None)
         self._to_tell.discard(key)
 
     def _count_image(self, row: PendingRow | None, step: int) -> None:
@@ -260,6 +265,10 @@ class SchedulerDriver:
             if core.history_at is not None:
                 shares.recall(core.shares.history(), core.history_at)
             core.limits_changed(shares)
+        if around.caps != before.caps:
+            core.caps_changed(around.caps)
+        if around.windows != before.windows:
+            core.windows_changed(around.windows)
         if self._teller is None or around.machines != before.machines or around.queues != before.queues:
             self._teller = Teller(around, self._expect_numbers())
         self._around = around
@@ -298,6 +307,8 @@ class SchedulerDriver:
             _carry_over(before, numbers_before, core, self._numbers)
         self._core = core
         self._teller = Teller(around, self._numbers)
+        queues = [str(queue_id) if queue_id is not None else "" for queue_id in self._numbers.queues]
+        self._names = Names([pool.name for pool in around.pools], queues, policy_version(core))
         self._to_judge = set(self.pending)
         self._claims = {row.job_id: row.evicted_for for row in live if row.evicted_for is not None}
         return core
@@ -329,7 +340,7 @@ class SchedulerDriver:
         while self._due and self._due[0][0] <= judge.now:
             self._to_judge.add(heapq.heappop(self._due)[1])
         around = judge.around
-        judged_by = (around.pools, around.holds, around.spent, judge.images, frozenset(judge.struck))
+        judged_by = (around.pools, around.holds, around.spent, around.tenant_paths, judge.images, frozenset(judge.struck))
         if judged_by != self._judged_by:
             self._judged_by = judged_by
             self._to_judge = set(self.pending)
@@ -420,7 +431,8 @@ class SchedulerDriver:
         """Write it down; how many races were lost."""
         admissions = [self._admission(one, core) for one in decisions if isinstance(one, Admit)]
         allowed, kept_out = self._one_tenant_each(admissions)
-        admitted = admit(allowed, self.pending, now=now)
+        records = self._records(decisions, core)
+        admitted = admit(allowed, self.pending, records, now=now)
         for one in allowed:
             if one.job_id in admitted:
                 self._has_started(one, admitted[one.job_id], now)
@@ -432,11 +444,29 @@ class SchedulerDriver:
             self._stale.add(one.job_id)
         claims = [one for one in decisions if isinstance(one, Claim)]
         victims = {one.id: one.claimant for one in decisions if isinstance(one, Evict)}
-        evict({uuid.UUID(victim): uuid.UUID(claimant) for victim, claimant in victims.items()}, now=now)
+        evict({uuid.UUID(one): uuid.UUID(by) if by else None for one, by in victims.items()}, records, now=now)
+        record_decisions([one for one in records.values() if one.kind in (CLAIM, REFUSE)], now=now)
         self.has_admitted = bool(admitted)
         waits = {one.id for one in decisions if isinstance(one, Wait)} | {one.id for one in claims}
         self._tell(waits, core)
         return len(lost)
+
+    def _records(self, decisions: Sequence[Decision], core: Core) -> dict[uuid.UUID, DecisionRow]:
+        """What is kept of a pass, by job. That a job still waits is kept when it waits for something else than before."""
+        assert self._names is not None
+        found = {}
+        for one in records_of(decisions, core, self._names, waited=self._told):
+            if one.kind == REFUSE:
+                reason = core.why(one.job_id)
+                last = self._told.get(one.job_id)
+                if reason is None or (last is not None and last[:4] == reason[:4]):
+                    continue
+            job_id = uuid.UUID(one.job_id)
+            row, runs = self.pending.get(job_id), self._live.get(one.job_id)
+            tenant_id = row.tenant_id if row is not None else runs.tenant_id if runs is not None else None
+            if tenant_id is not None:
+                found[job_id] = DecisionRow(job_id, tenant_id, one.kind, one.pool, one.payload)
+        return found
 
     def _admission(self, one: Admit, core: Core) -> Admission:
         assert self._around is not None
@@ -488,6 +518,7 @@ class SchedulerDriver:
             reason = core.why(key)
             if row is None or reason is None:
                 continue
+            self._told[key] = reason
             own = self._withheld.get(key)
             if own is None:
                 job = self._waiting[key]

@@ -34,12 +34,15 @@ from kernel.config import current
 from kernel.resources import Resources
 from reconciling import poison
 from tenants.budgets import Spent, budget_refusal, spent_budgets
-from tenants.capacity import capacities_of, limits_tree
+from tenants.capacity import booked_of, capacities_of, held_bookings, limits_tree, tenant_paths, user_cap_lines
 from tenants.quota.accounting import mark
+from tenants.quota.bookings import Booked
+from tenants.quota.caps import UserCap
 from tenants.quota.limits import Capacity, LimitedQueue, amount_of
 from tenants.quota.shares import Shares
 
 LOAD_ROWS = 2_000
+OVERRUN_SECONDS = 30  # From the end of the grace until what ran has let go of its machines, and we know.
 Shared = dict[Any, Any]
 
 
@@ -63,6 +66,7 @@ class PendingRow(NamedTuple):
     user_id: uuid.UUID
     max_runtime_seconds: int | None
     submitted_at: datetime
+    placed_at: datetime | None
 
 
 _DETAIL = PendingRow._fields.index("reason_detail") - 1  # Behind the id.
@@ -118,10 +122,10 @@ class Around:
     capacities: tuple[Capacity, ...]
     holds: Holds
     spent: Mapping[uuid.UUID, Spent]  # Budgets that keep new jobs waiting, by queue.
-
-    @property
-    def rules(self) -> dict[int, PoolRules]:
-        return rules_of(self.machines)
+    rules: Mapping[int, PoolRules]  # How pools are filled.
+    tenant_paths: Mapping[uuid.UUID, tuple[uuid.UUID, ...]]  # Each tenant and all above it, nearest first.
+    caps: tuple[UserCap, ...]
+    windows: tuple[Booked, ...]  # Bookings of tenants that hold or will.
 
     def numbers(self) -> Numbers:
         shares = Shares(self.queues, self.capacities)
@@ -168,7 +172,10 @@ class Judge:
                 pools=where.pools,
                 submitted_at=mark(row.submitted_at),
                 priority=row.priority,
+                order=0 if row.placed_at is None else mark(row.placed_at) - mark(row.submitted_at),
                 max_runtime=row.max_runtime_seconds,
+                user=row.user_id,
+                tenants=self.around.tenant_paths.get(row.tenant_id, (row.tenant_id,)),
                 withheld=None if withheld is None else Reason(withheld[0]),
                 array=str(row.parent_id) if row.parent_id in self.parallelism else "",
                 parallel=self.parallelism.get(row.parent_id, 0) if row.parent_id is not None else 0,
@@ -270,6 +277,8 @@ def make_state(
         waiting=tuple(waiting),
         running=(*held, *_undecided(around, numbers)),
         policy=policy(),
+        caps=around.caps,
+        windows=around.windows,
     )
 
 
@@ -281,7 +290,9 @@ def policy() -> Policy:
         preempts=config.scheduler_preempts,
         least_runtime_seconds=round(config.scheduler_least_runtime_seconds),
         patience_seconds=round(config.scheduler_patience_seconds),
-        booked=0,
+        booked=config.scheduler_booked,
+        grace_seconds=round(config.grace_seconds),
+        overrun_seconds=round(config.grace_seconds) + OVERRUN_SECONDS,
     )
 
 
@@ -291,13 +302,18 @@ def policy() -> Policy:
 def look_around(now: datetime, tenants: Mapping[uuid.UUID, set[uuid.UUID]]) -> Around:
     """Pools, machines, queues with their limits, holds and spent budgets. `tenants`: who runs on each cluster. Eight queries."""
     pools, nodes = pools_and_nodes()
+    machines = machines_of(pools, nodes)
     return Around(
         views_of(pools, tenants),
-        machines_of(pools, nodes),
+        machines,
         limits_tree().queues,
         capacities_of(pools, nodes),
         current_holds(),
         spent_budgets(now),
+        rules_of(machines),
+        tenant_paths(),
+        user_cap_lines(),
+        tuple(sorted(map(booked_of, held_bookings(now)), key=lambda one: (one.starts_at, str(one.id)))),
     )
 
 
@@ -372,14 +388,18 @@ def held_of(
     parallelism: Mapping[uuid.UUID, int],
 ) -> list[Held]:
     """What runs, with the devices of each machine handed out in order: whole devices of one machine are alike."""
-    devices = Devices(around.machines)
-    return [
-        held for row in live if (held := one_held(row, tasks.get(row.attempt_id, ()), numbers, devices, parallelism)) is not None
-    ]
+    devices, paths = Devices(around.machines), around.tenant_paths
+    found = (one_held(row, tasks.get(row.attempt_id, ()), numbers, devices, parallelism, paths) for row in live)
+    return [held for held in found if held is not None]
 
 
 def one_held(
-    row: LiveRow, tasks: Sequence[LiveTask], numbers: Numbers, devices: Hands, parallelism: Mapping[uuid.UUID, int]
+    row: LiveRow,
+    tasks: Sequence[LiveTask],
+    numbers: Numbers,
+    devices: Hands,
+    parallelism: Mapping[uuid.UUID, int],
+    tenant_paths: Mapping[uuid.UUID, tuple[uuid.UUID, ...]],
 ) -> Held | None:
     """A live attempt; None for one whose pool or queue is not known any more: it holds nothing that anybody else could have."""
     pool = numbers.pool_at.get(row.pool_id)
@@ -400,6 +420,8 @@ def one_held(
         submitted_at=mark(row.submitted_at),
         priority=row.priority,
         max_runtime=row.max_runtime_seconds,
+        user=row.user_id,
+        tenants=tenant_paths.get(row.tenant_id, (row.tenant_id,)),
         array=str(row.parent_id) if row.parent_id in parallelism else "",
         parallel=parallelism.get(row.parent_id, 0) if row.parent_id is not None else 0,
     )

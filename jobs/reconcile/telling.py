@@ -100,6 +100,22 @@ class Teller:
     def _behind(self, core: Core, job: Job, reason: Reason) -> Refusal:
         return "behind", {"queue": self._queue(reason.queue)}
 
+    def _booked(self, core: Core, job: Job, reason: Reason) -> Refusal:
+        return "booked", {"pool": self._pool(reason.pool), "at": _moment(reason.until)}
+
+    def _reserved(self, core: Core, job: Job, reason: Reason) -> Refusal:
+        return "reserved", {
+            "pool": self._pool(reason.pool),
+            "resource": self._resource(reason.resource),
+            "need": reason.need,
+            "kept": reason.kept,
+            "from": _moment(reason.since),
+            "until": _moment(reason.until),
+        }
+
+    def _user_cap(self, core: Core, job: Job, reason: Reason) -> Refusal:
+        return "user_cap", {"what": reason.what, "need": reason.need, "used": reason.held, "limit": reason.limit}
+
     def _claim(self, core: Core, job: Job, reason: Reason) -> Refusal:
         return "making_room", {"jobs": reason.need}
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from jobs.scheduling.backfill import Promised
 from jobs.scheduling.core import Core, Policy
 from jobs.scheduling.gangs import Placed
 from jobs.scheduling.machines import Machine, Machines
 from jobs.scheduling.scores import PoolRules
 from jobs.scheduling.work import Job, Need
+from tenants.quota.bookings import Booked
+from tenants.quota.caps import UserCap
 from tenants.quota.limits import Capacity, LimitedQueue
 from tenants.quota.shares import Shares
 
@@ -61,6 +64,9 @@ class State:
     history: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
     history_at: int = 0
     evicted_at: tuple[tuple[int, int], ...] = ()  # (when, how many) of late, for the brake.
+    caps: tuple[UserCap, ...] = ()
+    windows: tuple[Booked, ...] = ()  # What tenants have booked for a time; what is over or was given up is left out.
+    promised: tuple[Promised, ...] = ()  # Starts that are booked already.
 
 
 def build(state: State) -> Core:
@@ -69,8 +75,10 @@ def build(state: State) -> Core:
     shares = Shares(state.queues, state.capacities)
     if state.history_at:
         shares.recall(state.history, state.history_at)
-    core = Core(machines, shares, state.policy)
+    core = Core(machines, shares, state.policy, caps=state.caps)
     core.now = state.at
+    core.history_at = state.history_at or None
+    core.windows_changed(state.windows)
     core.evicted_at.extend(sorted(state.evicted_at))
     for held in sorted(state.running, key=lambda one: one.job.id):
         core.started(held.job, held.placed, held.started_at, held.need)
@@ -85,4 +93,31 @@ def build(state: State) -> Core:
             by_claimant.setdefault(held.leaving_for, []).append(held.job.id)
     for claimant, victims in sorted(by_claimant.items()):
         core.claim_again(claimant, sorted(victims))
+    for promised in sorted(state.promised, key=lambda one: (one.at, one.id)):
+        core.promises.restore(promised)
     return core
+
+
+def export(core: Core, state: State) -> State:
+    """The state that a core is in by now, from which `build` makes one that decides the same. `state` is what it was built from,
+    for what never changes in a core: pools, queues and what tenants have booked."""
+    claims = core.transfers.values()
+    claimants = {made.claimant.job.id for made in claims}
+    leaving_for = {name: made.claimant.job.id for made in claims for name in made.leaving}
+    running = tuple(
+        Held(one.job, one.placed, one.need, one.started_at, one.checkpoint_at, one.is_leaving, leaving_for.get(one.job.id, ""))
+        for one in sorted(core.running.values(), key=lambda one: one.key)
+        if one.job.id not in claimants
+    )
+    return replace(
+        state,
+        at=core.now,
+        machines=tuple(core.machines.at),
+        waiting=tuple(core.waiting()),
+        running=running,
+        policy=core.policy,
+        history=core.shares.history(),
+        history_at=core.history_at or 0,
+        evicted_at=tuple(core.evicted_at),
+        promised=core.promises.kept(),
+    )

@@ -120,6 +120,8 @@ class Search:
     def _may_leave(self, one: Running) -> bool:
         """Whether by the rules this one may go, after those that were chosen already."""
         queue = one.job.queue
+        if self.core.windows and self.core.windows.keeps(one, self.job):
+            return False
         if queue == self.job.queue:
             return True
         allowed = self._allowed.get(queue)
@@ -348,6 +350,9 @@ class Search:
     def _is_enough(self) -> bool:
         if any(isinstance(self.shares.room(self.job.queue, pool, amount), Refusal) for pool, amount in self.need):
             return False
+        windows = self.core.windows
+        if windows and windows.refusal(self.job, self.need, self.now, delay=self.core.policy.grace_seconds) is not None:
+            return False
         return self._fits_but_for_limits()
 
     def _fits_but_for_limits(self) -> bool:
@@ -426,6 +431,7 @@ def transfer(core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Ru
     claimant = Running(job, placed, need, now, standing)
     made = claimant.claim = Transfer(claimant, tuple(victims), ghosts)
     for one in victims:
+        core.promises.left(one)
         one.is_leaving, one.claim = True, made
         core.leave(one)
     return made

@@ -10,6 +10,7 @@ from jobs.scheduling.eligibility import PoolView
 from jobs.scheduling.machines import WHOLE_MILLIS, Machine
 from jobs.scheduling.scores import PoolRules
 
+GPU_RULES, CPU_RULES = PoolRules("fragmentation"), PoolRules("ratio")  # One object each: rules are compared by identity.
 NO_TENANTS: Mapping[uuid.UUID, Set[uuid.UUID]] = {}
 
 
@@ -66,7 +67,7 @@ def machines_of(pools: tuple[PoolFacts, ...], nodes: tuple[NodeFacts, ...]) -> t
 def rules_of(machines: tuple[Machine, ...]) -> dict[int, PoolRules]:
     """How pools are filled: those with GPUs so that GPUs stay usable together."""
     with_gpus = {one.pool for one in machines if one.gpus}
-    return {pool: PoolRules("fragmentation" if pool in with_gpus else "ratio") for pool in sorted({one.pool for one in machines})}
+    return {pool: GPU_RULES if pool in with_gpus else CPU_RULES for pool in sorted({one.pool for one in machines})}
 
 
 def isolation_label(facts: tuple[str, ...]) -> str:

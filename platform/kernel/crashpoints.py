@@ -17,6 +17,8 @@ POINTS: dict[str, str] = {
     "activity.deliver.after_send": "Messages were sent, the deliveries do not say so.",
     "jobs.submit.before_commit": "The rows are written, the transaction is not committed.",
     "jobs.submit.after_commit": "The job is stored, the client has no answer yet.",
+    "jobs.priority.before_commit": "A request for a higher priority is made or decided, not committed.",
+    "jobs.move.before_commit": "Jobs have their new places in the queue, not committed.",
     "webapi.key.after_commit": "What a request with a key did is stored with its key, the client has no answer yet.",
     "jobs.admit.before_commit": "Reservations and attempts are written, not committed.",
     "jobs.admit.after_commit": "The attempt is admitted, nobody was told.",

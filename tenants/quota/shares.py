@@ -266,6 +266,14 @@ class Shares:
                         break
         return weakest if promised_anything else Standing.BORROWED
 
+    def may_bind(self, queue: int, other: int, pool: int) -> bool:
+        """Whether what one queue takes of a pool could make a limit refuse the other, beyond the end of the pool itself."""
+        nodes = set(self.path[queue]) & set(self.path[other])
+        for column in range(pool * WIDTH, pool * WIDTH + WIDTH):
+            if any(self._guarantee[column]) or any(self._ceiling[column][node] < UNLIMITED for node in nodes):
+                return True
+        return False
+
     def refusals(self, queue: int, pool: int, ask: Amount) -> tuple[Refusal, ...]:
         """Every limit that refuses the ask, by resource and nearest queue first; for explanations."""
         found: list[Refusal] = []

@@ -8,7 +8,7 @@ import pytest
 
 from clusters.engines.fake import Script
 from jobs.lifecycle.reasons import explain
-from jobs.models import Attempt, Job
+from jobs.models import Attempt, DecisionRecord, Job
 from kernel import clock
 from tenants.models import Queue, QueueLimit, QueueUsage, Reservation
 from tests.builders.quay import Quay
@@ -189,3 +189,27 @@ def test_a_limit_that_is_raised_lets_the_next_start_without_a_new_core(twelve: Q
     QueueUsage.objects.filter(queue=queue).update(gpu_millis_max=8000)
     twelve.turn(2)
     assert twelve.state(jobs[1]) == "running"
+
+
+def test_every_start_eviction_claim_and_wait_leaves_a_record(twelve: Quay) -> None:
+    borrowed = borrow_all(twelve)
+    assert set(kinds_of(borrowed[0])) == {"start"}
+    owed = twelve.submit("owed", by=twelve.cast.carol, script=ENDLESS, **gang(4))
+    twelve.schedule()
+    twelve.pass_time(OLD)
+    go_on(twelve)
+    assert kinds_of(owed) == ["refuse", "claim", "wait_turned_start"]
+    claim = DecisionRecord.objects.get(job_id=owed.id, kind="claim")
+    victims = [job for job in borrowed if "evict" in kinds_of(job)]
+    assert {one["job"] for one in claim.payload["victims"]} == {str(job.id) for job in victims}
+    assert len(victims) == 2
+    started = DecisionRecord.objects.get(job_id=owed.id, kind="wait_turned_start")
+    assert started.payload["candidates"] == 3
+    waiting = [kinds_of(job)[-1] for job in victims]
+    assert "refuse" in waiting, "one for all that wait alike"
+    twelve.turn(3)
+    assert [kinds_of(job)[-1] for job in victims] == waiting, "what is as it was is not written again"
+
+
+def kinds_of(job: Job) -> list[str]:
+    return list(DecisionRecord.objects.filter(job_id=job.id).order_by("id").values_list("kind", flat=True))

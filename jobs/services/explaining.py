@@ -11,12 +11,15 @@ from jobs.models import Job
 from jobs.reconcile.loading import Loaded, load_state
 from jobs.scheduling.eligibility import eligible
 from jobs.scheduling.explain import Explanation, Factors, Settled, explain
+from jobs.scheduling.lookahead import Expected
 from jobs.scheduling.suggest import Suggestion, suggest
 from jobs.scheduling.whatif import End
 from jobs.scheduling.work import Job as Waiting
 from jobs.services.asking import Reader, Shown, changes_json, condition_json, one_question
+from jobs.services.promises import accuracy, expect, moment
 from jobs.services.specs import load_spec, wish_of
 from kernel.actor import Actor
+from webapi.fields import utc_text
 
 
 def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", suggests: bool = True) -> Shown | None:
@@ -32,6 +35,7 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
         assert waiting is not None, "who is explained waits"
         others, other_models = _other_pools(job, waiting, loaded)
         suggestions = suggest(settled, found, also=(*others, *other_models)) if suggests else ()
+        expected = expect(loaded, {found.job_id}).get(found.job_id) if suggests and waiting.withheld is None else None
     reader = Reader(actor, loaded, language, frozenset(other_models))
     reader.look_up(_named(found, suggestions))
     return {
@@ -45,6 +49,20 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
         },
         "factors": _factors(found.factors, reader),
         "suggestions": [_suggestion(one, waiting, reader) for one in suggestions],
+        "expected": _expected(expected, job, now),
+    }
+
+
+def _expected(expected: Expected | None, job: Job, now: datetime) -> Shown | None:
+    """When it will start as far as one can see, and how well that came true of late for the jobs of its tenant."""
+    if expected is None:
+        return None
+    p50, p90 = moment(expected.p50), moment(expected.p90)
+    return {
+        "p50_at": utc_text(p50) if p50 is not None else None,
+        "p90_at": utc_text(p90) if p90 is not None else None,
+        "reason": expected.reason,
+        "past": accuracy([job.tenant_id], now),
     }
 
 

@@ -389,6 +389,12 @@ class PackageOut(TypedDict):
     version: str
 
 
+class PastOut(TypedDict):
+    by_p90: float | None
+    median_error_seconds: int | None
+    promises: int
+
+
 class PatchedCordonInRequest(TypedDict):
     cordon_reason: NotRequired[str]
     cordoned: NotRequired[bool]
@@ -1131,6 +1137,13 @@ class EventPageOut(TypedDict):
     next: str | None
 
 
+class ExpectedOut(TypedDict):
+    p50_at: str | None
+    p90_at: str | None
+    past: PastOut
+    reason: str
+
+
 class FileListOut(TypedDict):
     items: list[FileOut]
     next: str | None
@@ -1653,6 +1666,7 @@ class ExplainOut(TypedDict):
     at: str
     conditions: list[UnmetOut]
     decisions: list[DecisionOut]
+    expected: ExpectedOut | None
     factors: FactorsOut | None
     job: ReferenceOut
     place: PlaceOut | None

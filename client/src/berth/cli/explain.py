@@ -117,7 +117,25 @@ def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
         facts.append(("Place", f"{in_queue}, {in_pool}"))
     if factors:
         facts.append(("Order", _order(factors)))
+    if found.get("expected"):
+        facts.append(("Expected", _expected(found["expected"])))
     return facts
+
+
+def _expected(expected: Mapping[str, Any]) -> str:
+    """When it is expected to start, and how far such words could be trusted of late."""
+    p50, p90, past = expected["p50_at"], expected["p90_at"], expected["past"]
+    if p50 is None and p90 is None:
+        return _("no start in sight")
+    parts = []
+    if p50 is not None:
+        parts.append(_("as likely as not by {time}", time=formats.time_text(p50)))
+    if p90 is not None:
+        parts.append(_("nine times in ten by {time}", time=formats.time_text(p90)))
+    if past["promises"] and past["by_p90"] is not None:
+        rate = f"{past['by_p90']:.0%}"
+        parts.append(_("of the last {count}, {rate} started by then", count=past["promises"], rate=rate))
+    return "; ".join(parts)
 
 
 def _order(factors: Mapping[str, Any]) -> str:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 EXPLAIN = {
+    "Expected": "预计启动",
+    "as likely as not by {time}": "五成可能在 {time} 前",
+    "nine times in ten by {time}": "九成可能在 {time} 前",
+    "no start in sight": "暂时看不到启动时间",
+    "of the last {count}, {rate} started by then": "最近 {count} 次预计中有 {rate} 按时启动",
     "AT": "时间",
     "After it: {starts} start, {waits} wait, {evicted} are evicted.": (
         "之后：{starts} 个启动，{waits} 个等待，{evicted} 个被抢占。"

@@ -8,7 +8,7 @@ from typing import Any
 from jobs.lifecycle.reasons import explain
 from jobs.models import Job
 from jobs.scheduling.eligibility import Sizes, never
-from jobs.selectors.pools import pools_and_machines, rules_of
+from jobs.selectors.pools import pools_and_machines
 from jobs.services.specs import load_spec, wish_of
 from jobs.services.submission import Submission
 from jobs.spec.canonical import spec_digest, to_document
@@ -19,8 +19,8 @@ from kernel.resources import RESOURCE_NAMES
 
 def _in_vain(submission: Submission) -> list[str]:
     """Why it would wait for ever, if no pool could hold it even when empty."""
-    pools, machines = pools_and_machines()
-    refusal = never(wish_of(submission.spec), str(submission.image.kind), Sizes(machines, pools, rules_of(machines)))
+    pools, machines, rules = pools_and_machines()
+    refusal = never(wish_of(submission.spec), str(submission.image.kind), Sizes(machines, pools, rules))
     if refusal is None:
         return []
     words = explain(refusal[0], refusal[1])

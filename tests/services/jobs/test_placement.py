@@ -6,8 +6,11 @@ import pytest
 
 from clusters.engines.fake import Script
 from clusters.engines.interface import NodeFacts
+from clusters.models import Node
+from clusters.services import edit_pool, taint_node
 from jobs.lifecycle.reasons import explain
 from jobs.models import Job
+from jobs.reconcile.driver import SchedulerDriver
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts
 from tests.factories.tenants import Cast
@@ -92,3 +95,119 @@ def test_jobs_that_differ_in_their_placement_alone_are_told_apart(racks: Quay) -
     jobs = [racks.submit(f"to-{name}", script=ENDLESS, placement={"labels": {"rack": name}}) for name in ("b", "a", "b")]
     racks.turn()
     assert [nodes_of(racks, job)[0][0] for job in jobs] == ["b", "a", "b"]
+
+
+# --- Taints -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kept(cast: Cast) -> Quay:
+    """A machine for everybody, one that the cluster's labels keep for jobs with FPGAs, and one that is best avoided."""
+    labels = {"b": {"berth.dev/taint.fpga": "keep-out"}, "c": {"berth.dev/taint.flaky": "avoid"}}
+    return Quay(cast, nodes=[node_facts(name, cores=8, labels=labels.get(name, {})) for name in "abc"])
+
+
+def test_a_machine_with_a_taint_is_kept_for_jobs_that_tolerate_it(kept: Quay) -> None:
+    jobs = [kept.submit(f"job-{number}", script=ENDLESS, resources=WHOLE) for number in range(3)]
+    kept.turn()
+    assert [nodes_of(kept, job) for job in jobs] == [["a"], ["c"], []]
+    assert kept.reason(jobs[2]) == "no_room"
+    assert "1 of its machines are kept for others by a taint." in words(kept, jobs[2])
+    assert "1 个节点因污点留给其他作业" in words(kept, jobs[2], "zh")
+    tolerant = kept.submit("tolerant", script=ENDLESS, resources=WHOLE, placement={"tolerates": ["fpga"]})
+    kept.turn()
+    assert nodes_of(kept, tolerant) == ["b"]
+
+
+def test_an_operator_taints_a_machine_and_takes_that_back(quay: Quay) -> None:
+    node = Node.objects.get()
+    taint_node(actor=quay.cast.otto.actor, node_id=node.pk, taints={"demo": "keep-out"}, now=quay.now)
+    job = quay.submit("train", script=ENDLESS)
+    quay.turn()
+    assert quay.reason(job) == "taint"
+    assert "kept for other jobs by taints: demo" in words(quay, job)
+    assert "demo" in words(quay, job, "zh")
+    taint_node(actor=quay.cast.otto.actor, node_id=node.pk, taints={"demo": "avoid"}, now=quay.now)
+    quay.turn()
+    assert quay.state(job) == "running"
+
+
+def test_an_operators_word_on_a_taint_outweighs_the_clusters(kept: Quay) -> None:
+    node = Node.objects.get(name="b")
+    taint_node(actor=kept.cast.otto.actor, node_id=node.pk, taints={"fpga": "avoid"}, now=kept.now)
+    jobs = [kept.submit(f"job-{number}", script=ENDLESS, resources=WHOLE) for number in range(3)]
+    kept.turn()
+    assert sorted(name for job in jobs for name in nodes_of(kept, job)) == ["a", "b", "c"]
+
+
+# --- Rules of pools ---------------------------------------------------------------------------------------------------
+
+
+def edit(quay: Quay, **changes: object) -> None:
+    edit_pool(actor=quay.cast.otto.actor, pool_id=quay.pool.pk, changes=changes, now=quay.now)
+
+
+@pytest.mark.parametrize(("policy", "nodes"), [("pack", 1), ("spread", 2), ("ratio", 2)])
+def test_a_pool_is_filled_by_the_policy_that_an_operator_chose(cast: Cast, policy: str, nodes: int) -> None:
+    quay = Quay(cast, nodes=[node_facts(name, cores=8) for name in "ab"])
+    edit(quay, policy=policy)
+    jobs = [quay.submit(f"job-{number}", script=ENDLESS, resources={"cpu": 2, "memory": "1Gi"}) for number in range(2)]
+    quay.turn()
+    assert len({name for job in jobs for name in nodes_of(quay, job)}) == nodes
+
+
+def test_changed_rules_hold_for_what_starts_next(cast: Cast) -> None:
+    quay = Quay(cast, nodes=[node_facts(name, cores=8) for name in "ab"])
+    first = quay.submit("first", script=ENDLESS, resources={"cpu": 2, "memory": "1Gi"})
+    quay.turn()
+    core = quay.driver._core
+    quay.turn()
+    assert quay.driver._core is core
+    edit(quay, policy="pack")
+    second = quay.submit("second", script=ENDLESS, resources={"cpu": 2, "memory": "1Gi"})
+    quay.turn()
+    assert nodes_of(quay, first) == nodes_of(quay, second)
+
+
+def test_a_place_that_the_pool_does_not_have_takes_nobody(racks: Quay) -> None:
+    edit(racks, levels=["island"])
+    job = racks.submit("gang", replicas=2, resources=HALF, placement={"together": "rack"})
+    racks.turn()
+    assert racks.reason(job) == "no_place"
+
+
+def test_parts_of_a_gpu_are_lent_where_an_operator_says_so_and_two_halves_share_one(cast: Cast) -> None:
+    quay = Quay(cast, nodes=[node_facts(cores=8, gpus=2, simulated=True)])
+    half = {"resources": {"cpu": 1, "memory": "1Gi", "gpu": 0.5}}
+    jobs = [quay.submit(f"half-{number}", script=ENDLESS, **half) for number in range(2)]
+    quay.turn()
+    assert {quay.reason(job) for job in jobs} == {"gpu_shares"}
+    edit(quay, gpu_shares=True)
+    quay.turn()
+    whole = quay.submit("whole", script=ENDLESS, resources={"cpu": 1, "memory": "1Gi", "gpu": 1})
+    quay.turn()
+    assert [quay.state(job) for job in (*jobs, whole)] == ["running"] * 3
+
+
+def test_no_more_gpus_are_shared_than_the_pool_allows(cast: Cast) -> None:
+    quay = Quay(cast, nodes=[node_facts(cores=8, gpus=2, simulated=True)])
+    edit(quay, gpu_shares=True, shared_devices_max=1)
+    jobs = [
+        quay.submit(f"job-{number}", script=ENDLESS, resources={"cpu": 1, "memory": "1Gi", "gpu": 0.6}) for number in range(2)
+    ]
+    quay.turn()
+    assert sorted(quay.state(job) for job in jobs) == ["queued", "running"]
+
+
+def test_a_scheduler_that_starts_anew_knows_which_device_is_shared(cast: Cast) -> None:
+    quay = Quay(cast, nodes=[node_facts(cores=8, gpus=2, simulated=True)])
+    edit(quay, gpu_shares=True)
+    halves = [
+        quay.submit(f"half-{number}", script=ENDLESS, resources={"cpu": 1, "memory": "1Gi", "gpu": 0.5}) for number in range(2)
+    ]
+    quay.turn()
+    assert len({name for job in halves for task in quay.tasks(job) for name in task.gpus}) == 1
+    quay.driver = SchedulerDriver()
+    whole = quay.submit("whole", script=ENDLESS, resources={"cpu": 1, "memory": "1Gi", "gpu": 1})
+    quay.turn()
+    assert [quay.state(job) for job in (*halves, whole)] == ["running"] * 3

@@ -59,7 +59,7 @@ class ReferenceOut(serializers.Serializer[Any]):
     name = serializers.CharField()
 
 
-class RulesOut(serializers.Serializer[Any]):
+class PoolRulesOut(serializers.Serializer[Any]):
     """How a pool is filled; docs/scheduling.md says what policies and weights do."""
 
     policy = serializers.ChoiceField(
@@ -103,7 +103,7 @@ class PoolOut(serializers.Serializer[Any]):
     nodes_available = serializers.IntegerField()
     capacity = ResourcesOut()
     allocated = ResourcesOut()
-    rules = RulesOut(help_text="How it is filled, as far as an operator has said; what is null goes by the defaults.")
+    rules = PoolRulesOut(help_text="How it is filled, as far as an operator has said; what is null goes by the defaults.")
     created_at = serializers.DateTimeField()
     version = serializers.IntegerField()
 

@@ -18,7 +18,7 @@ from clusters.api.representations import (
     ClusterOut,
     NodeOut,
     PoolOut,
-    RulesOut,
+    PoolRulesOut,
     SeriesListOut,
     cluster_json,
     node_json,
@@ -102,7 +102,7 @@ class PoolView(ApiView):
 
     @extend_schema(
         operation_id="pools_edit",
-        request=RulesOut,
+        request=PoolRulesOut,
         responses=PoolOut,
         examples=[
             examples.body("Lend parts", {"gpu_shares": True, "shared_devices_max": 2}),

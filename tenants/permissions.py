@@ -183,7 +183,7 @@ PERMISSIONS: dict[str, Permission] = {
     "pool.read": _everyone("See pools; whoever belongs to any tenant."),
     "pool.edit": _operator("Change pools."),
     "node.read": _everyone("See nodes and their load; whoever belongs to any tenant."),
-    "node.edit": _operator("Cordon and release nodes."),
+    "node.edit": _operator("Cordon, release and taint nodes."),
     "quarantine.read": _operator("See what clusters run that the restored database does not know."),
     "quarantine.edit": _operator("Adopt or stop what is in quarantine."),
     "selftest.read": _operator("Read how tenants were tried against each other."),

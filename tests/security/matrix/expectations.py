@@ -219,6 +219,7 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/clusters/{cluster_id}": installation(),
     "GET /api/v1/pools": listing(),
     "GET /api/v1/pools/{pool_id}": installation(),
+    "PATCH /api/v1/pools/{pool_id}": installation(Who.OPERATOR, body=lambda world, side: {"policy": "pack"}),
     "GET /api/v1/nodes": listing(),
     "GET /api/v1/nodes/{node_id}": installation(),
     "PATCH /api/v1/nodes/{node_id}": installation(

@@ -398,6 +398,7 @@ class PastOut(TypedDict):
 class PatchedCordonInRequest(TypedDict):
     cordon_reason: NotRequired[str]
     cordoned: NotRequired[bool]
+    taints: NotRequired[dict[str, Any]]
 
 
 Tag: TypeAlias = str
@@ -413,6 +414,14 @@ class PatchedEditInRequest(TypedDict):
 
 class PatchedMemberChangeRequest(TypedDict):
     role: NotRequired[Literal["viewer", "member", "manager"]]
+
+
+class PatchedPoolRulesOutRequest(TypedDict):
+    gpu_shares: NotRequired[bool | None]
+    levels: NotRequired[list[Literal["island", "switch", "rack"]] | None]
+    policy: NotRequired[Literal["fragmentation", "pack", "spread", "ratio"] | None]
+    shared_devices_max: NotRequired[int | None]
+    weights: NotRequired[dict[str, Any] | None]
 
 
 class PatchedQueueChangeRequest(TypedDict):
@@ -483,6 +492,14 @@ class PoolRef(TypedDict):
     cluster: str
     id: str
     name: str
+
+
+class PoolRulesOut(TypedDict):
+    gpu_shares: NotRequired[bool | None]
+    levels: NotRequired[list[Literal["island", "switch", "rack"]] | None]
+    policy: NotRequired[Literal["fragmentation", "pack", "spread", "ratio"] | None]
+    shared_devices_max: NotRequired[int | None]
+    weights: NotRequired[dict[str, Any] | None]
 
 
 class PriceInRequest(TypedDict):
@@ -1359,10 +1376,12 @@ class NodeOut(TypedDict):
     labels: dict[str, str]
     last_seen_at: str
     name: str
+    own_taints: dict[str, Literal["keep-out", "avoid"]]
     pool: ReferenceOut
     ready: bool
     ready_since_at: str
     reason: str | None
+    taints: dict[str, Literal["keep-out", "avoid"]]
     version: int
 
 
@@ -1400,6 +1419,8 @@ class PoolOut(TypedDict):
     node_count: int
     node_shape: ResourcesOut
     nodes_available: int
+    rules: PoolRulesOut
+    version: int
 
 
 class PoolPage(TypedDict):

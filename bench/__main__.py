@@ -21,6 +21,7 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], str]] = {
     "P5": (("bench.passes",), "reclaim: whom a gang of 64 GPUs evicts on full nodes, and how fast"),
     "P7": (("bench.packing",), "packing: GPU allocated on openb by our own placement, against FGD and best fit"),
     "P8": (("bench.tenancy",), "tenancy: waits of Philly's tenants in one pool, against each on its own nodes"),
+    "P9": (("bench.promises",), "promises: booked starts against EASY, prediction, and expected starts that come true"),
     "P10": (("bench.lists",), "lists: pages of a million jobs, against squeue"),
     "P12": (("bench.memory",), "memory: all processes idle, loaded, and per pending job, against slurmctld"),
     "P13": (("bench.start",), "start: from `make up` to /readyz"),

@@ -276,6 +276,7 @@ class Told(Predicted):
         self.told: list[tuple[int, str, Expected, tuple[int, int] | None]] = []
         self.corrections = Corrections()
         self._open: list[tuple[int, str, Expected]] = []
+        self._late: set[str] = set()
         self.seconds: list[float] = []
 
     def _passed(self, core: Core, now: int) -> None:
@@ -285,7 +286,7 @@ class Told(Predicted):
         self.next_at = now + self.every
         step = max(1, len(waiting) // self.most)
         chosen = waiting[::step][: self.most]
-        self._compare()
+        self._compare(now)
         predictions = dict(self.predictions)
         for one in core.running.values():
             queue, user, name, asked = self.known[one.job.id]
@@ -305,12 +306,16 @@ class Told(Predicted):
             self.told.append((now, job_id, expected, corrected))
         self.bench.progress(f"day {now / 86_400:.1f}: {len(waiting)} wait, {len(self.told)} told")
 
-    def _compare(self) -> None:
+    def _compare(self, now: int) -> None:
         """What has come of what was told."""
         waiting = []
         for at, job_id, expected in self._open:
             started = self.outcome.stays[job_id].first_started_at
+            late = (expected.p90 or at) - at
             if started < at:
+                if job_id not in self._late and now - at > 2 * late:  # It will have waited for at least so long.
+                    self._late.add(job_id)
+                    self.corrections.add(typical=(expected.p50 or at) - at, cautious=late, actual=now - at)
                 waiting.append((at, job_id, expected))
             else:
                 self.corrections.add(typical=(expected.p50 or at) - at, cautious=(expected.p90 or at) - at, actual=started - at)

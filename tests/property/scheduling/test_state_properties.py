@@ -92,7 +92,7 @@ def test_other_limits_hold_at_once_and_as_if_they_always_had(
 
 
 def replay_twins(limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], least: int) -> Replay:
-    policy = Policy(booked=0, least_runtime_seconds=least, patience_seconds=0)
+    policy = Policy(booked=0, least_runtime_seconds=least, patience_seconds=0, preempts=False)
     state = a_state(limits, policy)
     machines = Machines(state.machines, {0: PoolRules(policy="pack")})
     core = Twin(machines, Shares(state.queues, state.capacities), policy)

@@ -26,7 +26,7 @@ limits = some.sampled_from(
     (
         {"a": Limit(), "b": Limit(weight=2), "c": Limit()},
         {"a": Limit(), "b": Limit(weight=2), "c": Limit(ceiling=8000)},
-        {"a": Limit(guarantee=4000), "b": Limit(ceiling=8000), "c": Limit(ceiling=6000)},
+        {"a": Limit(ceiling=4000), "b": Limit(ceiling=8000), "c": Limit(ceiling=6000)},
     )
 )
 

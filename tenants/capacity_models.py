@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from kernel.ids import new_id
+from kernel.priorities import PRIORITY_MAX
 from tenants.lifecycle import BOOKING_STATES, EDIT_STATES, BookingState, EditState
 
 
@@ -70,6 +71,25 @@ class UserCap(models.Model):
 
     def __str__(self) -> str:
         return f"cap of user {self.user_id} in tenant {self.tenant_id}"
+
+
+class PriorityGrant(models.Model):
+    """The highest priority that a role may use by itself in a tenant and below it. No row: what the tenant above has."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey("tenants.Tenant", models.CASCADE, related_name="priority_grants")
+    role = models.CharField(max_length=10)
+    priority = models.IntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "role"], name="priority_grant_unique"),
+            models.CheckConstraint(condition=Q(role__in=["member", "manager"]), name="priority_grant_role_known"),
+            models.CheckConstraint(condition=Q(priority__gte=0, priority__lte=PRIORITY_MAX), name="priority_grant_in_range"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role} of tenant {self.tenant_id} may use {self.priority}"
 
 
 class QueueRule(models.Model):

@@ -13,7 +13,7 @@ class EditState(StrEnum):
     PENDING = "pending"  # Its time is still to come: it can be cancelled.
     APPLIED = "applied"
     CANCELLED = "cancelled"
-    REFUSED = "refused"  # It broke the tree when its time came; `problems` says how.
+    REFUSED = "refused"  # It broke the tree when its time came, or its author had lost the right; `problems` says which.
 
 
 class BookingState(StrEnum):

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from jobs.scheduling.backfill import Promises
 from jobs.scheduling.decide import run_pass
 from jobs.scheduling.decisions import Decision, Reason
-from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
+from jobs.scheduling.gangs import GangAsk, Placed, RoleAsk, Unplaced
 from jobs.scheduling.machines import Machine, Machines
 from jobs.scheduling.memory import Known
 from jobs.scheduling.people import People, Place
@@ -82,6 +82,7 @@ class Core:
         self.running: dict[str, Running] = {}
         self.running_in: dict[int, dict[int, dict[str, Running]]] = {}  # By pool and queue, who may be evicted.
         self.priorities_in: dict[tuple[int, int], dict[int, int]] = {}  # (pool, queue) -> priority -> how many of these.
+        self.gpus_in: dict[tuple[int, int], dict[int, int]] = {}  # (pool, queue) -> priority -> thousandths of GPUs they hold.
         self.transfers: dict[str, Transfer] = {}  # By claimant.
         self.cleared: list[str] = []  # Claimants whose room is free now.
         self.evicted_at: deque[tuple[int, int]] = deque()  # (when, how many), for the brake.
@@ -120,7 +121,7 @@ class Core:
             self.withdraw(job.id)
         if job.withheld is not None:
             self._aside[job.id] = (job, job.withheld)
-        elif job.not_before:
+        elif job.not_before > self.now:
             self._aside[job.id] = (job, Reason("not_before", until=job.not_before))
             heapq.heappush(self._timers, (job.not_before, -1, job.id))
         elif job.array and self._array_running.get(job.array, 0) >= job.parallel > 0:
@@ -317,9 +318,11 @@ class Core:
         self.promises.entered(one)
         if self.windows:
             self.windows.entered(one)
-        for pool, _ in one.need:
+        for pool, amount in one.need:
             counts = self.priorities_in.setdefault((pool, one.job.queue), {})
             counts[one.job.priority] = counts.get(one.job.priority, 0) + 1
+            gpus = self.gpus_in.setdefault((pool, one.job.queue), {})
+            gpus[one.job.priority] = gpus.get(one.job.priority, 0) + amount[2]
         ripe_at = one.started_at + self.policy.least_runtime_seconds
         if ripe_at > self.now:
             heapq.heappush(self._unripe, (ripe_at, one.job.id))
@@ -338,7 +341,9 @@ class Core:
 
     def _is_unripe(self, ripe_at: int, job_id: str) -> bool:
         one = self.running.get(job_id)
-        return one is not None and one.claim is None and one.started_at + self.policy.least_runtime_seconds == ripe_at
+        if one is None or one.claim is not None or one.is_leaving:
+            return False
+        return one.started_at + self.policy.least_runtime_seconds == ripe_at
 
     def _ripen(self, one: Running) -> None:
         for pool, _ in one.need:
@@ -346,13 +351,15 @@ class Core:
 
     def leave(self, one: Running) -> None:
         """It may be evicted no more."""
-        for pool, _ in one.need:
+        for pool, amount in one.need:
             self.running_in.get(pool, {}).get(one.job.queue, {}).pop(one.job.id, None)
             if one.is_counted:
+                self.gpus_in[pool, one.job.queue][one.job.priority] -= amount[2]
                 counts = self.priorities_in[pool, one.job.queue]
                 counts[one.job.priority] -= 1
                 if not counts[one.job.priority]:
                     del counts[one.job.priority]
+                    del self.gpus_in[pool, one.job.queue][one.job.priority]
         one.is_counted = False
 
     def claim(self, made: Transfer) -> None:
@@ -393,8 +400,10 @@ class Core:
                 one = self.running[job_id]
                 self._ripen(one)
                 for pool, _ in one.need:
-                    below = self.preempters.get((pool, one.job.queue), ())
-                    self.wake([group for group in below if group.priority > one.job.priority])
+                    above = [
+                        group for group in self.preempters.get((pool, one.job.queue), ()) if group.priority > one.job.priority
+                    ]
+                    self.wake(self._who_could_preempt(pool, one.job.queue, above))
                     self.wake(self.claimers.get(pool, ()))
         while self._timers and self._timers[0][0] <= now:
             at, pool, job_id = heapq.heappop(self._timers)
@@ -411,8 +420,8 @@ class Core:
             else:
                 self._rings.discard((at, pool))
                 self.wake(self.claimers.get(pool, ()))
-                for (at, _), groups in list(self.preempters.items()):
-                    self.wake(groups if at == pool else ())
+                for (at, queue), groups in list(self.preempters.items()):
+                    self.wake(self._who_could_preempt(pool, queue, groups) if at == pool else ())
 
     def ring_at(self, at: int, pool: int) -> None:
         """Look again then at who may take room back in a pool."""
@@ -483,9 +492,12 @@ class Core:
         by_pool = self.room_grew(machines)
         for pool, there in by_pool.items():
             self.wake_booked(pool, there)
-            self.wake([group for group in self.claimers.get(pool, ()) if self._may_hope(group, pool, there)])
-            for (at, _), others in list(self.preempters.items()):
-                self.wake([group for group in others if at == pool and self._may_hope(group, pool, there)])
+            taken: dict[int, bool] = {}
+            self.wake([group for group in self.claimers.get(pool, ()) if self._may_help(group, pool, there, taken)])
+            for (at, near), others in list(self.preempters.items()):
+                if at == pool:
+                    able = self._who_could_preempt(pool, near, others)
+                    self.wake([group for group in able if self._may_help(group, pool, there, taken)])
         path = self.shares.path[queue]
         for pool in pools:
             self.wake_reserved(pool)
@@ -495,17 +507,6 @@ class Core:
             if self.policy.reclaims:  # What its own tenant's queues deserve may cover them by now.
                 for near in self.tree(path[-2] if len(path) > 1 else 0):
                     self.wake([group for group in self.lines.groups_of(near) if self._may_claim(group, pool)])
-
-    def _may_hope(self, group: Group, pool: int, machines: Set[int]) -> bool:
-        """Whether room on these machines may be what was missing to what it could take from others."""
-        if not group.hope or not group.hope.isdisjoint(machines):
-            return bool(group.hope)
-        roles = group.shape.gang.roles
-        if len(roles) == 1 and roles[0].minimum == 1:
-            return False  # Its one task would have to stand where somebody leaves.
-        rankings = [ranking_of(self.machines, pool, role.ask) for role in roles]
-        class_of = self.machines.class_of
-        return any(one is None or any(one.copies(class_of[machine]) for machine in machines) for one in rankings)
 
     def room_grew(self, machines: Iterable[int], *, for_a_try: bool = False) -> dict[int, set[int]]:
         """There is more room on these machines, by pool: wake who may fit now."""
@@ -558,6 +559,37 @@ class Core:
         """The answer of `place` for this shape, where it is still true whatever became free since."""
         known = self.unplaced.get((pool, number))
         return known.answer if known is not None and known.is_true(self.machines, pool) else None
+
+    def _who_could_preempt(self, pool: int, queue: int, groups: Iterable[Group]) -> list[Group]:
+        """Those who would have enough GPUs if all work of lower priority in their queue were gone: most have not."""
+        held = self.gpus_in.get((pool, queue))
+        if not held:
+            return []
+        free, able = self.machines.free(pool).gpu_millis, []
+        for group in groups:
+            need = dict(group.shape.least[pool]).get(pool, (0, 0, 0))[2]
+            lower = [gpus for priority, gpus in held.items() if priority < group.priority]
+            if lower and need <= free + sum(lower):
+                able.append(group)
+        return able
+
+    def _may_help(self, group: Group, pool: int, machines: Set[int], taken: dict[int, bool]) -> bool:
+        """Whether room on these machines may be what a search for victims lacked: some of them stand there, or a task of a gang
+        of several goes there now. `taken` remembers the latter by shape."""
+        if not group.hope.isdisjoint(machines):
+            return True
+        shape = group.shape
+        found = taken.get(shape.number)
+        if found is None:
+            roles = shape.gang.roles
+            found = taken[shape.number] = sum(role.minimum for role in roles) > 1 and any(
+                self._takes_one(role, pool, machines) for role in roles
+            )
+        return found
+
+    def _takes_one(self, role: RoleAsk, pool: int, machines: Set[int]) -> bool:
+        ranking = ranking_of(self.machines, pool, role.ask) if role.pool in (None, pool) else None
+        return ranking is not None and any(ranking.copies(self.machines.class_of[machine]) for machine in machines)
 
     def _may_have_room(self, group: Group, pool: int) -> bool:
         """Whether what is not held of a pool is enough for whom its end, or promises to others, refused."""

@@ -89,6 +89,7 @@ class Pass:
                 one = made.claimant
                 one.claim, one.started_at = None, self.now
                 core.enter(one)
+                self._look_again(one)
                 self.decisions.append(Admit(job_id, one.placed, one.standing))
         core.cleared.clear()
 
@@ -146,7 +147,7 @@ class Pass:
         back: list[set[Group]] = []
         for pool in () if group.is_for_room else entitled:
             search = Search(core, job, shape, pool, self.now)
-            if core.policy.preempts:  # Also while nobody of lower priority runs: somebody may start behind it.
+            if core.policy.preempts:  # Also where nobody of lower priority runs so far.
                 back.append(core.preempters.setdefault((pool, job.queue), set()))
             if not search.may_claim and not search.may_preempt:
                 continue
@@ -279,11 +280,18 @@ class Pass:
             core.admit(Running(job, placed, need, self.now, standing))
         if core.roomy:
             core.close()
-        if standing is Standing.BORROWED:
-            for pool, _ in need:
-                if core.claimers.get(pool):  # Its queue may be above what it deserves only now.
-                    core.ring_at(self.now + 1, pool)
+        self._look_again(core.running[job.id])
         self.decisions.append(Admit(job.id, placed, standing))
+
+    def _look_again(self, one: Running) -> None:
+        """Whoever was refused before this one started may be able to evict it."""
+        core = self.core
+        for pool, _ in one.need:
+            above = core.preempters.get((pool, one.job.queue), ()) if not core.policy.least_runtime_seconds else ()
+            if (one.standing is Standing.BORROWED and core.claimers.get(pool)) or any(
+                group.priority > one.job.priority for group in above
+            ):
+                core.ring_at(self.now + 1, pool)
 
     # 5. Take back.
 

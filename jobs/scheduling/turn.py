@@ -64,6 +64,10 @@ class Group:
     def __len__(self) -> int:
         return len(self._jobs)
 
+    def ids(self) -> list[str]:
+        """Of its jobs, in no order."""
+        return list(self._jobs)
+
     def stand_in(self, sets: Iterable[set[Group]]) -> None:
         """Belong to these sets of those who may evict, and to no others."""
         for others in self.back:

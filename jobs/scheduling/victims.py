@@ -270,7 +270,7 @@ class Search:
         others = 0
         gains: dict[str, int] = {}
         for one in sorted(self.by_machine[machine], key=lambda one: (self.cost[one.job.id], one.key)):
-            if one.job.id in chosen or not self._helps(one, machine, role.ask) or not self._may_leave(one):
+            if one.job.id in chosen or not self._helps(one, machine, role.ask, before + 1) or not self._may_leave(one):
                 continue
             gains[one.job.id] = self._evict(one, chosen, ranking, machine)
             others += gains[one.job.id]
@@ -290,16 +290,19 @@ class Search:
         gain = ranking.copies(class_of[machine]) - before + others
         return self._sum(victims) * FINE // gain, gain, victims
 
-    def _helps(self, one: Running, machine: int, ask: TaskAsk) -> bool:
-        """Whether it holds on this machine what one more task lacks there."""
+    def _helps(self, one: Running, machine: int, ask: TaskAsk, many: int) -> bool:
+        """Whether it holds on this machine what so many tasks lack there."""
         here = self.machines.class_of[machine]
         tasks = [task.ask for task in one.placed.tasks if task.machine == machine]
-        gpus = here.whole * WHOLE_MILLIS if ask.gpu_millis >= WHOLE_MILLIS else max(here.devices, default=0)
         each = ask.gpu_millis
+        if each >= WHOLE_MILLIS:
+            lacks_gpu = here.whole * WHOLE_MILLIS < each * many
+        else:
+            lacks_gpu = each > 0 and sum(left // each for left in here.devices) < many
         return (
-            (gpus < each and any(task.gpu_millis for task in tasks))
-            or (here.cpu < ask.cpu_millis and any(task.cpu_millis for task in tasks))
-            or (here.memory < ask.memory_bytes and any(task.memory_bytes for task in tasks))
+            (lacks_gpu and any(task.gpu_millis for task in tasks))
+            or (here.cpu < ask.cpu_millis * many and any(task.cpu_millis for task in tasks))
+            or (here.memory < ask.memory_bytes * many and any(task.memory_bytes for task in tasks))
         )
 
     def _evict(self, one: Running, chosen: dict[str, Running], ranking: Ranking, machine: int) -> int:

@@ -434,7 +434,7 @@ class JobSpec(Model):
         "none", description="Which rendezvous the tasks expect."
     )
     roles: Annotated[Mapping[RoleName, Role], _mapping("roles", limits.ROLES)] = Field(description="The tasks, by role.")
-    priority: Priority = Field(values.PRIORITIES["normal"], description="low is 100, normal 500, high 900.")
+    priority: Priority = Field(values.PRIORITIES["normal"], description="low is 100, normal 500, high 900, urgent 1000.")
     max_runtime_seconds: Seconds | None = Field(
         None, validation_alias="max_runtime", description="The job is stopped after running this long."
     )

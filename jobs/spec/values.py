@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from kernel import limits
+from kernel.priorities import PRIORITIES as PRIORITIES
+from kernel.priorities import PRIORITY_MAX as PRIORITY_MAX
 from kernel.words import format_duration
 
 SHOWN_LENGTH = 60  # Characters of a user's value repeated in a message; the rest adds nothing.
 
-PRIORITIES = {"low": 100, "normal": 500, "high": 900}
-PRIORITY_MAX = 1_000
 SIGNALS = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "CONT")
 
 _NUMBER = r"(?:[0-9]{1,18}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"

@@ -120,6 +120,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "tenants_queue": ("tenant_id", "parent_id", "name", "path", "is_top"),
     "tenants_queuelimit": ("queue_id", "pool_id", "resource", "ceiling"),
     "tenants_queuerule": ("queue_id", "max_runtime_seconds"),
+    "tenants_prioritygrant": ("tenant_id", "role", "priority"),
     "clusters_cluster": ("name",),
     "clusters_pool": ("cluster_id", "name", "gpu_model"),
     "images_image": ("tenant_id", "name", "kind", "state", "digest", "reference", "location", "error", "is_deleted"),

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from tenants.api import bookings, capacity, ledger_urls, people, quota, tenants
+from tenants.api import bookings, capacity, grants, ledger_urls, people, quota, tenants
 
 urlpatterns = [
     path("whoami", people.WhoamiView.as_view(), name="whoami"),
@@ -31,5 +31,6 @@ urlpatterns = [
     path("quota/edits", quota.QuotaEditsView.as_view(), name="quota-edits"),
     path("quota/edits/<uuid:edit_id>", quota.QuotaEditView.as_view(), name="quota-edit"),
     path("tenants/<str:tenant>/caps", quota.TenantCapsView.as_view(), name="tenant-caps"),
+    path("tenants/<str:tenant>/priority-grants", grants.PriorityGrantsView.as_view(), name="priority-grants"),
     *ledger_urls.urlpatterns,
 ]

@@ -440,6 +440,11 @@ class Shares:
         """What to keep for `recall`: (queue, pool, resource) to an amount in 1/SCALE."""
         return {(queue, *divmod(column, WIDTH)): amount for (queue, column), amount in sorted(self._history.items())}
 
+    @property
+    def history_at(self) -> int | None:
+        """The moment at which `history` is true; None as long as nobody said any."""
+        return self._at
+
     def recall(self, history: Mapping[tuple[int, int, int], int], at: int) -> None:
         """Begin with a history that was kept, true at that moment."""
         for (queue, pool, resource), amount in history.items():

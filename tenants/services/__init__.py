@@ -4,6 +4,7 @@ from tenants.services.bookings import NewBooking, book, cancel_booking, sweep_bo
 from tenants.services.bootstrap import Credentials, bootstrap_installation
 from tenants.services.caps import CapLine, set_runtime_limit, set_user_caps
 from tenants.services.edits import apply_due_edits, cancel_edit, edit_limits, register_forecast, try_limits
+from tenants.services.grants import set_priority_grants
 from tenants.services.invitations import Accepted, IssuedInvitation, accept_invitation, invite_user, withdraw_invitation
 from tenants.services.ledger import LedgerLine, append_ledger
 from tenants.services.limits import PoolLimit, set_limits
@@ -68,6 +69,7 @@ __all__ = [
     "rotate_secrets",
     "set_limits",
     "set_password",
+    "set_priority_grants",
     "set_runtime_limit",
     "set_secret",
     "set_user_caps",

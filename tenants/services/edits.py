@@ -15,14 +15,16 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
+from activity.notifications.kinds import NoticeKind
+from activity.notifications.notices import new_notice
 from activity.services import NewEvent, record_audit, record_events
 from kernel.actor import Actor, system_actor
-from kernel.errors import Conflict, FieldError, InvalidInput, PreconditionFailed
+from kernel.errors import Conflict, FieldError, Forbidden, InvalidInput, NotFound, PreconditionFailed
 from kernel.ids import new_id
 from kernel.resources import RESOURCE_NAMES
 from reconciling import bulk, transition
 from reconciling.transition import Change as StateChange
-from tenants.access import demand, role_allows
+from tenants.access import actor_for, demand, role_allows
 from tenants.capacity import Tree, capacities, held_by, limits_tree
 from tenants.lifecycle import EditState
 from tenants.models import Queue, QueueLimit, QueueUsage, QuotaEdit
@@ -156,20 +158,21 @@ def cancel_edit(*, actor: Actor, edit: QuotaEdit, now: datetime) -> QuotaEdit:
 
 
 def apply_due_edits(now: datetime) -> int:
-    """Make the edits whose time has come, in the order of their times; one that breaks the tree by now is refused. A sweep's
-    part; returns how many were decided."""
+    """Make the edits whose time has come, in the order of their times. One that breaks the tree by now, or whose author may no
+    longer make it, is refused, and the author and the tenant's managers hear of it. A sweep's part; returns how many were
+    decided."""
     actor = system_actor("quota")
     decided = 0
     due = QuotaEdit.objects.filter(state=EditState.PENDING, effective_from__lte=now).order_by("effective_from", "id")
     for edit_id in list(due.values_list("id", flat=True)[:DUE_PER_SWEEP]):
         with transaction.atomic():
             lock_tree()
-            edit = due.filter(id=edit_id).first()
+            edit = due.select_related("created_by").filter(id=edit_id).first()
             if edit is None:  # Cancelled, or made by another process.
                 continue
             changes = [read_change(entry) for entry in edit.changes]
             trial = _tried(changes, limits_tree())
-            fields = trial.fields()
+            fields = _lost_right(edit, changes, trial.tree) or trial.fields()
             decision = StateChange(
                 edit.pk,
                 EditState.PENDING,
@@ -187,8 +190,42 @@ def apply_due_edits(now: datetime) -> int:
                 write_limits(trial)
                 _raise_versions(trial)
             _record(edit, trial, actor, "limit_refused" if fields else "limited", now)
+            if fields:
+                _tell_refused(edit, fields, now)
             decided += 1
     return decided
+
+
+def _lost_right(edit: QuotaEdit, changes: Sequence[Change], tree: Tree) -> list[FieldError]:
+    """Why the author may not make the edit any more. An edit without an author is the platform's own."""
+    author = edit.created_by
+    if author is None:
+        return []
+    hint = "Whoever may edit these limits now makes the edit again."
+    if not author.is_active:
+        return [FieldError("/changes", "author_disabled", f"{author.name}, who planned this, is disabled.", hint)]
+    try:
+        _demand_all(actor_for(author, None), changes, tree)
+    except (Forbidden, NotFound):
+        return [FieldError("/changes", "author_lost_right", f"{author.name}, who planned this, may not do it any more.", hint)]
+    return []
+
+
+def _tell_refused(edit: QuotaEdit, fields: Sequence[FieldError], now: datetime) -> None:
+    more = f" There are {len(fields) - 1} more reasons." if len(fields) > 1 else ""
+    notice = new_notice(
+        NoticeKind.CAPACITY,
+        tenant_id=edit.tenant_id,
+        subject_kind="quota_edit",
+        subject_id=edit.pk,
+        title=f"The planned edit of limits of {edit.effective_from:%Y-%m-%dT%H:%M:%SZ} was refused",
+        text=f"{fields[0].message}{more} {fields[0].hint}".rstrip(),
+        command="berth queues edits",
+        users=[edit.created_by_id],
+        for_managers=True,
+        at=now,
+    )
+    record_events([notice])
 
 
 def write_limits(trial: Trial) -> None:

@@ -77,6 +77,8 @@ def test_every_read_of_the_program_fits_the_server(live_run: Any) -> None:
         "queues edits",
         "queues caps",
         "reserve",
+        "priority",
+        "priority grants",
         "secrets",
         "users",
         "audit",

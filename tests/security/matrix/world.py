@@ -305,7 +305,7 @@ def jobs(world: World, side: Side) -> None:
     from clusters.engines.interface import LogChunk, LogChunks, Stream, TaskName
     from clusters.models import Quarantined
     from jobs.lifecycle.states import AttemptState, TaskState
-    from jobs.models import Attempt, Job, Task
+    from jobs.models import Attempt, Job, PriorityRequest, Task
     from jobs.services.submit import prepare, submit
     from kernel.ids import new_id
     from storage.logs import AttemptKey, StreamChunks, StreamKey, append_chunks, open_logs
@@ -333,6 +333,17 @@ def jobs(world: World, side: Side) -> None:
         attempt=attempt, job_id=job.pk, tenant_id=side.tenant.pk, role="worker", index=0, state=TaskState.FAILED, started_at=now()
     )
     Job.objects.filter(pk=job.pk).update(attempt=attempt, attempt_count=1, tags=["matrix"])
+    request = PriorityRequest.objects.create(
+        tenant=side.tenant,
+        job=job,
+        user=side.owner,
+        priority=900,
+        reason=f"{side.canary}-why",
+        created_at=now(),
+        created_by=side.owner,
+        expires_at=now().replace(year=now().year + 1),
+    )
+    side.values["priority-requests"] = str(request.pk)
     worker, key = TaskName("worker", 0), AttemptKey(side.tenant.pk, job.pk, attempt.pk)
     open_logs([(key, [worker])], now=now())
     chunks = LogChunks((LogChunk(0, f"{side.canary} said\n".encode()),), 1, True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from berth.cli.messages_zh_capacity import CAPACITY
 from berth.cli.messages_zh_costs import COSTS
+from berth.cli.messages_zh_explain import EXPLAIN
 from berth.cli.messages_zh_help import HELP
+from berth.cli.messages_zh_order import ORDER
 
 TITLES = {
     "ABOUT": "事件",
@@ -335,4 +337,5 @@ SENTENCES = {
     "✗ not ready": "✗ 未就绪",
 }
 
-MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY}
+MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY, **ORDER}
+MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY, **EXPLAIN}

@@ -2,42 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from tests.builders.live import Json, LivePlatform, LiveUser
+from tests.builders.command import berth
+from tests.builders.live import Json, LivePlatform
 
 pytestmark = [pytest.mark.engines, pytest.mark.database]
 
 SLEEP = {"command": "exec sleep 1000", "resources": {"gpu": 1, "cpu": 1, "memory": "64Mi"}}
-
-
-def berth(user: LiveUser, *words: str, given: str = "", **environment: str) -> str:
-    """The command line, as a person runs it."""
-    settings = {
-        "BERTH_SERVER": user.platform.url,
-        "BERTH_TOKEN": user.token,
-        "BERTH_TENANT": user.tenant,
-        "HOME": "/nonexistent",
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "client" / "src"),
-        **environment,
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "berth", *words],
-        input=given,
-        env=settings,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr + done.stdout
-    return done.stdout
 
 
 def test_who_waits_reads_who_holds_the_gpus_and_a_what_if_comes_true(live_platform: LivePlatform) -> None:

@@ -28,13 +28,9 @@ from pathlib import Path
 
 from bench.drawing import bars
 from bench.frame import Bench, BenchError
-<<<<<<< HEAD
 from bench.traces import rows
-from jobs.scheduling.core import Core, Policy
-from jobs.scheduling.figures import jain
-=======
 from jobs.scheduling.core import Policy
->>>>>>> s4-book
+from jobs.scheduling.figures import jain
 from jobs.scheduling.gangs import GangAsk, RoleAsk
 from jobs.scheduling.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.replay import Arrival, Outcome, Replay
@@ -80,14 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, bench: Bench) -> None:
     if options.traces is None:
         raise BenchError(WHERE)
-<<<<<<< HEAD
-    given = rows(options.traces, "philly_vc_nodes", WHERE)
-    nodes = {row["vc"]: max(1, int(int(row["node num"]) * options.nodes_share)) for row in given}
-    entries = _entries(options, nodes)
-=======
     nodes = nodes_of(options)
     entries = entries_of(options, nodes)
->>>>>>> s4-book
     bench.say(f"{len(entries)} jobs of {len(nodes)} tenants on {sum(nodes.values()) * NODE_GPUS} GPUs")
     private: dict[str, list[int]] = {}
     for tenant, count in sorted(nodes.items()):
@@ -173,8 +163,8 @@ def _mean(outcome: Outcome, queue: int | None) -> float:
 
 def nodes_of(options: argparse.Namespace) -> dict[str, int]:
     """The part of its nodes that each tenant has."""
-    rows = _rows(options.traces, "philly_vc_nodes")
-    return {row["vc"]: max(1, int(int(row["node num"]) * options.nodes_share)) for row in rows}
+    given = rows(options.traces, "philly_vc_nodes", WHERE)
+    return {row["vc"]: max(1, int(int(row["node num"]) * options.nodes_share)) for row in given}
 
 
 def scene(

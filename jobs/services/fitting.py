@@ -29,8 +29,8 @@ def larger_than_any(spec: JobSpec, pools: Sequence[PoolFacts]) -> FieldError | N
         return None
     fresh = pool_totals([pool.id for pool in pools])
     for pool in pools:  # What is broken today is repaired tomorrow: a job for the whole pool waits for that.
-        whole, there = pool.node_shape * pool.node_count, fresh.get(pool.id, ZERO)
-        fresh[pool.id] = Resources(*(max(getattr(whole, name), getattr(there, name)) for name in RESOURCE_NAMES))
+        healthy, known = pool.node_shape * pool.node_count, fresh.get(pool.id, ZERO)
+        fresh[pool.id] = Resources(*(max(getattr(healthy, name), getattr(known, name)) for name in RESOURCE_NAMES))
     if len(_known) + len(fresh) > POOLS_MAX:
         _known.clear()
     _known.update(fresh)

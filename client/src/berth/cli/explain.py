@@ -185,10 +185,12 @@ def _print_placement(decisions: Sequence[Mapping[str, Any]]) -> None:
             Column("MACHINE", lambda row: plain(row["machine"])),
             Column("SCORE", lambda row: str(row["total"]), right=True),
         ]
-        columns += [
-            Column(term.upper(), lambda row, at=at: str(row["terms"][at][1]), right=True) for at, term in enumerate(terms)
-        ]  # type: ignore[misc]
+        columns += [_term_column(term, at) for at, term in enumerate(terms)]
         sys.stdout.write(table_text(table["rows"], columns))
+
+
+def _term_column(term: str, at: int) -> Column:
+    return Column(term.upper(), lambda row: str(row["terms"][at][1]), right=True)
 
 
 def _amounts(row: Mapping[str, Any]) -> str:

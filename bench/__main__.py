@@ -23,6 +23,7 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], str]] = {
     "P6": (("bench.kueue_input",), "Kueue's own test input: 15,000 and 50,000 short workloads in cohorts of queues"),
     "P7": (("bench.packing",), "packing: GPU allocated on openb by our own placement, against FGD and best fit"),
     "P8": (("bench.tenancy",), "tenancy: waits of Philly's tenants in one pool, against each on its own nodes"),
+    "P9": (("bench.promises",), "promises: booked starts against EASY, prediction, and expected starts that come true"),
     "P10": (("bench.lists",), "lists: pages of a million jobs, against squeue"),
     "P12": (("bench.memory",), "memory: all processes idle, loaded, and per pending job, against slurmctld"),
     "WHY": (("bench.explanations",), "explanations: whether who waits is told why, and whether what is suggested comes true"),

@@ -31,7 +31,7 @@ from jobs.scheduling.gangs import GangAsk, RoleAsk
 from jobs.scheduling.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.replay import Arrival, Replay
 from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.state import Held, Pool, State, build
+from jobs.scheduling.state import Pool, State, build, export
 from jobs.scheduling.suggest import outcome, suggest
 from jobs.scheduling.whatif import whole_of
 from jobs.scheduling.work import Job
@@ -83,7 +83,6 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
 def _replayed(bench: Bench, name: str, start: State, arrivals: Sequence[Arrival], options: argparse.Namespace) -> None:
     """One replay, and what was found at its moments."""
     chance, found = random.Random(f"{options.seed} {name}"), Seen()
-    by_id = {one.job.id: one.job for one in arrivals}
     every = max(1, 2 * len(arrivals) // options.moments)  # About two passes a job: it comes, it ends.
     passed = 0
 
@@ -92,10 +91,7 @@ def _replayed(bench: Bench, name: str, start: State, arrivals: Sequence[Arrival]
         passed += 1
         if passed % every == 0:
             bench.progress(f"{name}: pass {passed}")
-            waiting = [
-                by_id[one] for one, stay in replay.outcome.stays.items() if stay.finished_at < 0 and one not in core.running
-            ]
-            _ask(found, core, _state_of(start, core, waiting, now), chance, options.asked)
+            _ask(found, core, export(core, start), chance, options.asked)
 
     replay = Replay(build(start), arrivals, on_pass=look)
     replay.run()
@@ -135,29 +131,11 @@ def _ask(found: Seen, core: Core, state: State, chance: random.Random, asked: in
         found.came_true += sum(outcome(settled.state, one.changes, job_id) == one.clears for one in suggestions)
 
 
-def _state_of(start: State, core: Core, waiting: Sequence[Job], now: int) -> State:
-    """The core's state as values."""
-    running, claims = [], dict(core.transfers)
-    leaving_for = {victim: claimant for claimant, made in claims.items() for victim in made.leaving}
-    for one in core.running.values():
-        if one.job.id not in claims:
-            running.append(
-                Held(
-                    one.job, one.placed, one.need, one.started_at, one.checkpoint_at, leaving_for=leaving_for.get(one.job.id, "")
-                )
-            )
-    jobs = (*waiting, *(made.claimant.job for made in claims.values()))
-    return State(
-        now, start.pools, start.machines, start.queues, start.capacities, jobs, tuple(running), core.policy,
-        core.shares.history(), now, tuple(core.evicted_at),
-    )  # fmt: skip
-
-
 def _large(bench: Bench, options: argparse.Namespace) -> None:
     """One answer in the state of P3."""
     jobs, nodes = LARGE
     chance = random.Random(f"{options.seed} {jobs} {nodes}")
-    core, waiting = passes._busy(chance, jobs, nodes)
+    core, waiting = passes._busy(chance, jobs, nodes, booked=1)
     shares = core.shares
     queues = tuple(one for one in shares._limited if one is not None)
     total = Resources()

@@ -29,12 +29,13 @@ from pathlib import Path
 from bench.drawing import bars
 from bench.frame import Bench, BenchError
 from bench.traces import rows
-from jobs.scheduling.core import Core, Policy
+from jobs.scheduling.core import Policy
 from jobs.scheduling.figures import jain
 from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.machines import WHOLE_MILLIS, Machine, Machines, TaskAsk
+from jobs.scheduling.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.replay import Arrival, Outcome, Replay
 from jobs.scheduling.scores import PoolRules
+from jobs.scheduling.state import Pool, State, build
 from jobs.scheduling.work import Job
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, Limit, LimitedQueue
@@ -75,9 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, bench: Bench) -> None:
     if options.traces is None:
         raise BenchError(WHERE)
-    given = rows(options.traces, "philly_vc_nodes", WHERE)
-    nodes = {row["vc"]: max(1, int(int(row["node num"]) * options.nodes_share)) for row in given}
-    entries = _entries(options, nodes)
+    nodes = nodes_of(options)
+    entries = entries_of(options, nodes)
     bench.say(f"{len(entries)} jobs of {len(nodes)} tenants on {sum(nodes.values()) * NODE_GPUS} GPUs")
     private: dict[str, list[int]] = {}
     for tenant, count in sorted(nodes.items()):
@@ -161,12 +161,18 @@ def _mean(outcome: Outcome, queue: int | None) -> float:
     return statistics.fmean(waits) if waits else 0.0
 
 
-def _replay(entries: Sequence[Entry], nodes: Mapping[str, int], options: argparse.Namespace, policy: Policy) -> Outcome:
-    machines = Machines(
-        (Machine(f"node{number:04}", 0, 64_000, 1 << 40, NODE_GPUS) for number in range(sum(nodes.values()))),
-        {0: PoolRules(policy="pack", runners_up=0)},
-    )
+def nodes_of(options: argparse.Namespace) -> dict[str, int]:
+    """The part of its nodes that each tenant has."""
+    given = rows(options.traces, "philly_vc_nodes", WHERE)
+    return {row["vc"]: max(1, int(int(row["node num"]) * options.nodes_share)) for row in given}
+
+
+def scene(
+    entries: Sequence[Entry], nodes: Mapping[str, int], checkpoint: int, policy: Policy
+) -> tuple[State, list[Arrival], dict[int, str]]:
+    """The state before the first of these jobs, the jobs, and the tenant of each queue."""
     names = sorted(nodes)
+    total = sum(nodes.values())
     queues = [
         LimitedQueue(
             uuid.UUID(int=100 + number), None if number == 0 else uuid.UUID(int=100), name,
@@ -174,22 +180,33 @@ def _replay(entries: Sequence[Entry], nodes: Mapping[str, int], options: argpars
         )
         for number, name in enumerate(["", *names])
     ]  # fmt: skip
-    total = sum(nodes.values())
-    pool = Capacity(POOL, "pool", Resources(total * 64_000, total << 40, total * NODE_GPUS * WHOLE_MILLIS))
-    shares = Shares(queues, [pool])
+    state = State(
+        at=0,
+        pools=(Pool(POOL, "pool", PoolRules(policy="pack", runners_up=0)),),
+        machines=tuple(Machine(f"node{number:04}", 0, 64_000, 1 << 40, NODE_GPUS) for number in range(total)),
+        queues=tuple(queues),
+        capacities=(Capacity(POOL, "pool", Resources(total * 64_000, total << 40, total * NODE_GPUS * WHOLE_MILLIS)),),
+        policy=policy,
+    )
+    shares = Shares(state.queues, state.capacities)
     number_of = {name: shares.queue_at[uuid.UUID(int=101 + place)] for place, name in enumerate(names)}
     gangs: dict[int, GangAsk] = {}
     arrivals = [
         Arrival(
             Job(
                 f"{one.number:06}", number_of[one.tenant], gangs.setdefault(one.gpus, _gang(one.gpus)), (0,), one.submitted_at,
-                checkpoint_seconds=options.checkpoint,
+                checkpoint_seconds=checkpoint,
             ),
             one.duration,
         )
         for one in entries
     ]  # fmt: skip
-    return Replay(Core(machines, shares, policy), arrivals, grace_seconds=options.grace).run()
+    return state, arrivals, {number: name for name, number in number_of.items()}
+
+
+def _replay(entries: Sequence[Entry], nodes: Mapping[str, int], options: argparse.Namespace, policy: Policy) -> Outcome:
+    state, arrivals, _ = scene(entries, nodes, options.checkpoint, policy)
+    return Replay(build(state), arrivals, grace_seconds=options.grace).run()
 
 
 def _limit(nodes: int) -> Limit:
@@ -203,7 +220,7 @@ def _gang(gpus: int) -> GangAsk:
     return GangAsk((RoleAsk("worker", TaskAsk(0, 0, each * WHOLE_MILLIS), gpus // each, gpus // each),))
 
 
-def _entries(options: argparse.Namespace, nodes: Mapping[str, int]) -> list[Entry]:
+def entries_of(options: argparse.Namespace, nodes: Mapping[str, int]) -> list[Entry]:
     lines = sorted(
         (row for row in rows(options.traces, "philly_jobs", WHERE) if row["timestamp"] and row["cluster"] in nodes),
         key=lambda row: (row["timestamp"], row["cluster"], row["duration"], row["num_gpus"]),

@@ -20,14 +20,14 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.scheduling.decisions import Book
 from jobs.scheduling.gangs import GangAsk, Placed, PlacedTask, RoleAsk
-from jobs.scheduling.machines import WHOLE_MILLIS, Machines, Mark
+from jobs.scheduling.machines import WHOLE_MILLIS, MachineClass, Machines, Mark
 from jobs.scheduling.people import least
-from jobs.scheduling.placing import place, undo
+from jobs.scheduling.placing import place
 from jobs.scheduling.ranking import Ranking, ranking_of
 from jobs.scheduling.victims import at_least, exorcise, haunt
 from jobs.scheduling.work import Ghost, Job, Need, Running, Shape, give_shares, take_shares
@@ -500,6 +500,7 @@ class _Plan:
         self.gang: GangAsk = at_least(shape.gang)
         self.others = [one for one in promises.by_job.values() if one.job.id != job.id]
         self.gone: set[str] = set()  # Those of them that have ended by then.
+        self.was: dict[int, tuple[MachineClass, tuple[int, ...]]] = {}  # What machines on which something ends are like now.
         self.held: dict[int, tuple[Ghost, ...]] = {}
         self.roles: list[tuple[RoleAsk, Ranking]] = []
         self.counts: list[int] = []
@@ -554,15 +555,45 @@ class _Plan:
             standing = self._standing(at)
             if standing is None or (windows and not windows.may_promise(self.job, self.shape.least[self.pool], at)):
                 continue
-            placed = place(self.gang, self.machines, (self.pool,))
-            if isinstance(placed, Placed):
-                undo(placed, self.machines)
+            tasks = self._tasks()
+            if tasks is not None:
                 end = self.promises.end_if_started(self.job, at)
-                return _promise(self.job, self.shape, self.pool, at, end, placed.tasks, standing)
+                return _promise(self.job, self.shape, self.pool, at, end, tasks, standing)
             tries -= 1
             if not tries:
                 return None
         return None
+
+    def _tasks(self) -> tuple[PlacedTask, ...] | None:
+        """Where the gang will go: if it does not mind, where something ends rather than where others could go now."""
+        machines, role = self.machines, self.roles[0][0]
+        is_particular = len(self.roles) > 1 or role.together or self.gang.together or role.pool is not None or role.ask.is_share
+        found: list[PlacedTask] = []
+        mark = machines.mark()
+        try:
+            for machine in () if is_particular else sorted(self.was, key=self._free_before):
+                while len(found) < role.minimum and self.roles[0][1].copies(machines.class_of[machine]):
+                    devices = machines.take(machine, role.ask, self._devices(machine, role.ask.gpu_millis // WHOLE_MILLIS))
+                    found.append(PlacedTask(role.role, len(found), machine, role.ask, devices))
+            left = role.minimum - len(found)
+            if is_particular or left:
+                gang = self.gang if is_particular else replace(self.gang, roles=(replace(role, minimum=left, maximum=left),))
+                placed = place(gang, machines, (self.pool,))
+                if not isinstance(placed, Placed):
+                    return None
+                found += [replace(task, index=task.index + len(found)) for task in placed.tasks]
+            return tuple(found)
+        finally:
+            machines.rewind(mark)
+
+    def _free_before(self, machine: int) -> tuple[int, int]:
+        return (self.roles[0][1].copies(self.was[machine][0]), machine)
+
+    def _devices(self, machine: int, count: int) -> tuple[int, ...]:
+        """Whole devices, those first that are not free now."""
+        now, before = self.machines.devices[machine], self.was[machine][1]
+        whole = [device for device, millis in enumerate(now) if millis == WHOLE_MILLIS]
+        return tuple(sorted(sorted(whole, key=lambda device: (before[device], device))[:count]))
 
     def _moments(self) -> Iterator[tuple[int, list[Running]]]:
         """All moments at which something ends, with what does, in order."""
@@ -581,6 +612,9 @@ class _Plan:
         """Give back what ended, less what others who are booked will hold, and count anew."""
         machines = self.machines
         pool_of = {machine: machines.at[machine].pool for machine in touched}
+        for machine in touched:
+            if machine not in self.was and pool_of[machine] == self.pool:
+                self.was[machine] = (machines.class_of[machine], tuple(machines.devices[machine]))
         for sign in (-1, 1):
             for position, (_, ranking) in enumerate(self.roles):
                 self.counts[position] += sign * sum(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from jobs.scheduling.gangs import GangAsk, Placed, RoleAsk
 from jobs.scheduling.machines import Machine, Machines
@@ -138,6 +139,9 @@ class Sizes:
         if self._whole is not None and _fits(gang, self._whole, pool):
             why = [one.blocked[:BLOCKED_CHARACTERS] for one in sorted(here, key=lambda one: one.name) if one.blocked]
             return "no_ready_node", {"pool": self.pools[pool].name, "why": why[:BLOCKED_NODES]}
+        unmet = _unmet(gang, self._whole or self._in_service, pool)
+        if unmet is not None:
+            return unmet[0], {"pool": self.pools[pool].name, **unmet[1]}
         need = _sum((role, role.minimum) for role in gang.roles)
         amounts = [Resources(one.cpu_millis, one.memory_bytes, one.gpus * 1000) for one in here]
         largest = Resources(*(max((getattr(one, name) for one in amounts), default=0) for name in RESOURCE_NAMES))
@@ -156,6 +160,25 @@ def never(wish: Wish, image_kind: str, sizes: Sizes) -> Refusal | None:
             refused = (4, too_large)
         furthest = max(furthest, refused, key=lambda one: one[0])
     return furthest[1]
+
+
+def _unmet(gang: GangAsk, machines: Machines, pool: int) -> Refusal | None:
+    """The one wish about machines without which the gang would fit when the pool is empty; None where it is none of them."""
+    asks = [role.ask for role in gang.roles]
+    if any(ask.needs for ask in asks) and _fits(_each(gang, needs=()), machines, pool):
+        labels = {label: sorted(accepted) for ask in asks for label, accepted in ask.needs}
+        return "label", {"labels": dict(sorted(labels.items()))}
+    inside = [machines.at[index] for index in machines.pools[pool].members] if pool in machines.pools else []
+    taints: frozenset[str] = frozenset().union(*(one.taints for one in inside))
+    if taints and _fits(_each(gang, tolerates=taints), machines, pool):
+        return "taint", {"taints": sorted(taints - frozenset.intersection(*(ask.tolerates for ask in asks)))}
+    if gang.together and _fits(replace(gang, together=""), machines, pool):
+        return "no_place", {"place": gang.together, "tasks": sum(role.minimum for role in gang.roles)}
+    return None
+
+
+def _each(gang: GangAsk, **changes: Any) -> GangAsk:
+    return replace(gang, roles=tuple(replace(role, ask=replace(role.ask, **changes)) for role in gang.roles))
 
 
 def _fits(gang: GangAsk, machines: Machines, pool: int) -> bool:

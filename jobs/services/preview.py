@@ -19,8 +19,8 @@ from kernel.resources import RESOURCE_NAMES
 
 def _in_vain(submission: Submission) -> list[str]:
     """Why it would wait for ever, if no pool could hold it even when empty."""
-    pools, machines = pools_and_machines()
-    refusal = never(wish_of(submission.spec), str(submission.image.kind), Sizes(machines, pools))
+    pools, machines, rules = pools_and_machines()
+    refusal = never(wish_of(submission.spec), str(submission.image.kind), Sizes(machines, pools, rules))
     if refusal is None:
         return []
     words = explain(refusal[0], refusal[1])

@@ -163,18 +163,25 @@ def never(wish: Wish, image_kind: str, sizes: Sizes) -> Refusal | None:
 
 
 def _unmet(gang: GangAsk, machines: Machines, pool: int) -> Refusal | None:
-    """The one wish about machines without which the gang would fit when the pool is empty; None where it is none of them."""
+    """The wish about machines without which the gang would fit when the pool is empty; of several in the way the first."""
     asks = [role.ask for role in gang.roles]
-    if any(ask.needs for ask in asks) and _fits(_each(gang, needs=()), machines, pool):
-        labels = {label: sorted(accepted) for ask in asks for label, accepted in ask.needs}
-        return "label", {"labels": dict(sorted(labels.items()))}
     inside = [machines.at[index] for index in machines.pools[pool].members] if pool in machines.pools else []
     taints: frozenset[str] = frozenset().union(*(one.taints for one in inside))
-    if taints and _fits(_each(gang, tolerates=taints), machines, pool):
-        return "taint", {"taints": sorted(taints - frozenset.intersection(*(ask.tolerates for ask in asks)))}
-    if gang.together and _fits(replace(gang, together=""), machines, pool):
-        return "no_place", {"place": gang.together, "tasks": sum(role.minimum for role in gang.roles)}
-    return None
+    labels = {label: sorted(accepted) for ask in asks for label, accepted in ask.needs}
+    told: list[tuple[Refusal, GangAsk]] = []
+    if labels:
+        told.append((("label", {"labels": dict(sorted(labels.items()))}), _each(gang, needs=())))
+    if taints:
+        refusing = taints - frozenset.intersection(*(ask.tolerates for ask in asks))
+        told.append((("taint", {"taints": sorted(refusing)}), _each(gang, tolerates=taints)))
+    if gang.together:
+        tasks = sum(role.minimum for role in gang.roles)
+        told.append((("no_place", {"place": gang.together, "tasks": tasks}), replace(gang, together="")))
+    for refusal, without in told:
+        if _fits(without, machines, pool):
+            return refusal
+    loose = replace(_each(gang, needs=(), tolerates=taints), together="")
+    return told[0][0] if len(told) > 1 and _fits(loose, machines, pool) else None
 
 
 def _each(gang: GangAsk, **changes: Any) -> GangAsk:

@@ -42,6 +42,7 @@ def test_an_operator_changes_how_a_pool_is_filled_and_it_is_audited(api: Api, ca
     assert api(cast.vera).get(url).json() == second.json()
     audit = AuditEvent.objects.filter(verb="pool.edit").order_by("id").first()
     assert audit is not None
+    assert audit.after is not None
     assert (audit.actor_name, audit.before, audit.after["rules"]["policy"]) == ("otto", {"rules": {}}, "pack")
 
 

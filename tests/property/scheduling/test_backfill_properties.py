@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from jobs.scheduling.core import Core, Policy
+from jobs.scheduling.decisions import Admit, Claim
 from jobs.scheduling.gangs import GangAsk, RoleAsk
 from jobs.scheduling.machines import TaskAsk
 from jobs.scheduling.replay import Arrival, Outcome, Replay
@@ -138,3 +139,26 @@ def test_where_nobody_knows_when_others_end_patience_bounds_the_wait(arrivals: l
 
 def a_gang(gpus: int) -> GangAsk:
     return GangAsk((RoleAsk("worker", TaskAsk(100, 1 << 10, 1000), gpus, gpus),))
+
+
+@settings(max_examples=80, deadline=None)
+@given(arrivals_of, booking, some.integers(1, 2))
+def test_what_a_queue_was_promised_is_its_own_at_once_whatever_is_booked(
+    arrivals: list[tuple[Any, ...]], booked: int, queue: int
+) -> None:
+    """A job of one GPU within what its queue deserves starts, or others leave for it, also where starts of others are booked."""
+    limits = {"a": Limit(deserved=8000), "b": Limit(deserved=8000), "c": Limit()}
+    core = a_core(limits, Policy(booked=booked, rebook_seconds=0, overrun_seconds=0, least_runtime_seconds=0))
+    for number, (_, other, tasks, gpu, _, runs, spare, priority, _) in enumerate(arrivals):
+        gang = GangAsk((RoleAsk("worker", TaskAsk(100, 1 << 10, max(1000, gpu)), tasks, tasks),))
+        longest = None if spare is None else runs + spare
+        core.submit(Job(f"job-{number:02}", other, gang, (0,), number, priority, max_runtime=longest))
+        core.decide(number)
+    now = len(arrivals)
+    for name in sorted(job.id for job in core.waiting() if job.queue == queue and job.id in core.lines):
+        core.withdraw(name)
+    if core.transfers or core.shares.used(queue, 0)[2] + 1000 > 8000:
+        return
+    core.submit(Job("owner", queue, a_gang(1), (0,), now, 900))
+    told = [one for one in core.decide(now) if isinstance(one, Admit | Claim) and one.id == "owner"]
+    assert told or any(one.is_leaving for one in core.running.values())

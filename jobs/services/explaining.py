@@ -16,13 +16,11 @@ from jobs.scheduling.suggest import Suggestion, suggest
 from jobs.scheduling.whatif import End
 from jobs.scheduling.work import Job as Waiting
 from jobs.services.asking import Reader, Shown, changes_json, condition_json, is_about_others, one_question
-from jobs.services.promises import accuracy, expect, moment
+from jobs.services.promises import AHEAD_MAX, accuracy, expect, moment
 from jobs.services.specs import load_spec, wish_of
 from kernel.actor import Actor
 from tenants.quota.accounting import mark
 from webapi.fields import utc_text
-
-AHEAD_MAX = 3_000  # Jobs that wait or run: beyond it a look ahead takes longer than a person waits.
 
 
 def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", suggests: bool = True) -> Shown | None:

@@ -64,6 +64,7 @@ FULL_LOAD_REST = 40  # A full load takes at most one part in so many of our time
 FULL_LOAD_ROWS = 20_000  # From so many changed jobs on, reading all that wait is no dearer than picking out these.
 AGAIN_SECONDS = 0.05  # After a pass that failed at one job, or a race that was lost: the others wait no longer for it.
 LOOK_SECONDS = 1.0
+IDLE_LOOK_SECONDS = 10.0  # While nobody waits; bookings are cleared half a minute before they begin.
 
 
 class SchedulerDriver:
@@ -85,6 +86,7 @@ class SchedulerDriver:
         self._stale: set[uuid.UUID] = set()  # To be read again, whatever events say.
         self._cursor: int | None = None
         self._full_load_at = 0.0
+        self._looked_at = time.monotonic()  # Around, the last time.
         self._forget_core()
 
     def _forget_core(self) -> None:
@@ -110,14 +112,22 @@ class SchedulerDriver:
         self.has_admitted = False
         try:
             self._take_in_changes()
-            if not self.pending and self._core is None:
+            if not self.pending and not self._has_plans():
                 return LOOK_SECONDS
+            self._looked_at = time.monotonic()
             return self._pass(now)
         except Exception as error:  # One waiting job must not keep all others waiting: find it, and go on without it.
             self._forget_core()
             if poison.is_infrastructure(error) or not self._sift(list(self.pending.values()), now):
                 raise
             return AGAIN_SECONDS
+
+    def _has_plans(self) -> bool:
+        """Whether there is something to do though nobody waits: room to be cleared for a booking, now or before long."""
+        core = self._core
+        if core is not None and (core.transfers or core.windows):
+            return True
+        return time.monotonic() - self._looked_at >= IDLE_LOOK_SECONDS
 
     # --- What happened ------------------------------------------------------------------------------------------------
 

@@ -18,19 +18,19 @@ get if all GPUs were divided by what tenants deserve, no one getting more than i
 from __future__ import annotations
 
 import argparse
-import csv
-import lzma
 import statistics
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.drawing import bars
 from bench.frame import Bench, BenchError
+from bench.traces import rows
 from jobs.scheduling.core import Policy
+from jobs.scheduling.figures import jain
 from jobs.scheduling.gangs import GangAsk, RoleAsk
 from jobs.scheduling.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.replay import Arrival, Outcome, Replay
@@ -152,40 +152,8 @@ def _report(
 
 
 def _jain(shared: Outcome, nodes: Mapping[str, int]) -> tuple[float, float]:
-    capacity = sum(nodes.values()) * NODE_GPUS * WHOLE_MILLIS
     weight = {queue: nodes[tenant] for queue, tenant in enumerate(sorted(nodes), start=1)}
-    raw, capped = [], []
-    for window in shared.windows:
-        unmet = [queue for queue, wanted in window.wanted.items() if wanted > window.held.get(queue, 0)]
-        if len(unmet) < 2:
-            continue
-        owed = _owed(window.wanted, weight, capacity)
-        parts = [window.held.get(queue, 0) / max(owed[queue], 1e-9) for queue in unmet]
-        raw.append(_index(parts))
-        capped.append(_index([min(1.0, part) for part in parts]))
-    return (statistics.fmean(raw), statistics.fmean(capped)) if raw else (1.0, 1.0)
-
-
-def _index(parts: Sequence[float]) -> float:
-    squares = sum(part * part for part in parts)
-    return sum(parts) ** 2 / (len(parts) * squares) if squares else 1.0
-
-
-def _owed(wanted: Mapping[int, int], weight: Mapping[int, int], capacity: int) -> dict[int, float]:
-    """Max-min by weight: nobody gets more than it wants, and what is left over is divided again."""
-    owed = dict.fromkeys(wanted, 0.0)
-    left, open_queues = float(capacity), {queue for queue, amount in wanted.items() if amount}
-    while open_queues and left > 1e-6:
-        level = left / sum(weight[queue] for queue in open_queues)
-        content = {queue for queue in open_queues if wanted[queue] - owed[queue] <= level * weight[queue]}
-        for queue in content or open_queues:
-            part = wanted[queue] - owed[queue] if content else level * weight[queue]
-            owed[queue] += part
-            left -= part
-        if not content:
-            break
-        open_queues -= content
-    return owed
+    return jain(shared.windows, weight, sum(nodes.values()) * NODE_GPUS * WHOLE_MILLIS)
 
 
 def _mean(outcome: Outcome, queue: int | None) -> float:
@@ -195,8 +163,8 @@ def _mean(outcome: Outcome, queue: int | None) -> float:
 
 def nodes_of(options: argparse.Namespace) -> dict[str, int]:
     """The part of its nodes that each tenant has."""
-    rows = _rows(options.traces, "philly_vc_nodes")
-    return {row["vc"]: max(1, int(int(row["node num"]) * options.nodes_share)) for row in rows}
+    given = rows(options.traces, "philly_vc_nodes", WHERE)
+    return {row["vc"]: max(1, int(int(row["node num"]) * options.nodes_share)) for row in given}
 
 
 def scene(
@@ -254,7 +222,7 @@ def _gang(gpus: int) -> GangAsk:
 
 def entries_of(options: argparse.Namespace, nodes: Mapping[str, int]) -> list[Entry]:
     lines = sorted(
-        (row for row in _rows(options.traces, "philly_jobs") if row["timestamp"] and row["cluster"] in nodes),
+        (row for row in rows(options.traces, "philly_jobs", WHERE) if row["timestamp"] and row["cluster"] in nodes),
         key=lambda row: (row["timestamp"], row["cluster"], row["duration"], row["num_gpus"]),
     )
     entries = []
@@ -269,15 +237,3 @@ def entries_of(options: argparse.Namespace, nodes: Mapping[str, int]) -> list[En
 
 def _seconds(text: str) -> int:
     return int(datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp())
-
-
-def _rows(folder: Path, name: str) -> Iterator[dict[str, str]]:
-    plain, packed = folder / f"{name}.csv", folder / f"{name}.csv.xz"
-    if plain.exists():
-        with plain.open(newline="") as lines:
-            yield from csv.DictReader(lines)
-    elif packed.exists():
-        with lzma.open(packed, "rt", newline="") as lines:
-            yield from csv.DictReader(lines)
-    else:
-        raise BenchError(f"{folder} has neither {plain.name} nor {packed.name}. {WHERE}")

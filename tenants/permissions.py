@@ -123,6 +123,11 @@ PERMISSIONS: dict[str, Permission] = {
     "queue.limit": _manager("Set limits of a queue; asked of the tenant that owns the queue above it."),
     "quota_edit.read": _viewer("See edits of limits, also those whose time is still to come."),
     "quota_edit.cancel": _manager("Cancel an edit of limits before its time."),
+    "quota_request.read": _viewer("See limits that the tenant asked for."),
+    "quota_request.create": _manager(
+        "Ask for other limits of the tenant's queues; whoever may set them decides.", operator=False
+    ),
+    "quota_request.delete": _manager("Withdraw a request for other limits."),
     "cap.read": _viewer("See what one person may hold in a tenant."),
     "cap.edit": _manager("Cap what one person may hold in a tenant."),
     "priority_grant.read": _viewer("See which priority each role may use by itself."),
@@ -178,7 +183,7 @@ PERMISSIONS: dict[str, Permission] = {
     "pool.read": _everyone("See pools; whoever belongs to any tenant."),
     "pool.edit": _operator("Change pools."),
     "node.read": _everyone("See nodes and their load; whoever belongs to any tenant."),
-    "node.edit": _operator("Cordon and release nodes."),
+    "node.edit": _operator("Cordon, release and taint nodes."),
     "quarantine.read": _operator("See what clusters run that the restored database does not know."),
     "quarantine.edit": _operator("Adopt or stop what is in quarantine."),
     "selftest.read": _operator("Read how tenants were tried against each other."),

@@ -140,16 +140,35 @@ def _no_room(detail: Detail) -> str:
     pool, need, free = _named(detail, "pool", "pool"), _amounts(detail, "need"), _amounts(detail, "free")
     missing = _shortage(detail)
     if missing in {"", "nothing"}:
-        return f"It needs {need}; {pool} has {free} free, but not in pieces that fit its tasks."
-    return f"It needs {need}; {pool} has {free} free, so {missing} are missing."
+        return f"It needs {need}; {pool} has {free} free, but not in pieces that fit its tasks.{_left_out(detail)}"
+    return f"It needs {need}; {pool} has {free} free, so {missing} are missing.{_left_out(detail)}"
 
 
 def _no_room_zh(detail: Detail) -> str:
     pool, need, free = _named_zh(detail, "pool", "资源池"), _amounts(detail, "need", "zh"), _amounts(detail, "free", "zh")
     missing = _shortage(detail, "zh")
     if missing in {"", "无"}:
-        return f"需要 {need}；{pool}空闲 {free}，但分散在各节点，放不下其任务。"
-    return f"需要 {need}；{pool}空闲 {free}，还缺 {missing}。"
+        return f"需要 {need}；{pool}空闲 {free}，但分散在各节点，放不下其任务。{_left_out(detail, 'zh')}"
+    return f"需要 {need}；{pool}空闲 {free}，还缺 {missing}。{_left_out(detail, 'zh')}"
+
+
+def _left_out(detail: Detail, language: str = "en") -> str:
+    """How many machines of the pool have room in vain, by the label or taint that keeps the job away from them."""
+    counts = detail.get("left_out")
+    if not isinstance(counts, Mapping):
+        return ""
+    words = {"label": "lack a label that it asks for", "taint": "are kept for others by a taint"}
+    words_zh = {"label": "缺少所要求的标签", "taint": "因污点留给其他作业"}
+    if language == "zh":
+        return "".join(f"其中 {counts[code]} 个节点{words_zh[code]}。" for code in words_zh if code in counts)
+    return "".join(f" {counts[code]} of its machines {words[code]}." for code in words if code in counts)
+
+
+def _asked_labels(detail: Detail) -> str:
+    labels = detail.get("labels")
+    if not isinstance(labels, Mapping) or not labels:
+        return "?"
+    return ", ".join(f"{name}={'|'.join(str(one) for one in values)}" for name, values in labels.items())
 
 
 def _blocked(detail: Detail) -> str:
@@ -434,6 +453,44 @@ _ALL = (
         ),
         "Lower resources or replicas, or choose a larger pool.",
         "减少资源或副本数，或换更大的资源池。",
+    ),
+    _wait(
+        "label",
+        lambda detail: (
+            f"It asks for machines with {_asked_labels(detail)}; those of {_named(detail, 'pool', 'pool')} that have it could "
+            "not hold it even when empty, or there are none."
+        ),
+        lambda detail: (
+            f"要求节点带有标签 {_asked_labels(detail)}；{_named_zh(detail, 'pool', '资源池')}中没有带此标签且放得下它的节点，"
+            "即使节点全空。"
+        ),
+        "Change placement.labels of the job; `berth nodes show` lists the labels of a machine.",
+        "修改作业的 placement.labels；`berth nodes show` 可查看节点标签。",
+    ),
+    _wait(
+        "taint",
+        lambda detail: (
+            f"The machines of {_named(detail, 'pool', 'pool')} that could hold it are kept for other jobs by taints: "
+            f"{_listed(detail.get('taints'))}."
+        ),
+        lambda detail: (
+            f"{_named_zh(detail, 'pool', '资源池')}中放得下它的节点因污点留给其他作业：{_listed(detail.get('taints'))}。"
+        ),
+        "If it may use them, name the taints in placement.tolerates of the job.",
+        "如允许使用，请在作业的 placement.tolerates 中列出这些污点。",
+    ),
+    _wait(
+        "no_place",
+        lambda detail: (
+            f"It asks that all its {detail.get('tasks', '?')} tasks go to one {detail.get('place') or 'place'}; no "
+            f"{detail.get('place') or 'place'} of {_named(detail, 'pool', 'pool')} could hold them even when empty."
+        ),
+        lambda detail: (
+            f"要求其 {detail.get('tasks', '?')} 个任务位于同一 {detail.get('place') or '位置'}；"
+            f"{_named_zh(detail, 'pool', '资源池')}中任何一处即使全空也放不下。"
+        ),
+        "Set placement.together to a larger place or to pack, or ask for fewer tasks.",
+        "将 placement.together 改为更大的范围或 pack，或减少任务数。",
     ),
     _wait(
         "ceiling",

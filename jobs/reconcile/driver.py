@@ -553,7 +553,7 @@ class _Fullest:
         self._machines = machines
         self._taken: list[tuple[int, TaskAsk, tuple[int, ...]]] = []
 
-    def next(self, machine: int, ask: TaskAsk) -> tuple[int, ...]:
+    def next(self, machine: int, ask: TaskAsk, names: tuple[str, ...] = ()) -> tuple[int, ...]:
         devices = self._machines.take(machine, ask)
         self._taken.append((machine, ask, devices))
         return devices

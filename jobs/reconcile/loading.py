@@ -26,7 +26,7 @@ from jobs.scheduling.core import Policy
 from jobs.scheduling.decisions import Reason
 from jobs.scheduling.eligibility import Eligible, PoolView, Refusal, Wish, eligible
 from jobs.scheduling.gangs import GangAsk, Placed, PlacedTask
-from jobs.scheduling.machines import Machine, TaskAsk
+from jobs.scheduling.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.scores import PoolRules
 from jobs.scheduling.state import Held, Pool, State
 from jobs.selectors.pools import machines_of, rules_of, views_of
@@ -100,6 +100,7 @@ class LiveTask(NamedTuple):
     number: int
     node_name: str
     amount: Resources
+    gpus: tuple[str, ...] = ()  # As the engine calls them; empty until it has said.
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +317,7 @@ def look_around(now: datetime, tenants: Mapping[uuid.UUID, set[uuid.UUID]]) -> A
         capacities_of(pools, nodes),
         current_holds(),
         spent_budgets(now),
-        rules_of(machines),
+        rules_of(pools, machines),
         tenant_paths(),
         user_cap_lines(),
         tuple(sorted(map(booked_of, held_bookings(now)), key=lambda one: (one.starts_at, str(one.id)))),
@@ -356,9 +357,9 @@ def load_tasks(attempt_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[LiveTas
     found: dict[uuid.UUID, list[LiveTask]] = {}
     for start in range(0, len(attempt_ids), 500):
         rows = Task.objects.filter(attempt_id__in=attempt_ids[start : start + 500]).order_by("attempt_id", "role", "index")
-        columns = ("attempt_id", "role", "index", "node_name", "cpu_millis", "memory_bytes", "gpu_millis")
-        for attempt_id, role, index, node, *amounts in rows.values_list(*columns):
-            found.setdefault(attempt_id, []).append(LiveTask(attempt_id, role, index, node, Resources(*amounts)))
+        columns = ("attempt_id", "role", "index", "node_name", "gpus", "cpu_millis", "memory_bytes", "gpu_millis")
+        for attempt_id, role, index, node, gpus, *amounts in rows.values_list(*columns):
+            found.setdefault(attempt_id, []).append(LiveTask(attempt_id, role, index, node, Resources(*amounts), tuple(gpus)))
     return found
 
 
@@ -423,7 +424,7 @@ def one_held(
         machine = numbers.machine_at.get((pool, task.node_name))
         if machine is not None:
             ask = TaskAsk(task.amount.cpu_millis, task.amount.memory_bytes, task.amount.gpu_millis)
-            placed.append(PlacedTask(task.role, task.number, machine, ask, devices.next(machine, ask)))
+            placed.append(PlacedTask(task.role, task.number, machine, ask, devices.next(machine, ask, task.gpus)))
     job = work.Job(
         id=str(row.job_id),
         queue=numbers.queue_at[row.queue_id],
@@ -453,22 +454,42 @@ NO_GANG = GangAsk(())
 class Hands(Protocol):
     """Hands out devices of machines."""
 
-    def next(self, machine: int, ask: TaskAsk) -> tuple[int, ...]: ...
+    def next(self, machine: int, ask: TaskAsk, names: tuple[str, ...] = ()) -> tuple[int, ...]: ...
 
 
 class Devices:
-    """Hands out the devices of machines in order, and from the first again where more is held than there is."""
+    """Hands out the devices of machines in order, and from the first again where more is held than there is.
+
+    Parts that the engine says are of one device are; those of which it has said nothing yet are where an engine would put them.
+    """
 
     def __init__(self, machines: Sequence[Machine]) -> None:
         self._machines = machines
         self._next: dict[int, int] = {}
+        self._named: dict[tuple[int, str], int] = {}
+        self._left: dict[int, dict[int, int]] = {}  # Of devices that are shared, by machine.
 
-    def next(self, machine: int, ask: TaskAsk) -> tuple[int, ...]:
+    def next(self, machine: int, ask: TaskAsk, names: tuple[str, ...] = ()) -> tuple[int, ...]:
         gpus = self._machines[machine].gpus
+        if ask.is_share and gpus:
+            return (self._shared(machine, ask.gpu_millis, names[0] if names else "", gpus),)
         wanted = min(max(1, ask.gpu_millis // 1000), gpus) if ask.gpu_millis else 0
         begin = self._next.get(machine, 0)
         self._next[machine] = begin + wanted
         return tuple(sorted({(begin + step) % gpus for step in range(wanted)}))
+
+    def _shared(self, machine: int, millis: int, name: str, gpus: int) -> int:
+        shared = self._left.setdefault(machine, {})
+        found = self._named.get((machine, name)) if name else min(
+            (one for one, left in shared.items() if left >= millis), key=lambda one: (shared[one], one), default=None
+        )  # fmt: skip
+        if found is None:
+            found = self._next.get(machine, 0) % gpus
+            self._next[machine] = self._next.get(machine, 0) + 1
+        if name:
+            self._named[machine, name] = found
+        shared[found] = shared.get(found, WHOLE_MILLIS) - millis
+        return found
 
 
 def _undecided(around: Around, numbers: Numbers) -> list[Held]:
@@ -479,7 +500,10 @@ def _undecided(around: Around, numbers: Numbers) -> list[Held]:
         machine = numbers.machine_at.get((pool, node)) if pool is not None else None
         if pool is None or machine is None:
             continue
-        ask = TaskAsk(amount.cpu_millis, amount.memory_bytes, amount.gpu_millis)
+        gpu_millis = amount.gpu_millis  # Of several tasks together: parts of devices count as whole ones.
+        if gpu_millis > WHOLE_MILLIS:
+            gpu_millis = -(-gpu_millis // WHOLE_MILLIS) * WHOLE_MILLIS
+        ask = TaskAsk(amount.cpu_millis, amount.memory_bytes, gpu_millis)
         devices = Devices(around.machines).next(machine, ask)
         job = work.Job(f"quarantined {pool_id} {node}", 0, NO_GANG, (pool,), 0, evictable=False)
         found.append(Held(job, Placed(pool, (PlacedTask("", 0, machine, ask, devices),)), (), 0))

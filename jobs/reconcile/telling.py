@@ -19,6 +19,7 @@ from jobs.scheduling.work import Job
 from kernel.resources import RESOURCE_NAMES, Resources
 
 _SHAPELESS = frozenset({"claim", "too_young", "brake", "behind", "booked", "reserved", "user_cap", "array_parallelism"})
+_FOR_OTHERS = frozenset({"label", "taint"})  # Filters by which free room is none for this job.
 
 
 @dataclass(slots=True)
@@ -84,6 +85,9 @@ class Teller:
         detail: dict[str, object] = {"pool": self._pool(reason.pool), "need": _least(job.gang).as_dict(), "free": free.as_dict()}
         if reason.need > 1:
             detail |= {"tasks": reason.need, "fitting": reason.fitting}
+        left_out = {one.code: one.machines for one in reason.filters if one.code in _FOR_OTHERS}
+        if left_out:
+            detail["left_out"] = left_out
         return "no_room", detail
 
     _capacity = _no_machine = _no_room

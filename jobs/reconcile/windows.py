@@ -51,6 +51,7 @@ class Came(NamedTuple):
     not_before_at: datetime | None
     submitted_at: datetime
     ended_at: datetime | None
+    user_id: uuid.UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +177,8 @@ def _job(row: Came, scene: Scene) -> work.Job:
         not_before=max(not_before, scene.ready_at.get(row.id, 0)),
         array=str(row.parent_id) if parallel else "",
         parallel=parallel,
+        user=row.user_id,
+        tenants=scene.around.tenant_paths.get(row.tenant_id, (row.tenant_id,)),
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from jobs.scheduling.gangs import GangAsk, Placed, RoleAsk
 from jobs.scheduling.machines import Machine, Machines
@@ -138,6 +139,9 @@ class Sizes:
         if self._whole is not None and _fits(gang, self._whole, pool):
             why = [one.blocked[:BLOCKED_CHARACTERS] for one in sorted(here, key=lambda one: one.name) if one.blocked]
             return "no_ready_node", {"pool": self.pools[pool].name, "why": why[:BLOCKED_NODES]}
+        unmet = _unmet(gang, self._whole or self._in_service, pool)
+        if unmet is not None:
+            return unmet[0], {"pool": self.pools[pool].name, **unmet[1]}
         need = _sum((role, role.minimum) for role in gang.roles)
         amounts = [Resources(one.cpu_millis, one.memory_bytes, one.gpus * 1000) for one in here]
         largest = Resources(*(max((getattr(one, name) for one in amounts), default=0) for name in RESOURCE_NAMES))
@@ -156,6 +160,32 @@ def never(wish: Wish, image_kind: str, sizes: Sizes) -> Refusal | None:
             refused = (4, too_large)
         furthest = max(furthest, refused, key=lambda one: one[0])
     return furthest[1]
+
+
+def _unmet(gang: GangAsk, machines: Machines, pool: int) -> Refusal | None:
+    """The wish about machines without which the gang would fit when the pool is empty; of several in the way the first."""
+    asks = [role.ask for role in gang.roles]
+    inside = [machines.at[index] for index in machines.pools[pool].members] if pool in machines.pools else []
+    taints: frozenset[str] = frozenset().union(*(one.taints for one in inside))
+    labels = {label: sorted(accepted) for ask in asks for label, accepted in ask.needs}
+    told: list[tuple[Refusal, GangAsk]] = []
+    if labels:
+        told.append((("label", {"labels": dict(sorted(labels.items()))}), _each(gang, needs=())))
+    if taints:
+        refusing = taints - frozenset.intersection(*(ask.tolerates for ask in asks))
+        told.append((("taint", {"taints": sorted(refusing)}), _each(gang, tolerates=taints)))
+    if gang.together:
+        tasks = sum(role.minimum for role in gang.roles)
+        told.append((("no_place", {"place": gang.together, "tasks": tasks}), replace(gang, together="")))
+    for refusal, without in told:
+        if _fits(without, machines, pool):
+            return refusal
+    loose = replace(_each(gang, needs=(), tolerates=taints), together="")
+    return told[0][0] if len(told) > 1 and _fits(loose, machines, pool) else None
+
+
+def _each(gang: GangAsk, **changes: Any) -> GangAsk:
+    return replace(gang, roles=tuple(replace(role, ask=replace(role.ask, **changes)) for role in gang.roles))
 
 
 def _fits(gang: GangAsk, machines: Machines, pool: int) -> bool:

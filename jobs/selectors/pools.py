@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping, Set
+from functools import cache
 
+from clusters.placement import LEVELS, Effect
 from clusters.selectors import NodeFacts, PoolFacts, list_clusters, pools_and_nodes
 from jobs.scheduling.eligibility import PoolView
 from jobs.scheduling.machines import WHOLE_MILLIS, Machine
 from jobs.scheduling.scores import PoolRules
 
-GPU_RULES, CPU_RULES = PoolRules("fragmentation"), PoolRules("ratio")  # One object each: rules are compared by identity.
 NO_TENANTS: Mapping[uuid.UUID, Set[uuid.UUID]] = {}
 
 
 def pools_and_machines(
     tenants: Mapping[uuid.UUID, Set[uuid.UUID]] = NO_TENANTS,
-) -> tuple[tuple[PoolView, ...], tuple[Machine, ...]]:
-    """All pools with their machines. `tenants`: who runs on a cluster now. Four queries."""
+) -> tuple[tuple[PoolView, ...], tuple[Machine, ...], dict[int, PoolRules]]:
+    """All pools with their machines and rules. `tenants`: who runs on a cluster now. Four queries."""
     pools, nodes = pools_and_nodes()
-    return views_of(pools, tenants), machines_of(pools, nodes)
+    machines = machines_of(pools, nodes)
+    return views_of(pools, tenants), machines, rules_of(pools, machines)
 
 
 def views_of(pools: tuple[PoolFacts, ...], tenants: Mapping[uuid.UUID, Set[uuid.UUID]]) -> tuple[PoolView, ...]:
@@ -38,6 +41,7 @@ def views_of(pools: tuple[PoolFacts, ...], tenants: Mapping[uuid.UUID, Set[uuid.
                 None if clusters[pool.cluster_id].tenants_kept_apart else min(tenants.get(pool.cluster_id, ()), default=None)
             ),
             gpus_simulated=pool.gpus_simulated,
+            gpu_shares=bool(pool.rules.get("gpu_shares")),
             isolation=isolation_label(clusters[pool.cluster_id].isolation),
         )
         for pool in pools
@@ -56,6 +60,8 @@ def machines_of(pools: tuple[PoolFacts, ...], nodes: tuple[NodeFacts, ...]) -> t
             gpus=node.capacity.gpu_millis // WHOLE_MILLIS,
             model=node.gpu_model,
             labels=node.labels,
+            taints=frozenset(name for name, effect in node.taints.items() if effect == Effect.KEEP_OUT),
+            avoid=frozenset(name for name, effect in node.taints.items() if effect == Effect.AVOID),
             blocked=node.blocked,
         )
         for node in nodes
@@ -64,10 +70,25 @@ def machines_of(pools: tuple[PoolFacts, ...], nodes: tuple[NodeFacts, ...]) -> t
     return tuple(sorted(machines, key=lambda one: (one.pool, one.name)))
 
 
-def rules_of(machines: tuple[Machine, ...]) -> dict[int, PoolRules]:
-    """How pools are filled: those with GPUs so that GPUs stay usable together."""
+def rules_of(pools: tuple[PoolFacts, ...], machines: tuple[Machine, ...]) -> dict[int, PoolRules]:
+    """How pools are filled: as operators say; where they do not, those with GPUs so that GPUs stay usable together."""
     with_gpus = {one.pool for one in machines if one.gpus}
-    return {pool: GPU_RULES if pool in with_gpus else CPU_RULES for pool in sorted({one.pool for one in machines})}
+    return {
+        number: _rules(json.dumps({"policy": "fragmentation" if number in with_gpus else "ratio", **pool.rules}, sort_keys=True))
+        for number, pool in enumerate(pools)
+    }
+
+
+@cache  # Rules are compared by identity, and there are few different ones.
+def _rules(text: str) -> PoolRules:
+    given = json.loads(text)
+    return PoolRules(
+        policy=given["policy"],
+        weights=given.get("weights", {}),
+        shares=given.get("gpu_shares", False),
+        shared_devices_max=given.get("shared_devices_max"),
+        levels=tuple(given.get("levels", LEVELS)),
+    )
 
 
 def isolation_label(facts: tuple[str, ...]) -> str:

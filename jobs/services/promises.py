@@ -22,6 +22,7 @@ from reconciling import bulk
 
 HISTORY_RUNS = 5_000  # The latest, of the whole installation.
 PASSES_MAX = 1_500  # Of one look ahead: a few seconds at ten thousand waiting jobs.
+AHEAD_MAX = 3_000  # Jobs that wait or run: with more, a look ahead takes longer than anybody waits, and a sweep may take.
 PROMISED_JOBS = 200  # Of one look.
 WAITED = timedelta(seconds=30)  # Whoever starts sooner needs no promise.
 KEPT = timedelta(days=90)
@@ -45,6 +46,8 @@ def promise_starts(now: datetime) -> int:
     if not ids:
         return kept
     loaded = load_state(now)
+    if len(loaded.state.waiting) + len(loaded.state.running) > AHEAD_MAX:
+        return kept
     ids &= loaded.rows.keys() - loaded.withheld.keys()
     found = expect(loaded, ids)
     rows = [

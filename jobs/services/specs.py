@@ -50,7 +50,8 @@ def wishes(spec_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Wish]:
         with contextlib.suppress(InvalidInput, ValueError, AttributeError, TypeError, KeyError):
             content = json.loads(document)
             asked = {name: (role.get("replicas"), role["resources"]) for name, role in content["roles"].items()}
-            key = json.dumps((content.get("pool"), content.get("cluster"), asked), sort_keys=True)
+            where = (content.get("pool"), content.get("cluster"), content.get("placement"))
+            key = json.dumps((where, asked), sort_keys=True)
             if key not in _wishes:
                 if len(_wishes) >= CACHED_SPECS:
                     _wishes.clear()
@@ -61,13 +62,16 @@ def wishes(spec_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Wish]:
 
 def wish_of(spec: JobSpec) -> Wish:
     """What a spec asks of the scheduler."""
+    placement = spec.placement
+    needs = tuple((label, frozenset(accepted)) for label, accepted in sorted(placement.labels.items()))
+    tolerates = frozenset(placement.tolerates)
     roles = []
     for name, role in sorted(spec.roles.items()):
         amounts = role.resources.amounts
-        ask = TaskAsk(amounts.cpu_millis, amounts.memory_bytes, amounts.gpu_millis)
+        ask = TaskAsk(amounts.cpu_millis, amounts.memory_bytes, amounts.gpu_millis, needs=needs, tolerates=tolerates)
         roles.append(RoleAsk(name, ask, role.replicas.min, role.replicas.max))
     models = frozenset(role.resources.gpu.model for role in spec.roles.values() if role.resources.gpu.model)
-    return Wish(GangAsk(tuple(roles)), models, spec.pool or "", spec.cluster or "")
+    return Wish(GangAsk(tuple(roles), placement.together or ""), models, spec.pool or "", spec.cluster or "")
 
 
 def forget_specs() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db.models import Sum
 
 from clusters.models import Cluster, ClusterCondition, Node, Pool
+from clusters.placement import levels_of, taints_of
 from kernel.resources import RESOURCE_NAMES, ZERO, Resources
 
 
@@ -42,6 +44,7 @@ class PoolFacts:
     gpus_simulated: bool
     node_shape: Resources
     node_count: int
+    rules: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class NodeFacts:
     cordoned: bool
     blocked: str
     labels: Mapping[str, str] = field(default_factory=dict)
+    taints: Mapping[str, str] = field(default_factory=dict)  # Effects by name, whoever gave them.
 
     @property
     def is_schedulable(self) -> bool:
@@ -89,6 +93,7 @@ def _pools(clusters: Mapping[uuid.UUID, ClusterFacts]) -> tuple[PoolFacts, ...]:
             gpus_simulated=pool.gpus_simulated,
             node_shape=Resources(pool.node_cpu_millis, pool.node_memory_bytes, pool.node_gpu_millis),
             node_count=pool.node_count,
+            rules=pool.rules or {},
         )
         for pool in Pool.objects.filter(cluster_id__in=clusters).order_by("id")
     )
@@ -100,7 +105,7 @@ def pools_and_nodes() -> tuple[tuple[PoolFacts, ...], tuple[NodeFacts, ...]]:
     pools = _pools(clusters)
     known = {pool.id for pool in pools}
     columns = ("id", "pool_id", "cluster_id", "name", "cpu_millis", "memory_bytes", "gpu_millis", "gpu_model", "labels")
-    flags = ("gpus_simulated", "ready", "reason", "cordoned", "cordon_reason")
+    flags = ("gpus_simulated", "ready", "reason", "cordoned", "cordon_reason", "taints")
     nodes = tuple(
         _node(node, clusters[node.cluster_id])
         for node in Node.objects.only(*columns, *flags).order_by("id")
@@ -152,7 +157,8 @@ def _node(node: Node, cluster: ClusterFacts) -> NodeFacts:
         ready=node.ready,
         cordoned=node.cordoned,
         blocked=_blocked(node, cluster),
-        labels=node.labels,
+        labels=levels_of(node.labels),
+        taints=taints_of(node.labels, node.taints),
     )
 
 

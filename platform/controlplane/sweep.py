@@ -30,6 +30,7 @@ from tenants.services.budgets import measure_budgets
 from tenants.services.edits import apply_due_edits
 from tenants.services.ledger import close_months, fold_days
 from tenants.services.ledger.check import check_hourly
+from tenants.services.quota_requests import sweep_quota_requests
 from tenants.services.reservations import recount_usage
 from webapi import facts, idempotency
 
@@ -81,6 +82,7 @@ PARTS: dict[str, Callable[[datetime], int]] = {
     "statements": close_months,
     "ledger": _ledger,
     "quota_edits": apply_due_edits,
+    "quota_requests": sweep_quota_requests,
     "bookings": sweep_bookings,
     "priority_requests": sweep_requests,
     "desired": lambda now: enforce_desired(),

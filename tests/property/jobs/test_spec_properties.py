@@ -128,6 +128,14 @@ VALID = st.fixed_dictionaries(
         "after_ok": st.lists(NAMES, max_size=3, unique=True),
         "array": st.integers(1, 100),
         "retry": st.fixed_dictionaries({"limit": st.integers(0, 19)}),
+        "placement": st.fixed_dictionaries(
+            {},
+            optional={
+                "together": st.sampled_from(["pack", "spread", "island", "switch", "rack"]) | st.none(),
+                "labels": st.dictionaries(NAMES, st.lists(ROLES, min_size=1, max_size=3, unique=True) | ROLES, max_size=3),
+                "tolerates": st.lists(ROLES, max_size=3, unique=True),
+            },
+        ),
     },
 )
 SCHEMA = jsonschema.Draft202012Validator(json_schema())

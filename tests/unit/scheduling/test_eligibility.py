@@ -82,3 +82,44 @@ def test_a_submission_is_warned_only_of_what_no_pool_could_ever_hold() -> None:
 def test_an_elastic_gang_is_judged_by_its_smallest_size() -> None:
     gang = GangAsk((RoleAsk("worker", TaskAsk(8000, GIB), 1, 9),))
     assert Sizes(machines(2), [CPU]).refusal(gang, 0) is None
+
+
+def asking(**given: object) -> Wish:
+    """Two tasks, each of all but a core of a machine of eight."""
+    gang = wish(cores=7, tasks=2).gang
+    together = str(given.pop("together", ""))
+    role = replace(gang.roles[0], ask=replace(gang.roles[0].ask, **given))  # type: ignore[arg-type]
+    return Wish(replace(gang, roles=(role,), together=together))
+
+
+HALL = ("hall", frozenset({"a", "b"}))
+HALLS = [replace(one, labels={"hall": name, "rack": name}) for one, name in zip(machines(3), "abc", strict=True)]
+TAINTED = [replace(one, taints=frozenset({"fpga"})) for one in HALLS]
+
+
+@pytest.mark.parametrize(
+    ("asked", "there", "code", "told"),
+    [
+        (asking(needs=(HALL,)), HALLS, None, {}),
+        (asking(needs=(HALL,)), HALLS[1:], "label", {"labels": {"hall": ["a", "b"]}}),
+        (asking(), TAINTED[:2], "taint", {"taints": ["fpga"]}),
+        (asking(tolerates=frozenset({"fpga"})), TAINTED, None, {}),
+        (asking(), [*TAINTED, *machines(5)[3:]], None, {}),
+        (asking(together="rack"), HALLS, "no_place", {"place": "rack", "tasks": 2}),
+        (asking(together="pack"), HALLS, None, {}),
+        (asking(needs=(HALL,)), TAINTED[1:], "label", {"labels": {"hall": ["a", "b"]}}),
+        (asking(together="rack"), TAINTED, "taint", {"taints": ["fpga"]}),
+        (asking(needs=(HALL,)), HALLS[:1], "larger_than_pool", {}),
+    ],
+)
+def test_a_wish_about_machines_that_alone_keeps_a_job_away_is_named(
+    asked: Wish, there: list[Machine], code: str | None, told: dict[str, object]
+) -> None:
+    found = Sizes(there, [CPU]).refusal(asked.gang, 0)
+    assert (found and found[0]) == code
+    assert found is None or code == "larger_than_pool" or found[1] == {"pool": "cpu", **told}
+
+
+def test_a_label_on_a_node_out_of_service_alone_is_waited_for() -> None:
+    out = [replace(one, blocked="Not ready.") for one in HALLS[:2]]
+    assert (Sizes([*out, HALLS[2]], [CPU]).refusal(asking(needs=(HALL,)).gang, 0) or ("",))[0] == "no_ready_node"

@@ -398,6 +398,7 @@ class PastOut(TypedDict):
 class PatchedCordonInRequest(TypedDict):
     cordon_reason: NotRequired[str]
     cordoned: NotRequired[bool]
+    taints: NotRequired[dict[str, Any]]
 
 
 Tag: TypeAlias = str
@@ -413,6 +414,14 @@ class PatchedEditInRequest(TypedDict):
 
 class PatchedMemberChangeRequest(TypedDict):
     role: NotRequired[Literal["viewer", "member", "manager"]]
+
+
+class PatchedPoolRulesOutRequest(TypedDict):
+    gpu_shares: NotRequired[bool | None]
+    levels: NotRequired[list[Literal["island", "switch", "rack"]] | None]
+    policy: NotRequired[Literal["fragmentation", "pack", "spread", "ratio"] | None]
+    shared_devices_max: NotRequired[int | None]
+    weights: NotRequired[dict[str, Any] | None]
 
 
 class PatchedQueueChangeRequest(TypedDict):
@@ -485,6 +494,14 @@ class PoolRef(TypedDict):
     name: str
 
 
+class PoolRulesOut(TypedDict):
+    gpu_shares: NotRequired[bool | None]
+    levels: NotRequired[list[Literal["island", "switch", "rack"]] | None]
+    policy: NotRequired[Literal["fragmentation", "pack", "spread", "ratio"] | None]
+    shared_devices_max: NotRequired[int | None]
+    weights: NotRequired[dict[str, Any] | None]
+
+
 class PriceInRequest(TypedDict):
     cpu_hour_micros: NotRequired[int]
     effective_at: NotRequired[str | None]
@@ -552,6 +569,18 @@ class QueuePoolOut(TypedDict):
     weight: AmountsOut
 
 
+class QuotaDecisionInRequest(TypedDict):
+    answer: NotRequired[str]
+    effective_from: NotRequired[str | None]
+
+
+class QuotaRequestInRequest(TypedDict):
+    changes: list[ChangeInRequest]
+    effective_from: NotRequired[str | None]
+    reason: NotRequired[str]
+    tenant: NotRequired[str | None]
+
+
 class ReadyzOut(TypedDict):
     checks: dict[str, CheckOut]
     ok: bool
@@ -567,6 +596,13 @@ class ReasonOut(TypedDict):
 class ReferenceOut(TypedDict):
     id: str
     name: str
+
+
+class RequestedChangeOut(TypedDict):
+    pool: PoolRef | None
+    queue: QueueName | None
+    resource: str
+    values: dict[str, int | None]
 
 
 class ResourcesOut(TypedDict):
@@ -1340,10 +1376,12 @@ class NodeOut(TypedDict):
     labels: dict[str, str]
     last_seen_at: str
     name: str
+    own_taints: dict[str, Literal["keep-out", "avoid"]]
     pool: ReferenceOut
     ready: bool
     ready_since_at: str
     reason: str | None
+    taints: dict[str, Literal["keep-out", "avoid"]]
     version: int
 
 
@@ -1381,6 +1419,8 @@ class PoolOut(TypedDict):
     node_count: int
     node_shape: ResourcesOut
     nodes_available: int
+    rules: PoolRulesOut
+    version: int
 
 
 class PoolPage(TypedDict):
@@ -1487,6 +1527,27 @@ class QueueOut(TypedDict):
 
 class QueuePage(TypedDict):
     items: list[QueueOut]
+    next: str | None
+
+
+class QuotaRequestOut(TypedDict):
+    answer: str
+    changes: list[RequestedChangeOut]
+    created_at: str
+    created_by: UserRef | None
+    decided_at: str | None
+    decided_by: UserRef | None
+    edit_id: str | None
+    effective_from: str | None
+    expires_at: str
+    id: str
+    reason: str
+    state: Literal["pending", "approved", "denied", "withdrawn", "expired"]
+    tenant: TenantRef
+
+
+class QuotaRequestPage(TypedDict):
+    items: list[QuotaRequestOut]
     next: str | None
 
 

@@ -47,6 +47,7 @@ def explain(
     if found["decisions"]:
         heading(_("What was decided"))
         sys.stdout.write(table_text(found["decisions"], DECISION_COLUMNS))
+        _print_placement(found["decisions"])
 
 
 @command()
@@ -161,6 +162,35 @@ def _print_condition(condition: Mapping[str, Any]) -> None:
         sys.stdout.write("  " + _("Jobs: {names}", names=names) + "\n")
     if condition["held_by"]:
         sys.stdout.write(table_text(condition["held_by"], HOLDER_COLUMNS))
+
+
+def _print_placement(decisions: Sequence[Mapping[str, Any]]) -> None:
+    """Why here and not there: of the latest placement, what kept it out of other machines, and how the best ones scored."""
+    detail: Mapping[str, Any] = next((row["detail"] for row in decisions if row["detail"].get("scores")), {})
+    if not detail:
+        return
+    heading(_("Why there"))
+    told = [
+        (_("Candidates"), _("{count} in the pool", count=detail.get("candidates", 0))),
+        (_("Runs on"), _(str(detail.get("standing", "")))),
+        (_("Policy"), plain(str(detail.get("policy", "")))),
+    ]
+    print_facts([(label, value) for label, value in told if value], indent=2)
+    for role in detail.get("roles", ()):
+        for one in role.get("filters", ()):
+            sys.stdout.write("  " + _("{count} left out: {why}", count=one["machines"], why=plain(one["text"])) + "\n")
+    for table in detail["scores"]:
+        terms = [term for term, _value, _weight in table["rows"][0]["terms"]]
+        columns = [
+            Column("MACHINE", lambda row: plain(row["machine"])),
+            Column("SCORE", lambda row: str(row["total"]), right=True),
+        ]
+        columns += [_term_column(term, at) for at, term in enumerate(terms)]
+        sys.stdout.write(table_text(table["rows"], columns))
+
+
+def _term_column(term: str, at: int) -> Column:
+    return Column(term.upper(), lambda row: str(row["terms"][at][1]), right=True)
 
 
 def _amounts(row: Mapping[str, Any]) -> str:

@@ -56,7 +56,7 @@ COMMANDS: dict[str, Entry] = {
     "images": Entry("images", "images", FILES, "List, make and inspect images."),
     "nodes": Entry("cluster", "nodes", CLUSTER, "List machines; take them out of service and back."),
     "gpus": Entry("cluster", "gpus", CLUSTER, "Show GPUs by model: all, free, busy."),
-    "pools": Entry("cluster", "pools", CLUSTER, "List pools of equal machines."),
+    "pools": Entry("cluster", "pools", CLUSTER, "Show pools of equal machines; change how they are filled."),
     "clusters": Entry("cluster", "clusters", CLUSTER, "List clusters and their condition."),
     "queues": Entry("queues", "queues", CLUSTER, "Show queues; create, rename and limit them."),
     "reserve": Entry("reserve", "reserve", CLUSTER, "Book GPUs of a pool for a window; show and cancel bookings."),

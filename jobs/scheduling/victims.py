@@ -99,7 +99,8 @@ class Search:
         self._short: Sequence[bool] | None = short if any(short) else None
         self.young_until = core.young_until
         inside = core.running_in.get(self.pool, {})
-        for queue in core.tree(self.reach) if self.reach > 0 else inside:
+        near = core.tree(self.reach) if self.reach > 0 else inside if self.reach == 0 else (self.job.queue,)
+        for queue in near:
             gangs = inside.get(queue)
             if not gangs:
                 continue

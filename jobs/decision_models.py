@@ -39,6 +39,8 @@ class StartPromise(models.Model):
     made_at = models.DateTimeField()
     p50_at = models.DateTimeField(null=True)  # None: not within what was looked at.
     p90_at = models.DateTimeField(null=True)
+    ahead_p50_at = models.DateTimeField(null=True)  # As it was looked ahead, before it was corrected by how others came true.
+    ahead_p90_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
 
     class Meta:

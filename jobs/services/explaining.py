@@ -36,7 +36,7 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
         assert waiting is not None, "who is explained waits"
         others, other_models = _other_pools(job, waiting, loaded)
         suggestions = suggest(settled, found, also=(*others, *other_models)) if suggests else ()
-        expected = _look_ahead(loaded, found.job_id) if suggests and waiting.withheld is None else None
+        expected = _look_ahead(loaded, found.job_id, now) if suggests and waiting.withheld is None else None
     reader = Reader(actor, loaded, language, frozenset(other_models))
     reader.look_up(_named(found, suggestions))
     return {
@@ -58,10 +58,11 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
     }
 
 
-def _look_ahead(loaded: Loaded, job_id: str) -> Expected | None:
+def _look_ahead(loaded: Loaded, job_id: str, now: datetime) -> Expected | None:
     """When it would start as things are; among very many, as it was expected when that was last found out."""
     if len(loaded.state.waiting) + len(loaded.state.running) <= AHEAD_MAX:
-        return expect(loaded, {job_id}).get(job_id)
+        found = expect(loaded, {job_id}, now).get(job_id)
+        return found.told if found is not None else None
     kept = StartPromise.objects.filter(job_id=job_id).values_list("p50_at", "p90_at").first()
     if kept is None:
         return None

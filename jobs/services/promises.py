@@ -9,16 +9,17 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import F
 
 from jobs.models import Attempt, Job, StartPromise
 from jobs.reconcile.loading import Loaded, load_state
 from jobs.scheduling.lookahead import Expected, expected_starts
-from jobs.scheduling.predict import Prediction, Predictor
+from jobs.scheduling.predict import OBSERVED, Corrections, Prediction, Predictor
 from kernel.ids import new_ids
 from reconciling import bulk
+from tenants.quota.accounting import mark
 
 HISTORY_RUNS = 5_000  # The latest, of the whole installation.
 PASSES_MAX = 1_500  # Of one look ahead: a few seconds at ten thousand waiting jobs.
@@ -30,9 +31,25 @@ JUDGED = timedelta(days=7)  # What the error that people are told is counted ove
 IDS_AT_ONCE = 500
 
 
-def expect(loaded: Loaded, job_ids: Collection[str]) -> dict[str, Expected]:
+class Outlook(NamedTuple):
+    """When a job is expected to start, corrected by how others' expectations came true of late, and as it was looked ahead."""
+
+    told: Expected
+    ahead: Expected
+
+
+def expect(loaded: Loaded, job_ids: Collection[str], now: datetime) -> dict[str, Outlook]:
     """When these waiting jobs would start as things are."""
-    return expected_starts(loaded.state, job_ids, _predictions(loaded), passes_max=PASSES_MAX)
+    found = expected_starts(loaded.state, job_ids, _predictions(loaded), passes_max=PASSES_MAX)
+    corrections, at = _corrections(now), mark(now)
+    outlooks = {}
+    for job_id, ahead in found.items():
+        told = ahead
+        if ahead.p50 is not None and ahead.p90 is not None:
+            soon, late = corrections.correct(typical=ahead.p50 - at, cautious=ahead.p90 - at)
+            told = ahead._replace(p50=at + soon, p90=at + late)
+        outlooks[job_id] = Outlook(told, ahead)
+    return outlooks
 
 
 def promise_starts(now: datetime) -> int:
@@ -49,18 +66,20 @@ def promise_starts(now: datetime) -> int:
     if len(loaded.state.waiting) + len(loaded.state.running) > AHEAD_MAX:
         return kept
     ids &= loaded.rows.keys() - loaded.withheld.keys()
-    found = expect(loaded, ids)
+    found = expect(loaded, ids, now)
     rows = [
         {
             "id": row_id,
             "job_id": uuid.UUID(job_id),
             "tenant_id": loaded.rows[job_id].tenant_id,
             "made_at": now,
-            "p50_at": moment(expected.p50),
-            "p90_at": moment(expected.p90),
+            "p50_at": moment(outlook.told.p50),
+            "p90_at": moment(outlook.told.p90),
+            "ahead_p50_at": moment(outlook.ahead.p50),
+            "ahead_p90_at": moment(outlook.ahead.p90),
             "started_at": None,
         }
-        for row_id, (job_id, expected) in zip(new_ids(len(found)), sorted(found.items()), strict=True)
+        for row_id, (job_id, outlook) in zip(new_ids(len(found)), sorted(found.items()), strict=True)
     ]
     return kept + bulk.insert(StartPromise, rows, ignore_conflicts=True)
 
@@ -96,6 +115,18 @@ def _keep_starts(now: datetime) -> int:
     return len(rows)
 
 
+def _corrections(now: datetime) -> Corrections:
+    """How what was looked ahead of late came true: the latest of those that have started."""
+    judged = StartPromise.objects.filter(made_at__gte=now - JUDGED, started_at__isnull=False, ahead_p90_at__isnull=False)
+    columns = ("made_at", "ahead_p50_at", "ahead_p90_at", "started_at")
+    corrections = Corrections()
+    for made, p50, p90, started in reversed(list(judged.order_by("-id").values_list(*columns)[:OBSERVED])):
+        if p50 is not None and p90 is not None and started is not None:
+            typical, cautious, actual = (round((moment - made).total_seconds()) for moment in (p50, p90, started))
+            corrections.add(typical=typical, cautious=cautious, actual=actual)
+    return corrections
+
+
 def _predictions(loaded: Loaded) -> dict[str, Prediction]:
     """How long every waiting and running job will run, as far as history tells."""
     predictor = _predictor()
@@ -106,10 +137,13 @@ def _predictions(loaded: Loaded) -> dict[str, Prediction]:
         rows = Job.objects.filter(id__in=ids[start : start + IDS_AT_ONCE]).order_by().values_list("id", "name")
         names.update((str(job_id), name) for job_id, name in rows)
     queues = loaded.numbers.queues
+    ran = {held.job.id: max(0, loaded.state.at - held.started_at) for held in loaded.state.running}
     predictions: dict[str, Prediction] = {}
     for job_id, name in names.items():
         job = jobs[job_id]
-        known = predictor.predict(user=str(job.user), name=name, queue=str(queues[job.queue]), longest=job.max_runtime)
+        known = predictor.predict(
+            user=str(job.user), name=name, queue=str(queues[job.queue]), longest=job.max_runtime, ran=ran.get(job_id, 0)
+        )
         if known is not None:
             predictions[job_id] = known
     return predictions

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from clusters.engines.fake import Script
-from jobs.models import StartPromise
+from jobs.models import Job, StartPromise
 from jobs.reconcile.loading import load_state
 from jobs.services.explaining import explain_job
 from jobs.services.promises import accuracy, expect, promise_starts
@@ -33,7 +35,7 @@ def test_a_job_behind_one_that_runs_is_expected_when_such_jobs_used_to_end(quay:
     quay.turn(2)
     waits = quay.submit("train", script=Script(duration_seconds=100), resources=ALL)
     quay.turn()
-    found = expect(load_state(quay.now), {str(waits.id)})[str(waits.id)]
+    found = expect(load_state(quay.now), {str(waits.id)}, quay.now)[str(waits.id)].told
     assert found.p50 is not None
     assert found.p90 is not None
     assert 60 <= found.p50 - mark(quay.now) <= 140
@@ -83,6 +85,36 @@ def test_nothing_is_promised_behind_what_never_ends(quay: Quay) -> None:
     quay.turn(2)
     waits = quay.submit("other", resources=ALL)
     quay.turn()
-    found = expect(load_state(quay.now), {str(waits.id)})[str(waits.id)]
+    found = expect(load_state(quay.now), {str(waits.id)}, quay.now)[str(waits.id)].told
     assert (found.p50, found.p90) == (None, None)
     assert found.reason
+
+
+def test_what_came_true_too_late_of_late_corrects_what_is_told(quay: Quay) -> None:
+    run_before(quay, seconds=100)
+    quay.submit("train", script=Script(duration_seconds=100), resources=ALL)
+    quay.turn(2)
+    waits = quay.submit("train", script=Script(duration_seconds=100), resources=ALL)
+    quay.turn()
+    plain = expect(load_state(quay.now), {str(waits.id)}, quay.now)[str(waits.id)].told
+    for job in Job.objects.exclude(id=waits.id):
+        StartPromise.objects.create(
+            job=job, tenant_id=job.tenant_id, made_at=quay.now - timedelta(hours=1), started_at=quay.now,
+            p50_at=quay.now, p90_at=quay.now,
+            ahead_p50_at=quay.now - timedelta(minutes=30), ahead_p90_at=quay.now - timedelta(minutes=15),
+        )  # fmt: skip
+    assert StartPromise.objects.count() < 20
+    few = expect(load_state(quay.now), {str(waits.id)}, quay.now)[str(waits.id)].told
+    assert few == plain, "a few prove nothing"
+    for number in range(20):
+        job = quay.submit(f"other-{number}", hold=True)
+        StartPromise.objects.create(
+            job=job, tenant_id=job.tenant_id, made_at=quay.now - timedelta(hours=1), started_at=quay.now,
+            p50_at=quay.now, p90_at=quay.now,
+            ahead_p50_at=quay.now - timedelta(minutes=30), ahead_p90_at=quay.now - timedelta(minutes=15),
+        )  # fmt: skip
+    outlook = expect(load_state(quay.now), {str(waits.id)}, quay.now)[str(waits.id)]
+    assert outlook.ahead == plain
+    assert outlook.told.p50 is not None
+    assert plain.p50 is not None
+    assert outlook.told.p50 - mark(quay.now) == pytest.approx(2 * (plain.p50 - mark(quay.now)), abs=2), "it took twice as long"

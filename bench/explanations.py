@@ -31,7 +31,7 @@ from jobs.scheduling.gangs import GangAsk, RoleAsk
 from jobs.scheduling.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.replay import Arrival, Replay
 from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.state import Held, Pool, State, build
+from jobs.scheduling.state import Pool, State, build, export
 from jobs.scheduling.suggest import outcome, suggest
 from jobs.scheduling.whatif import whole_of
 from jobs.scheduling.work import Job
@@ -83,7 +83,6 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
 def _replayed(bench: Bench, name: str, start: State, arrivals: Sequence[Arrival], options: argparse.Namespace) -> None:
     """One replay, and what was found at its moments."""
     chance, found = random.Random(f"{options.seed} {name}"), Seen()
-    by_id = {one.job.id: one.job for one in arrivals}
     every = max(1, 2 * len(arrivals) // options.moments)  # About two passes a job: it comes, it ends.
     passed = 0
 
@@ -92,24 +91,29 @@ def _replayed(bench: Bench, name: str, start: State, arrivals: Sequence[Arrival]
         passed += 1
         if passed % every == 0:
             bench.progress(f"{name}: pass {passed}")
-            waiting = [
-                by_id[one] for one, stay in replay.outcome.stays.items() if stay.finished_at < 0 and one not in core.running
-            ]
-            _ask(found, core, _state_of(start, core, waiting, now), chance, options.asked)
+            _ask(found, core, export(core, start), chance, options.asked)
 
     replay = Replay(build(start), arrivals, on_pass=look)
     replay.run()
-    covered = 100 * found.covered / max(1, found.waiting)
-    bench.figure(f"covered-{name}", covered, "%", accept=100, note=f"of {found.waiting} waits at {options.moments} moments")
-    able = found.explained - found.being_given_room
-    bench.figure(f"helped-{name}", 100 * found.helped / max(1, able), "%", accept=90, aim=100, note=f"of {able} explained")
     bench.figure(
-        f"true-{name}", 100 * found.came_true / max(1, found.changes), "%", accept=100, note=f"of {found.changes} changes"
+        f"covered-{name}",
+        _part(found.covered, found.waiting),
+        "%",
+        accept=100,
+        note=f"of {found.waiting} waits at {options.moments} moments",
     )
+    able = found.explained - found.being_given_room
+    bench.figure(f"helped-{name}", _part(found.helped, able), "%", accept=90, aim=100, note=f"of {able} explained")
+    bench.figure(f"true-{name}", _part(found.came_true, found.changes), "%", accept=100, note=f"of {found.changes} changes")
     order = sorted(found.seconds) or [0.0]
     note = f"p99 {order[len(order) * 99 // 100] * 1000:.0f} ms"
     bench.figure(f"answer-{name}", order[len(order) // 2] * 1000, "ms", less_is_better=True, note=note)
     bench.record(name, {"codes": dict(found.codes), "kinds": dict(found.kinds)})
+
+
+def _part(some: int, of: int) -> float:
+    """In hundredths; where there is none, nothing is amiss."""
+    return 100 * some / of if of else 100.0
 
 
 def _ask(found: Seen, core: Core, state: State, chance: random.Random, asked: int) -> None:
@@ -135,29 +139,11 @@ def _ask(found: Seen, core: Core, state: State, chance: random.Random, asked: in
         found.came_true += sum(outcome(settled.state, one.changes, job_id) == one.clears for one in suggestions)
 
 
-def _state_of(start: State, core: Core, waiting: Sequence[Job], now: int) -> State:
-    """The core's state as values."""
-    running, claims = [], dict(core.transfers)
-    leaving_for = {victim: claimant for claimant, made in claims.items() for victim in made.leaving}
-    for one in core.running.values():
-        if one.job.id not in claims:
-            running.append(
-                Held(
-                    one.job, one.placed, one.need, one.started_at, one.checkpoint_at, leaving_for=leaving_for.get(one.job.id, "")
-                )
-            )
-    jobs = (*waiting, *(made.claimant.job for made in claims.values()))
-    return State(
-        now, start.pools, start.machines, start.queues, start.capacities, jobs, tuple(running), core.policy,
-        core.shares.history(), now, tuple(core.evicted_at),
-    )  # fmt: skip
-
-
 def _large(bench: Bench, options: argparse.Namespace) -> None:
     """One answer in the state of P3."""
     jobs, nodes = LARGE
     chance = random.Random(f"{options.seed} {jobs} {nodes}")
-    core, waiting = passes._busy(chance, jobs, nodes)
+    core, waiting = passes.busy(chance, jobs, nodes, booked=1)
     shares = core.shares
     queues = tuple(one for one in shares._limited if one is not None)
     total = Resources()
@@ -236,21 +222,7 @@ def _gang(chance: random.Random) -> GangAsk:
 
 def _philly(options: argparse.Namespace) -> tuple[State, list[Arrival]]:
     """As P8: each tenant deserves a quarter of its nodes, of one pool."""
-    nodes = {row["vc"]: max(1, int(row["node num"]) // 4) for row in tenancy._rows(options.traces, "philly_vc_nodes")}
-    given = argparse.Namespace(traces=options.traces, jobs=options.arrivals, stretch=1.0)
-    entries = tenancy._entries(given, nodes)
-    total, names = sum(nodes.values()), sorted(nodes)
-    machines = tuple(Machine(f"node{n:04}", 0, 64_000, 1 << 40, tenancy.NODE_GPUS) for n in range(total))
-    queues = _tree({name: tenancy._limit(nodes[name]) for name in names})
-    capacity = Capacity(POOL, "pool", Resources(total * 64_000, total << 40, total * tenancy.NODE_GPUS * WHOLE_MILLIS))
-    state = State(0, (Pool(POOL, "pool", PoolRules("pack")),), machines, queues, (capacity,), policy=Policy())
-    gangs: dict[int, GangAsk] = {}
-    arrivals = [
-        Arrival(
-            Job(f"{one.number:06}", names.index(one.tenant) + 1, gangs.setdefault(one.gpus, tenancy._gang(one.gpus)), (0,),
-                one.submitted_at, checkpoint_seconds=1800),
-            one.duration,
-        )
-        for one in entries
-    ]  # fmt: skip
+    given = argparse.Namespace(traces=options.traces, jobs=options.arrivals, stretch=1.0, nodes_share=0.25)
+    nodes = tenancy.nodes_of(given)
+    state, arrivals, _ = tenancy.scene(tenancy.entries_of(given, nodes), nodes, 1800, Policy())
     return state, arrivals

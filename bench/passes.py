@@ -73,7 +73,7 @@ def _passes(bench: Bench, jobs: int, nodes: int, seeds: Sequence[int], options: 
     for seed in seeds:
         bench.progress(f"{jobs} jobs x {nodes} nodes, seed {seed}")
         chance = random.Random(f"{seed} {jobs} {nodes}")
-        core, waiting = _busy(chance, jobs, nodes, options.booked)
+        core, waiting = busy(chance, jobs, nodes, options.booked)
         if options.limited:
             waiting = [replace(job, max_runtime=chance.choice(RUNTIMES)) for job in waiting]
         gc.collect()
@@ -85,8 +85,8 @@ def _passes(bench: Bench, jobs: int, nodes: int, seeds: Sequence[int], options: 
         decisions = core.decide(100_000)
         cold.append(time.perf_counter() - began)
         admitted = sum(isinstance(one, Admit) for one in decisions)
-        _settle(core)
-        each = _changes(core, chance, waiting, options.changes)
+        settle(core)
+        each = single_changes(core, chance, waiting, options.changes)
         single.append(each[len(each) // 2] * 1000)
         worst.append(each[len(each) * 99 // 100] * 1000)
     accept, aim = next(((most, best) for many, over, most, best in COLD if (many, over) == (jobs, nodes)), (None, None))
@@ -98,7 +98,7 @@ def _passes(bench: Bench, jobs: int, nodes: int, seeds: Sequence[int], options: 
     bench.figure(f"one-change-p99-{name}", worst, "ms", accept=levels[0], aim=levels[1], less_is_better=True)
 
 
-def _settle(core: Core) -> None:
+def settle(core: Core) -> None:
     """Let everything run for long enough to be evicted, and those who are owed something take it."""
     for step in range(SETTLING):
         leaving = [one.id for one in core.decide(LATER - SETTLING + step) if isinstance(one, Evict)]
@@ -106,7 +106,7 @@ def _settle(core: Core) -> None:
             core.ended(one)
 
 
-def _changes(core: Core, chance: random.Random, waiting: Sequence[Job], changes: int) -> list[float]:
+def single_changes(core: Core, chance: random.Random, waiting: Sequence[Job], changes: int) -> list[float]:
     """The time of the pass after each, and of telling it, in order of length."""
     found = []
     for number in range(changes):
@@ -128,7 +128,7 @@ def _changes(core: Core, chance: random.Random, waiting: Sequence[Job], changes:
     return sorted(found)
 
 
-def _busy(chance: random.Random, jobs: int, nodes: int, booked: int) -> tuple[Core, list[Job]]:
+def busy(chance: random.Random, jobs: int, nodes: int, booked: int) -> tuple[Core, list[Job]]:
     """An empty cluster, and who waits for it."""
     sizes = chance.choices((2, 4, 8), (3, 3, 4), k=nodes)
     machines = [

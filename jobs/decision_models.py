@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
+from kernel.ids import new_id
 from kernel.limits import NAME_LENGTH
 
 
@@ -27,3 +28,35 @@ class DecisionRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} of job {self.job_id}"
+
+
+class StartPromise(models.Model):
+    """When a waiting job was expected to start, the first time that anybody looked; and when it did. One per job."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    job = models.OneToOneField("Job", on_delete=models.CASCADE, related_name="startpromise")
+    tenant_id = models.UUIDField()
+    made_at = models.DateTimeField()
+    p50_at = models.DateTimeField(null=True)  # None: not within what was looked at.
+    p90_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["made_at"], name="promise_made")]
+
+    def __str__(self) -> str:
+        return f"promise to job {self.job_id}"
+
+
+class SchedulerMemory(models.Model):
+    """What a scheduler knows that no other table says: past use, as it fades, and how many were evicted of late. One row.
+
+    `document` is `jobs/reconcile/memory.py`'s. It is written about once a minute: a new leader forgets a minute at most.
+    """
+
+    id = models.CharField(primary_key=True, max_length=20)
+    document = models.JSONField(default=dict)
+    saved_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"memory of the scheduler, {self.saved_at}"

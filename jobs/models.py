@@ -6,6 +6,8 @@ from django.db import models
 from django.db.models import Q
 
 from jobs.decision_models import DecisionRecord as DecisionRecord
+from jobs.decision_models import SchedulerMemory as SchedulerMemory
+from jobs.decision_models import StartPromise as StartPromise
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.order_models import PriorityRequest as PriorityRequest
 from kernel.ids import new_id

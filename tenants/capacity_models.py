@@ -7,7 +7,7 @@ from django.db.models import F, Q
 
 from kernel.ids import new_id
 from kernel.priorities import PRIORITY_MAX
-from tenants.lifecycle import BOOKING_STATES, EDIT_STATES, BookingState, EditState
+from tenants.lifecycle import BOOKING_STATES, EDIT_STATES, REQUEST_STATES, BookingState, EditState, RequestState
 
 
 class QuotaEdit(models.Model):
@@ -45,6 +45,34 @@ class QuotaEdit(models.Model):
 
     def __str__(self) -> str:
         return f"quota edit {self.id}, {self.state}"
+
+
+class QuotaRequest(models.Model):
+    """Limits that a tenant asks for: an edit proposed by somebody who may not make it. `edit` is what an approval made of it."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey("tenants.Tenant", models.PROTECT, related_name="quota_requests")
+    state = models.CharField(max_length=10, default=RequestState.PENDING.value)
+    changes = models.JSONField()
+    reason = models.CharField(max_length=1000, blank=True, default="")
+    effective_from = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    created_by = models.ForeignKey("tenants.User", models.SET_NULL, null=True, related_name="quota_requests")
+    expires_at = models.DateTimeField()
+    decided_at = models.DateTimeField(null=True)
+    decided_by = models.ForeignKey("tenants.User", models.SET_NULL, null=True, related_name="+")
+    answer = models.CharField(max_length=1000, blank=True, default="")
+    edit = models.ForeignKey(QuotaEdit, models.PROTECT, null=True, related_name="requests")
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["tenant", "id"], name="quota_request_tenant"),
+            models.Index(fields=["expires_at"], condition=Q(state="pending"), name="quota_request_pending"),
+        ]
+        constraints = [models.CheckConstraint(condition=Q(state__in=REQUEST_STATES), name="quota_request_state_known")]
+
+    def __str__(self) -> str:
+        return f"quota request {self.id}, {self.state}"
 
 
 class UserCap(models.Model):

@@ -123,6 +123,11 @@ PERMISSIONS: dict[str, Permission] = {
     "queue.limit": _manager("Set limits of a queue; asked of the tenant that owns the queue above it."),
     "quota_edit.read": _viewer("See edits of limits, also those whose time is still to come."),
     "quota_edit.cancel": _manager("Cancel an edit of limits before its time."),
+    "quota_request.read": _viewer("See limits that the tenant asked for."),
+    "quota_request.create": _manager(
+        "Ask for other limits of the tenant's queues; whoever may set them decides.", operator=False
+    ),
+    "quota_request.delete": _manager("Withdraw a request for other limits."),
     "cap.read": _viewer("See what one person may hold in a tenant."),
     "cap.edit": _manager("Cap what one person may hold in a tenant."),
     "priority_grant.read": _viewer("See which priority each role may use by itself."),

@@ -20,8 +20,9 @@ EXAMPLE = {
 HELP = (
     "`submit`: {spec, count}. `ask`: {job, roles: {NAME: {replicas, gpu, cpu, memory}}, pools, any_model, max_runtime}. `rank`: "
     "{job, priority} or {job, first: true}. `release`, `end`: {job}. `quota`: {queue, pool, resource, guarantee, deserved, "
-    "ceiling, weight}. For operators: `add_nodes`: {pool, count, gpu, cpu, memory, gpu_model}, `remove_node`, `cordon`, "
-    "`uncordon`: {pool, node}, `policy`: {in_order, reclaims, preempts, aging_seconds, least_runtime_seconds, patience_seconds}."
+    "ceiling, weight}. `reserve`: {queue, pool, gpu, starts_at, ends_at}. For operators: `add_nodes`: {pool, count, gpu, cpu, "
+    "memory, gpu_model}, `remove_node`, `cordon`, `uncordon`: {pool, node}, `policy`: {in_order, reclaims, preempts, "
+    "aging_seconds, least_runtime_seconds, patience_seconds, booked}."
 )
 
 

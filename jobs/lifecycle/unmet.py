@@ -140,6 +140,12 @@ def _capacity_zh(d: Document) -> str:
     return f"需要 {_amount(d, 'need', 'zh')}；{_pool(d, 'zh')}共 {_amount(d, 'limit', 'zh')}，已占用 {_amount(d, 'held', 'zh')}。"
 
 
+def _as_told(code: str, d: Document, language: str) -> str:
+    """In the words of the reason that a job shows."""
+    detail = {**{key: value for key, value in d.items() if value is not None}, "used": d.get("held"), "from": d.get("since")}
+    return explain(code, {key: value for key, value in detail.items() if value is not None}, language).text
+
+
 _CONDITIONS: Mapping[str, tuple[Writer, Writer]] = {
     "ceiling": (_ceiling, _ceiling_zh),
     "withheld": (_withheld, _withheld_zh),
@@ -179,6 +185,8 @@ _CONDITIONS: Mapping[str, tuple[Writer, Writer]] = {
         lambda d: "Another job of its queue has waited for so long that nobody may pass it, or the queue is served in order.",
         lambda d: "同队列中有等待过久而不可越过的作业，或队列按顺序服务。",
     ),
+    "user_cap": (lambda d: _as_told("user_cap", d, "en"), lambda d: _as_told("user_cap", d, "zh")),
+    "reserved": (lambda d: _as_told("reserved", d, "en"), lambda d: _as_told("reserved", d, "zh")),
     "claim": (
         lambda d: f"Its room is being cleared: {_plural(d, 'need', 'job', 'jobs')} have to leave, and it starts when they have.",
         lambda d: f"正在为其腾出资源：{_count(d, 'need')} 个作业退出后即启动。",
@@ -250,7 +258,7 @@ _WISHES: Mapping[str, tuple[str, str]] = {
 
 
 def _quota(d: Document) -> str:
-    whose = f"queue {d['queue_name']}" if d.get("queue_name") else "another queue"
+    whose = f"queue {d['queue_name']}" if d.get("queue_name") else "a queue above"
     words = {"guarantee": "guarantee", "deserved": "deserved amount", "ceiling": "ceiling"}
     parts = [
         f"the {words[key]} to {format_amount(str(d.get('resource', '')), d[key])}" for key in words if d.get(key) is not None
@@ -259,7 +267,7 @@ def _quota(d: Document) -> str:
 
 
 def _quota_zh(d: Document) -> str:
-    whose = f"队列 {d['queue_name']} " if d.get("queue_name") else "其他队列"
+    whose = f"队列 {d['queue_name']} " if d.get("queue_name") else "上级队列"
     words = {"guarantee": "保障", "deserved": "应得", "ceiling": "上限"}
     parts = [
         f"{words[key]}设为 {format_amount(str(d.get('resource', '')), d[key], 'zh')}" for key in words if d.get(key) is not None

@@ -23,7 +23,7 @@ from activity.sequencer import last_seq
 from images.lifecycle import ImageState
 from images.services import ResolvedImage, resolved_images
 from jobs.lifecycle.states import AttemptState
-from jobs.reconcile import aside
+from jobs.reconcile import aside, memory
 from jobs.reconcile.admit import Admission, Placement, admit, evict, store_reasons
 from jobs.reconcile.loading import (
     Around,
@@ -64,6 +64,7 @@ FULL_LOAD_REST = 40  # A full load takes at most one part in so many of our time
 FULL_LOAD_ROWS = 20_000  # From so many changed jobs on, reading all that wait is no dearer than picking out these.
 AGAIN_SECONDS = 0.05  # After a pass that failed at one job, or a race that was lost: the others wait no longer for it.
 LOOK_SECONDS = 1.0
+IDLE_LOOK_SECONDS = 10.0  # While nobody waits; bookings are cleared half a minute before they begin.
 
 
 class SchedulerDriver:
@@ -85,6 +86,7 @@ class SchedulerDriver:
         self._stale: set[uuid.UUID] = set()  # To be read again, whatever events say.
         self._cursor: int | None = None
         self._full_load_at = 0.0
+        self._looked_at = time.monotonic()  # Around, the last time.
         self._forget_core()
 
     def _forget_core(self) -> None:
@@ -92,6 +94,7 @@ class SchedulerDriver:
         self._around: Around | None = None
         self._numbers: Numbers | None = None
         self._teller: Teller | None = None
+        self._saved_at = 0  # When what it remembers was kept last.
         self._judged_by: object = None  # What the waiting jobs were last judged by.
         self._known_images: Mapping[uuid.UUID, ResolvedImage] = {}
         self._waiting: dict[str, work.Job] = {}  # As the core has them.
@@ -109,14 +112,22 @@ class SchedulerDriver:
         self.has_admitted = False
         try:
             self._take_in_changes()
-            if not self.pending and self._core is None:
+            if not self.pending and not self._has_plans():
                 return LOOK_SECONDS
+            self._looked_at = time.monotonic()
             return self._pass(now)
         except Exception as error:  # One waiting job must not keep all others waiting: find it, and go on without it.
             self._forget_core()
             if poison.is_infrastructure(error) or not self._sift(list(self.pending.values()), now):
                 raise
             return AGAIN_SECONDS
+
+    def _has_plans(self) -> bool:
+        """Whether there is something to do though nobody waits: room to be cleared for a booking, now or before long."""
+        core = self._core
+        if core is not None and (core.transfers or core.windows):
+            return True
+        return time.monotonic() - self._looked_at >= IDLE_LOOK_SECONDS
 
     # --- What happened ------------------------------------------------------------------------------------------------
 
@@ -194,10 +205,13 @@ class SchedulerDriver:
         if not rows or self._core is None or self._numbers is None or self._around is None:
             return
         tasks = load_tasks([row.attempt_id for row in rows])
-        bounds = load_parallelism((), rows)
+        bounds, asked = load_parallelism((), rows), wishes({row.spec_id for row in rows})
         for row in rows:
             devices = _Fullest(self._core.machines)
-            held = one_held(row, tasks.get(row.attempt_id, ()), self._numbers, devices, bounds, self._around.tenant_paths)
+            held = one_held(
+                row, tasks.get(row.attempt_id, ()), asked.get(row.spec_id), self._numbers, devices, bounds,
+                self._around.tenant_paths,
+            )  # fmt: skip
             devices.undo()
             key = str(row.job_id)
             if held is None or key in self._core.running:
@@ -244,6 +258,9 @@ class SchedulerDriver:
         began = time.monotonic()
         decisions = core.decide(mark(now))
         lost = self._apply(decisions, core, now)
+        if mark(now) - self._saved_at >= memory.SAVE_SECONDS:
+            memory.save(memory.remember(core), now=now)
+            self._saved_at = mark(now)
         if self.has_admitted or lost:
             log.info(
                 "pass", waiting=len(self.pending), decisions=len(decisions), lost=lost,
@@ -295,16 +312,15 @@ class SchedulerDriver:
 
     def _build(self, around: Around, now: datetime) -> Core:
         """A core of what runs; who waits is handed in afterwards, as always."""
-        before, numbers_before = self._core, self._numbers
+        before = self._core
+        known = memory.load() if before is None else memory.remember(before)
         self._forget_core()
         live = load_live()
         self._around = around = look_around(now, tenants_of(live)) if before is None else around
         self._numbers = around.numbers()
-        bounds = load_parallelism((), live)
-        core = build(make_state(around, self._numbers, (), live, bounds, now))
+        core = build(make_state(around, self._numbers, (), live, load_parallelism((), live), now, known))
         self._live = {str(row.job_id): row for row in live if str(row.job_id) in core.running}
-        if before is not None and numbers_before is not None:
-            _carry_over(before, numbers_before, core, self._numbers)
+        self._saved_at = mark(now)
         self._core = core
         self._teller = Teller(around, self._numbers)
         queues = [str(queue_id) if queue_id is not None else "" for queue_id in self._numbers.queues]
@@ -415,7 +431,7 @@ class SchedulerDriver:
         judge = Judge(around, numbers, images, (), load_parallelism(rows, live), now)
 
         def decide(part: Sequence[PendingRow]) -> None:
-            core = build(make_state(around, numbers, (), live, judge.parallelism, now))
+            core = build(make_state(around, numbers, (), live, judge.parallelism, now, memory.NOTHING))
             for row in part:
                 if row.queue_id in numbers.queue_at:
                     core.submit(judge.job(row, wish_of(load_spec(row.spec_id)))[0])
@@ -497,7 +513,7 @@ class SchedulerDriver:
         key, row = str(one.job_id), self.pending[one.job_id]
         self._live[key] = LiveRow(
             attempt_id, row.id, AttemptState.ADMITTED, one.pool.id, one.pool.cluster_id, row.tenant_id, row.queue_id,
-            row.priority, row.parent_id, row.user_id, row.max_runtime_seconds, row.submitted_at, now, None, None,
+            row.priority, row.parent_id, row.user_id, row.spec_id, row.max_runtime_seconds, row.submitted_at, now, None, None,
         )  # fmt: skip
         self._drop(row.id)
 
@@ -555,21 +571,6 @@ class _Fullest:
     def undo(self) -> None:
         for machine, ask, devices in reversed(self._taken):
             self._machines.take_back(machine, ask, devices)
-
-
-def _carry_over(before: Core, old: Numbers, after: Core, new: Numbers) -> None:
-    """What a core knows that the database does not: what was used in the past, and who was evicted of late."""
-    after.evicted_at.extend(before.evicted_at)
-    if before.history_at is None:
-        return
-    history = {}
-    for (queue, pool, resource), amount in before.shares.history().items():
-        queue_id, pool_id = old.queues[queue], old.pools[pool]
-        number = 0 if queue == 0 else new.queue_at.get(queue_id) if queue_id is not None else None
-        if number is not None and pool_id in new.pool_at:
-            history[number, new.pool_at[pool_id], resource] = amount
-    after.shares.recall(history, before.history_at)
-    after.history_at = before.history_at
 
 
 def _is_same(one: PendingRow | None, other: PendingRow | None) -> bool:

@@ -19,7 +19,8 @@ from images.lifecycle import ImageState
 from images.services import ResolvedImage, resolved_images
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, AttemptState, JobState
 from jobs.models import Attempt, Job, Task
-from jobs.reconcile import aside
+from jobs.reconcile import aside, memory
+from jobs.reconcile.memory import Memory
 from jobs.scheduling import work
 from jobs.scheduling.core import Policy
 from jobs.scheduling.decisions import Reason
@@ -85,6 +86,7 @@ class LiveRow(NamedTuple):
     priority: int
     parent_id: uuid.UUID | None
     user_id: uuid.UUID
+    spec_id: uuid.UUID
     max_runtime_seconds: int | None
     submitted_at: datetime
     created_at: datetime
@@ -256,7 +258,7 @@ def load_state(now: datetime) -> Loaded:
         kept[job.id] = row
         if why is not None:
             withheld[job.id] = why
-    state = make_state(around, numbers, waiting, live, judge.parallelism, now)
+    state = make_state(around, numbers, waiting, live, judge.parallelism, now, memory.load())
     return Loaded(state, around, numbers, kept, withheld, {str(row.job_id): row.attempt_id for row in live})
 
 
@@ -267,6 +269,7 @@ def make_state(
     live: Sequence[LiveRow],
     parallelism: Mapping[uuid.UUID, int],
     now: datetime,
+    known: Memory,
 ) -> State:
     held = held_of(live, load_tasks([row.attempt_id for row in live]), numbers, around, parallelism)
     return State(
@@ -280,6 +283,9 @@ def make_state(
         policy=policy(),
         caps=around.caps,
         windows=around.windows,
+        history=known.by_number(numbers.queue_at, numbers.pool_at),
+        history_at=known.history_at,
+        evicted_at=known.evicted_at,
     )
 
 
@@ -334,14 +340,16 @@ def load_pending(shared: Shared, **condition: Any) -> Iterable[PendingRow]:
         yield PendingRow(job_id, *common)
 
 
+LIVE_COLUMNS = (
+    "id", "job_id", "state", "pool_id", "cluster_id", "tenant_id", "job__queue_id", "job__priority", "job__parent_id",
+    "job__user_id", "job__spec_id", "job__max_runtime_seconds", "job__submitted_at", "created_at", "started_at", "evicted_for",
+)  # fmt: skip
+
+
 def load_live(**condition: Any) -> list[LiveRow]:
     """The attempts that hold machines. What is being stopped does so until it has ended."""
     rows = Attempt.objects.filter(state__in=ATTEMPT_LIFECYCLE.live_states, **condition).order_by("job_id")
-    columns = (
-        "id", "job_id", "state", "pool_id", "cluster_id", "tenant_id", "job__queue_id", "job__priority", "job__parent_id",
-        "job__user_id", "job__max_runtime_seconds", "job__submitted_at", "created_at", "started_at", "evicted_for",
-    )  # fmt: skip
-    return [LiveRow(*row) for row in rows.values_list(*columns)]
+    return [LiveRow(*row) for row in rows.values_list(*LIVE_COLUMNS)]
 
 
 def load_tasks(attempt_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[LiveTask]]:
@@ -390,19 +398,23 @@ def held_of(
 ) -> list[Held]:
     """What runs, with the devices of each machine handed out in order: whole devices of one machine are alike."""
     devices, paths = Devices(around.machines), around.tenant_paths
-    found = (one_held(row, tasks.get(row.attempt_id, ()), numbers, devices, parallelism, paths) for row in live)
+    asked = load_wishes(row.spec_id for row in live)
+    found = (
+        one_held(row, tasks.get(row.attempt_id, ()), asked.get(row.spec_id), numbers, devices, parallelism, paths) for row in live
+    )
     return [held for held in found if held is not None]
 
 
 def one_held(
     row: LiveRow,
     tasks: Sequence[LiveTask],
+    wish: Wish | None,
     numbers: Numbers,
     devices: Hands,
     parallelism: Mapping[uuid.UUID, int],
     tenant_paths: Mapping[uuid.UUID, tuple[uuid.UUID, ...]],
 ) -> Held | None:
-    """A live attempt; None for one whose pool or queue is not known any more: it holds nothing that anybody else could have."""
+    """A live attempt, with its gang for when it has to wait again; None where its pool or queue is not known any more."""
     pool = numbers.pool_at.get(row.pool_id)
     if pool is None or row.queue_id not in numbers.queue_at:
         return None
@@ -416,7 +428,7 @@ def one_held(
     job = work.Job(
         id=str(row.job_id),
         queue=numbers.queue_at[row.queue_id],
-        gang=NO_GANG,
+        gang=wish.gang if wish is not None else NO_GANG,
         pools=(pool,),
         submitted_at=mark(row.submitted_at),
         priority=row.priority,

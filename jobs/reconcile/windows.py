@@ -16,7 +16,7 @@ from typing import NamedTuple
 from django.db.models import Q
 
 from jobs.models import Attempt, Dependency, Job
-from jobs.reconcile import loading
+from jobs.reconcile import loading, memory
 from jobs.scheduling import work
 from jobs.scheduling.eligibility import Wish, eligible
 from jobs.scheduling.state import Held
@@ -51,6 +51,7 @@ class Came(NamedTuple):
     not_before_at: datetime | None
     submitted_at: datetime
     ended_at: datetime | None
+    user_id: uuid.UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def past_window(begins_at: datetime, ends_at: datetime, now: datetime) -> Past:
     running = [_with_wish(one, jobs) for one in held]
     runs = {one.job.id: _run(one.job, ran, begin, mark(now)) for one in running}
     names = queue_names()
-    state = loading.make_state(around, numbers, (), (), {}, begins_at)
+    state = loading.make_state(around, numbers, (), (), {}, begins_at, memory.NOTHING)
     return Past(
         begin,
         end,
@@ -105,13 +106,9 @@ def past_window(begins_at: datetime, ends_at: datetime, now: datetime) -> Past:
 def _live_at(moment: datetime) -> list[loading.LiveRow]:
     """The attempts that held machines then, as rows of live ones: that one was leaving, or for whom, is not kept."""
     rows = Attempt.objects.filter(Q(ended_at__isnull=True) | Q(ended_at__gt=moment), created_at__lte=moment)
-    columns = (
-        "id", "job_id", "state", "pool_id", "cluster_id", "tenant_id", "job__queue_id", "job__priority", "job__parent_id",
-        "job__user_id", "job__max_runtime_seconds", "job__submitted_at", "created_at", "started_at", "evicted_for",
-    )  # fmt: skip
     return [
         loading.LiveRow(*row)._replace(state="running", started_at=None, evicted_for=None)
-        for row in rows.order_by("job_id").values_list(*columns)
+        for row in rows.order_by("job_id").values_list(*loading.LIVE_COLUMNS)
     ]
 
 
@@ -180,6 +177,8 @@ def _job(row: Came, scene: Scene) -> work.Job:
         not_before=max(not_before, scene.ready_at.get(row.id, 0)),
         array=str(row.parent_id) if parallel else "",
         parallel=parallel,
+        user=row.user_id,
+        tenants=scene.around.tenant_paths.get(row.tenant_id, (row.tenant_id,)),
     )
 
 

@@ -12,7 +12,8 @@ starts must not delay it. How that is kept without asking about the future at ev
   and higher priority, or one that is owed the room, takes it. Then it is told why (`Book.cause`), and booked anew.
 - Limits are looked at on the side: what starts must leave the booked gang its room in them at the moment of its start.
 
-Planning walks along the ends of what runs, at most `ENDS_MAX` of them, and asks for a place only when there is one by counting.
+`planning.py` walks along the ends of what runs, at most `ENDS_MAX` of them, and asks for a place only where there is one by
+counting.
 """
 
 from __future__ import annotations
@@ -20,77 +21,31 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.scheduling.decisions import Book
-from jobs.scheduling.gangs import GangAsk, Placed, PlacedTask, RoleAsk
-from jobs.scheduling.machines import WHOLE_MILLIS, Machines, Mark
+from jobs.scheduling.gangs import Placed
+from jobs.scheduling.machines import WHOLE_MILLIS, Mark
 from jobs.scheduling.people import least
-from jobs.scheduling.placing import place, undo
-from jobs.scheduling.ranking import Ranking, ranking_of
+from jobs.scheduling.placing import place
+from jobs.scheduling.planning import Plan
+from jobs.scheduling.promise import FOREVER, Promise, Promised, Room, covers, fits, ghosts_of, order_of, promise_of
 from jobs.scheduling.victims import at_least, exorcise, haunt
 from jobs.scheduling.work import Ghost, Job, Need, Running, Shape, give_shares, take_shares
 from tenants.quota.caps import Held
-from tenants.quota.shares import Refusal, Shares, Standing
+from tenants.quota.shares import Standing
 
 if TYPE_CHECKING:
     from jobs.scheduling.core import Core
 
-ENDS_MAX = 2048  # Ends that are looked at for one start; what has no place after so many has no booked start.
-PLACES_MAX = 32  # How often a gang that is particular about where it goes is tried.
 TRIES_MAX = 4  # Gangs per pass and pool for which a start is looked for, until the next in line may.
-FOREVER = 1 << 62
 
 
-class Promised(NamedTuple):
-    """A booked start as a value, to be kept between cores."""
+class Lifted(NamedTuple):
+    """Room that was laid open for a try."""
 
-    id: str
-    pool: int
-    at: int
-    tasks: tuple[PlacedTask, ...]
-    standing: Standing = Standing.BORROWED
-
-
-@dataclass(slots=True, eq=False)
-class Promise:
-    """A booked start. `needs` has by machine what the gang will hold there."""
-
-    job: Job
-    shape: Shape
-    pool: int
-    at: int
-    ends_at: int
-    tasks: tuple[PlacedTask, ...]
-    standing: Standing
-    needs: dict[int, Room]
-    planned_at: int = 0
-    may_be_earlier: bool = False  # Something ended since it was planned.
-
-    @property
-    def need(self) -> Need:
-        return self.shape.least[self.pool]
-
-    @property
-    def told(self) -> Book:
-        return Book(self.job.id, self.at, tuple(sorted(self.needs)))
-
-
-@dataclass(slots=True)
-class Room:
-    """Amounts on one machine, of devices by number."""
-
-    cpu: int
-    memory: int
-    devices: dict[int, int]
-
-    def add(self, task: PlacedTask) -> None:
-        self.cpu += task.ask.cpu_millis
-        self.memory += task.ask.memory_bytes
-        each = min(task.ask.gpu_millis, WHOLE_MILLIS)
-        for device in task.devices:
-            self.devices[device] = self.devices.get(device, 0) + each
+    mark: Mark
+    ghosts: tuple[tuple[int, tuple[Ghost, ...]], ...]
 
 
 class Promises:
@@ -157,10 +112,10 @@ class Promises:
         return self._counts.get(pool, 0)
 
     def of(self, pool: int) -> list[Promise]:
-        return sorted((one for one in self.by_job.values() if one.pool == pool), key=_order)
+        return sorted((one for one in self.by_job.values() if one.pool == pool), key=order_of)
 
     def due(self, now: int) -> list[Promise]:
-        return sorted((one for one in self.by_job.values() if one.at <= now), key=_order)
+        return sorted((one for one in self.by_job.values() if one.at <= now), key=order_of)
 
     def is_any_on(self, machines: Collection[int]) -> bool:
         return any(machine in self._by_machine for machine in machines)
@@ -175,7 +130,7 @@ class Promises:
         if self.core.windows:
             self.core.windows.promised(one)
         for machine in one.needs:
-            insort(self._by_machine.setdefault(machine, []), one, key=_order)
+            insort(self._by_machine.setdefault(machine, []), one, key=order_of)
         self.settle(one.needs)
 
     @contextmanager
@@ -224,12 +179,12 @@ class Promises:
         if any(task.machine >= len(self.core.machines.at) for task in kept.tasks):
             return
         shape = self.core.shape_of(job.gang, job.pools)
-        self.add(_promise(job, shape, kept.pool, kept.at, self.end_if_started(job, kept.at), kept.tasks, kept.standing))
+        self.add(promise_of(job, shape, kept.pool, kept.at, self.end_if_started(job, kept.at), kept.tasks, kept.standing))
 
     def kept(self) -> tuple[Promised, ...]:
         """All of them, as values."""
         return tuple(
-            Promised(one.job.id, one.pool, one.at, one.tasks, one.standing) for one in sorted(self.by_job.values(), key=_order)
+            Promised(one.job.id, one.pool, one.at, one.tasks, one.standing) for one in sorted(self.by_job.values(), key=order_of)
         )
 
     # --- What is hidden -----------------------------------------------------------------------------------------------
@@ -251,11 +206,11 @@ class Promises:
             if before != after:
                 self._vain.clear()
                 self._blocked.clear()
-                if not _covers(after, before):
+                if not covers(after, before):
                     grown.add(machine)
         if grown:
             self.core.room_grew(grown, for_a_try=bool(self._suspended))
-        for one in sorted(lost, key=_order):
+        for one in sorted(lost, key=order_of):
             if one.job.id not in self._suspended:
                 self.drop(one.job.id, cause)
 
@@ -343,9 +298,9 @@ class Promises:
         mark = machines.mark()
         for _, ghosts in hidden:
             exorcise(machines, ghosts)
-        fits = isinstance(place(at_least(shape.gang), machines, (pool,)), Placed)
+        has_place = isinstance(place(at_least(shape.gang), machines, (pool,)), Placed)
         machines.rewind(mark)
-        return min((one.at for one in self.of(pool)), default=0) if fits else 0
+        return min((one.at for one in self.of(pool)), default=0) if has_place else 0
 
     def _vain_key(self, job: Job, shape: Shape, pool: int) -> tuple[int, int, int, str]:
         end = self.end_if_started(job, self.core.now)
@@ -367,7 +322,7 @@ class Promises:
                     most.devices[device] = max(most.devices.get(device, 0), millis)
         here, devices = self.core.machines.class_of[machine], self.core.machines.devices[machine]
         free = {device: min(millis, devices[device]) for device, millis in most.devices.items() if device < len(devices)}
-        return _ghosts_of(machine, min(most.cpu, here.cpu), min(most.memory, here.memory), free)
+        return ghosts_of(machine, min(most.cpu, here.cpu), min(most.memory, here.memory), free)
 
     def _hidden_under(self, machine: int, before: Sequence[Ghost], end: int, but: str) -> tuple[Ghost, ...]:
         """The same while something is hidden; that is left as it is."""
@@ -417,7 +372,7 @@ class Promises:
         core, shares = self.core, self.core.shares
         end = self.end_if_started(job, core.now)
         pools = {pool for pool, _ in need}
-        for one in sorted(self.by_job.values(), key=_order):
+        for one in sorted(self.by_job.values(), key=order_of):
             if one.job.id == job.id or one.job.id in but or end <= one.at:
                 continue
             if core.people and one.job.user == job.user and one.job.user is not None:
@@ -428,21 +383,21 @@ class Promises:
             if not common:
                 continue
             take_shares(shares, job.queue, need)
-            fits = self._has_limits(one)
+            leaves_room = self._has_limits(one)
             give_shares(shares, job.queue, need)
-            if not fits:
+            if not leaves_room:
                 return one
         return None
 
     def recheck_limits(self, cause: str = "limits") -> None:
         """After limits changed, or what is held by a right: what they do not allow any more is not booked."""
-        for one in sorted(self.by_job.values(), key=_order):
+        for one in sorted(self.by_job.values(), key=order_of):
             if not self._has_limits(one):
                 self.drop(one.job.id, cause)
 
     def recheck_windows(self) -> None:
         """After tenants booked something else for a time: what would be in the way is not booked any more."""
-        for one in sorted(self.by_job.values(), key=_order):
+        for one in sorted(self.by_job.values(), key=order_of):
             if not self.core.windows.may_promise(one.job, one.need, one.at):
                 self.drop(one.job.id, "limits")
 
@@ -452,17 +407,17 @@ class Promises:
         others = [other for other in self.by_job.values() if other is not one and other.at <= one.at < other.ends_at]
         for other in others:
             take_shares(shares, other.job.queue, other.need)
-        fits = _fits(shares, one)
-        if not fits:
+        has_room = fits(shares, one)
+        if not has_room:
             freed = self._freed_by(one.at, [pool for pool, _ in one.need])
             for running in freed:
                 give_shares(shares, running.job.queue, running.need)
-            fits = _fits(shares, one)
+            has_room = fits(shares, one)
             for running in freed:
                 take_shares(shares, running.job.queue, running.need)
         for other in others:
             give_shares(shares, other.job.queue, other.need)
-        return fits
+        return has_room
 
     def _freed_by(self, at: int, pools: Iterable[int]) -> list[Running]:
         names = {name for pool in pools for end, name in self._ends.get(pool, ()) if end <= at}
@@ -475,186 +430,6 @@ class Promises:
         best: Promise | None = None
         for pool in shape.pools:
             if self.may_plan(pool):
-                found = _Plan(self, job, shape, pool).run(before=FOREVER if best is None else best.at)
+                found = Plan(self, job, shape, pool).run(before=FOREVER if best is None else best.at)
                 best = found or best
         return best
-
-
-class Lifted(NamedTuple):
-    """Room that was laid open for a try."""
-
-    mark: Mark
-    ghosts: tuple[tuple[int, tuple[Ghost, ...]], ...]
-
-
-class _Plan:
-    """The search for one start: the machines as they will be after each of the ends to come."""
-
-    def __init__(self, promises: Promises, job: Job, shape: Shape, pool: int) -> None:
-        self.promises = promises
-        self.core = promises.core
-        self.machines: Machines = promises.core.machines
-        self.job = job
-        self.shape = shape
-        self.pool = pool
-        self.gang: GangAsk = at_least(shape.gang)
-        self.others = [one for one in promises.by_job.values() if one.job.id != job.id]
-        self.gone: set[str] = set()  # Those of them that have ended by then.
-        self.held: dict[int, tuple[Ghost, ...]] = {}
-        self.roles: list[tuple[RoleAsk, Ranking]] = []
-        self.counts: list[int] = []
-
-    def run(self, before: int) -> Promise | None:
-        core, machines = self.core, self.machines
-        for role in self.gang.roles:
-            ranking = ranking_of(machines, self.pool if role.pool is None else role.pool, role.ask)
-            if ranking is None:
-                return None
-            self.roles.append((role, ranking))
-        mark = machines.mark()
-        freed: list[Running] = []
-        for one in self.others:
-            take_shares(core.shares, one.job.queue, one.need)
-        try:
-            for ghosts in self.promises._ghosts.values():
-                exorcise(machines, ghosts)
-            for machine in sorted({machine for one in self.others for machine in one.needs}):
-                self._hold(machine, core.now)
-            self.counts = [
-                sum(ranking.copies(one) * len(one.members) for one in machines.classes(ranking.pool)) for _, ranking in self.roles
-            ]
-            return self._search(freed, before)
-        finally:
-            for each in freed:
-                take_shares(core.shares, each.job.queue, each.need)
-            for one in self.others:
-                if one.job.id not in self.gone:
-                    give_shares(core.shares, one.job.queue, one.need)
-            machines.rewind(mark)
-
-    def _search(self, freed: list[Running], before: int) -> Promise | None:
-        core, tries = self.core, PLACES_MAX
-        windows = core.windows
-        for at, ended in self._moments():
-            if at >= before:
-                return None
-            touched: set[int] = set()
-            for other in self.others:
-                if other.ends_at == at:
-                    self.gone.add(other.job.id)
-                    give_shares(core.shares, other.job.queue, other.need)
-                    touched.update(other.needs)
-            for one in ended:
-                give_shares(core.shares, one.job.queue, one.need)
-                freed.append(one)
-                touched |= {task.machine for task in one.placed.tasks}
-            self._free(at, ended, touched)
-            if any(count < role.minimum for (role, _), count in zip(self.roles, self.counts, strict=True)):
-                continue
-            standing = self._standing(at)
-            if standing is None or (windows and not windows.may_promise(self.job, self.shape.least[self.pool], at)):
-                continue
-            placed = place(self.gang, self.machines, (self.pool,))
-            if isinstance(placed, Placed):
-                undo(placed, self.machines)
-                end = self.promises.end_if_started(self.job, at)
-                return _promise(self.job, self.shape, self.pool, at, end, placed.tasks, standing)
-            tries -= 1
-            if not tries:
-                return None
-        return None
-
-    def _moments(self) -> Iterator[tuple[int, list[Running]]]:
-        """All moments at which something ends, with what does, in order."""
-        overdue_at = self.core.now + max(1, self.core.policy.rebook_seconds)  # Of those who should be gone; asked again then.
-        ends: dict[int, set[str]] = {one.ends_at: set() for one in self.others if one.ends_at < FOREVER}
-        for pool, _ in self.shape.least[self.pool]:
-            for end in self.core.windows.ends(pool):
-                if end > self.core.now:
-                    ends.setdefault(end, set())
-            for end, name in self.promises._ends.get(pool, ())[:ENDS_MAX]:
-                ends.setdefault(end if end > self.core.now else overdue_at, set()).add(name)
-        for at in sorted(ends):
-            yield at, [self.core.running[name] for name in sorted(ends[at])]
-
-    def _free(self, at: int, ended: Sequence[Running], touched: set[int]) -> None:
-        """Give back what ended, less what others who are booked will hold, and count anew."""
-        machines = self.machines
-        pool_of = {machine: machines.at[machine].pool for machine in touched}
-        for sign in (-1, 1):
-            for position, (_, ranking) in enumerate(self.roles):
-                self.counts[position] += sign * sum(
-                    ranking.copies(machines.class_of[machine]) for machine in touched if pool_of[machine] == ranking.pool
-                )
-            if sign < 0:
-                for one in ended:
-                    for task in one.placed.tasks:
-                        machines.give(task.machine, task.ask, task.devices)
-                for machine in sorted(touched):
-                    self._hold(machine, at)
-
-    def _hold(self, machine: int, at: int) -> None:
-        """Hold for others who are booked and not gone by then as much of what they need as is free."""
-        mine = [one.needs[machine] for one in self.others if one.ends_at > at and machine in one.needs]
-        if not mine and machine not in self.held:
-            return
-        exorcise(self.machines, self.held.pop(machine, ()))
-        here, devices = self.machines.class_of[machine], self.machines.devices[machine]
-        sums: dict[int, int] = {}
-        for need in mine:
-            for device, millis in need.devices.items():
-                sums[device] = sums.get(device, 0) + millis
-        free = {device: min(millis, devices[device]) for device, millis in sums.items() if device < len(devices)}
-        cpu, memory = sum(need.cpu for need in mine), sum(need.memory for need in mine)
-        self.held[machine] = _ghosts_of(machine, min(cpu, here.cpu), min(memory, here.memory), free)
-        haunt(self.machines, self.held[machine])
-
-    def _standing(self, at: int) -> Standing | None:
-        """What the gang would stand on then; None where a limit would refuse it."""
-        weakest = Standing.GUARANTEED
-        for pool, amount in self.shape.least[self.pool]:
-            found = self.core.shares.room(self.job.queue, pool, amount)
-            if not isinstance(found, Standing):
-                return None
-            weakest = max(weakest, found)
-        return weakest
-
-
-def _fits(shares: Shares, one: Promise) -> bool:
-    return not any(isinstance(shares.room(one.job.queue, pool, amount), Refusal) for pool, amount in one.need)
-
-
-def _order(one: Promise) -> tuple[int, str]:
-    return (one.at, one.job.id)
-
-
-def _promise(job: Job, shape: Shape, pool: int, at: int, end: int, tasks: tuple[PlacedTask, ...], standing: Standing) -> Promise:
-    needs: dict[int, Room] = {}
-    for task in tasks:
-        needs.setdefault(task.machine, Room(0, 0, {})).add(task)
-    return Promise(job, shape, pool, at, end, tasks, standing, needs)
-
-
-def _ghosts_of(machine: int, cpu: int, memory: int, devices: dict[int, int]) -> tuple[Ghost, ...]:
-    whole = tuple(device for device, millis in sorted(devices.items()) if millis == WHOLE_MILLIS)
-    found = []
-    if cpu > 0 or memory > 0 or whole:
-        found.append(Ghost(machine, max(0, cpu), max(0, memory), len(whole) * WHOLE_MILLIS, whole))
-    found += [Ghost(machine, 0, 0, millis, (device,)) for device, millis in sorted(devices.items()) if 0 < millis < WHOLE_MILLIS]
-    return tuple(found)
-
-
-def _covers(larger: Iterable[Ghost], smaller: Iterable[Ghost]) -> bool:
-    """Whether everything that the one holds the other holds, too."""
-
-    def sums(ghosts: Iterable[Ghost]) -> tuple[int, int, dict[int, int]]:
-        cpu = memory = 0
-        devices: dict[int, int] = {}
-        for one in ghosts:
-            cpu, memory = cpu + one.cpu_millis, memory + one.memory_bytes
-            for device in one.devices:
-                devices[device] = devices.get(device, 0) + min(one.gpu_millis, WHOLE_MILLIS)
-        return cpu, memory, devices
-
-    (cpu, memory, devices), (less_cpu, less_memory, fewer) = sums(larger), sums(smaller)
-    return cpu >= less_cpu and memory >= less_memory and all(devices.get(device, 0) >= millis for device, millis in fewer.items())

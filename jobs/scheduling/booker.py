@@ -12,11 +12,12 @@ import heapq
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from jobs.scheduling.backfill import TRIES_MAX, Promise
+from jobs.scheduling.backfill import TRIES_MAX
 from jobs.scheduling.decisions import Admit, Book, Decision, Reason
 from jobs.scheduling.gangs import Placed
 from jobs.scheduling.people import least
 from jobs.scheduling.placing import place
+from jobs.scheduling.promise import Promise
 from jobs.scheduling.turn import REFUSED
 from jobs.scheduling.victims import at_least
 from jobs.scheduling.work import Job, Running

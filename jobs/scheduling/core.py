@@ -225,6 +225,8 @@ class Core:
         for one in self.running.values():
             if not one.is_leaving or one.claim is None:
                 take_shares(shares, one.job.queue, one.need)
+        if self.history_at is not None and not shares.history():
+            shares.recall(self.shares.history(), self.history_at)
         self.shares = shares
         self.wake(self.lines.groups())
         self.lines.follow(shares)
@@ -372,6 +374,11 @@ class Core:
             self.promises.settle({task.machine for each in (one, *made.victims) for task in each.placed.tasks})
         if one.job.array:
             self._array_running[one.job.array] = self._array_running.get(one.job.array, 0) + 1
+        for victim in made.victims:  # Their queues hold less from now on.
+            for pool, _ in victim.need:
+                for node in self.shares.path[victim.job.queue]:
+                    self.wake(self.by_limit.get((pool, node), ()))
+                self.wake([group for group in self.by_pool.get(pool, ()) if self._may_have_room(group, pool)])
         if not made.leaving:
             self.cleared.append(one.job.id)
 

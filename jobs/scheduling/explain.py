@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from jobs.scheduling.core import Core
 from jobs.scheduling.decisions import Admit, Decision, Reason
 from jobs.scheduling.gangs import Placed, Unplaced
+from jobs.scheduling.people import least, reason_of
 from jobs.scheduling.placing import place, recount
 from jobs.scheduling.state import State, build
 from jobs.scheduling.turn import Key
@@ -35,7 +36,8 @@ ANYBODY = -1  # The queue of the row that sums up the rest.
 # Most telling first: what only people can change, what the numbers of queues say, what the machines say, what time will bring.
 TELLING = (
     "claim", "held", "budget", "image_building", "dependency", "not_before", "array_parallelism",
-    "no_pool", "no_machine", "ceiling", "withheld", "capacity", "behind", "not_together", "no_room", "booked",
+    "user_cap", "no_pool", "no_machine", "ceiling", "withheld", "reserved", "capacity", "behind", "not_together", "no_room",
+    "booked",
     "too_young", "brake",
 )  # fmt: skip
 
@@ -170,6 +172,10 @@ def _own(core: Core, job: Job) -> Iterable[Condition]:
         siblings = sorted(one.job.id for one in core.running.values() if one.job.array == job.array)
         reason = Reason("array_parallelism", held=len(siblings), limit=job.parallel)
         yield Condition(reason, is_own=True, jobs=tuple(siblings[:NAMED_MAX]))
+    capped = core.people.refusal(job, least(job.gang)) if core.people else None
+    if capped is not None:
+        mine = sorted(one.job.id for one in core.running.values() if one.job.user == job.user)
+        yield Condition(reason_of(capped, job.queue), is_own=True, jobs=tuple(mine[:NAMED_MAX]))
     stop = core.lines.stopped_by(job.queue)
     if stop is not None and job.id != stop[2] and (core.lines.key(job) > stop):
         yield Condition(Reason("behind", queue=job.queue), is_own=True, jobs=(stop[2],))
@@ -187,6 +193,9 @@ def _in_pool(core: Core, job: Job, pool: int) -> Iterable[Condition]:
                 refusal.code, at, refusal.queue, refusal.resource, refusal.need, refusal.used, refusal.limit, refusal.kept
             )
             yield Condition(reason, holders=_holders_of(core, job, reason))
+    reserved = core.windows.refusal(job, shape.least[pool], core.now) if core.windows else None
+    if reserved is not None:
+        yield Condition(reserved)
     if unplaced is not None:
         reason = Reason(unplaced.code, unplaced.pool, need=unplaced.needed, fitting=unplaced.fitting, filters=unplaced.refusals)
         yield Condition(reason, holders=_running_in(core, unplaced.pool, None) if unplaced.code != "no_machine" else ())

@@ -22,6 +22,8 @@ from jobs.scheduling.lines import BadFile, Written, read_lines
 from jobs.scheduling.machines import Machine
 from jobs.scheduling.state import State, build
 from jobs.scheduling.work import Job, Need
+from tenants.quota.bookings import Booked
+from tenants.quota.caps import UserCap
 from tenants.quota.limits import Capacity, LimitedQueue
 from tenants.quota.shares import Shares
 
@@ -56,6 +58,18 @@ class LimitsChanged(NamedTuple):
     capacities: tuple[Capacity, ...]
 
 
+class WindowsChanged(NamedTuple):
+    """All that tenants have booked for a time, from now on."""
+
+    windows: tuple[Booked, ...]
+
+
+class CapsChanged(NamedTuple):
+    """All caps on users, from now on."""
+
+    caps: tuple[UserCap, ...]
+
+
 class Checkpointed(NamedTuple):
     id: str
     at: int
@@ -71,7 +85,19 @@ class Decided(NamedTuple):
     now: int
 
 
-Event = Submitted | Withdrawn | Started | Ended | MachineChanged | LimitsChanged | Checkpointed | ToldToLeave | Decided
+Event = (
+    Submitted
+    | Withdrawn
+    | Started
+    | Ended
+    | MachineChanged
+    | LimitsChanged
+    | WindowsChanged
+    | CapsChanged
+    | Checkpointed
+    | ToldToLeave
+    | Decided
+)
 EVENTS: dict[str, type] = {
     "submitted": Submitted,
     "withdrawn": Withdrawn,
@@ -79,6 +105,8 @@ EVENTS: dict[str, type] = {
     "ended": Ended,
     "machine_changed": MachineChanged,
     "limits_changed": LimitsChanged,
+    "windows_changed": WindowsChanged,
+    "caps_changed": CapsChanged,
     "checkpointed": Checkpointed,
     "told_to_leave": ToldToLeave,
     "decide": Decided,
@@ -135,6 +163,10 @@ def apply(core: Core, event: Event) -> tuple[Decision, ...]:
             core.machine_changed(machine)
         case LimitsChanged(queues, capacities):
             core.limits_changed(_with_history(core, queues, capacities))
+        case WindowsChanged(windows):
+            core.windows_changed(windows)
+        case CapsChanged(caps):
+            core.caps_changed(caps)
         case Checkpointed(job_id, at):
             core.checkpointed(job_id, at)
         case ToldToLeave(job_id):

@@ -4,7 +4,7 @@ run.
 Two runs tell a band: one in which everything takes its typical time, one in which everything takes long (`Prediction.cautious`,
 never above what a job may). Both begin with the same state, so all rules are in it: limits, fair order, evictions, windows,
 booked starts. What is not in it is what nobody has submitted yet. Whoever runs already for longer than was thought is thought to
-need half as long again.
+need half as long again, or three times as long in all.
 
 The work is bounded by a horizon and a number of passes. Who has no start within them, or is withheld by something that only its
 people can change, gets none, and the reason.
@@ -143,7 +143,7 @@ class _Ahead:
             return None
         ran = self.core.now - one.started_at if one.started_at <= self.core.now else 0
         if ran >= lasts:
-            lasts = ran + max(1, ran // 2)
+            lasts = ran + max(1, ran // 2 if self._typical else 2 * ran)
         if one.job.max_runtime is not None:
             lasts = min(lasts, one.job.max_runtime)
         return max(one.started_at + lasts, self.core.now + 1)

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from jobs.scheduling.core import Core
 from jobs.scheduling.decisions import Admit, Book, Claim, Decision, Evict, Reason, Wait
-from jobs.scheduling.filters import Refusal
+from jobs.scheduling.filters import Refusal, refusal
 from jobs.scheduling.gangs import Placed
 from jobs.scheduling.machines import TaskAsk
 from jobs.scheduling.ranking import ScoreRow, ranking_of
@@ -51,7 +51,7 @@ class Record:
 class _Counted:
     """Filters are counted once per pool and ask."""
 
-    known: dict[tuple[int, TaskAsk], dict[str, Any]] = field(default_factory=dict)
+    known: dict[tuple[int, TaskAsk], tuple[Refusal, ...]] = field(default_factory=dict)
 
 
 def records_of(
@@ -166,20 +166,28 @@ def _placement(placed: Placed, core: Core, names: Names, counted: _Counted) -> d
         "nodes_count": len(machines),
         "hops": placed.hops,
         "candidates": len(state.members) if state is not None else 0,
-        "roles": [{"role": role, **_filters(core, placed.pool, roles[role], counted)} for role in sorted(roles)[:ROLES_MAX]],
+        "roles": [
+            {"role": role, **_filters(core, placed.pool, roles[role], machines, counted)} for role in sorted(roles)[:ROLES_MAX]
+        ],
         "scores": [{"role": role, "rows": [_row(row) for row in rows]} for role, rows in placed.tables[:ROLES_MAX]],
         "policy": names.policy,
     }
 
 
-def _filters(core: Core, pool: int, ask: TaskAsk, counted: _Counted) -> dict[str, Any]:
-    found = counted.known.get((pool, ask))
-    if found is None:
-        ranking = ranking_of(core.machines, pool, ask)
-        refusals = ranking.tally() if ranking is not None else ()
-        amounts = ask.resources.as_dict()
-        found = counted.known[pool, ask] = {"ask": amounts, "filters": [_filter(one) for one in refusals]}
-    return found
+def _filters(core: Core, pool: int, ask: TaskAsk, chosen: Sequence[int], counted: _Counted) -> dict[str, Any]:
+    """What a task asks for, and which filter keeps it out of how many machines other than those chosen."""
+    ranking = ranking_of(core.machines, pool, ask)
+    refusals = counted.known.get((pool, ask))
+    if refusals is None:
+        refusals = counted.known[pool, ask] = ranking.tally() if ranking is not None else ()
+    own: dict[str, int] = {}
+    for machine in chosen:
+        one = core.machines.class_of[machine]
+        if ranking is not None and one.kind.pool == pool:
+            code = refusal(one, ranking.shape)
+            own[code] = own.get(code, 0) + 1
+    others = [replace(each, machines=each.machines - own.get(each.code, 0)) for each in refusals]
+    return {"ask": ask.resources.as_dict(), "filters": [_filter(each) for each in others if each.machines > 0]}
 
 
 def _row(row: ScoreRow) -> dict[str, Any]:

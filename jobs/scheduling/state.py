@@ -10,10 +10,10 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from jobs.scheduling.backfill import Promised
 from jobs.scheduling.core import Core, Policy
 from jobs.scheduling.gangs import Placed
 from jobs.scheduling.machines import Machine, Machines
+from jobs.scheduling.promise import Promised
 from jobs.scheduling.scores import PoolRules
 from jobs.scheduling.work import Job, Need
 from tenants.quota.bookings import Booked

@@ -22,6 +22,7 @@ from jobs.scheduling.explain import Condition, Explanation, Settled
 from jobs.scheduling.filters import copies
 from jobs.scheduling.gangs import GangAsk, Placed, RoleAsk
 from jobs.scheduling.machines import WHOLE_MILLIS, MachineClass
+from jobs.scheduling.people import held_by, least
 from jobs.scheduling.placing import place
 from jobs.scheduling.ranking import ranking_of
 from jobs.scheduling.state import State, build
@@ -49,6 +50,7 @@ SUGGESTIONS_MAX = 5
 TRIES_MAX = 20  # Passes over a copy of the state, each a fraction of a second at its largest.
 TRIES_LARGE, LARGE = 6, 3000  # The same where so many wait or run.
 PRIORITY_MAX = 1000
+RUNTIME_MIN = 60  # Seconds: nobody is told to be over sooner.
 PARTS = 8  # Nobody is told to ask for less CPU or memory than an eighth of what was asked for.
 GIB, CORE = 1 << 30, 1000
 MACHINES_MAX = 64  # Machines that are thought of as added.
@@ -109,7 +111,7 @@ class _Finder:
         self.also = [pool for pool in also if pool not in job.pools]
         large = len(settled.state.waiting) + len(settled.state.running) > LARGE
         self.tries = TRIES_LARGE if large else TRIES_MAX
-        own = [one for one in found if one.is_own and one.reason.code != "behind"]
+        own = [one for one in found if one.is_own and one.reason.code not in ("behind", "user_cap")]
         self.base: tuple[Change, ...] = (Release(job.id),) if own else ()
         self.is_behind = any(one.reason.code == "behind" for one in found)
 
@@ -188,8 +190,10 @@ class _Finder:
         """Whether limits and machines, as they are now, have room for the gang at its smallest."""
         core, gang = self.core, at_least(gang)
         if limits:
-            least = core.shape_of(gang, (pool,)).least[pool]
-            if any(not isinstance(core.shares.room(self.job.queue, at, amount), Standing) for at, amount in least):
+            need = core.shape_of(gang, (pool,)).least[pool]
+            if any(not isinstance(core.shares.room(self.job.queue, at, amount), Standing) for at, amount in need):
+                return False
+            if core.people and core.people.refusal(self.job, least(gang)) is not None:
                 return False
         mark = core.machines.mark()
         answer = place(gang, core.machines, (pool,))
@@ -203,6 +207,7 @@ class _Finder:
         yield from self._other_conditions()
         yield from self._less()
         yield from self._earlier()
+        yield from self._below_cap()
         yield from self._ends("end_own", lambda one: one.job.queue == self.job.queue)
         yield from self._limits()
         yield from self._ends("end", lambda one: True)
@@ -220,9 +225,13 @@ class _Finder:
         for pool in self.also:
             if self._fits(gang, pool):
                 yield _Thought("pool", (Ask(self.job.id, pools=(*pools, pool)),))
-        until = [one.reason.until for one in self.found if one.reason.code == "booked"]
-        if until and max(until) > self.core.now + 60:
-            yield _Thought("runtime", (Ask(self.job.id, max_runtime=max(until) - self.core.now),))
+        ends = {"booked": "until", "reserved": "since"}
+        until = [getattr(one.reason, ends[one.reason.code]) for one in self.found if one.reason.code in ends]
+        policy = self.settled.state.policy
+        for spare in (policy.overrun_seconds, policy.overrun_seconds + policy.grace_seconds):
+            seconds = max(until, default=0) - self.core.now - spare
+            if seconds >= RUNTIME_MIN:
+                yield _Thought("runtime", (Ask(self.job.id, max_runtime=seconds),))
         loose = GangAsk(tuple(replace(role, together=loosely(role.together)) for role in gang.roles), loosely(gang.together))
         yield from self._asks("together", loose, pools)
         yield from self._asks("label", each_asking(gang, needs=()), pools)
@@ -300,6 +309,26 @@ class _Finder:
                 found.append((len(ended), pool, ended))
         for _, pool, ended in sorted(found, key=lambda one: one[:2]):
             yield _Thought(kind, _end_all(ended), make=lambda takers, p=pool: _end_all(self._ended(p, may_end, takers)))  # type: ignore[misc]
+
+    def _below_cap(self) -> Iterator[_Thought]:
+        """Ends of the user's own work, least lost first, until no more is held than one may."""
+        core, job = self.core, self.job
+        capped = core.people.refusal(job, least(job.gang)) if core.people else None
+        if capped is None:
+            return
+        over, ended = capped.used + capped.need - capped.limit, []
+        mine = [
+            one
+            for one in core.running.values()
+            if one.job.user == job.user and capped.tenant_id in one.job.tenants and one.claim is None and not one.is_leaving
+        ]
+        for one in sorted(mine, key=lambda one: (one.cost(core.now), one.key)):
+            amount = getattr(held_by(one), capped.what)
+            if over > 0 and amount:
+                ended.append(one)
+                over -= amount
+        if over <= 0:
+            yield _Thought("end_own", _end_all(ended))
 
     def _ended(self, pool: int, may_end: Callable[[Running], bool], takers: Sequence[str]) -> list[Running]:
         gangs = [self.settled.waiting[one].gang for one in takers[:TAKERS_MAX]]

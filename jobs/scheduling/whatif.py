@@ -21,6 +21,7 @@ from jobs.scheduling.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.state import Held, State, build
 from jobs.scheduling.work import Job
 from kernel.resources import Resources
+from tenants.quota.bookings import Booked
 from tenants.quota.edits import Change as SetLimits
 from tenants.quota.edits import edited
 from tenants.quota.limits import Capacity
@@ -97,7 +98,14 @@ class SetPolicy:
     policy: Policy
 
 
-Change = Submit | Ask | Rank | Release | End | AddMachines | RemoveMachine | Block | SetLimits | SetPolicy
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """A tenant has booked GPUs for a window, too."""
+
+    window: Booked
+
+
+Change = Submit | Reserve | Ask | Rank | Release | End | AddMachines | RemoveMachine | Block | SetLimits | SetPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,14 +201,15 @@ def after_pass(state: State, core: Core, decisions: Iterable[Decision]) -> State
     """The state that a pass leaves behind: what it started runs, and who has to leave was told."""
     admitted = {one.id for one in decisions if isinstance(one, Admit)}
     leaving = {one.id: one.claimant for one in decisions if isinstance(one, Evict)}
+    promised = core.promises.kept()
     if not admitted and not leaving:
-        return state
+        return replace(state, promised=promised)
     runs = [replace(one, leaving_for=leaving.get(one.job.id, one.leaving_for)) for one in state.running]
     for job_id in sorted(admitted & core.running.keys()):
         one = core.running[job_id]
         runs.append(Held(one.job, one.placed, one.need, one.started_at, leaving_for=leaving.get(job_id, "")))
     waiting = tuple(job for job in state.waiting if job.id not in admitted)
-    return replace(state, waiting=waiting, running=tuple(runs), evicted_at=tuple(core.evicted_at))
+    return replace(state, waiting=waiting, running=tuple(runs), evicted_at=tuple(core.evicted_at), promised=promised)
 
 
 def apply(state: State, changes: Sequence[Change]) -> State:
@@ -230,6 +239,8 @@ def _is_known(state: State, change: Change) -> bool:
             return any((one.pool, one.name) == (change.pool, change.name) for one in state.machines)
         case SetLimits():
             return any(queue.id == change.queue_id for queue in state.queues)
+        case Reserve():
+            return any(queue.id == change.window.queue_id for queue in state.queues)
         case AddMachines():
             return {(one.pool, one.name) for one in change.machines}.isdisjoint(_order(state.machines))
         case _:
@@ -242,6 +253,7 @@ def _apply(state: State, change: Change) -> State:
             ids = {job.id for job in change.jobs}
             return replace(state, waiting=(*(job for job in state.waiting if job.id not in ids), *change.jobs))
         case Ask():
+            state = replace(state, promised=tuple(one for one in state.promised if one.id != change.job_id))
             return _edit(state, change.job_id, gang=change.gang, pools=change.pools, max_runtime=change.max_runtime)
         case Rank():
             return _edit(state, change.job_id, priority=change.priority, order=change.order)
@@ -267,6 +279,8 @@ def _apply(state: State, change: Change) -> State:
             return replace(state, queues=edited(state.queues, (change,)))
         case SetPolicy():
             return replace(state, policy=change.policy)
+        case Reserve():
+            return replace(state, windows=(*state.windows, change.window))
 
 
 def _edit(state: State, job_id: str, **values: Any) -> State:
@@ -322,7 +336,8 @@ def gang_of(held: Held) -> GangAsk:
 def _renumbered(
     state: State, machines: Mapping[tuple[int, str], Machine], running: Iterable[Held], waiting: Iterable[Job]
 ) -> State:
-    """Machines are numbered by pool and name, so every placement is written anew; capacities grow and shrink with them."""
+    """Machines are numbered by pool and name, so every placement is written anew; capacities grow and shrink with them. Starts
+    that were booked are booked anew: there may be better ones."""
     before = _order(state.machines)
     position = {key: index for index, key in enumerate(sorted(machines))}
     moved = []
@@ -338,7 +353,14 @@ def _renumbered(
         _resized(capacity, old.get(pool, Resources()), new.get(pool, Resources()))
         for pool, capacity in enumerate(state.capacities)
     )
-    return replace(state, machines=tuple(machines.values()), running=tuple(moved), waiting=tuple(waiting), capacities=capacities)
+    return replace(
+        state,
+        machines=tuple(machines.values()),
+        running=tuple(moved),
+        waiting=tuple(waiting),
+        capacities=capacities,
+        promised=(),
+    )
 
 
 def _order(machines: Iterable[Machine]) -> list[tuple[int, str]]:

@@ -22,8 +22,8 @@ from jobs.scheduling.work import Job, Need, Running
 from tenants.quota.bookings import Booked
 
 if TYPE_CHECKING:
-    from jobs.scheduling.backfill import Promise
     from jobs.scheduling.core import Core
+    from jobs.scheduling.promise import Promise
 
 GPU = 2  # Place of GPUs in an amount.
 NOBODY = -1  # The owner of what no window covers.

@@ -157,6 +157,8 @@ def _text(reason: Reason, job_id: str, reader: Reader) -> str:
         "kept": reason.kept,
         "fitting": reason.fitting,
         "until": _moment(reason.until),
+        "since": _moment(reason.since),
+        "what": reason.what or None,
         "filters": [{"code": one.code, "machines": one.machines} for one in reason.filters],
     }
     return condition_text(document, reader.language)
@@ -281,6 +283,19 @@ def _differences(before: GangAsk, after: GangAsk) -> Shown:
     if after.together != before.together:
         found["anywhere"] = True
     return {"roles": roles, **found} if roles else found
+
+
+def is_about_others(change: Change, job: Waiting, reader: Reader) -> bool:
+    """Whether it would change limits of a queue that the reader does not see and that is not above the job's own."""
+    if not isinstance(change, SetLimits):
+        return False
+    numbers = reader.loaded.numbers
+    parents = {queue.id: queue.parent_id for queue in reader.loaded.state.queues}
+    above, here = set(), numbers.queues[job.queue]
+    while here is not None and here not in above:
+        above.add(here)
+        here = parents.get(here)
+    return change.queue_id not in above and reader.queue(numbers.queue_at.get(change.queue_id, 0)) is None
 
 
 def _quota(change: SetLimits, reader: Reader) -> Shown:

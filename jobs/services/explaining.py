@@ -7,16 +7,20 @@ from datetime import datetime
 from typing import Any
 
 from jobs.lifecycle.unmet import clears_text
-from jobs.models import Job
+from jobs.models import Job, StartPromise
 from jobs.reconcile.loading import Loaded, load_state
 from jobs.scheduling.eligibility import eligible
 from jobs.scheduling.explain import Explanation, Factors, Settled, explain
+from jobs.scheduling.lookahead import Expected
 from jobs.scheduling.suggest import Suggestion, suggest
 from jobs.scheduling.whatif import End
 from jobs.scheduling.work import Job as Waiting
-from jobs.services.asking import Reader, Shown, changes_json, condition_json, one_question
+from jobs.services.asking import Reader, Shown, changes_json, condition_json, is_about_others, one_question
+from jobs.services.promises import AHEAD_MAX, accuracy, expect, moment
 from jobs.services.specs import load_spec, wish_of
 from kernel.actor import Actor
+from tenants.quota.accounting import mark
+from webapi.fields import utc_text
 
 
 def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", suggests: bool = True) -> Shown | None:
@@ -32,6 +36,7 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
         assert waiting is not None, "who is explained waits"
         others, other_models = _other_pools(job, waiting, loaded)
         suggestions = suggest(settled, found, also=(*others, *other_models)) if suggests else ()
+        expected = _look_ahead(loaded, found.job_id) if suggests and waiting.withheld is None else None
     reader = Reader(actor, loaded, language, frozenset(other_models))
     reader.look_up(_named(found, suggestions))
     return {
@@ -44,7 +49,36 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
             "pool_length": found.place.pool_length,
         },
         "factors": _factors(found.factors, reader),
-        "suggestions": [_suggestion(one, waiting, reader) for one in suggestions],
+        "suggestions": [
+            _suggestion(one, waiting, reader)
+            for one in suggestions
+            if not any(is_about_others(change, waiting, reader) for change in one.changes)
+        ],
+        "expected": _expected(expected, job, now),
+    }
+
+
+def _look_ahead(loaded: Loaded, job_id: str) -> Expected | None:
+    """When it would start as things are; among very many, as it was expected when that was last found out."""
+    if len(loaded.state.waiting) + len(loaded.state.running) <= AHEAD_MAX:
+        return expect(loaded, {job_id}).get(job_id)
+    kept = StartPromise.objects.filter(job_id=job_id).values_list("p50_at", "p90_at").first()
+    if kept is None:
+        return None
+    p50, p90 = kept
+    return Expected(mark(p50) if p50 is not None else None, mark(p90) if p90 is not None else None)
+
+
+def _expected(expected: Expected | None, job: Job, now: datetime) -> Shown | None:
+    """When it will start as far as one can see, and how well that came true of late for the jobs of its tenant."""
+    if expected is None:
+        return None
+    p50, p90 = moment(expected.p50), moment(expected.p90)
+    return {
+        "p50_at": utc_text(p50) if p50 is not None else None,
+        "p90_at": utc_text(p90) if p90 is not None else None,
+        "reason": expected.reason,
+        "past": accuracy([job.tenant_id], now),
     }
 
 

@@ -28,6 +28,9 @@ def larger_than_any(spec: JobSpec, pools: Sequence[PoolFacts]) -> FieldError | N
     if not pools or _most(least, pools, _known) is None:
         return None
     fresh = pool_totals([pool.id for pool in pools])
+    for pool in pools:  # What is broken today is repaired tomorrow: a job for the whole pool waits for that.
+        healthy, known = pool.node_shape * pool.node_count, fresh.get(pool.id, ZERO)
+        fresh[pool.id] = Resources(*(max(getattr(healthy, name), getattr(known, name)) for name in RESOURCE_NAMES))
     if len(_known) + len(fresh) > POOLS_MAX:
         _known.clear()
     _known.update(fresh)

@@ -6,6 +6,7 @@ them (`memory_bytes`), and words that only explain (`from`, `name`, `amounts`) a
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,6 +24,7 @@ from jobs.scheduling.whatif import (
     Rank,
     Release,
     RemoveMachine,
+    Reserve,
     SetPolicy,
     Submit,
 )
@@ -31,12 +33,14 @@ from jobs.selectors.find import fetch_job
 from jobs.services.asking import Reader
 from jobs.services.specs import wish_of
 from jobs.services.submit import prepare
-from jobs.spec.values import PRIORITY_MAX, BadValue, parse_cpu, parse_gpu, parse_memory, whole
+from jobs.spec.values import PRIORITY_MAX, BadValue, parse_cpu, parse_gpu, parse_memory, parse_moment, whole
 from jobs.spec.values import duration as parse_duration
 from kernel.errors import BerthError, FieldError, Forbidden, InvalidInput
 from kernel.limits import REPLICAS, RUNTIME_SECONDS
 from kernel.resources import RESOURCE_NAMES
 from tenants.access import role_allows
+from tenants.quota.accounting import mark
+from tenants.quota.bookings import Booked
 from tenants.quota.edits import COLUMNS
 from tenants.quota.edits import Change as SetLimits
 from tenants.quota.limits import AMOUNT_MAX, WEIGHT_MAX
@@ -44,6 +48,7 @@ from tenants.quota.limits import AMOUNT_MAX, WEIGHT_MAX
 CHANGES_MAX = 50
 JOBS_MAX = 1_000  # That are submitted in thought.
 NODES_MAX = 1_000
+BOOKED_MAX = 1_000  # Starts that are booked per pool.
 MILLIS_MAX = 10**9
 Values = Mapping[str, Any]
 Parser = Callable[[object], Any]
@@ -109,17 +114,22 @@ FIELDS: Mapping[str, Mapping[str, Parser]] = {
         "gpu_millis": whole("gpu_millis", 0, MILLIS_MAX), "cpu_millis": whole("cpu_millis", 0, MILLIS_MAX),
         "memory_bytes": _AMOUNT,
     },
+    "reserve": {
+        "queue": _text, "pool": _text, "gpu": _gpus, "gpu_millis": whole("gpu_millis", 1, MILLIS_MAX),
+        "starts_at": parse_moment, "ends_at": parse_moment,
+    },
     "remove_node": _NODE,
     "cordon": _NODE,
     "uncordon": _NODE,
     "policy": {
         "in_order": _flag, "reclaims": _flag, "preempts": _flag, "aging_seconds": _SECONDS,
-        "least_runtime_seconds": _SECONDS, "patience_seconds": _SECONDS,
+        "least_runtime_seconds": _SECONDS, "patience_seconds": _SECONDS, "booked": whole("booked", 0, BOOKED_MAX),
     },
 }  # fmt: skip
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "submit": ("spec",), "ask": ("job",), "rank": ("job",), "release": ("job",), "end": ("job",),
-    "quota": ("queue", "pool", "resource"), "add_nodes": ("pool", "count"), "remove_node": ("pool", "node"),
+    "quota": ("queue", "pool", "resource"), "reserve": ("queue", "pool", "ends_at"),
+    "add_nodes": ("pool", "count"), "remove_node": ("pool", "node"),
     "cordon": ("pool", "node"), "uncordon": ("pool", "node"),
 }  # fmt: skip
 FOR_OPERATORS = frozenset({"add_nodes", "remove_node", "cordon", "uncordon", "policy"})
@@ -342,10 +352,7 @@ def _end(values: Values, path: str, reading: _Reading) -> Change | None:
 
 def _quota(values: Values, path: str, reading: _Reading) -> Change | None:
     before = len(reading.errors)
-    queue = reading.reader.find_queue(values["queue"])
-    if queue is None:
-        message = f"There is no queue {values['queue'][:80]!r} that you see, or several."
-        reading.mistake(f"{path}/queue", "not_found", message, "`berth queues` lists them; use the id.")
+    queue = _queue(values["queue"], f"{path}/queue", reading)
     pool = _pool(values["pool"], f"{path}/pool", reading)
     if values["resource"] not in RESOURCE_NAMES:
         message = f"There is no resource {values['resource'][:80]!r}."
@@ -356,6 +363,35 @@ def _quota(values: Values, path: str, reading: _Reading) -> Change | None:
     if len(reading.errors) > before or queue is None or pool is None:
         return None
     return SetLimits(queue, reading.reader.loaded.numbers.pools[pool], values["resource"], columns)
+
+
+def _reserve(values: Values, path: str, reading: _Reading) -> Change | None:
+    """A booking of GPUs for a window, from now on where no beginning is given."""
+    before = len(reading.errors)
+    now = reading.reader.loaded.state.at
+    queue = _queue(values["queue"], f"{path}/queue", reading)
+    pool = _pool(values["pool"], f"{path}/pool", reading)
+    starts_at = mark(values["starts_at"]) if "starts_at" in values else now
+    ends_at = mark(values["ends_at"])
+    gpus = values.get("gpu", values.get("gpu_millis", 0))
+    if not gpus:
+        reading.mistake(f"{path}/gpu", "required", "It says not how many GPUs.", "For example gpu: 8.")
+    if ends_at <= max(starts_at, now):
+        reading.mistake(
+            f"{path}/ends_at", "out_of_range", "It must end after it begins, and later than now.", "Give a later time."
+        )
+    if len(reading.errors) > before or queue is None or pool is None:
+        return None
+    numbers = reading.reader.loaded.numbers
+    return Reserve(Booked(uuid.uuid5(queue, path), queue, numbers.pools[pool], gpus, starts_at, ends_at))
+
+
+def _queue(text: str, path: str, reading: _Reading) -> uuid.UUID | None:
+    found = reading.reader.find_queue(text)
+    if found is None:
+        message = f"There is no queue {text[:80]!r} that you see, or several."
+        reading.mistake(path, "not_found", message, "`berth queues` lists them; use the id.")
+    return found
 
 
 def _pool(text: str, path: str, reading: _Reading) -> int | None:
@@ -431,6 +467,7 @@ _READERS: Mapping[str, Callable[[Values, str, _Reading], Change | None]] = {
     "release": _release,
     "end": _end,
     "quota": _quota,
+    "reserve": _reserve,
     "add_nodes": _add_nodes,
     "remove_node": _remove_node,
     "cordon": _cordon,

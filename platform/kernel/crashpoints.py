@@ -19,6 +19,7 @@ POINTS: dict[str, str] = {
     "jobs.submit.after_commit": "The job is stored, the client has no answer yet.",
     "jobs.priority.before_commit": "A request for a higher priority is made or decided, not committed.",
     "jobs.move.before_commit": "Jobs have their new places in the queue, not committed.",
+    "tenants.quota_request.before_commit": "A request for other limits is made or decided, not committed.",
     "webapi.key.after_commit": "What a request with a key did is stored with its key, the client has no answer yet.",
     "jobs.admit.before_commit": "Reservations and attempts are written, not committed.",
     "jobs.admit.after_commit": "The attempt is admitted, nobody was told.",

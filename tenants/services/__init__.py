@@ -10,6 +10,13 @@ from tenants.services.ledger import LedgerLine, append_ledger
 from tenants.services.limits import PoolLimit, set_limits
 from tenants.services.members import add_member, change_role, remove_member
 from tenants.services.queues import create_queue, rename_queue
+from tenants.services.quota_requests import (
+    approve_request,
+    deny_request,
+    request_limits,
+    sweep_quota_requests,
+    withdraw_request,
+)
 from tenants.services.reservations import Drift, ReserveRequest, recount_usage, release, reserve
 from tenants.services.secrets import decrypt_secrets, delete_secret, missing_secrets, rotate_secrets, set_secret
 from tenants.services.tenants import create_tenant, update_tenant
@@ -40,6 +47,7 @@ __all__ = [
     "add_member",
     "append_ledger",
     "apply_due_edits",
+    "approve_request",
     "book",
     "bootstrap_installation",
     "cancel_booking",
@@ -52,6 +60,7 @@ __all__ = [
     "create_user",
     "decrypt_secrets",
     "delete_secret",
+    "deny_request",
     "disable_service_account",
     "disable_user",
     "edit_limits",
@@ -64,6 +73,7 @@ __all__ = [
     "release",
     "remove_member",
     "rename_queue",
+    "request_limits",
     "reserve",
     "revoke_token",
     "rotate_secrets",
@@ -74,8 +84,10 @@ __all__ = [
     "set_secret",
     "set_user_caps",
     "sweep_bookings",
+    "sweep_quota_requests",
     "try_limits",
     "update_tenant",
     "update_user",
     "withdraw_invitation",
+    "withdraw_request",
 ]

@@ -94,7 +94,7 @@ def forecast(trial: Trial, *, actor: Actor, now: datetime) -> list[Consequence] 
 def try_limits(*, actor: Actor, changes: Sequence[Change]) -> Trial:
     """Work an edit out without making it. Refused like the edit itself for whoever may not make it. Six queries."""
     tree = limits_tree()
-    _demand_all(actor, changes, tree)
+    demand_all(actor, changes, tree)
     return _tried(changes, tree)
 
 
@@ -113,7 +113,7 @@ def edit_limits(
     against the tree as it is, and again when its time comes; if it breaks something then, it is refused and says so.
     `expected_versions`: only if nobody changed these queues since.
     """
-    _check_request(changes, effective_from, now)
+    check_request(changes, effective_from, now)
     is_later = effective_from is not None and effective_from > now
     with transaction.atomic():
         lock_tree()
@@ -123,9 +123,9 @@ def edit_limits(
         _check_versions(trial.tree, expected_versions or {})
         edit = QuotaEdit(
             id=new_id(),
-            tenant_id=_owner(changes, trial.tree),
+            tenant_id=owner_of(changes, trial.tree),
             state=EditState.PENDING if is_later else EditState.APPLIED,
-            changes=[_stored(change) for change in changes],
+            changes=[stored(change) for change in changes],
             before=_before(changes, trial.tree),
             comment=comment,
             effective_from=effective_from if is_later and effective_from is not None else now,
@@ -205,7 +205,7 @@ def _lost_right(edit: QuotaEdit, changes: Sequence[Change], tree: Tree) -> list[
     if not author.is_active:
         return [FieldError("/changes", "author_disabled", f"{author.name}, who planned this, is disabled.", hint)]
     try:
-        _demand_all(actor_for(author, None), changes, tree)
+        demand_all(actor_for(author, None), changes, tree)
     except (Forbidden, NotFound):
         return [FieldError("/changes", "author_lost_right", f"{author.name}, who planned this, may not do it any more.", hint)]
     return []
@@ -288,7 +288,8 @@ def read_change(entry: Mapping[str, Any]) -> Change:
     return Change(uuid.UUID(entry["queue"]), uuid.UUID(entry["pool"]), entry["resource"], values)
 
 
-def _stored(change: Change) -> dict[str, Any]:
+def stored(change: Change) -> dict[str, Any]:
+    """A change as a row keeps it; `read_change` reads it."""
     return {"queue": str(change.queue_id), "pool": str(change.pool_id), "resource": change.resource, **change.values}
 
 
@@ -303,7 +304,8 @@ def lock_tree() -> None:
     list(Queue.objects.select_for_update(no_key=True).filter(tenant__isnull=True).values_list("id", flat=True))
 
 
-def _check_request(changes: Sequence[Change], effective_from: datetime | None, now: datetime) -> None:
+def check_request(changes: Sequence[Change], effective_from: datetime | None, now: datetime) -> None:
+    """What can be wrong with an edit whatever the limits are."""
     fields = []
     if not changes:
         fields.append(
@@ -325,7 +327,7 @@ def _check_request(changes: Sequence[Change], effective_from: datetime | None, n
         raise InvalidInput(fields[0].message, fields=fields, hint=fields[0].hint)
 
 
-def _demand_all(actor: Actor, changes: Iterable[Change], tree: Tree) -> None:
+def demand_all(actor: Actor, changes: Iterable[Change], tree: Tree) -> None:
     """Capacity is given by whoever owns the queue above. A queue that the actor does not see does not exist."""
     parents = tree.parents
     for queue_id in sorted({change.queue_id for change in changes}):
@@ -349,7 +351,7 @@ def _check_versions(tree: Tree, expected: Mapping[uuid.UUID, int]) -> None:
             )
 
 
-def _owner(changes: Iterable[Change], tree: Tree) -> uuid.UUID | None:
+def owner_of(changes: Iterable[Change], tree: Tree) -> uuid.UUID | None:
     """The tenant of the lowest queue above all that change."""
     parents = tree.parents
     common: list[uuid.UUID] | None = None

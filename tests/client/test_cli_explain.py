@@ -56,6 +56,33 @@ def test_a_wait_is_explained_with_who_holds_what_and_what_would_help(run: Any, s
         assert text in found, found
 
 
+def test_one_who_runs_reads_why_there_and_not_elsewhere(run: Any, stub: Any) -> None:
+    rows = [
+        {"machine": "n1", "total": 900, "terms": [["pack", 9, 100]]},
+        {"machine": "n2", "total": 700, "terms": [["pack", 7, 100]]},
+    ]
+    filters = [{"code": "gpu", "machines": 5, "text": "too few GPUs free"}]
+    detail = {
+        "nodes": ["n1"], "candidates": 12, "standing": "deserved", "policy": "v1",
+        "roles": [{"role": "worker", "filters": filters}],
+        "scores": [{"role": "worker", "rows": rows}],
+    }  # fmt: skip
+    start = {"id": "d", "at": NOON, "kind": "wait_turned_start", "pool": "a100", "detail": detail}
+    quiet = {"conditions": [], "suggestions": [], "place": None, "factors": None, "reason": None, "decisions": [start]}
+    answer(stub, "GET /jobs/train/explain", {**EXPLAINED, **quiet, "state": "running"})
+    found = run("explain", "train").stdout
+    for text in (
+        "wait turned start",
+        "12 in the pool",
+        "5 left out: too few GPUs free",
+        "PACK",
+        "n2",
+        "700",
+        "deserved",
+    ):
+        assert text in found, found
+
+
 def test_programs_get_the_answer_as_it_is(run: Any, stub: Any) -> None:
     answer(stub, "GET /jobs/train/explain", EXPLAINED)
     assert json.loads(run("explain", "train", "--quick", "--json").stdout) == EXPLAINED

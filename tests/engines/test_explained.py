@@ -2,42 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from tests.builders.live import Json, LivePlatform, LiveUser
+from tests.builders.command import berth
+from tests.builders.live import Json, LivePlatform
 
 pytestmark = [pytest.mark.engines, pytest.mark.database]
 
 SLEEP = {"command": "exec sleep 1000", "resources": {"gpu": 1, "cpu": 1, "memory": "64Mi"}}
-
-
-def berth(user: LiveUser, *words: str, given: str = "", **environment: str) -> str:
-    """The command line, as a person runs it."""
-    settings = {
-        "BERTH_SERVER": user.platform.url,
-        "BERTH_TOKEN": user.token,
-        "BERTH_TENANT": user.tenant,
-        "HOME": "/nonexistent",
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "client" / "src"),
-        **environment,
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "berth", *words],
-        input=given,
-        env=settings,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr + done.stdout
-    return done.stdout
 
 
 def test_who_waits_reads_who_holds_the_gpus_and_a_what_if_comes_true(live_platform: LivePlatform) -> None:
@@ -66,6 +38,13 @@ def test_who_waits_reads_who_holds_the_gpus_and_a_what_if_comes_true(live_platfo
 
     ours.stop(end["changes"][0]["end"]["job"], grace_seconds=0)
     theirs.wait(waiting, ["running"])
+    text = berth(theirs, "explain", "train")
+    print(text)
+    assert "wait turned start" in text
+    assert "1 in the pool" in text
+    assert "left out" not in text, "the machine that was chosen is full now, and was not left out"
+    kinds = [one["kind"] for one in theirs.items(f"/jobs/{waiting['id']}/decisions")]
+    assert kinds == ["wait_turned_start", "refuse"]
     for job in (*held, waiting):
         ours.stop(job, grace_seconds=0)
         ours.wait(job)

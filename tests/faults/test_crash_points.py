@@ -48,7 +48,7 @@ INPUT = b"seven\n" * 50_000
 LIFECYCLES: Mapping[str, Lifecycle] = {
     "job": JOB_LIFECYCLE, "attempt": ATTEMPT_LIFECYCLE, "task": TASK_LIFECYCLE, "image": IMAGE, "build": BUILD,
 }  # fmt: skip
-ORDERING = ("jobs.priority.", "jobs.move.")
+ORDERING = ("jobs.priority.", "jobs.move.", "tenants.quota_request.")
 # On SQLite rows are numbered as they are written, so nothing is numbered afterwards.
 ONLY_ON_SERVERS = frozenset({"activity.sequence.before_commit"})
 
@@ -153,6 +153,17 @@ def order(user: Steadfast, number: str) -> None:
     body = {"priority": "urgent", "ends_at": end, "user": account["id"], "reason": number, **user.in_tenant}
     user.api("POST", "/priority-requests", body, headers={"Idempotency-Key": f"request-{number}"})
     assert sum(item["reason"] == number for item in user.items("/priority-requests")) == 1
+    manager = user.platform.person(f"manager-{number}", tenant=user.in_tenant["tenant"], role="manager")
+    [queue] = [one for one in user.items("/queues") if one["is_top"] and one["tenant"]]
+    [pool] = user.items("/pools")
+    change = {"queue": queue["id"], "pool": pool["id"], "resource": "gpu_millis", "weight": 2}
+    body = {"changes": [change], "reason": number, **user.in_tenant}
+    again = Steadfast(user.platform)
+    again.http.headers["Authorization"] = f"Bearer {manager.token}"
+    again.api("POST", "/quota/requests", body, headers={"Idempotency-Key": f"quota-{number}"})
+    again.close()
+    user.deaths += again.deaths
+    assert sum(item["reason"] == number for item in user.items("/quota/requests")) == 1
 
 
 def submit(user: Steadfast, spec: Json) -> Json:

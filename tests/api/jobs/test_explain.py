@@ -11,8 +11,11 @@ import pytest
 from clusters.engines.fake import Script
 from jobs.models import DecisionRecord, Job
 from jobs.services.decision_records import DecisionRow, record_decisions
+from tenants.quota.tree import Ceiling
+from tenants.services import PoolLimit, set_limits
 from tests.builders.quay import Quay
-from tests.factories.tenants import limit, make_queue, top_queue
+from tests.factories.clusters import node_facts
+from tests.factories.tenants import SYSTEM, Cast, limit, make_queue, top_queue
 
 pytestmark = pytest.mark.database
 
@@ -121,6 +124,19 @@ def test_a_ceiling_names_the_queue_and_the_limit_that_would_do(quay: Quay, api: 
     )
 
 
+def test_what_others_are_promised_is_changed_only_by_who_sees_it(quay: Quay, api: Api) -> None:
+    promise = PoolLimit(quay.pool.pk, Ceiling(), {"cpu_millis": 6000})
+    set_limits(actor=SYSTEM, queue=top_queue(quay.cast.elsewhere), limits=[promise], now=quay.now)
+    quay.submit("train", resources={"cpu": 4, "memory": "1Gi"})
+    quay.turn()
+    mine, operators = (explained(api(person), "train") for person in (quay.cast.bob, quay.cast.otto))
+    assert [one["code"] for one in mine["conditions"]] == ["withheld"]
+    (holder,) = mine["conditions"][0]["held_by"]
+    assert (holder["queue"], holder["cpu_millis"], holder["jobs"], holder["kept"]) == (None, 6000, 0, True)
+    assert "limit" not in {one["kind"] for one in mine["suggestions"]}
+    assert "limit" in {one["kind"] for one in operators["suggestions"]}
+
+
 def test_one_who_does_not_wait_shows_what_was_decided_and_nothing_else(quay: Quay, api: Api) -> None:
     job = fill(quay)
     found = explained(api(quay.cast.carol), str(job.id))
@@ -182,6 +198,18 @@ def test_an_operator_may_think_of_nodes_and_sees_what_becomes_of_all(quay: Quay,
     assert [one["job"]["name"] for one in gone["displaced"]["jobs"]] == ["filler"]
     refused = post(api(quay.cast.bob), {"changes": [{"remove_node": {"pool": pool, "node": "node-1"}}]})
     assert refused.status_code == 403
+
+
+def test_a_booking_is_thought_of_before_it_is_made(cast: Cast, api: Api) -> None:
+    quay = Quay(cast, nodes=[node_facts("node-1", gpus=4)])
+    quay.submit("train", resources={"gpu": 2})
+    booking = {"queue": "vision", "pool": quay.pool.name, "gpu": 4, "ends_at": "2099-01-01T00:00:00Z"}
+    other = make_queue(cast.tenant, "day")
+    kept = post(api(cast.bob), {"changes": [{"reserve": {**booking, "queue": str(other.pk)}}]}).json()
+    assert [one["job"]["name"] for one in kept["starts_not"]["jobs"]] == ["train"]
+    assert [one["reason"]["code"] for one in kept["waits"]["jobs"]] == ["reserved"]
+    wrong = post(api(cast.bob), {"changes": [{"reserve": {**booking, "gpu": 0, "ends_at": "2020-01-01T00:00:00Z"}}]})
+    assert {one["path"] for one in wrong.json()["fields"]} == {"/changes/0/reserve/gpu", "/changes/0/reserve/ends_at"}
 
 
 def test_what_becomes_of_others_is_a_number(quay: Quay, api: Api) -> None:

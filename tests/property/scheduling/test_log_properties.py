@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from jobs.scheduling.core import Policy
@@ -12,6 +12,7 @@ from jobs.scheduling.decisions import Admit, Book, Claim, Evict, Reason, Wait
 from jobs.scheduling.filters import Refusal
 from jobs.scheduling.gangs import GangAsk, Placed, PlacedTask, RoleAsk
 from jobs.scheduling.log import (
+    CapsChanged,
     Checkpointed,
     Decided,
     Ended,
@@ -22,6 +23,7 @@ from jobs.scheduling.log import (
     Started,
     Submitted,
     ToldToLeave,
+    WindowsChanged,
     Withdrawn,
     decision_lines,
     in_order,
@@ -37,6 +39,8 @@ from jobs.scheduling.scores import POLICIES, PoolRules
 from jobs.scheduling.state import Held, Pool, State
 from jobs.scheduling.work import Job
 from kernel.resources import RESOURCE_NAMES, Resources
+from tenants.quota.bookings import Booked
+from tenants.quota.caps import UserCap
 from tenants.quota.limits import Capacity, Limit, LimitedQueue
 from tenants.quota.shares import Standing
 
@@ -56,9 +60,25 @@ needs = some.lists(some.tuples(counts, amounts), max_size=2).map(tuple)
 filtered = some.builds(Refusal, words, counts, counts, counts, counts)
 reasons = some.builds(Reason, words, *[numbers] * 9, some.lists(filtered, max_size=2).map(tuple))
 jobs = some.builds(
-    Job, words, counts, gangs, some.lists(counts, max_size=3).map(tuple), counts, numbers, numbers, some.none() | counts,
-    some.none() | counts, counts, some.none() | reasons, words, counts, some.booleans(), counts,
-)  # fmt: skip
+    Job,
+    id=words,
+    queue=counts,
+    gang=gangs,
+    pools=some.lists(counts, max_size=3).map(tuple),
+    submitted_at=counts,
+    priority=numbers,
+    order=numbers,
+    max_runtime=some.none() | counts,
+    predicted=some.none() | counts,
+    not_before=counts,
+    withheld=some.none() | reasons,
+    array=words,
+    parallel=counts,
+    evictable=some.booleans(),
+    user=some.none() | some.uuids(),
+    tenants=some.lists(some.uuids(), max_size=2).map(tuple),
+    checkpoint_seconds=counts,
+)
 tasks = some.builds(PlacedTask, words, counts, counts, asks, some.lists(counts, max_size=3).map(tuple))
 rows = some.builds(ScoreRow, words, numbers, some.lists(some.tuples(words, numbers, numbers), max_size=2).map(tuple))
 tables = some.lists(some.tuples(words, some.lists(rows, max_size=2).map(tuple)), max_size=2).map(tuple)
@@ -75,6 +95,10 @@ queues = some.builds(
 capacities = some.builds(Capacity, some.uuids(), words, some.builds(Resources, counts, counts, counts))
 rules = some.builds(PoolRules, some.sampled_from(sorted(POLICIES)), some.dictionaries(words, numbers, max_size=2))
 policies = some.builds(Policy, counts, some.booleans(), some.booleans(), some.booleans(), *[counts] * 7)
+caps = some.lists(
+    some.builds(UserCap, some.uuids(), some.none() | some.uuids(), some.none() | counts, some.none() | counts), max_size=1
+).map(tuple)
+windows = some.lists(some.builds(Booked, some.uuids(), some.uuids(), some.uuids(), counts, counts, counts), max_size=1).map(tuple)
 held = some.builds(Held, jobs, placed, needs, counts, counts, some.booleans(), words)
 some_queues = some.lists(queues, max_size=2, unique_by=lambda one: one.id)
 states = some.builds(
@@ -94,6 +118,8 @@ states = some.builds(
     history=some.dictionaries(some.tuples(counts, counts, counts), numbers, max_size=3),
     history_at=counts,
     evicted_at=some.lists(some.tuples(counts, counts), max_size=3).map(tuple),
+    caps=caps.map(lambda found: tuple(sorted(found, key=repr))),
+    windows=windows.map(lambda found: tuple(sorted(found, key=repr))),
 )
 events = some.one_of(
     some.builds(Submitted, jobs),
@@ -108,6 +134,8 @@ events = some.one_of(
         ),
         some.lists(capacities, max_size=2).map(tuple),
     ),
+    some.builds(WindowsChanged, windows),
+    some.builds(CapsChanged, caps),
     some.builds(Checkpointed, words, counts),
     some.builds(ToldToLeave, words),
     some.builds(Decided, counts),
@@ -115,13 +143,13 @@ events = some.one_of(
 decisions = some.one_of(
     some.builds(Admit, words, placed, some.sampled_from(Standing)),
     some.builds(Wait, words, reasons, counts),
-    some.builds(Evict, words, words, counts),
+    some.builds(Evict, words, words, counts, booking=words),
     some.builds(Claim, words, placed, some.lists(words, max_size=2).map(tuple), counts),
     some.builds(Book, words, counts, some.lists(counts, max_size=2).map(tuple)),
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(states)
 def test_a_state_is_read_back_exactly(state: State) -> None:
     lines = list(state_lines(state))
@@ -130,7 +158,7 @@ def test_a_state_is_read_back_exactly(state: State) -> None:
     assert list(state_lines(read)) == lines
 
 
-@settings(max_examples=60)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(states, some.lists(events, max_size=6).map(tuple))
 def test_what_happened_is_read_back_exactly(state: State, happened: tuple[Any, ...]) -> None:
     lines = list(log_lines(Log(state, happened)))
@@ -139,7 +167,7 @@ def test_what_happened_is_read_back_exactly(state: State, happened: tuple[Any, .
     assert list(log_lines(read)) == lines
 
 
-@settings(max_examples=60)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(some.lists(some.builds(PassDecided, counts, some.lists(decisions, max_size=4).map(tuple)), max_size=4))
 def test_what_was_decided_is_read_back_exactly(passes: list[PassDecided]) -> None:
     lines = list(decision_lines(passes))

@@ -26,7 +26,7 @@ limits = some.sampled_from(
     (
         {"a": Limit(), "b": Limit(weight=2), "c": Limit()},
         {"a": Limit(), "b": Limit(weight=2), "c": Limit(ceiling=8000)},
-        {"a": Limit(guarantee=4000), "b": Limit(ceiling=8000), "c": Limit(ceiling=6000)},
+        {"a": Limit(ceiling=4000), "b": Limit(ceiling=8000), "c": Limit(ceiling=6000)},
     )
 )
 
@@ -51,8 +51,13 @@ class Twin(Core):
     """Before each pass it is written down and made again; the two must decide alike."""
 
     state: State
+    change_at = -1
+    other_limits: State
 
     def decide(self, now: int) -> tuple[Decision, ...]:
+        if 0 <= self.change_at <= now:
+            self.change_at, self.state = -1, self.other_limits
+            self.limits_changed(Shares(self.state.queues, self.state.capacities))
         if self.transfers:  # Where a claimant will stand is not written down, only who leaves for it.
             return super().decide(now)
         other = build(export(self, self.state))
@@ -70,7 +75,24 @@ def _acts(decisions: tuple[Decision, ...]) -> list[tuple[str, str]]:
 def test_a_core_that_was_written_down_and_made_again_decides_the_same(
     limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], least: int
 ) -> None:
-    policy = Policy(booked=0, least_runtime_seconds=least, patience_seconds=0)
+    replay_twins(limits, arrivals, least).run()
+
+
+@settings(max_examples=60, deadline=None)
+@given(limits, limits, arrivals_of, some.integers(1, 70))
+def test_other_limits_hold_at_once_and_as_if_they_always_had(
+    limits: dict[str, Limit], others: dict[str, Limit], arrivals: list[tuple[Any, ...]], change_at: int
+) -> None:
+    replay = replay_twins(limits, arrivals, 5)
+    assert isinstance(replay.core, Twin)
+    replay.core.change_at, replay.core.other_limits = change_at, a_state(others, replay.core.policy)
+    replay.run()
+    assert replay.core.machines.free(0).gpu_millis == ALL
+    assert replay.core.shares.used(0, 0) == (0, 0, 0)
+
+
+def replay_twins(limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], least: int) -> Replay:
+    policy = Policy(booked=0, least_runtime_seconds=least, patience_seconds=0, preempts=False)
     state = a_state(limits, policy)
     machines = Machines(state.machines, {0: PoolRules(policy="pack")})
     core = Twin(machines, Shares(state.queues, state.capacities), policy)
@@ -80,4 +102,4 @@ def test_a_core_that_was_written_down_and_made_again_decides_the_same(
         gang = GangAsk((RoleAsk("worker", TaskAsk(cpu, 1 << 10, gpu), tasks, tasks + more),))
         longest = None if spare is None else runs + spare
         told.append(Arrival(Job(f"job-{number:02}", queue, gang, (0,), at + 1, priority, max_runtime=longest), runs))
-    Replay(core, told, grace_seconds=3).run()
+    return Replay(core, told, grace_seconds=3)

@@ -136,6 +136,12 @@ def quota_edit(side: Side, of: Side) -> dict[str, Any]:
     return {"changes": [change], "tenant": side.tenant.slug}
 
 
+def top_change(side: Side, of: Side) -> dict[str, Any]:
+    """Of the tenant's own top queue, whose limits are given from above."""
+    queue = str(of.objects["top_queue"].pk)
+    return {"queue": queue, "pool": side.values["pools"], "resource": "gpu_millis", "ceiling": 1000}
+
+
 def booking(world: World, side: Side) -> dict[str, Any]:
     start = datetime.now(UTC) + timedelta(days=7)
     window = {"starts_at": start.isoformat(), "ends_at": (start + timedelta(hours=6)).isoformat()}
@@ -312,6 +318,19 @@ EXPECTATIONS: dict[str, Expect] = {
     ),
     "GET /api/v1/quota/edits/{edit_id}": viewer(),
     "DELETE /api/v1/quota/edits/{edit_id}": manager(),
+    "GET /api/v1/quota/requests": viewer(query=tenant_query),
+    "POST /api/v1/quota/requests": manager(
+        operator=403,
+        body=lambda world, side: {"changes": [top_change(side, side)], "tenant": side.tenant.slug},
+        bad_ids=(
+            lambda world, side: {"changes": [top_change(side, world.other(side))], "tenant": side.tenant.slug},
+            lambda world, side: {"changes": [top_change(side, side)], "tenant": world.other(side).tenant.slug},
+        ),
+    ),
+    "GET /api/v1/quota/requests/{request_id}": viewer(),
+    "DELETE /api/v1/quota/requests/{request_id}": manager(),
+    "POST /api/v1/quota/requests/{request_id}/approve": manager(body=lambda world, side: {}),
+    "POST /api/v1/quota/requests/{request_id}/deny": manager(body=lambda world, side: {}),
     "GET /api/v1/tenants/{tenant}/caps": viewer(),
     "PUT /api/v1/tenants/{tenant}/caps": manager(
         body=lambda world, side: [{"user": None, "jobs": 5}],

@@ -164,7 +164,7 @@ def installation(world: World, side: Side) -> None:
 @maker
 def capacity(world: World, side: Side) -> None:
     """An edit of the tenant's own queue that waits for its time, a booking of the owner's, and a cap."""
-    from tenants.models import Booking, QuotaEdit, UserCap
+    from tenants.models import Booking, QuotaEdit, QuotaRequest, UserCap
 
     change = {"queue": side.values["queues"], "pool": side.values["pools"], "resource": "gpu_millis", "ceiling": 2000}
     edit = QuotaEdit.objects.create(
@@ -176,6 +176,15 @@ def capacity(world: World, side: Side) -> None:
         created_by=side.owner,
     )
     side.values["edits"] = str(edit.pk)
+    asked = QuotaRequest.objects.create(
+        tenant=side.tenant,
+        changes=[change],
+        reason=f"{side.canary}-request",
+        created_at=now(),
+        created_by=side.owner,
+        expires_at=now().replace(year=now().year + 1),
+    )
+    side.values["quota/requests"] = side.values["requests"] = str(asked.pk)
     UserCap.objects.create(tenant=side.tenant, user=side.owner, gpu_millis=1000)
     booking = Booking.objects.create(
         tenant=side.tenant,

@@ -11,12 +11,14 @@ from clusters.engines.fake import Script
 from clusters.models import Node
 from clusters.services import record_inventory
 from jobs.models import Job
+from jobs.reconcile import memory
 from jobs.reconcile.loading import load_state
 from jobs.scheduling.state import build
 from tenants.quota.accounting import mark
 from tenants.services.queues import create_queue
 from tests.builders.quay import Quay
 from tests.factories.clusters import inventory, node_facts
+from tests.factories.tenants import top_queue
 
 pytestmark = pytest.mark.database
 
@@ -103,3 +105,19 @@ def test_a_job_that_was_started_by_the_leader_before_is_known_to_the_next(quay: 
     quay.turn(2)
     assert (quay.state(waits), quay.reason(waits)) == ("queued", "no_room")
     assert uuid.UUID(next(iter(quay.driver._core.running))) != waits.id  # type: ignore[union-attr]
+
+
+def test_what_was_used_in_the_past_outlives_the_leader(quay: Quay) -> None:
+    quay.submit("runs", script=ENDLESS, resources={"cpu": 6, "memory": "1Gi"})
+    quay.turn(2)
+    for _ in range(3):
+        quay.pass_time(61)
+        quay.submit("waits", script=ENDLESS, **ALL)
+        quay.turn()
+    known = memory.load()
+    assert known.history
+    assert {queue_id for queue_id, _, _ in known.history} >= {top_queue(quay.cast.tenant).pk}
+    quay.driver.forget()
+    quay.turn()
+    kept = quay.driver._core.shares.history()  # type: ignore[union-attr]
+    assert set(kept.values()) == set(known.history.values())

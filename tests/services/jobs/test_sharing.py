@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 
@@ -10,7 +11,7 @@ from clusters.engines.fake import Script
 from jobs.lifecycle.reasons import explain
 from jobs.models import Attempt, DecisionRecord, Job
 from kernel import clock
-from tenants.models import Queue, QueueLimit, QueueUsage, Reservation
+from tenants.models import Booking, LedgerEntry, Queue, QueueLimit, QueueUsage, Reservation, UserCap
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts
 from tests.factories.tenants import Cast, top_queue
@@ -213,3 +214,55 @@ def test_every_start_eviction_claim_and_wait_leaves_a_record(twelve: Quay) -> No
 
 def kinds_of(job: Job) -> list[str]:
     return list(DecisionRecord.objects.filter(job_id=job.id).order_by("id").values_list("kind", flat=True))
+
+
+def test_an_elastic_job_is_charged_for_what_it_had(twelve: Quay) -> None:
+    twelve.submit("fixed", script=ENDLESS, **gang(7))
+    twelve.turn(2)
+    replicas = {"min": 2, "max": 9}
+    elastic = twelve.submit(
+        "elastic",
+        script=Script(duration_seconds=60),
+        roles={"worker": {"command": "true", "replicas": replicas, "resources": {"gpu": 1, "memory": "1Gi"}}},
+    )
+    twelve.turn(2)
+    twelve.pass_time(60)
+    go_on(twelve)
+    assert twelve.state(elastic) == "succeeded"
+    assert LedgerEntry.objects.get(job_id=elastic.id).gpu_millis == 5_000
+
+
+def test_a_cap_on_one_user_holds_and_is_told_with_its_numbers(twelve: Quay) -> None:
+    UserCap.objects.create(tenant=twelve.cast.tenant, user=None, gpu_millis=6_000)
+    jobs = [twelve.submit(f"job-{number}", script=ENDLESS, **gang(4)) for number in range(2)]
+    others = twelve.submit("others", by=twelve.cast.alice, script=ENDLESS, **gang(4))
+    twelve.turn(2)
+    assert [twelve.state(job) for job in (*jobs, others)] == ["running", "queued", "running"]
+    assert twelve.reason(jobs[1]) == "user_cap"
+    told = explain("user_cap", Job.objects.get(id=jobs[1].id).reason_detail).text
+    assert ("4 GPUs" in told, "6 GPUs" in told) == (True, True), told
+    twelve.stop(jobs[0])
+    go_on(twelve)
+    assert twelve.state(jobs[1]) == "running"
+
+
+def test_a_booking_is_cleared_in_time_and_its_owner_starts_at_once(twelve: Quay) -> None:
+    begins = twelve.now + timedelta(hours=1)
+    Booking.objects.create(
+        tenant=twelve.cast.elsewhere, queue=top_queue(twelve.cast.elsewhere), pool_id=twelve.pool.pk, gpu_millis=4_000,
+        starts_at=begins, ends_at=begins + timedelta(hours=2), created_at=twelve.now,
+    )  # fmt: skip
+    jobs = [twelve.submit(f"job-{number}", script=ENDLESS, **gang(4)) for number in range(3)]
+    twelve.turn(2)
+    assert {twelve.state(job) for job in jobs} == {"running"}, "until then it is everybody's"
+    twelve.pass_time(3600 - 60)
+    twelve.turn(2)
+    assert {twelve.state(job) for job in jobs} == {"running"}
+    twelve.pass_time(60)
+    go_on(twelve)
+    assert sorted(twelve.state(job) for job in jobs) == ["queued", "running", "running"]
+    waits = next(job for job in jobs if twelve.state(job) == "queued")
+    assert twelve.reason(waits) == "reserved"
+    owner = twelve.submit("owner", by=twelve.cast.carol, script=ENDLESS, **gang(4))
+    twelve.turn(2)
+    assert twelve.state(owner) == "running"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +11,11 @@ from jobs.scheduling.explain import Condition, Explanation, Settled, explain
 from jobs.scheduling.state import State
 from jobs.scheduling.suggest import Suggestion, outcome, suggest
 from jobs.scheduling.whatif import AddMachines, Ask, Block, End, Rank, Release, apply
+from tenants.quota.bookings import Booked
+from tenants.quota.caps import UserCap
 from tenants.quota.edits import Change as SetLimits
 from tenants.quota.limits import Limit, validate
-from tests.builders.scheduling import GIB, a_job, a_state, passed
+from tests.builders.scheduling import GIB, POOL, a_job, a_state, passed
 
 
 def explained(state: State, job_id: str) -> Explanation:
@@ -239,3 +242,39 @@ def test_limits_that_are_suggested_leave_the_tree_whole() -> None:
         {"guarantee": 9000, "deserved": 11_000},
     ]
     assert validate(apply(state, limit.changes).queues, state.capacities) == ()
+
+
+def test_a_cap_on_its_user_says_what_the_user_has_and_which_job_would_have_to_end() -> None:
+    tenant, user = uuid.UUID(int=70), uuid.UUID(int=71)
+    mine: dict[str, Any] = {"tenants": (tenant,), "user": user}
+    state = replace(a_state(a_job("held", gpus=2, **mine)), caps=(UserCap(tenant, user, gpu_millis=3000),))
+    state = passed(state, a_job("more", gpus=2, at=5, **mine))
+    found = condition(state, "more", "user_cap")
+    assert (found.reason.what, found.reason.held, found.reason.limit, found.jobs) == ("gpu_millis", 2000, 3000, ("held",))
+    told = suggested(state, "more")
+    assert told["end_own"].changes == (End("held"),)
+    (change,) = told["gpus"].changes
+    assert isinstance(change, Ask)
+    assert change.gang is not None
+    assert change.gang.roles[0].ask.gpu_millis == 1000
+
+
+def test_room_that_others_start_needs_is_had_by_being_over_before() -> None:
+    full = a_state(a_job("held", tasks=2, gpus=4, max_runtime=3000), nodes=3)
+    first = a_job("first", tasks=3, gpus=4, at=1, max_runtime=1000)
+    state = passed(full, first, a_job("later", gpus=4, at=2, max_runtime=90_000))
+    found = condition(state, "later", "booked")
+    assert 4000 <= found.reason.until < 4100
+    (change,) = suggested(state, "later")["runtime"].changes
+    assert isinstance(change, Ask)
+    assert change.max_runtime is not None
+    assert 2900 <= change.max_runtime <= found.reason.until - 1000
+
+
+def test_what_a_tenant_has_booked_for_now_is_not_there_for_others() -> None:
+    window = Booked(uuid.UUID(int=80), uuid.UUID(int=11), POOL, 8000, 0, 9000)
+    state = replace(a_state(a_job("one", tasks=2, gpus=4)), windows=(window,))
+    found = condition(state, "one", "reserved")
+    assert (found.reason.kept, found.reason.until) == (8000, 9000)
+    assert "reserved" in [one.reason.code for one in explained(state, "one").conditions]
+    assert suggested(state, "one")

@@ -37,11 +37,11 @@ def test_who_waits_starts_when_what_runs_has_ended_as_it_is_thought_to() -> None
     assert expected_starts(state, ["next", "last"], known) == {"next": Expected(110, 310), "last": Expected(160, 370)}
 
 
-def test_who_ran_for_longer_than_was_thought_is_thought_to_need_half_as_long_again() -> None:
+def test_who_ran_for_longer_than_was_thought_is_thought_to_need_longer_still() -> None:
     core, _ = a_busy_state(a_job("runs", tasks=4, gpus=4), a_job("next", gpus=4, at=1))
     core.decide(210)
     state = export(core, a_state(LIMITS, core.policy))
-    assert expected_starts(state, ["next"], {"runs": lasts(100), "next": lasts(1)}) == {"next": Expected(310, 310)}
+    assert expected_starts(state, ["next"], {"runs": lasts(100), "next": lasts(1)}) == {"next": Expected(310, 610)}
 
 
 def test_what_only_people_can_change_has_no_start_and_says_why() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.scheduling.predict import Prediction, Predictor
+from jobs.scheduling.predict import Corrections, Prediction, Predictor
 
 
 def after(*runs: tuple[str, str, str, int]) -> Predictor:
@@ -34,3 +34,19 @@ def test_nothing_lasts_longer_than_it_may_and_nothing_is_known_of_nothing() -> N
     assert predictor.predict(user="alice", name="a", queue="q", longest=50) == Prediction(50, 50, "name", 2)
     assert Predictor().predict(user="alice", name="a", queue="q") is None
     assert Predictor().predict(user="alice", name="a", queue="q", longest=70) == Prediction(70, 70, "asked", 0)
+
+
+def test_of_what_runs_already_those_count_that_ran_for_longer() -> None:
+    predictor = after(*(("alice", "a", "q", seconds) for seconds in (10, 20, 30, 400, 500)))
+    assert predictor.predict(user="alice", name="a", queue="q", ran=100) == Prediction(500, 500, "name", 2)
+    assert predictor.predict(user="alice", name="a", queue="q", ran=600) == Prediction(1200, 6000, "ran", 0)
+    assert predictor.predict(user="alice", name="a", queue="q", ran=600, longest=700) == Prediction(700, 700, "ran", 0)
+
+
+def test_waits_are_stretched_by_how_short_they_were_expected_of_late() -> None:
+    corrections = Corrections()
+    assert corrections.correct(typical=100, cautious=200) == (100, 200)
+    for actual in range(100, 2100, 100):
+        corrections.add(typical=100, cautious=1000, actual=actual)
+    assert corrections.correct(typical=100, cautious=1000) == (1100, 1900)
+    assert corrections.error() > 1000

@@ -33,6 +33,11 @@ def test_a_start_says_where_of_how_many_by_which_scores_and_what_kept_it_out_of_
     assert payload["scores"][0]["rows"][0]["machine"] == "node-002"
 
 
+def test_the_machine_that_was_chosen_is_not_among_those_left_out() -> None:
+    found = kept(passed(a_state(a_job("old", tasks=1, gpus=4)), a_job("one", gpus=4, at=400)))["one"]
+    assert found.payload["roles"][0]["filters"] == [{"code": "gpu", "machines": 1, "need": 4000}]
+
+
 def test_a_start_after_a_wait_says_what_it_waited_for() -> None:
     found = kept(a_state(a_job("one")), one=Reason("no_room", 0, need=1))["one"]
     assert found.kind == "wait_turned_start"

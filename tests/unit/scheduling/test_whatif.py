@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import replace
 
 from jobs.scheduling.core import Policy
@@ -16,11 +17,13 @@ from jobs.scheduling.whatif import (
     Rank,
     Release,
     RemoveMachine,
+    Reserve,
     SetPolicy,
     Submit,
     apply,
     what_if,
 )
+from tenants.quota.bookings import Booked
 from tenants.quota.edits import Change as SetLimits
 from tenants.quota.limits import Limit
 from tests.builders.scheduling import POOL, a_job, a_state, passed
@@ -100,6 +103,15 @@ def test_another_policy_and_another_priority_decide_who_is_first() -> None:
     assert what_if(full, [*room, Rank("late", priority=900)]).starts == ("late",)
     assert what_if(full, [*room, Rank("late", order=-10)]).starts == ("late",)
     assert apply(full, [SetPolicy(Policy(in_order=True))]).policy.in_order
+
+
+def test_a_booking_keeps_its_room_from_others() -> None:
+    state = a_state(a_job("one", tasks=2, gpus=4))
+    window = Booked(uuid.UUID(int=80), state.queues[2].id, POOL, 8000, 0, 9000)
+    answer = what_if(state, [Reserve(window)])
+    assert answer.starts_not == ("one",)
+    assert [one.reason.code for one in answer.after.waits if one.reason] == ["reserved"]
+    assert what_if(state, [Reserve(replace(window, queue_id=uuid.UUID(int=99)))]).unknown == (0,)
 
 
 def test_changes_that_name_nothing_are_told_by_their_place() -> None:

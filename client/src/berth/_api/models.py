@@ -389,6 +389,12 @@ class PackageOut(TypedDict):
     version: str
 
 
+class PastOut(TypedDict):
+    by_p90: float | None
+    median_error_seconds: int | None
+    promises: int
+
+
 class PatchedCordonInRequest(TypedDict):
     cordon_reason: NotRequired[str]
     cordoned: NotRequired[bool]
@@ -563,6 +569,18 @@ class QueuePoolOut(TypedDict):
     weight: AmountsOut
 
 
+class QuotaDecisionInRequest(TypedDict):
+    answer: NotRequired[str]
+    effective_from: NotRequired[str | None]
+
+
+class QuotaRequestInRequest(TypedDict):
+    changes: list[ChangeInRequest]
+    effective_from: NotRequired[str | None]
+    reason: NotRequired[str]
+    tenant: NotRequired[str | None]
+
+
 class ReadyzOut(TypedDict):
     checks: dict[str, CheckOut]
     ok: bool
@@ -578,6 +596,13 @@ class ReasonOut(TypedDict):
 class ReferenceOut(TypedDict):
     id: str
     name: str
+
+
+class RequestedChangeOut(TypedDict):
+    pool: PoolRef | None
+    queue: QueueName | None
+    resource: str
+    values: dict[str, int | None]
 
 
 class ResourcesOut(TypedDict):
@@ -1148,6 +1173,13 @@ class EventPageOut(TypedDict):
     next: str | None
 
 
+class ExpectedOut(TypedDict):
+    p50_at: str | None
+    p90_at: str | None
+    past: PastOut
+    reason: str
+
+
 class FileListOut(TypedDict):
     items: list[FileOut]
     next: str | None
@@ -1498,6 +1530,27 @@ class QueuePage(TypedDict):
     next: str | None
 
 
+class QuotaRequestOut(TypedDict):
+    answer: str
+    changes: list[RequestedChangeOut]
+    created_at: str
+    created_by: UserRef | None
+    decided_at: str | None
+    decided_by: UserRef | None
+    edit_id: str | None
+    effective_from: str | None
+    expires_at: str
+    id: str
+    reason: str
+    state: Literal["pending", "approved", "denied", "withdrawn", "expired"]
+    tenant: TenantRef
+
+
+class QuotaRequestPage(TypedDict):
+    items: list[QuotaRequestOut]
+    next: str | None
+
+
 class SeriesListOut(TypedDict):
     items: list[SeriesOut]
 
@@ -1674,6 +1727,7 @@ class ExplainOut(TypedDict):
     at: str
     conditions: list[UnmetOut]
     decisions: list[DecisionOut]
+    expected: ExpectedOut | None
     factors: FactorsOut | None
     job: ReferenceOut
     place: PlaceOut | None

@@ -47,6 +47,7 @@ def explain(
     if found["decisions"]:
         heading(_("What was decided"))
         sys.stdout.write(table_text(found["decisions"], DECISION_COLUMNS))
+        _print_placement(found["decisions"])
 
 
 @command()
@@ -117,7 +118,25 @@ def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
         facts.append(("Place", f"{in_queue}, {in_pool}"))
     if factors:
         facts.append(("Order", _order(factors)))
+    if found.get("expected"):
+        facts.append(("Expected", _expected(found["expected"])))
     return facts
+
+
+def _expected(expected: Mapping[str, Any]) -> str:
+    """When it is expected to start, and how far such words could be trusted of late."""
+    p50, p90, past = expected["p50_at"], expected["p90_at"], expected["past"]
+    if p50 is None and p90 is None:
+        return _("no start in sight")
+    parts = []
+    if p50 is not None:
+        parts.append(_("as likely as not by {time}", time=formats.time_text(p50)))
+    if p90 is not None:
+        parts.append(_("nine times in ten by {time}", time=formats.time_text(p90)))
+    if past["promises"] and past["by_p90"] is not None:
+        rate = f"{past['by_p90']:.0%}"
+        parts.append(_("of the last {count}, {rate} started by then", count=past["promises"], rate=rate))
+    return "; ".join(parts)
 
 
 def _order(factors: Mapping[str, Any]) -> str:
@@ -143,6 +162,35 @@ def _print_condition(condition: Mapping[str, Any]) -> None:
         sys.stdout.write("  " + _("Jobs: {names}", names=names) + "\n")
     if condition["held_by"]:
         sys.stdout.write(table_text(condition["held_by"], HOLDER_COLUMNS))
+
+
+def _print_placement(decisions: Sequence[Mapping[str, Any]]) -> None:
+    """Why here and not there: of the latest placement, what kept it out of other machines, and how the best ones scored."""
+    detail: Mapping[str, Any] = next((row["detail"] for row in decisions if row["detail"].get("scores")), {})
+    if not detail:
+        return
+    heading(_("Why there"))
+    told = [
+        (_("Candidates"), _("{count} in the pool", count=detail.get("candidates", 0))),
+        (_("Runs on"), _(str(detail.get("standing", "")))),
+        (_("Policy"), plain(str(detail.get("policy", "")))),
+    ]
+    print_facts([(label, value) for label, value in told if value], indent=2)
+    for role in detail.get("roles", ()):
+        for one in role.get("filters", ()):
+            sys.stdout.write("  " + _("{count} left out: {why}", count=one["machines"], why=plain(one["text"])) + "\n")
+    for table in detail["scores"]:
+        terms = [term for term, _value, _weight in table["rows"][0]["terms"]]
+        columns = [
+            Column("MACHINE", lambda row: plain(row["machine"])),
+            Column("SCORE", lambda row: str(row["total"]), right=True),
+        ]
+        columns += [_term_column(term, at) for at, term in enumerate(terms)]
+        sys.stdout.write(table_text(table["rows"], columns))
+
+
+def _term_column(term: str, at: int) -> Column:
+    return Column(term.upper(), lambda row: str(row["terms"][at][1]), right=True)
 
 
 def _amounts(row: Mapping[str, Any]) -> str:

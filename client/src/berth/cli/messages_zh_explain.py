@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 EXPLAIN = {
+    "Expected": "预计启动",
+    "as likely as not by {time}": "五成可能在 {time} 前",
+    "nine times in ten by {time}": "九成可能在 {time} 前",
+    "no start in sight": "暂时看不到启动时间",
+    "of the last {count}, {rate} started by then": "最近 {count} 次预计中有 {rate} 按时启动",
     "AT": "时间",
     "After it: {starts} start, {waits} wait, {evicted} are evicted.": (
         "之后：{starts} 个启动，{waits} 个等待，{evicted} 个被抢占。"
     ),
     "DECISION": "决定",
+    "Candidates": "候选",
     "HOLDS": "占用",
+    "MACHINE": "节点",
+    "Policy": "策略",
+    "Runs on": "依据",
+    "SCORE": "得分",
+    "Why there": "为何在此",
+    "{count} left out: {why}": "排除 {count} 台：{why}",
+    "{count} in the pool": "资源池中 {count} 台",
     "It would make no difference now.": "目前不会有任何变化。",
     "Job": "任务",
     "Jobs: {names}": "任务：{names}",

@@ -12,6 +12,13 @@ ORDER = {
         "申请高于自己权限的优先级：针对一个任务，或针对一段时间内提交的所有任务。"
     ),
     "Ask for a priority above your own; it waits with yours meanwhile.": "申请高于自己权限的优先级；批准前按自己的优先级等待。",
+    "Ask whoever may change it, where you may not.": "自己无权修改时，向有权者申请。",
+    "Asked for; whoever may change these limits decides.": "已提交申请，由有权修改该配额的人决定。",
+    "Make the change that somebody else asked for.": "执行他人申请的变更。",
+    "Nobody asked for other limits.": "没有配额申请。",
+    "Only pending, approved, denied, withdrawn or expired.": "只看 pending、approved、denied、withdrawn 或 expired。",
+    "Show limits that tenants asked for, newest first.": "列出租户的配额申请，最新的在前。",
+    "Take back a request that waits.": "撤回等待中的申请。",
     "Asked for priority {priority}; a manager decides.": "已申请优先级 {priority}，由管理员决定。",
     "Before all others of its owner; the default.": "排在其所有者的其他任务之前；默认如此。",
     "Change a waiting job's priority, up to the highest that you may use yourself.": (

@@ -404,6 +404,42 @@ CAPABILITIES = (
         },
     ),
     Capability(
+        87,
+        "Tasks near one another or apart",
+        {
+            "A job wishes its tasks near one another or apart, or insists on one rack": (
+                "services/jobs/test_placement.py::test_tasks_go_as_near_or_apart_as_the_job_says",
+                "services/jobs/test_placement.py::test_a_gang_that_insists_on_one_rack_waits_until_one_has_room_for_all",
+            ),
+            "What no rack could ever hold is told so": (
+                "services/jobs/test_placement.py::test_a_gang_that_no_rack_could_ever_hold_says_so",
+            ),
+        },
+    ),
+    Capability(
+        90,
+        "Which machines a job goes to",
+        {
+            "A job goes only to machines with the labels that it asks for, and says which are missing": (
+                "services/jobs/test_placement.py::test_a_job_goes_only_to_machines_with_the_labels_that_it_asks_for",
+                "services/jobs/test_placement.py::test_a_job_that_asks_for_a_label_that_no_machine_has_says_so",
+            ),
+            "Machines are kept for jobs that tolerate their taints, of the cluster or of an operator": (
+                "services/jobs/test_placement.py::test_a_machine_with_a_taint_is_kept_for_jobs_that_tolerate_it",
+                "services/jobs/test_placement.py::test_an_operator_taints_a_machine_and_takes_that_back",
+            ),
+            "Operators choose by which policy a pool is filled": (
+                "services/jobs/test_placement.py::test_a_pool_is_filled_by_the_policy_that_an_operator_chose",
+            ),
+            "Parts of a GPU are lent where operators say so": (
+                "engines/test_simulated_gpus.py::"
+                "test_two_halves_get_one_device_where_the_pool_lends_parts_and_a_whole_one_the_other",
+                "services/jobs/test_placement.py::test_no_more_gpus_are_shared_than_the_pool_allows",
+            ),
+            "Cores that no other job runs on": (),
+        },
+    ),
+    Capability(
         113,
         "Redis as a courier only",
         {

@@ -426,6 +426,16 @@ def test_a_dry_run_says_when_a_job_would_wait_for_ever(cast: Cast, api: Api) -> 
     wide = {**SPEC, "resources": {"cpu": 12, "memory": "1Gi"}}  # Less than both machines have, more than one.
     (warning,) = post(client, "/jobs?dry_run=true", {"spec": wide}).json()["warnings"]
     assert warning.startswith("It would not start. It needs 12 cores")
+    elsewhere = {**SPEC, "placement": {"labels": {"hall": ["a", "b"]}}}
+    (warning,) = post(client, "/jobs?dry_run=true", {"spec": elsewhere}).json()["warnings"]
+    assert warning.startswith("It would not start. It asks for machines with hall=a|b")
+
+
+def test_a_dry_run_says_that_cores_of_its_own_are_not_to_be_had(cast: Cast, api: Api) -> None:
+    Quay(cast)
+    alone = {**SPEC, "resources": {"cpu": 1, "memory": "1Gi", "cpu_exclusive": True}}
+    (warning,) = post(api(cast.bob), "/jobs?dry_run=true", {"spec": alone}).json()["warnings"]
+    assert warning.startswith("cpu_exclusive has no effect")
 
 
 def test_filters_that_name_nothing_known_are_refused_and_not_answered_with_nothing(quay: Quay, api: Api) -> None:

@@ -389,7 +389,13 @@ _parse_node_label_value = values.pattern_text(
 
 
 NodeLabelName = Annotated[
-    str, *_grammar("A node label", values.NODE_LABEL, 253, "letters, digits, dots, dashes, underscores and slashes inside")
+    str,
+    *_grammar(
+        "A node label",
+        values.NODE_LABEL,
+        253,
+        "letters, digits, dots, dashes, underscores and slashes, starting and ending with a letter or digit",
+    ),
 ]
 NodeLabelValue = Annotated[
     str,

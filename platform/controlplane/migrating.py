@@ -50,12 +50,14 @@ def _short_waits(connection: BaseDatabaseWrapper) -> Iterator[None]:
         yield
         return
     with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('lock_timeout')")
+        before = cursor.fetchone()[0]
         cursor.execute("SELECT set_config('lock_timeout', %s, false)", [f"{LOCK_SECONDS}s"])
     try:
         yield
     finally:
         with contextlib.suppress(OperationalError), connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('lock_timeout', '0', false)")
+            cursor.execute("SELECT set_config('lock_timeout', %s, false)", [before])
 
 
 def _state_of(error: OperationalError) -> str:

@@ -151,10 +151,10 @@ def drop_triggers(schema_editor: Any, table: str) -> None:
     """Undo `add_triggers`."""
     if schema_editor.connection.vendor == "postgresql":
         for name in (f"{table}_facts", f"{table}_facts_changed"):
-            schema_editor.execute(f"DROP TRIGGER {name} ON {table}")
+            schema_editor.execute(f"DROP TRIGGER IF EXISTS {name} ON {table}")
         return
     for event in ("insert", "delete", "update"):
-        schema_editor.execute(f"DROP TRIGGER {table}_facts_{event}")
+        schema_editor.execute(f"DROP TRIGGER IF EXISTS {table}_facts_{event}")
 
 
 def missing_triggers() -> frozenset[str]:

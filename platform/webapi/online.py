@@ -28,9 +28,18 @@ class AddIndexOnline(AddIndex):
         model: Any = to_state.apps.get_model(app_label, self.model_name)
         if not self.allow_migrate_model(schema_editor.connection.alias, model):
             return
-        editor: Any = schema_editor
         with schema_editor.connection.cursor() as cursor:
+            cursor.execute("SELECT current_setting('lock_timeout')")
+            before = cursor.fetchone()[0]
             cursor.execute("SELECT set_config('lock_timeout', '0', false)")  # It waits for others and blocks nobody.
+        try:
+            self._build(model, schema_editor)
+        finally:
+            with schema_editor.connection.cursor() as cursor:
+                cursor.execute("SELECT set_config('lock_timeout', %s, false)", [before])
+
+    def _build(self, model: Any, editor: Any) -> None:
+        with editor.connection.cursor() as cursor:
             cursor.execute(
                 "SELECT indisvalid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid "
                 "WHERE relname = %s AND pg_table_is_visible(indrelid)",

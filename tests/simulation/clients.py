@@ -231,7 +231,7 @@ class Clients:
             spec["retry"] = policy
         if self.world.favourite.startswith("jobs.evict."):  # A full cluster, and work that others have a better right to.
             spec["resources"] = {"cpu": self.chance.choice([4, 8]), "memory": "64Mi"}
-            spec["priority"] = self.chance.randint(0, 1000)
+            spec["priority"] = self.chance.randint(0, 500)
             return name, spec
         if draw() < 0.3:
             spec["queue"] = self.chance.choice(["deep", "deeper"])

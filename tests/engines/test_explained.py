@@ -7,7 +7,7 @@ import pytest
 from tests.builders.command import berth
 from tests.builders.live import Json, LivePlatform
 
-pytestmark = [pytest.mark.engines, pytest.mark.database]
+pytestmark = pytest.mark.engines  # Once is enough: nothing here depends on the database.
 
 SLEEP = {"command": "exec sleep 1000", "resources": {"gpu": 1, "cpu": 1, "memory": "64Mi"}}
 

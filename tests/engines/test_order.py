@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders.live import Json, LivePlatform, LiveUser, running_platform, wait_until
 
-pytestmark = [pytest.mark.engines, pytest.mark.database]
+pytestmark = pytest.mark.engines  # Once is enough: nothing here depends on the database.
 
 ALL_GPUS = {"gpu": 2, "cpu": 1, "memory": "64Mi"}
 

@@ -9,7 +9,7 @@ import pytest
 from tests.builders.command import berth
 from tests.builders.live import Json, LivePlatform, LiveUser, running_platform
 
-pytestmark = [pytest.mark.engines, pytest.mark.database]
+pytestmark = pytest.mark.engines  # Once is enough: nothing here depends on the database.
 
 ONE = {"cpu": 1, "memory": "64Mi", "gpu": 1}
 

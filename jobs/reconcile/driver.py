@@ -135,8 +135,7 @@ class SchedulerDriver:
         if self._cursor is None or time.monotonic() >= self._full_load_at:
             self._load_everything()
             return
-        changed, self._stale = self._stale, set()
-        cursor = self._cursor
+        changed, cursor = self._stale, self._cursor  # What is not taken in, because reading fails, stays stale.
         while True:
             more, cursor_after = changed_subjects("job", after=cursor)
             if cursor_after == cursor:
@@ -151,10 +150,11 @@ class SchedulerDriver:
             fresh = {row.id: row for row in load_pending(self._shared, id__in=ids)}
             live = {row.job_id: row for row in load_live(job_id__in=ids)} if self._core is not None else {}
             self._take_in(ids, fresh, live)
+            self._stale.difference_update(ids)
 
     def _load_everything(self) -> None:
         """Read all jobs that wait or run, and take in whatever events did not tell of."""
-        began = time.monotonic()
+        began, is_first, self._full_load_at = time.thread_time(), not self._full_load_at, 0.0  # Until it is done, it is due.
         self._cursor = last_seq()  # Read before the rows: a change in between is then seen twice, never missed.
         self._shared = {}
         fresh = {row.id: row for row in load_pending(self._shared)}
@@ -164,7 +164,7 @@ class SchedulerDriver:
             job_id for job_id in fresh.keys() | self.pending.keys() if not _is_same(fresh.get(job_id), self.pending.get(job_id))
         }
         differ |= known ^ live.keys() if self._core is not None else set()
-        if self._full_load_at and (fresh.keys() != self.pending.keys() or (self._core is not None and known != live.keys())):
+        if not is_first and (fresh.keys() != self.pending.keys() or (self._core is not None and known != live.keys())):
             log.info("full_load_differs", kept=len(self.pending), found=len(fresh), running=len(known), run=len(live))
         self._stale = set()
         self._take_in(sorted(differ), fresh, live)
@@ -172,7 +172,8 @@ class SchedulerDriver:
         self._wishes = {spec_id: wish for spec_id, wish in self._wishes.items() if spec_id in used}
         parents = {row.parent_id for row in fresh.values()}
         self._bounds = {parent: bound for parent, bound in self._bounds.items() if parent in parents}
-        self._full_load_at = time.monotonic() + max(current().sweep_seconds, (time.monotonic() - began) * FULL_LOAD_REST)
+        # Waiting for a database is no work: it must not keep the next sweep away.
+        self._full_load_at = time.monotonic() + max(current().sweep_seconds, (time.thread_time() - began) * FULL_LOAD_REST)
 
     def _take_in(
         self, ids: Iterable[uuid.UUID], fresh: Mapping[uuid.UUID, PendingRow], live: Mapping[uuid.UUID, LiveRow]

@@ -13,7 +13,7 @@ SLEEP = {"command": "exec sleep 1000", "resources": {"gpu": 1, "cpu": 1, "memory
 
 
 def test_who_waits_reads_who_holds_the_gpus_and_a_what_if_comes_true(live_platform: LivePlatform) -> None:
-    ours, theirs = live_platform.operator, live_platform.person("erin", tenant="explained")
+    ours, theirs = live_platform.operator, live_platform.person("frida", tenant="explained")
     held = [ours.submit({"name": f"held-{number}", **SLEEP}, wait=["running"]) for number in range(2)]
     waiting = theirs.submit({"name": "train", **SLEEP})
     theirs.wait_for_reason(waiting, "no_room")

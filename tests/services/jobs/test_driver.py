@@ -6,6 +6,7 @@ import uuid
 from datetime import timedelta
 
 import pytest
+from django.db import OperationalError
 
 from clusters.engines.fake import Script
 from clusters.models import Node
@@ -121,3 +122,21 @@ def test_what_was_used_in_the_past_outlives_the_leader(quay: Quay) -> None:
     quay.turn()
     kept = quay.driver._core.shares.history()  # type: ignore[union-attr]
     assert set(kept.values()) == set(known.history.values())
+
+
+def test_a_change_whose_reading_failed_is_read_again_at_the_next_look(quay: Quay, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As while a table is locked: the event is over, and no sweep is due."""
+    quay.submit("first", script=ENDLESS)
+    quay.turn(2)
+    waits = quay.submit("second", script=ENDLESS)
+    with monkeypatch.context() as locked:
+        locked.setattr("jobs.reconcile.driver.load_live", refuse)
+        with pytest.raises(OperationalError):
+            quay.schedule()
+    quay.driver._full_load_at = float("inf")
+    quay.schedule()
+    assert quay.state(waits) == "admitted"
+
+
+def refuse(**_: object) -> None:
+    raise OperationalError("canceling statement due to lock timeout")

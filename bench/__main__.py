@@ -18,11 +18,15 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], str]] = {
     "P1": (("bench.submissions",), "submissions: single, batch, array, against sbatch and slurmrestd"),
     "P2": (("bench.dispatch",), "dispatch: no-op jobs from submit to stored end, against Slurm"),
     "P3": (("bench.passes",), "passes: the scheduler's core, cold and after one change"),
+    "P4": (("bench.growth",), "growth: how the time of a pass grows with waiting jobs and nodes, as slopes"),
     "P5": (("bench.passes",), "reclaim: whom a gang of 64 GPUs evicts on full nodes, and how fast"),
+    "P6": (("bench.kueue_input",), "Kueue's own test input: 15,000 and 50,000 short workloads in cohorts of queues"),
     "P7": (("bench.packing",), "packing: GPU allocated on openb by our own placement, against FGD and best fit"),
     "P8": (("bench.tenancy",), "tenancy: waits of Philly's tenants in one pool, against each on its own nodes"),
+    "P9": (("bench.promises",), "promises: booked starts against EASY, prediction, and expected starts that come true"),
     "P10": (("bench.lists",), "lists: pages of a million jobs, against squeue"),
     "P12": (("bench.memory",), "memory: all processes idle, loaded, and per pending job, against slurmctld"),
+    "WHY": (("bench.explanations",), "explanations: whether who waits is told why, and whether what is suggested comes true"),
     "P13": (("bench.start",), "start: from `make up` to /readyz"),
 }
 

@@ -86,6 +86,47 @@ def curves(title: str, across: str, up: str, series: Mapping[str, Sequence[float
     return "\n".join([*lines, "</svg>", ""])
 
 
+def points(title: str, across: str, up: str, series: Mapping[str, Mapping[int, float]]) -> str:
+    """A line per name through its points, both scales by powers of ten."""
+    xs = [math.log10(size) for values in series.values() for size in values]
+    ys = [math.log10(value) for values in series.values() for value in values.values()]
+    left, right, low, high = math.floor(min(xs)), math.ceil(max(xs)), math.floor(min(ys)), math.ceil(max(ys))
+    width, height = WIDTH - LEFT - RIGHT, TOP + PLOT + 48
+
+    def x(size: float) -> float:
+        return LEFT + (math.log10(size) - left) / max(1, right - left) * width
+
+    def y(value: float) -> float:
+        return TOP + PLOT - (math.log10(value) - low) / max(1, high - low) * PLOT
+
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{html.escape(title)}" '
+        'font-family="system-ui, sans-serif" font-size="13">',
+        "<style>text { fill: #1a202c } @media (prefers-color-scheme: dark) { text { fill: #e2e8f0 } }</style>",
+        f'<text x="8" y="24" font-size="15" font-weight="600">{html.escape(title)}</text>',
+        f'<text x="{LEFT + width / 2:.0f}" y="{height - 8}" text-anchor="middle">{html.escape(across)}</text>',
+        f'<text transform="translate(14 {TOP + PLOT / 2:.0f}) rotate(-90)" text-anchor="middle">{html.escape(up)}</text>',
+    ]
+    for power in range(low, high + 1):
+        lines += [
+            f'<path d="M{LEFT} {y(10.0**power):.1f} h{width}" stroke="#a0aec0" stroke-width="0.5"/>',
+            f'<text x="{LEFT - 6}" y="{y(10.0**power) + 4:.1f}" text-anchor="end">{10.0**power:g}</text>',
+        ]
+    lines += [
+        f'<text x="{x(10.0**power):.1f}" y="{TOP + PLOT + 18}" text-anchor="middle">{10**power:g}</text>'
+        for power in range(left, right + 1)
+    ]
+    for number, (name, values) in enumerate(series.items()):
+        colour = LINES[number % len(LINES)]
+        path = " ".join(f"{x(size):.1f},{y(value):.1f}" for size, value in sorted(values.items()))
+        lines += [
+            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>',
+            f'<rect x="{LEFT + 10}" y="{TOP + 12 + 18 * number}" width="24" height="2" fill="{colour}"/>',
+            f'<text x="{LEFT + 40}" y="{TOP + 17 + 18 * number}">{html.escape(name)}</text>',
+        ]
+    return "\n".join([*lines, "</svg>", ""])
+
+
 def _ticks(low: float, high: float) -> list[float]:
     """Round numbers between two, about five of them."""
     rough = (high - low) / 5 or 1.0

@@ -9,17 +9,16 @@ for 100 %. Our best fit and a random choice take the same way, so that one sees 
 from __future__ import annotations
 
 import argparse
-import csv
-import lzma
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.drawing import curves
 from bench.frame import Bench, BenchError
+from bench.traces import rows
 from jobs.scheduling.machines import WHOLE_MILLIS, Machine, Machines, TaskAsk
 from jobs.scheduling.placing import GangAsk, Placed, RoleAsk, place
 from jobs.scheduling.ranking import ranking_of
@@ -71,13 +70,13 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
         raise BenchError(WHERE)
     nodes = [
         Machine(row["sn"], 0, int(row["cpu_milli"]), int(row["memory_mib"]) << 20, int(row["gpu"]), row["model"])
-        for row in _rows(options.traces, options.node_list)
+        for row in rows(options.traces, options.node_list, WHERE)
     ]
     plain = options.nodes_percent == 100 and not options.resample
     drawn: dict[str, list[tuple[float, ...]]] = {}
     above: list[float] = []
     for name in options.lists.split(","):
-        asks = [_ask(row) for row in _rows(options.traces, f"openb_pod_list_{name}")]
+        asks = [_ask(row) for row in rows(options.traces, f"openb_pod_list_{name}", WHERE)]
         found: dict[str, list[Run]] = {}
         for policy, seeds in (("berth", options.seeds), ("best-fit", options.reference_seeds), (RANDOM, options.reference_seeds)):
             for seed in range(min(seeds, options.seeds)):
@@ -181,15 +180,3 @@ def _ask(row: dict[str, str]) -> TaskAsk:
     gpu = int(row["gpu_milli"]) if count == 1 else count * WHOLE_MILLIS
     models = frozenset(filter(None, (row.get("gpu_spec") or "").split("|")))
     return TaskAsk(int(row["cpu_milli"]), int(row["memory_mib"]) << 20, gpu, models)
-
-
-def _rows(folder: Path, name: str) -> Iterator[dict[str, str]]:
-    plain, packed = folder / f"{name}.csv", folder / f"{name}.csv.xz"
-    if plain.exists():
-        with plain.open(newline="") as lines:
-            yield from csv.DictReader(lines)
-    elif packed.exists():
-        with lzma.open(packed, "rt", newline="") as lines:
-            yield from csv.DictReader(lines)
-    else:
-        raise BenchError(f"{folder} has neither {plain.name} nor {packed.name}. {WHERE}")

@@ -3,7 +3,8 @@
 P3, *passes*: so many jobs wait for so many nodes, of 30 queues below 6 tenants with deserved amounts and ceilings, in about 90
 shapes from a tenth of a core to gangs of 8 x 8 GPUs, most of them for one GPU; nodes of 2, 4 and 8 GPUs of three models. *Cold*
 is a new core's first pass after everything was submitted: it fills the cluster and tells the rest why it waits. *One change* is a
-pass after one gang ended, or one job came, as often as `--changes` says, once everything runs that has a right to.
+pass after one gang ended, or one job came, as often as `--changes` says, once everything runs that has a right to. With
+`--limited` all jobs have a maximum run time, of 12 kinds, so that starts are booked and others go by them.
 
 P5, *reclaim*: so many nodes of 8 GPUs full of borrowed gangs of one tenant, of 1, 2, 4 and 8 GPUs that began at different times,
 and a gang of another that is owed 64 GPUs, as 8 tasks of 8. The time is that of the pass that chooses whom to evict. Victims
@@ -21,6 +22,7 @@ import random
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bench.frame import Bench
 from jobs.scheduling.core import Core, Policy
@@ -37,6 +39,7 @@ POOL = uuid.UUID(int=1)
 GIB = 1 << 30
 MODELS = ("A", "B", "C")
 COLD = ((10_000, 1_213, 5.0, 1.5), (100_000, 5_000, 60.0, 10.0))  # Waiting jobs, nodes, seconds: accepted, aimed at.
+RUNTIMES = tuple(hours * 3600 for hours in (4, 6, 8, 10, 12, 18, 24, 36, 48, 72, 96, 168))
 LATER, SETTLING = 110_000, 50  # When single changes begin, and how many passes before.
 RECLAIM = ((500, 1.0, 0.2), (1_000, 3.0, 0.4), (5_000, 20.0, 2.0))  # Nodes, seconds: accepted, aimed at.
 
@@ -44,6 +47,8 @@ RECLAIM = ((500, 1.0, 0.2), (1_000, 3.0, 0.4), (5_000, 20.0, 2.0))  # Nodes, sec
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sizes", default="10000x1213,100000x5000", help="P3: waiting jobs x nodes; default %(default)s")
     parser.add_argument("--changes", type=int, default=1000, help="P3: how many single changes; default 1000")
+    parser.add_argument("--limited", action="store_true", help="P3: give all jobs a maximum run time")
+    parser.add_argument("--booked", type=int, default=1, help="P3: starts that are booked per pool; default 1")
     parser.add_argument("--full-nodes", default="500,1000,5000", help="P5: how many nodes; default %(default)s")
     parser.add_argument("--repeat", type=int, default=3, help="how often each, with another seed each time; default 3")
     parser.add_argument("--seed", type=int, default=1)
@@ -57,18 +62,20 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
         return
     for text in options.sizes.split(","):
         jobs, nodes = map(int, text.split("x"))
-        _passes(bench, jobs, nodes, seeds, options.changes)
+        _passes(bench, jobs, nodes, seeds, options)
 
 
 # --- P3 ---------------------------------------------------------------------------------------------------------------
 
 
-def _passes(bench: Bench, jobs: int, nodes: int, seeds: Sequence[int], changes: int) -> None:
+def _passes(bench: Bench, jobs: int, nodes: int, seeds: Sequence[int], options: argparse.Namespace) -> None:
     cold, submitting, admitted, single, worst = [], [], 0, [], []
     for seed in seeds:
         bench.progress(f"{jobs} jobs x {nodes} nodes, seed {seed}")
         chance = random.Random(f"{seed} {jobs} {nodes}")
-        core, waiting = _busy(chance, jobs, nodes)
+        core, waiting = busy(chance, jobs, nodes, options.booked)
+        if options.limited:
+            waiting = [replace(job, max_runtime=chance.choice(RUNTIMES)) for job in waiting]
         gc.collect()
         began = time.perf_counter()
         for job in waiting:
@@ -78,12 +85,12 @@ def _passes(bench: Bench, jobs: int, nodes: int, seeds: Sequence[int], changes: 
         decisions = core.decide(100_000)
         cold.append(time.perf_counter() - began)
         admitted = sum(isinstance(one, Admit) for one in decisions)
-        _settle(core)
-        each = _changes(core, chance, waiting, changes)
+        settle(core)
+        each = single_changes(core, chance, waiting, options.changes)
         single.append(each[len(each) // 2] * 1000)
         worst.append(each[len(each) * 99 // 100] * 1000)
     accept, aim = next(((most, best) for many, over, most, best in COLD if (many, over) == (jobs, nodes)), (None, None))
-    name = f"{jobs}x{nodes}"
+    name = f"{jobs}x{nodes}" + ("-limited" if options.limited else "")
     note = f"{admitted} started; submitting took {sorted(submitting)[len(submitting) // 2]:.2f} s"
     bench.figure(f"cold-{name}", cold, "s", accept=accept, aim=aim, less_is_better=True, note=note)
     bench.figure(f"one-change-p50-{name}", single, "ms", less_is_better=True)
@@ -91,7 +98,7 @@ def _passes(bench: Bench, jobs: int, nodes: int, seeds: Sequence[int], changes: 
     bench.figure(f"one-change-p99-{name}", worst, "ms", accept=levels[0], aim=levels[1], less_is_better=True)
 
 
-def _settle(core: Core) -> None:
+def settle(core: Core) -> None:
     """Let everything run for long enough to be evicted, and those who are owed something take it."""
     for step in range(SETTLING):
         leaving = [one.id for one in core.decide(LATER - SETTLING + step) if isinstance(one, Evict)]
@@ -99,14 +106,14 @@ def _settle(core: Core) -> None:
             core.ended(one)
 
 
-def _changes(core: Core, chance: random.Random, waiting: Sequence[Job], changes: int) -> list[float]:
+def single_changes(core: Core, chance: random.Random, waiting: Sequence[Job], changes: int) -> list[float]:
     """The time of the pass after each, and of telling it, in order of length."""
     found = []
     for number in range(changes):
         now = LATER + number
         if number % 2:
             like = chance.choice(waiting)
-            job = Job(f"new-{number}", like.queue, like.gang, like.pools, now, like.priority)
+            job = replace(like, id=f"new-{number}", submitted_at=now)
             began = time.perf_counter()
             core.submit(job)
         else:
@@ -121,7 +128,7 @@ def _changes(core: Core, chance: random.Random, waiting: Sequence[Job], changes:
     return sorted(found)
 
 
-def _busy(chance: random.Random, jobs: int, nodes: int) -> tuple[Core, list[Job]]:
+def busy(chance: random.Random, jobs: int, nodes: int, booked: int) -> tuple[Core, list[Job]]:
     """An empty cluster, and who waits for it."""
     sizes = chance.choices((2, 4, 8), (3, 3, 4), k=nodes)
     machines = [
@@ -144,7 +151,11 @@ def _busy(chance: random.Random, jobs: int, nodes: int) -> tuple[Core, list[Job]
             queues.append(LimitedQueue(uuid.UUID(int=100 + tenant * 10 + number), above.id, f"queue-{number}", _gpu(limit)))
     shares = Shares(queues, [Capacity(POOL, "pool", total)])
     leaves = [index for index, below in enumerate(shares.children) if not below]
-    core = Core(Machines(machines, {0: PoolRules(policy="fragmentation", mix=mix, shares=True, runners_up=0)}), shares, Policy())
+    core = Core(
+        Machines(machines, {0: PoolRules(policy="fragmentation", mix=mix, shares=True, runners_up=0)}),
+        shares,
+        Policy(booked=booked),
+    )
     asks, often = [gang for gang, _ in gangs], [many for _, many in gangs]
     waiting = [
         Job(

@@ -18,23 +18,24 @@ get if all GPUs were divided by what tenants deserve, no one getting more than i
 from __future__ import annotations
 
 import argparse
-import csv
-import lzma
 import statistics
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.drawing import bars
 from bench.frame import Bench, BenchError
-from jobs.scheduling.core import Core, Policy
+from bench.traces import rows
+from jobs.scheduling.core import Policy
+from jobs.scheduling.figures import jain
 from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.machines import WHOLE_MILLIS, Machine, Machines, TaskAsk
+from jobs.scheduling.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.replay import Arrival, Outcome, Replay
 from jobs.scheduling.scores import PoolRules
+from jobs.scheduling.state import Pool, State, build
 from jobs.scheduling.work import Job
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, Limit, LimitedQueue
@@ -75,10 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, bench: Bench) -> None:
     if options.traces is None:
         raise BenchError(WHERE)
-    nodes = {
-        row["vc"]: max(1, int(int(row["node num"]) * options.nodes_share)) for row in _rows(options.traces, "philly_vc_nodes")
-    }
-    entries = _entries(options, nodes)
+    nodes = nodes_of(options)
+    entries = entries_of(options, nodes)
     bench.say(f"{len(entries)} jobs of {len(nodes)} tenants on {sum(nodes.values()) * NODE_GPUS} GPUs")
     private: dict[str, list[int]] = {}
     for tenant, count in sorted(nodes.items()):
@@ -153,40 +152,8 @@ def _report(
 
 
 def _jain(shared: Outcome, nodes: Mapping[str, int]) -> tuple[float, float]:
-    capacity = sum(nodes.values()) * NODE_GPUS * WHOLE_MILLIS
     weight = {queue: nodes[tenant] for queue, tenant in enumerate(sorted(nodes), start=1)}
-    raw, capped = [], []
-    for window in shared.windows:
-        unmet = [queue for queue, wanted in window.wanted.items() if wanted > window.held.get(queue, 0)]
-        if len(unmet) < 2:
-            continue
-        owed = _owed(window.wanted, weight, capacity)
-        parts = [window.held.get(queue, 0) / max(owed[queue], 1e-9) for queue in unmet]
-        raw.append(_index(parts))
-        capped.append(_index([min(1.0, part) for part in parts]))
-    return (statistics.fmean(raw), statistics.fmean(capped)) if raw else (1.0, 1.0)
-
-
-def _index(parts: Sequence[float]) -> float:
-    squares = sum(part * part for part in parts)
-    return sum(parts) ** 2 / (len(parts) * squares) if squares else 1.0
-
-
-def _owed(wanted: Mapping[int, int], weight: Mapping[int, int], capacity: int) -> dict[int, float]:
-    """Max-min by weight: nobody gets more than it wants, and what is left over is divided again."""
-    owed = dict.fromkeys(wanted, 0.0)
-    left, open_queues = float(capacity), {queue for queue, amount in wanted.items() if amount}
-    while open_queues and left > 1e-6:
-        level = left / sum(weight[queue] for queue in open_queues)
-        content = {queue for queue in open_queues if wanted[queue] - owed[queue] <= level * weight[queue]}
-        for queue in content or open_queues:
-            part = wanted[queue] - owed[queue] if content else level * weight[queue]
-            owed[queue] += part
-            left -= part
-        if not content:
-            break
-        open_queues -= content
-    return owed
+    return jain(shared.windows, weight, sum(nodes.values()) * NODE_GPUS * WHOLE_MILLIS)
 
 
 def _mean(outcome: Outcome, queue: int | None) -> float:
@@ -194,12 +161,18 @@ def _mean(outcome: Outcome, queue: int | None) -> float:
     return statistics.fmean(waits) if waits else 0.0
 
 
-def _replay(entries: Sequence[Entry], nodes: Mapping[str, int], options: argparse.Namespace, policy: Policy) -> Outcome:
-    machines = Machines(
-        (Machine(f"node{number:04}", 0, 64_000, 1 << 40, NODE_GPUS) for number in range(sum(nodes.values()))),
-        {0: PoolRules(policy="pack", runners_up=0)},
-    )
+def nodes_of(options: argparse.Namespace) -> dict[str, int]:
+    """The part of its nodes that each tenant has."""
+    given = rows(options.traces, "philly_vc_nodes", WHERE)
+    return {row["vc"]: max(1, int(int(row["node num"]) * options.nodes_share)) for row in given}
+
+
+def scene(
+    entries: Sequence[Entry], nodes: Mapping[str, int], checkpoint: int, policy: Policy
+) -> tuple[State, list[Arrival], dict[int, str]]:
+    """The state before the first of these jobs, the jobs, and the tenant of each queue."""
     names = sorted(nodes)
+    total = sum(nodes.values())
     queues = [
         LimitedQueue(
             uuid.UUID(int=100 + number), None if number == 0 else uuid.UUID(int=100), name,
@@ -207,22 +180,33 @@ def _replay(entries: Sequence[Entry], nodes: Mapping[str, int], options: argpars
         )
         for number, name in enumerate(["", *names])
     ]  # fmt: skip
-    total = sum(nodes.values())
-    pool = Capacity(POOL, "pool", Resources(total * 64_000, total << 40, total * NODE_GPUS * WHOLE_MILLIS))
-    shares = Shares(queues, [pool])
+    state = State(
+        at=0,
+        pools=(Pool(POOL, "pool", PoolRules(policy="pack", runners_up=0)),),
+        machines=tuple(Machine(f"node{number:04}", 0, 64_000, 1 << 40, NODE_GPUS) for number in range(total)),
+        queues=tuple(queues),
+        capacities=(Capacity(POOL, "pool", Resources(total * 64_000, total << 40, total * NODE_GPUS * WHOLE_MILLIS)),),
+        policy=policy,
+    )
+    shares = Shares(state.queues, state.capacities)
     number_of = {name: shares.queue_at[uuid.UUID(int=101 + place)] for place, name in enumerate(names)}
     gangs: dict[int, GangAsk] = {}
     arrivals = [
         Arrival(
             Job(
                 f"{one.number:06}", number_of[one.tenant], gangs.setdefault(one.gpus, _gang(one.gpus)), (0,), one.submitted_at,
-                checkpoint_seconds=options.checkpoint,
+                checkpoint_seconds=checkpoint,
             ),
             one.duration,
         )
         for one in entries
     ]  # fmt: skip
-    return Replay(Core(machines, shares, policy), arrivals, grace_seconds=options.grace).run()
+    return state, arrivals, {number: name for name, number in number_of.items()}
+
+
+def _replay(entries: Sequence[Entry], nodes: Mapping[str, int], options: argparse.Namespace, policy: Policy) -> Outcome:
+    state, arrivals, _ = scene(entries, nodes, options.checkpoint, policy)
+    return Replay(build(state), arrivals, grace_seconds=options.grace).run()
 
 
 def _limit(nodes: int) -> Limit:
@@ -236,9 +220,9 @@ def _gang(gpus: int) -> GangAsk:
     return GangAsk((RoleAsk("worker", TaskAsk(0, 0, each * WHOLE_MILLIS), gpus // each, gpus // each),))
 
 
-def _entries(options: argparse.Namespace, nodes: Mapping[str, int]) -> list[Entry]:
+def entries_of(options: argparse.Namespace, nodes: Mapping[str, int]) -> list[Entry]:
     lines = sorted(
-        (row for row in _rows(options.traces, "philly_jobs") if row["timestamp"] and row["cluster"] in nodes),
+        (row for row in rows(options.traces, "philly_jobs", WHERE) if row["timestamp"] and row["cluster"] in nodes),
         key=lambda row: (row["timestamp"], row["cluster"], row["duration"], row["num_gpus"]),
     )
     entries = []
@@ -253,15 +237,3 @@ def _entries(options: argparse.Namespace, nodes: Mapping[str, int]) -> list[Entr
 
 def _seconds(text: str) -> int:
     return int(datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp())
-
-
-def _rows(folder: Path, name: str) -> Iterator[dict[str, str]]:
-    plain, packed = folder / f"{name}.csv", folder / f"{name}.csv.xz"
-    if plain.exists():
-        with plain.open(newline="") as lines:
-            yield from csv.DictReader(lines)
-    elif packed.exists():
-        with lzma.open(packed, "rt", newline="") as lines:
-            yield from csv.DictReader(lines)
-    else:
-        raise BenchError(f"{folder} has neither {plain.name} nor {packed.name}. {WHERE}")

@@ -5,7 +5,11 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
+from jobs.decision_models import DecisionRecord as DecisionRecord
+from jobs.decision_models import SchedulerMemory as SchedulerMemory
+from jobs.decision_models import StartPromise as StartPromise
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
+from jobs.order_models import PriorityRequest as PriorityRequest
 from kernel.ids import new_id
 from kernel.limits import NAME_LENGTH
 
@@ -86,6 +90,7 @@ class Job(models.Model):
 
     submitted_at = models.DateTimeField()
     queued_at = models.DateTimeField()
+    placed_at = models.DateTimeField(null=True)  # Where it stands in its queue, if it was moved: as if submitted then.
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     version = models.IntegerField(default=1)
@@ -184,6 +189,7 @@ class Attempt(models.Model):
     stop_verdict = models.JSONField(null=True)  # What the completion policy had decided when it stopped the rest.
     stop_grace_seconds = models.FloatField(null=True)
     stop_sent_at = models.DateTimeField(null=True)
+    evicted_for = models.UUIDField(null=True)  # The waiting job that gets what this one held.
     condition = models.CharField(max_length=40, blank=True, default="")
     condition_since_at = models.DateTimeField(null=True)
 

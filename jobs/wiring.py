@@ -14,14 +14,16 @@ from clusters.selectors import NodeKey, register_allocation_source
 from clusters.telemetry import register_collector_source
 from jobs.lifecycle.reasons import explain
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE
-from jobs.models import Attempt, Job, Task
+from jobs.models import Attempt, Job, PriorityRequest, Task
 from jobs.prometheus import job_metrics
 from jobs.selectors.find import fetch_job
+from jobs.services.what_if import forecast_limits
 from kernel.actor import Actor
 from kernel.config import current
 from kernel.resources import Resources
 from storage.logs import LogFilter, follow
 from tenants.access import tenant_rule
+from tenants.services import register_forecast
 from webapi.fields import utc_text
 
 _SUMS = {"cpu": Sum("cpu_millis"), "memory": Sum("memory_bytes"), "gpu": Sum("gpu_millis")}
@@ -30,10 +32,12 @@ _SUMS = {"cpu": Sum("cpu_millis"), "memory": Sum("memory_bytes"), "gpu": Sum("gp
 def register() -> None:
     """Called once, from `AppConfig.ready`."""
     tenant_rule(Job, owner="user_id")
+    tenant_rule(PriorityRequest, owner="created_by_id", noun="priority_request")
     registry.register_job_directory(_notices)
     registry.register_channel_policy("job", lambda actor, text: fetch_job(actor, text, "job.read").id)
     registry.register_log_source(_log_messages)
     register_collector_source("jobs", job_metrics)
+    register_forecast(forecast_limits)
     register_allocation_source(by_pool=_held_in_pools, by_node=_held_on_nodes)
 
 

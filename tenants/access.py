@@ -16,7 +16,20 @@ from django.db.models import Model, Q
 from kernel.actor import Actor, TenantRole
 from kernel.errors import Forbidden, NotAuthenticated, NotFound
 from tenants.ledger_models import Price
-from tenants.models import Booking, Invitation, Membership, Queue, QuotaEdit, Secret, Tenant, Token, User, UserCap
+from tenants.models import (
+    Booking,
+    Invitation,
+    Membership,
+    PriorityGrant,
+    Queue,
+    QuotaEdit,
+    QuotaRequest,
+    Secret,
+    Tenant,
+    Token,
+    User,
+    UserCap,
+)
 from tenants.permissions import PERMISSIONS, ROLE_RANK, Permission, effective_scopes
 from webapi.access import register
 
@@ -206,7 +219,9 @@ def register_policy() -> None:
     tenant_rule(Invitation)
     tenant_rule(Secret)
     tenant_rule(QuotaEdit, noun="quota_edit")
+    tenant_rule(QuotaRequest, noun="quota_request")
     tenant_rule(UserCap, noun="cap")
+    tenant_rule(PriorityGrant, noun="priority_grant")
     tenant_rule(Booking, owner="created_by_id")
     register(Queue, sees=_sees_queue, allows=_allows_queue)
     register(User, sees=_sees_user, allows=_allows_user)

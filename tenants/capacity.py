@@ -67,8 +67,13 @@ def held_by(queue_ids: Collection[uuid.UUID]) -> dict[tuple[uuid.UUID, uuid.UUID
 
 def user_caps() -> caps.UserCaps:
     """All caps of people in tenants. One query."""
-    rows = UserCap.objects.values_list("tenant_id", "user_id", "gpu_millis", "jobs", "containers")
-    return caps.UserCaps(caps.UserCap(*row) for row in rows)
+    return caps.UserCaps(user_cap_lines())
+
+
+def user_cap_lines() -> tuple[caps.UserCap, ...]:
+    """The same as lines, by tenant and user. One query."""
+    rows = UserCap.objects.order_by("tenant_id", "user_id")
+    return tuple(caps.UserCap(*row) for row in rows.values_list("tenant_id", "user_id", "gpu_millis", "jobs", "containers"))
 
 
 def tenant_paths() -> dict[uuid.UUID, tuple[uuid.UUID, ...]]:

@@ -6,7 +6,8 @@ from django.db import models
 from django.db.models import F, Q
 
 from kernel.ids import new_id
-from tenants.lifecycle import BOOKING_STATES, EDIT_STATES, BookingState, EditState
+from kernel.priorities import PRIORITY_MAX
+from tenants.lifecycle import BOOKING_STATES, EDIT_STATES, REQUEST_STATES, BookingState, EditState, RequestState
 
 
 class QuotaEdit(models.Model):
@@ -46,6 +47,34 @@ class QuotaEdit(models.Model):
         return f"quota edit {self.id}, {self.state}"
 
 
+class QuotaRequest(models.Model):
+    """Limits that a tenant asks for: an edit proposed by somebody who may not make it. `edit` is what an approval made of it."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey("tenants.Tenant", models.PROTECT, related_name="quota_requests")
+    state = models.CharField(max_length=10, default=RequestState.PENDING.value)
+    changes = models.JSONField()
+    reason = models.CharField(max_length=1000, blank=True, default="")
+    effective_from = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    created_by = models.ForeignKey("tenants.User", models.SET_NULL, null=True, related_name="quota_requests")
+    expires_at = models.DateTimeField()
+    decided_at = models.DateTimeField(null=True)
+    decided_by = models.ForeignKey("tenants.User", models.SET_NULL, null=True, related_name="+")
+    answer = models.CharField(max_length=1000, blank=True, default="")
+    edit = models.ForeignKey(QuotaEdit, models.PROTECT, null=True, related_name="requests")
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["tenant", "id"], name="quota_request_tenant"),
+            models.Index(fields=["expires_at"], condition=Q(state="pending"), name="quota_request_pending"),
+        ]
+        constraints = [models.CheckConstraint(condition=Q(state__in=REQUEST_STATES), name="quota_request_state_known")]
+
+    def __str__(self) -> str:
+        return f"quota request {self.id}, {self.state}"
+
+
 class UserCap(models.Model):
     """The most that one user may hold in a tenant and below it. No user: everybody without a row of their own. None: no cap."""
 
@@ -70,6 +99,25 @@ class UserCap(models.Model):
 
     def __str__(self) -> str:
         return f"cap of user {self.user_id} in tenant {self.tenant_id}"
+
+
+class PriorityGrant(models.Model):
+    """The highest priority that a role may use by itself in a tenant and below it. No row: what the tenant above has."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey("tenants.Tenant", models.CASCADE, related_name="priority_grants")
+    role = models.CharField(max_length=10)
+    priority = models.IntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "role"], name="priority_grant_unique"),
+            models.CheckConstraint(condition=Q(role__in=["member", "manager"]), name="priority_grant_role_known"),
+            models.CheckConstraint(condition=Q(priority__gte=0, priority__lte=PRIORITY_MAX), name="priority_grant_in_range"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role} of tenant {self.tenant_id} may use {self.priority}"
 
 
 class QueueRule(models.Model):

@@ -1,4 +1,4 @@
-"""Which state of an edit of limits, and of a booking, may follow which. An end is final."""
+"""Which state of an edit of limits, of a request for one, and of a booking, may follow which. An end is final."""
 
 from __future__ import annotations
 
@@ -13,7 +13,17 @@ class EditState(StrEnum):
     PENDING = "pending"  # Its time is still to come: it can be cancelled.
     APPLIED = "applied"
     CANCELLED = "cancelled"
-    REFUSED = "refused"  # It broke the tree when its time came; `problems` says how.
+    REFUSED = "refused"  # It broke the tree when its time came, or its author had lost the right; `problems` says which.
+
+
+class RequestState(StrEnum):
+    """What became of a request for other limits."""
+
+    PENDING = "pending"
+    APPROVED = "approved"  # The edit was made, or waits for its time.
+    DENIED = "denied"
+    WITHDRAWN = "withdrawn"
+    EXPIRED = "expired"  # Nobody decided in time.
 
 
 class BookingState(StrEnum):
@@ -35,6 +45,19 @@ EDIT = lifecycle(
         EditState.REFUSED: set(),
     },
 )
+REQUEST = lifecycle(
+    "quota_request",
+    RequestState,
+    {
+        RequestState.PENDING: {
+            RequestState.APPROVED, RequestState.DENIED, RequestState.WITHDRAWN, RequestState.EXPIRED,
+        },
+        RequestState.APPROVED: set(),
+        RequestState.DENIED: set(),
+        RequestState.WITHDRAWN: set(),
+        RequestState.EXPIRED: set(),
+    },
+)  # fmt: skip
 BOOKING = lifecycle(
     "booking",
     BookingState,
@@ -46,4 +69,5 @@ BOOKING = lifecycle(
     },
 )
 EDIT_STATES = tuple(str(state) for state in EditState)
+REQUEST_STATES = tuple(str(state) for state in RequestState)
 BOOKING_STATES = tuple(str(state) for state in BookingState)

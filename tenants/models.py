@@ -13,8 +13,10 @@ from kernel.actor import TenantRole
 from kernel.ids import new_id
 from kernel.resources import RESOURCE_NAMES
 from tenants.capacity_models import Booking as Booking
+from tenants.capacity_models import PriorityGrant as PriorityGrant
 from tenants.capacity_models import QueueRule as QueueRule
 from tenants.capacity_models import QuotaEdit as QuotaEdit
+from tenants.capacity_models import QuotaRequest as QuotaRequest
 from tenants.capacity_models import UserCap as UserCap
 from tenants.ledger_models import Budget as Budget
 from tenants.ledger_models import LedgerPending as LedgerPending

@@ -119,6 +119,16 @@ def find_user_id(name: str) -> uuid.UUID | None:
     return User.objects.filter(name=name).values_list("id", flat=True).first()
 
 
+def find_visible_user(actor: Actor, text: str) -> uuid.UUID | None:
+    """The user with this id or name, among those whom the actor sees. One query."""
+    rows = visible(actor, User)
+    try:
+        rows = rows.filter(id=uuid.UUID(text))
+    except ValueError:
+        rows = rows.filter(name=text)
+    return rows.values_list("id", flat=True).first()
+
+
 def secret_names(tenant_id: uuid.UUID) -> frozenset[str]:
     """Names of a tenant's secrets, for checking a job's request. One query."""
     return frozenset(Secret.objects.filter(tenant_id=tenant_id).values_list("name", flat=True))

@@ -46,6 +46,77 @@ CAPABILITIES = (
         },
     ),
     Capability(
+        19,
+        "Priorities by role, and approval of more",
+        {
+            "Each role has a highest priority per tenant; more is refused with the way to ask for it": (
+                "api/jobs/test_order.py::test_a_member_submits_up_to_normal_and_is_told_how_to_ask_for_more",
+                "api/jobs/test_order.py::test_a_change_of_a_waiting_job_is_held_to_the_grant_and_lowering_is_free",
+            ),
+            "Somebody else approves, up to what they may use themselves; of two who decide one does": (
+                "api/jobs/test_order.py::test_nobody_decides_a_request_of_their_own_or_above_their_own_grant",
+                "services/jobs/test_order_races.py::test_of_many_managers_one_decides",
+            ),
+            "A request ends by itself, and never together with an approval": (
+                "services/jobs/test_order_races.py::test_an_approval_holds_or_the_request_is_over_but_never_both",
+            ),
+            "On the running platform an approved job starts before the others": (
+                "engines/test_order.py::test_an_approved_job_starts_at_once_and_a_moved_one_before_its_sibling",
+            ),
+            "One's own waiting jobs are put in another order, and nobody else ever has more of them in front": (
+                "property/jobs/test_moving_properties.py::test_nobody_else_ever_has_more_of_them_in_front",
+                "api/jobs/test_order.py::test_a_member_puts_their_own_jobs_in_order_and_nobody_else_comes_later",
+            ),
+        },
+    ),
+    Capability(
+        18,
+        "Gangs, whole or not at all",
+        {
+            "Four gangs of four on twelve cards: three run, the fourth holds none, also under another leader": (
+                "services/jobs/test_sharing.py::test_of_four_gangs_of_four_on_twelve_cards_three_run_and_the_fourth_holds_none",
+            ),
+            "An elastic gang gets as many tasks as there is room for, and is charged for these": (
+                "services/jobs/test_sharing.py::test_an_elastic_gang_gets_as_many_tasks_as_there_is_room_for",
+                "services/jobs/test_sharing.py::test_an_elastic_job_is_charged_for_what_it_had",
+            ),
+        },
+    ),
+    Capability(
+        20,
+        "Urgent before ordinary",
+        {
+            "In one queue higher priority takes the room of lower, which waits again": (
+                "services/jobs/test_sharing.py::test_higher_priority_of_one_queue_takes_the_room_of_lower",
+            ),
+            "Nobody takes back what another deserves": (
+                "services/jobs/test_sharing.py::test_nobody_takes_back_what_another_deserves",
+            ),
+            "Whoever has just begun is left alone, and who waits for it is told until when": (
+                "services/jobs/test_sharing.py::test_work_that_has_just_begun_is_not_evicted_and_who_waits_is_told_until_when",
+            ),
+            "A platform that dies in an eviction starts the one and brings the other back": (
+                "faults/test_crash_points.py"
+                "::test_after_a_crash_in_an_eviction_whoever_was_to_start_starts_and_the_other_goes_on_later",
+            ),
+        },
+    ),
+    Capability(
+        21,
+        "Borrowing, and giving back",
+        {
+            "What is borrowed is given back on demand, and costs the victim no retry": (
+                "services/jobs/test_sharing.py::test_what_is_borrowed_is_given_back_on_demand_and_costs_the_victim_no_retry",
+            ),
+            "A new leader still knows whose the room is that is being cleared": (
+                "services/jobs/test_sharing.py::test_a_new_leader_still_knows_whose_the_room_is_that_is_being_cleared",
+            ),
+            "A guarantee is kept idle for its owner, and others are told": (
+                "services/jobs/test_sharing.py::test_a_guarantee_is_kept_idle_for_its_owner_and_others_are_told",
+            ),
+        },
+    ),
+    Capability(
         22,
         "Promises along the tree of queues",
         {
@@ -82,8 +153,20 @@ CAPABILITIES = (
             ),
             "What nobody comes for is given back": (
                 "api/tenants/test_bookings.py::test_nobody_comes_and_the_booking_is_let_go_after_the_grace",
+                "engines/test_order.py::test_a_booking_that_nobody_uses_is_released_and_told",
             ),
-            "Admission keeps what is booked": (),
+            "Admission keeps what is booked, and its owner starts at once": (
+                "services/jobs/test_sharing.py::test_a_booking_is_cleared_in_time_and_its_owner_starts_at_once",
+            ),
+        },
+    ),
+    Capability(
+        24,
+        "Caps on one user",
+        {
+            "A cap on GPUs holds, and is told with its numbers": (
+                "services/jobs/test_sharing.py::test_a_cap_on_one_user_holds_and_is_told_with_its_numbers",
+            ),
         },
     ),
     Capability(
@@ -321,6 +404,42 @@ CAPABILITIES = (
         },
     ),
     Capability(
+        87,
+        "Tasks near one another or apart",
+        {
+            "A job wishes its tasks near one another or apart, or insists on one rack": (
+                "services/jobs/test_placement.py::test_tasks_go_as_near_or_apart_as_the_job_says",
+                "services/jobs/test_placement.py::test_a_gang_that_insists_on_one_rack_waits_until_one_has_room_for_all",
+            ),
+            "What no rack could ever hold is told so": (
+                "services/jobs/test_placement.py::test_a_gang_that_no_rack_could_ever_hold_says_so",
+            ),
+        },
+    ),
+    Capability(
+        90,
+        "Which machines a job goes to",
+        {
+            "A job goes only to machines with the labels that it asks for, and says which are missing": (
+                "services/jobs/test_placement.py::test_a_job_goes_only_to_machines_with_the_labels_that_it_asks_for",
+                "services/jobs/test_placement.py::test_a_job_that_asks_for_a_label_that_no_machine_has_says_so",
+            ),
+            "Machines are kept for jobs that tolerate their taints, of the cluster or of an operator": (
+                "services/jobs/test_placement.py::test_a_machine_with_a_taint_is_kept_for_jobs_that_tolerate_it",
+                "services/jobs/test_placement.py::test_an_operator_taints_a_machine_and_takes_that_back",
+            ),
+            "Operators choose by which policy a pool is filled": (
+                "services/jobs/test_placement.py::test_a_pool_is_filled_by_the_policy_that_an_operator_chose",
+            ),
+            "Parts of a GPU are lent where operators say so": (
+                "engines/test_simulated_gpus.py::"
+                "test_two_halves_get_one_device_where_the_pool_lends_parts_and_a_whole_one_the_other",
+                "services/jobs/test_placement.py::test_no_more_gpus_are_shared_than_the_pool_allows",
+            ),
+            "Cores that no other job runs on": (),
+        },
+    ),
+    Capability(
         113,
         "Redis as a courier only",
         {
@@ -371,6 +490,43 @@ CAPABILITIES = (
             "From an empty data directory to a finished job": ("engines/test_first_job.py::test_its_log_is_whole",),
             "Every error says what to do next": (
                 "architecture/test_reference.py::test_every_error_code_has_a_meaning_a_next_step_and_a_chinese_title",
+            ),
+        },
+    ),
+    Capability(
+        "6.1",
+        "Why it waits, and what would start it",
+        {
+            "Every suggestion, applied to a copy of the state, starts the job": (
+                "property/scheduling/test_explain_properties.py::test_whoever_waits_has_a_reason_and_every_suggestion_is_true",
+            ),
+        },
+    ),
+    Capability(
+        "6.2",
+        "When it starts",
+        {
+            "Expected by half and by nine in ten, and told how such words came true": (
+                "services/jobs/test_promises.py::test_an_explanation_has_the_expected_start_and_how_far_to_trust_it",
+                "services/jobs/test_promises.py::test_the_first_promise_stays_and_is_judged_by_the_start",
+            ),
+        },
+    ),
+    Capability(
+        "6.3",
+        "What if",
+        {
+            "A question is answered as a pass over the changed state would": (
+                "property/scheduling/test_explain_properties.py::test_what_if_is_what_a_pass_over_the_changed_state_does",
+            ),
+        },
+    ),
+    Capability(
+        "6.7",
+        "A record of every decision",
+        {
+            "Starts, claims, evictions and waits are kept with what they were weighed against": (
+                "services/jobs/test_sharing.py::test_every_start_eviction_claim_and_wait_leaves_a_record",
             ),
         },
     ),

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from jobs.api import examples
 from jobs.api.representations import JOB_STATES, JobCountsOut, JobOut, job_json, new_job_json
-from jobs.api.requests import AgainIn, BatchIn, EditIn, StopIn, SubmitIn, many_documents, one_document
+from jobs.api.requests import AgainIn, BatchIn, EditIn, StopIn, SubmitIn, many_documents, one_document, priority_reason
 from jobs.models import Job, StoredSpec
 from jobs.selectors.counts import job_counts
 from jobs.selectors.find import fetch_job
@@ -113,7 +113,15 @@ class JobListView(ApiView):
     @extend_schema(
         operation_id="jobs_create",
         request=SubmitIn,
-        parameters=[OpenApiParameter("dry_run", bool, description="Check everything and store nothing.")],
+        parameters=[
+            OpenApiParameter("dry_run", bool, description="Check everything and store nothing."),
+            OpenApiParameter(
+                "priority_reason",
+                str,
+                description="Why the job needs a priority above one's own: it is stored with the highest that one may use, and "
+                "the rest is requested. Without it, such a job is refused.",
+            ),
+        ],
         responses={201: JobOut, 200: examples.PlanOut},
         examples=[examples.request("Two workers", examples.SUBMIT), examples.answer("Stored", examples.JOB, status="201")],
     )
@@ -122,7 +130,8 @@ class JobListView(ApiView):
         """Submit a job. The answer holds the job and why it waits."""
         tenant, document = one_document(request)
         facts, actor = facts_of(request), self.actor
-        submission = prepare(actor=actor, tenant=tenant, document=document, facts=facts)
+        reason = priority_reason(request)
+        submission = prepare(actor=actor, tenant=tenant, document=document, facts=facts, priority_reason=reason)
         if query_flag(request, "dry_run"):
             return Response(plan_json(submission))
         row = store([submission], actor=actor, now=facts.now)[0]

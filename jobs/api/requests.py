@@ -12,7 +12,10 @@ from rest_framework.request import Request
 from jobs.spec.documents import Format, parse_text
 from kernel.errors import FieldError, InvalidInput, TooLarge
 from kernel.limits import BATCH_ITEMS, GRACE_SECONDS, NAME_LENGTH
+from webapi.fields import PriorityField
 from webapi.serializers import StrictSerializer
+
+REASON_LENGTH = 1_000
 
 
 class SubmitIn(StrictSerializer):
@@ -47,7 +50,7 @@ class AgainIn(StrictSerializer):
 class EditIn(StrictSerializer):
     """What may change after submission."""
 
-    priority = serializers.IntegerField(required=False, min_value=0, max_value=1000)
+    priority = PriorityField(required=False)
     tags = serializers.ListField(required=False, child=serializers.CharField(), max_length=1_000)
     hold = serializers.BooleanField(required=False)
     queue = serializers.CharField(required=False, max_length=NAME_LENGTH)
@@ -60,6 +63,15 @@ def one_document(request: Request) -> tuple[str | None, object]:
         return request.query_params.get("tenant"), parse_text(_text(request), Format.YAML)
     body = SubmitIn.validated(request.data)
     return body.get("tenant"), body["spec"]
+
+
+def priority_reason(request: Request) -> str | None:
+    """Why a job needs a priority above one's own; None where nobody says."""
+    reason = request.query_params.get("priority_reason")
+    if reason is not None and (len(reason) > REASON_LENGTH or not reason.isprintable()):
+        message = f"priority_reason has at most {REASON_LENGTH} printable characters."
+        raise InvalidInput(message, fields=[FieldError("/priority_reason", "invalid", message, "Say it shorter.")])
+    return reason
 
 
 def many_documents(request: Request) -> tuple[str | None, list[Any], Any]:

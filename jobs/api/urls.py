@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.api import cost, history, jobs, output, quarantine
+from jobs.api import cost, explain, history, jobs, order, output, quarantine
 
 urlpatterns = [
     path("jobs", jobs.JobListView.as_view(), name="jobs"),
@@ -13,11 +13,15 @@ urlpatterns = [
     path("jobs/<str:job>", jobs.JobView.as_view(), name="job"),
     path("jobs/<str:job>/spec", jobs.JobSpecView.as_view(), name="job_spec"),
     path("jobs/<str:job>/stop", jobs.JobStopView.as_view(), name="job_stop"),
+    path("jobs/<str:job>/move", order.JobMoveView.as_view(), name="job_move"),
     path("jobs/<str:job>/rerun", jobs.JobRerunView.as_view(), name="job_rerun"),
     path("jobs/<str:job>/clone", jobs.JobCloneView.as_view(), name="job_clone"),
     path("jobs/<str:job>/tags/<str:tag>", jobs.JobTagView.as_view(), name="job_tag"),
     path("jobs/<str:job>/events", history.JobEventsView.as_view(), name="job_events"),
     path("jobs/<str:job>/cost", cost.JobCostView.as_view(), name="job_cost"),
+    path("jobs/<str:job>/explain", explain.JobExplainView.as_view(), name="job_explain"),
+    path("jobs/<str:job>/decisions", explain.JobDecisionsView.as_view(), name="job_decisions"),
+    path("what-if", explain.WhatIfView.as_view(), name="what_if"),
     path("jobs/<str:job>/timeline", history.JobTimelineView.as_view(), name="job_timeline"),
     path("jobs/<str:job>/attempts", history.AttemptListView.as_view(), name="job_attempts"),
     path("jobs/<str:job>/attempts/<int:number>", history.AttemptView.as_view(), name="job_attempt"),
@@ -32,6 +36,14 @@ urlpatterns = [
     path("jobs/<str:job>/logs/stream", output.LogStreamView.as_view(), name="job_logs_stream"),
     path("jobs/<str:job>/artifacts", output.ArtifactListView.as_view(), name="job_artifacts"),
     path("jobs/<str:job>/artifacts/<path:path>", output.ArtifactView.as_view(), name="job_artifact"),
+    path("priority-requests", order.PriorityRequestsView.as_view(), name="priority-requests"),
+    path("priority-requests/<uuid:request_id>", order.PriorityRequestView.as_view(), name="priority-request"),
+    path(
+        "priority-requests/<uuid:request_id>/approve",
+        order.PriorityRequestApproveView.as_view(),
+        name="priority-request-approve",
+    ),
+    path("priority-requests/<uuid:request_id>/deny", order.PriorityRequestDenyView.as_view(), name="priority-request-deny"),
     path("quarantine", quarantine.QuarantineView.as_view(), name="quarantine"),
     path("quarantine/<str:attempt>/adopt", quarantine.QuarantineAdoptView.as_view(), name="quarantine_adopt"),
     path("quarantine/<str:attempt>/stop", quarantine.QuarantineStopView.as_view(), name="quarantine_stop"),

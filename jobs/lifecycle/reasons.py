@@ -115,6 +115,19 @@ def _one(detail: Detail, key: str, language: str = "en") -> str:
     return format_amount(str(detail.get("resource", "")), amount, language) if isinstance(amount, int) else "?"
 
 
+def _capped(detail: Detail, key: str, language: str = "en") -> str:
+    """A number of what a cap counts: GPUs, jobs or containers."""
+    what, amount = detail.get("what"), detail.get(key)
+    if not isinstance(amount, int):
+        return "?"
+    if what == "gpu_millis":
+        return format_amount("gpu_millis", amount, language)
+    if language == "zh":
+        return f"{amount} 个{'容器' if what == 'containers' else '作业'}"
+    noun = "container" if what == "containers" else "job"
+    return f"{amount} {noun}{'' if amount == 1 else 's'}"
+
+
 def _shortage(detail: Detail, language: str = "en") -> str:
     """What is missing, resource by resource, of `need` beyond `free`."""
     need, free = detail.get("need"), detail.get("free")
@@ -127,16 +140,35 @@ def _no_room(detail: Detail) -> str:
     pool, need, free = _named(detail, "pool", "pool"), _amounts(detail, "need"), _amounts(detail, "free")
     missing = _shortage(detail)
     if missing in {"", "nothing"}:
-        return f"It needs {need}; {pool} has {free} free, but not in pieces that fit its tasks."
-    return f"It needs {need}; {pool} has {free} free, so {missing} are missing."
+        return f"It needs {need}; {pool} has {free} free, but not in pieces that fit its tasks.{_left_out(detail)}"
+    return f"It needs {need}; {pool} has {free} free, so {missing} are missing.{_left_out(detail)}"
 
 
 def _no_room_zh(detail: Detail) -> str:
     pool, need, free = _named_zh(detail, "pool", "资源池"), _amounts(detail, "need", "zh"), _amounts(detail, "free", "zh")
     missing = _shortage(detail, "zh")
     if missing in {"", "无"}:
-        return f"需要 {need}；{pool}空闲 {free}，但分散在各节点，放不下其任务。"
-    return f"需要 {need}；{pool}空闲 {free}，还缺 {missing}。"
+        return f"需要 {need}；{pool}空闲 {free}，但分散在各节点，放不下其任务。{_left_out(detail, 'zh')}"
+    return f"需要 {need}；{pool}空闲 {free}，还缺 {missing}。{_left_out(detail, 'zh')}"
+
+
+def _left_out(detail: Detail, language: str = "en") -> str:
+    """How many machines of the pool have room in vain, by the label or taint that keeps the job away from them."""
+    counts = detail.get("left_out")
+    if not isinstance(counts, Mapping):
+        return ""
+    words = {"label": "lack a label that it asks for", "taint": "are kept for others by a taint"}
+    words_zh = {"label": "缺少所要求的标签", "taint": "因污点留给其他作业"}
+    if language == "zh":
+        return "".join(f"其中 {counts[code]} 个节点{words_zh[code]}。" for code in words_zh if code in counts)
+    return "".join(f" {counts[code]} of its machines {words[code]}." for code in words if code in counts)
+
+
+def _asked_labels(detail: Detail) -> str:
+    labels = detail.get("labels")
+    if not isinstance(labels, Mapping) or not labels:
+        return "?"
+    return ", ".join(f"{name}={'|'.join(str(one) for one in values)}" for name, values in labels.items())
 
 
 def _blocked(detail: Detail) -> str:
@@ -181,6 +213,21 @@ def _ceiling_too_low(detail: Detail) -> str:
 def _ceiling_too_low_zh(detail: Detail) -> str:
     queue, pool = _named_zh(detail, "queue", "队列"), _named_zh(detail, "pool", "资源池")
     return f"需要 {_one(detail, 'need', 'zh')}；{queue}在{pool}的上限仅为 {_one(detail, 'ceiling', 'zh')}。"
+
+
+def _kept_for_others(detail: Detail) -> str:
+    pool, need = _named(detail, "pool", "pool"), _one(detail, "need")
+    return (
+        f"It needs {need}; {pool} has {_one(detail, 'free')} that its queue may use, and keeps {_one(detail, 'kept')} idle "
+        "for those to whom they are guaranteed."
+    )
+
+
+def _kept_for_others_zh(detail: Detail) -> str:
+    pool, need = _named_zh(detail, "pool", "资源池"), _one(detail, "need", "zh")
+    return (
+        f"需要 {need}；{pool}可供其队列使用 {_one(detail, 'free', 'zh')}，另有 {_one(detail, 'kept', 'zh')} 保留给有保障的队列。"
+    )
 
 
 def _no_pool(detail: Detail) -> str:
@@ -408,6 +455,44 @@ _ALL = (
         "减少资源或副本数，或换更大的资源池。",
     ),
     _wait(
+        "label",
+        lambda detail: (
+            f"It asks for machines with {_asked_labels(detail)}; those of {_named(detail, 'pool', 'pool')} that have it could "
+            "not hold it even when empty, or there are none."
+        ),
+        lambda detail: (
+            f"要求节点带有标签 {_asked_labels(detail)}；{_named_zh(detail, 'pool', '资源池')}中没有带此标签且放得下它的节点，"
+            "即使节点全空。"
+        ),
+        "Change placement.labels of the job; `berth nodes show` lists the labels of a machine.",
+        "修改作业的 placement.labels；`berth nodes show` 可查看节点标签。",
+    ),
+    _wait(
+        "taint",
+        lambda detail: (
+            f"The machines of {_named(detail, 'pool', 'pool')} that could hold it are kept for other jobs by taints: "
+            f"{_listed(detail.get('taints'))}."
+        ),
+        lambda detail: (
+            f"{_named_zh(detail, 'pool', '资源池')}中放得下它的节点因污点留给其他作业：{_listed(detail.get('taints'))}。"
+        ),
+        "If it may use them, name the taints in placement.tolerates of the job.",
+        "如允许使用，请在作业的 placement.tolerates 中列出这些污点。",
+    ),
+    _wait(
+        "no_place",
+        lambda detail: (
+            f"It asks that all its {detail.get('tasks', '?')} tasks go to one {detail.get('place') or 'place'}; no "
+            f"{detail.get('place') or 'place'} of {_named(detail, 'pool', 'pool')} could hold them even when empty."
+        ),
+        lambda detail: (
+            f"要求其 {detail.get('tasks', '?')} 个任务位于同一 {detail.get('place') or '位置'}；"
+            f"{_named_zh(detail, 'pool', '资源池')}中任何一处即使全空也放不下。"
+        ),
+        "Set placement.together to a larger place or to pack, or ask for fewer tasks.",
+        "将 placement.together 改为更大的范围或 pack，或减少任务数。",
+    ),
+    _wait(
         "ceiling",
         _ceiling,
         _ceiling_zh,
@@ -428,6 +513,108 @@ _ALL = (
         "Tell an operator: the log has the details. Other jobs are not affected.",
         "请联系管理员，日志中有详细信息；其他作业不受影响。",
     ),
+    _wait(
+        "gpu_shares",
+        lambda detail: f"{_capital(_named(detail, 'pool', 'pool'))} lends whole GPUs only, and it asks for a part of one.",
+        lambda detail: f"{_named_zh(detail, 'pool', '资源池')}只分配整块 GPU，而作业请求部分 GPU。",
+        "Ask for a whole GPU, or choose a pool that lends parts.",
+        "改为请求整块 GPU，或选择支持共享的资源池。",
+    ),
+    _wait(
+        "kept_for_others",
+        _kept_for_others,
+        _kept_for_others_zh,
+        "It starts when its queue may use more, or when others end. `berth queues` shows what each queue is promised.",
+        "待所属队列额度增加或其他作业结束后启动；`berth queues` 可查看各队列的保障额度。",
+    ),
+    _wait(
+        "not_together",
+        lambda detail: (
+            f"There is room in {_named(detail, 'pool', 'pool')} for all its {detail.get('tasks', '')} tasks, but not near enough "
+            "to one another."
+        ),
+        lambda detail: f"{_named_zh(detail, 'pool', '资源池')}放得下其全部 {detail.get('tasks', '')} 个任务，但位置不够集中。",
+        "It starts when enough gets free in one place, or drop the wish to be together.",
+        "待同一位置空出足够资源后启动，或取消集中放置的要求。",
+    ),
+    _wait(
+        "booked",
+        lambda detail: (
+            f"There is room in {_named(detail, 'pool', 'pool')}, but the start of a job before it is planned there at "
+            f"{detail.get('at', 'a later time')}, and this one might run longer."
+        ),
+        lambda detail: (
+            f"{_named_zh(detail, 'pool', '资源池')}有空位，但排在前面的作业计划于 {detail.get('at', '稍后')} 在此启动，"
+            "而本作业可能运行更久。"
+        ),
+        "Give it a max_runtime that ends before, and it may start now.",
+        "设置在此之前结束的 max_runtime，即可立即启动。",
+    ),
+    _wait(
+        "reserved",
+        lambda detail: (
+            f"It needs {_one(detail, 'need')}; {_one(detail, 'kept')} of {_named(detail, 'pool', 'pool')} are reserved from "
+            f"{detail.get('from', 'a time')} until {detail.get('until', 'another')}."
+        ),
+        lambda detail: (
+            f"需要 {_one(detail, 'need', 'zh')}；{_named_zh(detail, 'pool', '资源池')}的 {_one(detail, 'kept', 'zh')} "
+            f"在 {detail.get('from', '?')} 至 {detail.get('until', '?')} 期间已被预订。"
+        ),
+        "A job whose max_runtime ends before the reservation begins may start now; `berth reserve list` shows reservations.",
+        "若 max_runtime 在预订开始前结束，则可立即启动；`berth reserve list` 可查看预订。",
+    ),
+    _wait(
+        "user_cap",
+        lambda detail: (
+            f"Its user has {_capped(detail, 'used')} of the {_capped(detail, 'limit')} that one user may have at once, "
+            f"and it needs {_capped(detail, 'need')}."
+        ),
+        lambda detail: (
+            f"该用户已用 {_capped(detail, 'used', 'zh')}，单个用户上限为 {_capped(detail, 'limit', 'zh')}，"
+            f"本作业需要 {_capped(detail, 'need', 'zh')}。"
+        ),
+        "It starts when others of the user's jobs end. A manager can raise the cap: `berth queues caps`.",
+        "该用户的其他作业结束后即可启动；负责人可提高上限：`berth queues caps`。",
+    ),
+    _wait(
+        "too_young",
+        lambda detail: (
+            f"It may take back room in {_named(detail, 'pool', 'pool')}, but what runs there has not run long enough to be "
+            f"evicted before {detail.get('at', 'a while')}."
+        ),
+        lambda detail: (
+            f"可收回{_named_zh(detail, 'pool', '资源池')}的资源，但其上的作业运行时间不足，"
+            f"{detail.get('at', '稍后')} 之后才可驱逐。"
+        ),
+        "It starts then, or sooner when something ends.",
+        "届时启动；有作业提前结束则更早。",
+    ),
+    _wait(
+        "eviction_brake",
+        lambda detail: (
+            f"It may take back room, but {detail.get('evictions', '?')} jobs were evicted of late and at most "
+            f"{detail.get('limit', '?')} may be."
+        ),
+        lambda detail: f"可收回资源，但近期已驱逐 {detail.get('evictions', '?')} 个作业，上限为 {detail.get('limit', '?')}。",
+        "It goes on by itself.",
+        "将自动继续。",
+    ),
+    _wait(
+        "behind",
+        lambda detail: (
+            f"Another job waits before it in {_named(detail, 'queue', 'queue')}, and nobody may pass that one any more."
+        ),
+        lambda detail: f"{_named_zh(detail, 'queue', '队列')}中排在它前面的作业已等待过久，不允许再被超越。",
+        "It starts after the one before it.",
+        "待前面的作业启动后启动。",
+    ),
+    _wait(
+        "making_room",
+        lambda detail: f"Its room is being cleared: it waits for {detail.get('jobs', '?')} running jobs to make way.",
+        lambda detail: f"正在为其腾出资源：等待 {detail.get('jobs', '?')} 个运行中的作业让出。",
+        "It starts as soon as they have saved their work and ended.",
+        "待其保存进度并结束后立即启动。",
+    ),
     _wait("no_room", _no_room, _no_room_zh, "It starts when enough of what runs there has ended.", "有足够作业结束后即可启动。"),
     _wait("array", _children, _children_zh),
     _move("submitted", _by("Submitted", "user"), _by_zh("提交", "user")),
@@ -447,6 +634,11 @@ _ALL = (
         "completing",
         _fixed("Its end is decided; the tasks that still run are being stopped."),
         _fixed("结局已定，正在停止其余任务。"),
+    ),
+    _move(
+        "making_way",
+        _fixed("It makes way for a job with an older right to its room; it goes on when there is room again."),
+        _fixed("为更有权使用该资源的作业让出位置；有空位时继续。"),
     ),
     _move("stopping", _by("A stop was asked for"), _by_zh("请求停止")),
     _move(

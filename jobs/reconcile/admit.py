@@ -1,4 +1,4 @@
-"""Applies the decisions of a pass: one transaction for all admissions, one for the reasons of those who wait.
+"""Applies the decisions of a pass: one transaction for all admissions of a batch, one for evictions, one for a thousand reasons.
 
 Attempt, tasks, reservation and the job's change of state are written together. A job that somebody stopped or changed
 meanwhile, and one whose quota was used up by another, is a lost race: counted and dropped, looked at again in the next pass.
@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import transaction
 
@@ -18,10 +18,13 @@ from activity import hints
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.models import Attempt, Job, Task
 from jobs.reconcile import aside
-from jobs.scheduling.plan import Admit, Decision, Wait
-from jobs.scheduling.snapshot import PoolView
+from jobs.reconcile.loading import PendingRow
+from jobs.scheduling.eligibility import PoolView, Refusal
+from jobs.services.decision_records import DecisionRow, record_decisions
+from jobs.services.stop import stop_attempts
 from jobs.services.transition import JOB, Change, apply
 from kernel.ids import new_id
+from kernel.resources import Resources
 from reconciling import bulk, poison
 from reconciling.crashpoints import crashpoint
 from tenants.services.reservations import ReserveRequest, release, reserve
@@ -30,61 +33,74 @@ TELLING = frozenset({"retrying", "preempted", "preempted_often"})  # Why it wait
 REFRESH_ROWS = 200  # Waiting jobs whose amounts are kept fresh; behind them a reason changes only with its code.
 
 
-class PendingRow(NamedTuple):
-    """The columns of a waiting job, in the order of the driver's query."""
-
-    id: uuid.UUID
-    tenant_id: uuid.UUID
-    queue_id: uuid.UUID
-    priority: int
-    queued_at: datetime
-    spec_id: uuid.UUID
-    image_id: uuid.UUID | None
-    image_kind: str
-    parent_id: uuid.UUID | None
-    hold: bool
-    not_before_at: datetime | None
-    open_dependencies: int
-    attempt_count: int
-    reason_code: str
-    reason_detail: Mapping[str, Any]
-    user_id: uuid.UUID
-    pool_name: str
-    submitted_at: datetime
+@dataclass(frozen=True, slots=True)
+class Placement:
+    role: str
+    index: int
+    node: str
+    each: Resources
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
-    admitted: frozenset[uuid.UUID]
-    lost: frozenset[uuid.UUID]
+class Admission:
+    """Start a whole gang in one pool, each task on the node named. `ask` is what all of them hold."""
+
+    job_id: uuid.UUID
+    pool: PoolView
+    ask: Resources
+    placements: tuple[Placement, ...]
 
 
-def apply_decisions(
-    decisions: Sequence[Decision],
-    pending: dict[uuid.UUID, PendingRow],
-    pools: Mapping[uuid.UUID, PoolView],
-    *,
-    now: datetime,
-) -> Applied:
-    """Write what the pass decided; returns who got in and who lost a race."""
-    admits = [decision for decision in decisions if isinstance(decision, Admit)]
-    admitted: set[uuid.UUID] = set()
-    for start in range(0, len(admits), bulk.BATCH_ROWS):
+Records = Mapping[uuid.UUID, DecisionRow]
+"""By job, what is kept of the decision about it."""
+
+
+def admit(
+    admissions: Sequence[Admission], pending: Mapping[uuid.UUID, PendingRow], records: Records, *, now: datetime
+) -> dict[uuid.UUID, uuid.UUID]:
+    """Start these; the attempts, by job, of those that got in. Who is missing lost a race, or is poison."""
+    admitted: dict[uuid.UUID, uuid.UUID] = {}
+    for start in range(0, len(admissions), bulk.BATCH_ROWS):
         struck = poison.work_through(
             aside.SCHEDULE,
-            admits[start : start + bulk.BATCH_ROWS],
-            lambda part: admitted.update(_admit(part, pending, pools, now=now)),
+            admissions[start : start + bulk.BATCH_ROWS],
+            lambda part: admitted.update(_admit(part, pending, records, now=now)),
             now=now,
-            key=lambda admit: admit.job_id,
+            key=lambda one: one.job_id,
         )
         aside.say_why_it_waits(struck)
-    _store_reasons([decision for decision in decisions if isinstance(decision, Wait)], pending)
-    return Applied(frozenset(admitted), frozenset(admit.job_id for admit in admits) - admitted)
+    return admitted
+
+
+def evict(victims: Mapping[uuid.UUID, uuid.UUID | None], records: Records, *, now: datetime) -> None:
+    """End the attempts of these jobs, and write down for which waiting job: a new leader has to know whose their room is.
+
+    None: for a booking that is about to begin.
+    """
+    if not victims:
+        return
+    with transaction.atomic():
+        rows = [
+            (job_id, state, attempt_id)
+            for job_id, state, attempt_id in Job.objects.filter(id__in=victims).values_list("id", "state", "attempt_id")
+            if attempt_id is not None
+        ]
+        stop_attempts(
+            rows, cause="preempted", reason="making_way", grace_seconds=None, actor="system:scheduler", now=now
+        )  # fmt: skip
+        bulk.update(
+            Attempt,
+            [{"id": attempt_id, "evicted_for": victims[job_id]} for job_id, _, attempt_id in rows],
+            equals={"state": AttemptState.STOPPING, "stop_cause": "preempted"},
+        )
+        record_decisions([records[job_id] for job_id, _, _ in rows if job_id in records], now=now)
+        crashpoint("jobs.evict.before_commit")
+    crashpoint("jobs.evict.after_commit")
 
 
 def _admit(
-    admits: Sequence[Admit], pending: Mapping[uuid.UUID, PendingRow], pools: Mapping[uuid.UUID, PoolView], *, now: datetime
-) -> set[uuid.UUID]:
+    admits: Sequence[Admission], pending: Mapping[uuid.UUID, PendingRow], records: Records, *, now: datetime
+) -> dict[uuid.UUID, uuid.UUID]:
     attempts = {admit.job_id: new_id() for admit in admits}
     with transaction.atomic():
         granted = reserve(
@@ -94,7 +110,7 @@ def _admit(
                     job_id=admit.job_id,
                     tenant_id=pending[admit.job_id].tenant_id,
                     queue_id=pending[admit.job_id].queue_id,
-                    pool_id=admit.pool_id,
+                    pool_id=admit.pool.id,
                     amount=admit.ask,
                 )
                 for admit in admits
@@ -110,7 +126,7 @@ def _admit(
                     JobState.QUEUED,
                     JobState.ADMITTED,
                     reason="admitted",
-                    detail={"pool": pools[admit.pool_id].name, "attempt": pending[admit.job_id].attempt_count + 1},
+                    detail={"pool": admit.pool.name, "attempt": pending[admit.job_id].attempt_count + 1},
                     also={
                         "attempt_count": pending[admit.job_id].attempt_count + 1,
                         "attempt_id": attempts[admit.job_id],
@@ -127,19 +143,21 @@ def _admit(
         )
         moved = {change.id for change in done}
         release([attempts[admit.job_id] for admit in winners if admit.job_id not in moved], now=now)
-        _insert_attempts([admit for admit in winners if admit.job_id in moved], attempts, pending, pools, now=now)
+        _insert_attempts([admit for admit in winners if admit.job_id in moved], attempts, pending, now=now)
+        record_decisions(
+            [records[admit.job_id] for admit in winners if admit.job_id in moved and admit.job_id in records], now=now
+        )
         crashpoint("jobs.admit.before_commit")
-        for cluster_id in {admit.cluster_id for admit in winners}:
+        for cluster_id in {admit.pool.cluster_id for admit in winners}:
             hints.wake(f"launch.{cluster_id}")
     crashpoint("jobs.admit.after_commit")
-    return moved
+    return {job_id: attempts[job_id] for job_id in moved}
 
 
 def _insert_attempts(
-    admits: Sequence[Admit],
+    admits: Sequence[Admission],
     attempts: Mapping[uuid.UUID, uuid.UUID],
     pending: Mapping[uuid.UUID, PendingRow],
-    pools: Mapping[uuid.UUID, PoolView],
     *,
     now: datetime,
 ) -> None:
@@ -153,12 +171,12 @@ def _insert_attempts(
                 "number": pending[admit.job_id].attempt_count + 1,
                 "state": AttemptState.ADMITTED,
                 "outcome": "",
-                "cluster_id": admit.cluster_id,
-                "pool_id": admit.pool_id,
-                "cluster_name": pools[admit.pool_id].cluster_name,
-                "pool_name": pools[admit.pool_id].name,
-                "gpus_simulated": pools[admit.pool_id].gpus_simulated and admit.ask.gpu_millis > 0,
-                "isolation": pools[admit.pool_id].isolation,
+                "cluster_id": admit.pool.cluster_id,
+                "pool_id": admit.pool.id,
+                "cluster_name": admit.pool.cluster_name,
+                "pool_name": admit.pool.name,
+                "gpus_simulated": admit.pool.gpus_simulated and admit.ask.gpu_millis > 0,
+                "isolation": admit.pool.isolation,
                 "created_at": now,
                 "due_at": now,
                 "stop_cause": "",
@@ -196,22 +214,22 @@ def _insert_attempts(
     )
 
 
-def _store_reasons(waits: Sequence[Wait], pending: dict[uuid.UUID, PendingRow]) -> None:
-    """Only what changed is written: thousands wait for the same thing, and it is said once.
+def store_reasons(reasons: Sequence[tuple[PendingRow, Refusal]]) -> list[PendingRow]:
+    """Write why these jobs wait, where it is not written already; the rows as they are then.
 
     A transaction for each thousand: a reason stands for itself, and submissions shall not wait for a hundred thousand of them.
     """
-    rows = []
-    details: dict[int, dict[str, Any]] = {}  # The plan says the same thing of many jobs; it is kept once.
-    for position, wait in enumerate(waits):
-        row = pending[wait.job_id]
-        detail = details.setdefault(id(wait.detail), dict(wait.detail))
-        if wait.code == "not_before" and row.reason_code in TELLING:
+    rows, changed = [], []
+    details: dict[int, dict[str, Any]] = {}  # The same thing is said of many jobs; it is kept once.
+    for position, (row, (code, amounts)) in enumerate(reasons):
+        detail = details.setdefault(id(amounts), dict(amounts))
+        if code == "not_before" and row.reason_code in TELLING:
             continue
-        if row.reason_code == wait.code and (position >= REFRESH_ROWS or row.reason_detail == detail):
+        if row.reason_code == code and (position >= REFRESH_ROWS or row.reason_detail == detail):
             continue
-        rows.append({"id": wait.job_id, "reason_code": wait.code, "reason_detail": detail})
-        pending[wait.job_id] = row._replace(reason_code=wait.code, reason_detail=detail)
+        rows.append({"id": row.id, "reason_code": code, "reason_detail": detail})
+        changed.append(row._replace(reason_code=code, reason_detail=detail))
     for start in range(0, len(rows), bulk.BATCH_ROWS):
         with transaction.atomic():
             bulk.update(Job, rows[start : start + bulk.BATCH_ROWS], equals={"state": JobState.QUEUED})
+    return changed

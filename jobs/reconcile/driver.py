@@ -1,107 +1,76 @@
-"""Keeps what the scheduler looks at, runs the pure pass over it, and applies what it decided.
+"""Keeps the scheduler's state up to date, asks it for decisions, and applies them.
 
-The waiting jobs are loaded once and then kept up to date from events by `seq`; a full load every sweep checks that nothing was
-missed. What runs and what is reserved is small and read fresh at every look. A pass runs only when something changed, and a look
-that finds no change does not go through the waiting jobs: a hundred thousand of them cost memory, not time.
+`Core` has the state: what waits, what runs, machines, quotas. The driver feeds it from the database: changed jobs by the `seq` of
+their events, and everything around them - pools, nodes, limits, budgets - by comparing what is with what was at the last look.
+A sweep reads all jobs and proves that nothing was missed. What a pass costs goes with what changed.
+
+Whatever goes wrong between the database and the core, the database is right: the core is thrown away and made anew.
 """
 
 from __future__ import annotations
 
-import json
+import heapq
 import time
 import uuid
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 import structlog
-from django.db.models import Count, Sum
 
 from activity.selectors import changed_subjects
 from activity.sequencer import last_seq
-from clusters.services.quarantine import Holds, current_holds
 from images.lifecycle import ImageState
 from images.services import ResolvedImage, resolved_images
-from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, JOB_LIFECYCLE, JobState
-from jobs.models import Job, Task
-from jobs.reconcile import aside
-from jobs.reconcile.admit import PendingRow, apply_decisions
-from jobs.scheduling.plan import plan
-from jobs.scheduling.snapshot import PendingJob, PoolView, Snapshot
-from jobs.selectors.pools import pool_views
-from jobs.services.specs import SpecAsk, ask_of, load_spec, spec_asks
+from jobs.lifecycle.states import AttemptState
+from jobs.reconcile import aside, memory
+from jobs.reconcile.admit import Admission, Placement, admit, evict, store_reasons
+from jobs.reconcile.loading import (
+    Around,
+    Judge,
+    LiveRow,
+    Numbers,
+    PendingRow,
+    Shared,
+    load_live,
+    load_parallelism,
+    load_pending,
+    load_tasks,
+    look_around,
+    make_state,
+    one_held,
+    tenants_of,
+)
+from jobs.reconcile.telling import Teller
+from jobs.scheduling import work
+from jobs.scheduling.core import Core
+from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason, Wait
+from jobs.scheduling.eligibility import Refusal, Wish
+from jobs.scheduling.machines import Machines, TaskAsk
+from jobs.scheduling.records import CLAIM, REFUSE, Names, policy_version, records_of
+from jobs.scheduling.state import build
+from jobs.services.decision_records import DecisionRow, record_decisions
+from jobs.services.specs import load_spec, wish_of, wishes
 from jobs.services.unstartable import fail_unstartable
 from kernel.config import current
 from kernel.resources import Resources
 from reconciling import poison
-from tenants.budgets import Spent, budget_refusal, spent_budgets
-from tenants.quota.tree import QueueTree
-from tenants.selectors import queue_tree
+from tenants.quota.accounting import mark
+from tenants.quota.shares import Shares
 
 log = structlog.get_logger("scheduler")
 
-_COLUMNS = (
-    "id", "tenant_id", "queue_id", "priority", "queued_at", "spec_id", "image_id", "image_kind", "parent_id", "hold",
-    "not_before_at", "open_dependencies", "attempt_count", "reason_code", "reason_detail", "user_id", "pool_name",
-    "submitted_at",
-)  # fmt: skip
-LOAD_ROWS = 2_000
 FULL_LOAD_REST = 40  # A full load takes at most one part in so many of our time, however many wait.
 FULL_LOAD_ROWS = 20_000  # From so many changed jobs on, reading all that wait is no dearer than picking out these.
-Shared = dict[Any, Any]
-Withheld = tuple[str, Mapping[str, object]]
-_DETAIL = _COLUMNS.index("reason_detail") - 1  # Behind the id.
-AGAIN_SECONDS = 0.05  # After a pass that failed at one job: the others wait no longer for it.
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    """What the waiting jobs together refer to. Made anew after they changed, so that a look without news costs nothing."""
-
-    images: frozenset[uuid.UUID]
-    parents: frozenset[uuid.UUID]
-    not_before: tuple[tuple[datetime, uuid.UUID], ...]  # By time.
-
-    def next_due(self, now: datetime) -> tuple[datetime, uuid.UUID] | None:
-        """Who of those that wait for a time reaches it next, and when. While that is the same one, nobody has reached theirs."""
-        place = bisect_right(self.not_before, now, key=lambda item: item[0])
-        return self.not_before[place] if place < len(self.not_before) else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Around:
-    """Everything but the waiting jobs that a pass looks at."""
-
-    pools: tuple[PoolView, ...]
-    queues: QueueTree
-    images: Mapping[uuid.UUID, ResolvedImage]
-    room: Mapping[uuid.UUID, int]
-    holds: Holds
-    spent: Mapping[uuid.UUID, Spent]  # Budgets that keep new jobs waiting, by queue.
-    next_due: tuple[datetime, uuid.UUID] | None
-
-    @property
-    def fingerprint(self) -> object:
-        """Equal while a pass would decide as the last one did, given the same waiting jobs."""
-        return (self.pools, self.queues.nodes, self.images, self.room, self.next_due, self.holds, self.spent)
-
-    def over_budget(self, queue_id: uuid.UUID) -> Withheld | None:
-        """Why no job of a queue may start this month."""
-        if not self.spent:
-            return None
-        refusal = budget_refusal([queue.id for queue in self.queues.path(queue_id)], self.spent)
-        return None if refusal is None else ("budget", refusal.as_dict())
+AGAIN_SECONDS = 0.05  # After a pass that failed at one job, or a race that was lost: the others wait no longer for it.
+LOOK_SECONDS = 1.0
+IDLE_LOOK_SECONDS = 10.0  # While nobody waits; bookings are cleared half a minute before they begin.
 
 
 class SchedulerDriver:
     """One per process; only the leader's is used."""
 
     pending: dict[uuid.UUID, PendingRow]
-    _cursor: int | None
-    _fingerprint: object
 
     def __init__(self) -> None:
         self.forget()
@@ -110,89 +79,63 @@ class SchedulerDriver:
         """Drop everything: a new leader starts from the database."""
         self.pending = {}
         self.has_admitted = False  # In its last run.
-        self._asks: dict[uuid.UUID, SpecAsk] = {}  # By stored spec.
-        self._new: set[uuid.UUID] | None = None  # Who has to be looked at if nothing else changed; None: everybody.
+        self._images: Counter[uuid.UUID] = Counter()  # How many of those who wait refer to each.
+        self._bounds: dict[uuid.UUID, int | None] = {}  # How many children of an array run at once, by array.
+        self._wishes: dict[uuid.UUID, Wish] = {}  # By stored spec.
         self._shared: Shared = {}
-        self._summary: _Waiting | None = None
-        self._cursor = None
+        self._stale: set[uuid.UUID] = set()  # To be read again, whatever events say.
+        self._cursor: int | None = None
         self._full_load_at = 0.0
-        self._fingerprint = None
+        self._looked_at = time.monotonic()  # Around, the last time.
+        self._forget_core()
+
+    def _forget_core(self) -> None:
+        self._core: Core | None = None
+        self._around: Around | None = None
+        self._numbers: Numbers | None = None
+        self._teller: Teller | None = None
+        self._saved_at = 0  # When what it remembers was kept last.
+        self._judged_by: object = None  # What the waiting jobs were last judged by.
+        self._known_images: Mapping[uuid.UUID, ResolvedImage] = {}
+        self._waiting: dict[str, work.Job] = {}  # As the core has them.
+        self._withheld: dict[str, Refusal] = {}
+        self._told: dict[str, Reason | None] = {}  # Why each waits, as it was told last.
+        self._names: Names | None = None
+        self._live: dict[str, LiveRow] = {}  # The attempts of which the core knows that they run.
+        self._to_judge: set[uuid.UUID] = set()
+        self._to_tell: set[str] = set()
+        self._claims: dict[uuid.UUID, uuid.UUID] = {}  # Claimants, by who is leaving for them: after a change of leaders.
+        self._due: list[tuple[datetime, uuid.UUID]] = []  # A heap of those who wait for a time.
 
     def run(self, *, now: datetime) -> float:
-        """Take in changes, run a pass if anything could have changed; seconds until it is worth looking again."""
+        """Take in changes and decide; seconds until it is worth looking again."""
         self.has_admitted = False
-        self._take_in_changes()
-        if not self.pending:
-            return self._next_due(now)
-        images = resolved_images(set(self._waiting().images))
-        self._fail_without_image(images, now)
         try:
-            return self._pass(self._look_around(images, now), now)
+            self._take_in_changes()
+            if not self.pending and not self._has_plans():
+                return LOOK_SECONDS
+            self._looked_at = time.monotonic()
+            return self._pass(now)
         except Exception as error:  # One waiting job must not keep all others waiting: find it, and go on without it.
-            if poison.is_infrastructure(error) or not self._sift(list(self.pending.values()), images, now):
+            self._forget_core()
+            if poison.is_infrastructure(error) or not self._sift(list(self.pending.values()), now):
                 raise
             return AGAIN_SECONDS
 
-    def _pass(self, around: _Around, now: datetime) -> float:
-        struck = self._struck(around.images, now)
-        fingerprint = around.fingerprint
-        rows = self._worth_a_look(fingerprint)
-        if not rows:
-            return self._next_due(now)
-        snapshot = self._snapshot([row for row in rows if row.id not in struck], around)
-        began = time.monotonic()
-        decisions = plan(snapshot, now)
-        applied = apply_decisions(decisions, self.pending, {pool.id: pool for pool in snapshot.pools}, now=now)
-        self._drop(applied.admitted)
-        self.has_admitted = bool(applied.admitted)
-        self._new = None if applied.lost else set()
-        # What we admitted changes use and nodes: the fingerprint of the state before keeps the next look honest.
-        self._fingerprint = fingerprint if not applied.admitted else None
-        if applied.admitted or applied.lost:
-            log.info(
-                "pass", waiting=len(snapshot.pending), admitted=len(applied.admitted), lost=len(applied.lost),
-                seconds=round(time.monotonic() - began, 4),
-            )  # fmt: skip
-        return 0.0 if applied.lost else self._next_due(now)
+    def _has_plans(self) -> bool:
+        """Whether there is something to do though nobody waits: room to be cleared for a booking, now or before long."""
+        core = self._core
+        if core is not None and (core.transfers or core.windows):
+            return True
+        return time.monotonic() - self._looked_at >= IDLE_LOOK_SECONDS
 
-    def _worth_a_look(self, fingerprint: object) -> Sequence[PendingRow]:
-        """The waiting jobs about which a pass could decide otherwise than the last one did.
-
-        All of them where what is around them changed. Where it is as it was, whoever was refused is refused again, and only
-        those that came or changed since have to be looked at: a thousand more behind a hundred thousand cost a thousand.
-        """
-        if self._new is None or fingerprint != self._fingerprint:
-            return list(self.pending.values())
-        return [self.pending[job_id] for job_id in self._new if job_id in self.pending]
-
-    def _struck(self, images: Mapping[uuid.UUID, ResolvedImage], now: datetime) -> Collection[uuid.UUID]:
-        """The waiting jobs at which a pass fails. Those of them whose time has come are tried, alone."""
-        struck = poison.strikes(aside.SCHEDULE)
-        due = [self.pending[job_id] for job_id, strike in struck.items() if job_id in self.pending and strike.due_at <= now]
-        if due:
-            self._sift(due, images, now)
-            struck = poison.strikes(aside.SCHEDULE)
-            self._new = None
-        return struck.keys()
-
-    def _sift(self, rows: Sequence[PendingRow], images: Mapping[uuid.UUID, ResolvedImage], now: datetime) -> bool:
-        """Plan without writing, to find the jobs at which planning fails; whether there are any."""
-        struck = poison.work_through(
-            aside.SCHEDULE,
-            rows,
-            lambda part: plan(self._snapshot(part, self._look_around(images, now)), now),
-            now=now,
-            key=lambda row: row.id,
-        )
-        aside.say_why_it_waits(struck)
-        return bool(struck)
+    # --- What happened ------------------------------------------------------------------------------------------------
 
     def _take_in_changes(self) -> None:
         if self._cursor is None or time.monotonic() >= self._full_load_at:
             self._load_everything()
             return
-        changed: set[uuid.UUID] = set()
-        cursor = self._cursor
+        changed, cursor = self._stale, self._cursor  # What is not taken in, because reading fails, stays stale.
         while True:
             more, cursor_after = changed_subjects("job", after=cursor)
             if cursor_after == cursor:
@@ -202,34 +145,194 @@ class SchedulerDriver:
             if len(changed) > FULL_LOAD_ROWS:
                 self._load_everything()
                 return
-        if cursor == self._cursor:
-            return
         self._cursor = cursor
-        if self._new is not None:
-            self._new |= changed
-        self._summary = None
         for ids in _batches(sorted(changed)):
-            fresh = {row.id: row for row in _load(self._shared, id__in=ids)}
-            for job_id in ids:
-                if job_id in fresh:
-                    self.pending[job_id] = fresh[job_id]
-                else:
-                    self.pending.pop(job_id, None)
+            fresh = {row.id: row for row in load_pending(self._shared, id__in=ids)}
+            live = {row.job_id: row for row in load_live(job_id__in=ids)} if self._core is not None else {}
+            self._take_in(ids, fresh, live)
+            self._stale.difference_update(ids)
 
     def _load_everything(self) -> None:
-        began = time.monotonic()
+        """Read all jobs that wait or run, and take in whatever events did not tell of."""
+        began, is_first, self._full_load_at = time.thread_time(), not self._full_load_at, 0.0  # Until it is done, it is due.
         self._cursor = last_seq()  # Read before the rows: a change in between is then seen twice, never missed.
         self._shared = {}
-        fresh = {row.id: row for row in _load(self._shared)}
-        if self._full_load_at and fresh.keys() != self.pending.keys():
-            log.info("full_load_differs", kept=len(self.pending), found=len(fresh))
-        self.pending = fresh
-        self._summary = None
-        seconds = time.monotonic() - began
-        self._full_load_at = time.monotonic() + max(current().sweep_seconds, seconds * FULL_LOAD_REST)
+        fresh = {row.id: row for row in load_pending(self._shared)}
+        live = {row.job_id: row for row in load_live()} if self._core is not None else {}
+        known = {row.job_id for row in self._live.values()}
+        differ = {
+            job_id for job_id in fresh.keys() | self.pending.keys() if not _is_same(fresh.get(job_id), self.pending.get(job_id))
+        }
+        differ |= known ^ live.keys() if self._core is not None else set()
+        if not is_first and (fresh.keys() != self.pending.keys() or (self._core is not None and known != live.keys())):
+            log.info("full_load_differs", kept=len(self.pending), found=len(fresh), running=len(known), run=len(live))
+        self._stale = set()
+        self._take_in(sorted(differ), fresh, live)
         used = {row.spec_id for row in fresh.values()}
-        self._asks = {spec_id: ask for spec_id, ask in self._asks.items() if spec_id in used}
-        self._new = None
+        self._wishes = {spec_id: wish for spec_id, wish in self._wishes.items() if spec_id in used}
+        parents = {row.parent_id for row in fresh.values()}
+        self._bounds = {parent: bound for parent, bound in self._bounds.items() if parent in parents}
+        # Waiting for a database is no work: it must not keep the next sweep away.
+        self._full_load_at = time.monotonic() + max(current().sweep_seconds, (time.thread_time() - began) * FULL_LOAD_REST)
+
+    def _take_in(
+        self, ids: Iterable[uuid.UUID], fresh: Mapping[uuid.UUID, PendingRow], live: Mapping[uuid.UUID, LiveRow]
+    ) -> None:
+        """Bring the core up to what the database says of these jobs: first what ended, then what runs, then what waits."""
+        began: list[LiveRow] = []
+        for job_id in ids:
+            key, runs, row = str(job_id), live.get(job_id), fresh.get(job_id)
+            if self._core is not None:
+                known = self._live.get(key)
+                if known is not None and (runs is None or runs.attempt_id != known.attempt_id):
+                    self._end(key)
+                if runs is not None and key not in self._live:
+                    began.append(runs)
+                elif runs is not None and runs.state == AttemptState.STOPPING:
+                    self._core.told_to_leave(key)
+            if row is not None:
+                self._put(row)
+            else:
+                self._drop(job_id)
+        self._begin(began)
+
+    def _end(self, key: str) -> None:
+        del self._live[key]
+        if self._core is not None and key in self._core.running:
+            self._core.ended(key)
+
+    def _begin(self, rows: Sequence[LiveRow]) -> None:
+        """What runs and was not admitted by this core: adopted, or admitted by the leader before."""
+        if not rows or self._core is None or self._numbers is None or self._around is None:
+            return
+        tasks = load_tasks([row.attempt_id for row in rows])
+        bounds, asked = load_parallelism((), rows), wishes({row.spec_id for row in rows})
+        for row in rows:
+            devices = _Fullest(self._core.machines)
+            held = one_held(
+                row, tasks.get(row.attempt_id, ()), asked.get(row.spec_id), self._numbers, devices, bounds,
+                self._around.tenant_paths,
+            )  # fmt: skip
+            devices.undo()
+            key = str(row.job_id)
+            if held is None or key in self._core.running:
+                continue
+            self._core.started(held.job, held.placed, held.started_at, held.need)
+            self._live[key] = row
+            if held.leaving:
+                self._core.told_to_leave(key)
+
+    def _put(self, row: PendingRow) -> None:
+        old = self.pending.get(row.id)
+        if old is None or old.image_id != row.image_id:
+            self._count_image(old, -1)
+            self._count_image(row, 1)
+        self.pending[row.id] = row
+        self._to_judge.add(row.id)
+
+    def _drop(self, job_id: uuid.UUID) -> None:
+        """It waits no longer."""
+        self._count_image(self.pending.pop(job_id, None), -1)
+        self._to_judge.discard(job_id)
+        key = str(job_id)
+        if self._waiting.pop(key, None) is not None and self._core is not None and key not in self._live:
+            self._core.withdraw(key)
+        self._withheld.pop(key, None)
+        self._told.pop(key, None)
+        self._to_tell.discard(key)
+
+    def _count_image(self, row: PendingRow | None, step: int) -> None:
+        if row is not None and row.image_id is not None:
+            self._images[row.image_id] += step
+            if not self._images[row.image_id]:
+                del self._images[row.image_id]
+
+    # --- What is around -----------------------------------------------------------------------------------------------
+
+    def _pass(self, now: datetime) -> float:
+        images = resolved_images(set(self._images))
+        self._fail_without_image(images, now)
+        around = look_around(now, tenants_of(self._live.values()))
+        struck = self._struck(now)
+        core = self._follow(around, now)
+        self._judge(Judge(around, self._expect_numbers(), images, struck, self._parallelism(), now), core)
+        began = time.monotonic()
+        decisions = core.decide(mark(now))
+        lost = self._apply(decisions, core, now)
+        if mark(now) - self._saved_at >= memory.SAVE_SECONDS:
+            memory.save(memory.remember(core), now=now)
+            self._saved_at = mark(now)
+        if self.has_admitted or lost:
+            log.info(
+                "pass", waiting=len(self.pending), decisions=len(decisions), lost=lost,
+                seconds=round(time.monotonic() - began, 4),
+            )  # fmt: skip
+        return AGAIN_SECONDS if lost else self._next_look(core, now)
+
+    def _follow(self, around: Around, now: datetime) -> Core:
+        """Tell the core what changed around the jobs; make it anew where things came or went that it has numbered."""
+        before, core = self._around, self._core
+        if core is None or before is None or self._is_of_other_parts(before, around):
+            return self._build(around, now)
+        if around.machines != before.machines:
+            for was, machine in zip(before.machines, around.machines, strict=True):
+                if was != machine:
+                    core.machine_changed(machine)
+        if around.queues != before.queues or around.capacities != before.capacities:
+            shares = Shares(around.queues, around.capacities)
+            if core.history_at is not None:
+                shares.recall(core.shares.history(), core.history_at)
+            core.limits_changed(shares)
+        if around.caps != before.caps:
+            core.caps_changed(around.caps)
+        if around.windows != before.windows:
+            core.windows_changed(around.windows)
+        if self._teller is None or around.machines != before.machines or around.queues != before.queues:
+            self._teller = Teller(around, self._expect_numbers())
+        self._around = around
+        return core
+
+    @staticmethod
+    def _is_of_other_parts(before: Around, after: Around) -> bool:
+        """Whether pools, machines or queues came or went, or what quarantine holds."""
+        if before.holds.allocated != after.holds.allocated or before.rules != after.rules:
+            return True
+        if len(before.machines) != len(after.machines) or len(before.queues) != len(after.queues):
+            return True
+        return (
+            [pool.id for pool in before.pools] != [pool.id for pool in after.pools]
+            or any(
+                (one.pool, one.name) != (other.pool, other.name)
+                for one, other in zip(before.machines, after.machines, strict=True)
+            )
+            or any(
+                (one.id, one.parent_id, one.name) != (other.id, other.parent_id, other.name)
+                for one, other in zip(before.queues, after.queues, strict=True)
+            )
+        )
+
+    def _build(self, around: Around, now: datetime) -> Core:
+        """A core of what runs; who waits is handed in afterwards, as always."""
+        before = self._core
+        known = memory.load() if before is None else memory.remember(before)
+        self._forget_core()
+        live = load_live()
+        self._around = around = look_around(now, tenants_of(live)) if before is None else around
+        self._numbers = around.numbers()
+        core = build(make_state(around, self._numbers, (), live, load_parallelism((), live), now, known))
+        self._live = {str(row.job_id): row for row in live if str(row.job_id) in core.running}
+        self._saved_at = mark(now)
+        self._core = core
+        self._teller = Teller(around, self._numbers)
+        queues = [str(queue_id) if queue_id is not None else "" for queue_id in self._numbers.queues]
+        self._names = Names([pool.name for pool in around.pools], queues, policy_version(core))
+        self._to_judge = set(self.pending)
+        self._claims = {row.job_id: row.evicted_for for row in live if row.evicted_for is not None}
+        return core
+
+    def _expect_numbers(self) -> Numbers:
+        assert self._numbers is not None
+        return self._numbers
 
     def _fail_without_image(self, images: Mapping[uuid.UUID, ResolvedImage], now: datetime) -> None:
         """A job whose image could not be built will never start: say so now."""
@@ -244,129 +347,239 @@ class SchedulerDriver:
                 ],
                 now=now,
             )
-            self._drop(row.id for row in rows)
+            for row in rows:
+                self._drop(row.id)
 
-    def _look_around(self, images: Mapping[uuid.UUID, ResolvedImage], now: datetime) -> _Around:
-        waiting = self._waiting()
-        holds = current_holds()
-        allocated, tenants = _allocations(holds)
-        pools = pool_views(allocated, tenants)
-        return _Around(
-            pools, queue_tree(), images, _parent_room(waiting.parents), holds, spent_budgets(now), waiting.next_due(now)
-        )
+    # --- Who waits ----------------------------------------------------------------------------------------------------
 
-    def _snapshot(self, rows: Sequence[PendingRow], around: _Around) -> Snapshot:
-        known = [row for row in rows if row.queue_id in around.queues.nodes]
-        missing = {row.spec_id for row in known if row.spec_id not in self._asks}
+    def _judge(self, judge: Judge, core: Core) -> None:
+        """Hand the core those that came or changed; all of them where what they are judged by did."""
+        while self._due and self._due[0][0] <= judge.now:
+            self._to_judge.add(heapq.heappop(self._due)[1])
+        around = judge.around
+        judged_by = (around.pools, around.holds, around.spent, around.tenant_paths, judge.images, frozenset(judge.struck))
+        if judged_by != self._judged_by:
+            self._judged_by = judged_by
+            self._to_judge = set(self.pending)
+        rows = [self.pending[job_id] for job_id in sorted(self._to_judge) if job_id in self.pending]
+        self._to_judge = set()
+        missing = {row.spec_id for row in rows if row.spec_id not in self._wishes}
         if missing:
-            self._asks.update(spec_asks(missing))
+            self._wishes.update(wishes(missing))
+        for row in rows:
+            self._hand_in(row, judge, core)
+        self._claim_again(core)
+
+    def _hand_in(self, row: PendingRow, judge: Judge, core: Core) -> None:
+        key = str(row.id)
+        if row.id in judge.struck or row.queue_id not in judge.numbers.queue_at:
+            if self._waiting.pop(key, None) is not None:
+                core.withdraw(key)
+            return
         # A spec that could not be read is read again here, alone, and fails at the job that has it.
-        asks = ((row, self._asks.get(row.spec_id) or ask_of(load_spec(row.spec_id))) for row in known)
-        over = {queue_id: around.over_budget(queue_id) for queue_id in {row.queue_id for row in known}}
-        why = around.holds.why
-        pending = tuple(
-            _pending_job(row, ask, around.images, why(row.id, row.submitted_at, row.attempt_count + 1) or over[row.queue_id])
-            for row, ask in asks
-        )
-        return Snapshot(around.pools, around.queues, pending, around.room)
+        job, withheld = judge.job(row, self._wishes.get(row.spec_id) or wish_of(load_spec(row.spec_id)))
+        if row.not_before_at is not None and row.not_before_at > judge.now:
+            heapq.heappush(self._due, (row.not_before_at, row.id))
+        if self._waiting.get(key) == job and self._withheld.get(key) == withheld:
+            return
+        if key in core.running and key not in core.transfers:  # What we thought that we had started.
+            self._live.pop(key, None)
+            core.ended(key)
+        core.submit(job)
+        self._waiting[key] = job
+        self._to_tell.add(key)
+        if withheld is None:
+            self._withheld.pop(key, None)
+        else:
+            self._withheld[key] = withheld
 
-    def _waiting(self) -> _Waiting:
-        if self._summary is None:
-            rows = self.pending.values()
-            self._summary = _Waiting(
-                images=frozenset(row.image_id for row in rows if row.image_id is not None),
-                parents=frozenset(row.parent_id for row in rows if row.parent_id is not None),
-                not_before=tuple(sorted((row.not_before_at, row.id) for row in rows if row.not_before_at is not None)),
-            )
-        return self._summary
+    def _claim_again(self, core: Core) -> None:
+        """After a change of leaders: who was promised the room of those who are leaving gets it."""
+        claims: dict[str, list[str]] = {}
+        for one, by in self._claims.items():
+            claims.setdefault(str(by), []).append(str(one))
+        self._claims = {}
+        for claimant, victims in sorted(claims.items()):
+            core.claim_again(claimant, sorted(victims))
 
-    def _drop(self, job_ids: Iterable[uuid.UUID]) -> None:
-        for job_id in job_ids:
-            self.pending.pop(job_id, None)
-        self._summary = None
+    def _parallelism(self) -> dict[uuid.UUID, int]:
+        unknown = [
+            self.pending[job_id]
+            for job_id in self._to_judge
+            if job_id in self.pending and self.pending[job_id].parent_id not in self._bounds
+        ]
+        found = load_parallelism(unknown, ())
+        for row in unknown:
+            if row.parent_id is not None:
+                self._bounds[row.parent_id] = found.get(row.parent_id)
+        return {parent: bound for parent, bound in self._bounds.items() if bound is not None}
 
-    def _next_due(self, now: datetime) -> float:
-        """Seconds until the next of those that wait for a time; a second without any."""
-        later = self._waiting().next_due(now)
-        return max(0.01, (later[0] - now).total_seconds() if later is not None else 1.0)
+    def _struck(self, now: datetime) -> Collection[uuid.UUID]:
+        """The waiting jobs at which a pass fails. Those of them whose time has come are tried, alone."""
+        struck = poison.strikes(aside.SCHEDULE)
+        due = [self.pending[job_id] for job_id, strike in struck.items() if job_id in self.pending and strike.due_at <= now]
+        if due:
+            self._sift(due, now)
+            struck = poison.strikes(aside.SCHEDULE)
+        return frozenset(struck)
+
+    def _sift(self, rows: Sequence[PendingRow], now: datetime) -> bool:
+        """Decide without writing, to find the jobs at which deciding fails; whether there are any."""
+        live = load_live()
+        around = look_around(now, tenants_of(live))
+        numbers = around.numbers()
+        images = resolved_images({row.image_id for row in rows if row.image_id is not None})
+        judge = Judge(around, numbers, images, (), load_parallelism(rows, live), now)
+
+        def decide(part: Sequence[PendingRow]) -> None:
+            core = build(make_state(around, numbers, (), live, judge.parallelism, now, memory.NOTHING))
+            for row in part:
+                if row.queue_id in numbers.queue_at:
+                    core.submit(judge.job(row, wish_of(load_spec(row.spec_id)))[0])
+            core.decide(mark(now))
+
+        struck = poison.work_through(aside.SCHEDULE, rows, decide, now=now, key=lambda row: row.id)
+        aside.say_why_it_waits(struck)
+        return bool(struck)
+
+    # --- What was decided ---------------------------------------------------------------------------------------------
+
+    def _apply(self, decisions: Sequence[Decision], core: Core, now: datetime) -> int:
+        """Write it down; how many races were lost."""
+        admissions = [self._admission(one, core) for one in decisions if isinstance(one, Admit)]
+        allowed, kept_out = self._one_tenant_each(admissions)
+        records = self._records(decisions, core)
+        admitted = admit(allowed, self.pending, records, now=now)
+        for one in allowed:
+            if one.job_id in admitted:
+                self._has_started(one, admitted[one.job_id], now)
+        lost = [one for one in (*allowed, *kept_out) if one.job_id not in admitted]
+        for one in lost:
+            key = str(one.job_id)
+            core.ended(key)
+            self._waiting.pop(key, None)
+            self._stale.add(one.job_id)
+        claims = [one for one in decisions if isinstance(one, Claim)]
+        victims = {one.id: one.claimant for one in decisions if isinstance(one, Evict)}
+        evict({uuid.UUID(one): uuid.UUID(by) if by else None for one, by in victims.items()}, records, now=now)
+        record_decisions([one for one in records.values() if one.kind in (CLAIM, REFUSE)], now=now)
+        self.has_admitted = bool(admitted)
+        waits = {one.id for one in decisions if isinstance(one, Wait)} | {one.id for one in claims}
+        self._tell(waits, core)
+        return len(lost)
+
+    def _records(self, decisions: Sequence[Decision], core: Core) -> dict[uuid.UUID, DecisionRow]:
+        """What is kept of a pass, by job. That a job still waits is kept when it waits for something else than before."""
+        assert self._names is not None
+        found = {}
+        for one in records_of(decisions, core, self._names, waited=self._told):
+            if one.kind == REFUSE:
+                reason = core.why(one.job_id)
+                last = self._told.get(one.job_id)
+                if reason is None or (last is not None and last[:4] == reason[:4]):
+                    continue
+            job_id = uuid.UUID(one.job_id)
+            row, runs = self.pending.get(job_id), self._live.get(one.job_id)
+            tenant_id = row.tenant_id if row is not None else runs.tenant_id if runs is not None else None
+            if tenant_id is not None:
+                found[job_id] = DecisionRow(job_id, tenant_id, one.kind, one.pool, one.payload)
+        return found
+
+    def _admission(self, one: Admit, core: Core) -> Admission:
+        assert self._around is not None
+        pool = self._around.pools[one.placed.pool]
+        whole = Resources()
+        placements = []
+        for task in one.placed.tasks:
+            amount = task.ask.resources
+            whole += amount
+            placements.append(Placement(task.role, task.index, core.machines.at[task.machine].name, amount))
+        return Admission(uuid.UUID(one.id), pool, whole, tuple(placements))
+
+    def _one_tenant_each(self, admissions: Sequence[Admission]) -> tuple[list[Admission], list[Admission]]:
+        """A cluster that cannot keep tenants apart gets the first of them; the others are looked at again without it."""
+        bound = {one.pool.cluster_id: one.pool.tenant_bound for one in admissions if not one.pool.keeps_apart}
+        allowed, kept_out = [], []
+        for one in admissions:
+            if not one.pool.keeps_apart:
+                tenant_id = self.pending[one.job_id].tenant_id
+                if (bound.get(one.pool.cluster_id) or tenant_id) != tenant_id:
+                    kept_out.append(one)
+                    continue
+                bound[one.pool.cluster_id] = tenant_id
+            allowed.append(one)
+        return allowed, kept_out
+
+    def _has_started(self, one: Admission, attempt_id: uuid.UUID, now: datetime) -> None:
+        key, row = str(one.job_id), self.pending[one.job_id]
+        self._live[key] = LiveRow(
+            attempt_id, row.id, AttemptState.ADMITTED, one.pool.id, one.pool.cluster_id, row.tenant_id, row.queue_id,
+            row.priority, row.parent_id, row.user_id, row.spec_id, row.max_runtime_seconds, row.submitted_at, now, None, None,
+        )  # fmt: skip
+        self._drop(row.id)
+
+    def _tell(self, told: Iterable[str], core: Core) -> None:
+        """Write why jobs wait: of all that meet one fate where that changed, and of those that came or changed."""
+        assert self._teller is not None
+        keys: dict[str, None] = {}
+        for key in told:
+            group = core.lines.group(key)
+            for member in group.ids() if group is not None else (key,):
+                keys[member] = None
+        keys.update(dict.fromkeys(sorted(self._to_tell)))
+        self._to_tell = set()
+        known: dict[object, Refusal] = {}
+        reasons = []
+        for key in keys:
+            row = self.pending.get(uuid.UUID(key))
+            reason = core.why(key)
+            if row is None or reason is None:
+                continue
+            self._told[key] = reason
+            own = self._withheld.get(key)
+            if own is None:
+                job = self._waiting[key]
+                at = (reason, id(job.gang), job.pools)
+                if at not in known:
+                    known[at] = self._teller.tell(core, job, reason)
+                own = known[at]
+            reasons.append((row, own))
+        for row in store_reasons(reasons):
+            self.pending[row.id] = row
+
+    def _next_look(self, core: Core, now: datetime) -> float:
+        """Seconds until time alone may change something; a second where nothing is known to."""
+        moments = [LOOK_SECONDS]
+        if self._due:
+            moments.append((self._due[0][0] - now).total_seconds())
+        if core.next_ring is not None:
+            moments.append(core.next_ring - now.timestamp())
+        return max(0.01, min(moments))
 
 
-def _load(shared: Shared, **condition: Any) -> Iterable[PendingRow]:
-    """Waiting jobs as rows. Values that many rows have in common are kept once: they are most of a row's memory."""
-    rows = (
-        Job.objects.filter(state=JobState.QUEUED, desired="run", array_size__isnull=True, **condition)
-        .order_by("id")
-        .values_list(*_COLUMNS)
-    )
-    keep = shared.setdefault
-    found = []
-    for job_id, *values in rows.iterator(chunk_size=LOAD_ROWS):
-        detail = values[_DETAIL]
-        values[_DETAIL] = None
-        common = [keep(value, value) if isinstance(value, (uuid.UUID, str, datetime)) else value for value in values]
-        common[_DETAIL] = keep(("detail", json.dumps(detail, sort_keys=True)), detail)
-        found.append(PendingRow(job_id, *common))
-    return found
+class _Fullest:
+    """Hands out the devices that the core itself would take."""
+
+    def __init__(self, machines: Machines) -> None:
+        self._machines = machines
+        self._taken: list[tuple[int, TaskAsk, tuple[int, ...]]] = []
+
+    def next(self, machine: int, ask: TaskAsk, names: tuple[str, ...] = ()) -> tuple[int, ...]:
+        devices = self._machines.take(machine, ask)
+        self._taken.append((machine, ask, devices))
+        return devices
+
+    def undo(self) -> None:
+        for machine, ask, devices in reversed(self._taken):
+            self._machines.take_back(machine, ask, devices)
 
 
-def _pending_job(
-    row: PendingRow, ask: SpecAsk, images: Mapping[uuid.UUID, ResolvedImage], withheld: Withheld | None
-) -> PendingJob:
-    image = images.get(row.image_id) if row.image_id is not None else None
-    return PendingJob(
-        id=row.id,
-        tenant_id=row.tenant_id,
-        queue_id=row.queue_id,
-        priority=row.priority,
-        queued_at=row.queued_at,
-        roles=ask.roles,
-        pool_name=ask.pool_name,
-        cluster_name=ask.cluster_name,
-        image_kind=row.image_kind,
-        image_ready=image is None or image.state == ImageState.READY,
-        parent_id=row.parent_id,
-        hold=row.hold,
-        not_before_at=row.not_before_at,
-        open_dependencies=row.open_dependencies,
-        withheld=withheld,
-    )
+def _is_same(one: PendingRow | None, other: PendingRow | None) -> bool:
+    """Whether two readings of a waiting job are the same but for why it waits, which is ours to write."""
+    if one is None or other is None:
+        return one is other
+    return one == other or one._replace(reason_code="", reason_detail={}) == other._replace(reason_code="", reason_detail={})
 
 
-def _allocations(holds: Holds) -> tuple[dict[tuple[uuid.UUID, str], Resources], dict[uuid.UUID, set[uuid.UUID]]]:
-    """What live tasks hold, by (pool, node); and which tenants run on each cluster. Terminating still counts."""
-    rows = (
-        Task.objects.filter(attempt__state__in=ATTEMPT_LIFECYCLE.live_states)
-        .values_list("attempt__pool_id", "attempt__cluster_id", "node_name", "tenant_id")
-        .annotate(cpu=Sum("cpu_millis"), memory=Sum("memory_bytes"), gpu=Sum("gpu_millis"))
-        .order_by()
-    )
-    allocated = dict(holds.allocated)
-    tenants: dict[uuid.UUID, set[uuid.UUID]] = {}
-    for pool_id, cluster_id, node, tenant_id, cpu, memory, gpu in rows:
-        key = (pool_id, node)
-        allocated[key] = allocated.get(key, Resources()) + Resources(cpu, memory, gpu)
-        tenants.setdefault(cluster_id, set()).add(tenant_id)
-    return allocated, tenants
-
-
-def _parent_room(parents: Collection[uuid.UUID]) -> dict[uuid.UUID, int]:
-    """How many more children of each array may run, where the array bounds it."""
-    if not parents:
-        return {}
-    bounds = dict(Job.objects.filter(id__in=parents, array_parallelism__isnull=False).values_list("id", "array_parallelism"))
-    if not bounds:
-        return {}
-    live = [state for state in JOB_LIFECYCLE.live_states if state != JobState.QUEUED]
-    running = Counter(
-        dict(
-            Job.objects.filter(parent_id__in=bounds, state__in=live)
-            .values_list("parent_id")
-            .annotate(number=Count("id"))
-            .order_by()
-        )
-    )
-    return {parent_id: bound - running[parent_id] for parent_id, bound in bounds.items() if bound is not None}
-
-
-def _batches(ids: list[uuid.UUID]) -> Iterable[list[uuid.UUID]]:
+def _batches(ids: list[uuid.UUID]) -> Iterator[list[uuid.UUID]]:
     return (ids[start : start + 500] for start in range(0, len(ids), 500))

@@ -14,20 +14,27 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 
+from jobs.scheduling.backfill import Promises
 from jobs.scheduling.decide import run_pass
 from jobs.scheduling.decisions import Decision, Reason
-from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
+from jobs.scheduling.gangs import GangAsk, Placed, RoleAsk, Unplaced
 from jobs.scheduling.machines import Machine, Machines
 from jobs.scheduling.memory import Known
+from jobs.scheduling.people import People, Place
+from jobs.scheduling.ranking import ranking_of
 from jobs.scheduling.turn import OPEN, REFUSED, Group, Lines
-from jobs.scheduling.victims import undo_transfer, vanish
+from jobs.scheduling.victims import could_transfer, transfer, undo_transfer, vanish
+from jobs.scheduling.windows import Windows
 from jobs.scheduling.work import Job, Need, Running, Shape, Transfer, give_shares, held_by, take_shares
+from tenants.quota.bookings import Booked
+from tenants.quota.caps import UserCap
 from tenants.quota.shares import Shares, Standing
 
 PATIENCE = -2  # Marks the timers of jobs that nobody may pass from then on.
+BOUNDARY = -3  # Those at which what is booked for a time changes.
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,10 @@ class Policy:
     evictions_per_pass: int = 256
     evictions_per_window: int = 2048
     window_seconds: int = 3600
-    booked: int = 1  # How many starts are booked per pool; 0: none.
+    grace_seconds: int = 30  # How long who is told to leave may take: so much before what is booked for a time begins.
+    booked: int = 1  # How many starts are booked per pool: 1 is EASY backfill, more than ever wait is conservative; 0: none.
+    rebook_seconds: int = 60  # How often it is asked whether a booked start could be earlier.
+    overrun_seconds: int = 60  # For how long after its maximum run time a gang may still hold its machines.
     patience_seconds: int = 86_400  # For how long others of its queue may pass one that waits; 0: for ever.
     history_seconds: int = 60  # How often history is brought up to date.
 
@@ -50,7 +60,15 @@ class Policy:
 class Core:
     """One scheduler's state. `machines` and `shares` belong to it; nobody else changes them."""
 
-    def __init__(self, machines: Machines, shares: Shares, policy: Policy | None = None) -> None:
+    def __init__(
+        self,
+        machines: Machines,
+        shares: Shares,
+        policy: Policy | None = None,
+        *,
+        caps: Iterable[UserCap] = (),
+        windows: Iterable[Booked] = (),
+    ) -> None:
         self.machines = machines
         self.shares = shares
         self.policy = policy or Policy()
@@ -64,6 +82,7 @@ class Core:
         self.running: dict[str, Running] = {}
         self.running_in: dict[int, dict[int, dict[str, Running]]] = {}  # By pool and queue, who may be evicted.
         self.priorities_in: dict[tuple[int, int], dict[int, int]] = {}  # (pool, queue) -> priority -> how many of these.
+        self.gpus_in: dict[tuple[int, int], dict[int, int]] = {}  # (pool, queue) -> priority -> thousandths of GPUs they hold.
         self.transfers: dict[str, Transfer] = {}  # By claimant.
         self.cleared: list[str] = []  # Claimants whose room is free now.
         self.evicted_at: deque[tuple[int, int]] = deque()  # (when, how many), for the brake.
@@ -83,7 +102,15 @@ class Core:
         self.claimers: dict[int, set[Group]] = {}  # Pool -> who may take room back there, but found too few to take it from.
         self.preempters: dict[tuple[int, int], set[Group]] = {}  # (pool, queue) -> the same of lower priority in the queue.
         self.roomy: dict[tuple[int, int], list[Group]] = {}  # (pool, number of shape) -> whom room woke.
+        self.by_booked: dict[int, set[Group]] = {}  # Pool -> whom only a booked start keeps out, or may.
         self.unplaced: dict[tuple[int, int], Known] = {}  # (pool, number of shape) -> what `place` said.
+        self.by_user: dict[Place, set[Group]] = {}  # (tenant, user) -> whom a cap on the user refused.
+        self.people = People(caps)
+        self.by_reserved: dict[int, set[Group]] = {}  # Pool -> whom what others have booked for a time refused.
+        self.promises = Promises(self)
+        self.windows = Windows(self)
+        self.plan_after: dict[int, int] = {}  # Pool -> when it is asked again who else could have a booked start.
+        self.windows_changed(windows)
 
     # --- What happens -------------------------------------------------------------------------------------------------
 
@@ -94,7 +121,7 @@ class Core:
             self.withdraw(job.id)
         if job.withheld is not None:
             self._aside[job.id] = (job, job.withheld)
-        elif job.not_before:
+        elif job.not_before > self.now:
             self._aside[job.id] = (job, Reason("not_before", until=job.not_before))
             heapq.heappush(self._timers, (job.not_before, -1, job.id))
         elif job.array and self._array_running.get(job.array, 0) >= job.parallel > 0:
@@ -113,19 +140,51 @@ class Core:
         elif job_id in self.transfers:
             self.ended(job_id)
 
-    def started(self, job: Job, placed: Placed, at: int) -> None:
-        """A gang runs that was not admitted here: at the beginning, or by others' doing."""
+    def started(self, job: Job, placed: Placed, at: int, need: Need | None = None) -> None:
+        """A gang runs that was not admitted here: at the beginning, or by others' doing. `need`: what it counts for in quotas,
+        where that is not what it holds on machines that are known."""
         if job.id in self.lines or job.id in self._aside:
             self.withdraw(job.id)
         for task in placed.tasks:
             self.machines.take(task.machine, task.ask, task.devices)
-        need = self.need_of(placed)
+        self.promises.opened()
+        need = self.need_of(placed) if need is None else need
         self.admit(Running(job, placed, need, at, self.standing(job.queue, need)))
+
+    def told_to_leave(self, job_id: str) -> None:
+        """A gang holds its machines until it has ended, which it was told to by others: nobody need evict it."""
+        one = self.running.get(job_id)
+        if one is not None and one.claim is None and not one.is_leaving:
+            one.is_leaving = True
+            self.leave(one)
+
+    def claim_again(self, job_id: str, victims: Iterable[str]) -> bool:
+        """A waiting job claims the room of those who leave for it, as was decided before; whether it still could."""
+        job = self.lines.job(job_id)
+        leaving = [self.running[victim] for victim in victims if victim in self.running]
+        if job is None or not leaving or any(one.claim is not None for one in leaving):
+            return False
+        shape = self.shape_of(job.gang, job.pools)
+        for pool in shape.pools:
+            if could_transfer(self, job, shape, pool, leaving):
+                self.lines.remove(job_id)
+                made = transfer(self, job, shape, pool, leaving, self.now)
+                take_shares(self.shares, job.queue, made.claimant.need)
+                self.claim(made)
+                return True
+        return False
 
     def ended(self, job_id: str) -> None:
         """A gang holds nothing any more. One that claims gives up its claim."""
         one = self.running.pop(job_id)
         self.leave(one)
+        self.promises.left(one)
+        if self.windows:
+            self.windows.left(job_id, [pool for pool, _ in one.need])
+        if self.people:
+            self.people.give(one)
+            for place in self.people.places(one.job):
+                self.wake(self.by_user.get(place, ()))
         if one.job.array:
             self._array_running[one.job.array] -= 1
             for sibling in sorted(self._array_waiting.pop(one.job.array, {})):
@@ -140,6 +199,7 @@ class Core:
             for task in one.placed.tasks:
                 self.machines.give(task.machine, task.ask, task.devices)
             freed = {task.machine for task in one.placed.tasks}
+        self.promises.settle(freed)
         self.grown(freed, one.job.queue, {pool for pool, _ in one.need})
 
     def checkpointed(self, job_id: str, at: int) -> None:
@@ -153,6 +213,9 @@ class Core:
         assert index is not None, "a new machine needs a new core"
         self.machines.update(index, facts)
         self.unplaced = {at: known for at, known in self.unplaced.items() if at[0] != facts.pool}
+        self.windows.machine_changed()
+        self.promises.settle((index,), "machine")
+        self.promises.opened()
         self.wake([group for group in self.lines.groups() if facts.pool in group.shape.least])
 
     def limits_changed(self, shares: Shares) -> None:
@@ -162,10 +225,40 @@ class Core:
         for one in self.running.values():
             if not one.is_leaving or one.claim is None:
                 take_shares(shares, one.job.queue, one.need)
+        if self.history_at is not None and not shares.history():
+            shares.recall(self.shares.history(), self.history_at)
         self.shares = shares
-        for group in self.lines.groups():
-            self.lines.wake(group)
+        self.wake(self.lines.groups())
         self.lines.follow(shares)
+        self.promises.recheck_limits()
+
+    def windows_changed(self, windows: Iterable[Booked]) -> None:
+        """Other bookings of tenants."""
+        had_windows = bool(self.windows)
+        self.windows = Windows(self, windows)
+        if bool(self.windows) != had_windows:
+            self._line_up_again()
+        for at, pool in self.windows.moments():
+            if at > self.now:
+                heapq.heappush(self._timers, (at, BOUNDARY, str(pool)))
+        for groups in self.by_reserved.values():
+            self.wake(groups)
+        if self.windows:
+            self.promises.recheck_windows()
+
+    def caps_changed(self, caps: Iterable[UserCap]) -> None:
+        """Other caps on users."""
+        self.people = People(caps, self.running.values())
+        self.by_user.clear()
+        self._line_up_again()
+
+    def _line_up_again(self) -> None:
+        """Other things decide which jobs are equal."""
+        waiting = [job for group in self.lines.groups() for job in list(group.jobs())]
+        for job in waiting:
+            self.lines.remove(job.id)
+        for job in waiting:
+            self._line_up(job)
 
     def decide(self, now: int) -> tuple[Decision, ...]:
         """One pass at this moment."""
@@ -186,6 +279,18 @@ class Core:
             return Reason("behind", queue=group.queue)
         return group.reason
 
+    @property
+    def is_anybody_aside(self) -> bool:
+        """Whether somebody waits for a time, siblings, or its people."""
+        return bool(self._aside)
+
+    def waiting(self) -> list[Job]:
+        """All who wait, in order of submission: also those who claim room that others are leaving."""
+        found = [job for group in self.lines.groups() for job in group.jobs()]
+        found += [job for job, _ in self._aside.values()]
+        found += [made.claimant.job for made in self.transfers.values()]
+        return sorted(found, key=lambda job: (job.submitted_at, job.id))
+
     def standing(self, queue: int, need: Need) -> Standing:
         """What a gang that runs already stands on; above every limit it is borrowed."""
         found = [self.shares.room(queue, pool, amount) for pool, amount in need]
@@ -200,21 +305,32 @@ class Core:
         """A gang, placed on the machines already, holds its share of the limits from now on."""
         take_shares(self.shares, one.job.queue, one.need)
         self.running[one.job.id] = one
+        self.people.take(one)
         self.enter(one)
+        if self.promises:
+            self.promises.settle_with(task.machine for task in one.placed.tasks)
         if one.job.array:
             self._array_running[one.job.array] = self._array_running.get(one.job.array, 0) + 1
 
     def enter(self, one: Running) -> None:
         """It runs, and may be evicted once it has run for as long as everybody may."""
         one.is_counted = True
-        for pool, _ in one.need:
+        self.promises.entered(one)
+        if self.windows:
+            self.windows.entered(one)
+        for pool, amount in one.need:
             counts = self.priorities_in.setdefault((pool, one.job.queue), {})
             counts[one.job.priority] = counts.get(one.job.priority, 0) + 1
+            gpus = self.gpus_in.setdefault((pool, one.job.queue), {})
+            gpus[one.job.priority] = gpus.get(one.job.priority, 0) + amount[2]
         ripe_at = one.started_at + self.policy.least_runtime_seconds
         if ripe_at > self.now:
             heapq.heappush(self._unripe, (ripe_at, one.job.id))
         else:
             self._ripen(one)
+            for pool, _ in one.need:
+                if any(group.priority > one.job.priority for group in self.preempters.get((pool, one.job.queue), ())):
+                    self.ring_at(self.now + 1, pool)
 
     @property
     def young_until(self) -> int:
@@ -225,7 +341,9 @@ class Core:
 
     def _is_unripe(self, ripe_at: int, job_id: str) -> bool:
         one = self.running.get(job_id)
-        return one is not None and one.claim is None and one.started_at + self.policy.least_runtime_seconds == ripe_at
+        if one is None or one.claim is not None or one.is_leaving:
+            return False
+        return one.started_at + self.policy.least_runtime_seconds == ripe_at
 
     def _ripen(self, one: Running) -> None:
         for pool, _ in one.need:
@@ -233,13 +351,15 @@ class Core:
 
     def leave(self, one: Running) -> None:
         """It may be evicted no more."""
-        for pool, _ in one.need:
+        for pool, amount in one.need:
             self.running_in.get(pool, {}).get(one.job.queue, {}).pop(one.job.id, None)
             if one.is_counted:
+                self.gpus_in[pool, one.job.queue][one.job.priority] -= amount[2]
                 counts = self.priorities_in[pool, one.job.queue]
                 counts[one.job.priority] -= 1
                 if not counts[one.job.priority]:
                     del counts[one.job.priority]
+                    del self.gpus_in[pool, one.job.queue][one.job.priority]
         one.is_counted = False
 
     def claim(self, made: Transfer) -> None:
@@ -247,8 +367,18 @@ class Core:
         one = made.claimant
         self.running[one.job.id] = one
         self.transfers[one.job.id] = made
+        self.people.take(one)
+        if self.windows:
+            self.windows.entered(one)
+        if self.promises:
+            self.promises.settle({task.machine for each in (one, *made.victims) for task in each.placed.tasks})
         if one.job.array:
             self._array_running[one.job.array] = self._array_running.get(one.job.array, 0) + 1
+        for victim in made.victims:  # Their queues hold less from now on.
+            for pool, _ in victim.need:
+                for node in self.shares.path[victim.job.queue]:
+                    self.wake(self.by_limit.get((pool, node), ()))
+                self.wake([group for group in self.by_pool.get(pool, ()) if self._may_have_room(group, pool)])
         if not made.leaving:
             self.cleared.append(one.job.id)
 
@@ -270,13 +400,18 @@ class Core:
                 one = self.running[job_id]
                 self._ripen(one)
                 for pool, _ in one.need:
-                    below = self.preempters.get((pool, one.job.queue), ())
-                    self.wake([group for group in below if group.priority > one.job.priority])
+                    above = [
+                        group for group in self.preempters.get((pool, one.job.queue), ()) if group.priority > one.job.priority
+                    ]
+                    self.wake(self._who_could_preempt(pool, one.job.queue, above))
                     self.wake(self.claimers.get(pool, ()))
         while self._timers and self._timers[0][0] <= now:
             at, pool, job_id = heapq.heappop(self._timers)
             if pool == PATIENCE:
-                self.lines.lose_patience(job_id)
+                self.lose_patience(job_id)
+            elif pool == BOUNDARY:
+                self.wake(self.by_reserved.get(int(job_id), ()))
+                self.wake(group for queue in self.windows.owners(int(job_id)) for group in self.lines.groups_of(queue))
             elif job_id:
                 job, reason = self._aside.get(job_id, (None, None))
                 if job is not None and reason is not None and reason.code == "not_before":
@@ -285,8 +420,8 @@ class Core:
             else:
                 self._rings.discard((at, pool))
                 self.wake(self.claimers.get(pool, ()))
-                for (at, _), groups in list(self.preempters.items()):
-                    self.wake(groups if at == pool else ())
+                for (at, queue), groups in list(self.preempters.items()):
+                    self.wake(self._who_could_preempt(pool, queue, groups) if at == pool else ())
 
     def ring_at(self, at: int, pool: int) -> None:
         """Look again then at who may take room back in a pool."""
@@ -300,12 +435,21 @@ class Core:
         moments = [self._timers[0][0]] if self._timers else []
         if any(self.claimers.values()) or any(self.preempters.values()):
             moments += [self.young_until] if self.young_until else []
+        booked_at = self.promises.next_at
+        if booked_at is not None:
+            moments.append(max(booked_at, self.now + 1))
         return min(moments, default=None)
+
+    def lose_patience(self, job_id: str) -> None:
+        """Nobody of its queue passes a job any more that has waited for long and has no booked start."""
+        job, patience = self.lines.job(job_id), self.policy.patience_seconds
+        if job is not None and 0 < patience <= self.now - job.submitted_at and job_id not in self.promises.by_job:
+            self.lines.lose_patience(job_id)
 
     def refuse(self, group: Group, reason: Reason, places: Iterable[set[Group]]) -> None:
         """A group waits until one of these sets is woken."""
         first = group.first()
-        self.lines.refuse(group, reason, self.now)
+        self.lines.refuse(group, reason, self.now, is_sure=first is not None and first[1].id in self.promises.by_job)
         loses_at = first[1].submitted_at + self.policy.patience_seconds if first is not None else 0
         if self.policy.patience_seconds and first is not None and loses_at > self.now and group.impatient_for != first[1].id:
             group.impatient_for = first[1].id
@@ -337,26 +481,26 @@ class Core:
             del self.roomy[pool, number]
             places = self.by_room.setdefault(pool, {}).setdefault(number, set())
             for group in groups:
-                if group.phase == OPEN and group.is_for_room and group.reason is not None and len(group.shape.pools) == 1:
+                if group.phase != OPEN or not group.is_for_room or group.reason is None or len(group.shape.pools) > 1:
+                    continue
+                first = group.first()
+                if group.reason.code != "booked" and first is not None and first[1].id not in self.promises.by_job:
                     self.refuse(group, group.reason, (places,))
 
     def grown(self, machines: Iterable[int], queue: int, pools: Iterable[int]) -> None:
         """Something ended: wake whom that may help."""
-        by_pool: dict[int, set[int]] = {}
-        for machine in machines:
-            by_pool.setdefault(self.machines.at[machine].pool, set()).add(machine)
-        for (pool, _), known in list(self.unplaced.items()):
-            if pool in by_pool and not known.grow(by_pool[pool]):
-                del self.unplaced[pool, known.shape.number]
+        by_pool = self.room_grew(machines)
         for pool, there in by_pool.items():
-            for number, groups in list(self.by_room.get(pool, {}).items()):
-                if groups and self.known_unplaced(pool, number) is None:
-                    self.wake_for_room(groups, pool)
-            self.wake([group for group in self.claimers.get(pool, ()) if not group.hope.isdisjoint(there)])
-            for (at, _), others in list(self.preempters.items()):
-                self.wake([group for group in others if at == pool and not group.hope.isdisjoint(there)])
+            self.wake_booked(pool, there)
+            taken: dict[int, bool] = {}
+            self.wake([group for group in self.claimers.get(pool, ()) if self._may_help(group, pool, there, taken)])
+            for (at, near), others in list(self.preempters.items()):
+                if at == pool:
+                    able = self._who_could_preempt(pool, near, others)
+                    self.wake([group for group in able if self._may_help(group, pool, there, taken)])
         path = self.shares.path[queue]
         for pool in pools:
+            self.wake_reserved(pool)
             for node in path:
                 self.wake(self.by_limit.get((pool, node), ()))
             self.wake_for_room([group for group in self.by_pool.get(pool, ()) if self._may_have_room(group, pool)], pool)
@@ -364,10 +508,88 @@ class Core:
                 for near in self.tree(path[-2] if len(path) > 1 else 0):
                     self.wake([group for group in self.lines.groups_of(near) if self._may_claim(group, pool)])
 
+    def room_grew(self, machines: Iterable[int], *, for_a_try: bool = False) -> dict[int, set[int]]:
+        """There is more room on these machines, by pool: wake who may fit now."""
+        by_pool: dict[int, set[int]] = {}
+        for machine in machines:
+            by_pool.setdefault(self.machines.at[machine].pool, set()).add(machine)
+        for (pool, _), known in list(self.unplaced.items()):
+            if pool in by_pool and not known.grow(by_pool[pool]):
+                del self.unplaced[pool, known.shape.number]
+        for pool in () if for_a_try else by_pool:
+            for number, groups in list(self.by_room.get(pool, {}).items()):
+                if groups and self.known_unplaced(pool, number) is None:
+                    self.wake_for_room(groups, pool)
+        return by_pool
+
+    def wake_reserved(self, pool: int) -> None:
+        """Less is held, so that some may not be in the way of what is booked for a time any more."""
+        for group in list(self.by_reserved.get(pool, ())) if self.windows else ():
+            first = group.first()
+            if first is not None and self.windows.refusal(first[1], group.shape.least[pool], self.now) is None:
+                self.wake((group,))
+
+    def wake_booked(self, pool: int, machines: Set[int]) -> None:
+        """Room that is hidden for a booked start may be enough for the start itself, or for who ends before it."""
+        promises = self.promises
+        if not promises:
+            return
+        promises.opened()
+        booked = promises.of(pool)
+        for one in booked:
+            one.may_be_earlier = True
+            group = self.lines.group(one.job.id)
+            if group is not None and group.phase == REFUSED:  # By what is hidden for it, nobody may put it aside again.
+                group.is_for_room = True
+                self.lines.wake(group)
+        if booked and promises.is_any_on(machines):
+            last = booked[-1].at
+            brief = [
+                group
+                for group in self.by_booked.get(pool, ())
+                if group.phase == REFUSED
+                and (first := group.first()) is not None
+                and promises.end_if_started(first[1], self.now) <= last
+            ]
+            for group in brief:
+                group.is_for_room = True
+                self.lines.wake(group)
+
     def known_unplaced(self, pool: int, number: int) -> Unplaced | None:
         """The answer of `place` for this shape, where it is still true whatever became free since."""
         known = self.unplaced.get((pool, number))
         return known.answer if known is not None and known.is_true(self.machines, pool) else None
+
+    def _who_could_preempt(self, pool: int, queue: int, groups: Iterable[Group]) -> list[Group]:
+        """Those who would have enough GPUs if all work of lower priority in their queue were gone: most have not."""
+        held = self.gpus_in.get((pool, queue))
+        if not held:
+            return []
+        free, able = self.machines.free(pool).gpu_millis, []
+        for group in groups:
+            need = dict(group.shape.least[pool]).get(pool, (0, 0, 0))[2]
+            lower = [gpus for priority, gpus in held.items() if priority < group.priority]
+            if lower and need <= free + sum(lower):
+                able.append(group)
+        return able
+
+    def _may_help(self, group: Group, pool: int, machines: Set[int], taken: dict[int, bool]) -> bool:
+        """Whether room on these machines may be what a search for victims lacked: some of them stand there, or a task of a gang
+        of several goes there now. `taken` remembers the latter by shape."""
+        if not group.hope.isdisjoint(machines):
+            return True
+        shape = group.shape
+        found = taken.get(shape.number)
+        if found is None:
+            roles = shape.gang.roles
+            found = taken[shape.number] = sum(role.minimum for role in roles) > 1 and any(
+                self._takes_one(role, pool, machines) for role in roles
+            )
+        return found
+
+    def _takes_one(self, role: RoleAsk, pool: int, machines: Set[int]) -> bool:
+        ranking = ranking_of(self.machines, pool, role.ask) if role.pool in (None, pool) else None
+        return ranking is not None and any(ranking.copies(self.machines.class_of[machine]) for machine in machines)
 
     def _may_have_room(self, group: Group, pool: int) -> bool:
         """Whether what is not held of a pool is enough for whom its end, or promises to others, refused."""
@@ -390,8 +612,9 @@ class Core:
         return found
 
     def _line_up(self, job: Job) -> None:
-        runtime = job.runtime(trusted=True) or 0 if self.policy.booked else 0
-        self.lines.add(job, self.shape_of(job.gang, job.pools), runtime)
+        runtime = job.runtime(trusted=True) or 0 if self.policy.booked or self.windows else 0
+        kind = 2 * self.people.number(job) + (bool(self.windows) and not job.evictable)
+        self.lines.add(job, self.shape_of(job.gang, job.pools), runtime, kind)
 
     def shape_of(self, gang: GangAsk, pools: tuple[int, ...]) -> Shape:
         """The one shape of equal asks. Whoever submits many does well to hand in the same object for equal ones."""

@@ -14,25 +14,31 @@ behind it, unless they passed it for too long. What is done instead, and why the
    that reason.
 2. **Whose turn.** The queue by fair order: who is owed, then the smallest weighted dominant share, with history. In the queue by
    priority with aging, own order, time of submission, id.
-3. **Limits.** `Shares.room`: guaranteed, deserved or borrowed, or the first limit that refuses.
+3. **Limits.** The caps on its user, then `Shares.room`: guaranteed, deserved or borrowed, or the first limit that refuses; then
+   what tenants have booked for a time (`windows.py`).
 4. **Place.** The whole gang at its largest size that limits and room allow, at least at its smallest, or nothing.
 5. **Take back.** Who is owed room that others borrow gets it by the fewest lost GPU-seconds (`victims.py`); so does higher
    priority from lower in its own queue. What is freed is claimed, and goes to nobody else.
-6. **Patience.** Others of its queue may pass one that waits for so long only (`Policy.patience_seconds`). Then the queue drains
-   until what it deserves covers the one, and phase 5 gets it what is missing: so nobody starves. Starts are not booked yet.
+6. **Book.** The first that is refused in fair order in a pool gets the earliest start that the maximum run times of what runs
+   allow (`backfill.py`, `booker.py`); nobody who starts before it may delay it. Who has no such start, because nobody knows when
+   others end, has patience: others of its queue may pass it for so long only (`Policy.patience_seconds`). Then the queue drains
+   until what it deserves covers the one, and phase 5 gets it what is missing: so nobody starves.
 7. **Explain.** Who waits keeps the reason of the pool where it came furthest, with amounts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from jobs.scheduling.booker import Booker
 from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason, Wait
 from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
 from jobs.scheduling.memory import Known
-from jobs.scheduling.placing import place
-from jobs.scheduling.victims import Search, transfer
+from jobs.scheduling.people import least, most, reason_of
+from jobs.scheduling.placing import place, undo
+from jobs.scheduling.victims import Search, at_least, transfer
 from jobs.scheduling.work import Job, Need, Running, Shape, take_shares
 from tenants.quota.shares import Refusal, Standing
 
@@ -46,8 +52,17 @@ def run_pass(core: Core, now: int) -> list[Decision]:
     made = Pass(core, now)
     core.ring(now)
     made.honour_claims()
-    while (turn := core.lines.next()) is not None:
-        made.about(*turn)
+    if core.windows:
+        made.decisions += core.windows.clear(now)
+    made.booker.begin()
+    while True:
+        while (turn := core.lines.next()) is not None:
+            if core.promises.known_ends:
+                made.booker.before(*turn)
+            made.about(*turn)
+        if not made.booker.book_rest():
+            break
+    made.booker.tell()
     core.roomy.clear()
     return made.decisions
 
@@ -60,6 +75,7 @@ class Pass:
         self.now = now
         self.decisions: list[Decision] = []
         self.evictions = 0
+        self.booker = Booker(core, now, self.decisions)
         if core.lines and (core.history_at is None or now - core.history_at >= core.policy.history_seconds):
             core.shares.advance(now)
             core.history_at = now
@@ -73,6 +89,7 @@ class Pass:
                 one = made.claimant
                 one.claim, one.started_at = None, self.now
                 core.enter(one)
+                self._look_again(one)
                 self.decisions.append(Admit(job_id, one.placed, one.standing))
         core.cleared.clear()
 
@@ -83,6 +100,12 @@ class Pass:
             core.lines.remove(job.id)
             core.wait_for_siblings(job)
             self._tell(group, job, Reason("array_parallelism", limit=job.parallel))
+            return
+        capped = core.people.refusal(job, least(shape.gang)) if core.people else None
+        if capped is not None and job.user is not None:
+            found = reason_of(capped, job.queue)
+            core.refuse(group, found, (core.by_user.setdefault((capped.tenant_id, job.user), set()),))
+            self._tell(group, job, found)
             return
         reason: Reason | None = None
         places: list[set[Group]] = []
@@ -98,20 +121,34 @@ class Pass:
                 else:
                     places.append(core.by_pool.setdefault(room.pool, set()))
                     entitled.append(pool)
+            elif core.windows and (reserved := core.windows.refusal(job, shape.least[pool], self.now)) is not None:
+                found = reserved
+                places.append(core.by_reserved.setdefault(pool, set()))
+                entitled.append(pool)
             else:
                 answer = self._place(job, shape, pool)
                 if isinstance(answer, Placed):
-                    self._admit(group, job, answer, room)
+                    denied = self._delayed(job, shape, answer)
+                    if denied is None:
+                        self._admit(group, job, answer, room)
+                        return
+                    found = denied
+                elif core.promises and self._take_booked(group, job, pool, room):
                     return
-                found = self._unplaced(answer)
-                places.append(core.by_room.setdefault(pool, {}).setdefault(shape.number, set()))
-                if answer.code in ("no_room", "not_together"):
+                else:
+                    found = self._unplaced(shape, answer)
+                    places.append(core.by_room.setdefault(pool, {}).setdefault(shape.number, set()))
+                if core.promises:
+                    places.append(core.by_booked.setdefault(pool, set()))
+                if found.code in ("no_room", "not_together", "booked"):
                     entitled.append(pool)
             if reason is None or _STAGES[found.code] > _STAGES[reason.code]:
                 reason = found
         back: list[set[Group]] = []
         for pool in () if group.is_for_room else entitled:
             search = Search(core, job, shape, pool, self.now)
+            if core.policy.preempts:  # Also where nobody of lower priority runs so far.
+                back.append(core.preempters.setdefault((pool, job.queue), set()))
             if not search.may_claim and not search.may_preempt:
                 continue
             denied = self._take_back(search, job, shape, pool)
@@ -119,8 +156,6 @@ class Pass:
                 return
             if search.may_claim:
                 back.append(core.claimers.setdefault(pool, set()))
-            if search.may_preempt:
-                back.append(core.preempters.setdefault((pool, job.queue), set()))
             hope.update(search.by_machine)
             if denied is not _NOBODY:
                 reason = denied
@@ -130,6 +165,8 @@ class Pass:
         else:
             group.stand_in(back)
             group.hope = frozenset(hope)
+        if core.promises.known_ends:
+            self.booker.refused(group, job, reason)
         core.refuse(group, reason, places)
         self._tell(group, job, reason)
 
@@ -146,7 +183,7 @@ class Pass:
 
     def _within_limits(self, job: Job, shape: Shape, pool: int) -> GangAsk:
         """The gang with as many tasks at most as limits allow: roles grow in the order in which they are listed."""
-        if not isinstance(self._room(job, shape.most[pool]), Refusal):
+        if self._has_room(job, shape.gang, shape.most[pool]):
             return shape.gang
         roles = [replace(role, maximum=role.minimum) for role in shape.gang.roles]
         for position, wanted in enumerate(shape.gang.roles):
@@ -155,25 +192,78 @@ class Pass:
                 middle = (low + high + 1) // 2
                 roles[position] = replace(wanted, maximum=middle)
                 tried = Shape(-1, replace(shape.gang, roles=tuple(roles)), (pool,))
-                if isinstance(self._room(job, tried.most[pool]), Refusal):
-                    high = middle - 1
-                else:
+                if self._has_room(job, tried.gang, tried.most[pool]):
                     low = middle
+                else:
+                    high = middle - 1
             roles[position] = replace(wanted, maximum=low)
         return replace(shape.gang, roles=tuple(roles))
+
+    def _has_room(self, job: Job, gang: GangAsk, need: Need) -> bool:
+        """Whether limits and caps allow the gang at its largest."""
+        core = self.core
+        if core.windows and core.windows.refusal(job, need, self.now) is not None:
+            return False
+        return not isinstance(self._room(job, need), Refusal) and core.people.refusal(job, most(gang)) is None
 
     # 4. Place.
 
     def _place(self, job: Job, shape: Shape, pool: int) -> Placed | Unplaced:
         core = self.core
-        known = core.known_unplaced(pool, shape.number)
-        if known is not None:
-            return known
-        gang = self._within_limits(job, shape, pool) if shape.is_elastic else shape.gang
-        answer = place(gang, core.machines, (pool,))
-        if isinstance(answer, Unplaced) and Known.may_keep(shape, answer):
-            core.unplaced[pool, shape.number] = Known(shape, answer)
+        answer: Placed | Unplaced | None = core.known_unplaced(pool, shape.number)
+        if answer is None:
+            gang = self._within_limits(job, shape, pool) if shape.is_elastic else shape.gang
+            answer = place(gang, core.machines, (pool,))
+            if isinstance(answer, Unplaced) and Known.may_keep(shape, answer):
+                core.unplaced[pool, shape.number] = Known(shape, answer)
+        if isinstance(answer, Unplaced) and core.promises:
+            return self._place_before(job, shape, pool) or answer
         return answer
+
+    def _place_before(self, job: Job, shape: Shape, pool: int) -> Placed | None:
+        """Where the gang has its place in room that is hidden for later starts, which it will not be in the way of."""
+        promises = self.core.promises
+        if promises.is_vain(job, shape, pool):
+            return None
+        lifted = promises.lift(job, pool)
+        if lifted is None:
+            return None
+        gang = self._within_limits(job, shape, pool) if shape.is_elastic else shape.gang
+        answer = place(gang, self.core.machines, (pool,))
+        promises.let_fall(lifted, stands=isinstance(answer, Placed))
+        if isinstance(answer, Placed):
+            return answer
+        promises.was_vain(job, shape, pool)
+        return None
+
+    def _take_booked(self, group: Group, job: Job, pool: int, room: Standing) -> bool:
+        """Start on what is kept for booked starts of who would have to leave for this one if they ran."""
+        promises, shape = self.core.promises, group.shape
+        weaker = promises.weaker(job, pool, room)
+        if not weaker:
+            return False
+        promises.suspend(weaker)
+        answer = self._place(job, shape, pool)
+        starts = isinstance(answer, Placed) and self._delayed(job, shape, answer, weaker) is None
+        if starts and isinstance(answer, Placed):
+            self._admit(group, job, answer, room)
+        promises.resume()
+        if starts:
+            promises.recheck_limits("yielded")
+        return starts
+
+    def _delayed(self, job: Job, shape: Shape, placed: Placed, weaker: Collection[str] = ()) -> Reason | None:
+        """Undo a placement that would take the limits that a booked start needs, and say which start."""
+        core = self.core
+        if not core.promises:
+            return None
+        need = core.need_of(placed) if shape.is_elastic else shape.least[placed.pool]
+        delayed = core.promises.denies(job, need, len(placed.tasks), weaker)
+        if delayed is None:
+            return None
+        undo(placed, core.machines)
+        core.promises.settle_with(task.machine for task in placed.tasks)
+        return Reason("booked", placed.pool, job.queue, until=delayed.at)
 
     def _admit(self, group: Group, job: Job, placed: Placed, standing: Standing) -> None:
         core, shape = self.core, group.shape
@@ -183,38 +273,76 @@ class Pass:
         if shape.is_elastic:
             room = self._room(job, need)
             standing = room if isinstance(room, Standing) else Standing.BORROWED
-        core.admit(Running(job, placed, need, self.now, standing))
+        if core.promises:
+            with core.promises.coming(job.id):
+                core.admit(Running(job, placed, need, self.now, standing))
+        else:
+            core.admit(Running(job, placed, need, self.now, standing))
         if core.roomy:
             core.close()
-        if standing is Standing.BORROWED:
-            for pool, _ in need:
-                if core.claimers.get(pool):  # Its queue may be above what it deserves only now.
-                    core.ring_at(self.now + 1, pool)
+        self._look_again(core.running[job.id])
         self.decisions.append(Admit(job.id, placed, standing))
+
+    def _look_again(self, one: Running) -> None:
+        """Whoever was refused before this one started may be able to evict it."""
+        core = self.core
+        for pool, _ in one.need:
+            above = core.preempters.get((pool, one.job.queue), ()) if not core.policy.least_runtime_seconds else ()
+            if (one.standing is Standing.BORROWED and core.claimers.get(pool)) or any(
+                group.priority > one.job.priority for group in above
+            ):
+                core.ring_at(self.now + 1, pool)
 
     # 5. Take back.
 
     def _take_back(self, search: Search, job: Job, shape: Shape, pool: int) -> Reason | None:
         """Clear room for a gang that is owed it; None when that was decided, else why not."""
         core = self.core
+        weaker = core.promises.weaker(job, pool, Standing.DESERVED if search.may_claim else None) if core.promises else []
+        if job.id in core.promises.by_job:
+            weaker.append(job.id)
+        if weaker:
+            core.promises.suspend(weaker)
+        try:
+            return self._take_from(search, job, shape, pool)
+        finally:
+            if weaker:
+                core.promises.resume()
+
+    def _take_from(self, search: Search, job: Job, shape: Shape, pool: int) -> Reason | None:
+        core = self.core
         victims = search.run()
         if victims is None:
             if not search.young_until or search.by_machine:
                 return _NOBODY
             return Reason("too_young", pool=pool, queue=job.queue, until=search.young_until)
+        if not victims:  # What booked starts of others kept is enough; it is taken by right.
+            return self._start_by_right(job, shape, pool)
         room = self._brake(len(victims))
         if room is not None:
             core.ring_at(max(room.until, self.now + 1), pool)
             return room
         core.lines.remove(job.id)
+        core.promises.drop(job.id)
         made = transfer(core, job, shape, pool, victims, self.now)
         take_shares(core.shares, job.queue, made.claimant.need)
         core.claim(made)
+        core.promises.recheck_limits("yielded")
         self.evictions += len(victims)
         core.evicted_at.append((self.now, len(victims)))
         self.decisions += [Evict(one.job.id, job.id, search.cost[one.job.id]) for one in victims]
         cost = sum(search.cost[one.job.id] for one in victims)
         self.decisions.append(Claim(job.id, made.claimant.placed, tuple(one.job.id for one in victims), cost))
+        return None
+
+    def _start_by_right(self, job: Job, shape: Shape, pool: int) -> Reason | None:
+        core = self.core
+        group, room = core.lines.group(job.id), self._room(job, shape.least[pool])
+        placed = place(at_least(shape.gang), core.machines, (pool,))
+        if group is None or not isinstance(room, Standing) or not isinstance(placed, Placed):
+            return _NOBODY
+        self._admit(group, job, placed, room)
+        core.promises.recheck_limits("yielded")
         return None
 
     def _brake(self, count: int) -> Reason | None:
@@ -236,8 +364,10 @@ class Pass:
     def _over(room: Refusal) -> Reason:
         return Reason(room.code, room.pool, room.queue, room.resource, room.need, room.used, room.limit, room.kept)
 
-    @staticmethod
-    def _unplaced(answer: Unplaced) -> Reason:
+    def _unplaced(self, shape: Shape, answer: Unplaced) -> Reason:
+        until = self.core.promises.blocked_until(shape, answer.pool) if self.core.promises else 0
+        if until:
+            return Reason("booked", answer.pool, need=answer.needed, fitting=answer.fitting, until=until)
         return Reason(answer.code, answer.pool, need=answer.needed, fitting=answer.fitting, filters=answer.refusals)
 
     def _tell(self, group: Group, job: Job, reason: Reason) -> None:
@@ -251,6 +381,18 @@ _NOBODY = Reason("nobody")
 _STAGES = {
     code: place
     for place, code in enumerate(
-        ("no_pool", "no_machine", "ceiling", "withheld", "capacity", "no_room", "not_together", "booked", "too_young", "brake")
+        (
+            "no_pool",
+            "no_machine",
+            "ceiling",
+            "withheld",
+            "reserved",
+            "capacity",
+            "no_room",
+            "not_together",
+            "booked",
+            "too_young",
+            "brake",
+        )
     )
 }

@@ -17,7 +17,10 @@ class Reason(NamedTuple):
     guarantees: `kept`), `capacity`. Shape: `no_pool`, `no_machine`, `no_room`, `not_together`, with `fitting` of `need` tasks
     placed, and `filters`. `booked`: there is room, but another's start is booked on it, `until` then. `brake`: it may take room
     back, but too many were evicted of late. `too_young`: whoever would have to leave has not run for long enough, `until` then.
-    `behind`: the queue is served strictly in order, and one before it waits. `claim`: its room is being cleared.
+    `user_cap`: its user would hold more of `what` (`gpu_millis`, `jobs`, `containers`) than one may in tenant `of`. `behind`: the
+    queue is served strictly in order, and one before it waits. `claim`: its room is being cleared. `reserved`: what it needs is
+    booked by a tenant from `since` to `until`: of `limit` in the pool `held` would be held by others, and `kept` is booked; `of`
+    is the booking.
     """
 
     code: str
@@ -31,6 +34,9 @@ class Reason(NamedTuple):
     fitting: int = 0
     until: int = 0
     filters: tuple[Filtered, ...] = ()
+    since: int = 0
+    what: str = ""
+    of: str = ""  # The id of what the numbers are about; not for everybody's eyes.
 
 
 class Admit(NamedTuple):
@@ -53,11 +59,15 @@ class Wait(NamedTuple):
 
 
 class Evict(NamedTuple):
-    """End a running gang so that another may start; it loses `cost` thousandths of GPU-seconds."""
+    """End a running gang so that another may start; it loses `cost` thousandths of GPU-seconds.
+
+    With a `booking` it is for what a tenant has booked for a time that is about to begin, and `claimant` is empty.
+    """
 
     id: str
     claimant: str
     cost: int
+    booking: str = ""
 
 
 class Claim(NamedTuple):
@@ -70,11 +80,17 @@ class Claim(NamedTuple):
 
 
 class Book(NamedTuple):
-    """The start that is promised to a waiting job: by `at`, on these machines."""
+    """The start that is promised to a waiting job: by `at`, on these machines.
+
+    With a `cause` it takes the place of a promise that was not kept, `at` 0 if by none: `yielded` (who was owed the room, or
+    stands higher in the same queue, took it), `machine` (one is lost), `overrun` (somebody stayed longer than it may), `limits`
+    (lowered), `changed` (the job asks for something else now, or may not start).
+    """
 
     id: str
     at: int
     machines: tuple[int, ...]
+    cause: str = ""
 
 
 Decision = Admit | Wait | Evict | Claim | Book

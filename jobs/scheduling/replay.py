@@ -8,6 +8,7 @@ finish - submission - duration, has the lost work in it.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -41,6 +42,7 @@ class Stay:
     evictions: int = 0
     turn: int = 0  # Tells the end of this run from those that were planned before an eviction.
     promised_at: int = -1
+    gave_way: bool = False
     claimed_at: int = -1
 
     @property
@@ -66,7 +68,8 @@ class Outcome:
     passes: int = 0
     evictions: int = 0
     reclaim_seconds: list[int] = field(default_factory=list)  # From a claim to the start.
-    broken: int = 0  # Starts later than promised first.
+    broken: int = 0  # Starts later than promised first, but for promises that gave way to somebody's right or to a loss.
+    given_way: Counter[str] = field(default_factory=Counter)  # By cause, promises that did.
     promises: list[tuple[int, int]] = field(default_factory=list)  # (promised, actual) of each start that was booked.
 
     @property
@@ -104,10 +107,10 @@ class Replay:
         """Until nothing more happens."""
         events = self._events
         window_at = events[0][0] + self._window if events else 0
-        while events:
-            now = events[0][0]
+        while events or (self.core.lines and self.core.next_ring is not None):
             ring = self.core.next_ring
-            if ring is not None and ring < now:
+            now = events[0][0] if events else -1
+            if ring is not None and (ring < now or not events):
                 now = ring
             while window_at <= now:
                 held = {queue: amount for queue, amount in sorted(self._held.items()) if amount}
@@ -124,8 +127,8 @@ class Replay:
                     self._leave(decision.id, now)
                 elif isinstance(decision, Claim):
                     self.outcome.stays[decision.id].claimed_at = now
-                elif isinstance(decision, Book) and self.outcome.stays[decision.id].promised_at < 0:
-                    self.outcome.stays[decision.id].promised_at = decision.at
+                elif isinstance(decision, Book):
+                    self._promise(decision)
             self.outcome.passes += 1
             if self._on_pass is not None:
                 self._on_pass(self.core, now)
@@ -157,13 +160,21 @@ class Replay:
         if stay.first_started_at < 0:
             stay.first_started_at = now
             if stay.promised_at >= 0:
-                self.outcome.broken += now > stay.promised_at
+                self.outcome.broken += now > stay.promised_at and not stay.gave_way
                 self.outcome.promises.append((stay.promised_at, now))
         if stay.claimed_at >= 0:
             self.outcome.reclaim_seconds.append(now - stay.claimed_at)
             stay.claimed_at = -1
         self._held[stay.queue] = self._held.get(stay.queue, 0) + stay.gpu_millis
         heapq.heappush(self._events, (now + stay.duration - stay.done, END, job_id, stay.turn))
+
+    def _promise(self, told: Book) -> None:
+        stay = self.outcome.stays[told.id]
+        if told.cause:
+            self.outcome.given_way[told.cause] += 1
+            stay.gave_way = stay.gave_way or told.cause != "overrun"
+        elif stay.promised_at < 0:
+            stay.promised_at = told.at
 
     def _leave(self, job_id: str, now: int) -> None:
         stay = self.outcome.stays[job_id]

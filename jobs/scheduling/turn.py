@@ -64,6 +64,10 @@ class Group:
     def __len__(self) -> int:
         return len(self._jobs)
 
+    def ids(self) -> list[str]:
+        """Of its jobs, in no order."""
+        return list(self._jobs)
+
     def stand_in(self, sets: Iterable[set[Group]]) -> None:
         """Belong to these sets of those who may evict, and to no others."""
         for others in self.back:
@@ -82,6 +86,9 @@ class Group:
             self._heap = [entry for entry in self._heap if self._jobs.get(entry[1].id) is entry[1]]
             heapify(self._heap)
 
+    def jobs(self) -> Iterable[Job]:
+        return self._jobs.values()
+
     def first(self) -> tuple[Key, Job] | None:
         heap = self._heap
         while heap and self._jobs.get(heap[0][1].id) is not heap[0][1]:
@@ -99,7 +106,7 @@ class Lines:
         self._patience = patience_seconds
         self._turns = Turns(shares, ())
         self._open: dict[int, list[tuple[Key, int, Group]]] = {}
-        self._groups: dict[tuple[int, int, int, int], Group] = {}
+        self._groups: dict[tuple[int, int, int, int, int], Group] = {}
         self._group_of: dict[str, Group] = {}
         self._job_of: dict[str, Job] = {}
         self._of_queue: dict[int, set[Group]] = {}
@@ -130,9 +137,9 @@ class Lines:
             return (-job.priority, placed_at, job.id)
         return (placed_at - job.priority * self._aging, placed_at, job.id)
 
-    def add(self, job: Job, shape: Shape, runtime: int) -> None:
-        """A job waits. `runtime` parts jobs that are equal otherwise, where that may decide."""
-        at = (job.queue, shape.number, job.priority, runtime)
+    def add(self, job: Job, shape: Shape, runtime: int, kind: int = 0) -> None:
+        """A job waits. `runtime` and `kind` part jobs that are equal otherwise, where these may decide."""
+        at = (job.queue, shape.number, job.priority, runtime, kind)
         group = self._groups.get(at)
         if group is None:
             group = self._groups[at] = Group(job.queue, shape, job.priority)
@@ -188,11 +195,13 @@ class Lines:
             self._turns.drop(queue)
         return None
 
-    def refuse(self, group: Group, reason: Reason, now: int) -> None:
-        """The group leaves the order until it is woken. Nobody passes who has waited for longer than patience allows."""
+    def refuse(self, group: Group, reason: Reason, now: int, *, is_sure: bool = False) -> None:
+        """The group leaves the order until it is woken. Nobody passes who has waited for longer than patience allows, unless
+        its start is sure."""
         first = group.first()
         group.phase, group.reason = REFUSED, reason
-        if first is not None and (self._in_order or 0 < self._patience <= now - first[1].submitted_at):
+        is_impatient = first is not None and not is_sure and 0 < self._patience <= now - first[1].submitted_at
+        if first is not None and (self._in_order or is_impatient):
             self._stops.setdefault(group.queue, {})[group] = first[0]
 
     def lose_patience(self, job_id: str) -> None:
@@ -201,6 +210,11 @@ class Lines:
         first = group.first() if group is not None else None
         if group is not None and first is not None and first[1].id == job_id and group.phase == REFUSED:
             self._stops.setdefault(group.queue, {})[group] = first[0]
+
+    def relent(self, group: Group) -> None:
+        """Others of its queue may pass a group again, whose start is sure by now."""
+        if not self._in_order and self._stops.get(group.queue, {}).pop(group, None) is not None and self._open.get(group.queue):
+            self._turns.add(group.queue)
 
     def wake(self, group: Group) -> None:
         """Something changed that may change the fate of a group."""

@@ -99,7 +99,8 @@ class Search:
         self._short: Sequence[bool] | None = short if any(short) else None
         self.young_until = core.young_until
         inside = core.running_in.get(self.pool, {})
-        for queue in core.tree(self.reach) if self.reach > 0 else inside:
+        near = core.tree(self.reach) if self.reach > 0 else inside if self.reach == 0 else (self.job.queue,)
+        for queue in near:
             gangs = inside.get(queue)
             if not gangs:
                 continue
@@ -120,6 +121,8 @@ class Search:
     def _may_leave(self, one: Running) -> bool:
         """Whether by the rules this one may go, after those that were chosen already."""
         queue = one.job.queue
+        if self.core.windows and self.core.windows.keeps(one, self.job):
+            return False
         if queue == self.job.queue:
             return True
         allowed = self._allowed.get(queue)
@@ -268,7 +271,7 @@ class Search:
         others = 0
         gains: dict[str, int] = {}
         for one in sorted(self.by_machine[machine], key=lambda one: (self.cost[one.job.id], one.key)):
-            if one.job.id in chosen or not self._helps(one, machine, role.ask) or not self._may_leave(one):
+            if one.job.id in chosen or not self._helps(one, machine, role.ask, before + 1) or not self._may_leave(one):
                 continue
             gains[one.job.id] = self._evict(one, chosen, ranking, machine)
             others += gains[one.job.id]
@@ -288,16 +291,19 @@ class Search:
         gain = ranking.copies(class_of[machine]) - before + others
         return self._sum(victims) * FINE // gain, gain, victims
 
-    def _helps(self, one: Running, machine: int, ask: TaskAsk) -> bool:
-        """Whether it holds on this machine what one more task lacks there."""
+    def _helps(self, one: Running, machine: int, ask: TaskAsk, many: int) -> bool:
+        """Whether it holds on this machine what so many tasks lack there."""
         here = self.machines.class_of[machine]
         tasks = [task.ask for task in one.placed.tasks if task.machine == machine]
-        gpus = here.whole * WHOLE_MILLIS if ask.gpu_millis >= WHOLE_MILLIS else max(here.devices, default=0)
         each = ask.gpu_millis
+        if each >= WHOLE_MILLIS:
+            lacks_gpu = here.whole * WHOLE_MILLIS < each * many
+        else:
+            lacks_gpu = each > 0 and sum(left // each for left in here.devices) < many
         return (
-            (gpus < each and any(task.gpu_millis for task in tasks))
-            or (here.cpu < ask.cpu_millis and any(task.cpu_millis for task in tasks))
-            or (here.memory < ask.memory_bytes and any(task.memory_bytes for task in tasks))
+            (lacks_gpu and any(task.gpu_millis for task in tasks))
+            or (here.cpu < ask.cpu_millis * many and any(task.cpu_millis for task in tasks))
+            or (here.memory < ask.memory_bytes * many and any(task.memory_bytes for task in tasks))
         )
 
     def _evict(self, one: Running, chosen: dict[str, Running], ranking: Ranking, machine: int) -> int:
@@ -345,6 +351,9 @@ class Search:
     def _is_enough(self) -> bool:
         if any(isinstance(self.shares.room(self.job.queue, pool, amount), Refusal) for pool, amount in self.need):
             return False
+        windows = self.core.windows
+        if windows and windows.refusal(self.job, self.need, self.now, delay=self.core.policy.grace_seconds) is not None:
+            return False
         return self._fits_but_for_limits()
 
     def _fits_but_for_limits(self) -> bool:
@@ -389,6 +398,24 @@ def at_least(gang: GangAsk) -> GangAsk:
     return replace(gang, roles=tuple(replace(role, maximum=role.minimum) for role in gang.roles))
 
 
+def could_transfer(core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Running]) -> bool:
+    """Whether the gang, at its smallest, could have what these hold and what is free."""
+    for one in victims:
+        give_shares(core.shares, one.job.queue, one.need)
+    fits = not any(isinstance(core.shares.room(job.queue, at, amount), Refusal) for at, amount in shape.least[pool])
+    for one in victims:
+        take_shares(core.shares, one.job.queue, one.need)
+    if not fits:
+        return False
+    mark = core.machines.mark()
+    for one in victims:
+        for task in one.placed.tasks:
+            core.machines.give(task.machine, task.ask, task.devices)
+    fits = isinstance(place(at_least(shape.gang), core.machines, (pool,)), Placed)
+    core.machines.rewind(mark)
+    return fits
+
+
 def transfer(core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Running], now: int) -> Transfer:
     """Move the room of the victims to the gang, at its smallest, and hold what is left over until they are gone."""
     for one in victims:
@@ -405,6 +432,7 @@ def transfer(core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Ru
     claimant = Running(job, placed, need, now, standing)
     made = claimant.claim = Transfer(claimant, tuple(victims), ghosts)
     for one in victims:
+        core.promises.left(one)
         one.is_leaving, one.claim = True, made
         core.leave(one)
     return made

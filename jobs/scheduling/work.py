@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -38,6 +39,8 @@ class Job:
     array: str = ""
     parallel: int = 0
     evictable: bool = True
+    user: uuid.UUID | None = None  # Who submitted it; None where caps on users do not matter.
+    tenants: tuple[uuid.UUID, ...] = ()  # Its tenant and all above, nearest first.
     checkpoint_seconds: int = 0  # How often it can be resumed from; 0: never, all since its start is lost.
 
     def runtime(self, *, trusted: bool) -> int | None:

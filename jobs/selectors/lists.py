@@ -24,12 +24,11 @@ def place_in_queue(job: Job) -> int | None:
         return None
     connection = connections[router.db_for_read(Job)]
     columns = {column.attname: column for column in Job._meta.concrete_fields}
-    queue_id, priority, queued_at, job_id = (
-        columns[name].get_db_prep_value(getattr(job, name), connection) for name in ("queue_id", "priority", "queued_at", "id")
-    )
+    values = {"queue_id": job.queue_id, "priority": job.priority, "submitted_at": job.placed_at or job.submitted_at, "id": job.id}
+    queue_id, priority, since, job_id = (columns[name].get_db_prep_value(value, connection) for name, value in values.items())
     with statement_cursor(connection) as cursor:
         # As text: with the ORM's work on it this was a fifth of what a submission costs.
-        cursor.execute(_BEFORE, [queue_id, priority, priority, queued_at, job_id, PLACES_MAX])
+        cursor.execute(_BEFORE, [queue_id, priority, priority, since, job_id, PLACES_MAX])
         place: int = 1 + cursor.fetchone()[0]
     return place if place <= PLACES_MAX else None
 
@@ -38,7 +37,7 @@ _BEFORE = """
 SELECT count(*) FROM (
     SELECT 1 FROM jobs_job
     WHERE queue_id = %s AND state = 'queued' AND NOT hold AND array_size IS NULL
-        AND (priority > %s OR (priority = %s AND (queued_at, id) < (%s, %s)))
+        AND (priority > %s OR (priority = %s AND (coalesce(placed_at, submitted_at), id) < (%s, %s)))
     LIMIT %s
 ) AS before
 """

@@ -1,25 +1,33 @@
-"""Pools and nodes as a scheduling pass looks at them."""
+"""Pools and machines as the scheduler looks at them, numbered: pools by id, machines by pool and name."""
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from functools import cache
 
-from clusters.selectors import list_clusters, pools_and_nodes
-from jobs.scheduling.snapshot import NodeView, PoolView
-from kernel.resources import Resources
+from clusters.placement import LEVELS, Effect
+from clusters.selectors import NodeFacts, PoolFacts, list_clusters, pools_and_nodes
+from jobs.scheduling.eligibility import PoolView
+from jobs.scheduling.machines import WHOLE_MILLIS, Machine
+from jobs.scheduling.scores import PoolRules
+
+NO_TENANTS: Mapping[uuid.UUID, Set[uuid.UUID]] = {}
 
 
-def pool_views(
-    allocated: Mapping[tuple[uuid.UUID, str], Resources], tenants: Mapping[uuid.UUID, set[uuid.UUID]]
-) -> tuple[PoolView, ...]:
-    """All pools with their nodes. `allocated` holds what live tasks hold, by pool and node; `tenants` who runs on a cluster."""
-    clusters = {cluster.id: cluster for cluster in list_clusters()}
+def pools_and_machines(
+    tenants: Mapping[uuid.UUID, Set[uuid.UUID]] = NO_TENANTS,
+) -> tuple[tuple[PoolView, ...], tuple[Machine, ...], dict[int, PoolRules]]:
+    """All pools with their machines and rules. `tenants`: who runs on a cluster now. Four queries."""
     pools, nodes = pools_and_nodes()
-    views: dict[uuid.UUID, list[NodeView]] = {pool.id: [] for pool in pools}
-    for node in nodes:
-        held = allocated.get((node.pool_id, node.name), Resources())
-        views[node.pool_id].append(NodeView(node.name, node.capacity, held, node.blocked))
+    machines = machines_of(pools, nodes)
+    return views_of(pools, tenants), machines, rules_of(pools, machines)
+
+
+def views_of(pools: tuple[PoolFacts, ...], tenants: Mapping[uuid.UUID, Set[uuid.UUID]]) -> tuple[PoolView, ...]:
+    """The pools, in the order of their numbers. One query."""
+    clusters = {cluster.id: cluster for cluster in list_clusters()}
     return tuple(
         PoolView(
             id=pool.id,
@@ -27,18 +35,59 @@ def pool_views(
             name=pool.name,
             cluster_name=pool.cluster_name,
             gpu_model=pool.gpu_model,
-            nodes=tuple(views[pool.id]),
             reachable=clusters[pool.cluster_id].accepts_work,
             keeps_apart=clusters[pool.cluster_id].tenants_kept_apart,
             tenant_bound=(
-                None
-                if clusters[pool.cluster_id].tenants_kept_apart
-                else next(iter(sorted(tenants.get(pool.cluster_id, ()))), None)
+                None if clusters[pool.cluster_id].tenants_kept_apart else min(tenants.get(pool.cluster_id, ()), default=None)
             ),
             gpus_simulated=pool.gpus_simulated,
+            gpu_shares=bool(pool.rules.get("gpu_shares")),
             isolation=isolation_label(clusters[pool.cluster_id].isolation),
         )
         for pool in pools
+    )
+
+
+def machines_of(pools: tuple[PoolFacts, ...], nodes: tuple[NodeFacts, ...]) -> tuple[Machine, ...]:
+    """The nodes of these pools as machines, by pool and name."""
+    number = {pool.id: index for index, pool in enumerate(pools)}
+    machines = [
+        Machine(
+            name=node.name,
+            pool=number[node.pool_id],
+            cpu_millis=node.capacity.cpu_millis,
+            memory_bytes=node.capacity.memory_bytes,
+            gpus=node.capacity.gpu_millis // WHOLE_MILLIS,
+            model=node.gpu_model,
+            labels=node.labels,
+            taints=frozenset(name for name, effect in node.taints.items() if effect == Effect.KEEP_OUT),
+            avoid=frozenset(name for name, effect in node.taints.items() if effect == Effect.AVOID),
+            blocked=node.blocked,
+        )
+        for node in nodes
+        if node.pool_id in number
+    ]
+    return tuple(sorted(machines, key=lambda one: (one.pool, one.name)))
+
+
+def rules_of(pools: tuple[PoolFacts, ...], machines: tuple[Machine, ...]) -> dict[int, PoolRules]:
+    """How pools are filled: as operators say; where they do not, those with GPUs so that GPUs stay usable together."""
+    with_gpus = {one.pool for one in machines if one.gpus}
+    return {
+        number: _rules(json.dumps({"policy": "fragmentation" if number in with_gpus else "ratio", **pool.rules}, sort_keys=True))
+        for number, pool in enumerate(pools)
+    }
+
+
+@cache  # Rules are compared by identity, and there are few different ones.
+def _rules(text: str) -> PoolRules:
+    given = json.loads(text)
+    return PoolRules(
+        policy=given["policy"],
+        weights=given.get("weights", {}),
+        shares=given.get("gpu_shares", False),
+        shared_devices_max=given.get("shared_devices_max"),
+        levels=tuple(given.get("levels", LEVELS)),
     )
 
 

@@ -22,7 +22,7 @@ from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.models import Attempt, Job, Task
 from jobs.selectors.pools import isolation_label
 from jobs.services.arrays import derive_parents
-from jobs.services.specs import load_spec, role_asks
+from jobs.services.specs import load_spec
 from jobs.services.transition import ATTEMPT, JOB, Change, apply
 from kernel.actor import Actor
 from kernel.errors import BerthError, Conflict
@@ -109,10 +109,13 @@ def adopt(*, actor: Actor, attempt_id: uuid.UUID, now: datetime) -> uuid.UUID:
 
 def _place(job: Job, cluster_id: uuid.UUID, tasks: Sequence[Mapping[str, Any]]) -> _Place:
     """The pool of the nodes on which the tasks were seen, and the job's own amounts. The tasks must be those of its spec."""
-    roles = role_asks(load_spec(job.spec_id))
-    each = {(role.role, index): role.each for role in roles for index in range(role.replicas)}
+    roles = load_spec(job.spec_id).roles
     nodes = {(task["role"], task["index"]): task["node"] for task in tasks}
-    if nodes.keys() != each.keys():
+    counts = {name: sum(1 for role, _ in nodes if role == name) for name in roles}
+    each = {(name, index): roles[name].resources.amounts for name, count in counts.items() for index in range(count)}
+    if nodes.keys() != each.keys() or any(
+        not role.replicas.min <= counts[name] <= role.replicas.max for name, role in roles.items()
+    ):
         raise NotAdoptable(f"The tasks of the attempt are not those of job {job.name}.", hint="Let it end, or stop it.")
     pools, known = pools_and_nodes()
     of_node = {(node.cluster_id, node.name): node.pool_id for node in known}

@@ -18,7 +18,10 @@ from webapi.facts import Facts, look
 ERRORS_MAX = 100  # Of one answer: whoever got the format wrong got it wrong everywhere.
 
 # What `resolve` looks at; specs that agree in it resolve alike.
-_LOOKED_UP = ("queue", "pool", "cluster", "image", "code", "mounts", "secrets", "after", "after_ok", "after_any", "roles")
+_LOOKED_UP = (
+    "queue", "pool", "cluster", "image", "code", "mounts", "secrets", "after", "after_ok", "after_any", "roles",
+    "priority", "max_runtime_seconds",
+)  # fmt: skip
 
 
 def prepare_batch(

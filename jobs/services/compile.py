@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -107,6 +108,7 @@ def _compile(attempt: Attempt, around: _Surroundings) -> Workload:
 
 def _framework_plan(attempt: Attempt, spec: JobSpec, tenant: TenantFacts, around: _Surroundings) -> Plan:
     job = attempt.job
+    counts = Counter(task.role for task in around.nodes.get(attempt.id, ()))  # An elastic role has as many as there was room for.
     return get_framework(spec.framework).compile(
         FrameworkJob(
             job_id=str(job.id),
@@ -115,7 +117,7 @@ def _framework_plan(attempt: Attempt, spec: JobSpec, tenant: TenantFacts, around
             roles=tuple(
                 FrameworkRole(
                     name=name,
-                    count=role.replicas.max,
+                    count=counts[name],
                     argv=role.argv,
                     env=role.env,
                     ports=role.ports,

@@ -14,6 +14,7 @@ from activity.services import record_audit
 from jobs.lifecycle.states import JOB_LIFECYCLE, JobState
 from jobs.models import Attempt, Job
 from jobs.services.edit_events import tell_edited
+from jobs.services.priority import granted_priority, too_high
 from jobs.spec.values import BadValue, parse_tag
 from kernel.actor import Actor
 from kernel.errors import Conflict, FieldError, Forbidden, InvalidInput, PreconditionFailed, QuotaExceeded
@@ -26,7 +27,7 @@ from tenants.selectors import resolve_queue
 def edit_job(*, actor: Actor, job: Job, changes: Mapping[str, Any], expected_version: int | None, now: datetime) -> Job:
     """Apply changes to one job, all or none. Raises Conflict where its state does not allow one of them."""
     wanted = {name: value for name, value in changes.items() if getattr(job, _column(name)) != value}
-    columns = _columns(actor, job, wanted)
+    columns = _columns(actor, job, wanted, now)
     with transaction.atomic():
         rows = Job.objects.filter(id=job.id, state=job.state)
         if expected_version is not None:
@@ -63,7 +64,7 @@ def _column(name: str) -> str:
     return "queue_id" if name == "queue" else name
 
 
-def _columns(actor: Actor, job: Job, wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _columns(actor: Actor, job: Job, wanted: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for name, value in wanted.items():
         if name == "tags":
@@ -76,11 +77,15 @@ def _columns(actor: Actor, job: Job, wanted: Mapping[str, Any]) -> dict[str, Any
             columns["max_runtime_seconds"] = _checked_runtime(actor, job, value)
         elif name == "hold":
             columns |= _checked_hold(job, value)
+        elif name == "priority":
+            columns["priority"] = _checked_priority(actor, job, value, now)
         else:
             columns[name] = value
+    if {"queue_id", "priority"} & set(columns):
+        columns["placed_at"] = None  # A place is worth something among jobs of one queue and priority alone.
     if {"queue_id", "max_runtime_seconds"} & set(columns):
         _check_runtime_limit(job, columns)
-    if job.array_size is not None and set(columns) - {"tags", "priority", "hold"}:
+    if job.array_size is not None and set(columns) - {"tags", "priority", "placed_at", "hold"}:
         raise Conflict("The parent of an array has no limits of its own.", hint="Change its children.")
     return columns
 
@@ -97,6 +102,16 @@ def _checked_tags(tags: list[str]) -> list[str]:
     if errors:
         raise InvalidInput("These tags cannot be used.", fields=errors)
     return sorted(set(tags))
+
+
+def _checked_priority(actor: Actor, job: Job, priority: int, now: datetime) -> int:
+    """Nobody raises a job above what they may use themselves; lowering it is for whoever may change it."""
+    if priority > job.priority:
+        most = granted_priority(actor, job.tenant_id, now=now)
+        if priority > most:
+            refusal = too_high(priority, most)
+            raise Forbidden(refusal.message, hint=refusal.hint, fields=[refusal])
+    return priority
 
 
 def _checked_runtime(actor: Actor, job: Job, seconds: int | None) -> int | None:
@@ -127,7 +142,7 @@ def _checked_hold(job: Job, hold: bool) -> dict[str, Any]:
 
 def _follow(job: Job, columns: Mapping[str, Any], now: datetime) -> None:
     """Children of an array share what is changed on the parent; a running attempt has its deadline moved."""
-    shared = {name: value for name, value in columns.items() if name in {"priority", "hold"}}
+    shared = {name: value for name, value in columns.items() if name in {"priority", "placed_at", "hold"}}
     if job.array_size is not None and shared:
         Job.objects.filter(parent_id=job.id, state=JobState.QUEUED).update(**shared, version=F("version") + 1)
         tell_edited(_queued_children(job.id), reason="edited", now=now)

@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db.models import Sum
+
 from activity import hints
 from clusters.selectors import pools_and_nodes
 from jobs.lifecycle.states import JOB_LIFECYCLE, AttemptState, JobState
-from jobs.models import Attempt
+from jobs.models import Attempt, Task
 from jobs.services.arrays import derive_parents
 from jobs.services.dependencies import settle
 from jobs.services.transition import ATTEMPT, JOB, Change, apply
+from kernel.resources import Resources
 from tenants.services.ledger import LedgerLine, append_ledger
 from tenants.services.reservations import release
 
@@ -50,9 +53,6 @@ class _Facts:
     launched_at: datetime | None
     queue_id: uuid.UUID
     user_id: uuid.UUID
-    cpu_millis: int
-    memory_bytes: int
-    gpu_millis: int
     paid: Mapping[str, int]
 
 
@@ -101,7 +101,7 @@ def end_attempts(endings: Sequence[Ending], *, actor: str, now: datetime) -> lis
 def _facts(attempt_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, _Facts]:
     rows = Attempt.objects.filter(id__in=attempt_ids).values_list(
         "id", "job_id", "tenant_id", "number", "cluster_id", "pool_id", "started_at", "launched_at", "job__queue_id",
-        "job__user_id", "job__cpu_millis", "job__memory_bytes", "job__gpu_millis", "job__paid",
+        "job__user_id", "job__paid",
     )  # fmt: skip
     return {row[0]: _Facts(*row[1:]) for row in rows}
 
@@ -142,6 +142,7 @@ def _move_jobs(endings: Sequence[Ending], facts: Mapping[uuid.UUID, _Facts], *, 
 def _close_ledger(endings: Sequence[Ending], facts: Mapping[uuid.UUID, _Facts], *, now: datetime) -> None:
     """An attempt is charged from when the engine had it; one that never got there costs nothing."""
     models = {pool.id: pool.gpu_model for pool in pools_and_nodes()[0]}
+    held = _held([ending.attempt_id for ending in endings])
     lines = []
     for ending in endings:
         attempt = facts[ending.attempt_id]
@@ -158,9 +159,7 @@ def _close_ledger(endings: Sequence[Ending], facts: Mapping[uuid.UUID, _Facts], 
                 user_id=attempt.user_id,
                 pool_id=attempt.pool_id,
                 cluster_id=attempt.cluster_id,
-                cpu_millis=attempt.cpu_millis,
-                memory_bytes=attempt.memory_bytes,
-                gpu_millis=attempt.gpu_millis,
+                **held.get(ending.attempt_id, Resources()).as_dict(),
                 gpu_model=models.get(attempt.pool_id, ""),
                 started_at=min(began, now),
                 ended_at=now,
@@ -169,3 +168,10 @@ def _close_ledger(endings: Sequence[Ending], facts: Mapping[uuid.UUID, _Facts], 
             )
         )
     append_ledger(lines, now=now)
+
+
+def _held(attempt_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Resources]:
+    """What these attempts held: an elastic job runs with as many tasks as there was room for."""
+    rows = Task.objects.filter(attempt_id__in=attempt_ids).order_by().values_list("attempt_id")
+    sums = rows.annotate(cpu=Sum("cpu_millis"), memory=Sum("memory_bytes"), gpu=Sum("gpu_millis"))
+    return {attempt_id: Resources(cpu, memory, gpu) for attempt_id, cpu, memory, gpu in sums}

@@ -7,32 +7,20 @@ from typing import Any
 
 from jobs.lifecycle.reasons import explain
 from jobs.models import Job
-from jobs.scheduling.plan import never
-from jobs.scheduling.snapshot import PendingJob
-from jobs.selectors.pools import pool_views
-from jobs.services.specs import load_spec, role_asks
+from jobs.scheduling.eligibility import Sizes, never
+from jobs.selectors.pools import pools_and_machines
+from jobs.services.specs import load_spec, wish_of
 from jobs.services.submission import Submission
 from jobs.spec.canonical import spec_digest, to_document
 from jobs.spec.diff import diff_specs
-from kernel.clock import database_now
+from kernel.priorities import format_priority
 from kernel.resources import RESOURCE_NAMES
 
 
 def _in_vain(submission: Submission) -> list[str]:
     """Why it would wait for ever, if no pool could hold it even when empty."""
-    spec = submission.spec
-    ask = PendingJob(
-        id=submission.tenant.id,
-        tenant_id=submission.tenant.id,
-        queue_id=submission.queue.id,
-        priority=spec.priority,
-        queued_at=database_now(),
-        roles=role_asks(spec),
-        pool_name=spec.pool or "",
-        cluster_name=spec.cluster or "",
-        image_kind=str(submission.image.kind),
-    )
-    refusal = never(ask, pool_views({}, {}))
+    pools, machines, rules = pools_and_machines()
+    refusal = never(wish_of(submission.spec), str(submission.image.kind), Sizes(machines, pools, rules))
     if refusal is None:
         return []
     words = explain(refusal[0], refusal[1])
@@ -42,6 +30,12 @@ def _in_vain(submission: Submission) -> list[str]:
 def plan_json(submission: Submission, *, compared_with: Job | None = None) -> dict[str, Any]:
     """The plan: where it would go, what it would reserve, and how it differs from the job that it repeats."""
     spec, ask = submission.spec, submission.ask
+    warnings = [*submission.warnings, *_in_vain(submission)]
+    if any(role.resources.cpu_exclusive for role in spec.roles.values()):
+        warnings.append("cpu_exclusive has no effect: no cluster here gives cores to one task alone.")
+    if submission.priority < spec.priority:
+        asked, stored = format_priority(spec.priority), format_priority(submission.priority)
+        warnings.append(f"It would wait with priority {stored}, not {asked}: that is the highest that you may use yourself here.")
     plan: dict[str, Any] = {
         "name": spec.name,
         "tenant": {"id": str(submission.tenant.id), "slug": submission.tenant.slug, "name": submission.tenant.name},
@@ -61,7 +55,7 @@ def plan_json(submission: Submission, *, compared_with: Job | None = None) -> di
         "jobs": spec.array.size if spec.array else 1,
         "spec_digest": spec_digest(spec),
         "spec": to_document(spec),
-        "warnings": [*submission.warnings, *_in_vain(submission)],
+        "warnings": warnings,
     }
     if compared_with is not None:
         plan["changes"] = [asdict(change) for change in diff_specs(load_spec(compared_with.spec_id), spec)]

@@ -6,13 +6,14 @@ import contextlib
 import json
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
 
 from jobs.models import StoredSpec
-from jobs.scheduling.snapshot import RoleAsk
+from jobs.scheduling.eligibility import Wish
+from jobs.scheduling.gangs import GangAsk, RoleAsk
+from jobs.scheduling.machines import TaskAsk
 from jobs.spec.model import JobSpec
 from jobs.spec.parse import parse_spec
 from kernel.errors import InvalidInput
@@ -21,15 +22,6 @@ from reconciling import bulk
 
 CACHED_SPECS = 10_000
 READ_AT_ONCE = 500  # SQLite's bound on parameters is a thousand.
-
-
-@dataclass(frozen=True, slots=True)
-class SpecAsk:
-    """What the scheduler wants to know of a spec. Many specs have the same."""
-
-    roles: tuple[RoleAsk, ...]
-    pool_name: str
-    cluster_name: str
 
 
 def load_spec(spec_id: uuid.UUID) -> JobSpec:
@@ -48,7 +40,7 @@ def preload_specs(spec_ids: Iterable[uuid.UUID]) -> None:
             _keep_spec(spec_id, parse_spec(json.loads(document)))
 
 
-def spec_asks(spec_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, SpecAsk]:
+def wishes(spec_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Wish]:
     """What stored specs ask of the scheduler, in one statement for 500; those that nobody can read are left out.
 
     Specs that differ in their names, commands and variables alone, as those of a batch do, are read as one.
@@ -58,28 +50,39 @@ def spec_asks(spec_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, SpecAsk]:
         with contextlib.suppress(InvalidInput, ValueError, AttributeError, TypeError, KeyError):
             content = json.loads(document)
             asked = {name: (role.get("replicas"), role["resources"]) for name, role in content["roles"].items()}
-            key = json.dumps((content.get("pool"), content.get("cluster"), asked), sort_keys=True)
-            if key not in _asks:
-                if len(_asks) >= CACHED_SPECS:
-                    _asks.clear()
-                _asks[key] = ask_of(parse_spec(content))
-            found[spec_id] = _asks[key]
+            where = (content.get("pool"), content.get("cluster"), content.get("placement"))
+            key = json.dumps((where, asked), sort_keys=True)
+            if key not in _wishes:
+                if len(_wishes) >= CACHED_SPECS:
+                    _wishes.clear()
+                _wishes[key] = wish_of(parse_spec(content))
+            found[spec_id] = _wishes[key]
     return found
 
 
-def ask_of(spec: JobSpec) -> SpecAsk:
-    return SpecAsk(role_asks(spec), spec.pool or "", spec.cluster or "")
+def wish_of(spec: JobSpec) -> Wish:
+    """What a spec asks of the scheduler."""
+    placement = spec.placement
+    needs = tuple((label, frozenset(accepted)) for label, accepted in sorted(placement.labels.items()))
+    tolerates = frozenset(placement.tolerates)
+    roles = []
+    for name, role in sorted(spec.roles.items()):
+        amounts = role.resources.amounts
+        ask = TaskAsk(amounts.cpu_millis, amounts.memory_bytes, amounts.gpu_millis, needs=needs, tolerates=tolerates)
+        roles.append(RoleAsk(name, ask, role.replicas.min, role.replicas.max))
+    models = frozenset(role.resources.gpu.model for role in spec.roles.values() if role.resources.gpu.model)
+    return Wish(GangAsk(tuple(roles), placement.together or ""), models, spec.pool or "", spec.cluster or "")
 
 
 def forget_specs() -> None:
     """Remember nothing, as a process that has just started."""
     _specs.clear()
-    _asks.clear()
+    _wishes.clear()
     _stored.clear()
 
 
 _specs: dict[uuid.UUID, JobSpec] = {}
-_asks: dict[str, SpecAsk] = {}
+_wishes: dict[str, Wish] = {}
 
 
 def _keep_spec(spec_id: uuid.UUID, spec: JobSpec) -> JobSpec:
@@ -137,11 +140,3 @@ def _ids(tenant_id: uuid.UUID, digests: Mapping[str, object]) -> dict[str, uuid.
         rows = StoredSpec.objects.filter(tenant_id=tenant_id, digest__in=wanted[start : start + READ_AT_ONCE])
         found.update(rows.values_list("digest", "id"))
     return found
-
-
-def role_asks(spec: JobSpec) -> tuple[RoleAsk, ...]:
-    """What a spec's roles ask for, as the scheduler takes it."""
-    return tuple(
-        RoleAsk(name, role.replicas.max, role.resources.amounts, role.resources.gpu.model)
-        for name, role in sorted(spec.roles.items())
-    )

@@ -12,8 +12,9 @@ from django.db import transaction
 from activity import hints
 from activity.services import NewAudit, NewEvent, record_together
 from jobs.lifecycle.states import JobState
-from jobs.models import Dependency, Job
+from jobs.models import Dependency, Job, PriorityRequest
 from jobs.services.dependencies import settle
+from jobs.services.priority_requests import new_request, tell_requested
 from jobs.services.specs import store_specs
 from jobs.services.submission import Origin, Submission
 from jobs.spec.canonical import canonical, spec_digest
@@ -66,12 +67,33 @@ def store(
             dependencies = list(_dependencies(chunk, submissions, heads))
             _write(chunk, dependencies, audit, actor, now)
             audit = None  # One row for the whole call.
+        _request_the_rest(heads, submissions, actor, now)
         if any(submission.dependencies for submission in submissions):
             # Jobs that were waited for may have started or ended before this was stored.
             settle(sorted({on_id for submission in submissions for _, on_id in submission.dependencies}), now=now)
         crashpoint("jobs.submit.before_commit")
     crashpoint("jobs.submit.after_commit")
     return heads
+
+
+def _request_the_rest(heads: Sequence[Row], submissions: Sequence[Submission], actor: Actor, now: datetime) -> None:
+    """Ask for the priority that whoever submits may not use by themselves, where they gave a reason."""
+    requests = [
+        new_request(
+            actor=actor,
+            tenant_id=row["tenant_id"],
+            job_id=row["id"],
+            user_id=row["user_id"],
+            priority=submission.spec.priority,
+            reason=submission.priority_reason,
+            now=now,
+        )
+        for row, submission in zip(heads, submissions, strict=True)
+        if submission.priority_reason is not None
+    ]
+    if requests:
+        PriorityRequest.objects.bulk_create(requests)
+        tell_requested(requests, actor, now)
 
 
 def _with_children(heads: Iterable[Row]) -> Iterator[Row]:
@@ -128,7 +150,7 @@ def _job_row(submission: Submission, spec_id: uuid.UUID, actor: Actor, origin: O
         "state": JobState.QUEUED,
         "desired": "run",
         "hold": spec.hold,
-        "priority": spec.priority,
+        "priority": submission.priority,
         "reason_code": "array" if array else "held" if spec.hold else "scheduling",
         "reason_detail": {},
         "condition": "",

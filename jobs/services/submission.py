@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from images.services import ResolvedImage
 from jobs.spec.model import JobSpec
+from kernel.priorities import NORMAL
 from kernel.resources import Resources
 from tenants.selectors import TenantFacts
 
@@ -29,6 +30,8 @@ class Submission:
     dependencies: tuple[tuple[str, uuid.UUID], ...]  # (condition, job id)
     warnings: tuple[str, ...] = ()
     runtime_limit: int | None = None  # The queue's, in seconds.
+    priority: int = NORMAL  # As it is stored: what the spec asks for, as far as whoever submits may go.
+    priority_reason: str | None = None  # Why the rest is requested; None: it is not.
 
     @property
     def max_runtime_seconds(self) -> int | None:

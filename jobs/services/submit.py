@@ -9,6 +9,8 @@ from typing import Any
 from clusters.selectors import PoolFacts, list_pools
 from images.services import resolve_image
 from jobs.selectors.find import find_jobs_by_reference
+from jobs.services.fitting import larger_than_any
+from jobs.services.priority import stored_priority
 from jobs.services.store import submit as submit
 from jobs.services.submission import Origin as Origin
 from jobs.services.submission import QueueRef, Submission
@@ -28,19 +30,20 @@ from tenants.selectors import TenantFacts, find_tenant, queue_tree, resolve_queu
 from webapi.facts import Facts, look
 
 
-def prepare(*, actor: Actor, tenant: str | None, document: object, facts: Facts | None = None) -> Submission:
+def prepare(
+    *, actor: Actor, tenant: str | None, document: object, facts: Facts | None = None, priority_reason: str | None = None
+) -> Submission:
     """Check one document for an actor. Raises InvalidInput with every error, Forbidden, NotFound or QuotaExceeded.
+
+    With a `priority_reason`, a priority above the actor's own is no error: it is requested for that reason.
 
     `facts` are those that the caller's request was authenticated with; None asks anew. Neither may be asked for in a
     transaction that has changed a queue, a limit, a pool or an image.
     """
-    return prepare_spec(actor=actor, tenant=tenant, spec=parse_spec(document), facts=facts)
-
-
-def prepare_spec(*, actor: Actor, tenant: str | None, spec: JobSpec, facts: Facts | None = None) -> Submission:
-    """The same for a document that was parsed."""
+    spec = parse_spec(document)
     facts = facts or look()
-    return resolve(actor=actor, tenant=tenant_of(actor, tenant, facts), spec=spec, facts=facts)
+    owner = tenant_of(actor, tenant, facts)
+    return resolve(actor=actor, tenant=owner, spec=spec, facts=facts, priority_reason=priority_reason)
 
 
 def tenant_of(actor: Actor, text: str | None, facts: Facts | None = None) -> TenantFacts:
@@ -63,8 +66,10 @@ def mount_requests(spec: JobSpec) -> list[MountRequest]:
     return [MountRequest(mount.volume, mount.path, mount.read_only) for mount in spec.mounts]
 
 
-def resolve(*, actor: Actor, tenant: TenantFacts, spec: JobSpec, facts: Facts | None = None) -> Submission:
-    """Find everything that the spec names, for one tenant. `facts` as for `prepare`."""
+def resolve(
+    *, actor: Actor, tenant: TenantFacts, spec: JobSpec, facts: Facts | None = None, priority_reason: str | None = None
+) -> Submission:
+    """Find everything that the spec names, for one tenant. `facts` and `priority_reason` as for `prepare`."""
     facts = facts or look()
     if not role_allows(actor, tenant.id, "job.submit"):
         if not in_scope(actor, "job.submit"):
@@ -98,6 +103,12 @@ def resolve(*, actor: Actor, tenant: TenantFacts, spec: JobSpec, facts: Facts | 
     dependencies = _dependencies(actor, tenant, spec, errors)
     pools = facts.find("pools", list_pools)
     errors += _where(spec, pools)
+    if (too_large := larger_than_any(spec, pools)) is not None:
+        errors.append(too_large)
+    asks_for_more = priority_reason is not None
+    priority, refusal = stored_priority(actor, tenant.id, spec.priority, asks_for_more=asks_for_more, facts=facts)
+    if refusal is not None:
+        errors.append(refusal)
     if errors:
         if len(errors) == 1:
             raise InvalidInput(errors[0].message, hint=errors[0].hint, fields=errors)
@@ -110,7 +121,17 @@ def resolve(*, actor: Actor, tenant: TenantFacts, spec: JobSpec, facts: Facts | 
     assert image is not None
     queues = facts.find("ceilings", lambda: queue_tree(with_usage=False))
     limit = _checked_runtime(spec, queues.path(queue.id), facts.find("runtime_limits", runtime_limits))
-    submission = Submission(tenant, QueueRef(queue.id, queue.name), spec, image, code_digest, dependencies, runtime_limit=limit)
+    submission = Submission(
+        tenant,
+        QueueRef(queue.id, queue.name),
+        spec,
+        image,
+        code_digest,
+        dependencies,
+        runtime_limit=limit,
+        priority=priority,
+        priority_reason=priority_reason if priority < spec.priority else None,
+    )
     _check_ceilings(submission, pools, queues)
     return submission
 

@@ -101,6 +101,7 @@ def _structured(spec: JobSpec) -> dict[str, Any]:
         "code": spec.code and _given(spec.code, ("path", "git", "ref", "snapshot")),
         "array": spec.array and _given(spec.array, ("size", "parallelism")),
         "completion": _completion(spec.completion),
+        "placement": _placement(spec.placement),
     }
     return {key: value for key, value in parts.items() if value}
 
@@ -108,6 +109,15 @@ def _structured(spec: JobSpec) -> dict[str, Any]:
 def _completion(completion: model.Completion) -> dict[str, Any]:
     roles = {name: _given(rule, ("min_failed", "min_succeeded")) for name, rule in completion.roles.items()}
     return {**({"chief": completion.chief} if completion.chief else {}), **({"roles": roles} if roles else {})}
+
+
+def _placement(placement: model.Placement) -> dict[str, Any]:
+    parts: dict[str, Any] = {
+        "together": placement.together,
+        "labels": {name: list(accepted) for name, accepted in placement.labels.items()},
+        "tolerates": list(placement.tolerates),
+    }
+    return {key: value for key, value in parts.items() if value}
 
 
 def _given(value: model.Model, names: tuple[str, ...]) -> dict[str, Any]:

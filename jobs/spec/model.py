@@ -22,6 +22,7 @@ from kernel.resources import Resources
 DEFAULT_NAME = "job"
 DEFAULT_ROLE = "worker"
 FRAMEWORKS = ("none", "jax", "pytorch", "mpi")
+TOGETHER = ("pack", "spread", "island", "switch", "rack")
 
 
 class Kind(StrEnum):
@@ -276,7 +277,7 @@ class ResourceAsk(Model):
         0, validation_alias="shm", description="Size of /dev/shm; 0 leaves what the engine gives."
     )
     cpu_exclusive: Annotated[bool, _adapt(values.boolean("cpu_exclusive"))] = Field(
-        False, description="Cores that no other job runs on."
+        False, description="Cores that no other job runs on, where a cluster gives them. None does yet: it has no effect."
     )
 
     @property
@@ -373,6 +374,77 @@ class Code(Model):
     )
 
 
+def _read_accepted(value: Any) -> Any:
+    """One value stands for a list of one."""
+    if isinstance(value, (list, tuple)) and not value:
+        raise BadValue(
+            "empty", "The list of accepted values is empty, and so no machine has one of them.", "Leave the label out."
+        )
+    return [value] if isinstance(value, (str, int)) and not isinstance(value, bool) else value
+
+
+_parse_node_label_value = values.pattern_text(
+    "A label's value", values.NODE_LABEL_VALUE, limits.NODE_LABEL_VALUE_LENGTH, "any text on one line"
+)
+
+
+NodeLabelName = Annotated[
+    str,
+    *_grammar(
+        "A node label",
+        values.NODE_LABEL,
+        253,
+        "letters, digits, dots, dashes, underscores and slashes, starting and ending with a letter or digit",
+    ),
+]
+NodeLabelValue = Annotated[
+    str,
+    _adapt(
+        lambda value: _parse_node_label_value(str(value) if isinstance(value, int) and not isinstance(value, bool) else value)
+    ),
+]
+Accepted = Annotated[
+    tuple[NodeLabelValue, ...],
+    _sequence("The list of accepted values", limits.NODE_LABEL_VALUES),
+    _adapt(_read_accepted),
+    _any_of(
+        {"type": ["string", "integer"]},
+        {
+            "type": "array",
+            "items": {"type": ["string", "integer"]},
+            "minItems": 1,
+            "maxItems": limits.NODE_LABEL_VALUES,
+            "uniqueItems": True,
+        },
+        examples=["hall-2", ["hall-1", "hall-2"]],
+    ),
+]
+Taint = Annotated[
+    str,
+    *_grammar(
+        "A taint",
+        values.TAINT,
+        limits.TAINT_LENGTH,
+        "lower-case letters, digits, dots and dashes, starting and ending with a letter or digit",
+    ),
+]
+
+
+class Placement(Model):
+    """What tasks ask of the machines that they go to, and of one another."""
+
+    together: Annotated[str, _enumerated("placement.together", TOGETHER), _shape("string", enum=list(TOGETHER))] | None = Field(
+        None,
+        description="pack: near one another; spread: apart; both as far as possible. island, switch, rack: only within one.",
+    )
+    labels: Annotated[Mapping[NodeLabelName, Accepted], _mapping("placement.labels", limits.NODE_LABELS)] = Field(
+        {}, description="Labels that a machine must have, each with the values that are accepted."
+    )
+    tolerates: Annotated[tuple[Taint, ...], _sequence("tolerates", limits.TOLERATES)] = Field(
+        (), description="Taints of machines that do not keep the job away."
+    )
+
+
 class RoleCompletion(Model):
     """When the tasks of one role decide the end of the job. Left out: the defaults of `jobs/lifecycle/completion.py`."""
 
@@ -434,7 +506,8 @@ class JobSpec(Model):
         "none", description="Which rendezvous the tasks expect."
     )
     roles: Annotated[Mapping[RoleName, Role], _mapping("roles", limits.ROLES)] = Field(description="The tasks, by role.")
-    priority: Priority = Field(values.PRIORITIES["normal"], description="low is 100, normal 500, high 900.")
+    placement: Placement = Field(Placement(), description="Which machines tasks go to, and how near to one another.")
+    priority: Priority = Field(values.PRIORITIES["normal"], description="low is 100, normal 500, high 900, urgent 1000.")
     max_runtime_seconds: Seconds | None = Field(
         None, validation_alias="max_runtime", description="The job is stopped after running this long."
     )

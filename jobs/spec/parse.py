@@ -102,6 +102,8 @@ class _Reading:
             framework = str(document.get("framework"))
             roles = {name: _without_none(role) for name, role in document["roles"].items()}
             document["roles"] = {name: _with_command(name, roles[name], framework) for name in sorted(roles)}
+        if isinstance(document.get("placement"), dict):
+            document["placement"] = _without_none(document["placement"])
         if isinstance(document.get("completion"), dict):
             document["completion"] = self._write_out_completion(document["completion"], document.get("roles"))
         return document

@@ -66,7 +66,7 @@ def _schema() -> dict[str, Any]:
     named = properties["secrets"]["patternProperties"]
     properties["secrets"]["patternProperties"] = {name: {"anyOf": [form, {"type": "null"}]} for name, form in named.items()}
     _allow_null(properties)
-    for name in ("Role", "ResourceAsk", "Completion"):
+    for name in ("Role", "ResourceAsk", "Completion", "Placement"):
         _allow_null(definitions[name]["properties"], keep=("command",))
     del definitions["Role"]["required"]  # Frameworks have commands for some roles; the server knows for which.
     _put_defaults(properties, role, definitions["ResourceAsk"]["properties"])
@@ -96,7 +96,7 @@ def _put_defaults(top: dict[str, Any], role: dict[str, Any], resources: dict[str
         *((resources, "cpu", 1), (resources, "memory", "2Gi"), (resources, "gpu", 0), (resources, "shm", 0)),
     ):
         properties[key] = {**properties[key], "default": default}
-    for properties, key in ((top, "resources"), (role, "resources"), (top, "completion")):
+    for properties, key in ((top, "resources"), (role, "resources"), (top, "completion"), (top, "placement")):
         properties[key] = {name: value for name, value in properties[key].items() if name != "default"}
 
 

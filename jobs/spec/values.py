@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from kernel import limits
+from kernel.priorities import PRIORITIES as PRIORITIES
+from kernel.priorities import PRIORITY_MAX as PRIORITY_MAX
 from kernel.words import format_duration
 
 SHOWN_LENGTH = 60  # Characters of a user's value repeated in a message; the rest adds nothing.
 
-PRIORITIES = {"low": 100, "normal": 500, "high": 900}
-PRIORITY_MAX = 1_000
 SIGNALS = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "CONT")
 
 _NUMBER = r"(?:[0-9]{1,18}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})"
@@ -50,6 +50,9 @@ QUEUE = r"[A-Za-z0-9][A-Za-z0-9._/-]*"
 ROLE = r"[a-z]([a-z0-9-]*[a-z0-9])?"
 ENV_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 LABEL = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
+NODE_LABEL = r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?"
+NODE_LABEL_VALUE = r"[^\x00-\x1f\x7f]+"
+TAINT = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
 TAG = r"\w[\w.:@+-]*"
 IMAGE = r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*"
 GIT_URL = r"(https://|ssh://|git@)[A-Za-z0-9][!-~]*"

@@ -27,6 +27,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     "completion": model.Completion,
     "array": model.Array,
     "mounts": model.Mount,
+    "placement": model.Placement,
 }
 _PLACES = {
     **dict.fromkeys(_TOP, "at the top of the job"),
@@ -35,6 +36,8 @@ _PLACES = {
     "signal": "under checkpoint",
     "grace": "under checkpoint",
     "chief": "under completion",
+    "together": "under placement",
+    "tolerates": "under placement",
     "parallelism": "under array",
 }
 
@@ -89,6 +92,14 @@ _SYNONYMS = {
     "working_dir": "workdir",
     "workingdir": "workdir",
     "chdir": "workdir",
+    "tolerations": "tolerates",
+    "toleration": "tolerates",
+    "nodeselector": "placement",
+    "node_selector": "placement",
+    "affinity": "placement",
+    "topology": "together",
+    "constraint": "placement",
+    "constraints": "placement",
     "dependency": "after_ok",
     "depends_on": "after_ok",
     "dependencies": "after_ok",

@@ -71,6 +71,8 @@ class Pool(models.Model):
     node_memory_bytes = models.BigIntegerField(default=0)
     node_gpu_millis = models.BigIntegerField(default=0)
     node_count = models.IntegerField(default=0)
+    rules = models.JSONField(null=True)  # How an operator wants it filled (`clusters/placement.py`); left out: the defaults.
+    version = models.PositiveIntegerField(default=1, db_default=1)
     created_at = models.DateTimeField()
 
     class Meta:
@@ -87,7 +89,7 @@ class Pool(models.Model):
 
 
 class Node(models.Model):
-    """A machine of a pool, as last observed. `cordoned` and what belongs to it are the only columns that a person decides."""
+    """A machine of a pool, as last observed. A person decides `cordoned`, with what belongs to it, and `taints` alone."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="nodes")
@@ -103,6 +105,7 @@ class Node(models.Model):
     reason = models.CharField(max_length=NOTE_LENGTH, blank=True, default="")
     ready_since_at = models.DateTimeField()
     labels = models.JSONField(default=dict, blank=True)
+    taints = models.JSONField(null=True)  # Effects by name, of an operator; those of the cluster are among the labels.
     cordoned = models.BooleanField(default=False)
     cordon_reason = models.CharField(max_length=NOTE_LENGTH, blank=True, default="")
     cordoned_by = models.CharField(max_length=NAME_LENGTH, blank=True, default="")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import Sum
 
 from clusters.models import Cluster, ClusterCondition, Node, Pool
-from kernel.resources import ZERO, Resources
+from clusters.placement import levels_of, taints_of
+from kernel.resources import RESOURCE_NAMES, ZERO, Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class PoolFacts:
     gpus_simulated: bool
     node_shape: Resources
     node_count: int
+    rules: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,8 @@ class NodeFacts:
     ready: bool
     cordoned: bool
     blocked: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: Mapping[str, str] = field(default_factory=dict)  # Effects by name, whoever gave them.
 
     @property
     def is_schedulable(self) -> bool:
@@ -65,6 +72,14 @@ class NodeFacts:
 def list_pools() -> tuple[PoolFacts, ...]:
     """All pools, by id. Two queries."""
     return _pools({cluster.id: cluster for cluster in list_clusters()})
+
+
+def pool_totals(pool_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Resources]:
+    """What all nodes of each pool have together, whether they may be used now or not. One query."""
+    rows = Node.objects.filter(pool_id__in=pool_ids).values_list("pool_id").order_by()
+    sums = {name: Sum(name) for name in RESOURCE_NAMES}
+    found = {pool_id: Resources(*amounts) for pool_id, *amounts in rows.annotate(**{f"all_{k}": v for k, v in sums.items()})}
+    return {pool_id: found.get(pool_id, ZERO) for pool_id in pool_ids}
 
 
 def _pools(clusters: Mapping[uuid.UUID, ClusterFacts]) -> tuple[PoolFacts, ...]:
@@ -78,6 +93,7 @@ def _pools(clusters: Mapping[uuid.UUID, ClusterFacts]) -> tuple[PoolFacts, ...]:
             gpus_simulated=pool.gpus_simulated,
             node_shape=Resources(pool.node_cpu_millis, pool.node_memory_bytes, pool.node_gpu_millis),
             node_count=pool.node_count,
+            rules=pool.rules or {},
         )
         for pool in Pool.objects.filter(cluster_id__in=clusters).order_by("id")
     )
@@ -88,8 +104,8 @@ def pools_and_nodes() -> tuple[tuple[PoolFacts, ...], tuple[NodeFacts, ...]]:
     clusters = {cluster.id: cluster for cluster in list_clusters()}
     pools = _pools(clusters)
     known = {pool.id for pool in pools}
-    columns = ("id", "pool_id", "cluster_id", "name", "cpu_millis", "memory_bytes", "gpu_millis", "gpu_model")
-    flags = ("gpus_simulated", "ready", "reason", "cordoned", "cordon_reason")
+    columns = ("id", "pool_id", "cluster_id", "name", "cpu_millis", "memory_bytes", "gpu_millis", "gpu_model", "labels")
+    flags = ("gpus_simulated", "ready", "reason", "cordoned", "cordon_reason", "taints")
     nodes = tuple(
         _node(node, clusters[node.cluster_id])
         for node in Node.objects.only(*columns, *flags).order_by("id")
@@ -141,6 +157,8 @@ def _node(node: Node, cluster: ClusterFacts) -> NodeFacts:
         ready=node.ready,
         cordoned=node.cordoned,
         blocked=_blocked(node, cluster),
+        labels=levels_of(node.labels),
+        taints=taints_of(node.labels, node.taints),
     )
 
 

@@ -15,6 +15,9 @@ from images.services import remove_unused_images
 from jobs.reconcile.stopping import enforce_desired
 from jobs.selectors.in_use import images_in_use, volumes_in_use
 from jobs.services.counts import fold_counts
+from jobs.services.decision_records import forget_old_decisions
+from jobs.services.priority_requests import sweep_requests
+from jobs.services.promises import promise_starts
 from kernel.config import current
 from reconciling import poison
 from storage.logs import remove_old_logs
@@ -27,6 +30,7 @@ from tenants.services.budgets import measure_budgets
 from tenants.services.edits import apply_due_edits
 from tenants.services.ledger import close_months, fold_days
 from tenants.services.ledger.check import check_hourly
+from tenants.services.quota_requests import sweep_quota_requests
 from tenants.services.reservations import recount_usage
 from webapi import facts, idempotency
 
@@ -78,13 +82,17 @@ PARTS: dict[str, Callable[[datetime], int]] = {
     "statements": close_months,
     "ledger": _ledger,
     "quota_edits": apply_due_edits,
+    "quota_requests": sweep_quota_requests,
     "bookings": sweep_bookings,
+    "priority_requests": sweep_requests,
     "desired": lambda now: enforce_desired(),
     "idempotency": lambda now: idempotency.delete_expired(now=now),
     "facts": facts.fold,
     "counts": fold_counts,
     "tickets": tickets.delete_expired,
     "events": retention.prune,
+    "decisions": forget_old_decisions,
+    "promises": promise_starts,
     "telemetry": telemetry.sweep_expired,
     "logs": lambda now: remove_old_logs(now=now),
     "artifacts": lambda now: remove_old_artifacts(now=now),

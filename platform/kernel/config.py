@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from kernel.priorities import PRIORITY_MAX
+
 SIMULATED_GPUS = re.compile(r"([1-9][0-9]{0,3})x([A-Za-z0-9][A-Za-z0-9 ._-]{0,62})")
 CURRENCY = re.compile(r"[A-Z]{3}")
 INTERVALS = (
@@ -63,7 +65,17 @@ class Config:
     poll_seconds: float = _setting(1.0, "seconds", "how old what we know of a running attempt may be")
     grace_seconds: float = _setting(30.0, "seconds", "from the stop signal to the kill, unless the job says otherwise")
     booking_grace_seconds: float = _setting(900.0, "seconds", "a booking that nobody uses by then is given to the others")
+    priority_member: int = _setting(500, "0 to 1000", "highest priority that members may use by themselves; tenants may differ")
+    priority_manager: int = _setting(900, "0 to 1000", "the same for managers; above it, somebody has to approve")
+    priority_request_days: int = _setting(7, "days", "a request for a higher priority that nobody decided is over by then")
     start_timeout_seconds: float = _setting(600.0, "seconds", "an attempt that does not run by then is started anew")
+    scheduler_in_order: bool = _setting(False, "boolean", "true: nobody passes an earlier job of the same queue that waits")
+    scheduler_preempts: bool = _setting(True, "boolean", "a queue's own work of lower priority makes room for higher")
+    scheduler_booked: int = _setting(1, "jobs", "so many of the first that wait for each pool have a start that nobody may delay")
+    scheduler_least_runtime_seconds: float = _setting(300.0, "seconds", "nothing is evicted before it has run for so long")
+    scheduler_patience_seconds: float = _setting(
+        86_400.0, "seconds", "for how long others of its queue may pass a job that waits, 0: for ever"
+    )
     retry_backoff_seconds: float = _setting(5.0, "seconds", "wait before attempt 2; doubles with each further one")
     retry_backoff_seconds_max: float = _setting(600.0, "seconds", "upper end of the doubling")
     retry_platform_max: int = _setting(5, "attempts", "retries paid by the platform for its own faults")
@@ -72,6 +84,7 @@ class Config:
     artifact_quota_bytes: int = _setting(16 * 1024**3, "bytes", "per attempt; a runaway output must not fill the disk")
     tombstone_days: int = _setting(7, "days", "how long a forgotten attempt is refused")
     event_days: int = _setting(30, "days", "how long events and the delivery log are kept; live channels resume within it")
+    decision_days: int = _setting(30, "days", "how long the scheduler's decisions are kept, with what they were weighed against")
     currency: str = _setting("EUR", "ISO 4217 code", "of prices, costs and budgets; fixed once there is a price")
     audit_days: int = _setting(400, "days", "a year and a month: every yearly review finds its year")
     telemetry_seconds: float = _setting(5.0, "seconds", "sampling interval of CPU, memory, disk and GPU use")
@@ -167,6 +180,11 @@ def _check(config: Config) -> list[str]:
         problems.append(f"BERTH_LOCAL_SIMULATED_GPUS={config.local_simulated_gpus!r} must be <count>x<model>, like 4xA100")
     if not CURRENCY.fullmatch(config.currency):
         problems.append(f"BERTH_CURRENCY={config.currency!r} must be three capital letters, like EUR")
+    for name in ("priority_member", "priority_manager"):
+        if getattr(config, name) > PRIORITY_MAX:
+            problems.append(f"BERTH_{name.upper()}={getattr(config, name)} must be at most {PRIORITY_MAX}")
+    if config.priority_request_days == 0:
+        problems.append("BERTH_PRIORITY_REQUEST_DAYS=0 must be at least 1")
     if not 0 < config.port < 65_536:
         problems.append(f"BERTH_PORT={config.port} must be between 1 and 65535")
     if config.metrics_token and len(config.metrics_token) < 32:

@@ -120,6 +120,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "tenants_queue": ("tenant_id", "parent_id", "name", "path", "is_top"),
     "tenants_queuelimit": ("queue_id", "pool_id", "resource", "ceiling"),
     "tenants_queuerule": ("queue_id", "max_runtime_seconds"),
+    "tenants_prioritygrant": ("tenant_id", "role", "priority"),
     "clusters_cluster": ("name",),
     "clusters_pool": ("cluster_id", "name", "gpu_model"),
     "images_image": ("tenant_id", "name", "kind", "state", "digest", "reference", "location", "error", "is_deleted"),
@@ -150,10 +151,10 @@ def drop_triggers(schema_editor: Any, table: str) -> None:
     """Undo `add_triggers`."""
     if schema_editor.connection.vendor == "postgresql":
         for name in (f"{table}_facts", f"{table}_facts_changed"):
-            schema_editor.execute(f"DROP TRIGGER {name} ON {table}")
+            schema_editor.execute(f"DROP TRIGGER IF EXISTS {name} ON {table}")
         return
     for event in ("insert", "delete", "update"):
-        schema_editor.execute(f"DROP TRIGGER {table}_facts_{event}")
+        schema_editor.execute(f"DROP TRIGGER IF EXISTS {table}_facts_{event}")
 
 
 def missing_triggers() -> frozenset[str]:

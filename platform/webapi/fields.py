@@ -11,6 +11,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from kernel.errors import FieldError, InvalidInput
+from kernel.priorities import PRIORITIES, PRIORITY_MAX
 
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 INTEGER_MAX = 2**63 - 1  # What a column holds.
@@ -93,3 +94,22 @@ class NameField(serializers.CharField):
         if not text.isprintable():
             raise serializers.ValidationError("Must not contain control characters.", code="invalid")
         return text
+
+
+@extend_schema_field(
+    {"oneOf": [{"type": "string", "enum": list(PRIORITIES)}, {"type": "integer", "minimum": 0, "maximum": PRIORITY_MAX}]}
+)
+class PriorityField(serializers.Field[int, Any, int, Any]):
+    """A priority: a whole number, or one of the classes by name."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if isinstance(data, str) and data in PRIORITIES:
+            return PRIORITIES[data]
+        if isinstance(data, bool) or not isinstance(data, int) or not 0 <= data <= PRIORITY_MAX:
+            raise serializers.ValidationError(
+                f"Must be one of {', '.join(PRIORITIES)}, or a whole number from 0 to {PRIORITY_MAX}.", code="invalid"
+            )
+        return data
+
+    def to_representation(self, value: int) -> int:
+        return value

@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters.selectors import PoolFacts, list_pools
+from kernel.actor import Actor
 from kernel.clock import database_now
 from kernel.errors import FieldError, InvalidInput
 from tenants import capacity, selectors, services
@@ -64,7 +65,7 @@ class QuotaEditsView(ApiView):
         """
         body = bodies.EditIn.validated(request.data)
         pools = list_pools()
-        changes = self._changes(body["changes"], body["tenant"], pools)
+        changes = read_changes(self.actor, body["changes"], body["tenant"], pools)
         if body["dry_run"]:
             trial = services.try_limits(actor=self.actor, changes=changes)
             return Response(self._show_trial(trial, body, pools))
@@ -79,38 +80,6 @@ class QuotaEditsView(ApiView):
         row = QuotaEdit.objects.select_related("tenant", "created_by").get(id=edit.pk)
         return Response(show_edits([row], pools)[0], status=201)
 
-    def _changes(self, entries: Sequence[Mapping[str, Any]], tenant: str | None, pools: Sequence[PoolFacts]) -> list[Change]:
-        """Queues by id or by a name that only one visible queue has (in the tenant, if one is given); every unknown queue and
-        pool is named. One query, and one for the tenant."""
-        named = Q() if tenant is None else Q(tenant=selectors.get_tenant(self.actor, tenant))
-        texts = {entry["queue"] for entry in entries}
-        ids = {found for text in texts if (found := _uuid(text)) is not None}
-        queues: dict[str, set[uuid.UUID]] = {}
-        rows = visible(self.actor, Queue).filter(Q(id__in=ids) | (named & Q(name__in=texts))).values_list("id", "name")
-        for queue_id, name in rows:
-            queues.setdefault(str(queue_id), set()).add(queue_id)
-            queues.setdefault(name, set()).add(queue_id)
-        pools_by_text = names_of_pools(pools)
-        changes, fields = [], []
-        for index, entry in enumerate(entries):
-            meant: dict[str, uuid.UUID] = {}
-            for what, known, lists in (("queue", queues, "berth queues"), ("pool", pools_by_text, "berth nodes")):
-                text = entry[what]
-                matches = known.get(str(_uuid(text) or text), set())
-                if len(matches) == 1:
-                    meant[what] = next(iter(matches))
-                    continue
-                message = (
-                    f"There is no {what} {text[:80]!r} that you see." if not matches else f"Several have the name {text[:80]!r}."
-                )
-                fields.append(FieldError(f"/changes/{index}/{what}", "not_found", message, f"`{lists}` lists them; use the id."))
-            if len(meant) == 2:
-                values = {column: entry[column] for column in COLUMNS if column in entry}
-                changes.append(Change(meant["queue"], meant["pool"], entry["resource"], values))
-        if fields:
-            raise InvalidInput(fields[0].message, fields=fields)
-        return changes
-
     def _show_trial(self, trial: Trial, body: Mapping[str, Any], pools: Sequence[PoolFacts]) -> Shown:
         names = {queue.id: queue.name for queue in trial.tree.queues}
         limits = {queue.id: queue for queue in trial.tree.queues}
@@ -122,7 +91,7 @@ class QuotaEditsView(ApiView):
             "tenant": None,
             "changes": [
                 {
-                    "queue": _queue_ref(change.queue_id, names),
+                    "queue": queue_ref(change.queue_id, names),
                     "pool": pool_ref(change.pool_id, pools),
                     "resource": change.resource,
                     "values": dict(change.values),
@@ -140,7 +109,7 @@ class QuotaEditsView(ApiView):
                 "problems": problems,
                 "over": [
                     {
-                        "queue": _queue_ref(over.queue_id, names),
+                        "queue": queue_ref(over.queue_id, names),
                         "pool": pool_ref(over.pool_id, pools),
                         "resource": over.resource,
                         "column": over.column,
@@ -257,6 +226,41 @@ class QueueRulesView(ApiView):
         return with_etag(Response(shown), queue.version)
 
 
+def read_changes(
+    actor: Actor, entries: Sequence[Mapping[str, Any]], tenant: str | None, pools: Sequence[PoolFacts]
+) -> list[Change]:
+    """Queues by id or by a name that only one visible queue has (in the tenant, if one is given); every unknown queue and
+    pool is named. One query, and one for the tenant."""
+    named = Q() if tenant is None else Q(tenant=selectors.get_tenant(actor, tenant))
+    texts = {entry["queue"] for entry in entries}
+    ids = {found for text in texts if (found := _uuid(text)) is not None}
+    queues: dict[str, set[uuid.UUID]] = {}
+    rows = visible(actor, Queue).filter(Q(id__in=ids) | (named & Q(name__in=texts))).values_list("id", "name")
+    for queue_id, name in rows:
+        queues.setdefault(str(queue_id), set()).add(queue_id)
+        queues.setdefault(name, set()).add(queue_id)
+    pools_by_text = names_of_pools(pools)
+    changes, fields = [], []
+    for index, entry in enumerate(entries):
+        meant: dict[str, uuid.UUID] = {}
+        for what, known, lists in (("queue", queues, "berth queues"), ("pool", pools_by_text, "berth nodes")):
+            text = entry[what]
+            matches = known.get(str(_uuid(text) or text), set())
+            if len(matches) == 1:
+                meant[what] = next(iter(matches))
+                continue
+            message = (
+                f"There is no {what} {text[:80]!r} that you see." if not matches else f"Several have the name {text[:80]!r}."
+            )
+            fields.append(FieldError(f"/changes/{index}/{what}", "not_found", message, f"`{lists}` lists them; use the id."))
+        if len(meant) == 2:
+            values = {column: entry[column] for column in COLUMNS if column in entry}
+            changes.append(Change(meant["queue"], meant["pool"], entry["resource"], values))
+    if fields:
+        raise InvalidInput(fields[0].message, fields=fields)
+    return changes
+
+
 def show_edits(rows: Sequence[QuotaEdit], pools: Sequence[PoolFacts]) -> list[Shown]:
     """Rows come with their tenant and creator. One query for the names of queues."""
     changes = {row.pk: [read_change(entry) for entry in row.changes] for row in rows}
@@ -268,7 +272,7 @@ def show_edits(rows: Sequence[QuotaEdit], pools: Sequence[PoolFacts]) -> list[Sh
             "tenant": tenant_ref(row.tenant) if row.tenant else None,
             "changes": [
                 {
-                    "queue": _queue_ref(change.queue_id, names),
+                    "queue": queue_ref(change.queue_id, names),
                     "pool": pool_ref(change.pool_id, pools),
                     "resource": change.resource,
                     "values": dict(change.values),
@@ -296,7 +300,8 @@ def _before(row: QuotaEdit, change: Change) -> Shown | None:
     return None
 
 
-def _queue_ref(queue_id: uuid.UUID, names: Mapping[uuid.UUID, str]) -> Shown | None:
+def queue_ref(queue_id: uuid.UUID, names: Mapping[uuid.UUID, str]) -> Shown | None:
+    """A queue by id and name; None for one that is gone."""
     return {"id": str(queue_id), "name": names[queue_id]} if queue_id in names else None
 
 

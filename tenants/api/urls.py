@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from tenants.api import bookings, capacity, ledger_urls, people, quota, tenants
+from tenants.api import bookings, capacity, grants, ledger_urls, people, quota, quota_requests, tenants
 
 urlpatterns = [
     path("whoami", people.WhoamiView.as_view(), name="whoami"),
@@ -30,6 +30,15 @@ urlpatterns = [
     path("queues/<uuid:queue_id>/rules", quota.QueueRulesView.as_view(), name="queue-rules"),
     path("quota/edits", quota.QuotaEditsView.as_view(), name="quota-edits"),
     path("quota/edits/<uuid:edit_id>", quota.QuotaEditView.as_view(), name="quota-edit"),
+    path("quota/requests", quota_requests.QuotaRequestsView.as_view(), name="quota-requests"),
+    path("quota/requests/<uuid:request_id>", quota_requests.QuotaRequestView.as_view(), name="quota-request"),
+    path(
+        "quota/requests/<uuid:request_id>/approve",
+        quota_requests.QuotaRequestApproveView.as_view(),
+        name="quota-request-approve",
+    ),
+    path("quota/requests/<uuid:request_id>/deny", quota_requests.QuotaRequestDenyView.as_view(), name="quota-request-deny"),
     path("tenants/<str:tenant>/caps", quota.TenantCapsView.as_view(), name="tenant-caps"),
+    path("tenants/<str:tenant>/priority-grants", grants.PriorityGrantsView.as_view(), name="priority-grants"),
     *ledger_urls.urlpatterns,
 ]

@@ -266,6 +266,14 @@ class Shares:
                         break
         return weakest if promised_anything else Standing.BORROWED
 
+    def may_bind(self, queue: int, other: int, pool: int) -> bool:
+        """Whether what one queue takes of a pool could make a limit refuse the other, beyond the end of the pool itself."""
+        nodes = set(self.path[queue]) & set(self.path[other])
+        for column in range(pool * WIDTH, pool * WIDTH + WIDTH):
+            if any(self._guarantee[column]) or any(self._ceiling[column][node] < UNLIMITED for node in nodes):
+                return True
+        return False
+
     def refusals(self, queue: int, pool: int, ask: Amount) -> tuple[Refusal, ...]:
         """Every limit that refuses the ask, by resource and nearest queue first; for explanations."""
         found: list[Refusal] = []
@@ -431,6 +439,11 @@ class Shares:
     def history(self) -> Mapping[tuple[int, int, int], int]:
         """What to keep for `recall`: (queue, pool, resource) to an amount in 1/SCALE."""
         return {(queue, *divmod(column, WIDTH)): amount for (queue, column), amount in sorted(self._history.items())}
+
+    @property
+    def history_at(self) -> int | None:
+        """The moment at which `history` is true; None as long as nobody said any."""
+        return self._at
 
     def recall(self, history: Mapping[tuple[int, int, int], int], at: int) -> None:
         """Begin with a history that was kept, true at that moment."""

@@ -4,11 +4,19 @@ from tenants.services.bookings import NewBooking, book, cancel_booking, sweep_bo
 from tenants.services.bootstrap import Credentials, bootstrap_installation
 from tenants.services.caps import CapLine, set_runtime_limit, set_user_caps
 from tenants.services.edits import apply_due_edits, cancel_edit, edit_limits, register_forecast, try_limits
+from tenants.services.grants import set_priority_grants
 from tenants.services.invitations import Accepted, IssuedInvitation, accept_invitation, invite_user, withdraw_invitation
 from tenants.services.ledger import LedgerLine, append_ledger
 from tenants.services.limits import PoolLimit, set_limits
 from tenants.services.members import add_member, change_role, remove_member
 from tenants.services.queues import create_queue, rename_queue
+from tenants.services.quota_requests import (
+    approve_request,
+    deny_request,
+    request_limits,
+    sweep_quota_requests,
+    withdraw_request,
+)
 from tenants.services.reservations import Drift, ReserveRequest, recount_usage, release, reserve
 from tenants.services.secrets import decrypt_secrets, delete_secret, missing_secrets, rotate_secrets, set_secret
 from tenants.services.tenants import create_tenant, update_tenant
@@ -39,6 +47,7 @@ __all__ = [
     "add_member",
     "append_ledger",
     "apply_due_edits",
+    "approve_request",
     "book",
     "bootstrap_installation",
     "cancel_booking",
@@ -51,6 +60,7 @@ __all__ = [
     "create_user",
     "decrypt_secrets",
     "delete_secret",
+    "deny_request",
     "disable_service_account",
     "disable_user",
     "edit_limits",
@@ -63,17 +73,21 @@ __all__ = [
     "release",
     "remove_member",
     "rename_queue",
+    "request_limits",
     "reserve",
     "revoke_token",
     "rotate_secrets",
     "set_limits",
     "set_password",
+    "set_priority_grants",
     "set_runtime_limit",
     "set_secret",
     "set_user_caps",
     "sweep_bookings",
+    "sweep_quota_requests",
     "try_limits",
     "update_tenant",
     "update_user",
     "withdraw_invitation",
+    "withdraw_request",
 ]

@@ -13,6 +13,8 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 
+from activity.notifications.kinds import NoticeKind
+from activity.notifications.notices import new_notice
 from activity.services import NewEvent, record_audit, record_events
 from kernel.actor import Actor, system_actor
 from kernel.config import current
@@ -103,7 +105,7 @@ def sweep_bookings(now: datetime) -> int:
     """Note who came, let go of what nobody came for within the grace, and end what is over. A part of the sweep, in a constant
     number of statements; returns how many bookings changed."""
     came = Reservation.objects.filter(
-        Q(released_at__isnull=True) | Q(released_at__gte=OuterRef("starts_at")),
+        Q(released_at__isnull=True) | Q(created_at__gte=OuterRef("starts_at")),  # What just ended as it began is not for it.
         kind=ReservationKind.ATTEMPT,
         gpu_millis__gt=0,
         pool_id=OuterRef("pool_id"),
@@ -115,18 +117,48 @@ def sweep_bookings(now: datetime) -> int:
     Booking.objects.filter(id__in=claimed, claimed_at__isnull=True).update(claimed_at=now)
     over = list(begun.filter(ends_at__lte=now)[:BATCH])
     grace = timedelta(seconds=current().booking_grace_seconds)
-    missed = list(begun.filter(claimed_at__isnull=True, starts_at__lte=now - grace, ends_at__gt=now)[:BATCH])
+    unclaimed = begun.filter(claimed_at__isnull=True, starts_at__lte=now - grace, ends_at__gt=now)
+    missed = list(unclaimed.exclude(Exists(came)).select_related("queue")[:BATCH])  # Also who came since they were noted.
     actor = system_actor("quota")
     with transaction.atomic():
         ended = _leave(over, BookingState.ENDED, actor=actor, now=now)
         let_go = _leave(missed, BookingState.NO_SHOW, actor=actor, now=now)
-    return len(claimed) + ended + let_go
+        _tell_let_go([row for row in missed if row.pk in let_go], actor, now)
+    return len(claimed) + len(ended) + len(let_go)
 
 
-def _leave(rows: Sequence[Booking], state: BookingState, *, actor: Actor, now: datetime) -> int:
-    """End bookings that are still held; returns how many were."""
-    changes = [Change(row.pk, BookingState.HELD, state, also={"released_at": now}) for row in rows]
-    return len(apply(BOOKINGS, changes, actor=actor.name, at=now)) if changes else 0
+def _leave(rows: Sequence[Booking], state: BookingState, *, actor: Actor, now: datetime) -> frozenset[uuid.UUID]:
+    """End bookings that are still held; returns which were. One that somebody came for in this moment is no more missed."""
+    guard = {"claimed_at": None} if state == BookingState.NO_SHOW else {}
+    changes = [Change(row.pk, BookingState.HELD, state, also={"released_at": now}, guard=guard) for row in rows]
+    return frozenset(change.id for change in apply(BOOKINGS, changes, actor=actor.name, at=now)) if changes else frozenset()
+
+
+def _tell_let_go(rows: Sequence[Booking], actor: Actor, now: datetime) -> None:
+    """Whoever booked is told that nobody came, and that the GPUs are anybody's again."""
+    names = {pool.pool_id: pool.name for pool in capacities()} if rows else {}
+    record_events(
+        [
+            new_notice(
+                NoticeKind.CAPACITY,
+                tenant_id=row.tenant_id,
+                subject_kind="booking",
+                subject_id=row.pk,
+                title=f"Nobody used the booking of {_gpus(row.gpu_millis)} in pool {names.get(row.pool_id, '?')}: it is released",
+                text=(
+                    f"Queue {row.queue.name} had it from {row.starts_at:%Y-%m-%dT%H:%M:%SZ} to {row.ends_at:%Y-%m-%dT%H:%M:%SZ} "
+                    f"and started nothing within {current().booking_grace_seconds:g} seconds. Others may use the GPUs again."
+                ),
+                command="berth reserve list",
+                users=[row.created_by_id],
+                at=now,
+            )
+            for row in rows
+        ]
+    )
+    for row in rows:
+        row.state, row.released_at = BookingState.NO_SHOW, now
+        _audit(row, actor, "booking.release", now)
 
 
 def _check_window(wanted: NewBooking, now: datetime) -> None:

@@ -15,14 +15,16 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
+from activity.notifications.kinds import NoticeKind
+from activity.notifications.notices import new_notice
 from activity.services import NewEvent, record_audit, record_events
 from kernel.actor import Actor, system_actor
-from kernel.errors import Conflict, FieldError, InvalidInput, PreconditionFailed
+from kernel.errors import Conflict, FieldError, Forbidden, InvalidInput, NotFound, PreconditionFailed
 from kernel.ids import new_id
 from kernel.resources import RESOURCE_NAMES
 from reconciling import bulk, transition
 from reconciling.transition import Change as StateChange
-from tenants.access import demand, role_allows
+from tenants.access import actor_for, demand, role_allows
 from tenants.capacity import Tree, capacities, held_by, limits_tree
 from tenants.lifecycle import EditState
 from tenants.models import Queue, QueueLimit, QueueUsage, QuotaEdit
@@ -92,7 +94,7 @@ def forecast(trial: Trial, *, actor: Actor, now: datetime) -> list[Consequence] 
 def try_limits(*, actor: Actor, changes: Sequence[Change]) -> Trial:
     """Work an edit out without making it. Refused like the edit itself for whoever may not make it. Six queries."""
     tree = limits_tree()
-    _demand_all(actor, changes, tree)
+    demand_all(actor, changes, tree)
     return _tried(changes, tree)
 
 
@@ -111,7 +113,7 @@ def edit_limits(
     against the tree as it is, and again when its time comes; if it breaks something then, it is refused and says so.
     `expected_versions`: only if nobody changed these queues since.
     """
-    _check_request(changes, effective_from, now)
+    check_request(changes, effective_from, now)
     is_later = effective_from is not None and effective_from > now
     with transaction.atomic():
         lock_tree()
@@ -121,9 +123,9 @@ def edit_limits(
         _check_versions(trial.tree, expected_versions or {})
         edit = QuotaEdit(
             id=new_id(),
-            tenant_id=_owner(changes, trial.tree),
+            tenant_id=owner_of(changes, trial.tree),
             state=EditState.PENDING if is_later else EditState.APPLIED,
-            changes=[_stored(change) for change in changes],
+            changes=[stored(change) for change in changes],
             before=_before(changes, trial.tree),
             comment=comment,
             effective_from=effective_from if is_later and effective_from is not None else now,
@@ -156,20 +158,21 @@ def cancel_edit(*, actor: Actor, edit: QuotaEdit, now: datetime) -> QuotaEdit:
 
 
 def apply_due_edits(now: datetime) -> int:
-    """Make the edits whose time has come, in the order of their times; one that breaks the tree by now is refused. A sweep's
-    part; returns how many were decided."""
+    """Make the edits whose time has come, in the order of their times. One that breaks the tree by now, or whose author may no
+    longer make it, is refused, and the author and the tenant's managers hear of it. A sweep's part; returns how many were
+    decided."""
     actor = system_actor("quota")
     decided = 0
     due = QuotaEdit.objects.filter(state=EditState.PENDING, effective_from__lte=now).order_by("effective_from", "id")
     for edit_id in list(due.values_list("id", flat=True)[:DUE_PER_SWEEP]):
         with transaction.atomic():
             lock_tree()
-            edit = due.filter(id=edit_id).first()
+            edit = due.select_related("created_by").filter(id=edit_id).first()
             if edit is None:  # Cancelled, or made by another process.
                 continue
             changes = [read_change(entry) for entry in edit.changes]
             trial = _tried(changes, limits_tree())
-            fields = trial.fields()
+            fields = _lost_right(edit, changes, trial.tree) or trial.fields()
             decision = StateChange(
                 edit.pk,
                 EditState.PENDING,
@@ -187,8 +190,42 @@ def apply_due_edits(now: datetime) -> int:
                 write_limits(trial)
                 _raise_versions(trial)
             _record(edit, trial, actor, "limit_refused" if fields else "limited", now)
+            if fields:
+                _tell_refused(edit, fields, now)
             decided += 1
     return decided
+
+
+def _lost_right(edit: QuotaEdit, changes: Sequence[Change], tree: Tree) -> list[FieldError]:
+    """Why the author may not make the edit any more. An edit without an author is the platform's own."""
+    author = edit.created_by
+    if author is None:
+        return []
+    hint = "Whoever may edit these limits now makes the edit again."
+    if not author.is_active:
+        return [FieldError("/changes", "author_disabled", f"{author.name}, who planned this, is disabled.", hint)]
+    try:
+        demand_all(actor_for(author, None), changes, tree)
+    except (Forbidden, NotFound):
+        return [FieldError("/changes", "author_lost_right", f"{author.name}, who planned this, may not do it any more.", hint)]
+    return []
+
+
+def _tell_refused(edit: QuotaEdit, fields: Sequence[FieldError], now: datetime) -> None:
+    more = f" There are {len(fields) - 1} more reasons." if len(fields) > 1 else ""
+    notice = new_notice(
+        NoticeKind.CAPACITY,
+        tenant_id=edit.tenant_id,
+        subject_kind="quota_edit",
+        subject_id=edit.pk,
+        title=f"The planned edit of limits of {edit.effective_from:%Y-%m-%dT%H:%M:%SZ} was refused",
+        text=f"{fields[0].message}{more} {fields[0].hint}".rstrip(),
+        command="berth queues edits",
+        users=[edit.created_by_id],
+        for_managers=True,
+        at=now,
+    )
+    record_events([notice])
 
 
 def write_limits(trial: Trial) -> None:
@@ -251,7 +288,8 @@ def read_change(entry: Mapping[str, Any]) -> Change:
     return Change(uuid.UUID(entry["queue"]), uuid.UUID(entry["pool"]), entry["resource"], values)
 
 
-def _stored(change: Change) -> dict[str, Any]:
+def stored(change: Change) -> dict[str, Any]:
+    """A change as a row keeps it; `read_change` reads it."""
     return {"queue": str(change.queue_id), "pool": str(change.pool_id), "resource": change.resource, **change.values}
 
 
@@ -266,7 +304,8 @@ def lock_tree() -> None:
     list(Queue.objects.select_for_update(no_key=True).filter(tenant__isnull=True).values_list("id", flat=True))
 
 
-def _check_request(changes: Sequence[Change], effective_from: datetime | None, now: datetime) -> None:
+def check_request(changes: Sequence[Change], effective_from: datetime | None, now: datetime) -> None:
+    """What can be wrong with an edit whatever the limits are."""
     fields = []
     if not changes:
         fields.append(
@@ -288,7 +327,7 @@ def _check_request(changes: Sequence[Change], effective_from: datetime | None, n
         raise InvalidInput(fields[0].message, fields=fields, hint=fields[0].hint)
 
 
-def _demand_all(actor: Actor, changes: Iterable[Change], tree: Tree) -> None:
+def demand_all(actor: Actor, changes: Iterable[Change], tree: Tree) -> None:
     """Capacity is given by whoever owns the queue above. A queue that the actor does not see does not exist."""
     parents = tree.parents
     for queue_id in sorted({change.queue_id for change in changes}):
@@ -312,7 +351,7 @@ def _check_versions(tree: Tree, expected: Mapping[uuid.UUID, int]) -> None:
             )
 
 
-def _owner(changes: Iterable[Change], tree: Tree) -> uuid.UUID | None:
+def owner_of(changes: Iterable[Change], tree: Tree) -> uuid.UUID | None:
     """The tenant of the lowest queue above all that change."""
     parents = tree.parents
     common: list[uuid.UUID] | None = None

@@ -151,6 +151,11 @@ def ensure_usage_rows(keys: Iterable[tuple[uuid.UUID, uuid.UUID]]) -> None:
     )
 
 
+def lock_queue(queue_id: uuid.UUID) -> None:
+    """Hold a queue until the transaction ends, without keeping anybody from pointing at it."""
+    list(Queue.objects.select_for_update(no_key=True).filter(id=queue_id).values_list("id", flat=True))
+
+
 def guarded(queue: Queue, expected_version: int | None, **changes: object) -> None:
     """Change a queue and its version, only if it still has the expected one."""
     rows = Queue.objects.filter(id=queue.pk)

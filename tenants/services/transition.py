@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from reconciling.transition import Binding
-from tenants.lifecycle import BOOKING, EDIT
-from tenants.models import Booking, QuotaEdit
+from tenants.lifecycle import BOOKING, EDIT, REQUEST
+from tenants.models import Booking, QuotaEdit, QuotaRequest
 
 EDITS = Binding(kind="quota_edit", model=QuotaEdit, lifecycle=EDIT)
 BOOKINGS = Binding(kind="booking", model=Booking, lifecycle=BOOKING)
+REQUESTS = Binding(kind="quota_request", model=QuotaRequest, lifecycle=REQUEST)

@@ -18,7 +18,7 @@ ENTRANCES = ("README.md", "README.zh.md", "ARCHITECTURE.md", "CONTRIBUTING.md", 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)|<img src=\"([^\"]+)\"")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 FILE_NAMED = re.compile(r"`((?:platform|tenants|jobs|images|storage|client|tools|tests|docs|examples|deploy|bench)/[\w./-]+)`")
-BERTH_COMMAND = re.compile(r"(?:^[ $]*|[`$|] ?)berth ((?!-)[a-z]+)(?: ([a-z]+))?", re.MULTILINE)
+BERTH_COMMAND = re.compile(r"(?:^[ $]*|[`$|] ?)berth ((?!-)[a-z-]+)(?: ([a-z]+))?", re.MULTILINE)
 MAKE_TARGET = re.compile(r"(?:`|^[ $]*)make ([a-z][a-z-]*)", re.MULTILINE)
 
 

@@ -379,8 +379,16 @@ class Stub:
 
     def change_node(self, request: httpx2.Request, node_id: str) -> httpx2.Response:
         body = json.loads(request.content)
-        self.node |= {"cordoned": body["cordoned"], "cordon_reason": body.get("cordon_reason") or None}
+        if request.headers.get("If-Match") not in (None, f'"{self.node["version"]}"'):
+            return problem(412, "precondition_failed", "Node node-1 was changed meanwhile.", hint="Read it again.")
+        if "taints" in body:
+            self.node |= {"own_taints": body["taints"], "taints": body["taints"]}
+        else:
+            self.node |= {"cordoned": body["cordoned"], "cordon_reason": body.get("cordon_reason") or None}
         return _json(self.node)
+
+    def change_pool(self, request: httpx2.Request, pool_id: str) -> httpx2.Response:
+        return _json({**LISTS["pools"][0], "rules": json.loads(request.content)})
 
     def list_nodes(self, request: httpx2.Request) -> httpx2.Response:
         return _json({"items": [self.node], "next": None})
@@ -511,6 +519,9 @@ _NODE = {
     "gpus_simulated": True,
     "gpus": [{"identifier": "sim-0", "model": "a100", "memory_bytes": 80 << 30, "healthy": True, "simulated": True}],
     "labels": {"os": "linux"},
+    "taints": {},
+    "own_taints": {},
+    "version": 3,
     "last_seen_at": NOON,
 }
 _CEILING = {"cpu_millis": None, "memory_bytes": None, "gpu_millis": 8000}
@@ -716,6 +727,7 @@ ROUTES = (
     (r"PATCH /uploads/([^/]+)", "append"),
     (r"GET /nodes", "list_nodes"),
     (r"PATCH /nodes/([^/]+)", "change_node"),
+    (r"PATCH /pools/([^/]+)", "change_pool"),
     (r"GET /queues", "list_queues"),
     (r"GET /queues/([^/]+)", "get_queue"),
     (r"PATCH /queues/([^/]+)", "rename_queue"),

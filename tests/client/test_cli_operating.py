@@ -131,6 +131,42 @@ def test_a_machine_is_taken_out_of_service_and_back(run: Any, stub: Any) -> None
     assert json.loads(run("nodes", "cordon", "node-1", "--json").stdout)["cordoned"] is True
 
 
+def test_a_machine_is_tainted_and_what_others_gave_it_stays(run: Any, stub: Any) -> None:
+    stub.node |= {"own_taints": {"old": "avoid"}}
+    done = run("nodes", "taint", "node-1", "fpga", "flaky=avoid")
+    assert "node-1 has the taints old=avoid, fpga, flaky=avoid now." in done.stderr
+    sent = stub.sent("PATCH /nodes/.+")[0]
+    assert json.loads(sent.content) == {"taints": {"old": "avoid", "fpga": "keep-out", "flaky": "avoid"}}
+    assert sent.headers["If-Match"] == '"3"'
+    assert "fpga, flaky=avoid" in run("nodes", "node-1").stdout
+    assert "has the taints fpga, flaky=avoid now." in run("nodes", "untaint", "node-1", "old").stderr
+    assert run("nodes", "taint", "node-1", "fpga=never").exit_code == 2
+
+
+def test_how_a_pool_is_filled_is_changed_and_put_back(run: Any, stub: Any) -> None:
+    options = (
+        "--policy",
+        "pack",
+        "--weight",
+        "taints=5",
+        "--gpu-shares",
+        "on",
+        "--shared-gpus-max",
+        "2",
+        "--levels",
+        "island,rack",
+    )
+    assert "is filled by the new rules" in run("pools", "edit", "a100", *options).stderr
+    run("pools", "edit", "a100", "--policy", "default", "--weight", "default", "--gpu-shares", "off", "--levels", "default")
+    first, second = (json.loads(one.content) for one in stub.sent("PATCH /pools/.+"))
+    rules = {"policy": "pack", "weights": {"taints": 5}, "gpu_shares": True}
+    assert first == {**rules, "shared_devices_max": 2, "levels": ["island", "rack"]}
+    assert second == {"policy": None, "weights": None, "gpu_shares": None, "levels": None}
+    assert "GPU shares" in run("pools", "a100").stdout
+    assert run("pools", "edit", "a100").exit_code == 2
+    assert run("pools", "edit", "a100", "--weight", "pack=-1").exit_code == 2
+
+
 def test_a_machine_may_be_shown_without_the_word_show(run: Any) -> None:
     assert run("nodes", "node-1").stdout == run("nodes", "show", "node-1").stdout
     assert json.loads(run("nodes", "node-1", "--json").stdout)["name"] == "node-1"

@@ -75,8 +75,11 @@ def test_every_read_of_the_program_fits_the_server(live_run: Any) -> None:
         assert json.loads(live_run(*words.split(), "--json").stdout) is not None, words
     for words in (
         "queues edits",
+        "queues requests",
         "queues caps",
         "reserve",
+        "priority",
+        "priority grants",
         "secrets",
         "users",
         "audit",

@@ -20,7 +20,7 @@ from tests.builders.live import Json, LivePlatform, LiveUser
 from tests.engines.test_images import built
 from tests.factories.images import a_wheel
 
-pytestmark = [pytest.mark.engines, pytest.mark.database]
+pytestmark = pytest.mark.engines  # Once is enough: nothing here depends on the database.
 
 CANARY = f"canary-{uuid.uuid4().hex}"
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders.live import LivePlatform
 
-pytestmark = [pytest.mark.engines, pytest.mark.database]
+pytestmark = pytest.mark.engines  # Once is enough: nothing here depends on the database.
 
 SMALL = {"cpu": "500m", "memory": "64Mi"}
 

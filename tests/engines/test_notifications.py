@@ -12,7 +12,7 @@ import pytest
 from tests.builders.live import LivePlatform, wait_until
 from tests.builders.receiver import Message, Receiver, receiving
 
-pytestmark = [pytest.mark.engines, pytest.mark.database]
+pytestmark = pytest.mark.engines  # Once is enough: nothing here depends on the database.
 
 
 @pytest.fixture

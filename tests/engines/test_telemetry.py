@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders.live import Json, LivePlatform, wait_until
 
-pytestmark = [pytest.mark.engines, pytest.mark.database]
+pytestmark = pytest.mark.engines  # Once is enough: nothing here depends on the database.
 
 MIB = 1024**2
 # Some seconds of one core, with a hundred megabytes in hand.

@@ -18,8 +18,17 @@ from tests.faults.ground import Ground
 
 pytestmark = [pytest.mark.engines, pytest.mark.database, pytest.mark.timeout(1800)]
 
-# Builds, and uploads, whose protocol asks its client to think, die in `test_crash_points.py`; the rest is reached here.
-ELSEWHERE = ("images.build.", "jobs.build.", "storage.upload.")
+# Builds, evictions, uploads, whose protocol asks its client to think, and what orders waiting jobs die in
+# `test_crash_points.py`; the rest here.
+ELSEWHERE = (
+    "images.build.",
+    "jobs.build.",
+    "jobs.evict.",
+    "storage.upload.",
+    "jobs.priority.",
+    "jobs.move.",
+    "tenants.quota_request.",
+)
 REACHED = [point for point in POINTS if not point.startswith(ELSEWHERE)]
 WITH_OUTPUT = f"mkdir -p model; echo w > model/weights\n{PAYLOAD}"
 

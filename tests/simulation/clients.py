@@ -155,7 +155,7 @@ class Clients:
         if not changes:
             changes = self.chance.choice(
                 [
-                    {"priority": self.chance.randint(0, 1000)}, {"hold": True}, {"hold": False}, {"queue": "deep"},
+                    {"priority": self.chance.randint(0, 500)}, {"hold": True}, {"hold": False}, {"queue": "deep"},
                     {"max_runtime_seconds": self.chance.randint(1, 30)}, {"tags": ["seen"]},
                 ]
             )  # fmt: skip
@@ -229,10 +229,14 @@ class Clients:
         }
         if policy:
             spec["retry"] = policy
+        if self.world.favourite.startswith("jobs.evict."):  # A full cluster, and work that others have a better right to.
+            spec["resources"] = {"cpu": self.chance.choice([4, 8]), "memory": "64Mi"}
+            spec["priority"] = self.chance.randint(0, 500)
+            return name, spec
         if draw() < 0.3:
             spec["queue"] = self.chance.choice(["deep", "deeper"])
         if draw() < 0.3:
-            spec["priority"] = self.chance.randint(0, 1000)
+            spec["priority"] = self.chance.randint(0, 500)
         if draw() < 0.05:
             spec["max_runtime"] = self.chance.randint(1, 20)
         if plain:

@@ -10,6 +10,9 @@ OUT_OF_REACH = {
     "storage.volume.before_commit": "Making a volume makes a directory with the rights of a real tenant.",
     "storage.upload.after_write": "Uploads write through the launcher's rights into real volumes.",
     "storage.upload.after_put": "Uploads write through the launcher's rights into real volumes.",
+    "jobs.priority.before_commit": "Nobody in a simulation needs anybody's approval.",
+    "tenants.quota_request.before_commit": "As for priorities.",
+    "jobs.move.before_commit": "It needs several jobs of one owner that wait for room, which no client waits for.",
     "images.build.after_seal": "A build that succeeds leaves a real environment, which is sealed on a real disk.",
 }
 IN_REACH = tuple(point for point in POINTS if point not in OUT_OF_REACH)

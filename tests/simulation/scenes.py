@@ -42,7 +42,7 @@ def storm(seed: str, favourite: str = "", steps: str = "5") -> list[str]:
 
 def answers() -> list[str]:
     """Every second answer is lost on its way to the client, who asks again."""
-    return _of_seed(SEED, replace(CALM, lost_answer=0.5), steps=4)
+    return _of_seed(SEED, replace(CALM, lost_answer=0.5), steps=8)
 
 
 def contact() -> list[str]:

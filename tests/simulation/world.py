@@ -399,6 +399,7 @@ def simulated(seed: int, *, storm: Dangers, favourite: str = "") -> Iterator[Wor
         config.replace(
             replace(
                 before, data_dir=folder, lease_seconds=LEASE_SECONDS, sweep_seconds=30.0, poll_seconds=1.0, redis_url="",
+                scheduler_least_runtime_seconds=1.0,
                 database_url="", grace_seconds=GRACE_SECONDS, retry_backoff_seconds=2.0, retry_backoff_seconds_max=20.0,
                 requests_per_minute=0, start_timeout_seconds=600.0,
             )

@@ -36,6 +36,26 @@ class Quota(_Resource):
         """Take back an edit whose time has not come."""
         return self._take_back(f"/quota/edits/{_segment(edit_id)}")
 
+    def request(self, changes: Sequence[Mapping[str, object]], *, effective_from: str | None = None, reason: str = "") -> Row:
+        """Ask for changes that somebody else has to make: entries as for `edit`."""
+        body: dict[str, object] = {"changes": [dict(change) for change in changes], "reason": reason}
+        return self._post("/quota/requests", body | {"effective_from": effective_from, "tenant": self._tenant or None})
+
+    def requests(self, *, state: str | None = None) -> Iterator[Row]:
+        return iterate(self._transport, "/quota/requests", {"tenant": self._tenant or None, "state": state})
+
+    def approve(self, request_id: str, *, answer: str = "", effective_from: str | None = None) -> Row:
+        """Make the edit that somebody asked for."""
+        body: dict[str, object] = {"answer": answer, "effective_from": effective_from}
+        return self._post(f"/quota/requests/{_segment(request_id)}/approve", body)
+
+    def deny(self, request_id: str, *, answer: str = "") -> Row:
+        return self._post(f"/quota/requests/{_segment(request_id)}/deny", {"answer": answer})
+
+    def withdraw(self, request_id: str) -> Row:
+        """Take back a request that waits."""
+        return self._take_back(f"/quota/requests/{_segment(request_id)}")
+
     def caps(self, tenant: str) -> Rows:
         """What one person may hold in a tenant; the line without a user is everybody's."""
         return list(self._get(f"/tenants/{_segment(tenant)}/caps")["items"])

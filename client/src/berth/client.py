@@ -13,6 +13,8 @@ from berth.capacity import Bookings, Quota
 from berth.config import Settings, resolve_settings
 from berth.costs import Costs
 from berth.jobs import Jobs
+from berth.order import Priorities
+from berth.questions import Questions
 from berth.resources import Activity, Clusters, Images, Queues, Tenants, Tokens, Users, Volumes
 from berth.transport import Call, Transport
 
@@ -52,7 +54,9 @@ class Client:
         self.queues = Queues(self.transport, tenant=chosen)
         self.quota = Quota(self.transport, tenant=chosen)
         self.bookings = Bookings(self.transport, tenant=chosen)
+        self.priorities = Priorities(self.transport, tenant=chosen)
         self.costs = Costs(self.transport, tenant=chosen)
+        self.questions = Questions(self.transport, tenant=chosen)
         self.clusters = Clusters(self.transport, tenant=chosen)
         self.images = Images(self.transport, tenant=chosen)
         self.volumes = Volumes(self.transport, tenant=chosen)

@@ -126,17 +126,31 @@ class Jobs:
         return self.submit_prepared(source, prepared, tenant=tenant, idempotency_key=idempotency_key)
 
     def submit_prepared(
-        self, source: SpecSource, spec: Spec, *, tenant: str | None = None, idempotency_key: str | None = None
+        self,
+        source: SpecSource,
+        spec: Spec,
+        *,
+        tenant: str | None = None,
+        idempotency_key: str | None = None,
+        priority_reason: str | None = None,
     ) -> Job:
-        """Submit a spec whose code is on the server already; `source` names the lines of mistakes."""
-        body = {"spec": spec, **self._in_tenant(tenant)}
-        return Job(self._checked(source, post("/jobs", body, idempotency_key=idempotency_key)), self)
+        """Submit a spec whose code is on the server already; `source` names the lines of mistakes. With a `priority_reason` a
+        priority above your own is requested for that reason, and the job waits with your own meanwhile."""
+        body, params = {"spec": spec, **self._in_tenant(tenant)}, {"priority_reason": priority_reason}
+        return Job(self._checked(source, post("/jobs", body, params=params, idempotency_key=idempotency_key)), self)
 
-    def plan(self, source: SpecSource | Mapping[str, Any] | str | Path, *, tenant: str | None = None) -> dict[str, Any]:
+    def plan(
+        self,
+        source: SpecSource | Mapping[str, Any] | str | Path,
+        *,
+        tenant: str | None = None,
+        priority_reason: str | None = None,
+    ) -> dict[str, Any]:
         """What would happen: where, with what in total, and every mistake with its line. Nothing is stored or uploaded."""
         source = source if isinstance(source, SpecSource) else load_spec(source)
         body = {"spec": _without_folder(source), **self._in_tenant(tenant)}
-        return dict(self._checked(source, post("/jobs", body, params={"dry_run": True})))
+        params = {"dry_run": True, "priority_reason": priority_reason}
+        return dict(self._checked(source, post("/jobs", body, params=params)))
 
     def with_code_uploaded(self, source: SpecSource, *, tenant: str | None = None, progress: Progress | None = None) -> Spec:
         """Give the spec with `code.path` replaced by the digest of the uploaded folder. What the server has is not sent."""
@@ -209,6 +223,18 @@ class Jobs:
         """Ask the job to end; its tasks get `grace_seconds` after the signal. A job that has ended stays as it is."""
         body = {} if grace_seconds is None else {"grace_seconds": grace_seconds}
         return Job(self._transport.json(post(f"{_path(job)}/stop", body)), self)
+
+    def move(
+        self, job: str, *, before: str | None = None, after: str | None = None, last: bool = False, everybody: bool = False
+    ) -> dict[str, Any]:
+        """Move a waiting job: before or after another, or first (last) of its owner's, or, for managers, of everybody's."""
+        body: dict[str, Any] = {"among": "queue" if everybody else "own"}
+        if before is not None or after is not None:
+            body |= {"before": before} if before is not None else {}
+            body |= {"after": after} if after is not None else {}
+        else:
+            body["to"] = "last" if last else "first"
+        return dict(self._transport.json(post(f"{_path(self.resolve(job))}/move", body)))
 
     def rerun(self, job: str, *, changes: Sequence[str] | Mapping[str, Any] = (), idempotency_key: str | None = None) -> Job:
         """Submit the job's spec again. `changes`: a mapping whose keys replace the spec's top-level keys (None removes

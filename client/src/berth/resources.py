@@ -209,6 +209,29 @@ class Clusters(_Resource):
         """Let work start on a node again."""
         return self._patch(f"/nodes/{self.node(node)['id']}", {"cordoned": False})
 
+    def taint(self, node: str, taints: Mapping[str, str | None]) -> Row:
+        """Change an operator's taints of a node: avoid or keep-out by name, None takes one away; what is not named stays. Read,
+        changed and written back, again from the start if somebody else came between."""
+        found = self.node(node)
+        for tried in range(1, TRIES_OF_A_CHANGE + 1):
+            wanted = {name: effect for name, effect in {**found["own_taints"], **taints}.items() if effect is not None}
+            try:
+                return self._patch(f"/nodes/{found['id']}", {"taints": wanted}, version=found["version"])
+            except PreconditionFailed:
+                if tried == TRIES_OF_A_CHANGE:
+                    raise
+                found = self._get(f"/nodes/{found['id']}")
+        raise AssertionError("unreachable")
+
+    def pool(self, pool: str) -> Row:
+        return self._find("/pools", pool)
+
+    def edit_pool(self, pool: str, **rules: object) -> Row:
+        """How a pool is filled: policy, weights, gpu_shares, shared_devices_max, levels. What is not named stays; None puts
+        one back to its default."""
+        call = Call("PATCH", f"/pools/{self.pool(pool)['id']}", json=rules, repeatable=True)
+        return dict(self._transport.json(call) or {})
+
     def node_metrics(self, node: str, **params: object) -> Measured:
         """Series of one node; params: metric, since, until, points."""
         node_id = node if is_id(node) else str(self.node(node)["id"])

@@ -17,7 +17,8 @@ from django.db.models import Q
 
 from activity import bulk, cursors, hints, registry
 from activity.models import Delivery, Event, Subscription
-from activity.notifications.kinds import DeliveryState, NoticeKind, notice_kind
+from activity.notifications.kinds import NOTICE_EVENTS, DeliveryState, NoticeKind, notice_kind
+from activity.notifications.notices import deliveries as notices_of
 from activity.registry import JobNotice, Recipient
 from activity.sequencer import last_seq
 from kernel.crashpoints import crashpoint
@@ -98,7 +99,11 @@ def _fan_out_batch(now: datetime, size: int) -> int:
 def _deliveries(told: Sequence[Told], now: datetime) -> list[dict[str, Any]]:
     """A constant number of queries for the whole batch."""
     rows = _budget_deliveries([event for event, kind in told if kind is NoticeKind.BUDGET], now)
-    told = [(event, kind) for event, kind in told if kind is not NoticeKind.BUDGET]
+    rows += [
+        delivery_row(subscription, kind=kind, payload=payload, event=event, now=now)
+        for subscription, kind, payload, event in notices_of([one for one in told if one[0].kind in NOTICE_EVENTS])
+    ]
+    told = [(event, kind) for event, kind in told if kind is not NoticeKind.BUDGET and event.kind not in NOTICE_EVENTS]
     notices = registry.jobs({event.subject_id for event, _ in told}) if told else {}
     told = [(event, kind) for event, kind in told if _is_told(notices, event)]
     if not told:

@@ -1,4 +1,4 @@
-"""What a user can be told about a job or a budget, and which event says it."""
+"""What a user can be told about, and which event says it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from kernel.lifecycle import lifecycle
 
 
 class NoticeKind(StrEnum):
-    """What happened to a job. RETRIED: an attempt is over and the job waits for the next one. BUDGET: a share of one is spent."""
+    """What happened to a job. RETRIED: an attempt is over and the job waits for the next one. BUDGET: a share of one is spent.
+    PRIORITY: somebody asked for a higher one, or it was decided. CAPACITY: a booking or a planned edit came to nothing."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -18,6 +19,8 @@ class NoticeKind(StrEnum):
     STOPPED = "stopped"
     RETRIED = "retried"
     BUDGET = "budget"
+    PRIORITY = "priority"
+    CAPACITY = "capacity"
 
 
 class Via(StrEnum):
@@ -51,6 +54,7 @@ JOB_EVENTS = {
     "job.stopped": NoticeKind.STOPPED,
 }
 BUDGET_EVENTS = frozenset({"budget.warned", "budget.spent"})
+NOTICE_EVENTS = {f"notice.{kind}": kind for kind in (NoticeKind.PRIORITY, NoticeKind.CAPACITY)}
 STARTED_STATES = frozenset({"admitted", "starting", "running", "stopping"})
 
 
@@ -60,4 +64,4 @@ def notice_kind(event_kind: str, data: Mapping[str, Any]) -> NoticeKind | None:
         return NoticeKind.RETRIED
     if event_kind in BUDGET_EVENTS:
         return NoticeKind.BUDGET
-    return JOB_EVENTS.get(event_kind)
+    return NOTICE_EVENTS.get(event_kind) or JOB_EVENTS.get(event_kind)

@@ -89,14 +89,24 @@ def _subject(payload: Mapping[str, Any]) -> str:
     if "budget" in payload:
         budget = payload["budget"]
         return f"[Berth] {budget['percent']} % of the budget of {budget['name']} is spent"
+    if "notice" in payload:
+        return f"[Berth] {payload['notice']['title']}"
     return f"[Berth] {payload['job']['name']} {SIGNS[payload['kind']]}"
 
 
 def _text(payload: Mapping[str, Any], server_url: str) -> str:
-    rows = _budget_rows(payload) if "budget" in payload else _job_rows(payload)
+    if "notice" in payload:
+        rows = _notice_rows(payload)
+    else:
+        rows = _budget_rows(payload) if "budget" in payload else _job_rows(payload)
     lines = [f"{name + ':':<8} {_indent(str(value))}" for name, value in rows if value]
     footer = f"You asked for this with a subscription. `berth` or {server_url} changes it."
     return "\n".join([*lines, "", "-- ", footer, ""])
+
+
+def _notice_rows(payload: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    notice = payload["notice"]
+    return [("What", notice["title"]), ("More", notice["text"]), ("At", payload["at"]), ("Next", notice["command"])]
 
 
 def _budget_rows(payload: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -33,7 +33,9 @@ POOL: dict[str, Any] = {
     "nodes_available": 1,
     "capacity": {"cpu_millis": 64_000, "memory_bytes": 512 * _GIB, "gpu_millis": 8_000},
     "allocated": {"cpu_millis": 16_000, "memory_bytes": 128 * _GIB, "gpu_millis": 2_000},
+    "rules": {"policy": None, "weights": None, "gpu_shares": True, "shared_devices_max": 2, "levels": None},
     "created_at": _CREATED_AT,
+    "version": 2,
 }
 NODE: dict[str, Any] = {
     "id": _NODE_ID,
@@ -55,6 +57,8 @@ NODE: dict[str, Any] = {
         {"identifier": "GPU-6f1c", "model": "A100", "memory_bytes": 80 * _GIB, "healthy": True, "simulated": False},
     ],
     "labels": {"kernel": "6.1.0", "os": "Debian GNU/Linux 12"},
+    "taints": {},
+    "own_taints": {},
     "last_seen_at": "2026-11-20T09:12:05Z",
     "version": 1,
 }

@@ -8,6 +8,7 @@ from typing import Any
 from rest_framework import serializers
 
 from clusters.models import Cluster, ClusterCondition, ClusterKind, Node, Pool
+from clusters.placement import LEVELS, POLICIES, RULES, SHARED_DEVICES_MAX, TERMS, WEIGHT_MAX, Effect, taints_of
 from clusters.selectors import allocated_in_pools, allocated_on_nodes
 from clusters.telemetry.metrics import unscoped
 from clusters.telemetry.reading import Series
@@ -58,6 +59,37 @@ class ReferenceOut(serializers.Serializer[Any]):
     name = serializers.CharField()
 
 
+class PoolRulesOut(serializers.Serializer[Any]):
+    """How a pool is filled; docs/scheduling.md says what policies and weights do."""
+
+    policy = serializers.ChoiceField(
+        choices=POLICIES,
+        allow_null=True,
+        required=False,
+        help_text="Which machine is preferred. Default: fragmentation where there are GPUs, else ratio.",
+    )
+    weights = serializers.DictField(
+        child=serializers.IntegerField(min_value=0, max_value=WEIGHT_MAX),
+        allow_null=True,
+        required=False,
+        help_text=f"Weights of single terms instead of the policy's. Terms: {', '.join(TERMS)}.",
+    )
+    gpu_shares = serializers.BooleanField(allow_null=True, required=False, help_text="Lend parts of a GPU. Default: no.")
+    shared_devices_max = serializers.IntegerField(
+        min_value=0,
+        max_value=SHARED_DEVICES_MAX,
+        allow_null=True,
+        required=False,
+        help_text="At most so many GPUs of the pool are shared at a time. Default: any.",
+    )
+    levels = serializers.ListField(
+        child=serializers.ChoiceField(choices=LEVELS),
+        allow_null=True,
+        required=False,
+        help_text="Which labels of machines say where they stand. Default: all.",
+    )
+
+
 class PoolOut(serializers.Serializer[Any]):
     """A homogeneous group of nodes. `capacity` sums nodes that are ready and not cordoned; `allocated` what is held."""
 
@@ -71,7 +103,9 @@ class PoolOut(serializers.Serializer[Any]):
     nodes_available = serializers.IntegerField()
     capacity = ResourcesOut()
     allocated = ResourcesOut()
+    rules = PoolRulesOut(help_text="How it is filled, as far as an operator has said; what is null goes by the defaults.")
     created_at = serializers.DateTimeField()
+    version = serializers.IntegerField()
 
 
 class GpuOut(serializers.Serializer[Any]):
@@ -104,6 +138,13 @@ class NodeOut(serializers.Serializer[Any]):
     gpus_simulated = serializers.BooleanField()
     gpus = GpuOut(many=True)
     labels = serializers.DictField(child=serializers.CharField())
+    taints = serializers.DictField(
+        child=serializers.ChoiceField(choices=[effect.value for effect in Effect]),
+        help_text="What keeps jobs away that do not tolerate it, by name: of an operator, or of the cluster's labels.",
+    )
+    own_taints = serializers.DictField(
+        child=serializers.ChoiceField(choices=[effect.value for effect in Effect]), help_text="Those of an operator alone."
+    )
     last_seen_at = serializers.DateTimeField()
     version = serializers.IntegerField()
 
@@ -161,7 +202,9 @@ def pool_json(rows: Sequence[Pool]) -> list[dict[str, Any]]:
             "node_count": row.node_count,
             **_available(row),
             "allocated": allocated[row.pk].as_dict(),
+            "rules": {name: (row.rules or {}).get(name) for name in RULES},
             "created_at": utc_text(row.created_at),
+            "version": row.version,
         }
         for row in rows
     ]
@@ -189,6 +232,8 @@ def node_json(rows: Sequence[Node]) -> list[dict[str, Any]]:
             "gpus_simulated": row.gpus_simulated,
             "gpus": list(row.gpus),
             "labels": _texts(row.labels),
+            "taints": taints_of(row.labels, row.taints),
+            "own_taints": dict(row.taints or {}),
             "last_seen_at": utc_text(row.last_seen_at),
             "version": row.version,
         }

@@ -6,6 +6,7 @@ import uuid
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Count, Q, QuerySet, Sum
 from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
 from rest_framework import serializers
@@ -17,6 +18,7 @@ from clusters.api.representations import (
     ClusterOut,
     NodeOut,
     PoolOut,
+    PoolRulesOut,
     SeriesListOut,
     cluster_json,
     node_json,
@@ -24,7 +26,8 @@ from clusters.api.representations import (
     series_json,
 )
 from clusters.models import Cluster, Node, Pool
-from clusters.services import cordon_node, uncordon_node
+from clusters.placement import read_taints
+from clusters.services import cordon_node, edit_pool, taint_node, uncordon_node
 from clusters.telemetry.metrics import METRICS, Metric, SubjectKind, gpu_subject, metrics_of, node_subject, scoped
 from clusters.telemetry.reading import find_metric, read_many
 from clusters.telemetry.tiers import POINTS_MAX
@@ -95,8 +98,27 @@ class PoolView(ApiView):
 
     @extend_schema(operation_id="pools_get", responses=PoolOut, examples=[examples.answer("GPUs", examples.POOL)])
     def get(self, request: Request, pool_id: str) -> Response:
-        found = fetch(self.actor, Pool, pool_id, "pool.read")
-        return Response(pool_json(list(pools_with_capacity(visible(self.actor, Pool).filter(pk=found.pk))))[0])
+        return self._answer(fetch(self.actor, Pool, pool_id, "pool.read"))
+
+    @extend_schema(
+        operation_id="pools_edit",
+        request=PoolRulesOut,
+        responses=PoolOut,
+        examples=[
+            examples.body("Lend parts", {"gpu_shares": True, "shared_devices_max": 2}),
+            examples.answer("After", examples.POOL),
+        ],
+    )
+    def patch(self, request: Request, pool_id: str) -> Response:
+        """Change how it is filled. What is not named stays; null goes back to the default."""
+        found = fetch(self.actor, Pool, pool_id, "pool.edit")
+        expected = expected_version(request)
+        edit_pool(actor=self.actor, pool_id=found.pk, changes=request.data, expected_version=expected, now=database_now())
+        return self._answer(found)
+
+    def _answer(self, found: Pool) -> Response:
+        pool = pools_with_capacity(visible(self.actor, Pool).filter(pk=found.pk)).get()
+        return with_etag(Response(pool_json([pool])[0]), pool.version)
 
 
 class NodeListView(ApiView):
@@ -126,9 +148,9 @@ class NodeListView(ApiView):
 
 
 class CordonIn(StrictSerializer):
-    """What an operator decides about a node."""
+    """What an operator decides about a node; what is left out stays."""
 
-    cordoned = serializers.BooleanField(help_text="True: nothing new starts here; what runs stays.")
+    cordoned = serializers.BooleanField(required=False, help_text="True: nothing new starts here; what runs stays.")
     cordon_reason = serializers.CharField(
         required=False,
         allow_blank=True,
@@ -136,6 +158,18 @@ class CordonIn(StrictSerializer):
         max_length=NOTE_LENGTH,
         help_text="Shown to everybody who waits for the node.",
     )
+    taints = serializers.DictField(
+        required=False,
+        help_text="avoid or keep-out by name of a taint: jobs that do not tolerate it go elsewhere. Replaces those set before.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Both parts are judged before either is done."""
+        if not attrs.keys() & {"cordoned", "taints"}:
+            raise serializers.ValidationError({"cordoned": ["Say cordoned, taints, or both."]})
+        if "taints" in attrs:
+            attrs["taints"] = read_taints(attrs["taints"])
+        return attrs
 
 
 class NodeView(ApiView):
@@ -152,6 +186,7 @@ class NodeView(ApiView):
         responses=NodeOut,
         examples=[
             examples.body("Cordon", {"cordoned": True, "cordon_reason": "Fan 3 is noisy."}),
+            examples.body("Keep for others", {"taints": {"fpga": "keep-out"}}),
             examples.answer("Cordoned", examples.CORDONED_NODE),
         ],
     )
@@ -159,11 +194,16 @@ class NodeView(ApiView):
         found = fetch(self.actor, Node, node_id, "node.edit")
         body = CordonIn.validated(request.data)
         expected, now = expected_version(request), database_now()
-        if body["cordoned"]:
-            reason = body["cordon_reason"]
-            node = cordon_node(actor=self.actor, node_id=found.pk, reason=reason, expected_version=expected, now=now)
-        else:
-            node = uncordon_node(actor=self.actor, node_id=found.pk, expected_version=expected, now=now)
+        with transaction.atomic():
+            if "taints" in body:
+                taints = body["taints"]
+                node = taint_node(actor=self.actor, node_id=found.pk, taints=taints, expected_version=expected, now=now)
+                expected = node.version if expected is not None else None
+            if body.get("cordoned"):
+                reason = body["cordon_reason"]
+                node = cordon_node(actor=self.actor, node_id=found.pk, reason=reason, expected_version=expected, now=now)
+            elif "cordoned" in body:
+                node = uncordon_node(actor=self.actor, node_id=found.pk, expected_version=expected, now=now)
         return with_etag(Response(node_json([node])[0]), node.version)
 
 

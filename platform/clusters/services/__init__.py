@@ -4,11 +4,13 @@ from clusters.services.conditions import record_contact, set_condition
 from clusters.services.cordons import cordon_node, uncordon_node
 from clusters.services.engines import EngineSettings, engine_for, forget_engines, register_engine
 from clusters.services.inventory import InventoryChange, ensure_local_cluster, read_inventory, record_inventory
+from clusters.services.placement import edit_pool, taint_node
 
 __all__ = [
     "EngineSettings",
     "InventoryChange",
     "cordon_node",
+    "edit_pool",
     "engine_for",
     "ensure_local_cluster",
     "forget_engines",
@@ -17,5 +19,6 @@ __all__ = [
     "record_inventory",
     "register_engine",
     "set_condition",
+    "taint_node",
     "uncordon_node",
 ]

@@ -15,7 +15,8 @@ from clusters.engines.fake import Script
 from jobs.models import Job, StoredSpec
 from tenants.services.secrets import set_secret
 from tests.builders.quay import Quay
-from tests.factories.tenants import limit, make_queue, make_token, top_queue
+from tests.factories.clusters import node_facts
+from tests.factories.tenants import Cast, limit, make_queue, make_token, top_queue
 
 pytestmark = pytest.mark.database
 
@@ -55,7 +56,7 @@ def test_a_waiting_job_knows_its_place_in_the_queue(quay: Quay, api: Api) -> Non
     quay.submit("filler", resources={"cpu": 8}, script=Script(duration_seconds=60))
     quay.turn(2)
     places = [post(client, "/jobs", {"spec": {**SPEC, "name": name}}).json()["place"] for name in ("first", "second")]
-    urgent = post(client, "/jobs", {"spec": {**SPEC, "priority": "high"}}).json()["place"]
+    urgent = post(api(quay.cast.alice), "/jobs", {"spec": {**SPEC, "priority": "high"}}).json()["place"]
     assert (places, urgent) == ([1, 2], 1)
     assert get(client, "/jobs/filler").json()["place"] is None
 
@@ -314,10 +315,10 @@ def test_what_may_change_changes_and_what_is_stale_is_refused(quay: Quay, api: A
     client = api(quay.cast.bob)
     job = quay.submit(hold=True)
     make_queue(quay.cast.tenant, "night")
-    changed = patch(client, f"/jobs/{job.id}", {"priority": 900, "tags": ["b", "a"], "queue": "night", "max_runtime_seconds": 60})
+    changed = patch(client, f"/jobs/{job.id}", {"priority": 400, "tags": ["b", "a"], "queue": "night", "max_runtime_seconds": 60})
     assert changed.status_code == 200, changed.content
     body = changed.json()
-    assert (body["priority"], body["tags"], body["queue"]["name"], body["version"]) == (900, ["a", "b"], "night", 2)
+    assert (body["priority"], body["tags"], body["queue"]["name"], body["version"]) == (400, ["a", "b"], "night", 2)
     assert patch(client, f"/jobs/{job.id}", {"priority": 1}, **{"If-Match": '"1"'}).status_code == 412
     assert patch(client, f"/jobs/{job.id}", {"state": "running"}).status_code == 422
     assert patch(client, f"/jobs/{job.id}", {"max_runtime_seconds": 600}).status_code == 403
@@ -418,12 +419,23 @@ def test_the_schema_of_job_files_is_public(api: Api) -> None:
     assert "roles" in schema["properties"]
 
 
-def test_a_dry_run_says_when_a_job_would_wait_for_ever(quay: Quay, api: Api) -> None:
-    client = api(quay.cast.bob)
+def test_a_dry_run_says_when_a_job_would_wait_for_ever(cast: Cast, api: Api) -> None:
+    Quay(cast, nodes=[node_facts("node-1", cores=8), node_facts("node-2", cores=8)])
+    client = api(cast.bob)
     assert post(client, "/jobs?dry_run=true", {"spec": SPEC}).json()["warnings"] == []
-    huge = {**SPEC, "resources": {"cpu": 4000, "memory": "1Gi"}}
-    (warning,) = post(client, "/jobs?dry_run=true", {"spec": huge}).json()["warnings"]
-    assert warning.startswith("It would not start. It needs 4000 cores")
+    wide = {**SPEC, "resources": {"cpu": 12, "memory": "1Gi"}}  # Less than both machines have, more than one.
+    (warning,) = post(client, "/jobs?dry_run=true", {"spec": wide}).json()["warnings"]
+    assert warning.startswith("It would not start. It needs 12 cores")
+    elsewhere = {**SPEC, "placement": {"labels": {"hall": ["a", "b"]}}}
+    (warning,) = post(client, "/jobs?dry_run=true", {"spec": elsewhere}).json()["warnings"]
+    assert warning.startswith("It would not start. It asks for machines with hall=a|b")
+
+
+def test_a_dry_run_says_that_cores_of_its_own_are_not_to_be_had(cast: Cast, api: Api) -> None:
+    Quay(cast)
+    alone = {**SPEC, "resources": {"cpu": 1, "memory": "1Gi", "cpu_exclusive": True}}
+    (warning,) = post(api(cast.bob), "/jobs?dry_run=true", {"spec": alone}).json()["warnings"]
+    assert warning.startswith("cpu_exclusive has no effect")
 
 
 def test_filters_that_name_nothing_known_are_refused_and_not_answered_with_nothing(quay: Quay, api: Api) -> None:

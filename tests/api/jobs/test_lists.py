@@ -41,7 +41,7 @@ def names(rows: list[dict[str, Any]]) -> list[str]:
 @pytest.mark.parametrize("limit", [1, 2, 50])
 def test_pages_by_priority_give_every_job_once_the_highest_first(quay: Quay, api: Api, limit: int) -> None:
     for number, priority in enumerate((500, 900, 500, 100, 900, 500)):
-        quay.submit(f"job-{number}", priority=priority)
+        quay.submit(f"job-{number}", by=quay.cast.alice, priority=priority)
     found = walk(api(quay.cast.bob), "sort=priority", limit=limit)
     assert names(found) == ["job-4", "job-1", "job-5", "job-2", "job-0", "job-3"]
 

@@ -138,3 +138,18 @@ def test_a_booking_that_somebody_came_for_holds_until_its_end(api: Api, cast: Ca
     assert api(cast.vera).get(f"{PATH}/{made['id']}").json()["claimed_at"] is not None
     assert sweep_bookings(now() + timedelta(hours=11)) == 1
     assert api(cast.vera).get(f"{PATH}/{made['id']}").json()["state"] == "ended"
+
+
+def test_a_job_that_ends_as_the_booking_begins_has_not_come_for_it(api: Api, cast: Cast, pool: Any) -> None:
+    before = ask(top_queue(cast.tenant), pool.pk, Resources(gpu_millis=1000))
+    start = now()
+    reserve([before], now=start - timedelta(minutes=5))
+    made = book(api, cast.alice, pool, 8, start=start).json()
+    release([before.attempt_id], now=now())
+
+    sweep_bookings(now() + timedelta(minutes=1))
+    assert api(cast.vera).get(f"{PATH}/{made['id']}").json()["claimed_at"] is None
+    during = ask(top_queue(cast.tenant), pool.pk, Resources(gpu_millis=1000))
+    reserve([during], now=start - timedelta(minutes=5))
+    sweep_bookings(now() + timedelta(minutes=1))
+    assert api(cast.vera).get(f"{PATH}/{made['id']}").json()["claimed_at"] is not None, "what runs on into it has"

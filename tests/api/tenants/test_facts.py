@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from clusters.models import Cluster, Pool
 from images.models import Image
-from tenants.models import Membership, Queue, QueueLimit, QueueRule, Tenant, TenantAncestor, Token, User
+from tenants.models import Membership, PriorityGrant, Queue, QueueLimit, QueueRule, Tenant, TenantAncestor, Token, User
 from tests.factories.clusters import make_pool
 from tests.factories.tenants import Cast, limit, make_queue, now, top_queue
 from webapi import facts
@@ -22,7 +22,20 @@ pytestmark = pytest.mark.database
 
 MODELS: dict[str, type[models.Model]] = {
     model._meta.db_table: model
-    for model in (Token, User, Membership, Tenant, TenantAncestor, Queue, QueueLimit, QueueRule, Cluster, Pool, Image)
+    for model in (
+        Token,
+        User,
+        Membership,
+        Tenant,
+        TenantAncestor,
+        Queue,
+        QueueLimit,
+        QueueRule,
+        PriorityGrant,
+        Cluster,
+        Pool,
+        Image,
+    )
 }
 
 
@@ -50,6 +63,7 @@ def test_what_was_found_is_not_asked_for_again(cast: Cast) -> None:
         ("a new name", lambda cast: Tenant.objects.filter(id=cast.tenant.pk).update(name="sight")),
         ("a new queue", lambda cast: make_queue(cast.tenant, "night")),
         ("a new time limit", lambda cast: QueueRule.objects.create(queue=top_queue(cast.tenant), max_runtime_seconds=60)),
+        ("a new grant", lambda cast: PriorityGrant.objects.create(tenant=cast.tenant, role="member", priority=900)),
         ("a new limit", lambda cast: limit(top_queue(cast.tenant), make_pool().pk, gpu_millis=1)),
     ],
 )

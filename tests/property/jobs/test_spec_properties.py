@@ -96,6 +96,7 @@ def test_any_item_of_a_batch_is_a_job_or_a_refusal(item):
 
 
 NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True)
+NODE_LABELS = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,20}[A-Za-z0-9])?", fullmatch=True)
 ROLES = st.from_regex(r"[a-z]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True)
 ENV_NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,20}", fullmatch=True).filter(lambda name: not name.startswith("BERTH_"))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=50)
@@ -128,6 +129,14 @@ VALID = st.fixed_dictionaries(
         "after_ok": st.lists(NAMES, max_size=3, unique=True),
         "array": st.integers(1, 100),
         "retry": st.fixed_dictionaries({"limit": st.integers(0, 19)}),
+        "placement": st.fixed_dictionaries(
+            {},
+            optional={
+                "together": st.sampled_from(["pack", "spread", "island", "switch", "rack"]) | st.none(),
+                "labels": st.dictionaries(NODE_LABELS, st.lists(ROLES, min_size=1, max_size=3, unique=True) | ROLES, max_size=3),
+                "tolerates": st.lists(ROLES, max_size=3, unique=True),
+            },
+        ),
     },
 )
 SCHEMA = jsonschema.Draft202012Validator(json_schema())

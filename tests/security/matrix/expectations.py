@@ -136,10 +136,21 @@ def quota_edit(side: Side, of: Side) -> dict[str, Any]:
     return {"changes": [change], "tenant": side.tenant.slug}
 
 
+def top_change(side: Side, of: Side) -> dict[str, Any]:
+    """Of the tenant's own top queue, whose limits are given from above."""
+    queue = str(of.objects["top_queue"].pk)
+    return {"queue": queue, "pool": side.values["pools"], "resource": "gpu_millis", "ceiling": 1000}
+
+
 def booking(world: World, side: Side) -> dict[str, Any]:
     start = datetime.now(UTC) + timedelta(days=7)
     window = {"starts_at": start.isoformat(), "ends_at": (start + timedelta(hours=6)).isoformat()}
     return {"tenant": side.tenant.slug, "pool": side.values["pools"], "gpu_millis": 1000, **window}
+
+
+def priority_request(world: World, side: Side) -> dict[str, Any]:
+    end = datetime.now(UTC) + timedelta(days=1)
+    return {"tenant": side.tenant.slug, "priority": "urgent", "ends_at": end.isoformat()}
 
 
 def new_image(side: Side) -> dict[str, Any]:
@@ -208,6 +219,7 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/clusters/{cluster_id}": installation(),
     "GET /api/v1/pools": listing(),
     "GET /api/v1/pools/{pool_id}": installation(),
+    "PATCH /api/v1/pools/{pool_id}": installation(Who.OPERATOR, body=lambda world, side: {"policy": "pack"}),
     "GET /api/v1/nodes": listing(),
     "GET /api/v1/nodes/{node_id}": installation(),
     "PATCH /api/v1/nodes/{node_id}": installation(
@@ -306,11 +318,26 @@ EXPECTATIONS: dict[str, Expect] = {
     ),
     "GET /api/v1/quota/edits/{edit_id}": viewer(),
     "DELETE /api/v1/quota/edits/{edit_id}": manager(),
+    "GET /api/v1/quota/requests": viewer(query=tenant_query),
+    "POST /api/v1/quota/requests": manager(
+        operator=403,
+        body=lambda world, side: {"changes": [top_change(side, side)], "tenant": side.tenant.slug},
+        bad_ids=(
+            lambda world, side: {"changes": [top_change(side, world.other(side))], "tenant": side.tenant.slug},
+            lambda world, side: {"changes": [top_change(side, side)], "tenant": world.other(side).tenant.slug},
+        ),
+    ),
+    "GET /api/v1/quota/requests/{request_id}": viewer(),
+    "DELETE /api/v1/quota/requests/{request_id}": manager(),
+    "POST /api/v1/quota/requests/{request_id}/approve": manager(body=lambda world, side: {}),
+    "POST /api/v1/quota/requests/{request_id}/deny": manager(body=lambda world, side: {}),
     "GET /api/v1/tenants/{tenant}/caps": viewer(),
     "PUT /api/v1/tenants/{tenant}/caps": manager(
         body=lambda world, side: [{"user": None, "jobs": 5}],
         bad_ids=(lambda world, side: [{"user": str(world.other(side).owner.pk), "jobs": 5}],),
     ),
+    "GET /api/v1/tenants/{tenant}/priority-grants": viewer(),
+    "PUT /api/v1/tenants/{tenant}/priority-grants": manager(body=lambda world, side: {"member": "low"}),
     "GET /api/v1/usage": viewer(query=tenant_query),
     "GET /api/v1/usage:export": Expect(Who.MEMBER, query=tenant_query),
     "GET /api/v1/breakeven": manager(query=tenant_query),
@@ -392,6 +419,27 @@ EXPECTATIONS: dict[str, Expect] = {
         bad_ids=(lambda world, side: {"queue": world.other(side).values["queues"]},),
     ),
     "POST /api/v1/jobs/{job}/stop": manager(owner=True, body=lambda world, side: {}),
+    "POST /api/v1/jobs/{job}/move": manager(
+        owner=True,
+        body=lambda world, side: {"to": "first"},
+        bad_ids=(
+            lambda world, side: {"before": world.other(side).values["jobs"]},
+            lambda world, side: {"after": world.other(side).values["jobs"]},
+        ),
+    ),
+    "GET /api/v1/priority-requests": viewer(query=tenant_query),
+    "POST /api/v1/priority-requests": member(
+        body=priority_request,
+        bad_ids=(
+            lambda world, side: {"job": world.other(side).values["jobs"], "priority": "urgent"},
+            lambda world, side: {**priority_request(world, side), "tenant": world.other(side).tenant.slug},
+            lambda world, side: {**priority_request(world, side), "user": str(world.other(side).owner.pk)},
+        ),
+    ),
+    "GET /api/v1/priority-requests/{request_id}": viewer(),
+    "DELETE /api/v1/priority-requests/{request_id}": manager(owner=True),
+    "POST /api/v1/priority-requests/{request_id}/approve": manager(body=lambda world, side: {}),
+    "POST /api/v1/priority-requests/{request_id}/deny": manager(body=lambda world, side: {}),
     "POST /api/v1/jobs/{job}/rerun": member(
         body=lambda world, side: {},
         bad_ids=foreign_changes(lambda side, change: {"changes": change}),
@@ -406,6 +454,21 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/jobs/{job}/events": viewer(),
     "GET /api/v1/jobs/{job}/cost": manager(owner=True),
     "GET /api/v1/jobs/{job}/timeline": viewer(),
+    "GET /api/v1/jobs/{job}/explain": viewer(),
+    "GET /api/v1/jobs/{job}/decisions": viewer(),
+    "POST /api/v1/what-if": listing(
+        body=lambda world, side: {"changes": [{"end": {"job": side.values["jobs"]}}]},
+        also=frozenset({422}),  # For whom the job does not exist.
+        bad_ids=(
+            lambda world, side: {"changes": [{"end": {"job": world.other(side).values["jobs"]}}]},
+            lambda world, side: {"changes": [{"release": {"job": world.other(side).values["jobs"]}}]},
+            lambda world, side: {"changes": [{"quota": quota_edit(side, world.other(side))["changes"][0]}]},
+            lambda world, side: {
+                "tenant": world.other(side).tenant.slug,
+                "changes": [{"submit": {"spec": {"name": "idea", "command": "true"}}}],
+            },
+        ),
+    ),
     "GET /api/v1/jobs/{job}/attempts": viewer(),
     "GET /api/v1/jobs/{job}/attempts/{number}": viewer(),
     "GET /api/v1/jobs/{job}/tasks": viewer(),

@@ -164,7 +164,7 @@ def installation(world: World, side: Side) -> None:
 @maker
 def capacity(world: World, side: Side) -> None:
     """An edit of the tenant's own queue that waits for its time, a booking of the owner's, and a cap."""
-    from tenants.models import Booking, QuotaEdit, UserCap
+    from tenants.models import Booking, QuotaEdit, QuotaRequest, UserCap
 
     change = {"queue": side.values["queues"], "pool": side.values["pools"], "resource": "gpu_millis", "ceiling": 2000}
     edit = QuotaEdit.objects.create(
@@ -176,6 +176,15 @@ def capacity(world: World, side: Side) -> None:
         created_by=side.owner,
     )
     side.values["edits"] = str(edit.pk)
+    asked = QuotaRequest.objects.create(
+        tenant=side.tenant,
+        changes=[change],
+        reason=f"{side.canary}-request",
+        created_at=now(),
+        created_by=side.owner,
+        expires_at=now().replace(year=now().year + 1),
+    )
+    side.values["quota/requests"] = side.values["requests"] = str(asked.pk)
     UserCap.objects.create(tenant=side.tenant, user=side.owner, gpu_millis=1000)
     booking = Booking.objects.create(
         tenant=side.tenant,
@@ -305,7 +314,7 @@ def jobs(world: World, side: Side) -> None:
     from clusters.engines.interface import LogChunk, LogChunks, Stream, TaskName
     from clusters.models import Quarantined
     from jobs.lifecycle.states import AttemptState, TaskState
-    from jobs.models import Attempt, Job, Task
+    from jobs.models import Attempt, Job, PriorityRequest, Task
     from jobs.services.submit import prepare, submit
     from kernel.ids import new_id
     from storage.logs import AttemptKey, StreamChunks, StreamKey, append_chunks, open_logs
@@ -333,6 +342,17 @@ def jobs(world: World, side: Side) -> None:
         attempt=attempt, job_id=job.pk, tenant_id=side.tenant.pk, role="worker", index=0, state=TaskState.FAILED, started_at=now()
     )
     Job.objects.filter(pk=job.pk).update(attempt=attempt, attempt_count=1, tags=["matrix"])
+    request = PriorityRequest.objects.create(
+        tenant=side.tenant,
+        job=job,
+        user=side.owner,
+        priority=900,
+        reason=f"{side.canary}-why",
+        created_at=now(),
+        created_by=side.owner,
+        expires_at=now().replace(year=now().year + 1),
+    )
+    side.values["priority-requests"] = str(request.pk)
     worker, key = TaskName("worker", 0), AttemptKey(side.tenant.pk, job.pk, attempt.pk)
     open_logs([(key, [worker])], now=now())
     chunks = LogChunks((LogChunk(0, f"{side.canary} said\n".encode()),), 1, True)

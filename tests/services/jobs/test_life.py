@@ -54,7 +54,9 @@ def test_a_gang_starts_whole_or_waits_holding_nothing(quay: Quay) -> None:
         for number in range(4)
     ]
     # 8 cores hold 16 halves, but 32 GiB hold only ... four gangs of 8 GiB; make the fourth too many by a fifth of a core.
-    filler = quay.submit("filler", resources={"cpu": 1, "memory": "1Gi"}, script=Script(duration_seconds=60), priority="high")
+    filler = quay.submit(
+        "filler", resources={"cpu": 1, "memory": "1Gi"}, script=Script(duration_seconds=60), priority="high", by=quay.cast.alice
+    )
     quay.turn(2)
     assert quay.state(filler) == "running"
     assert sorted(quay.state(gang) for gang in gangs) == ["queued", "running", "running", "running"]
@@ -204,7 +206,7 @@ def test_priority_goes_before_age_and_age_before_the_rest(quay: Quay) -> None:
     old = quay.submit("old", resources={"cpu": 8}, script=Script(duration_seconds=5))
     quay.pass_time(1)
     young = quay.submit("young", resources={"cpu": 8}, script=Script(duration_seconds=5))
-    urgent = quay.submit("urgent", resources={"cpu": 8}, priority="high", script=Script(duration_seconds=5))
+    urgent = quay.submit("urgent", by=quay.cast.alice, resources={"cpu": 8}, priority="high", script=Script(duration_seconds=5))
     quay.settle()
     started = Attempt.objects.exclude(job__name="filler").order_by("id").values_list("job_id", flat=True)
     assert list(started) == [urgent.id, old.id, young.id]

@@ -54,6 +54,7 @@ def test_two_spellings_of_one_job_are_the_same_bytes():
         {"command": "x", "resources": {"gpu": "a100:0.5", "cpu": "1m", "memory": "1Mi", "shm": 1, "cpu_exclusive": True}},
         {"command": "x", "replicas": {"min": 1, "max": 4}, "retry": {"limit": 0, "on": []}, "hold": True, "kind": "transfer"},
         {"command": "x", "start_after": "2027-01-31T18:00:00Z", "code": {"git": "https://x.test/a", "ref": "main"}},
+        {"command": "x", "placement": {"together": "rack", "labels": {"a.io/b": ["x y", "z"], "n": 1}, "tolerates": ["fpga"]}},
         {"roles": {"a": {"command": "x", "env": {"E": "训练"}}, "b": {"command": "y"}}, "completion": {"chief": "a"}},
     ],
 )
@@ -70,6 +71,11 @@ def test_the_canonical_form_fixes_what_was_asked_for():
         "priority": 500,
         "roles": {"worker": {"command": "x", "resources": {"cpu": 1, "memory": 2**31}}},
     }
+
+
+@pytest.mark.parametrize("nothing", [None, {}, {"together": None, "labels": {}, "tolerates": []}])
+def test_a_job_that_says_nothing_of_its_placement_keeps_its_digest(nothing):
+    assert spec_digest(parse_spec({"command": "x", "placement": nothing})) == spec_digest(parse_spec({"command": "x"}))
 
 
 def test_the_documented_job_survives_the_round_trip():
@@ -108,6 +114,8 @@ ACCEPTED = [
     {"command": "x", "pool": None, "env": None, "retry": None, "resources": {"gpu": None}, "replicas": None},
     {"framework": "mpi", "roles": {"launcher": {"command": "mpirun x"}, "worker": {"replicas": 2}}},
     {"roles": {"a": {"command": "x"}, "b": {"command": "y"}}, "completion": {"chief": "a", "roles": {"b": {"min_failed": 1}}}},
+    {"command": "x", "placement": {"together": "pack", "labels": {"os": "Debian 12", "n": [1, "2"]}, "tolerates": ["a.b-c"]}},
+    {"command": "x", "placement": {"together": None, "labels": None, "tolerates": None}},
     {"command": "x", "code": {"snapshot": "a" * 64}, "hold": True, "start_after": "2027-01-31T18:00:00Z", "after": ["a"]},
 ]
 
@@ -124,6 +132,11 @@ REFUSED = [
     {"command": "x", "code": {"path": ".", "git": "https://x.test/a"}},
     {"command": "x", "framework": "tensorflow"},
     {"command": "x", "array": 0},
+    {"command": "x", "placement": {"together": "near"}},
+    {"command": "x", "placement": {"labels": {"a": []}}},
+    {"command": "x", "placement": {"labels": {"a/": "x"}}},
+    {"command": "x", "placement": {"tolerates": ["A"]}},
+    {"command": "x", "placement": {"unknown": 1}},
     {"command": "x", "max_runtime": "2 h"},
     {"command": "x", "resources": {"gpu": "many"}},
     {"roles": {"A": {"command": "x"}}},

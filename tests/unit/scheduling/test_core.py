@@ -281,3 +281,59 @@ def test_equal_jobs_are_told_once_and_answered_each() -> None:
     waits = [one for one in core.decide(9) if isinstance(one, Wait)]
     assert [(one.id, one.jobs) for one in waits] == [("job-1", 4)]
     assert why(core, "job-4") == waits[0].reason
+
+
+def test_a_job_whose_time_has_come_when_it_is_told_waits_like_any_other() -> None:
+    core = a_core()
+    core.decide(100)
+    submit(core, a_job("late", not_before=50))
+    assert "late" in core.lines
+    assert admitted(core.decide(100)) == ["late"]
+
+
+def test_who_was_told_to_leave_is_evicted_for_nobody_also_once_it_has_run_for_long() -> None:
+    core = a_core(nodes=1, limits={"a": owed(4), "b": Limit()}, least_runtime_seconds=20)
+    submit(core, a_job("lent", 2, gpus=4))
+    core.decide(0)
+    core.told_to_leave("lent")
+    submit(core, a_job("owner", 1, gpus=4, at=10))
+    assert [evicted(core.decide(now)) for now in (10, 20, 40)] == [[], [], []]
+
+
+def test_other_limits_are_looked_at_also_by_whom_room_woke_just_before() -> None:
+    core = a_core(nodes=3, limits={"a": Limit(), "b": Limit(), "c": Limit()}, least_runtime_seconds=0)
+    submit(core, a_job("ends", 2, gpus=4), a_job("lent", 3, tasks=2, gpus=4))
+    core.decide(10)
+    submit(core, a_job("owner", 2, at=20))
+    assert not admitted(core.decide(20))
+    core.ended("ends")
+    core.limits_changed(a_core(nodes=3, limits={"a": Limit(guarantee=4000), "b": owed(4), "c": Limit()}).shares)
+    assert evicted(core.decide(30)) == ["lent"]
+
+
+def test_a_machine_with_room_for_some_tasks_of_a_gang_is_cleared_for_more_of_them() -> None:
+    core = a_core(nodes=1, limits={"a": owed(4), "b": Limit()}, least_runtime_seconds=0)
+    submit(core, a_job("lent", 2, gpus=2))
+    core.decide(0)
+    submit(core, a_job("owner", 1, tasks=4, gpus=1, at=10))
+    assert evicted(core.decide(10)) == ["lent"]
+
+
+def test_room_elsewhere_makes_a_gang_ask_again_whom_it_may_evict() -> None:
+    core = a_core(nodes=2, limits={"a": owed(8), "b": Limit()}, least_runtime_seconds=0)
+    submit(core, a_job("kept", 2, gpus=4, evictable=False), a_job("lent", 2, gpus=4, at=1))
+    core.decide(1)
+    submit(core, a_job("owner", 1, tasks=2, gpus=4, at=10))
+    assert not evicted(core.decide(10))
+    core.ended("kept")
+    assert evicted(core.decide(20)) == ["lent"]
+
+
+def test_what_starts_below_one_that_waits_in_its_queue_makes_room_for_it_when_that_becomes_possible() -> None:
+    core = a_core(nodes=2, least_runtime_seconds=0, aging_seconds=0)
+    submit(core, a_job("other", 2, gpus=4))
+    core.decide(0)
+    submit(core, a_job("high", 1, tasks=2, gpus=4, at=10, priority=900), a_job("low", 1, gpus=4, at=10, priority=100))
+    assert admitted(core.decide(10)) == ["low"]
+    core.ended("other")
+    assert evicted(core.decide(20)) == ["low"]

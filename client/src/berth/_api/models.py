@@ -158,6 +158,23 @@ class CurvePoint(TypedDict):
     rent_micros: int
 
 
+class DecisionInRequest(TypedDict):
+    answer: NotRequired[str]
+
+
+class DecisionOut(TypedDict):
+    at: str
+    detail: dict[str, Any]
+    id: str
+    kind: Literal["start", "wait_turned_start", "evict", "claim", "refuse"]
+    pool: str | None
+
+
+class DecisionPage(TypedDict):
+    items: list[DecisionOut]
+    next: str | None
+
+
 class DeliveryOut(TypedDict):
     created_at: str
     delivered_at: str | None
@@ -231,6 +248,15 @@ class FileOut(TypedDict):
     modified_at: str
     path: str
     size_bytes: int
+
+
+class FilterOut(TypedDict):
+    best: int
+    code: str
+    machines: int
+    need: int
+    never: int
+    text: str
 
 
 class FindingOut(TypedDict):
@@ -351,14 +377,28 @@ class MemberUser(TypedDict):
     name: str
 
 
+class MoveInRequest(TypedDict):
+    after: NotRequired[str]
+    among: NotRequired[Literal["own", "queue"]]
+    before: NotRequired[str]
+    to: NotRequired[Literal["first", "last"]]
+
+
 class PackageOut(TypedDict):
     name: str
     version: str
 
 
+class PastOut(TypedDict):
+    by_p90: float | None
+    median_error_seconds: int | None
+    promises: int
+
+
 class PatchedCordonInRequest(TypedDict):
     cordon_reason: NotRequired[str]
     cordoned: NotRequired[bool]
+    taints: NotRequired[dict[str, Any]]
 
 
 Tag: TypeAlias = str
@@ -367,13 +407,21 @@ Tag: TypeAlias = str
 class PatchedEditInRequest(TypedDict):
     hold: NotRequired[bool]
     max_runtime_seconds: NotRequired[int | None]
-    priority: NotRequired[int]
+    priority: NotRequired[Literal["low", "normal", "high", "urgent"] | int]
     queue: NotRequired[str]
     tags: NotRequired[list[Tag]]
 
 
 class PatchedMemberChangeRequest(TypedDict):
     role: NotRequired[Literal["viewer", "member", "manager"]]
+
+
+class PatchedPoolRulesOutRequest(TypedDict):
+    gpu_shares: NotRequired[bool | None]
+    levels: NotRequired[list[Literal["island", "switch", "rack"]] | None]
+    policy: NotRequired[Literal["fragmentation", "pack", "spread", "ratio"] | None]
+    shared_devices_max: NotRequired[int | None]
+    weights: NotRequired[dict[str, Any] | None]
 
 
 class PatchedQueueChangeRequest(TypedDict):
@@ -384,7 +432,18 @@ class PatchedSubscriptionChangeRequest(TypedDict):
     is_active: NotRequired[bool]
     jobs: NotRequired[Literal["mine", "all"]]
     kinds: NotRequired[
-        list[Literal["running", "succeeded", "failed", "stopped", "retried", "budget"]]
+        list[
+            Literal[
+                "running",
+                "succeeded",
+                "failed",
+                "stopped",
+                "retried",
+                "budget",
+                "priority",
+                "capacity",
+            ]
+        ]
     ]
     target: NotRequired[str]
 
@@ -416,6 +475,13 @@ class PhaseOut(TypedDict):
     seconds: float
 
 
+class PlaceOut(TypedDict):
+    in_pool: int | None
+    in_queue: int | None
+    pool_length: int
+    queue_length: int
+
+
 class PlannedImageOut(TypedDict):
     digest: str | None
     kind: str
@@ -428,12 +494,35 @@ class PoolRef(TypedDict):
     name: str
 
 
+class PoolRulesOut(TypedDict):
+    gpu_shares: NotRequired[bool | None]
+    levels: NotRequired[list[Literal["island", "switch", "rack"]] | None]
+    policy: NotRequired[Literal["fragmentation", "pack", "spread", "ratio"] | None]
+    shared_devices_max: NotRequired[int | None]
+    weights: NotRequired[dict[str, Any] | None]
+
+
 class PriceInRequest(TypedDict):
     cpu_hour_micros: NotRequired[int]
     effective_at: NotRequired[str | None]
     gpu_hour_micros: NotRequired[int]
     memory_gib_hour_micros: NotRequired[int]
     pool: str
+
+
+class PriorityGrantsInRequest(TypedDict):
+    manager: NotRequired[Literal["low", "normal", "high", "urgent"] | int | None]
+    member: NotRequired[Literal["low", "normal", "high", "urgent"] | int | None]
+
+
+class PriorityRequestInRequest(TypedDict):
+    ends_at: NotRequired[str | None]
+    job: NotRequired[str]
+    priority: Literal["low", "normal", "high", "urgent"] | int
+    reason: NotRequired[str]
+    starts_at: NotRequired[str | None]
+    tenant: NotRequired[str | None]
+    user: NotRequired[str]
 
 
 class Problem(TypedDict):
@@ -480,6 +569,18 @@ class QueuePoolOut(TypedDict):
     weight: AmountsOut
 
 
+class QuotaDecisionInRequest(TypedDict):
+    answer: NotRequired[str]
+    effective_from: NotRequired[str | None]
+
+
+class QuotaRequestInRequest(TypedDict):
+    changes: list[ChangeInRequest]
+    effective_from: NotRequired[str | None]
+    reason: NotRequired[str]
+    tenant: NotRequired[str | None]
+
+
 class ReadyzOut(TypedDict):
     checks: dict[str, CheckOut]
     ok: bool
@@ -495,6 +596,13 @@ class ReasonOut(TypedDict):
 class ReferenceOut(TypedDict):
     id: str
     name: str
+
+
+class RequestedChangeOut(TypedDict):
+    pool: PoolRef | None
+    queue: QueueName | None
+    resource: str
+    values: dict[str, int | None]
 
 
 class ResourcesOut(TypedDict):
@@ -631,7 +739,18 @@ class SubscriptionInRequest(TypedDict):
     channel: Literal["mail", "webhook"]
     jobs: NotRequired[Literal["mine", "all"]]
     kinds: NotRequired[
-        list[Literal["running", "succeeded", "failed", "stopped", "retried", "budget"]]
+        list[
+            Literal[
+                "running",
+                "succeeded",
+                "failed",
+                "stopped",
+                "retried",
+                "budget",
+                "priority",
+                "capacity",
+            ]
+        ]
     ]
     target: NotRequired[str]
     tenant: NotRequired[str | None]
@@ -653,6 +772,15 @@ class SubscriptionOut(TypedDict):
 class SubscriptionPageOut(TypedDict):
     items: list[SubscriptionOut]
     next: str | None
+
+
+class SuggestionOut(TypedDict):
+    changes: list[dict[str, Any]]
+    evicts: list[ReferenceOut]
+    evicts_count: int
+    kind: str
+    starts_now: bool
+    text: str
 
 
 class TaskOut(TypedDict):
@@ -800,6 +928,42 @@ class WeightsInRequest(TypedDict):
     cpu_millis: NotRequired[int]
     gpu_millis: NotRequired[int]
     memory_bytes: NotRequired[int]
+
+
+class WhatIfCountsOut(TypedDict):
+    evicted: int
+    starts: int
+    waits: int
+
+
+class WhatIfInRequest(TypedDict):
+    changes: list[dict[str, Any]]
+    tenant: NotRequired[str]
+
+
+class WhatIfJobOut(TypedDict):
+    evicts: int
+    job: ReferenceOut
+    nodes: list[str]
+    pool: str | None
+    reason: dict[str, Any] | None
+
+
+class WhatIfListOut(TypedDict):
+    jobs: list[WhatIfJobOut]
+    more: int
+    others: int
+
+
+class WhatIfOut(TypedDict):
+    after: WhatIfCountsOut
+    before: WhatIfCountsOut
+    displaced: WhatIfListOut
+    evicted: WhatIfListOut
+    spared: WhatIfListOut
+    starts: WhatIfListOut
+    starts_not: WhatIfListOut
+    waits: WhatIfListOut
 
 
 class WhoTenant(TypedDict):
@@ -1009,6 +1173,13 @@ class EventPageOut(TypedDict):
     next: str | None
 
 
+class ExpectedOut(TypedDict):
+    p50_at: str | None
+    p90_at: str | None
+    past: PastOut
+    reason: str
+
+
 class FileListOut(TypedDict):
     items: list[FileOut]
     next: str | None
@@ -1020,6 +1191,17 @@ class GrantOut(TypedDict):
     id: str
     read_only: bool
     tenant: TenantRef
+
+
+class HolderOut(TypedDict):
+    cpu_millis: int
+    gpu_millis: int
+    jobs: int
+    kept: bool
+    memory_bytes: int
+    queue: ReferenceOut | None
+    since: str | None
+    standing: Literal["guaranteed", "deserved", "borrowed"]
 
 
 class ImageOut(TypedDict):
@@ -1147,6 +1329,12 @@ class MemberPage(TypedDict):
     next: str | None
 
 
+class MoveOut(TypedDict):
+    among: Literal["own", "queue"]
+    job: JobOut
+    moved: int
+
+
 class NewInvitationOut(TypedDict):
     command: str
     created_at: str
@@ -1188,10 +1376,12 @@ class NodeOut(TypedDict):
     labels: dict[str, str]
     last_seen_at: str
     name: str
+    own_taints: dict[str, Literal["keep-out", "avoid"]]
     pool: ReferenceOut
     ready: bool
     ready_since_at: str
     reason: str | None
+    taints: dict[str, Literal["keep-out", "avoid"]]
     version: int
 
 
@@ -1229,6 +1419,8 @@ class PoolOut(TypedDict):
     node_count: int
     node_shape: ResourcesOut
     nodes_available: int
+    rules: PoolRulesOut
+    version: int
 
 
 class PoolPage(TypedDict):
@@ -1257,6 +1449,43 @@ class PricesOut(TypedDict):
     items: list[PriceOut]
 
 
+class PriorityGrantOut(TypedDict):
+    priority: int
+    priority_name: str
+    role: Literal["member", "manager"]
+    tenant: TenantRef | None
+
+
+class PriorityGrantsOut(TypedDict):
+    classes: dict[str, int]
+    items: list[PriorityGrantOut]
+    yours: int
+
+
+class PriorityRequestOut(TypedDict):
+    answer: str
+    created_at: str
+    created_by: ReferenceOut
+    decided_at: str | None
+    decided_by: ReferenceOut | None
+    ends_at: str | None
+    expires_at: str
+    id: str
+    job: ReferenceOut | None
+    priority: int
+    priority_name: str
+    reason: str
+    starts_at: str | None
+    state: Literal["pending", "approved", "denied", "withdrawn", "expired", "revoked"]
+    tenant: TenantRef
+    user: ReferenceOut
+
+
+class PriorityRequestPage(TypedDict):
+    items: list[PriorityRequestOut]
+    next: str | None
+
+
 class QuarantinedOut(TypedDict):
     attempt: str
     cluster: str
@@ -1278,6 +1507,13 @@ class QuarantinedPage(TypedDict):
     next: str | None
 
 
+class QueueFactorOut(TypedDict):
+    is_owed: bool
+    queue: ReferenceOut | None
+    share: int
+    share_now: int
+
+
 class QueueOut(TypedDict):
     id: str
     is_top: bool
@@ -1291,6 +1527,27 @@ class QueueOut(TypedDict):
 
 class QueuePage(TypedDict):
     items: list[QueueOut]
+    next: str | None
+
+
+class QuotaRequestOut(TypedDict):
+    answer: str
+    changes: list[RequestedChangeOut]
+    created_at: str
+    created_by: UserRef | None
+    decided_at: str | None
+    decided_by: UserRef | None
+    edit_id: str | None
+    effective_from: str | None
+    expires_at: str
+    id: str
+    reason: str
+    state: Literal["pending", "approved", "denied", "withdrawn", "expired"]
+    tenant: TenantRef
+
+
+class QuotaRequestPage(TypedDict):
+    items: list[QuotaRequestOut]
     next: str | None
 
 
@@ -1350,6 +1607,26 @@ class TokenPage(TypedDict):
     next: str | None
 
 
+class UnmetOut(TypedDict):
+    code: str
+    filters: list[FilterOut]
+    fitting: int
+    held: int
+    held_by: list[HolderOut]
+    instead: bool
+    jobs: list[ReferenceOut]
+    jobs_count: int
+    kept: int
+    limit: int
+    need: int
+    own: bool
+    pool: str | None
+    queue: ReferenceOut | None
+    resource: str | None
+    text: str
+    until: str | None
+
+
 class UploadInRequest(TypedDict):
     sha256: str
     size_bytes: int
@@ -1391,6 +1668,14 @@ class AcceptedOut(TypedDict):
     tenant: TenantRef
     token: NewTokenOut | None
     user: UserRef
+
+
+class FactorsOut(TypedDict):
+    order_seconds: int
+    priority: int
+    priority_seconds: int
+    queues: list[QueueFactorOut]
+    waited_seconds: int
 
 
 class ForecastOut(TypedDict):
@@ -1436,3 +1721,26 @@ class EditOut(TypedDict):
 class EditPage(TypedDict):
     items: list[EditOut]
     next: str | None
+
+
+class ExplainOut(TypedDict):
+    at: str
+    conditions: list[UnmetOut]
+    decisions: list[DecisionOut]
+    expected: ExpectedOut | None
+    factors: FactorsOut | None
+    job: ReferenceOut
+    place: PlaceOut | None
+    reason: ReasonOut | None
+    starts: bool
+    state: Literal[
+        "queued",
+        "admitted",
+        "starting",
+        "running",
+        "stopping",
+        "succeeded",
+        "failed",
+        "stopped",
+    ]
+    suggestions: list[SuggestionOut]

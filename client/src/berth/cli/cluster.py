@@ -10,6 +10,7 @@ from berth.cli import formats
 from berth.cli.command import Session, command, make_group
 from berth.cli.messages import _
 from berth.cli.output import Cell, Column, hint, print_data, print_facts
+from berth.cli.placement import edit_pool, show_pool, taint, taints_text, untaint
 from berth.sanitize import plain
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Name or id of the machine.")]
@@ -39,6 +40,7 @@ def show_node(session: Session, node: NodeArgument) -> None:
             ("Memory", _used("memory_bytes")(found)),
             ("GPUs", "\n".join(_gpu_text(gpu) for gpu in found.get("gpus") or [])),
             ("Labels", "\n".join(f"{plain(key)}={plain(value)}" for key, value in (found.get("labels") or {}).items())),
+            ("Taints", taints_text(found)),
             ("Seen", formats.time_text(found.get("last_seen_at"))),
         ]
     )
@@ -68,7 +70,7 @@ def uncordon(session: Session, node: NodeArgument) -> None:
 
 
 @command()
-def pools(session: Session) -> None:
+def list_pools(session: Session) -> None:
     """List pools of equal machines."""
     session.show(session.client.clusters.pools(), POOL_COLUMNS, empty=_("No pools."), key="name")
 
@@ -192,6 +194,13 @@ nodes = make_group(
     "nodes",
     list_nodes,
     "List machines; take them out of service and back.",
-    {"list": list_nodes, "show": show_node, "cordon": cordon, "uncordon": uncordon},
+    {"list": list_nodes, "show": show_node, "cordon": cordon, "uncordon": uncordon, "taint": taint, "untaint": untaint},
+    fallback="show",
+)
+pools = make_group(
+    "pools",
+    list_pools,
+    "Show pools of equal machines; change how they are filled.",
+    {"list": list_pools, "show": show_pool, "edit": edit_pool},
     fallback="show",
 )

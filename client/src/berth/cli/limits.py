@@ -19,6 +19,7 @@ TITLES = {"gpu_millis": "GPU", "cpu_millis": "CPU", "memory_bytes": "memory"}
 COLUMNS = ("guarantee", "deserved", "ceiling", "weight")
 EXAMPLE = "berth queues edit QUEUE --pool a100 --guarantee gpu=8 --deserved gpu=12"
 ENTRY = "- {queue: vision, pool: a100, ceiling: {gpu: 8}}"
+RequestArgument = Annotated[str, typer.Argument(metavar="REQUEST", help="Id of the request.")]
 FILE_BYTES_MAX = 4 * 1024**2
 
 
@@ -37,6 +38,7 @@ def edit_limits(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would become of it, change nothing.")] = False,
     start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="Not now, but from this time on.")] = None,
     comment: Annotated[str, typer.Option("--comment", help="Why, for the record.")] = "",
+    ask: Annotated[bool, typer.Option("--ask", help="Ask whoever may change it, where you may not.")] = False,
 ) -> None:
     """Change what queues are promised and allowed, together or not at all; try it first with --dry-run.
 
@@ -52,6 +54,10 @@ def edit_limits(
     else:
         entry: dict[str, Any] = {"queue": session.client.queues.get(queue)["id"], "pool": pool}
         changes = changes_of({**entry, **{column: _pairs(words) for column, words in given.items() if words}})
+    if ask:
+        asked = session.client.quota.request(changes, effective_from=_moment(start), reason=comment)
+        session.show_done(asked, _("Asked for; whoever may change these limits decides."))
+        return
     edit = session.client.quota.edit(changes, dry_run=dry_run, effective_from=_moment(start), comment=comment)
     if edit["state"] == "dry_run":
         _show_forecast(session, edit)
@@ -78,6 +84,43 @@ def list_edits(
 def cancel_edit(session: Session, edit: Annotated[str, typer.Argument(metavar="EDIT", help="Id of the edit.")]) -> None:
     """Cancel an edit whose time has not come."""
     session.show_done(session.client.quota.cancel_edit(edit), _("The edit is cancelled."))
+
+
+@command()
+def list_requests(
+    session: Session,
+    state: Annotated[str | None, typer.Option("--state", help="Only pending, approved, denied, withdrawn or expired.")] = None,
+) -> None:
+    """Show limits that tenants asked for, newest first."""
+    session.show(session.client.quota.requests(state=state), REQUEST_COLUMNS, empty=_("Nobody asked for other limits."))
+
+
+@command()
+def approve_request(
+    session: Session,
+    request: RequestArgument,
+    start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="Not now, but from this time on.")] = None,
+    answer: Annotated[str, typer.Option("--answer", help="What whoever asked is told.")] = "",
+) -> None:
+    """Make the change that somebody else asked for."""
+    done = session.client.quota.approve(request, answer=answer, effective_from=_moment(start))
+    session.show_done(done, _("Approved."))
+
+
+@command()
+def deny_request(
+    session: Session,
+    request: RequestArgument,
+    answer: Annotated[str, typer.Option("--answer", help="What whoever asked is told.")] = "",
+) -> None:
+    """Refuse what somebody else asked for."""
+    session.show_done(session.client.quota.deny(request, answer=answer), _("Denied."))
+
+
+@command()
+def withdraw_request(session: Session, request: RequestArgument) -> None:
+    """Take back a request that waits."""
+    session.show_done(session.client.quota.withdraw(request), _("The request is {state}.", state=_("withdrawn")))
 
 
 @command()
@@ -263,6 +306,16 @@ def _value_text(change: Mapping[str, Any], name: str) -> str:
     return str(value) if name == "weight" else amount_text(change["resource"], value)
 
 
+REQUEST_COLUMNS = [
+    Column("REQUEST", lambda row: row["id"]),
+    Column("STATE", lambda row: _(row["state"])),
+    Column("TENANT", lambda row: formats.name_of(row["tenant"])),
+    Column("CHANGES", lambda row: str(len(row["changes"])), right=True),
+    Column("FROM", lambda row: formats.time_text(row["effective_from"])),
+    Column("BY", lambda row: formats.name_of(row["created_by"])),
+    Column("REASON", lambda row: plain(row["reason"] or formats.NOTHING), shrinks=True),
+    Column("DECIDED BY", lambda row: formats.name_of(row["decided_by"])),
+]
 EDIT_COLUMNS = [
     Column("EDIT", lambda edit: edit["id"]),
     Column("STATE", lambda edit: _(edit["state"])),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from berth.cli.messages_zh_capacity import CAPACITY
 from berth.cli.messages_zh_costs import COSTS
+from berth.cli.messages_zh_explain import EXPLAIN
 from berth.cli.messages_zh_help import HELP
+from berth.cli.messages_zh_order import ORDER
+from berth.cli.messages_zh_placement import PLACEMENT
 
 TITLES = {
     "ABOUT": "事件",
@@ -335,4 +338,4 @@ SENTENCES = {
     "✗ not ready": "✗ 未就绪",
 }
 
-MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY}
+MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY, **ORDER, **EXPLAIN, **PLACEMENT}

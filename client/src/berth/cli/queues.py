@@ -9,7 +9,18 @@ import typer
 
 from berth.cli import formats
 from berth.cli.command import Session, UsageMistake, command, make_group
-from berth.cli.limits import cancel_edit, edit_limits, limit_runtime, list_caps, list_edits, set_cap
+from berth.cli.limits import (
+    approve_request,
+    cancel_edit,
+    deny_request,
+    edit_limits,
+    limit_runtime,
+    list_caps,
+    list_edits,
+    list_requests,
+    set_cap,
+    withdraw_request,
+)
 from berth.cli.messages import _
 from berth.cli.output import Cell, Column, hint, note
 from berth.sanitize import plain
@@ -172,6 +183,10 @@ queues = make_group(
         "edit": edit_limits,
         "edits": list_edits,
         "cancel": cancel_edit,
+        "requests": list_requests,
+        "approve": approve_request,
+        "deny": deny_request,
+        "withdraw": withdraw_request,
         "runtime": limit_runtime,
         "caps": list_caps,
         "cap": set_cap,

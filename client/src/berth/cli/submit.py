@@ -59,6 +59,15 @@ def submit(
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change the spec: roles.worker.replicas=4.")
     ] = None,
+    priority: Annotated[
+        str | None, typer.Option("--priority", metavar="CLASS", help="low, normal, high, urgent, or a number to 1000.")
+    ] = None,
+    priority_reason: Annotated[
+        str | None,
+        typer.Option(
+            "--priority-reason", metavar="TEXT", help="Ask for a priority above your own; it waits with yours meanwhile."
+        ),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Submit without asking.")] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not follow the log.")] = False,
     follow_: Annotated[bool, typer.Option("--follow", help="Follow the log also when there is no terminal.")] = False,
@@ -79,6 +88,7 @@ def submit(
         "pool": pool,
         "framework": framework,
         "max_runtime": max_runtime,
+        "priority": _number(priority),
         "replicas": replicas,
         "outputs": output or None,
         "code": {"path": code} if code else None,
@@ -88,7 +98,7 @@ def submit(
     source = replace(source, spec=apply_changes(source.spec, changes or []))
     if code:
         source = replace(source, folder=Path.cwd())
-    plan = session.client.jobs.plan(source, tenant=session.choices.tenant)
+    plan = session.client.jobs.plan(source, tenant=session.choices.tenant, priority_reason=priority_reason)
     snapshot = _packed(source)
     try:
         show = session.form in (Format.TABLE, Format.WIDE)
@@ -101,7 +111,7 @@ def submit(
         if asked and not confirmed(_("Submit?"), yes=yes, default=True):
             note(_("Nothing was submitted."))
             return
-        job = _send(session, source, snapshot, key or uuid.uuid4().hex)
+        job = _send(session, source, snapshot, key or uuid.uuid4().hex, priority_reason)
     finally:
         if snapshot:
             snapshot.close()
@@ -188,14 +198,14 @@ def _packed(source: SpecSource) -> Snapshot | None:
         return pack_code(path, progress=progress)
 
 
-def _send(session: Session, source: SpecSource, snapshot: Snapshot | None, key: str) -> Job:
+def _send(session: Session, source: SpecSource, snapshot: Snapshot | None, key: str, priority_reason: str | None) -> Job:
     jobs, tenant = session.client.jobs, session.choices.tenant
     spec = source.spec
     if snapshot:
         with Progressing(_("Uploading code"), total=snapshot.size_bytes) as progress:
             jobs.upload_code(snapshot, tenant=tenant, progress=progress)
         spec = with_snapshot(spec, snapshot.sha256)
-    return jobs.submit_prepared(source, spec, tenant=tenant, idempotency_key=key)
+    return jobs.submit_prepared(source, spec, tenant=tenant, idempotency_key=key, priority_reason=priority_reason)
 
 
 def _finish(session: Session, job: Job, *, detach: bool, follow_: bool) -> None:

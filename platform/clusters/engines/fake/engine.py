@@ -217,13 +217,26 @@ class FakeEngine:
                 script=self._script_for(workload, task),
                 started_at=now,
                 ports={name: number for (owner, name), number in ports.items() if owner == task.name},
-                gpus=tuple(f"fake-{attempt_id}-{task.name}-{index}" for index in range(-(-task.resources.gpu_millis // 1000))),
+                gpus=self._devices(attempt_id, task),
             )
             for task in workload.tasks
         }
         self.state.attempts[attempt_id] = _Attempt(workload, tasks)
         self.state.starts.append(attempt_id)
         return Ensured(attempt_id, created=True)
+
+    def _devices(self, attempt_id: AttemptId, task: TaskWorkload) -> tuple[str, ...]:
+        """Devices of its own, or for a part of one the fullest of the node that has as much left."""
+        millis = task.resources.gpu_millis
+        if not 0 < millis < _WHOLE:
+            return tuple(f"fake-{attempt_id}-{task.name}-{index}" for index in range(-(-millis // _WHOLE)))
+        left: dict[str, int] = {}
+        for attempt in self.state.attempts.values():
+            for other in attempt.tasks.values():
+                if 0 < other.workload.resources.gpu_millis < _WHOLE and other.workload.node == task.node:
+                    left[other.gpus[0]] = left.get(other.gpus[0], _WHOLE) - other.workload.resources.gpu_millis
+        room = sorted((free, name) for name, free in left.items() if free >= millis)
+        return (room[0][1] if room else f"fake-{attempt_id}-{task.name}-0",)
 
     def _lease_port(self) -> int:
         self.state.next_port += 1
@@ -320,6 +333,7 @@ class FakeEngine:
 
 
 _ALIVE = (TaskState.PENDING, TaskState.RUNNING, TaskState.UNREACHABLE)
+_WHOLE = 1000
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 

@@ -1,0 +1,247 @@
+"""`berth explain` and `berth what-if`: why a job waits, what would start it, and what changes would come to."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from berth.cli import formats
+from berth.cli.command import Session, UsageMistake, command
+from berth.cli.messages import _
+from berth.cli.output import Column, heading, note, print_data, print_facts, table_text
+from berth.sanitize import plain
+
+SHOWN = 10  # Jobs of one list.
+BILLION = 1_000_000_000
+FILE_BYTES_MAX = 1 << 20
+EXAMPLE = "changes: [{end: {job: train}}, {quota: {queue: vision, pool: a100, resource: gpu_millis, ceiling: 16000}}]"
+
+FileOption = Annotated[Path, typer.Option("--file", "-f", help="YAML or JSON file with the changes; - is standard input.")]
+
+
+@command()
+def explain(
+    session: Session,
+    job: Annotated[str, typer.Argument(metavar="JOB", help="Name, prefix of the id, or id.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Leave out what would start it: that takes the longest.")] = False,
+) -> None:
+    """Show all that keeps a job waiting, with what is held and by whom, its place, and what would start it.
+
+    Each change that is shown was tried on a copy of the cluster's state: after it the job does start.
+    """
+    found = session.client.questions.explain(job, quick=quick)
+    if session.is_for_programs:
+        print_data(found, session.form)
+        return
+    print_facts(_facts(found))
+    for condition in found["conditions"]:
+        _print_condition(condition)
+    if found["suggestions"]:
+        heading(_("What would start it"))
+        for one in found["suggestions"]:
+            sys.stdout.write(f"  - {plain(one['text'])}\n")
+    if found["decisions"]:
+        heading(_("What was decided"))
+        sys.stdout.write(table_text(found["decisions"], DECISION_COLUMNS))
+        _print_placement(found["decisions"])
+
+
+@command()
+def what_if(session: Session, file: FileOption) -> None:
+    """Show who would start, wait or be evicted after changes; nothing is changed.
+
+    The file holds `changes`, a list of entries with one key each: submit, ask, rank, release, end, quota, and for operators
+    add_nodes, remove_node, cordon, uncordon, policy. What `berth explain --json` suggests can be used as it is.
+    """
+    answer = session.client.questions.what_if(changes_of(file))
+    if session.is_for_programs:
+        print_data(answer, session.form)
+        return
+    told = False
+    for key, title in LISTS.items():
+        entries, others = answer[key]["jobs"], answer[key]["others"]
+        if not entries and not others:
+            continue
+        told = True
+        heading(_(title))
+        if entries:
+            sys.stdout.write(table_text(entries[:SHOWN], WHAT_IF_COLUMNS))
+        more = max(0, len(entries) - SHOWN) + answer[key]["more"]
+        if more:
+            sys.stdout.write("  " + _("and {count} more", count=more) + "\n")
+        if others:
+            sys.stdout.write("  " + _("and {count} of other tenants", count=others) + "\n")
+    if not told:
+        note(_("It would make no difference now."))
+    counts = {key: answer["after"][key] for key in ("starts", "waits", "evicted")}
+    sys.stdout.write(_("After it: {starts} start, {waits} wait, {evicted} are evicted.", **counts) + "\n")
+
+
+def changes_of(path: Path) -> list[dict[str, Any]]:
+    """The changes of a YAML or JSON file: a list, or an object with `changes`."""
+    import yaml
+
+    try:
+        with sys.stdin.buffer if str(path) == "-" else path.open("rb") as stream:
+            entries = yaml.safe_load(stream.read(FILE_BYTES_MAX))
+    except OSError as error:
+        raise UsageMistake(_("{path} cannot be read: {reason}", path=plain(str(path)), reason=error.strerror or "")) from None
+    except (yaml.YAMLError, RecursionError, UnicodeDecodeError):
+        raise UsageMistake(_("{path} is no YAML.", path=plain(str(path))), hint=EXAMPLE) from None
+    if isinstance(entries, Mapping):
+        entries = entries.get("changes")
+    if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+        raise UsageMistake(_("{path} holds no list of changes.", path=plain(str(path))), hint=EXAMPLE)
+    return [dict(entry) for entry in entries]
+
+
+# --- Explaining -----------------------------------------------------------------------------------------------------------
+
+
+def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    place, factors = found.get("place") or {}, found.get("factors") or {}
+    reason = found.get("reason") or {}
+    facts: list[tuple[str, Any]] = [
+        ("Job", (plain(found["job"]["name"]), "bold")),
+        ("State", formats.state_text(found["state"])),
+        ("Why", plain(reason.get("text", ""))),
+    ]
+    if found["starts"]:
+        facts.append(("Now", _("The scheduler is about to start it.")))
+    if place.get("in_queue"):
+        in_queue = _("{place} of {count} in its queue", place=place["in_queue"], count=place["queue_length"])
+        in_pool = _("{place} of {count} that want the same pools", place=place["in_pool"], count=place["pool_length"])
+        facts.append(("Place", f"{in_queue}, {in_pool}"))
+    if factors:
+        facts.append(("Order", _order(factors)))
+    if found.get("expected"):
+        facts.append(("Expected", _expected(found["expected"])))
+    return facts
+
+
+def _expected(expected: Mapping[str, Any]) -> str:
+    """When it is expected to start, and how far such words could be trusted of late."""
+    p50, p90, past = expected["p50_at"], expected["p90_at"], expected["past"]
+    if p50 is None and p90 is None:
+        return _("no start in sight")
+    parts = []
+    if p50 is not None:
+        parts.append(_("as likely as not by {time}", time=formats.time_text(p50)))
+    if p90 is not None:
+        parts.append(_("nine times in ten by {time}", time=formats.time_text(p90)))
+    if past["promises"] and past["by_p90"] is not None:
+        rate = f"{past['by_p90']:.0%}"
+        parts.append(_("of the last {count}, {rate} started by then", count=past["promises"], rate=rate))
+    return "; ".join(parts)
+
+
+def _order(factors: Mapping[str, Any]) -> str:
+    """What gives it its place, in one line."""
+    worth, waited = (formats.duration_text(factors[key]) for key in ("priority_seconds", "waited_seconds"))
+    parts = [
+        _("priority {priority}, worth {time} of waiting", priority=factors["priority"], time=worth),
+        _("waited {time}", time=waited),
+    ]
+    for one in factors["queues"]:
+        name = plain(one["queue"]["name"]) if one["queue"] else _("a queue above")
+        share = f"{one['share'] / BILLION:.1%}"
+        owed = ", " + _("below what it deserves") if one["is_owed"] else ""
+        parts.append(_("share of {queue}: {share}", queue=name, share=share) + owed)
+    return "; ".join(parts)
+
+
+def _print_condition(condition: Mapping[str, Any]) -> None:
+    heading(_("Or as soon as") if condition["instead"] else _("What is missing"))
+    sys.stdout.write(f"  {plain(condition['text'])}\n")
+    if condition["jobs"]:
+        names = ", ".join(plain(one["name"]) for one in condition["jobs"])
+        sys.stdout.write("  " + _("Jobs: {names}", names=names) + "\n")
+    if condition["held_by"]:
+        sys.stdout.write(table_text(condition["held_by"], HOLDER_COLUMNS))
+
+
+def _print_placement(decisions: Sequence[Mapping[str, Any]]) -> None:
+    """Why here and not there: of the latest placement, what kept it out of other machines, and how the best ones scored."""
+    detail: Mapping[str, Any] = next((row["detail"] for row in decisions if row["detail"].get("scores")), {})
+    if not detail:
+        return
+    heading(_("Why there"))
+    told = [
+        (_("Candidates"), _("{count} in the pool", count=detail.get("candidates", 0))),
+        (_("Runs on"), _(str(detail.get("standing", "")))),
+        (_("Policy"), plain(str(detail.get("policy", "")))),
+    ]
+    print_facts([(label, value) for label, value in told if value], indent=2)
+    for role in detail.get("roles", ()):
+        for one in role.get("filters", ()):
+            sys.stdout.write("  " + _("{count} left out: {why}", count=one["machines"], why=plain(one["text"])) + "\n")
+    for table in detail["scores"]:
+        terms = [term for term, _value, _weight in table["rows"][0]["terms"]]
+        columns = [
+            Column("MACHINE", lambda row: plain(row["machine"])),
+            Column("SCORE", lambda row: str(row["total"]), right=True),
+        ]
+        columns += [_term_column(term, at) for at, term in enumerate(terms)]
+        sys.stdout.write(table_text(table["rows"], columns))
+
+
+def _term_column(term: str, at: int) -> Column:
+    return Column(term.upper(), lambda row: str(row["terms"][at][1]), right=True)
+
+
+def _amounts(row: Mapping[str, Any]) -> str:
+    parts = [f"{formats.millis_text(row['gpu_millis'])} GPU"] if row["gpu_millis"] else []
+    parts += [_("{cores} cores", cores=formats.millis_text(row["cpu_millis"]))] if row["cpu_millis"] else []
+    parts += [formats.size_text(row["memory_bytes"])] if row["memory_bytes"] else []
+    return ", ".join(parts)
+
+
+def _holder(row: Mapping[str, Any]) -> str:
+    return plain(row["queue"]["name"]) if row["queue"] else _("other tenants")
+
+
+def _decision(row: Mapping[str, Any]) -> str:
+    detail = row["detail"]
+    if detail.get("nodes"):
+        return ", ".join(plain(node) for node in detail["nodes"][:SHOWN])
+    reason = detail.get("reason") or {}
+    return str(reason.get("code", "")).replace("_", " ")
+
+
+def _entry_text(entry: Mapping[str, Any]) -> str:
+    if entry["nodes"]:
+        return ", ".join(plain(node) for node in entry["nodes"][:SHOWN])
+    reason = plain((entry["reason"] or {}).get("text", ""))
+    return f"{reason} {_('{count} are evicted for it.', count=entry['evicts'])}" if entry["evicts"] else reason
+
+
+HOLDER_COLUMNS: Sequence[Column] = [
+    Column("QUEUE", _holder, shrinks=True),
+    Column("HOLDS", _amounts),
+    Column("JOBS", lambda row: str(row["jobs"]), right=True),
+    Column("SINCE", lambda row: formats.time_text(row["since"])),
+    Column("STANDING", lambda row: _("kept") if row["kept"] else _(row["standing"])),
+]
+DECISION_COLUMNS: Sequence[Column] = [
+    Column("AT", lambda row: formats.time_text(row["at"])),
+    Column("DECISION", lambda row: _(row["kind"].replace("_", " "))),
+    Column("POOL", lambda row: plain(row["pool"] or "")),
+    Column("WHERE", _decision, shrinks=True),
+]
+WHAT_IF_COLUMNS: Sequence[Column] = [
+    Column("JOB", lambda entry: plain(entry["job"]["name"]), shrinks=True),
+    Column("POOL", lambda entry: plain(entry["pool"] or "")),
+    Column("WHERE", _entry_text, shrinks=True),
+]
+LISTS = {
+    "starts": "Would start",
+    "starts_not": "Would not start any more",
+    "evicted": "Would be evicted",
+    "displaced": "Would lose their machine",
+    "spared": "Would not be evicted any more",
+    "waits": "Would wait",
+}

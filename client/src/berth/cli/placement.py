@@ -1,0 +1,133 @@
+"""`berth nodes taint`, `untaint`, `berth pools show` and `edit`: for whom machines are kept, and how pools are filled."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from berth.cli import formats
+from berth.cli.command import Session, UsageMistake, command
+from berth.cli.messages import _
+from berth.cli.output import hint, print_data, print_facts
+from berth.sanitize import plain
+
+DEFAULT = "default"
+EFFECTS = ("avoid", "keep-out")
+EXAMPLE_TAINT = "berth nodes taint NODE fpga flaky=avoid"
+EXAMPLE_EDIT = "berth pools edit a100 --policy pack --gpu-shares on --shared-gpus-max 2"
+
+NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Name or id of the machine.")]
+PoolArgument = Annotated[str, typer.Argument(metavar="POOL", help="Name or id of the pool.")]
+
+
+@command()
+def taint(
+    session: Session,
+    node: NodeArgument,
+    taints: Annotated[list[str], typer.Argument(metavar="TAINT", help="Name, or name=avoid; alone it keeps jobs out.")],
+) -> None:
+    """Keep a machine for jobs that tolerate its taints; with =avoid others come last. What runs there goes on."""
+    wanted = {}
+    for entry in taints:
+        name, equals, effect = entry.partition("=")
+        if not name or (equals and effect not in EFFECTS):
+            raise UsageMistake(_("{entry!r} is no taint: write its name, or name=avoid.", entry=entry), hint=EXAMPLE_TAINT)
+        wanted[name] = effect or "keep-out"
+    changed = session.client.clusters.taint(node, wanted)
+    name = plain(changed["name"])
+    session.show_done(changed, _("{node} has the taints {taints} now.", node=name, taints=taints_text(changed)), key="name")
+    hint(_("placement: {{tolerates: [{taint}]}} in the file of a job lets it go there.", taint=plain(next(iter(wanted)))))
+
+
+@command()
+def untaint(
+    session: Session,
+    node: NodeArgument,
+    taints: Annotated[list[str], typer.Argument(metavar="TAINT", help="Names of taints.")],
+) -> None:
+    """Take taints of a machine away that an operator gave it. Those that its cluster gives it stay."""
+    changed = session.client.clusters.taint(node, dict.fromkeys(taints))
+    left = taints_text(changed) or _("none")
+    session.show_done(changed, _("{node} has the taints {taints} now.", node=plain(changed["name"]), taints=left), key="name")
+
+
+@command()
+def show_pool(session: Session, pool: PoolArgument) -> None:
+    """Show one pool and how it is filled. The word `show` may be left out."""
+    found = session.client.clusters.pool(pool)
+    if session.is_for_programs:
+        print_data(found, session.form)
+        return
+    rules = found.get("rules") or {}
+    print_facts(
+        [
+            ("Name", (plain(found["name"]), "bold")),
+            ("Cluster", formats.name_of(found.get("cluster"))),
+            ("Model", plain(found.get("gpu_model") or formats.NOTHING)),
+            ("Policy", _said(rules.get("policy"))),
+            ("Weights", _said(", ".join(f"{plain(term)}={weight}" for term, weight in (rules.get("weights") or {}).items()))),
+            ("GPU shares", _("on") if rules.get("gpu_shares") else _("off")),
+            ("Shared GPUs", _said(rules.get("shared_devices_max"))),
+            ("Levels", _said(", ".join(plain(level) for level in rules.get("levels") or []))),
+        ]
+    )
+
+
+@command()
+def edit_pool(
+    session: Session,
+    pool: PoolArgument,
+    policy: Annotated[str | None, typer.Option("--policy", help="fragmentation, pack, spread, ratio; or default.")] = None,
+    weight: Annotated[
+        list[str] | None, typer.Option("--weight", metavar="TERM=N", help="Weight of a term, all anew; or default.")
+    ] = None,
+    shares: Annotated[str | None, typer.Option("--gpu-shares", metavar="on|off", help="Lend parts of GPUs.")] = None,
+    shared_max: Annotated[
+        str | None, typer.Option("--shared-gpus-max", metavar="N", help="At most so many are shared; or default.")
+    ] = None,
+    levels: Annotated[str | None, typer.Option("--levels", metavar="LIST", help="Of island,switch,rack; or default.")] = None,
+) -> None:
+    """Change how a pool is filled; what is not named stays. It holds for what starts next."""
+    rules: dict[str, Any] = {}
+    if policy is not None:
+        rules["policy"] = None if policy == DEFAULT else policy
+    if weight:
+        rules["weights"] = None if weight == [DEFAULT] else dict(_weight(entry) for entry in weight)
+    if shares is not None:
+        if shares not in ("on", "off"):
+            raise UsageMistake(_("--gpu-shares is on or off."), hint=EXAMPLE_EDIT)
+        rules["gpu_shares"] = shares == "on" or None
+    if shared_max is not None:
+        rules["shared_devices_max"] = None if shared_max == DEFAULT else _number(shared_max)
+    if levels is not None:
+        rules["levels"] = None if levels == DEFAULT else [level.strip() for level in levels.split(",") if level.strip()]
+    if not rules:
+        raise UsageMistake(_("Say what changes."), hint=EXAMPLE_EDIT)
+    changed = session.client.clusters.edit_pool(pool, **rules)
+    session.show_done(changed, _("Pool {pool} is filled by the new rules from now on.", pool=plain(changed["name"])), key="name")
+
+
+def taints_text(node: Any) -> str:
+    """The taints of a machine, whoever gave them."""
+    return ", ".join(
+        plain(name) if effect == "keep-out" else f"{plain(name)}={plain(effect)}"
+        for name, effect in (node.get("taints") or {}).items()
+    )
+
+
+def _said(value: object) -> str:
+    return _("default") if value in (None, "") else str(value)
+
+
+def _weight(entry: str) -> tuple[str, int]:
+    term, equals, number = entry.partition("=")
+    if not term or not equals:
+        raise UsageMistake(_("{entry!r} is no weight: write TERM=N.", entry=entry), hint=EXAMPLE_EDIT)
+    return term, _number(number)
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 9:
+        raise UsageMistake(_("{number!r} is no whole number.", number=text), hint=EXAMPLE_EDIT)
+    return int(text)

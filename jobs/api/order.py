@@ -1,0 +1,281 @@
+"""The order of waiting jobs over HTTP: moving them, and asking for a higher priority than one's own."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_serializer
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from clusters.api.representations import ReferenceOut
+from jobs.api.jobs import reader_language
+from jobs.api.representations import JobOut, job_json
+from jobs.api.requests import REASON_LENGTH
+from jobs.lifecycle.requests import REQUEST_STATES
+from jobs.models import Job, PriorityRequest
+from jobs.selectors.find import fetch_job
+from jobs.selectors.lists import place_in_queue
+from jobs.services import priority_requests as service
+from jobs.services.moving import Among, Move, move_job
+from kernel.clock import database_now
+from kernel.errors import FieldError, InvalidInput
+from kernel.limits import NAME_LENGTH
+from kernel.priorities import format_priority
+from tenants.access import demand
+from tenants.api.serializers import TenantRef
+from tenants.selectors import find_visible_user, get_tenant
+from webapi.access import fetch, visible
+from webapi.fields import PriorityField, UtcTimeField, utc_text
+from webapi.idempotency import idempotent
+from webapi.pagination import page
+from webapi.schema import page_of
+from webapi.serializers import StrictSerializer
+from webapi.views import ApiView, known_query
+
+TENANT = OpenApiParameter("tenant", str, description="A tenant's slug, id or name.")
+STATE = OpenApiParameter("state", str, enum=REQUEST_STATES, description="Only requests in this state.")
+RELATED = ("tenant", "job", "user", "created_by", "decided_by")
+
+
+@extend_schema_serializer(
+    examples=[OpenApiExample("before another", {"before": "digits-7"}), OpenApiExample("first of one's own", {"to": "first"})]
+)
+class MoveIn(StrictSerializer):
+    """Where a waiting job is to stand: exactly one of `before`, `after` and `to`."""
+
+    before = serializers.CharField(required=False, max_length=NAME_LENGTH, help_text="A waiting job of the same queue.")
+    after = serializers.CharField(required=False, max_length=NAME_LENGTH)
+    to = serializers.ChoiceField(["first", "last"], required=False)
+    among = serializers.ChoiceField(
+        [str(one) for one in Among],
+        required=False,
+        default=str(Among.OWN),
+        help_text="With `to`: among the jobs of the job's owner, or, for managers, of the whole queue.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if len({"before", "after", "to"} & set(attrs)) != 1:
+            raise serializers.ValidationError("Give exactly one of before, after and to.", code="one_of")
+        return attrs
+
+
+class MoveOut(serializers.Serializer[Any]):
+    """Where the job stands now."""
+
+    job = JobOut()
+    moved = serializers.IntegerField(help_text="How many jobs stand elsewhere than before.")
+    among = serializers.ChoiceField([str(one) for one in Among], help_text="Whose jobs changed places.")
+
+
+class JobMoveView(ApiView):
+    """Move a waiting job."""
+
+    @extend_schema(operation_id="jobs_move", request=MoveIn, responses={200: MoveOut})
+    @idempotent
+    def post(self, request: Request, job: str) -> Response:
+        """Move a waiting job among others of the same queue and priority.
+
+        Among one's own jobs the places that they have are dealt out anew: nobody else's job comes later by it. Before or after
+        somebody else's job is for managers.
+        """
+        body = MoveIn.validated(request.data)
+        found = fetch_job(self.actor, job, "job.move")
+        others = {
+            name: fetch_job(self.actor, body[name], "job.read", tenant_id=found.tenant_id)
+            for name in ("before", "after")
+            if name in body
+        }
+        move = Move(**others, to_end=body.get("to") == "last", among=Among(body["among"]))
+        done = move_job(actor=self.actor, job=found, move=move, now=database_now())
+        moved = Job.objects.select_related("tenant", "queue", "user").get(id=found.pk)
+        shown = {**job_json([moved], language=reader_language(request))[0], "place": place_in_queue(moved)}
+        return Response({"job": shown, "moved": done.count, "among": str(done.among)})
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample("for a job", {"job": "digits-7", "priority": "high", "reason": "The demo is on Friday."}),
+        OpenApiExample("for a while", {"priority": "high", "ends_at": "2026-12-02T06:00:00Z", "tenant": "vision"}),
+    ]
+)
+class PriorityRequestIn(StrictSerializer):
+    """For one job; or, without one, for all that somebody submits until `ends_at`."""
+
+    job = serializers.CharField(required=False, max_length=NAME_LENGTH)
+    priority = PriorityField()
+    reason = serializers.CharField(max_length=REASON_LENGTH, required=False, allow_blank=True, default="")
+    tenant = serializers.CharField(max_length=NAME_LENGTH, required=False, allow_null=True, default=None)
+    user = serializers.CharField(
+        max_length=NAME_LENGTH, required=False, help_text="Who may use it for that while; oneself. Others: for managers."
+    )
+    starts_at = UtcTimeField(required=False, allow_null=True, default=None, help_text="Now when left out.")
+    ends_at = UtcTimeField(required=False, allow_null=True, default=None)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "job" in attrs:
+            for name in ("user", "starts_at", "ends_at"):
+                if attrs.get(name) is not None:
+                    raise serializers.ValidationError(
+                        {name: serializers.ErrorDetail("A job has no window.", code="not_with_job")}
+                    )
+        elif attrs["ends_at"] is None:
+            message = "Name a job, or say until when with ends_at."
+            raise serializers.ValidationError({"ends_at": serializers.ErrorDetail(message, code="required")})
+        return attrs
+
+
+class DecisionIn(StrictSerializer):
+    """What whoever asked is told."""
+
+    answer = serializers.CharField(max_length=REASON_LENGTH, required=False, allow_blank=True, default="")
+
+
+class PriorityRequestOut(serializers.Serializer[Any]):
+    """A request for a higher priority, and what became of it."""
+
+    id = serializers.UUIDField()
+    state = serializers.ChoiceField(REQUEST_STATES)
+    tenant = TenantRef()
+    job = ReferenceOut(allow_null=True, help_text="Null: for all that the user submits in the window.")
+    user = ReferenceOut(help_text="Who gains by it.")
+    priority = serializers.IntegerField()
+    priority_name = serializers.CharField(help_text="The class of that number, or the number.")
+    reason = serializers.CharField()
+    starts_at = serializers.DateTimeField(allow_null=True)
+    ends_at = serializers.DateTimeField(allow_null=True)
+    expires_at = serializers.DateTimeField(help_text="When it is over if nobody has decided.")
+    created_at = serializers.DateTimeField()
+    created_by = ReferenceOut()
+    decided_at = serializers.DateTimeField(allow_null=True)
+    decided_by = ReferenceOut(allow_null=True)
+    answer = serializers.CharField()
+
+
+class PriorityRequestsView(ApiView):
+    """Requests for a higher priority than one's own."""
+
+    @extend_schema(operation_id="priority_requests_list", parameters=[TENANT, STATE], responses=page_of(PriorityRequestOut))
+    def get(self, request: Request) -> Response:
+        """Requests in tenants that you see, newest first."""
+        known_query(request, ("tenant", "state"))
+        rows = visible(self.actor, PriorityRequest).select_related(*RELATED)
+        if request.query_params.get("tenant"):
+            rows = rows.filter(tenant=get_tenant(self.actor, request.query_params["tenant"]))
+        if state := request.query_params.get("state"):
+            if state not in REQUEST_STATES:
+                message = f"state is one of {', '.join(REQUEST_STATES)}."
+                raise InvalidInput(message, fields=[FieldError("/state", "invalid", message)])
+            rows = rows.filter(state=state)
+        return page(request, rows, order=("-id",), serialize=show_requests)
+
+    @extend_schema(operation_id="priority_requests_create", request=PriorityRequestIn, responses={201: PriorityRequestOut})
+    @idempotent
+    def post(self, request: Request) -> Response:
+        """Ask for a priority above one's own: for a job, or for a person and a while. Somebody else decides."""
+        body = PriorityRequestIn.validated(request.data)
+        now = database_now()
+        if "job" in body:
+            job = fetch_job(self.actor, body["job"], "priority_request.create")
+            if body["tenant"] is not None and get_tenant(self.actor, body["tenant"]).pk != job.tenant_id:
+                message = "This job is of another tenant."
+                raise InvalidInput(message, fields=[FieldError("/tenant", "not_found", message, "Leave tenant away.")])
+            row = service.request_for_job(actor=self.actor, job=job, priority=body["priority"], reason=body["reason"], now=now)
+        else:
+            tenant = get_tenant(self.actor, body["tenant"])
+            demand(self.actor, tenant.pk, "priority_request.create", self.actor.user_id)
+            row = service.request_window(
+                actor=self.actor,
+                tenant_id=tenant.pk,
+                user_id=self._user_id(body.get("user")),
+                priority=body["priority"],
+                window=service.Window(body["ends_at"], body["starts_at"]),
+                reason=body["reason"],
+                now=now,
+            )
+        return _answer(row.pk, status=201)
+
+    def _user_id(self, text: str | None) -> uuid.UUID:
+        if text is None:
+            assert self.actor.user_id is not None
+            return self.actor.user_id
+        found = find_visible_user(self.actor, text)
+        if found is None:
+            message = f"There is no user {text[:80]!r} that you see."
+            raise InvalidInput(message, fields=[FieldError("/user", "not_found", message, "`berth members` lists them.")])
+        return found
+
+
+class PriorityRequestView(ApiView):
+    """One request."""
+
+    @extend_schema(operation_id="priority_requests_get", responses=PriorityRequestOut)
+    def get(self, request: Request, request_id: str) -> Response:
+        """One request, and who decided it."""
+        return _answer(fetch(self.actor, PriorityRequest, request_id, "priority_request.read").pk)
+
+    @extend_schema(operation_id="priority_requests_withdraw", responses={200: PriorityRequestOut})
+    def delete(self, request: Request, request_id: str) -> Response:
+        """Take back a request that waits, or end a window that was approved. It stays in the list."""
+        found = fetch(self.actor, PriorityRequest, request_id, "priority_request.delete")
+        service.withdraw(actor=self.actor, request=found, now=database_now())
+        return _answer(found.pk)
+
+
+class PriorityRequestApproveView(ApiView):
+    """Give what was asked for."""
+
+    @extend_schema(operation_id="priority_requests_approve", request=DecisionIn, responses={200: PriorityRequestOut})
+    @idempotent
+    def post(self, request: Request, request_id: str) -> Response:
+        """Approve a request of somebody else, up to the priority that you may use yourself. A waiting job moves at once."""
+        body = DecisionIn.validated(request.data or {})
+        found = fetch(self.actor, PriorityRequest, request_id, "priority_request.decide")
+        service.approve(actor=self.actor, request=found, answer=body["answer"], now=database_now())
+        return _answer(found.pk)
+
+
+class PriorityRequestDenyView(ApiView):
+    """Refuse what was asked for."""
+
+    @extend_schema(operation_id="priority_requests_deny", request=DecisionIn, responses={200: PriorityRequestOut})
+    @idempotent
+    def post(self, request: Request, request_id: str) -> Response:
+        """Deny a request of somebody else; the job goes on waiting with the priority that it has."""
+        body = DecisionIn.validated(request.data or {})
+        found = fetch(self.actor, PriorityRequest, request_id, "priority_request.decide")
+        service.deny(actor=self.actor, request=found, answer=body["answer"], now=database_now())
+        return _answer(found.pk)
+
+
+def show_requests(rows: Sequence[PriorityRequest]) -> list[dict[str, Any]]:
+    """Rows come with what `RELATED` names."""
+    return [
+        {
+            "id": str(row.pk),
+            "state": row.state,
+            "tenant": {"id": str(row.tenant_id), "slug": row.tenant.slug, "name": row.tenant.name},
+            "job": None if row.job is None else {"id": str(row.job_id), "name": row.job.name},
+            "user": {"id": str(row.user_id), "name": row.user.name},
+            "priority": row.priority,
+            "priority_name": format_priority(row.priority),
+            "reason": row.reason,
+            "starts_at": utc_text(row.starts_at),
+            "ends_at": utc_text(row.ends_at),
+            "expires_at": utc_text(row.expires_at),
+            "created_at": utc_text(row.created_at),
+            "created_by": {"id": str(row.created_by_id), "name": row.created_by.name},
+            "decided_at": utc_text(row.decided_at),
+            "decided_by": None if row.decided_by is None else {"id": str(row.decided_by_id), "name": row.decided_by.name},
+            "answer": row.answer,
+        }
+        for row in rows
+    ]
+
+
+def _answer(request_id: uuid.UUID, *, status: int = 200) -> Response:
+    row = PriorityRequest.objects.select_related(*RELATED).get(id=request_id)
+    return Response(show_requests([row])[0], status=status)

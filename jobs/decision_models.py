@@ -1,0 +1,64 @@
+"""The table of decisions. `jobs/models.py` offers it as the rest of the app's models."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from kernel.ids import new_id
+from kernel.limits import NAME_LENGTH
+
+
+class DecisionRecord(models.Model):
+    """One decision of the scheduler about one job: where it started or why it did not, and what it was weighed against.
+
+    Written in the transaction that applies the decision, never changed, and removed when `decision_days` are over. Ids are in the
+    order of time. `pool` is a name: the record stays true when the pool is gone.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    at = models.DateTimeField()
+    job_id = models.UUIDField()
+    tenant_id = models.UUIDField()
+    kind = models.CharField(max_length=20)  # See KINDS of jobs/scheduling/records.py.
+    pool = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
+    payload = models.JSONField(default=dict)
+
+    class Meta:
+        indexes = [models.Index(fields=["job_id", "id"], name="decision_by_job")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of job {self.job_id}"
+
+
+class StartPromise(models.Model):
+    """When a waiting job was expected to start, the first time that anybody looked; and when it did. One per job."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    job = models.OneToOneField("Job", on_delete=models.CASCADE, related_name="startpromise")
+    tenant_id = models.UUIDField()
+    made_at = models.DateTimeField()
+    p50_at = models.DateTimeField(null=True)  # None: not within what was looked at.
+    p90_at = models.DateTimeField(null=True)
+    ahead_p50_at = models.DateTimeField(null=True)  # As it was looked ahead, before it was corrected by how others came true.
+    ahead_p90_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["made_at"], name="promise_made")]
+
+    def __str__(self) -> str:
+        return f"promise to job {self.job_id}"
+
+
+class SchedulerMemory(models.Model):
+    """What a scheduler knows that no other table says: past use, as it fades, and how many were evicted of late. One row.
+
+    `document` is `jobs/reconcile/memory.py`'s. It is written about once a minute: a new leader forgets a minute at most.
+    """
+
+    id = models.CharField(primary_key=True, max_length=20)
+    document = models.JSONField(default=dict)
+    saved_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"memory of the scheduler, {self.saved_at}"

@@ -1,0 +1,130 @@
+"""Why one job waits, for one reader: the database as the scheduler sees it, one pass, and every question asked of that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from jobs.lifecycle.unmet import clears_text
+from jobs.models import Job, StartPromise
+from jobs.reconcile.loading import Loaded, load_state
+from jobs.scheduling.eligibility import eligible
+from jobs.scheduling.explain import Explanation, Factors, Settled, explain
+from jobs.scheduling.lookahead import Expected
+from jobs.scheduling.suggest import Suggestion, suggest
+from jobs.scheduling.whatif import End
+from jobs.scheduling.work import Job as Waiting
+from jobs.services.asking import Reader, Shown, changes_json, condition_json, is_about_others, one_question
+from jobs.services.promises import AHEAD_MAX, accuracy, expect, moment
+from jobs.services.specs import load_spec, wish_of
+from kernel.actor import Actor
+from tenants.quota.accounting import mark
+from webapi.fields import utc_text
+
+
+def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", suggests: bool = True) -> Shown | None:
+    """What keeps this job waiting, its place and what gives it that, and changes that would start it; None for one that the
+    scheduler does not hold as waiting. `suggests` False: without the changes, which cost several passes."""
+    with one_question():
+        loaded = load_state(now)
+        settled = Settled(loaded.state)
+        found = explain(settled, str(job.id))
+        if found is None:
+            return None
+        waiting = settled.job(str(job.id))
+        assert waiting is not None, "who is explained waits"
+        others, other_models = _other_pools(job, waiting, loaded)
+        suggestions = suggest(settled, found, also=(*others, *other_models)) if suggests else ()
+        expected = _look_ahead(loaded, found.job_id, now) if suggests and waiting.withheld is None else None
+    reader = Reader(actor, loaded, language, frozenset(other_models))
+    reader.look_up(_named(found, suggestions))
+    return {
+        "starts": found.starts,
+        "conditions": [condition_json(one, found.job_id, reader) for one in found.conditions],
+        "place": {
+            "in_queue": found.place.in_queue or None,
+            "queue_length": found.place.queue_length,
+            "in_pool": found.place.in_pool or None,
+            "pool_length": found.place.pool_length,
+        },
+        "factors": _factors(found.factors, reader),
+        "suggestions": [
+            _suggestion(one, waiting, reader)
+            for one in suggestions
+            if not any(is_about_others(change, waiting, reader) for change in one.changes)
+        ],
+        "expected": _expected(expected, job, now),
+    }
+
+
+def _look_ahead(loaded: Loaded, job_id: str, now: datetime) -> Expected | None:
+    """When it would start as things are; among very many, as it was expected when that was last found out."""
+    if len(loaded.state.waiting) + len(loaded.state.running) <= AHEAD_MAX:
+        found = expect(loaded, {job_id}, now).get(job_id)
+        return found.told if found is not None else None
+    kept = StartPromise.objects.filter(job_id=job_id).values_list("p50_at", "p90_at").first()
+    if kept is None:
+        return None
+    p50, p90 = kept
+    return Expected(mark(p50) if p50 is not None else None, mark(p90) if p90 is not None else None)
+
+
+def _expected(expected: Expected | None, job: Job, now: datetime) -> Shown | None:
+    """When it will start as far as one can see, and how well that came true of late for the jobs of its tenant."""
+    if expected is None:
+        return None
+    p50, p90 = moment(expected.p50), moment(expected.p90)
+    return {
+        "p50_at": utc_text(p50) if p50 is not None else None,
+        "p90_at": utc_text(p90) if p90 is not None else None,
+        "reason": expected.reason,
+        "past": accuracy([job.tenant_id], now),
+    }
+
+
+def _other_pools(job: Job, waiting: Waiting, loaded: Loaded) -> tuple[list[int], list[int]]:
+    """The pools that would take the job if it did not name one, and those that would if it named no GPU model either."""
+    anywhere = replace(wish_of(load_spec(job.spec_id)), pool_name="", cluster_name="")
+    pools = loaded.around.pools
+    able = eligible(anywhere, job.tenant_id, job.image_kind, pools).pools
+    any_model = eligible(replace(anywhere, models=frozenset()), job.tenant_id, job.image_kind, pools).pools
+    return [one for one in able if one not in waiting.pools], [one for one in any_model if one not in able]
+
+
+def _named(found: Explanation, suggestions: tuple[Suggestion, ...]) -> set[str]:
+    """The jobs that the answer is about."""
+    named = {job_id for condition in found.conditions for job_id in condition.jobs}
+    for one in suggestions:
+        named |= {change.job_id for change in one.changes if isinstance(change, End)} | set(one.clears)
+    return named
+
+
+def _factors(factors: Factors, reader: Reader) -> Shown:
+    queues: list[dict[str, Any]] = []
+    for one in factors.queues:
+        shown = {"is_owed": one.is_owed, "share": one.share, "share_now": one.share_now}
+        queues.append({"queue": reader.queue(one.queue), **shown})
+    return {
+        "priority": factors.priority,
+        "priority_seconds": factors.priority_seconds,
+        "waited_seconds": factors.waited_seconds,
+        "order_seconds": factors.order_seconds,
+        "queues": queues,
+    }
+
+
+def _suggestion(one: Suggestion, job: Waiting, reader: Reader) -> Shown:
+    """Its words; its changes where the reader may know what they name, ready for a what-if."""
+    told = changes_json(one.changes, job, reader)
+    texts = [shown["text"] for shown in told]
+    if one.clears:
+        texts.append(clears_text(len(one.clears), reader.language))
+    return {
+        "kind": one.kind,
+        "text": ("" if reader.language == "zh" else " ").join(filter(None, texts)),
+        "starts_now": not one.clears,
+        "changes": [shown["change"] for shown in told],
+        "evicts": reader.jobs(one.clears),
+        "evicts_count": len(one.clears),
+    }

@@ -1,0 +1,476 @@
+"""The changes of a what-if, from what people write to values of the scheduler, with every mistake at its place.
+
+What an explanation suggests is read back as it stands: so fields may be written as in a job (`memory: 64Gi`) or as the API tells
+them (`memory_bytes`), and words that only explain (`from`, `name`, `amounts`) are passed over.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from jobs.models import Job
+from jobs.scheduling.eligibility import eligible
+from jobs.scheduling.gangs import PACK, SPREAD, GangAsk
+from jobs.scheduling.machines import WHOLE_MILLIS, Machine, TaskAsk
+from jobs.scheduling.whatif import (
+    AddMachines,
+    Ask,
+    Block,
+    Change,
+    End,
+    Rank,
+    Release,
+    RemoveMachine,
+    Reserve,
+    SetPolicy,
+    Submit,
+)
+from jobs.scheduling.work import Job as Waiting
+from jobs.selectors.find import fetch_job
+from jobs.services.asking import Reader
+from jobs.services.specs import wish_of
+from jobs.services.submit import prepare
+from jobs.spec.values import PRIORITY_MAX, BadValue, parse_cpu, parse_gpu, parse_memory, parse_moment, whole
+from jobs.spec.values import duration as parse_duration
+from kernel.errors import BerthError, FieldError, Forbidden, InvalidInput
+from kernel.limits import REPLICAS, RUNTIME_SECONDS
+from kernel.resources import RESOURCE_NAMES
+from tenants.access import role_allows
+from tenants.quota.accounting import mark
+from tenants.quota.bookings import Booked
+from tenants.quota.edits import COLUMNS
+from tenants.quota.edits import Change as SetLimits
+from tenants.quota.limits import AMOUNT_MAX, WEIGHT_MAX
+
+CHANGES_MAX = 50
+JOBS_MAX = 1_000  # That are submitted in thought.
+NODES_MAX = 1_000
+BOOKED_MAX = 1_000  # Starts that are booked per pool.
+MILLIS_MAX = 10**9
+Values = Mapping[str, Any]
+Parser = Callable[[object], Any]
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= 255:
+        raise BadValue("invalid", "This must be a text of up to 255 characters.")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise BadValue("invalid", "This must be true or false.")
+    return value
+
+
+def _mapping(value: object) -> Values:
+    if not isinstance(value, Mapping):
+        raise BadValue("invalid", "This must be an object.")
+    return value
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)) or not 0 < len(value) <= 50:
+        raise BadValue("invalid", "This must be a list of 1 to 50 names.")
+    return tuple(_text(one) for one in value)
+
+
+def _or_none(parser: Parser) -> Parser:
+    return lambda value: None if value is None else parser(value)
+
+
+def _gpus(value: object) -> int:
+    return parse_gpu(value)[1]
+
+
+_AMOUNT = whole("amount", 0, AMOUNT_MAX)
+_SECONDS = parse_duration("time", 0, RUNTIME_SECONDS)
+_ROLE: Mapping[str, Parser] = {
+    "replicas": whole("replicas", 1, REPLICAS), "gpu": _gpus, "cpu": parse_cpu, "memory": parse_memory,
+    "cpu_millis": whole("cpu_millis", 0, MILLIS_MAX), "memory_bytes": _AMOUNT,
+}  # fmt: skip
+_NODE = {"pool": _text, "node": _text}
+_JOB = {"job": _text, "name": _or_none(_text), "from": _text, "amounts": _mapping}
+FIELDS: Mapping[str, Mapping[str, Parser]] = {
+    "submit": {"spec": _mapping, "count": whole("count", 1, JOBS_MAX)},
+    "ask": {
+        "job": _text, "roles": _mapping, "pools": _texts, "any_model": _flag, "any_label": _flag, "anywhere": _flag,
+        "shared_cores": _flag, "max_runtime": parse_duration("max_runtime", 1, RUNTIME_SECONDS),
+        "max_runtime_seconds": whole("max_runtime_seconds", 1, RUNTIME_SECONDS),
+    },
+    "rank": {"job": _text, "priority": whole("priority", 0, PRIORITY_MAX), "first": _flag},
+    "release": _JOB,
+    "end": _JOB,
+    "quota": {
+        "queue": _text, "queue_name": _text, "pool": _text, "resource": _text, "guarantee": _AMOUNT,
+        "deserved": _or_none(_AMOUNT), "ceiling": _or_none(_AMOUNT), "weight": whole("weight", 0, WEIGHT_MAX),
+    },
+    "add_nodes": {
+        "pool": _text, "count": whole("count", 1, NODES_MAX), "gpu": _gpus, "cpu": parse_cpu, "memory": parse_memory,
+        "gpu_model": lambda value: value if value == "" else _text(value),
+        "gpu_millis": whole("gpu_millis", 0, MILLIS_MAX), "cpu_millis": whole("cpu_millis", 0, MILLIS_MAX),
+        "memory_bytes": _AMOUNT,
+    },
+    "reserve": {
+        "queue": _text, "pool": _text, "gpu": _gpus, "gpu_millis": whole("gpu_millis", 1, MILLIS_MAX),
+        "starts_at": parse_moment, "ends_at": parse_moment,
+    },
+    "remove_node": _NODE,
+    "cordon": _NODE,
+    "uncordon": _NODE,
+    "policy": {
+        "in_order": _flag, "reclaims": _flag, "preempts": _flag, "aging_seconds": _SECONDS,
+        "least_runtime_seconds": _SECONDS, "patience_seconds": _SECONDS, "booked": whole("booked", 0, BOOKED_MAX),
+    },
+}  # fmt: skip
+_NEEDED: Mapping[str, tuple[str, ...]] = {
+    "submit": ("spec",), "ask": ("job",), "rank": ("job",), "release": ("job",), "end": ("job",),
+    "quota": ("queue", "pool", "resource"), "reserve": ("queue", "pool", "ends_at"),
+    "add_nodes": ("pool", "count"), "remove_node": ("pool", "node"),
+    "cordon": ("pool", "node"), "uncordon": ("pool", "node"),
+}  # fmt: skip
+FOR_OPERATORS = frozenset({"add_nodes", "remove_node", "cordon", "uncordon", "policy"})
+
+
+@dataclass
+class _Reading:
+    """What is known while changes are read."""
+
+    reader: Reader
+    tenant: str | None
+    errors: list[FieldError] = field(default_factory=list)
+    submitted: int = 0
+
+    def mistake(self, path: str, code: str, message: str, hint: str = "") -> None:
+        self.errors.append(FieldError(path, code, message, hint))
+
+
+def read_changes(entries: Sequence[Values], *, tenant: str | None, reader: Reader) -> tuple[list[Change], list[str]]:
+    """The changes and the path of each. InvalidInput with all mistakes; Forbidden where only operators may think of it."""
+    reading = _Reading(reader, tenant)
+    changes: list[Change] = []
+    places: list[str] = []
+    for index, entry in enumerate(entries):
+        place = f"/changes/{index}"
+        if len(entry) != 1 or next(iter(entry)) not in FIELDS:
+            known = ", ".join(FIELDS)
+            reading.mistake(
+                place, "invalid", "A change is an object with one key, which says what is changed.", f"One of: {known}."
+            )
+            continue
+        ((kind, values),) = entry.items()
+        if kind in FOR_OPERATORS and not role_allows(reader.actor, None, "node.edit"):
+            raise Forbidden(f"Only operators may think of {kind}.", hint="Leave it out, or ask an operator.")
+        path = f"{place}/{kind}"
+        parsed = _parsed(values, FIELDS[kind], _NEEDED.get(kind, ()), path, reading)
+        made = _READERS[kind](parsed, path, reading) if parsed is not None else None
+        if made is not None:
+            changes.append(made)
+            places.append(path)
+    if reading.errors:
+        raise InvalidInput(reading.errors[0].message, hint=reading.errors[0].hint, fields=reading.errors)
+    return changes, places
+
+
+def _parsed(
+    values: object, fields: Mapping[str, Parser], needed: Sequence[str], path: str, reading: _Reading
+) -> dict[str, Any] | None:
+    """The values of these fields; None where any is wrong or missing."""
+    before = len(reading.errors)
+    if not isinstance(values, Mapping):
+        reading.mistake(path, "invalid", "This must be an object.", f"With: {', '.join(fields)}.")
+        return None
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        parser = fields.get(str(name))
+        if parser is None:
+            hint = f"Known are: {', '.join(fields)}."
+            reading.mistake(f"{path}/{str(name)[:80]}", "unknown_field", f"There is no field {str(name)[:80]!r} here.", hint)
+            continue
+        try:
+            found[str(name)] = parser(value)
+        except BadValue as error:
+            reading.mistake(f"{path}/{name}", error.code, error.message, error.hint)
+    for name in needed:
+        if name not in values:
+            reading.mistake(f"{path}/{name}", "required", f"{name} is missing.", f"Give {name}.")
+    return found if len(reading.errors) == before else None
+
+
+# --- One for each kind ----------------------------------------------------------------------------------------------------
+
+
+def _submit(values: Values, path: str, reading: _Reading) -> Change | None:
+    """Jobs that are checked as if they were submitted, and go where these would."""
+    loaded = reading.reader.loaded
+    try:
+        submission = prepare(actor=reading.reader.actor, tenant=reading.tenant, document=values["spec"])
+    except InvalidInput as error:
+        for one in error.fields:
+            inside = one.path if one.path == "/tenant" else f"{path}/spec{one.path}"
+            reading.mistake(inside, one.code, one.message, one.hint)
+        if not error.fields:
+            reading.mistake(f"{path}/spec", error.code, error.detail, error.hint)
+        return None
+    except BerthError as error:
+        if isinstance(error, Forbidden):
+            raise
+        reading.mistake(f"{path}/spec", error.code, error.detail, error.hint)
+        return None
+    spec = submission.spec
+    count = values.get("count", 1) * (spec.array.size if spec.array else 1)
+    reading.submitted += count
+    if reading.submitted > JOBS_MAX:
+        message = f"More than {JOBS_MAX} jobs are submitted in thought."
+        reading.mistake(f"{path}/count", "too_many", message, "Think of fewer.")
+        return None
+    wish = wish_of(spec)
+    pools = eligible(wish, submission.tenant.id, str(submission.image.kind), loaded.around.pools).pools
+    jobs = []
+    for number in range(count):
+        job_id = f"{path}/{number}"
+        reading.reader.name(job_id, spec.name if count == 1 else f"{spec.name}-{number}")
+        jobs.append(
+            Waiting(
+                job_id,
+                loaded.numbers.queue_at[submission.queue.id],
+                wish.gang,
+                pools,
+                loaded.state.at,
+                spec.priority,
+                max_runtime=submission.max_runtime_seconds,
+                array=path if spec.array and spec.array.parallelism else "",
+                parallel=spec.array.parallelism or 0 if spec.array else 0,
+            )
+        )
+    return Submit(tuple(jobs))
+
+
+def _waiting(values: Values, path: str, reading: _Reading) -> Waiting | None:
+    """A job that the reader sees and that waits."""
+    found = _find(values["job"], path, reading)
+    if found is None:
+        return None
+    job = next((one for one in reading.reader.loaded.state.waiting if one.id == str(found.id)), None)
+    if job is None:
+        message = f"Job {found.name} does not wait."
+        reading.mistake(f"{path}/job", "not_waiting", message, "Name one that waits: `berth ps`.")
+    return job
+
+
+def _find(text: str, path: str, reading: _Reading) -> Job | None:
+    try:
+        found = fetch_job(reading.reader.actor, text, "job.read")
+    except BerthError as error:
+        reading.mistake(f"{path}/job", error.code, error.detail, error.hint)
+        return None
+    reading.reader.name(str(found.id), found.name)
+    return found
+
+
+def _ask(values: Values, path: str, reading: _Reading) -> Change | None:
+    job = _waiting(values, path, reading)
+    if job is None:
+        return None
+    gang = _smaller(job.gang, values.get("roles", {}), f"{path}/roles", reading)
+    if values.get("any_model"):
+        gang = _each(gang, models=frozenset())
+    if values.get("any_label"):
+        gang = _each(gang, needs=())
+    if values.get("shared_cores"):
+        gang = _each(gang, exclusive=False)
+    if values.get("anywhere"):
+        gang = GangAsk(tuple(replace(role, together=_loose(role.together)) for role in gang.roles), _loose(gang.together))
+    pools = [_pool(text, f"{path}/pools/{index}", reading) for index, text in enumerate(values.get("pools", ()))]
+    more = tuple(pool for pool in dict.fromkeys(pools) if pool is not None and pool not in job.pools)
+    runtime = values.get("max_runtime", values.get("max_runtime_seconds"))
+    return Ask(job.id, gang if gang != job.gang else None, (*job.pools, *more) if more else None, runtime)
+
+
+def _smaller(gang: GangAsk, roles: Values, path: str, reading: _Reading) -> GangAsk:
+    known = {role.role: role for role in gang.roles}
+    for name, values in roles.items():
+        role = known.get(name)
+        if role is None:
+            hint = f"Roles are: {', '.join(known)}."
+            reading.mistake(f"{path}/{str(name)[:80]}", "not_found", f"It has no role {str(name)[:80]!r}.", hint)
+            continue
+        found = _parsed(values, _ROLE, (), f"{path}/{name}", reading)
+        if found is None:
+            continue
+        ask = TaskAsk(
+            found.get("cpu", found.get("cpu_millis", role.ask.cpu_millis)),
+            found.get("memory", found.get("memory_bytes", role.ask.memory_bytes)),
+            found.get("gpu", role.ask.gpu_millis),
+            role.ask.models,
+            role.ask.needs,
+            role.ask.tolerates,
+            role.ask.exclusive,
+        )
+        least = found.get("replicas", role.minimum)
+        most = least if role.minimum == role.maximum else max(least, role.maximum)
+        known[name] = replace(role, ask=ask, minimum=least, maximum=most)
+    return replace(gang, roles=tuple(known[role.role] for role in gang.roles))
+
+
+def _each(gang: GangAsk, **values: Any) -> GangAsk:
+    return replace(gang, roles=tuple(replace(role, ask=replace(role.ask, **values)) for role in gang.roles))
+
+
+def _loose(together: str) -> str:
+    return together if together in ("", PACK, SPREAD) else PACK
+
+
+def _rank(values: Values, path: str, reading: _Reading) -> Change | None:
+    job = _waiting(values, path, reading)
+    if job is None:
+        return None
+    if ("priority" in values) == bool(values.get("first")):
+        reading.mistake(path, "invalid", "Give either a priority or first: true.", "For example priority: 600.")
+        return None
+    if "priority" in values:
+        return Rank(job.id, priority=values["priority"])
+    others = [one for one in reading.reader.loaded.state.waiting if one.queue == job.queue]
+    aging = reading.reader.loaded.state.policy.aging_seconds
+    first = min(one.submitted_at + one.order - one.priority * aging for one in others)
+    mine = job.submitted_at + job.order - job.priority * aging
+    return Rank(job.id, order=job.order - (mine - first + 1))
+
+
+def _release(values: Values, path: str, reading: _Reading) -> Change | None:
+    job = _waiting(values, path, reading)
+    return Release(job.id) if job is not None else None
+
+
+def _end(values: Values, path: str, reading: _Reading) -> Change | None:
+    found = _find(values["job"], path, reading)
+    return End(str(found.id)) if found is not None else None
+
+
+def _quota(values: Values, path: str, reading: _Reading) -> Change | None:
+    before = len(reading.errors)
+    queue = _queue(values["queue"], f"{path}/queue", reading)
+    pool = _pool(values["pool"], f"{path}/pool", reading)
+    if values["resource"] not in RESOURCE_NAMES:
+        message = f"There is no resource {values['resource'][:80]!r}."
+        reading.mistake(f"{path}/resource", "not_found", message, f"Resources are: {', '.join(RESOURCE_NAMES)}.")
+    columns = {name: values[name] for name in COLUMNS if name in values}
+    if not columns:
+        reading.mistake(path, "required", "It says nothing new.", f"Give one of {', '.join(COLUMNS)}.")
+    if len(reading.errors) > before or queue is None or pool is None:
+        return None
+    return SetLimits(queue, reading.reader.loaded.numbers.pools[pool], values["resource"], columns)
+
+
+def _reserve(values: Values, path: str, reading: _Reading) -> Change | None:
+    """A booking of GPUs for a window, from now on where no beginning is given."""
+    before = len(reading.errors)
+    now = reading.reader.loaded.state.at
+    queue = _queue(values["queue"], f"{path}/queue", reading)
+    pool = _pool(values["pool"], f"{path}/pool", reading)
+    starts_at = mark(values["starts_at"]) if "starts_at" in values else now
+    ends_at = mark(values["ends_at"])
+    gpus = values.get("gpu", values.get("gpu_millis", 0))
+    if not gpus:
+        reading.mistake(f"{path}/gpu", "required", "It says not how many GPUs.", "For example gpu: 8.")
+    if ends_at <= max(starts_at, now):
+        reading.mistake(
+            f"{path}/ends_at", "out_of_range", "It must end after it begins, and later than now.", "Give a later time."
+        )
+    if len(reading.errors) > before or queue is None or pool is None:
+        return None
+    numbers = reading.reader.loaded.numbers
+    return Reserve(Booked(uuid.uuid5(queue, path), queue, numbers.pools[pool], gpus, starts_at, ends_at))
+
+
+def _queue(text: str, path: str, reading: _Reading) -> uuid.UUID | None:
+    found = reading.reader.find_queue(text)
+    if found is None:
+        message = f"There is no queue {text[:80]!r} that you see, or several."
+        reading.mistake(path, "not_found", message, "`berth queues` lists them; use the id.")
+    return found
+
+
+def _pool(text: str, path: str, reading: _Reading) -> int | None:
+    """A pool by name, `cluster/pool`, or id."""
+    pools = reading.reader.loaded.around.pools
+    found = [number for number, pool in enumerate(pools) if text in (pool.name, str(pool.id), f"{pool.cluster_name}/{pool.name}")]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(sorted({pool.name for pool in pools})[:20]) or "none"
+    message = f"There is no pool {text[:80]!r}." if not found else f"Several pools are named {text[:80]!r}."
+    reading.mistake(path, "not_found", message, f"Pools are: {names}." if not found else "Write cluster/pool.")
+    return None
+
+
+def _add_nodes(values: Values, path: str, reading: _Reading) -> Change | None:
+    pool = _pool(values["pool"], f"{path}/pool", reading)
+    if pool is None:
+        return None
+    inside = [one for one in reading.reader.loaded.state.machines if one.pool == pool]
+    like = max(inside, key=lambda one: (one.gpus, one.cpu_millis, one.memory_bytes, one.name), default=Machine("", pool, 0, 0))
+    gpus = values.get("gpu", values.get("gpu_millis", like.gpus * WHOLE_MILLIS)) // WHOLE_MILLIS
+    made = replace(
+        like,
+        cpu_millis=values.get("cpu", values.get("cpu_millis", like.cpu_millis)),
+        memory_bytes=values.get("memory", values.get("memory_bytes", like.memory_bytes)),
+        gpus=gpus,
+        model=values.get("gpu_model", like.model),
+        blocked="",
+    )
+    known = {one.name for one in inside}
+    names = [name for number in range(len(known) + values["count"]) if (name := f"more-{number + 1}") not in known]
+    return AddMachines(tuple(replace(made, name=name) for name in names[: values["count"]]))
+
+
+def _node(values: Values, path: str, reading: _Reading) -> tuple[int, str] | None:
+    pool = _pool(values["pool"], f"{path}/pool", reading)
+    if pool is None:
+        return None
+    known = sorted(one.name for one in reading.reader.loaded.state.machines if one.pool == pool)
+    if values["node"] not in known:
+        message = f"There is no node {values['node'][:80]!r} in pool {values['pool'][:80]}."
+        reading.mistake(f"{path}/node", "not_found", message, f"Nodes are: {', '.join(known[:20]) or 'none'}.")
+        return None
+    return pool, values["node"]
+
+
+def _remove_node(values: Values, path: str, reading: _Reading) -> Change | None:
+    at = _node(values, path, reading)
+    return RemoveMachine(*at) if at is not None else None
+
+
+def _cordon(values: Values, path: str, reading: _Reading) -> Change | None:
+    at = _node(values, path, reading)
+    return Block(*at, "cordoned") if at is not None else None
+
+
+def _uncordon(values: Values, path: str, reading: _Reading) -> Change | None:
+    at = _node(values, path, reading)
+    return Block(*at) if at is not None else None
+
+
+def _policy(values: Values, path: str, reading: _Reading) -> Change | None:
+    if not values:
+        reading.mistake(path, "required", "It says nothing new.", f"Give one of {', '.join(FIELDS['policy'])}.")
+        return None
+    return SetPolicy(replace(reading.reader.loaded.state.policy, **values))
+
+
+_READERS: Mapping[str, Callable[[Values, str, _Reading], Change | None]] = {
+    "submit": _submit,
+    "ask": _ask,
+    "rank": _rank,
+    "release": _release,
+    "end": _end,
+    "quota": _quota,
+    "reserve": _reserve,
+    "add_nodes": _add_nodes,
+    "remove_node": _remove_node,
+    "cordon": _cordon,
+    "uncordon": _uncordon,
+    "policy": _policy,
+}

@@ -1,0 +1,147 @@
+"""What operators may say of placement: taints of machines, and rules by which a pool is filled. Plain values, read strictly.
+
+A taint keeps jobs away from a machine, or only asks them to avoid it, unless they tolerate it by its name. It comes from an
+operator or from a label that the cluster gives the machine, `berth.dev/taint.<name>=avoid|keep-out`; an operator's word wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any
+
+from kernel import limits
+from kernel.errors import FieldError, InvalidInput
+
+TAINT_LABEL = "berth.dev/taint."
+LEVEL_LABEL = "berth.dev/"  # Before a level: `berth.dev/rack` says the same as `rack`.
+POLICIES = ("fragmentation", "pack", "spread", "ratio")
+TERMS = ("fragmentation", "pack", "spread", "ratio", "balanced", "taints", "image", "data")
+LEVELS = ("island", "switch", "rack")  # Nearest first.
+WEIGHT_MAX = 10_000
+SHARED_DEVICES_MAX = 1_000_000
+TAINTS_MAX = 32
+_TAINT = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+
+
+class Effect(StrEnum):
+    KEEP_OUT = "keep-out"
+    AVOID = "avoid"
+
+
+def taints_of(labels: Mapping[str, object], own: Mapping[str, str] | None) -> dict[str, str]:
+    """Effects by taint, of a machine's labels and of an operator. A label with another value than `avoid` keeps out."""
+    found = {
+        name.removeprefix(TAINT_LABEL).lower(): str(Effect.AVOID if value == Effect.AVOID else Effect.KEEP_OUT)
+        for name, value in sorted(labels.items())
+        if name.startswith(TAINT_LABEL) and name != TAINT_LABEL
+    }
+    return dict(sorted({**found, **(own or {})}.items()))
+
+
+def levels_of(labels: Mapping[str, str]) -> Mapping[str, str]:
+    """The labels, with where the machine stands also under the plain names of the levels."""
+    known = {level: labels[LEVEL_LABEL + level] for level in LEVELS if LEVEL_LABEL + level in labels}
+    return {**known, **labels} if known else labels
+
+
+def read_taints(document: object, path: str = "/taints") -> dict[str, str]:
+    """Effects by name. Raises InvalidInput with all that is wrong."""
+    problems: list[FieldError] = []
+    if not isinstance(document, Mapping):
+        problems.append(_problem(path, "mapping", "Taints are a mapping of names to avoid or keep-out.", "{fpga: keep-out}"))
+        raise _refused(problems)
+    if len(document) > TAINTS_MAX:
+        problems.append(_problem(path, "too_many", f"A machine has at most {TAINTS_MAX} taints.", ""))
+    for name, effect in document.items():
+        place = f"{path}/{str(name)[:80].replace('~', '~0').replace('/', '~1')}"
+        if not isinstance(name, str) or len(name) > limits.TAINT_LENGTH or _TAINT.fullmatch(name) is None:
+            hint = "Lower-case letters, digits, dots and dashes, starting and ending with a letter or digit."
+            problems.append(_problem(place, "grammar", f"{str(name)[:80]!r} is no name of a taint.", hint))
+        if effect not in tuple(Effect):
+            problems.append(_problem(place, "choice", f"{effect!r:.80} is neither avoid nor keep-out.", ""))
+    if problems:
+        raise _refused(problems)
+    return {name: str(effect) for name, effect in sorted(document.items())}
+
+
+def read_rules(document: object) -> dict[str, Any]:
+    """The rules that a request names, None for one that goes back to its default. Raises InvalidInput with all that is wrong."""
+    problems: list[FieldError] = []
+    if not isinstance(document, Mapping):
+        raise _refused([_problem("", "mapping", "The rules of a pool are a mapping.", f"Known are: {', '.join(_RULES)}.")])
+    read: dict[str, Any] = {}
+    for name, value in document.items():
+        check = _RULES.get(name)
+        if check is None:
+            message = f"There is no field {str(name)[:80]!r} here."
+            problems.append(_problem(f"/{str(name)[:80]}", "unknown_field", message, f"Known are: {', '.join(_RULES)}."))
+            continue
+        found = [] if value is None else check(value)
+        problems += found
+        read[name] = sorted(value, key=LEVELS.index) if name == "levels" and value is not None and not found else value
+    if problems:
+        raise _refused(problems)
+    return read
+
+
+def _check_policy(value: object) -> list[FieldError]:
+    if isinstance(value, str) and value in POLICIES:
+        return []
+    return [_problem("/policy", "choice", f"There is no policy {value!r:.80}.", f"One of {', '.join(POLICIES)}.")]
+
+
+def _check_weights(value: object) -> list[FieldError]:
+    if not isinstance(value, Mapping):
+        return [_problem("/weights", "mapping", "weights maps terms to whole numbers.", f"Terms: {', '.join(TERMS)}.")]
+    problems = []
+    for term, weight in value.items():
+        path = f"/weights/{str(term)[:80].replace('~', '~0').replace('/', '~1')}"
+        if term not in TERMS:
+            problems.append(_problem(path, "choice", f"There is no term {str(term)[:80]!r}.", f"One of {', '.join(TERMS)}."))
+        problems += _check_whole(path, weight, 0, WEIGHT_MAX)
+    return problems
+
+
+def _check_shares(value: object) -> list[FieldError]:
+    return [] if isinstance(value, bool) else [_problem("/gpu_shares", "boolean", "gpu_shares is true or false.", "")]
+
+
+def _check_levels(value: object) -> list[FieldError]:
+    if not isinstance(value, list):
+        return [_problem("/levels", "list", "levels is a list.", f"Of {', '.join(LEVELS)}.")]
+    problems = [
+        _problem(f"/levels/{index}", "choice", f"There is no level {level!r:.80}.", f"One of {', '.join(LEVELS)}.")
+        for index, level in enumerate(value)
+        if not isinstance(level, str) or level not in LEVELS
+    ]
+    if not problems and len(set(value)) != len(value):
+        problems.append(_problem("/levels", "duplicate", "levels names one twice.", "Remove one of them."))
+    return problems
+
+
+def _check_whole(path: str, value: object, least: int, most: int) -> list[FieldError]:
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+        return []
+    return [_problem(path, "range", f"{value!r:.80} is no whole number from {least} to {most}.", "")]
+
+
+_RULES: Mapping[str, Callable[[object], list[FieldError]]] = {
+    "policy": _check_policy,
+    "weights": _check_weights,
+    "gpu_shares": _check_shares,
+    "shared_devices_max": lambda value: _check_whole("/shared_devices_max", value, 0, SHARED_DEVICES_MAX),
+    "levels": _check_levels,
+}
+
+RULES = tuple(_RULES)
+
+
+def _problem(path: str, code: str, message: str, hint: str) -> FieldError:
+    return FieldError(path, code, message, hint)
+
+
+def _refused(problems: list[FieldError]) -> InvalidInput:
+    first = problems[0]
+    return InvalidInput(first.message, hint=first.hint, fields=problems)

@@ -1,0 +1,67 @@
+"""An operator's word on placement: taints of a node, and the rules by which a pool is filled."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from activity.services import record_audit
+from clusters.models import ClusterKind, Node, Pool
+from clusters.placement import read_rules, read_taints
+from kernel.actor import Actor
+from kernel.errors import FieldError, InvalidInput, PreconditionFailed
+from reconciling import bulk
+
+SHARING = frozenset({ClusterKind.LOCAL, ClusterKind.FAKE})  # Kinds whose engine gives several tasks the same device.
+
+
+def taint_node(*, actor: Actor, node_id: uuid.UUID, taints: object, expected_version: int | None = None, now: datetime) -> Node:
+    """Replace an operator's taints of a node by these effects by name; those that the cluster gives it stay. What runs stays."""
+    after = read_taints(taints)
+    with transaction.atomic():
+        node = Node.objects.select_for_update(of=("self",)).select_related("cluster", "pool").get(pk=node_id)
+        _expect("Node", node.name, node.version, expected_version)
+        before = dict(node.taints or {})
+        if before != after:
+            node.taints = after
+            node.version += 1
+            bulk.update(Node, [{"id": node.pk, "taints": after, "version": node.version}])
+        record_audit(
+            actor=actor, verb="node.taint", tenant_id=None, target_kind="node", target_id=node.pk, target_name=node.name,
+            before={"taints": before}, after={"taints": after}, at=now,
+        )  # fmt: skip
+    return node
+
+
+def edit_pool(*, actor: Actor, pool_id: uuid.UUID, changes: object, expected_version: int | None = None, now: datetime) -> Pool:
+    """Change the rules that are named; None puts one back to its default. They hold from the scheduler's next pass on."""
+    read = read_rules(changes)
+    with transaction.atomic():
+        pool = Pool.objects.select_for_update(of=("self",)).select_related("cluster").get(pk=pool_id)
+        _expect("Pool", pool.name, pool.version, expected_version)
+        before: Mapping[str, Any] = dict(pool.rules or {})
+        after = {name: value for name, value in {**before, **read}.items() if value is not None}
+        if after.get("gpu_shares") and pool.cluster.kind not in SHARING:
+            message = f"Clusters of kind {pool.cluster.kind} give a GPU to one task only, so pool {pool.name} cannot lend parts."
+            raise InvalidInput(message, fields=[FieldError("/gpu_shares", "not_supported", message, "Leave gpu_shares out.")])
+        if before != after:
+            pool.rules = after
+            pool.version += 1
+            bulk.update(Pool, [{"id": pool.pk, "rules": after, "version": pool.version}])
+        record_audit(
+            actor=actor, verb="pool.edit", tenant_id=None, target_kind="pool", target_id=pool.pk, target_name=pool.name,
+            before={"rules": before}, after={"rules": after}, at=now,
+        )  # fmt: skip
+    return pool
+
+
+def _expect(kind: str, name: str, version: int, expected: int | None) -> None:
+    if expected is not None and version != expected:
+        raise PreconditionFailed(
+            f"{kind} {name} has version {version} now, not {expected}.",
+            hint="Read it again, apply your change to the new version, and send its ETag.",
+        )

@@ -1,0 +1,286 @@
+"""Why a job waits and what if, over HTTP: on a cluster that one job fills, as two tenants see it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from clusters.engines.fake import Script
+from jobs.models import DecisionRecord, Job
+from jobs.services.decision_records import DecisionRow, record_decisions
+from tenants.quota.tree import Ceiling
+from tenants.services import PoolLimit, set_limits
+from tests.builders.quay import Quay
+from tests.factories.clusters import node_facts
+from tests.factories.tenants import SYSTEM, Cast, limit, make_queue, top_queue
+
+pytestmark = pytest.mark.database
+
+Api = Callable[..., Any]
+LONG = Script(duration_seconds=600)
+
+
+def post(client: Any, body: Any) -> Any:
+    return client.post("/api/v1/what-if", json.dumps(body), content_type="application/json")
+
+
+def explained(client: Any, job: Any, **headers: str) -> Any:
+    answer = client.get(f"/api/v1/jobs/{job}/explain", headers=headers)
+    assert answer.status_code == 200, answer.content
+    return answer.json()
+
+
+def fill(quay: Quay, **more: Any) -> Job:
+    """Carol's tenant holds the whole node."""
+    job = quay.submit("filler", by=quay.cast.carol, resources={"cpu": 8, "memory": "1Gi"}, script=LONG, **more)
+    quay.turn(2)
+    assert quay.state(job) == "running"
+    return job
+
+
+def test_who_waits_reads_what_is_missing_and_that_another_tenant_holds_it_without_a_name(quay: Quay, api: Api) -> None:
+    fill(quay)
+    job = quay.submit("train", resources={"cpu": 4, "memory": "1Gi"})
+    quay.turn()
+    found = explained(api(quay.cast.bob), "train")
+    assert (found["job"]["id"], found["state"], found["starts"]) == (str(job.id), "queued", False)
+    (condition,) = found["conditions"]
+    assert (condition["code"], condition["need"], condition["fitting"]) == ("no_room", 1, 0)
+    assert [(one["code"], one["machines"]) for one in condition["filters"]] == [("cpu", 1)]
+    (holder,) = condition["held_by"]
+    assert (holder["queue"], holder["cpu_millis"], holder["jobs"]) == (None, 8000, 1)
+    assert "elsewhere" not in json.dumps(found)
+    assert "filler" not in json.dumps(found)
+    assert (found["place"]["in_queue"], found["place"]["in_pool"]) == (1, 1)
+
+
+def test_an_operator_reads_whose_it_is(quay: Quay, api: Api) -> None:
+    fill(quay)
+    quay.submit("train", resources={"cpu": 4, "memory": "1Gi"})
+    quay.turn()
+    found = explained(api(quay.cast.otto), "train")
+    assert found["conditions"][0]["held_by"][0]["queue"]["name"] == top_queue(quay.cast.elsewhere).name
+    ends = [one for one in found["suggestions"] if one["kind"] == "end"]
+    assert ends[0]["changes"][0]["end"]["name"] == "filler"
+
+
+def test_the_words_are_in_the_language_of_the_reader(quay: Quay, api: Api) -> None:
+    fill(quay)
+    quay.submit("train", resources={"cpu": 4, "memory": "1Gi"})
+    quay.turn()
+    english, chinese = (explained(api(quay.cast.bob), "train", **{"Accept-Language": one}) for one in ("en", "zh-CN"))
+    assert english["conditions"][0]["text"].startswith("Room for 0 of its 1 task is free in pool ")
+    assert "目前只能放下" in chinese["conditions"][0]["text"]
+    assert all(one["text"].endswith(".") for one in english["suggestions"])
+    assert all(one["text"].endswith("。") for one in chinese["suggestions"])
+
+
+def test_a_change_that_is_suggested_comes_true_in_what_if_and_for_real(quay: Quay, api: Api) -> None:
+    quay.submit("own", resources={"cpu": 6, "memory": "1Gi"}, script=LONG)
+    quay.turn(2)
+    job = quay.submit("train", resources={"cpu": 4, "memory": "1Gi"}, script=LONG)
+    quay.turn()
+    client = api(quay.cast.bob)
+    suggestions = {one["kind"]: one for one in explained(client, "train")["suggestions"]}
+    assert {"cpu", "end_own"} <= set(suggestions)
+    for one in suggestions.values():
+        if "add_nodes" in one["changes"][0]:
+            continue  # For operators.
+        answer = post(client, {"changes": one["changes"]})
+        assert answer.status_code == 200, answer.content
+        starts = [entry["job"]["name"] for entry in answer.json()["starts"]["jobs"]]
+        waits = [entry["job"]["name"] for entry in answer.json()["waits"]["jobs"] if entry["evicts"]]
+        assert "train" in (starts if one["starts_now"] else waits)
+    assert suggestions["end_own"]["text"] == "End job own, which holds 6 cores, 1 GiB."
+    quay.stop(Job.objects.get(name="own"))
+    quay.turn(3)
+    assert quay.state(job) in ("admitted", "starting", "running")
+
+
+def test_a_hold_is_all_that_is_suggested_where_it_is_all_that_is_missing(quay: Quay, api: Api) -> None:
+    quay.submit("train", hold=True)
+    quay.turn()
+    found = explained(api(quay.cast.bob), "train")
+    assert [(one["code"], one["own"]) for one in found["conditions"]] == [("held", True)]
+    assert [one["text"] for one in found["suggestions"]] == ["Release it."]
+    assert found["place"]["in_queue"] is None
+
+
+def test_a_ceiling_names_the_queue_and_the_limit_that_would_do(quay: Quay, api: Api) -> None:
+    limit(top_queue(quay.cast.tenant), quay.pool.pk, cpu_millis=5000)
+    quay.submit("first", resources={"cpu": 2, "memory": "1Gi"}, script=LONG)
+    quay.turn(2)
+    quay.submit("train", resources={"cpu": 4, "memory": "1Gi"})
+    quay.turn()
+    found = explained(api(quay.cast.bob), "train")
+    ceiling = found["conditions"][0]
+    assert (ceiling["code"], ceiling["queue"]["name"], ceiling["held"], ceiling["limit"]) == ("ceiling", "vision", 2000, 5000)
+    assert ceiling["held_by"][0]["queue"]["name"] == "vision"
+    assert next(one["text"] for one in found["suggestions"] if one["kind"] == "limit").startswith(
+        "Set the ceiling to 6 cores for queue vision in pool "
+    )
+
+
+def test_what_others_are_promised_is_changed_only_by_who_sees_it(quay: Quay, api: Api) -> None:
+    promise = PoolLimit(quay.pool.pk, Ceiling(), {"cpu_millis": 6000})
+    set_limits(actor=SYSTEM, queue=top_queue(quay.cast.elsewhere), limits=[promise], now=quay.now)
+    quay.submit("train", resources={"cpu": 4, "memory": "1Gi"})
+    quay.turn()
+    mine, operators = (explained(api(person), "train") for person in (quay.cast.bob, quay.cast.otto))
+    assert [one["code"] for one in mine["conditions"]] == ["withheld"]
+    (holder,) = mine["conditions"][0]["held_by"]
+    assert (holder["queue"], holder["cpu_millis"], holder["jobs"], holder["kept"]) == (None, 6000, 0, True)
+    assert "limit" not in {one["kind"] for one in mine["suggestions"]}
+    assert "limit" in {one["kind"] for one in operators["suggestions"]}
+
+
+def test_one_who_does_not_wait_shows_what_was_decided_and_nothing_else(quay: Quay, api: Api) -> None:
+    job = fill(quay)
+    found = explained(api(quay.cast.carol), str(job.id))
+    assert (found["state"], found["conditions"], found["suggestions"], found["place"]) == ("running", [], [], None)
+
+
+def test_without_suggestions_it_is_quick(quay: Quay, api: Api) -> None:
+    fill(quay)
+    quay.submit("train", resources={"cpu": 4, "memory": "1Gi"})
+    quay.turn()
+    answer = api(quay.cast.bob).get("/api/v1/jobs/train/explain?quick=true").json()
+    assert answer["conditions"]
+    assert answer["suggestions"] == []
+
+
+def test_decisions_are_read_newest_first_and_name_only_whom_the_reader_sees(quay: Quay, api: Api) -> None:
+    theirs = fill(quay)
+    mine = quay.submit("train")
+    DecisionRecord.objects.all().delete()
+    victims = [{"job": str(theirs.id), "cost": 5, "standing": "borrowed"}]
+    queue = str(top_queue(quay.cast.elsewhere).pk)
+    rows = [
+        DecisionRow(mine.id, mine.tenant_id, "refuse", "pool", {"reason": {"code": "ceiling", "queue": queue}}),
+        DecisionRow(mine.id, mine.tenant_id, "claim", "pool", {"victims": victims, "cost": 5}),
+    ]
+    record_decisions(rows, now=quay.now)
+    client = api(quay.cast.bob)
+    items = client.get(f"/api/v1/jobs/{mine.id}/decisions").json()["items"]
+    assert [one["kind"] for one in items] == ["claim", "refuse"]
+    assert items[0]["detail"]["victims"] == [{"job": None, "cost": 5, "standing": "borrowed"}]
+    assert items[1]["detail"]["reason"]["queue"] is None
+    assert [one["kind"] for one in explained(client, mine.id)["decisions"]] == ["claim", "refuse"]
+    shown = api(quay.cast.otto).get(f"/api/v1/jobs/{mine.id}/decisions").json()["items"]
+    assert shown[0]["detail"]["victims"][0]["job"]["name"] == "filler"
+    assert api(quay.cast.carol).get(f"/api/v1/jobs/{mine.id}/decisions").status_code == 404
+
+
+# --- What if ------------------------------------------------------------------------------------------------------------
+
+
+def test_jobs_that_are_submitted_in_thought_start_or_wait_and_are_not_there_afterwards(quay: Quay, api: Api) -> None:
+    spec = {"name": "idea", "command": "true", "resources": {"cpu": 3, "memory": "1Gi"}}
+    answer = post(api(quay.cast.bob), {"changes": [{"submit": {"spec": spec, "count": 3}}]}).json()
+    assert [one["job"]["name"] for one in answer["starts"]["jobs"]] == ["idea-0", "idea-1"]
+    assert answer["starts"]["jobs"][0]["nodes"] == ["node-1"]
+    assert [one["reason"]["code"] for one in answer["waits"]["jobs"]] == ["capacity"]
+    assert answer["after"] == {"starts": 2, "waits": 1, "evicted": 0}
+    assert not Job.objects.exists()
+
+
+def test_an_operator_may_think_of_nodes_and_sees_what_becomes_of_all(quay: Quay, api: Api) -> None:
+    fill(quay)
+    quay.submit("train", resources={"cpu": 4, "memory": "1Gi"})
+    quay.turn()
+    client, pool = api(quay.cast.otto), quay.pool.name
+    more = post(client, {"changes": [{"add_nodes": {"pool": pool, "count": 1}}]}).json()
+    assert [(one["job"]["name"], one["nodes"]) for one in more["starts"]["jobs"]] == [("train", ["more-1"])]
+    gone = post(client, {"changes": [{"remove_node": {"pool": pool, "node": "node-1"}}]}).json()
+    assert [one["job"]["name"] for one in gone["displaced"]["jobs"]] == ["filler"]
+    refused = post(api(quay.cast.bob), {"changes": [{"remove_node": {"pool": pool, "node": "node-1"}}]})
+    assert refused.status_code == 403
+
+
+def test_a_booking_is_thought_of_before_it_is_made(cast: Cast, api: Api) -> None:
+    quay = Quay(cast, nodes=[node_facts("node-1", gpus=4)])
+    quay.submit("train", resources={"gpu": 2})
+    booking = {"queue": "vision", "pool": quay.pool.name, "gpu": 4, "ends_at": "2099-01-01T00:00:00Z"}
+    other = make_queue(cast.tenant, "day")
+    kept = post(api(cast.bob), {"changes": [{"reserve": {**booking, "queue": str(other.pk)}}]}).json()
+    assert [one["job"]["name"] for one in kept["starts_not"]["jobs"]] == ["train"]
+    assert [one["reason"]["code"] for one in kept["waits"]["jobs"]] == ["reserved"]
+    wrong = post(api(cast.bob), {"changes": [{"reserve": {**booking, "gpu": 0, "ends_at": "2020-01-01T00:00:00Z"}}]})
+    assert {one["path"] for one in wrong.json()["fields"]} == {"/changes/0/reserve/gpu", "/changes/0/reserve/ends_at"}
+
+
+def test_what_becomes_of_others_is_a_number(quay: Quay, api: Api) -> None:
+    quay.submit("own", resources={"cpu": 8, "memory": "1Gi"}, script=LONG)
+    quay.turn(2)
+    quay.submit("theirs", by=quay.cast.carol, resources={"cpu": 4, "memory": "1Gi"})
+    quay.turn()
+    answer = post(api(quay.cast.bob), {"changes": [{"end": {"job": "own"}}]}).json()
+    assert (answer["starts"]["jobs"], answer["starts"]["others"]) == ([], 1)
+
+
+def test_every_mistake_is_told_at_its_place(quay: Quay, api: Api) -> None:
+    theirs = fill(quay)
+    running = quay.submit("ran", resources={"cpu": 1, "memory": "1Gi"})
+    make_queue(quay.cast.tenant, "day")
+    changes = [
+        {"submit": {"spec": {"name": "idea", "resources": {"cpu": "many"}}}},
+        {"end": {"job": str(theirs.id)}},
+        {"rank": {"job": str(running.id)}},
+        {"quota": {"queue": "nobody", "pool": "nowhere", "resource": "gold", "ceiling": -1}},
+        {"quota": {"queue": "nobody", "pool": "nowhere", "resource": "gold", "ceiling": 1}},
+        {"ask": {"job": "ran", "roles": {"boss": {"replicas": 1}}}},
+        {"dream": {}},
+        {"end": {"job": "ran", "why": 1}},
+        {"release": "ran"},
+    ]
+    answer = post(api(quay.cast.bob), {"changes": changes})
+    assert answer.status_code == 422
+    assert {(one["path"], one["code"]) for one in answer.json()["fields"]} >= {
+        ("/changes/1/end/job", "not_found"),
+        ("/changes/2/rank", "invalid"),
+        ("/changes/4/quota/queue", "not_found"),
+        ("/changes/4/quota/pool", "not_found"),
+        ("/changes/4/quota/resource", "not_found"),
+        ("/changes/5/ask/roles/boss", "not_found"),
+        ("/changes/6", "invalid"),
+        ("/changes/7/end/why", "unknown_field"),
+        ("/changes/8/release", "invalid"),
+    }
+    paths = {one["path"] for one in answer.json()["fields"]}
+    assert any(path.startswith("/changes/0/submit/spec") for path in paths)
+    assert "/changes/3/quota/ceiling" in paths
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"changes": []}, {"changes": [1]}, {"changes": [{}] * 51}, {"changes": {}}, {"chances": []}]
+)
+def test_what_is_no_question_is_refused(quay: Quay, api: Api, body: Any) -> None:
+    assert post(api(quay.cast.bob), body).status_code == 422
+
+
+def test_limits_that_would_break_the_tree_are_refused_at_their_change(quay: Quay, api: Api) -> None:
+    queue = make_queue(quay.cast.tenant, "day")
+    change = {"queue": str(queue.pk), "pool": quay.pool.name, "resource": "cpu_millis", "guarantee": 10**9}
+    answer = post(api(quay.cast.bob), {"changes": [{"quota": change}]})
+    assert answer.status_code == 422
+    assert {one["path"] for one in answer.json()["fields"]} == {"/changes/0/quota/guarantee", "/changes/0/quota/deserved"}
+    top = {**change, "queue": str(top_queue(quay.cast.tenant).pk)}
+    answer = post(api(quay.cast.bob), {"changes": [{"quota": top}]})
+    assert answer.json()["fields"][0]["message"] == "The limits of a queue above do not allow it."
+
+
+def test_a_dry_run_of_limits_says_which_jobs_would_start(quay: Quay, api: Api) -> None:
+    queue = make_queue(quay.cast.tenant, "day")
+    limit(queue, quay.pool.pk, cpu_millis=4000)
+    quay.submit("first", queue="day", resources={"cpu": 2, "memory": "1Gi"}, script=LONG)
+    quay.turn(2)
+    quay.submit("train", queue="day", resources={"cpu": 4, "memory": "1Gi"})
+    quay.turn()
+    change = {"queue": str(queue.pk), "pool": str(quay.pool.pk), "resource": "cpu_millis", "ceiling": 6000}
+    body = json.dumps({"changes": [change], "dry_run": True})
+    answer = api(quay.cast.alice).post("/api/v1/quota/edits", body, content_type="application/json")
+    assert answer.status_code == 200, answer.content
+    assert [(one["what"], one["name"]) for one in answer.json()["forecast"]["jobs"]] == [("starts", "train")]

@@ -1,0 +1,110 @@
+"""The command line on why a job waits and what if: what a person reads, and what is sent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from client_stub import NOON
+
+NONE = {"jobs": [], "more": 0, "others": 0}
+JOB = {"id": "0198c000-0000-7000-8000-000000000001", "name": "train"}
+CONDITION = {
+    "code": "no_room", "text": "Room for 0 of its 1 task is free in pool a100: too few GPUs free on 4.", "own": False,
+    "instead": False, "pool": "a100", "queue": None, "resource": None, "need": 1, "held": 0, "limit": 0, "kept": 0, "fitting": 0,
+    "until": None, "filters": [], "jobs": [], "jobs_count": 0,
+    "held_by": [
+        {"queue": {"id": "q", "name": "vision"}, "cpu_millis": 4000, "memory_bytes": 1 << 30, "gpu_millis": 8000, "jobs": 2,
+         "since": NOON, "standing": "borrowed", "kept": False},
+        {"queue": None, "cpu_millis": 0, "memory_bytes": 0, "gpu_millis": 24_000, "jobs": 3, "since": NOON,
+         "standing": "guaranteed", "kept": False},
+    ],
+}  # fmt: skip
+EXPLAINED = {
+    "job": JOB, "state": "queued", "at": NOON,
+    "reason": {"code": "no_room", "text": "Too little room.", "hint": "", "detail": {}},
+    "starts": False, "conditions": [CONDITION],
+    "place": {"in_queue": 2, "queue_length": 5, "in_pool": 9, "pool_length": 40},
+    "factors": {"priority": 500, "priority_seconds": 108_000, "waited_seconds": 3600, "order_seconds": 0, "queues": [
+        {"queue": {"id": "q", "name": "vision"}, "is_owed": True, "share": 125_000_000, "share_now": 0}]},
+    "suggestions": [{"kind": "end_own", "text": "End job own, which holds 8 GPUs.", "starts_now": True,
+                     "changes": [{"end": {"job": "own"}}], "evicts": [], "evicts_count": 0}],
+    "decisions": [{"id": "d", "at": NOON, "kind": "refuse", "pool": "a100", "detail": {"reason": {"code": "no_room"}}}],
+}  # fmt: skip
+
+
+def answer(stub: Any, line: str, body: Any) -> None:
+    stub.faults.append((line, httpx2.Response(200, json=body)))
+
+
+def test_a_wait_is_explained_with_who_holds_what_and_what_would_help(run: Any, stub: Any) -> None:
+    answer(stub, "GET /jobs/train/explain", EXPLAINED)
+    found = run("explain", "train").stdout
+    for text in (
+        "2 of 5 in its queue, 9 of 40 that want the same pools",
+        "priority 500, worth",
+        "share of vision: 12.5%, below what it deserves",
+        "too few GPUs free on 4",
+        "other tenants",
+        "24 GPU",
+        "- End job own, which holds 8 GPUs.",
+        "refuse",
+    ):
+        assert text in found, found
+
+
+def test_one_who_runs_reads_why_there_and_not_elsewhere(run: Any, stub: Any) -> None:
+    rows = [
+        {"machine": "n1", "total": 900, "terms": [["pack", 9, 100]]},
+        {"machine": "n2", "total": 700, "terms": [["pack", 7, 100]]},
+    ]
+    filters = [{"code": "gpu", "machines": 5, "text": "too few GPUs free"}]
+    detail = {
+        "nodes": ["n1"], "candidates": 12, "standing": "deserved", "policy": "v1",
+        "roles": [{"role": "worker", "filters": filters}],
+        "scores": [{"role": "worker", "rows": rows}],
+    }  # fmt: skip
+    start = {"id": "d", "at": NOON, "kind": "wait_turned_start", "pool": "a100", "detail": detail}
+    quiet = {"conditions": [], "suggestions": [], "place": None, "factors": None, "reason": None, "decisions": [start]}
+    answer(stub, "GET /jobs/train/explain", {**EXPLAINED, **quiet, "state": "running"})
+    found = run("explain", "train").stdout
+    for text in (
+        "wait turned start",
+        "12 in the pool",
+        "5 left out: too few GPUs free",
+        "PACK",
+        "n2",
+        "700",
+        "deserved",
+    ):
+        assert text in found, found
+
+
+def test_programs_get_the_answer_as_it_is(run: Any, stub: Any) -> None:
+    answer(stub, "GET /jobs/train/explain", EXPLAINED)
+    assert json.loads(run("explain", "train", "--quick", "--json").stdout) == EXPLAINED
+
+
+def test_a_change_file_is_sent_and_its_consequences_are_told(run: Any, stub: Any, tmp_path: Path) -> None:
+    starts = {"jobs": [{"job": JOB, "pool": "a100", "nodes": ["n1"], "reason": None, "evicts": 0}], "more": 1, "others": 2}
+    counts = {"starts": 4, "waits": 1, "evicted": 0}
+    lists = dict.fromkeys(("starts_not", "waits", "evicted", "spared", "displaced"), NONE)
+    answer(stub, "POST /what-if", {"before": counts, "after": counts, "starts": starts, **lists})
+    file = tmp_path / "change.yaml"
+    file.write_text("changes:\n- end: {job: own}\n")
+    found = run("what-if", "-f", str(file))
+    assert "Would start" in found.stdout
+    assert "and 1 more" in found.stdout
+    assert "and 2 of other tenants" in found.stdout
+    assert "4 start, 1 wait, 0 are evicted" in found.stdout
+
+
+@pytest.mark.parametrize("text", ["- 1", "changes: 3", "{", "just words"])
+def test_a_file_that_holds_no_changes_is_a_mistake_of_usage(run: Any, stub: Any, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "change.yaml"
+    file.write_text(text)
+    assert run("what-if", "-f", str(file)).exit_code == 2
+    assert run("what-if", "-f", str(tmp_path / "none.yaml")).exit_code == 2

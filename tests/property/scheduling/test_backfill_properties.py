@@ -1,0 +1,164 @@
+"""Booked starts over random histories in which nobody stays longer than it may: no promise is broken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from jobs.scheduling.core import Core, Policy
+from jobs.scheduling.decisions import Admit, Claim
+from jobs.scheduling.gangs import GangAsk, RoleAsk
+from jobs.scheduling.machines import TaskAsk
+from jobs.scheduling.replay import Arrival, Outcome, Replay
+from jobs.scheduling.work import Job
+from tenants.quota.limits import Limit
+from tests.property.scheduling.test_core_properties import GPUS, NODES, a_core
+
+DEVICES = (250, 500, 1000, 1000, 2000, 4000)
+arrivals_of = some.lists(
+    some.tuples(
+        some.integers(0, 60),  # Submitted.
+        some.integers(1, 3),  # Queue.
+        some.integers(1, 4),  # Tasks.
+        some.sampled_from(DEVICES),
+        some.sampled_from((100, 9_000, 16_000)),  # Cores.
+        some.integers(1, 80),  # How long it runs.
+        some.one_of(some.none(), some.integers(0, 80), some.integers(0, 80)),  # How much less than it may; None: nobody knows.
+        some.sampled_from((500, 500, 900)),
+        some.integers(0, 1),
+    ),
+    min_size=2,
+    max_size=25,
+)
+limits = some.sampled_from(
+    (
+        {"a": Limit(), "b": Limit(weight=2), "c": Limit()},
+        {"a": Limit(), "b": Limit(weight=2), "c": Limit(ceiling=8000)},
+        {"a": Limit(guarantee=4000), "b": Limit(ceiling=8000), "c": Limit(ceiling=6000)},
+        {"a": Limit(deserved=8000), "b": Limit(deserved=4000), "c": Limit()},
+    )
+)
+
+
+def replayed(limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], policy: Policy) -> tuple[Core, Outcome]:
+    core = a_core(limits, policy)
+    told = []
+    for number, (at, queue, tasks, gpu, cpu, runs, spare, priority, more) in enumerate(arrivals):
+        gang = GangAsk((RoleAsk("worker", TaskAsk(cpu, 1 << 10, gpu), tasks, tasks + more),))
+        longest = None if spare is None else runs + spare
+        told.append(Arrival(Job(f"job-{number:02}", queue, gang, (0,), at, priority, max_runtime=longest), runs))
+    return core, Replay(core, told, grace_seconds=3, on_pass=holds).run()
+
+
+def holds(core: Core, now: int) -> None:
+    """What is hidden is never more than there is, and nothing is held twice."""
+    for index in range(NODES):
+        left = core.machines.left(index)
+        assert left.cpu_millis >= 0
+        assert left.memory_bytes >= 0
+        assert all(0 <= one <= 1000 for one in core.machines.devices_left(index))
+    for one in core.promises.by_job.values():
+        assert one.at > now
+        assert one.job.id in core.lines
+
+
+GPUS_ASKED = some.integers(1, 16)
+booking = some.sampled_from((1, 1, 2, 50))
+
+
+@settings(max_examples=80, deadline=None)
+@given(limits, arrivals_of, booking, some.sampled_from((0, 7)))
+def test_no_promise_is_broken_where_nobody_stays_longer_than_it_may(
+    limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], booked: int, rebook: int
+) -> None:
+    policy = Policy(booked=booked, rebook_seconds=rebook, overrun_seconds=0, least_runtime_seconds=5, preempts=False)
+    core, found = replayed(limits, arrivals, policy)
+    assert found.broken == 0
+    assert set(found.given_way) <= ({"yielded"} if any(one.deserved or one.guarantee for one in limits.values()) else set())
+    assert core.machines.free(0).gpu_millis == NODES * GPUS * 1000
+    assert not core.promises
+
+
+@settings(max_examples=80, deadline=None)
+@given(limits, arrivals_of, booking)
+def test_a_promise_only_ever_yields_to_a_right(limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], booked: int) -> None:
+    policy = Policy(booked=booked, rebook_seconds=0, overrun_seconds=0, least_runtime_seconds=0)
+    core, found = replayed(limits, arrivals, policy)
+    assert found.broken == 0
+    assert set(found.given_way) <= {"yielded"}
+    assert core.machines.free(0).gpu_millis == NODES * GPUS * 1000
+
+
+@settings(max_examples=30, deadline=None)
+@given(limits, arrivals_of, booking)
+def test_the_same_arrivals_in_any_order_get_the_same_starts(
+    limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], booked: int
+) -> None:
+    policy = Policy(booked=booked, rebook_seconds=0, overrun_seconds=0)
+    first, again = replayed(limits, arrivals, policy), replayed(limits, arrivals, policy)
+    assert repr(sorted(first[1].stays.items())) == repr(sorted(again[1].stays.items()))
+    assert first[1].promises == again[1].promises
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    some.lists(some.tuples(some.integers(0, 50), some.integers(1, 16), some.integers(1, 40), some.integers(0, 20)), max_size=30)
+)
+def test_each_starts_within_as_many_longest_runs_as_are_before_it(arrivals: list[tuple[int, int, int, int]]) -> None:
+    """Nobody starves: who becomes the first that waits starts once those that run by then have ended, at the latest."""
+    core = a_core({"a": Limit(), "b": Limit(), "c": Limit()}, Policy(overrun_seconds=0, rebook_seconds=0, patience_seconds=0))
+    told = [
+        Arrival(Job(f"job-{number:02}", 1, a_gang(gpus), (0,), at, max_runtime=runs + spare), runs)
+        for number, (at, gpus, runs, spare) in enumerate(arrivals)
+    ]
+    found = Replay(core, told).run()
+    latest = {one.job.id: 0 for one in told}
+    longest = max((one.job.max_runtime or 0 for one in told), default=0)
+    order = sorted((one.job for one in told), key=lambda job: (job.submitted_at, job.id))
+    for place, job in enumerate(order):
+        latest[job.id] = job.submitted_at + (place + 1) * longest
+        assert 0 <= found.stays[job.id].first_started_at <= latest[job.id]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    some.lists(some.tuples(some.integers(0, 50), some.integers(1, 16), some.integers(1, 40)), max_size=30), some.integers(1, 60)
+)
+def test_where_nobody_knows_when_others_end_patience_bounds_the_wait(arrivals: list[tuple[int, int, int]], patience: int) -> None:
+    policy = Policy(patience_seconds=patience, reclaims=False, preempts=False)
+    core = a_core({"a": Limit(), "b": Limit(), "c": Limit()}, policy)
+    told = [Arrival(Job(f"job-{number:02}", 1, a_gang(gpus), (0,), at), runs) for number, (at, gpus, runs) in enumerate(arrivals)]
+    found = Replay(core, told).run()
+    longest = max((one.duration for one in told), default=0)
+    order = sorted((one.job for one in told), key=lambda job: (job.submitted_at, job.id))
+    for place, job in enumerate(order):
+        assert 0 <= found.stays[job.id].first_started_at <= job.submitted_at + patience + (place + 1) * longest
+
+
+def a_gang(gpus: int) -> GangAsk:
+    return GangAsk((RoleAsk("worker", TaskAsk(100, 1 << 10, 1000), gpus, gpus),))
+
+
+@settings(max_examples=80, deadline=None)
+@given(arrivals_of, booking, some.integers(1, 2))
+def test_what_a_queue_was_promised_is_its_own_at_once_whatever_is_booked(
+    arrivals: list[tuple[Any, ...]], booked: int, queue: int
+) -> None:
+    """A job of one GPU within what its queue deserves starts, or others leave for it, also where starts of others are booked."""
+    limits = {"a": Limit(deserved=8000), "b": Limit(deserved=8000), "c": Limit()}
+    core = a_core(limits, Policy(booked=booked, rebook_seconds=0, overrun_seconds=0, least_runtime_seconds=0))
+    for number, (_, other, tasks, gpu, _, runs, spare, priority, _) in enumerate(arrivals):
+        gang = GangAsk((RoleAsk("worker", TaskAsk(100, 1 << 10, max(1000, gpu)), tasks, tasks),))
+        longest = None if spare is None else runs + spare
+        core.submit(Job(f"job-{number:02}", other, gang, (0,), number, priority, max_runtime=longest))
+        core.decide(number)
+    now = len(arrivals)
+    for name in sorted(job.id for job in core.waiting() if job.queue == queue and job.id in core.lines):
+        core.withdraw(name)
+    if core.transfers or core.shares.used(queue, 0)[2] + 1000 > 8000:
+        return
+    core.submit(Job("owner", queue, a_gang(1), (0,), now, 900))
+    told = [one for one in core.decide(now) if isinstance(one, Admit | Claim) and one.id == "owner"]
+    assert told or any(one.is_leaving for one in core.running.values())

@@ -1,0 +1,210 @@
+"""What is kept from pass to pass equals a full load: a core that lives long and one that is made anew decide the same.
+
+Any sequence of what may happen is told to one core. After each of its passes, and in between, everything is written down as a
+`State` and a second core is made of it, which is told the same from there on. At the next pass both must start, claim and evict
+the same gangs on the same machines in the same order, and agree on who waits and on who does so by a condition of its own. While
+room is being cleared for someone there is no second core: where that one will stand was decided with what was known then, and a
+state does not say it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from jobs.scheduling.core import Core, Policy
+from jobs.scheduling.decisions import Admit, Book, Claim, Decision, Evict, Reason, Wait
+from jobs.scheduling.gangs import GangAsk, RoleAsk
+from jobs.scheduling.log import (
+    Checkpointed,
+    Ended,
+    Event,
+    LimitsChanged,
+    MachineChanged,
+    Submitted,
+    ToldToLeave,
+    Withdrawn,
+    apply,
+)
+from jobs.scheduling.machines import Machine, TaskAsk
+from jobs.scheduling.scores import PoolRules
+from jobs.scheduling.state import Pool, State, build, export
+from jobs.scheduling.work import Job
+from kernel.resources import Resources
+from tenants.quota.limits import Capacity, Limit, LimitedQueue
+
+POOLS = (
+    Pool(uuid.UUID(int=90), "gpu", PoolRules("fragmentation", shares=True)),
+    Pool(uuid.UUID(int=91), "old", PoolRules("pack")),
+)
+NODES, GPUS = 3, 4
+ALL = NODES * GPUS * 1000
+OWN = frozenset({"held", "not_before", "no_pool"})  # Conditions of the job itself; every other refusal is of its moment.
+LIMITS = (
+    (Limit(deserved=8000), Limit(deserved=4000), Limit()),
+    (Limit(guarantee=4000, deserved=8000), Limit(deserved=4000), Limit(ceiling=6000)),
+    (Limit(), Limit(weight=2), Limit(ceiling=8000)),
+)
+policies = some.builds(
+    Policy,
+    aging_seconds=some.sampled_from((0, 1, 216)),
+    in_order=some.sampled_from((False, False, True)),
+    least_runtime_seconds=some.sampled_from((0, 0, 20)),
+    evictions_per_window=some.sampled_from((2048, 2)),
+    window_seconds=some.just(30),
+    patience_seconds=some.sampled_from((0, 60, 86_400)),
+    booked=some.sampled_from((0, 1)),
+    rebook_seconds=some.just(0),
+    history_seconds=some.just(0),  # Else how old the history is depends on when one was made.
+)
+sizes = some.tuples(some.integers(1, 3), some.sampled_from((250, 1000, 1000, 2000, 4000)), some.integers(0, 2))
+submits = some.tuples(
+    some.just("submit"),
+    some.integers(1, 3),
+    sizes,
+    some.sampled_from((100, 500, 900)),
+    some.sampled_from(("", "", "", "array", "later", "withheld", "both", "runtime", "kept")),
+)
+numbers = some.integers(0, 9)
+steps = some.lists(
+    some.one_of(
+        submits,
+        submits,
+        some.tuples(some.sampled_from(("end", "withdraw", "cordon", "limits", "checkpoint", "tell", "again", "load")), numbers),
+        some.tuples(some.just("pass"), some.integers(0, 40)),
+        some.tuples(some.just("pass"), some.integers(0, 40)),
+    ),
+    min_size=2,
+    max_size=40,
+)
+
+
+def queues_of(choice: int) -> tuple[LimitedQueue, ...]:
+    root = LimitedQueue(uuid.UUID(int=1), None, "root")
+    rows = enumerate(zip("abc", LIMITS[choice % len(LIMITS)], strict=True))
+    return (
+        root,
+        *(LimitedQueue(uuid.UUID(int=10 + at), root.id, name, {POOLS[0].id: {"gpu_millis": one}}) for at, (name, one) in rows),
+    )
+
+
+CAPACITIES = tuple(Capacity(pool.id, pool.name, Resources(NODES * 32_000, NODES << 30, ALL)) for pool in POOLS)
+
+
+class World:
+    """A core that lives long, and what happens to it."""
+
+    def __init__(self, policy: Policy, limits: int) -> None:
+        self.machines = {(pool, n): Machine(f"n{n}", pool, 32_000, 1 << 30, GPUS) for pool in range(2) for n in range(NODES)}
+        self.queues = queues_of(limits)
+        self.now = 1000
+        empty = State(self.now, POOLS, tuple(self.machines.values()), self.queues, CAPACITIES, policy=policy)
+        self.core = build(empty)
+        self.jobs: dict[str, Job] = {}
+        self.leaving: list[str] = []
+        self.anew: Core | None = build(empty)
+
+    def state(self) -> State:
+        return export(self.core, State(self.now, POOLS, (), self.queues, CAPACITIES))
+
+    def load(self) -> None:
+        """Make the other core anew from what is kept."""
+        self.anew = None if self.core.transfers else build(self.state())
+
+    def tell(self, event: Event) -> None:
+        for core in filter(None, (self.core, self.anew)):
+            apply(core, event)
+
+    def do(self, what: str, number: int, *more: object) -> None:
+        core = self.core
+        active = sorted(name for name in core.running if name not in core.transfers)
+        waiting = sorted(name for name in self.jobs if core.why(name) is not None or name in core.lines or name in core.transfers)
+        if what == "submit":
+            job = self._job(number, *more)  # type: ignore[arg-type]
+            self.jobs[job.id] = job
+            self.tell(Submitted(job))
+        elif what == "pass":
+            self.now += number
+            self.both_decide()
+        elif what == "load":
+            self.load()
+        elif what == "cordon":
+            at = sorted(self.machines)[number % len(self.machines)]
+            facts = self.machines[at] = replace(self.machines[at], blocked="" if self.machines[at].blocked else "cordoned")
+            self.tell(MachineChanged(facts))
+        elif what == "limits":
+            self.queues = queues_of(number)
+            self.tell(LimitsChanged(self.queues, CAPACITIES))
+        elif what in ("withdraw", "again") and waiting:
+            name = waiting[number % len(waiting)]
+            if what == "withdraw":
+                self.tell(Withdrawn(name))
+            elif name not in core.transfers:
+                job = self.jobs[name] = replace(self.jobs[name], withheld=None, order=-50 * (number % 3))
+                self.tell(Submitted(job))
+        elif active and what in ("end", "checkpoint", "tell"):
+            name = active[number % len(active)]
+            if what == "end":
+                self.tell(Ended(name))
+                self.leaving = [one for one in self.leaving if one != name]
+            else:
+                self.tell(Checkpointed(name, self.now) if what == "checkpoint" else ToldToLeave(name))
+
+    def _job(self, queue: int, size: tuple[int, int, int], priority: int, kind: str) -> Job:
+        tasks, gpu, more = size
+        ask = TaskAsk(100, 1 << 10, gpu)
+        job = Job(
+            f"job-{len(self.jobs):02}", queue, GangAsk((RoleAsk("worker", ask, tasks, tasks + more),)), (0,), self.now, priority
+        )
+        changes: dict[str, dict[str, object]] = {
+            "array": {"array": f"sweep-{queue}", "parallel": 1},
+            "later": {"not_before": self.now + 30},
+            "withheld": {"withheld": Reason("held")},
+            "both": {"pools": (1, 0)},
+            "runtime": {"max_runtime": 100, "checkpoint_seconds": 10},
+            "kept": {"evictable": False},
+        }
+        return replace(job, **changes.get(kind, {}))  # type: ignore[arg-type]
+
+    def both_decide(self) -> None:
+        leaving, self.leaving = self.leaving, []
+        for name in leaving:
+            if name in self.core.running:
+                self.tell(Ended(name))
+        decided = self.core.decide(self.now)
+        if self.anew is not None:
+            ours, theirs = done(decided), done(self.anew.decide(self.now))
+            claim = next((at for at, one in enumerate(ours, start=1) if isinstance(one, Claim)), None)
+            assert ours[:claim] == theirs[:claim]
+            for name in sorted(self.jobs if claim is None else ()):
+                assert kind_of(self.core, name) == kind_of(self.anew, name), name
+        self.leaving = [one.id for one in decided if isinstance(one, Evict)]
+        self.load()
+
+
+def done(decisions: tuple[Decision, ...]) -> list[Decision]:
+    """What happens; without the tables of scores, which are of the moment at which a gang was placed first, and without promises,
+    which are looked at again every so often and not in every pass."""
+    return [
+        one._replace(placed=replace(one.placed, tables=())) if isinstance(one, Admit | Claim) else one
+        for one in decisions
+        if not isinstance(one, Wait | Book)
+    ]
+
+
+def kind_of(core: Core, name: str) -> str | None:
+    reason = core.why(name)
+    return None if reason is None else reason.code if reason.code in OWN else "waits"
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(policies, some.integers(0, 2), steps)
+def test_a_core_that_lives_long_decides_as_one_made_anew(policy: Policy, limits: int, steps: list[tuple[object, ...]]) -> None:
+    world = World(policy, limits)
+    for step in steps:
+        world.do(*step)  # type: ignore[arg-type]
+    for _ in range(3):
+        world.do("pass", 50)

@@ -1,0 +1,175 @@
+"""Whatever a core can be told or decide is written, read back exactly, and written again to the same bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+
+from jobs.scheduling.core import Policy
+from jobs.scheduling.decisions import Admit, Book, Claim, Evict, Reason, Wait
+from jobs.scheduling.filters import Refusal
+from jobs.scheduling.gangs import GangAsk, Placed, PlacedTask, RoleAsk
+from jobs.scheduling.log import (
+    CapsChanged,
+    Checkpointed,
+    Decided,
+    Ended,
+    LimitsChanged,
+    Log,
+    MachineChanged,
+    PassDecided,
+    Started,
+    Submitted,
+    ToldToLeave,
+    WindowsChanged,
+    Withdrawn,
+    decision_lines,
+    in_order,
+    log_lines,
+    read_decisions,
+    read_log,
+    read_state,
+    state_lines,
+)
+from jobs.scheduling.machines import Machine, TaskAsk
+from jobs.scheduling.ranking import ScoreRow
+from jobs.scheduling.scores import POLICIES, PoolRules
+from jobs.scheduling.state import Held, Pool, State
+from jobs.scheduling.work import Job
+from kernel.resources import RESOURCE_NAMES, Resources
+from tenants.quota.bookings import Booked
+from tenants.quota.caps import UserCap
+from tenants.quota.limits import Capacity, Limit, LimitedQueue
+from tenants.quota.shares import Standing
+
+words = some.text(max_size=6)  # Of any script: names come from people.
+numbers = some.integers(-(2**70), 2**70)
+counts = some.integers(0, 2**53)
+sets = some.frozensets(words, max_size=3)
+conditions = some.lists(some.tuples(words, sets), max_size=2).map(tuple)
+asks = some.builds(
+    TaskAsk, counts, counts, some.sampled_from((0, 250, 1000, 8000)), sets, conditions,
+    sets, some.booleans(),
+)  # fmt: skip
+roles = some.builds(RoleAsk, words, asks, counts, counts, words, some.none() | counts, words, sets)
+gangs = some.lists(roles, max_size=3, unique_by=lambda role: role.role).map(lambda found: GangAsk(tuple(found), "pack"))
+amounts = some.tuples(counts, counts, counts)
+needs = some.lists(some.tuples(counts, amounts), max_size=2).map(tuple)
+filtered = some.builds(Refusal, words, counts, counts, counts, counts)
+reasons = some.builds(Reason, words, *[numbers] * 9, some.lists(filtered, max_size=2).map(tuple))
+jobs = some.builds(
+    Job,
+    id=words,
+    queue=counts,
+    gang=gangs,
+    pools=some.lists(counts, max_size=3).map(tuple),
+    submitted_at=counts,
+    priority=numbers,
+    order=numbers,
+    max_runtime=some.none() | counts,
+    predicted=some.none() | counts,
+    not_before=counts,
+    withheld=some.none() | reasons,
+    array=words,
+    parallel=counts,
+    evictable=some.booleans(),
+    user=some.none() | some.uuids(),
+    tenants=some.lists(some.uuids(), max_size=2).map(tuple),
+    checkpoint_seconds=counts,
+)
+tasks = some.builds(PlacedTask, words, counts, counts, asks, some.lists(counts, max_size=3).map(tuple))
+rows = some.builds(ScoreRow, words, numbers, some.lists(some.tuples(words, numbers, numbers), max_size=2).map(tuple))
+tables = some.lists(some.tuples(words, some.lists(rows, max_size=2).map(tuple)), max_size=2).map(tuple)
+placed = some.builds(Placed, counts, some.lists(tasks, max_size=3).map(tuple), counts, tables)
+machines = some.builds(
+    Machine, words, counts, counts, counts, counts, words, some.dictionaries(words, words, max_size=3), sets, sets, words,
+    some.booleans(), sets, sets,
+)  # fmt: skip
+limits = some.builds(Limit, counts, some.none() | counts, some.none() | counts, counts)
+queues = some.builds(
+    LimitedQueue, some.uuids(), some.none() | some.uuids(), words,
+    some.dictionaries(some.uuids(), some.dictionaries(some.sampled_from(RESOURCE_NAMES), limits), max_size=2),
+)  # fmt: skip
+capacities = some.builds(Capacity, some.uuids(), words, some.builds(Resources, counts, counts, counts))
+rules = some.builds(PoolRules, some.sampled_from(sorted(POLICIES)), some.dictionaries(words, numbers, max_size=2))
+policies = some.builds(Policy, counts, some.booleans(), some.booleans(), some.booleans(), *[counts] * 7)
+caps = some.lists(
+    some.builds(UserCap, some.uuids(), some.none() | some.uuids(), some.none() | counts, some.none() | counts), max_size=1
+).map(tuple)
+windows = some.lists(some.builds(Booked, some.uuids(), some.uuids(), some.uuids(), counts, counts, counts), max_size=1).map(tuple)
+held = some.builds(Held, jobs, placed, needs, counts, counts, some.booleans(), words)
+some_queues = some.lists(queues, max_size=2, unique_by=lambda one: one.id)
+states = some.builds(
+    State,
+    at=counts,
+    pools=some.lists(some.builds(Pool, some.uuids(), words, some.none()), max_size=2).map(tuple),
+    machines=some.lists(machines, max_size=3, unique_by=lambda one: (one.pool, one.name)).map(tuple),
+    queues=some.lists(queues, max_size=3, unique_by=lambda one: one.id).map(tuple),
+    capacities=some.lists(capacities, max_size=2).map(tuple),
+    waiting=some.lists(jobs, max_size=3, unique_by=lambda one: one.id).map(tuple),
+    running=some.lists(
+        some.builds(Held, jobs, placed, needs, counts, counts, some.booleans(), words),
+        max_size=2,
+        unique_by=lambda one: one.job.id,
+    ).map(tuple),
+    policy=policies,
+    history=some.dictionaries(some.tuples(counts, counts, counts), numbers, max_size=3),
+    history_at=counts,
+    evicted_at=some.lists(some.tuples(counts, counts), max_size=3).map(tuple),
+    caps=caps.map(lambda found: tuple(sorted(found, key=repr))),
+    windows=windows.map(lambda found: tuple(sorted(found, key=repr))),
+)
+events = some.one_of(
+    some.builds(Submitted, jobs),
+    some.builds(Withdrawn, words),
+    some.builds(Started, jobs, placed, counts, some.none() | needs),
+    some.builds(Ended, words),
+    some.builds(MachineChanged, machines),
+    some.builds(
+        LimitsChanged,
+        some.lists(queues, max_size=2, unique_by=lambda one: one.id).map(
+            lambda found: tuple(sorted(found, key=lambda one: one.id))
+        ),
+        some.lists(capacities, max_size=2).map(tuple),
+    ),
+    some.builds(WindowsChanged, windows),
+    some.builds(CapsChanged, caps),
+    some.builds(Checkpointed, words, counts),
+    some.builds(ToldToLeave, words),
+    some.builds(Decided, counts),
+)
+decisions = some.one_of(
+    some.builds(Admit, words, placed, some.sampled_from(Standing)),
+    some.builds(Wait, words, reasons, counts),
+    some.builds(Evict, words, words, counts, booking=words),
+    some.builds(Claim, words, placed, some.lists(words, max_size=2).map(tuple), counts),
+    some.builds(Book, words, counts, some.lists(counts, max_size=2).map(tuple)),
+)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(states)
+def test_a_state_is_read_back_exactly(state: State) -> None:
+    lines = list(state_lines(state))
+    read = read_state(lines)
+    assert read == in_order(state)
+    assert list(state_lines(read)) == lines
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(states, some.lists(events, max_size=6).map(tuple))
+def test_what_happened_is_read_back_exactly(state: State, happened: tuple[Any, ...]) -> None:
+    lines = list(log_lines(Log(state, happened)))
+    read = read_log(f"{line}\n" for line in lines)
+    assert read == Log(in_order(state), happened)
+    assert list(log_lines(read)) == lines
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(some.lists(some.builds(PassDecided, counts, some.lists(decisions, max_size=4).map(tuple)), max_size=4))
+def test_what_was_decided_is_read_back_exactly(passes: list[PassDecided]) -> None:
+    lines = list(decision_lines(passes))
+    assert read_decisions(lines) == passes
+    assert list(decision_lines(read_decisions(lines))) == lines

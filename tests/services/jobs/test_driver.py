@@ -1,0 +1,142 @@
+"""The driver keeps one core for as long as the same things are around, and makes another only when they are not."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.db import OperationalError
+
+from clusters.engines.fake import Script
+from clusters.models import Node
+from clusters.services import record_inventory
+from jobs.models import Job
+from jobs.reconcile import memory
+from jobs.reconcile.loading import load_state
+from jobs.scheduling.state import build
+from tenants.quota.accounting import mark
+from tenants.services.queues import create_queue
+from tests.builders.quay import Quay
+from tests.factories.clusters import inventory, node_facts
+from tests.factories.tenants import top_queue
+
+pytestmark = pytest.mark.database
+
+ENDLESS = Script(duration_seconds=1_000_000)
+ALL = {"resources": {"cpu": 8, "memory": "1Gi"}}
+
+
+def core(quay: Quay) -> object:
+    return quay.driver._core
+
+
+def test_jobs_that_come_run_and_end_need_no_new_core(quay: Quay) -> None:
+    quay.submit("first", script=Script(duration_seconds=3), **ALL)
+    quay.turn()
+    kept = core(quay)
+    quay.submit("second", script=ENDLESS, **ALL)
+    for _ in range(4):
+        quay.turn()
+        quay.pass_time(2)
+    assert core(quay) is kept
+    assert quay.state(Job.objects.get(name="second")) == "running"
+
+
+def test_a_node_that_goes_away_and_comes_back_needs_no_new_core_and_a_further_node_does(quay: Quay) -> None:
+    waits = quay.submit("waits", script=ENDLESS, **ALL)
+    Node.objects.update(ready=False, reason="rebooting")
+    quay.turn()
+    kept = core(quay)
+    assert quay.reason(waits) == "no_ready_node"
+    Node.objects.update(ready=True)
+    quay.turn(2)
+    assert core(quay) is kept
+    assert quay.state(waits) == "running"
+    record_inventory(quay.cluster.pk, inventory(*quay.nodes, node_facts("node-2", cores=8), read_at=quay.now), quay.now)
+    more = quay.submit("more", script=ENDLESS, **ALL)
+    quay.schedule()
+    assert core(quay) is not kept
+    assert quay.state(more) == "admitted"
+
+
+def test_a_queue_that_is_made_later_is_served(quay: Quay) -> None:
+    quay.submit("first", script=ENDLESS)
+    quay.turn()
+    create_queue(actor=quay.cast.otto.actor, tenant_id=quay.cast.tenant.pk, name="later", parent_id=None, now=quay.now)
+    job = quay.submit("in-it", script=ENDLESS, queue="later")
+    quay.turn(2)
+    assert quay.state(job) == "running"
+
+
+def test_of_two_jobs_that_wait_for_times_one_withdrawn_keeps_the_other_from_nothing(quay: Quay) -> None:
+    """The time of one has come at the very look at which the other, whose time came before, is gone."""
+    soon, later = quay.now + timedelta(seconds=5), quay.now + timedelta(seconds=10)
+    first = quay.submit("first", script=ENDLESS, start_after=soon.isoformat(), hold=True)
+    second = quay.submit("second", script=ENDLESS, start_after=later.isoformat())
+    quay.turn()
+    quay.pass_time(6)
+    quay.turn()
+    quay.stop(first)
+    quay.pass_time(5)
+    quay.turn(2)
+    assert (quay.state(first), quay.state(second)) == ("stopped", "running")
+
+
+def test_what_is_read_whole_for_a_question_decides_as_the_core_that_was_kept(quay: Quay) -> None:
+    running = quay.submit("runs", script=ENDLESS, resources={"cpu": 6, "memory": "1Gi"})
+    quay.turn(2)
+    large = quay.submit("large", script=ENDLESS, **ALL)
+    quay.turn()
+    small = quay.submit("small", script=ENDLESS, resources={"cpu": 2, "memory": "1Gi"})
+    loaded = load_state(quay.now)
+    asked = build(loaded.state)
+    decided = {one.id: type(one).__name__ for one in asked.decide(mark(quay.now))}
+    assert decided == {str(large.id): "Wait", str(small.id): "Admit"}
+    assert loaded.attempts.keys() == {str(running.id)}
+    quay.turn(2)
+    assert (quay.state(large), quay.state(small)) == ("queued", "running")
+
+
+def test_a_job_that_was_started_by_the_leader_before_is_known_to_the_next(quay: Quay) -> None:
+    quay.submit("runs", script=ENDLESS, resources={"cpu": 6, "memory": "1Gi"})
+    quay.turn(2)
+    quay.driver.forget()
+    waits = quay.submit("waits", script=ENDLESS, resources={"cpu": 6, "memory": "1Gi"})
+    quay.turn(2)
+    assert (quay.state(waits), quay.reason(waits)) == ("queued", "no_room")
+    assert uuid.UUID(next(iter(quay.driver._core.running))) != waits.id  # type: ignore[union-attr]
+
+
+def test_what_was_used_in_the_past_outlives_the_leader(quay: Quay) -> None:
+    quay.submit("runs", script=ENDLESS, resources={"cpu": 6, "memory": "1Gi"})
+    quay.turn(2)
+    for _ in range(3):
+        quay.pass_time(61)
+        quay.submit("waits", script=ENDLESS, **ALL)
+        quay.turn()
+    known = memory.load()
+    assert known.history
+    assert {queue_id for queue_id, _, _ in known.history} >= {top_queue(quay.cast.tenant).pk}
+    quay.driver.forget()
+    quay.turn()
+    kept = quay.driver._core.shares.history()  # type: ignore[union-attr]
+    assert set(kept.values()) == set(known.history.values())
+
+
+def test_a_change_whose_reading_failed_is_read_again_at_the_next_look(quay: Quay, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As while a table is locked: the event is over, and no sweep is due."""
+    quay.submit("first", script=ENDLESS)
+    quay.turn(2)
+    waits = quay.submit("second", script=ENDLESS)
+    with monkeypatch.context() as locked:
+        locked.setattr("jobs.reconcile.driver.load_live", refuse)
+        with pytest.raises(OperationalError):
+            quay.schedule()
+    quay.driver._full_load_at = float("inf")
+    quay.schedule()
+    assert quay.state(waits) == "admitted"
+
+
+def refuse(**_: object) -> None:
+    raise OperationalError("canceling statement due to lock timeout")

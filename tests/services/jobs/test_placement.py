@@ -1,0 +1,213 @@
+"""What users and operators say of placement reaches the machines that jobs go to."""
+
+from __future__ import annotations
+
+import pytest
+
+from clusters.engines.fake import Script
+from clusters.engines.interface import NodeFacts
+from clusters.models import Node
+from clusters.services import edit_pool, taint_node
+from jobs.lifecycle.reasons import explain
+from jobs.models import Job
+from jobs.reconcile.driver import SchedulerDriver
+from tests.builders.quay import Quay
+from tests.factories.clusters import node_facts
+from tests.factories.tenants import Cast
+
+pytestmark = pytest.mark.database
+
+ENDLESS = Script(duration_seconds=1_000_000)
+HALF = {"cpu": 4, "memory": "1Gi"}
+WHOLE = {"cpu": 8, "memory": "1Gi"}
+
+
+def rack(name: str, rack: str, **labels: str) -> NodeFacts:
+    return node_facts(name, cores=8, labels={"rack": rack, **labels})
+
+
+def nodes_of(quay: Quay, job: Job) -> list[str]:
+    return sorted(task.node_name for task in quay.tasks(job))
+
+
+def words(quay: Quay, job: Job, language: str = "en") -> str:
+    found = Job.objects.get(id=job.id)
+    told = explain(found.reason_code, found.reason_detail, language)
+    return f"{told.text} {told.hint}"
+
+
+@pytest.fixture
+def racks(cast: Cast) -> Quay:
+    """Two machines in each of two racks; one of them is of an older make."""
+    return Quay(cast, nodes=[rack("a-1", "a"), rack("a-2", "a", make="old"), rack("b-1", "b"), rack("b-2", "b")])
+
+
+@pytest.mark.parametrize(
+    ("together", "expected"),
+    [("pack", ["a-1", "a-1"]), ("spread", ["a-1", "b-1"]), ("rack", ["a-1", "a-1"])],
+)
+def test_tasks_go_as_near_or_apart_as_the_job_says(racks: Quay, together: str, expected: list[str]) -> None:
+    job = racks.submit("train", script=ENDLESS, replicas=2, resources=HALF, placement={"together": together})
+    racks.turn()
+    assert nodes_of(racks, job) == expected
+
+
+def test_a_gang_that_insists_on_one_rack_waits_until_one_has_room_for_all(racks: Quay) -> None:
+    first = racks.submit("one", script=Script(duration_seconds=5), resources=WHOLE, placement={"labels": {"rack": "a"}})
+    second = racks.submit("two", script=ENDLESS, resources=WHOLE, placement={"labels": {"rack": ["b", "c"]}})
+    racks.turn()
+    gang = racks.submit("gang", script=ENDLESS, replicas=2, resources=WHOLE, placement={"together": "rack"})
+    racks.turn()
+    assert (nodes_of(racks, first)[0][0], nodes_of(racks, second)[0][0]) == ("a", "b")
+    assert racks.reason(gang) == "not_together"
+    racks.pass_time(10)
+    racks.turn(3)
+    assert nodes_of(racks, gang) == ["a-1", "a-2"]
+
+
+def test_a_gang_that_no_rack_could_ever_hold_says_so(racks: Quay) -> None:
+    job = racks.submit("gang", replicas=3, resources=WHOLE, placement={"together": "rack"})
+    racks.turn()
+    assert racks.reason(job) == "no_place"
+    assert "no rack of pool" in words(racks, job)
+    assert "placement.together" in words(racks, job, "zh")
+
+
+def test_a_job_goes_only_to_machines_with_the_labels_that_it_asks_for(racks: Quay) -> None:
+    job = racks.submit("train", script=ENDLESS, resources=WHOLE, placement={"labels": {"make": ["old", "older"]}})
+    second = racks.submit("second", script=ENDLESS, resources=HALF, placement={"labels": {"make": "old"}})
+    racks.turn()
+    assert nodes_of(racks, job) == ["a-2"]
+    assert racks.reason(second) == "no_room"
+    assert "3 of its machines lack a label that it asks for." in words(racks, second)
+    assert "3 个节点缺少所要求的标签" in words(racks, second, "zh")
+
+
+def test_a_job_that_asks_for_a_label_that_no_machine_has_says_so(racks: Quay) -> None:
+    job = racks.submit("train", placement={"labels": {"make": "new"}})
+    racks.turn()
+    assert racks.reason(job) == "label"
+    assert "make=new" in words(racks, job)
+    assert "make=new" in words(racks, job, "zh")
+
+
+def test_jobs_that_differ_in_their_placement_alone_are_told_apart(racks: Quay) -> None:
+    jobs = [racks.submit(f"to-{name}", script=ENDLESS, placement={"labels": {"rack": name}}) for name in ("b", "a", "b")]
+    racks.turn()
+    assert [nodes_of(racks, job)[0][0] for job in jobs] == ["b", "a", "b"]
+
+
+# --- Taints -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kept(cast: Cast) -> Quay:
+    """A machine for everybody, one that the cluster's labels keep for jobs with FPGAs, and one that is best avoided."""
+    labels = {"b": {"berth.dev/taint.fpga": "keep-out"}, "c": {"berth.dev/taint.flaky": "avoid"}}
+    return Quay(cast, nodes=[node_facts(name, cores=8, labels=labels.get(name, {})) for name in "abc"])
+
+
+def test_a_machine_with_a_taint_is_kept_for_jobs_that_tolerate_it(kept: Quay) -> None:
+    jobs = [kept.submit(f"job-{number}", script=ENDLESS, resources=WHOLE) for number in range(3)]
+    kept.turn()
+    assert [nodes_of(kept, job) for job in jobs] == [["a"], ["c"], []]
+    assert kept.reason(jobs[2]) == "no_room"
+    assert "1 of its machines are kept for others by a taint." in words(kept, jobs[2])
+    assert "1 个节点因污点留给其他作业" in words(kept, jobs[2], "zh")
+    tolerant = kept.submit("tolerant", script=ENDLESS, resources=WHOLE, placement={"tolerates": ["fpga"]})
+    kept.turn()
+    assert nodes_of(kept, tolerant) == ["b"]
+
+
+def test_an_operator_taints_a_machine_and_takes_that_back(quay: Quay) -> None:
+    node = Node.objects.get()
+    taint_node(actor=quay.cast.otto.actor, node_id=node.pk, taints={"demo": "keep-out"}, now=quay.now)
+    job = quay.submit("train", script=ENDLESS)
+    quay.turn()
+    assert quay.reason(job) == "taint"
+    assert "kept for other jobs by taints: demo" in words(quay, job)
+    assert "demo" in words(quay, job, "zh")
+    taint_node(actor=quay.cast.otto.actor, node_id=node.pk, taints={"demo": "avoid"}, now=quay.now)
+    quay.turn()
+    assert quay.state(job) == "running"
+
+
+def test_an_operators_word_on_a_taint_outweighs_the_clusters(kept: Quay) -> None:
+    node = Node.objects.get(name="b")
+    taint_node(actor=kept.cast.otto.actor, node_id=node.pk, taints={"fpga": "avoid"}, now=kept.now)
+    jobs = [kept.submit(f"job-{number}", script=ENDLESS, resources=WHOLE) for number in range(3)]
+    kept.turn()
+    assert sorted(name for job in jobs for name in nodes_of(kept, job)) == ["a", "b", "c"]
+
+
+# --- Rules of pools ---------------------------------------------------------------------------------------------------
+
+
+def edit(quay: Quay, **changes: object) -> None:
+    edit_pool(actor=quay.cast.otto.actor, pool_id=quay.pool.pk, changes=changes, now=quay.now)
+
+
+@pytest.mark.parametrize(("policy", "nodes"), [("pack", 1), ("spread", 2), ("ratio", 2)])
+def test_a_pool_is_filled_by_the_policy_that_an_operator_chose(cast: Cast, policy: str, nodes: int) -> None:
+    quay = Quay(cast, nodes=[node_facts(name, cores=8) for name in "ab"])
+    edit(quay, policy=policy)
+    jobs = [quay.submit(f"job-{number}", script=ENDLESS, resources={"cpu": 2, "memory": "1Gi"}) for number in range(2)]
+    quay.turn()
+    assert len({name for job in jobs for name in nodes_of(quay, job)}) == nodes
+
+
+def test_changed_rules_hold_for_what_starts_next(cast: Cast) -> None:
+    quay = Quay(cast, nodes=[node_facts(name, cores=8) for name in "ab"])
+    first = quay.submit("first", script=ENDLESS, resources={"cpu": 2, "memory": "1Gi"})
+    quay.turn()
+    core = quay.driver._core
+    quay.turn()
+    assert quay.driver._core is core
+    edit(quay, policy="pack")
+    second = quay.submit("second", script=ENDLESS, resources={"cpu": 2, "memory": "1Gi"})
+    quay.turn()
+    assert nodes_of(quay, first) == nodes_of(quay, second)
+
+
+def test_a_place_that_the_pool_does_not_have_takes_nobody(racks: Quay) -> None:
+    edit(racks, levels=["island"])
+    job = racks.submit("gang", replicas=2, resources=HALF, placement={"together": "rack"})
+    racks.turn()
+    assert racks.reason(job) == "no_place"
+
+
+def test_parts_of_a_gpu_are_lent_where_an_operator_says_so_and_two_halves_share_one(cast: Cast) -> None:
+    quay = Quay(cast, nodes=[node_facts(cores=8, gpus=2, simulated=True)])
+    half = {"cpu": 1, "memory": "1Gi", "gpu": 0.5}
+    jobs = [quay.submit(f"half-{number}", script=ENDLESS, resources=half) for number in range(2)]
+    quay.turn()
+    assert {quay.reason(job) for job in jobs} == {"gpu_shares"}
+    edit(quay, gpu_shares=True)
+    quay.turn()
+    whole = quay.submit("whole", script=ENDLESS, resources={"cpu": 1, "memory": "1Gi", "gpu": 1})
+    quay.turn()
+    assert [quay.state(job) for job in (*jobs, whole)] == ["running"] * 3
+
+
+def test_no_more_gpus_are_shared_than_the_pool_allows(cast: Cast) -> None:
+    quay = Quay(cast, nodes=[node_facts(cores=8, gpus=2, simulated=True)])
+    edit(quay, gpu_shares=True, shared_devices_max=1)
+    jobs = [
+        quay.submit(f"job-{number}", script=ENDLESS, resources={"cpu": 1, "memory": "1Gi", "gpu": 0.6}) for number in range(2)
+    ]
+    quay.turn()
+    assert sorted(quay.state(job) for job in jobs) == ["queued", "running"]
+
+
+def test_a_scheduler_that_starts_anew_knows_which_device_is_shared(cast: Cast) -> None:
+    quay = Quay(cast, nodes=[node_facts(cores=8, gpus=2, simulated=True)])
+    edit(quay, gpu_shares=True)
+    halves = [
+        quay.submit(f"half-{number}", script=ENDLESS, resources={"cpu": 1, "memory": "1Gi", "gpu": 0.5}) for number in range(2)
+    ]
+    quay.turn()
+    assert len({name for job in halves for task in quay.tasks(job) for name in task.gpus}) == 1
+    quay.driver = SchedulerDriver()
+    whole = quay.submit("whole", script=ENDLESS, resources={"cpu": 1, "memory": "1Gi", "gpu": 1})
+    quay.turn()
+    assert [quay.state(job) for job in (*halves, whole)] == ["running"] * 3

@@ -1,0 +1,52 @@
+"""How long a job will run, by who ran what."""
+
+from __future__ import annotations
+
+from jobs.scheduling.predict import Corrections, Prediction, Predictor
+
+
+def after(*runs: tuple[str, str, str, int]) -> Predictor:
+    predictor = Predictor()
+    for user, name, queue, seconds in runs:
+        predictor.add(user=user, name=name, queue=queue, seconds=seconds)
+    return predictor
+
+
+def test_the_last_two_runs_of_the_same_user_and_name_decide_where_they_agree() -> None:
+    predictor = after(*(("alice", "train", "q", seconds) for seconds in (5, 9000, 100, 120)))
+    assert predictor.predict(user="alice", name="train", queue="q") == Prediction(110, 9000, "name", 4)
+
+
+def test_where_they_do_not_agree_the_median_does() -> None:
+    predictor = after(*(("alice", "train", "q", seconds) for seconds in (100, 110, 120, 5, 5000)))
+    assert predictor.predict(user="alice", name="train", queue="q") == Prediction(110, 5000, "name", 5)
+
+
+def test_what_is_known_of_too_few_is_asked_of_more() -> None:
+    predictor = after(*(("alice", name, "q", 60) for name in "abcd"), ("bob", "x", "q", 100), ("bob", "x", "r", 100))
+    assert predictor.predict(user="alice", name="new", queue="q") == Prediction(60, 60, "user", 4)
+    assert predictor.predict(user="bob", name="x", queue="q") == Prediction(80, 100, "queue", 5)
+    assert predictor.predict(user="carol", name="x", queue="r") == Prediction(100, 100, "all", 6)
+
+
+def test_nothing_lasts_longer_than_it_may_and_nothing_is_known_of_nothing() -> None:
+    predictor = after(("alice", "a", "q", 60), ("alice", "a", "q", 60))
+    assert predictor.predict(user="alice", name="a", queue="q", longest=50) == Prediction(50, 50, "name", 2)
+    assert Predictor().predict(user="alice", name="a", queue="q") is None
+    assert Predictor().predict(user="alice", name="a", queue="q", longest=70) == Prediction(70, 70, "asked", 0)
+
+
+def test_of_what_runs_already_those_count_that_ran_for_longer() -> None:
+    predictor = after(*(("alice", "a", "q", seconds) for seconds in (10, 20, 30, 400, 500)))
+    assert predictor.predict(user="alice", name="a", queue="q", ran=100) == Prediction(500, 500, "name", 2)
+    assert predictor.predict(user="alice", name="a", queue="q", ran=600) == Prediction(1200, 6000, "ran", 0)
+    assert predictor.predict(user="alice", name="a", queue="q", ran=600, longest=700) == Prediction(700, 700, "ran", 0)
+
+
+def test_waits_are_stretched_by_how_short_they_were_expected_of_late() -> None:
+    corrections = Corrections()
+    assert corrections.correct(typical=100, cautious=200) == (100, 200)
+    for actual in range(100, 2100, 100):
+        corrections.add(typical=100, cautious=1000, actual=actual)
+    assert corrections.correct(typical=100, cautious=1000) == (1100, 1900)
+    assert corrections.error() > 1000

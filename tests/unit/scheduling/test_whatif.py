@@ -1,0 +1,128 @@
+"""What if: each kind of change against the pass without it."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+from jobs.scheduling.core import Policy
+from jobs.scheduling.decisions import Reason
+from jobs.scheduling.gangs import GangAsk
+from jobs.scheduling.whatif import (
+    AddMachines,
+    Ask,
+    Block,
+    Change,
+    End,
+    Rank,
+    Release,
+    RemoveMachine,
+    Reserve,
+    SetPolicy,
+    Submit,
+    apply,
+    what_if,
+)
+from tenants.quota.bookings import Booked
+from tenants.quota.edits import Change as SetLimits
+from tenants.quota.limits import Limit
+from tests.builders.scheduling import POOL, a_job, a_state, passed
+
+
+def test_who_is_submitted_starts_or_waits_and_says_why() -> None:
+    state = passed(a_state(a_job("held", tasks=2, gpus=4)))
+    answer = what_if(state, [Submit((a_job("fits", gpus=4, at=10), a_job("waits", gpus=4, at=11)))])
+    assert answer.starts == ("fits",)
+    assert answer.waits == ("waits",)
+    (waits,) = answer.after.waits
+    assert waits.reason is not None
+    assert waits.reason.code == "capacity"
+
+
+def test_a_ceiling_that_is_raised_starts_who_waited_for_it() -> None:
+    full = a_state(a_job("held", tasks=2), a_job("more", at=5), limits={"a": Limit(ceiling=2000), "b": Limit()})
+    answer = what_if(passed(full), [SetLimits(full.queues[1].id, POOL, "gpu_millis", {"ceiling": 3000})])
+    assert (answer.starts, answer.unknown) == (("more",), ())
+
+
+def test_limits_that_promise_more_say_who_would_be_evicted() -> None:
+    full = passed(a_state(a_job("guest", queue=2, tasks=3, gpus=4)), a_job("owner", gpus=4, at=1500))
+    state = replace(full, at=2000)
+    answer = what_if(state, [SetLimits(state.queues[1].id, POOL, "gpu_millis", {"deserved": 4000})])
+    assert answer.evicted == ("guest",)
+    assert next(one.clears for one in answer.after.waits if one.job_id == "owner") == ("guest",)
+
+
+def test_who_ran_on_a_machine_that_is_gone_waits_again_or_starts_elsewhere() -> None:
+    state = passed(a_state(a_job("one", gpus=4), nodes=2))
+    where = state.machines[state.running[0].placed.tasks[0].machine]
+    answer = what_if(state, [RemoveMachine(0, where.name)])
+    assert (answer.displaced, answer.starts) == (("one",), ("one",))
+    gone = apply(state, [RemoveMachine(0, one.name) for one in state.machines])
+    assert (len(gone.machines), gone.capacities[0].total.gpu_millis) == (0, 0)
+
+
+def test_who_is_displaced_asks_for_what_it_has_where_its_ask_is_not_known() -> None:
+    state = passed(a_state(a_job("one", tasks=3, gpus=4)))
+    (held,) = state.running
+    state = replace(state, running=(replace(held, job=replace(held.job, gang=GangAsk(()))),))
+    (job,) = apply(state, [RemoveMachine(0, "node-000")]).waiting
+    assert [(role.minimum, role.ask.gpu_millis) for role in job.gang.roles] == [(3, 4000)]
+
+
+def test_machines_that_come_leave_everybody_where_they_are() -> None:
+    state = passed(a_state(a_job("one", gpus=4), nodes=2))
+    name = state.machines[state.running[0].placed.tasks[0].machine].name
+    first = replace(state.machines[0], name="aaa")
+    after = apply(state, [AddMachines((first,))])
+    machines = sorted(after.machines, key=lambda one: one.name)
+    assert machines[after.running[0].placed.tasks[0].machine].name == name
+    assert after.capacities[0].total.gpu_millis == 12_000
+
+
+def test_a_cordon_keeps_work_away_and_leaves_what_runs() -> None:
+    state = passed(a_state(a_job("one"), nodes=1), a_job("two", at=5))
+    answer = what_if(state, [Block(0, "node-000", "cordoned")])
+    assert (answer.starts_not, answer.displaced) == (("two",), ())
+
+
+def test_a_job_that_ends_or_is_released_or_asks_for_less() -> None:
+    full = passed(
+        a_state(a_job("one", tasks=3, gpus=4)), a_job("two", gpus=4, at=5), a_job("held", at=6, withheld=Reason("held"))
+    )
+    assert what_if(full, [End("one")]).starts == ("two",)
+    assert what_if(full, [End("one"), Release("held")]).starts == ("held", "two")
+    nothing = a_job("two", gpus=0, at=5).gang
+    assert what_if(full, [Ask("two", nothing)]).starts == ("two",)
+
+
+def test_another_policy_and_another_priority_decide_who_is_first() -> None:
+    full = passed(a_state(a_job("one", tasks=3, gpus=4)), a_job("early", gpus=4, at=5), a_job("late", gpus=4, at=6))
+    room: list[Change] = [End("one"), *(Block(0, f"node-00{number}", "cordoned") for number in (0, 1))]
+    assert what_if(full, room).starts == ("early",)
+    assert what_if(full, [*room, Rank("late", priority=900)]).starts == ("late",)
+    assert what_if(full, [*room, Rank("late", order=-10)]).starts == ("late",)
+    assert apply(full, [SetPolicy(Policy(in_order=True))]).policy.in_order
+
+
+def test_a_booking_keeps_its_room_from_others() -> None:
+    state = a_state(a_job("one", tasks=2, gpus=4))
+    window = Booked(uuid.UUID(int=80), state.queues[2].id, POOL, 8000, 0, 9000)
+    answer = what_if(state, [Reserve(window)])
+    assert answer.starts_not == ("one",)
+    assert [one.reason.code for one in answer.after.waits if one.reason] == ["reserved"]
+    assert what_if(state, [Reserve(replace(window, queue_id=uuid.UUID(int=99)))]).unknown == (0,)
+
+
+def test_changes_that_name_nothing_are_told_by_their_place() -> None:
+    state = a_state(a_job("one"))
+    known = AddMachines((state.machines[0],))
+    unknown: list[Change] = [
+        End("nobody"),
+        Release("one"),
+        RemoveMachine(0, "nowhere"),
+        Rank("nobody"),
+        known,
+        Block(1, "node-000"),
+    ]
+    assert what_if(state, unknown).unknown == (0, 2, 3, 4, 5)

@@ -20,11 +20,12 @@ from dataclasses import dataclass, replace
 from jobs.scheduling.backfill import Promises
 from jobs.scheduling.decide import run_pass
 from jobs.scheduling.decisions import Decision, Reason
-from jobs.scheduling.gangs import GangAsk, Placed, RoleAsk, Unplaced
+from jobs.scheduling.ends import Ends
+from jobs.scheduling.evictable import Evictable
+from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
 from jobs.scheduling.machines import Machine, Machines
 from jobs.scheduling.memory import Known
 from jobs.scheduling.people import People, Place
-from jobs.scheduling.ranking import ranking_of
 from jobs.scheduling.turn import OPEN, REFUSED, Group, Lines
 from jobs.scheduling.victims import could_transfer, transfer, undo_transfer, vanish
 from jobs.scheduling.windows import Windows
@@ -80,9 +81,8 @@ class Core:
             patience_seconds=self.policy.patience_seconds,
         )
         self.running: dict[str, Running] = {}
-        self.running_in: dict[int, dict[int, dict[str, Running]]] = {}  # By pool and queue, who may be evicted.
-        self.priorities_in: dict[tuple[int, int], dict[int, int]] = {}  # (pool, queue) -> priority -> how many of these.
-        self.gpus_in: dict[tuple[int, int], dict[int, int]] = {}  # (pool, queue) -> priority -> thousandths of GPUs they hold.
+        self.evictable = Evictable()
+        self.ends = Ends(self)
         self.transfers: dict[str, Transfer] = {}  # By claimant.
         self.cleared: list[str] = []  # Claimants whose room is free now.
         self.evicted_at: deque[tuple[int, int]] = deque()  # (when, how many), for the brake.
@@ -100,7 +100,7 @@ class Core:
         self.by_limit: dict[tuple[int, int], set[Group]] = {}  # (pool, queue) -> whom its ceiling refused.
         self.by_pool: dict[int, set[Group]] = {}  # Pool -> whom the promises to others, or its end, refused.
         self.claimers: dict[int, set[Group]] = {}  # Pool -> who may take room back there, but found too few to take it from.
-        self.preempters: dict[tuple[int, int], set[Group]] = {}  # (pool, queue) -> the same of lower priority in the queue.
+        self.preempters: dict[int, dict[int, set[Group]]] = {}  # Pool -> queue -> the same of lower priority in the queue.
         self.roomy: dict[tuple[int, int], list[Group]] = {}  # (pool, number of shape) -> whom room woke.
         self.by_booked: dict[int, set[Group]] = {}  # Pool -> whom only a booked start keeps out, or may.
         self.unplaced: dict[tuple[int, int], Known] = {}  # (pool, number of shape) -> what `place` said.
@@ -156,7 +156,7 @@ class Core:
         one = self.running.get(job_id)
         if one is not None and one.claim is None and not one.is_leaving:
             one.is_leaving = True
-            self.leave(one)
+            self.evictable.leave(one)
 
     def claim_again(self, job_id: str, victims: Iterable[str]) -> bool:
         """A waiting job claims the room of those who leave for it, as was decided before; whether it still could."""
@@ -177,7 +177,7 @@ class Core:
     def ended(self, job_id: str) -> None:
         """A gang holds nothing any more. One that claims gives up its claim."""
         one = self.running.pop(job_id)
-        self.leave(one)
+        self.evictable.leave(one)
         self.promises.left(one)
         if self.windows:
             self.windows.left(job_id, [pool for pool, _ in one.need])
@@ -200,7 +200,7 @@ class Core:
                 self.machines.give(task.machine, task.ask, task.devices)
             freed = {task.machine for task in one.placed.tasks}
         self.promises.settle(freed)
-        self.grown(freed, one.job.queue, {pool for pool, _ in one.need})
+        self.ends.note(freed, one.job.queue, [pool for pool, _ in one.need])
 
     def checkpointed(self, job_id: str, at: int) -> None:
         """From here on a gang could be resumed."""
@@ -262,6 +262,7 @@ class Core:
 
     def decide(self, now: int) -> tuple[Decision, ...]:
         """One pass at this moment."""
+        self.ends.tell()
         return tuple(run_pass(self, now))
 
     # --- Questions ----------------------------------------------------------------------------------------------------
@@ -314,22 +315,17 @@ class Core:
 
     def enter(self, one: Running) -> None:
         """It runs, and may be evicted once it has run for as long as everybody may."""
-        one.is_counted = True
+        self.evictable.enter(one)
         self.promises.entered(one)
         if self.windows:
             self.windows.entered(one)
-        for pool, amount in one.need:
-            counts = self.priorities_in.setdefault((pool, one.job.queue), {})
-            counts[one.job.priority] = counts.get(one.job.priority, 0) + 1
-            gpus = self.gpus_in.setdefault((pool, one.job.queue), {})
-            gpus[one.job.priority] = gpus.get(one.job.priority, 0) + amount[2]
         ripe_at = one.started_at + self.policy.least_runtime_seconds
         if ripe_at > self.now:
             heapq.heappush(self._unripe, (ripe_at, one.job.id))
         else:
-            self._ripen(one)
+            self.evictable.ripen(one)
             for pool, _ in one.need:
-                if any(group.priority > one.job.priority for group in self.preempters.get((pool, one.job.queue), ())):
+                if any(group.priority > one.job.priority for group in self.preempters.get(pool, {}).get(one.job.queue, ())):
                     self.ring_at(self.now + 1, pool)
 
     @property
@@ -344,23 +340,6 @@ class Core:
         if one is None or one.claim is not None or one.is_leaving:
             return False
         return one.started_at + self.policy.least_runtime_seconds == ripe_at
-
-    def _ripen(self, one: Running) -> None:
-        for pool, _ in one.need:
-            self.running_in.setdefault(pool, {}).setdefault(one.job.queue, {})[one.job.id] = one
-
-    def leave(self, one: Running) -> None:
-        """It may be evicted no more."""
-        for pool, amount in one.need:
-            self.running_in.get(pool, {}).get(one.job.queue, {}).pop(one.job.id, None)
-            if one.is_counted:
-                self.gpus_in[pool, one.job.queue][one.job.priority] -= amount[2]
-                counts = self.priorities_in[pool, one.job.queue]
-                counts[one.job.priority] -= 1
-                if not counts[one.job.priority]:
-                    del counts[one.job.priority]
-                    del self.gpus_in[pool, one.job.queue][one.job.priority]
-        one.is_counted = False
 
     def claim(self, made: Transfer) -> None:
         """A gang holds room that others are leaving. It cannot be evicted before it started."""
@@ -378,7 +357,7 @@ class Core:
             for pool, _ in victim.need:
                 for node in self.shares.path[victim.job.queue]:
                     self.wake(self.by_limit.get((pool, node), ()))
-                self.wake([group for group in self.by_pool.get(pool, ()) if self._may_have_room(group, pool)])
+                self.wake([group for group in self.by_pool.get(pool, ()) if self.may_have_room(group, pool)])
         if not made.leaving:
             self.cleared.append(one.job.id)
 
@@ -398,12 +377,14 @@ class Core:
             ripe_at, job_id = heapq.heappop(self._unripe)
             if self._is_unripe(ripe_at, job_id):
                 one = self.running[job_id]
-                self._ripen(one)
+                self.evictable.ripen(one)
                 for pool, _ in one.need:
                     above = [
-                        group for group in self.preempters.get((pool, one.job.queue), ()) if group.priority > one.job.priority
+                        group
+                        for group in self.preempters.get(pool, {}).get(one.job.queue, ())
+                        if group.priority > one.job.priority
                     ]
-                    self.wake(self._who_could_preempt(pool, one.job.queue, above))
+                    self.wake(self.ends.who_could_preempt(pool, one.job.queue, above))
                     self.wake(self.claimers.get(pool, ()))
         while self._timers and self._timers[0][0] <= now:
             at, pool, job_id = heapq.heappop(self._timers)
@@ -420,8 +401,8 @@ class Core:
             else:
                 self._rings.discard((at, pool))
                 self.wake(self.claimers.get(pool, ()))
-                for (at, queue), groups in list(self.preempters.items()):
-                    self.wake(self._who_could_preempt(pool, queue, groups) if at == pool else ())
+                for queue, groups in self.preempters.get(pool, {}).items():
+                    self.wake(self.ends.who_could_preempt(pool, queue, groups))
 
     def ring_at(self, at: int, pool: int) -> None:
         """Look again then at who may take room back in a pool."""
@@ -433,7 +414,7 @@ class Core:
     def next_ring(self) -> int | None:
         """When time alone may change something; None when never."""
         moments = [self._timers[0][0]] if self._timers else []
-        if any(self.claimers.values()) or any(self.preempters.values()):
+        if any(self.claimers.values()) or any(any(queues.values()) for queues in self.preempters.values()):
             moments += [self.young_until] if self.young_until else []
         booked_at = self.promises.next_at
         if booked_at is not None:
@@ -487,27 +468,6 @@ class Core:
                 if group.reason.code != "booked" and first is not None and first[1].id not in self.promises.by_job:
                     self.refuse(group, group.reason, (places,))
 
-    def grown(self, machines: Iterable[int], queue: int, pools: Iterable[int]) -> None:
-        """Something ended: wake whom that may help."""
-        by_pool = self.room_grew(machines)
-        for pool, there in by_pool.items():
-            self.wake_booked(pool, there)
-            taken: dict[int, bool] = {}
-            self.wake([group for group in self.claimers.get(pool, ()) if self._may_help(group, pool, there, taken)])
-            for (at, near), others in list(self.preempters.items()):
-                if at == pool:
-                    able = self._who_could_preempt(pool, near, others)
-                    self.wake([group for group in able if self._may_help(group, pool, there, taken)])
-        path = self.shares.path[queue]
-        for pool in pools:
-            self.wake_reserved(pool)
-            for node in path:
-                self.wake(self.by_limit.get((pool, node), ()))
-            self.wake_for_room([group for group in self.by_pool.get(pool, ()) if self._may_have_room(group, pool)], pool)
-            if self.policy.reclaims:  # What its own tenant's queues deserve may cover them by now.
-                for near in self.tree(path[-2] if len(path) > 1 else 0):
-                    self.wake([group for group in self.lines.groups_of(near) if self._may_claim(group, pool)])
-
     def room_grew(self, machines: Iterable[int], *, for_a_try: bool = False) -> dict[int, set[int]]:
         """There is more room on these machines, by pool: wake who may fit now."""
         by_pool: dict[int, set[int]] = {}
@@ -560,47 +520,12 @@ class Core:
         known = self.unplaced.get((pool, number))
         return known.answer if known is not None and known.is_true(self.machines, pool) else None
 
-    def _who_could_preempt(self, pool: int, queue: int, groups: Iterable[Group]) -> list[Group]:
-        """Those who would have enough GPUs if all work of lower priority in their queue were gone: most have not."""
-        held = self.gpus_in.get((pool, queue))
-        if not held:
-            return []
-        free, able = self.machines.free(pool).gpu_millis, []
-        for group in groups:
-            need = dict(group.shape.least[pool]).get(pool, (0, 0, 0))[2]
-            lower = [gpus for priority, gpus in held.items() if priority < group.priority]
-            if lower and need <= free + sum(lower):
-                able.append(group)
-        return able
-
-    def _may_help(self, group: Group, pool: int, machines: Set[int], taken: dict[int, bool]) -> bool:
-        """Whether room on these machines may be what a search for victims lacked: some of them stand there, or a task of a gang
-        of several goes there now. `taken` remembers the latter by shape."""
-        if not group.hope.isdisjoint(machines):
-            return True
-        shape = group.shape
-        found = taken.get(shape.number)
-        if found is None:
-            roles = shape.gang.roles
-            found = taken[shape.number] = sum(role.minimum for role in roles) > 1 and any(
-                self._takes_one(role, pool, machines) for role in roles
-            )
-        return found
-
-    def _takes_one(self, role: RoleAsk, pool: int, machines: Set[int]) -> bool:
-        ranking = ranking_of(self.machines, pool, role.ask) if role.pool in (None, pool) else None
-        return ranking is not None and any(ranking.copies(self.machines.class_of[machine]) for machine in machines)
-
-    def _may_have_room(self, group: Group, pool: int) -> bool:
+    def may_have_room(self, group: Group, pool: int) -> bool:
         """Whether what is not held of a pool is enough for whom its end, or promises to others, refused."""
         reason = group.reason
         if reason is None or len(group.shape.pools) > 1 or reason.code not in ("capacity", "withheld") or reason.pool != pool:
             return True
         return reason.need <= reason.limit - self.shares.used(0, pool)[reason.resource]
-
-    def _may_claim(self, group: Group, pool: int) -> bool:
-        need = dict(group.shape.least.get(pool, ())).get(pool)
-        return need is not None and group not in self.claimers.get(pool, ()) and self.shares.reach(group.queue, pool, need) >= 0
 
     def tree(self, top: int) -> list[int]:
         """A queue and all below it; of root only itself."""

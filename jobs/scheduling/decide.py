@@ -110,7 +110,7 @@ class Pass:
         reason: Reason | None = None
         places: list[set[Group]] = []
         entitled: list[int] = []
-        hope: set[int] = set()
+        hope: frozenset[int] = frozenset()
         for pool in shape.pools:
             room = self._room(job, shape.least[pool])
             if isinstance(room, Refusal):
@@ -148,7 +148,7 @@ class Pass:
         for pool in () if group.is_for_room else entitled:
             search = Search(core, job, shape, pool, self.now)
             if core.policy.preempts:  # Also where nobody of lower priority runs so far.
-                back.append(core.preempters.setdefault((pool, job.queue), set()))
+                back.append(core.preempters.setdefault(pool, {}).setdefault(job.queue, set()))
             if not search.may_claim and not search.may_preempt:
                 continue
             denied = self._take_back(search, job, shape, pool)
@@ -156,7 +156,7 @@ class Pass:
                 return
             if search.may_claim:
                 back.append(core.claimers.setdefault(pool, set()))
-            hope.update(search.by_machine)
+            hope = hope | search.hope if hope else search.hope
             if denied is not _NOBODY:
                 reason = denied
         reason = reason or Reason("no_pool")
@@ -164,7 +164,7 @@ class Pass:
             reason = group.reason if group.reason is not None and group.reason.code in ("too_young", "brake") else reason
         else:
             group.stand_in(back)
-            group.hope = frozenset(hope)
+            group.hope = hope
         if core.promises.known_ends:
             self.booker.refused(group, job, reason)
         core.refuse(group, reason, places)
@@ -287,7 +287,7 @@ class Pass:
         """Whoever was refused before this one started may be able to evict it."""
         core = self.core
         for pool, _ in one.need:
-            above = core.preempters.get((pool, one.job.queue), ()) if not core.policy.least_runtime_seconds else ()
+            above = core.preempters.get(pool, {}).get(one.job.queue, ()) if not core.policy.least_runtime_seconds else ()
             if (one.standing is Standing.BORROWED and core.claimers.get(pool)) or any(
                 group.priority > one.job.priority for group in above
             ):

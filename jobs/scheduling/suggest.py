@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from jobs.scheduling.core import Core
 from jobs.scheduling.decisions import Admit, Claim
+from jobs.scheduling.evictable import Leavers
 from jobs.scheduling.explain import Condition, Explanation, Settled
 from jobs.scheduling.filters import copies
 from jobs.scheduling.gangs import GangAsk, Placed, RoleAsk
@@ -293,7 +294,7 @@ class _Finder:
             below = {
                 priority
                 for pool in job.pools
-                for priority in core.priorities_in.get((pool, job.queue), ())
+                for priority in core.evictable.priorities.get((pool, job.queue), ())
                 if priority >= job.priority
             }
             wanted |= {priority + 1 for priority in (min(below, default=0), max(below, default=0)) if priority}
@@ -470,14 +471,22 @@ class _Ends(Search):
         self._may_end = may_end
 
     def _gather(self) -> bool:
-        for one in self.core.running.values():
-            if one.is_leaving or one.claim is not None or not one.need or not self._may_end(one):
-                continue
-            self.cost[one.job.id] = one.cost(self.now) + one.gpu_millis + 1
-            for machine in {task.machine for task in one.placed.tasks}:
-                if self.machines.at[machine].pool == self.pool:
-                    self.by_machine.setdefault(machine, []).append(one)
+        at = self.machines.at
+        gangs = tuple(
+            one
+            for one in self.core.running.values()
+            if not one.is_leaving
+            and one.claim is None
+            and one.need
+            and any(at[task.machine].pool == self.pool for task in one.placed.tasks)
+            and self._may_end(one)
+        )
+        self._consider([Leavers(self.pool, gangs)])
+        self.by_machine = {machine: here for machine, here in self.by_machine.items() if at[machine].pool == self.pool}
         return bool(self.by_machine)
+
+    def _cost(self, one: Running) -> int:
+        return one.cost(self.now) + one.gpu_millis + 1
 
     def _may_leave(self, one: Running) -> bool:
         return True

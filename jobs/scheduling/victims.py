@@ -18,10 +18,11 @@ they are gone: nobody else gets any of it, and what is decided meanwhile sees th
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from jobs.scheduling.evictable import Amounts, Leavers
 from jobs.scheduling.gangs import GangAsk, Placed, PlacedTask, RoleAsk, Unplaced
 from jobs.scheduling.machines import WHOLE_MILLIS, Machines, TaskAsk
 from jobs.scheduling.memory import Known
@@ -53,16 +54,21 @@ class Search:
         self._shape = shape
         self.gang = at_least(shape.gang)
         self.young_until = 0  # When the first of those who may not be evicted yet may be.
-        self.by_machine: dict[int, list[Running]] = {}
-        amount: Amount = dict(self.need).get(pool, (0, 0, 0))
+        self.by_machine: Mapping[int, Sequence[Running]] = {}
+        self.hope: frozenset[int] = frozenset()  # The machines on which somebody might be evicted.
+        amount: Amount = shape.inside.get(pool, (0, 0, 0))
         self._amount = amount
         self.reach = core.shares.reach(job.queue, pool, amount) if core.policy.reclaims else -1
         self.may_claim = self.reach >= 0
         lowest = (
-            min(core.priorities_in.get((pool, job.queue), ()), default=job.priority) if core.policy.preempts else job.priority
+            min(core.evictable.priorities.get((pool, job.queue), ()), default=job.priority)
+            if core.policy.preempts
+            else job.priority
         )
         self.may_preempt = lowest < job.priority
-        self.cost: dict[str, int] = {}
+        self.cost: dict[str, int] = {}  # Of those who might be evicted, once all that costs little says that it could help.
+        self._leavers: Sequence[Leavers] = ()
+        self._freed: Mapping[int, Amounts] = {}
         self.members: Set[int] | None = None
         self._keeps_deserved = True
         self._allowed: dict[int, bool] = {}
@@ -77,6 +83,9 @@ class Search:
         """The victims; None where no set of them makes room."""
         if not self._gather() or not self._could_do():
             return None
+        for leavers in self._leavers:
+            for one in leavers.gangs:
+                self.cost[one.job.id] = self._cost(one)
         for keeps_deserved in (True, False):
             self._keeps_deserved = keeps_deserved
             best: list[Running] | None = None
@@ -98,22 +107,27 @@ class Search:
         short = (amount[0] > free.cpu_millis, amount[1] > free.memory_bytes, amount[2] > free.gpu_millis)
         self._short: Sequence[bool] | None = short if any(short) else None
         self.young_until = core.young_until
-        inside = core.running_in.get(self.pool, {})
-        near = core.tree(self.reach) if self.reach > 0 else inside if self.reach == 0 else (self.job.queue,)
+        evictable = core.evictable
+        if self.reach < 0:
+            near: Sequence[int] = (self.job.queue,)
+        else:
+            near = core.tree(self.reach) if self.reach else evictable.queues(self.pool)
+        found = []
         for queue in near:
-            gangs = inside.get(queue)
-            if not gangs:
-                continue
             own = queue == self.job.queue
-            if (own and not core.policy.preempts) or (not own and not self._may_reclaim(queue)):
-                continue
-            for one in gangs.values():
-                if not one.job.evictable or (own and one.job.priority >= self.job.priority):
-                    continue
-                self.cost[one.job.id] = one.cost(self.now)
-                for machine in {task.machine for task in one.placed.tasks}:
-                    self.by_machine.setdefault(machine, []).append(one)
-        return bool(self.by_machine)
+            leavers = evictable.leavers(self.pool, queue, self.job.priority if own else None)
+            if leavers.gangs and (core.policy.preempts if own else self._may_reclaim(queue)):
+                found.append(leavers)
+        return self._consider(found)
+
+    def _consider(self, leavers: Sequence[Leavers]) -> bool:
+        """Search among these; whether there is anybody."""
+        self._leavers = leavers
+        self._freed, self.by_machine, self.hope = _together(leavers)
+        return bool(leavers)
+
+    def _cost(self, one: Running) -> int:
+        return one.cost(self.now)
 
     def _may_reclaim(self, queue: int) -> bool:
         return self.shares.may_reclaim(self.job.queue, queue, self.pool, self._amount, self._short)
@@ -145,11 +159,10 @@ class Search:
 
     def _could_do(self) -> bool:
         """Whether there might be room once everybody who may leave did: by sums and by machine, a bound that costs little."""
-        gone = {one.job.id: one for here in self.by_machine.values() for one in here}
         free = self.machines.free(self.pool)
         sums = [free.cpu_millis, free.memory_bytes, free.gpu_millis]
-        for one in gone.values():
-            for at, amount in enumerate(dict(one.need).get(self.pool, (0, 0, 0))):
+        for leavers in self._leavers:
+            for at, amount in enumerate(leavers.sums):
                 sums[at] += amount
         if any(want > there for want, there in zip(self._amount, sums, strict=True)):
             return False
@@ -163,22 +176,24 @@ class Search:
                 return True
             answer = Unplaced("no_room", self.pool, role.role, role.minimum, fitting, ranking.tally())
             known = self.core.unplaced[self.pool, self._shape.number] = Known(self._shape, answer)
-        gains = known.most(self.machines, self.pool)
-        for machine, here in self.by_machine.items():
-            if role.minimum <= gains:
-                break
-            gains += self._most_there(machine, here, role.ask)
-        return gains >= role.minimum
+        return self._has_gains(role, role.minimum - known.most(self.machines, self.pool))
 
-    def _most_there(self, machine: int, here: Iterable[Running], ask: TaskAsk) -> int:
-        left = self.machines.class_of[machine]
-        cpu, memory, gpu = left.cpu, left.memory, left.gpu
-        for one in here:
-            for task in one.placed.tasks:
-                if task.machine == machine:
-                    cpu, memory, gpu = cpu + task.ask.cpu_millis, memory + task.ask.memory_bytes, gpu + task.ask.gpu_millis
-        wants = ((cpu, ask.cpu_millis), (memory, ask.memory_bytes), (gpu, ask.gpu_millis))
-        return min((there // want for there, want in wants if want), default=self._roles[0][0].minimum)
+    def _has_gains(self, role: RoleAsk, lacking: int) -> bool:
+        """Whether so many tasks more might go where some may leave, by what would be left there of each."""
+        if lacking <= 0:
+            return True
+        class_of, ask = self.machines.class_of, role.ask
+        for machine in self.by_machine:
+            (cpu, memory, gpu), left = self._freed[machine], class_of[machine]
+            many = (left.gpu + gpu) // ask.gpu_millis if ask.gpu_millis else role.minimum
+            if many and ask.cpu_millis:
+                many = min(many, (left.cpu + cpu) // ask.cpu_millis)
+            if many and ask.memory_bytes:
+                many = min(many, (left.memory + memory) // ask.memory_bytes)
+            lacking -= many
+            if lacking <= 0:
+                return True
+        return False
 
     # --- The cheapest that is enough ----------------------------------------------------------------------------------
 
@@ -391,6 +406,20 @@ class Search:
         return sum(self.cost[one.job.id] for one in victims)
 
 
+def _together(found: Sequence[Leavers]) -> tuple[Mapping[int, Amounts], Mapping[int, Sequence[Running]], frozenset[int]]:
+    """What may leave of several queues, by machine: what that frees there and who it is."""
+    if len(found) == 1:
+        return found[0].freed, found[0].by_machine, found[0].machines
+    freed: dict[int, Amounts] = {}
+    by_machine: dict[int, list[Running]] = {}
+    for leavers in found:
+        for machine, here in leavers.by_machine.items():
+            by_machine.setdefault(machine, []).extend(here)
+            more, held = leavers.freed[machine], freed.get(machine, (0, 0, 0))
+            freed[machine] = (held[0] + more[0], held[1] + more[1], held[2] + more[2])
+    return freed, by_machine, frozenset(by_machine)
+
+
 def at_least(gang: GangAsk) -> GangAsk:
     """The same gang at its smallest."""
     if all(role.minimum == role.maximum for role in gang.roles):
@@ -434,7 +463,7 @@ def transfer(core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Ru
     for one in victims:
         core.promises.left(one)
         one.is_leaving, one.claim = True, made
-        core.leave(one)
+        core.evictable.leave(one)
     return made
 
 

@@ -51,9 +51,10 @@ class Job:
 
 
 class Shape:
-    """What equal asks have in common; `least` and `most` are what the gang holds at its smallest and largest, by pool."""
+    """What equal asks have in common; `least` and `most` are what the gang holds at its smallest and largest, by pool in which it
+    may start. `inside` is what of the former it holds in that pool itself, where it holds any."""
 
-    __slots__ = ("gang", "gpu_millis", "is_elastic", "least", "most", "number", "pools")
+    __slots__ = ("gang", "gpu_millis", "inside", "is_elastic", "least", "most", "number", "pools")
 
     def __init__(self, number: int, gang: GangAsk, pools: tuple[int, ...]) -> None:
         self.number = number
@@ -61,6 +62,7 @@ class Shape:
         self.pools = pools
         self.is_elastic = any(role.minimum < role.maximum for role in gang.roles)
         self.least = {pool: _need(gang, pool, largest=False) for pool in pools}
+        self.inside = {pool: amount for pool, need in self.least.items() for at, amount in need if at == pool}
         self.most = {pool: _need(gang, pool, largest=True) for pool in pools} if self.is_elastic else self.least
         self.gpu_millis = sum(role.ask.gpu_millis * role.minimum for role in gang.roles)
 

@@ -1,0 +1,119 @@
+"""What ended since the last pass, and whom that may help.
+
+The ideal: whoever waits is asked again after every end. What is done instead: ends are noted as they are told, and before the
+next pass it is asked once, for all of them together, what they may change: room for a shape, a limit on the way of a queue, whom
+higher priority could evict, whom a queue that is owed something could. Room that ends leave only adds up, so that together they
+help whom they would help one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from typing import TYPE_CHECKING
+
+from jobs.scheduling.gangs import RoleAsk
+from jobs.scheduling.ranking import ranking_of
+from jobs.scheduling.turn import REFUSED
+
+if TYPE_CHECKING:
+    from jobs.scheduling.core import Core
+    from jobs.scheduling.turn import Group
+
+
+class Ends:
+    """The ends that nobody was asked about yet."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self._machines: set[int] = set()
+        self._queues: dict[int, set[int]] = {}  # By pool, of those that held something there.
+
+    def note(self, machines: Iterable[int], queue: int, pools: Iterable[int]) -> None:
+        """A gang of a queue ended that held these machines and something of these pools."""
+        self._machines.update(machines)
+        for pool in pools:
+            self._queues.setdefault(pool, set()).add(queue)
+
+    def tell(self) -> None:
+        """Wake whom all that was noted may help."""
+        core = self.core
+        if not self._queues and not self._machines:
+            return
+        machines, self._machines = self._machines, set()
+        queues, self._queues = self._queues, {}
+        for pool, there in core.room_grew(machines).items():
+            core.wake_booked(pool, there)
+            taken: dict[int, bool] = {}
+            core.wake([one for one in core.claimers.get(pool, ()) if _is_put_aside(one) and self._helps(one, pool, there, taken)])
+            for near, others in core.preempters.get(pool, {}).items():
+                able = self.who_could_preempt(pool, near, others)
+                core.wake([one for one in able if self._helps(one, pool, there, taken)])
+        for pool, ended in sorted(queues.items()):
+            core.wake_reserved(pool)
+            for node in sorted({node for queue in ended for node in core.shares.path[queue]}):
+                core.wake(core.by_limit.get((pool, node), ()))
+            core.wake_for_room([one for one in core.by_pool.get(pool, ()) if core.may_have_room(one, pool)], pool)
+            if core.policy.reclaims:
+                self._wake_claimers(pool, ended)
+
+    def who_could_preempt(self, pool: int, queue: int, groups: Iterable[Group]) -> list[Group]:
+        """Those who would have enough GPUs if all work of lower priority in their queue were gone: most have not."""
+        free = self.core.machines.free(pool).gpu_millis
+        most: dict[int, int] = {}
+        able = []
+        for group in groups:
+            if not _is_put_aside(group):
+                continue
+            priority = group.priority
+            if priority not in most:
+                lower = self.core.evictable.lower_gpus(pool, queue, priority)
+                most[priority] = -1 if lower is None else free + lower
+            if group.shape.inside.get(pool, _NOTHING)[2] <= most[priority]:
+                able.append(group)
+        return able
+
+    def _helps(self, group: Group, pool: int, machines: Set[int], taken: dict[int, bool]) -> bool:
+        """Whether room on these machines may be what a search for victims lacked: some of them stand there, or a task of a gang
+        of several goes there now. `taken` remembers the latter by shape."""
+        if not group.hope.isdisjoint(machines):
+            return True
+        shape = group.shape
+        found = taken.get(shape.number)
+        if found is None:
+            roles = shape.gang.roles
+            found = taken[shape.number] = sum(role.minimum for role in roles) > 1 and any(
+                self._takes_one(role, pool, machines) for role in roles
+            )
+        return found
+
+    def _takes_one(self, role: RoleAsk, pool: int, machines: Set[int]) -> bool:
+        machines_of = self.core.machines
+        ranking = ranking_of(machines_of, pool, role.ask) if role.pool in (None, pool) else None
+        return ranking is not None and any(ranking.copies(machines_of.class_of[machine]) for machine in machines)
+
+    def _wake_claimers(self, pool: int, ended: Set[int]) -> None:
+        """What its own tenant's queues deserve may cover by now who was not allowed to take room back."""
+        core, claimers = self.core, self.core.claimers.get(pool, ())
+        paths = (core.shares.path[queue] for queue in ended)
+        tops = {path[-2] if len(path) > 1 else 0 for path in paths}
+        for queue in sorted({near for top in tops for near in core.tree(top)}):
+            reaches: dict[int, bool] = {}
+            able = []
+            for group in core.lines.groups_of(queue):
+                need = group.shape.inside.get(pool) if _is_put_aside(group) and group not in claimers else None
+                if need is None:
+                    continue
+                number = group.shape.number
+                if number not in reaches:
+                    reaches[number] = core.shares.reach(queue, pool, need) >= 0
+                if reaches[number]:
+                    able.append(group)
+            core.wake(able)
+
+
+def _is_put_aside(group: Group) -> bool:
+    """Whether waking it makes a difference."""
+    return group.phase == REFUSED or group.is_for_room
+
+
+_NOTHING = (0, 0, 0)

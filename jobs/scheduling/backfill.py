@@ -24,10 +24,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.scheduling.decisions import Book
-from jobs.scheduling.gangs import Placed
 from jobs.scheduling.machines import WHOLE_MILLIS, Mark
 from jobs.scheduling.people import least
-from jobs.scheduling.placing import place
+from jobs.scheduling.placing import has_place
 from jobs.scheduling.planning import Plan
 from jobs.scheduling.promise import FOREVER, Promise, Promised, Room, covers, fits, ghosts_of, order_of, promise_of
 from jobs.scheduling.victims import at_least, exorcise, haunt
@@ -298,9 +297,9 @@ class Promises:
         mark = machines.mark()
         for _, ghosts in hidden:
             exorcise(machines, ghosts)
-        has_place = isinstance(place(at_least(shape.gang), machines, (pool,)), Placed)
+        would_fit = has_place(at_least(shape.gang), machines, pool)
         machines.rewind(mark)
-        return min((one.at for one in self.of(pool)), default=0) if has_place else 0
+        return min((one.at for one in self.of(pool)), default=0) if would_fit else 0
 
     def _vain_key(self, job: Job, shape: Shape, pool: int) -> tuple[int, int, int, str]:
         end = self.end_if_started(job, self.core.now)

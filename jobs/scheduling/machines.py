@@ -193,6 +193,7 @@ class Machines:
         self._conditions: dict[NEED, int] = {}
         self._journal: list[tuple[int, int, int, int, tuple[int, ...]]] = []
         self._marks = 0
+        self.version = 0  # Grows with every change of what is left anywhere: what was counted at a version is true at it.
         self._kinds: dict[Kind, int] = {}
         members: dict[int, list[int]] = {}
         for index, one in enumerate(self.at):
@@ -401,6 +402,7 @@ class Machines:
         return kind, self._kinds.setdefault(kind, len(self._kinds))
 
     def _move(self, machine: int, kind: Kind, kind_number: int, cpu: int, memory: int, devices: tuple[int, ...]) -> None:
+        self.version += 1
         self.class_of[machine].members.discard(machine)
         self._enter(machine, kind, kind_number, cpu, memory, devices)
 

@@ -16,12 +16,14 @@ class Known:
     Room on all others only shrank. So as many tasks fit at most as did then, and as fit now on those that grew.
     """
 
-    __slots__ = ("_grown", "answer", "shape")
+    __slots__ = ("_counted_at", "_grown", "_most", "answer", "shape")
 
     def __init__(self, shape: Shape, answer: Unplaced) -> None:
         self.shape = shape
         self.answer = answer
         self._grown: set[int] = set()
+        self._most = answer.fitting
+        self._counted_at = -1  # The version of the machines at which `_most` was counted.
 
     @staticmethod
     def may_keep(shape: Shape, answer: Unplaced) -> bool:
@@ -32,6 +34,7 @@ class Known:
     def grow(self, machines: set[int]) -> bool:
         """These have more room; False when there are so many that one does better to ask anew."""
         self._grown |= machines
+        self._counted_at = -1
         return len(self._grown) <= GROWN_MAX
 
     def is_true(self, machines: Machines, pool: int) -> bool:
@@ -39,10 +42,10 @@ class Known:
 
     def most(self, machines: Machines, pool: int) -> int:
         """How many tasks fit at most."""
-        role = self.shape.gang.roles[0]
-        if not self._grown:
-            return self.answer.fitting
-        ranking = ranking_of(machines, pool, role.ask)
-        assert ranking is not None
-        class_of, copies = machines.class_of, ranking.copies
-        return self.answer.fitting + sum(copies(class_of[machine]) for machine in self._grown)
+        if self._grown and self._counted_at != machines.version:
+            ranking = ranking_of(machines, pool, self.shape.gang.roles[0].ask)
+            assert ranking is not None
+            class_of = machines.class_of
+            self._most = self.answer.fitting + ranking.room(class_of[machine] for machine in self._grown)
+            self._counted_at = machines.version
+        return self._most

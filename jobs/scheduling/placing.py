@@ -34,7 +34,7 @@ from jobs.scheduling.topology import Place, Topology, topology_of
 TRIES_MAX = 8  # Places of one level that are tried for who only wishes to be near; one that insists tries all.
 ORDERS_MAX = 6  # Of roles: all orders of three.
 
-__all__ = ["GangAsk", "Placed", "PlacedTask", "RoleAsk", "Unplaced", "place", "recount", "undo"]
+__all__ = ["GangAsk", "Placed", "PlacedTask", "RoleAsk", "Unplaced", "has_place", "place", "recount", "undo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,24 @@ def recount(gang: GangAsk, machines: Machines, pool: int) -> Unplaced | None:
     """
     parts = _parts(gang, machines, pool)
     return parts if isinstance(parts, Unplaced) else next(filter(None, (_lacking(part, machines) for part in parts)), None)
+
+
+def has_place(gang: GangAsk, machines: Machines, pool: int) -> bool:
+    """Whether `place` would place the gang, at its smallest: nothing is held, and nothing explained."""
+    parts = _parts(gang, machines, pool)
+    if isinstance(parts, Unplaced):
+        return False
+    counted = [part for part in parts if not part.ranking.shape.joining and not _is_guarded(part)]
+    for part in counted:
+        ranking, least = part.ranking, part.role.minimum
+        if ranking.room_of_all(machines.classes(ranking.pool), enough=least) < least:
+            return False
+    if len(parts) == len(counted) == 1 and parts[0].together in ("", PACK, SPREAD):
+        return True
+    mark = machines.mark()
+    answer = _place_in(gang, machines, pool)
+    machines.rewind(mark)
+    return isinstance(answer, Placed)
 
 
 def undo(placed: Placed, machines: Machines) -> None:
@@ -147,8 +165,7 @@ def _counted(part: _Part, machines: Machines) -> Refused:
 
 def _room(part: _Part, machines: Machines) -> int:
     """How many tasks of a role its pool takes, if nothing else goes there."""
-    copies = part.ranking.copies
-    return sum(copies(one) * len(one.members) for one in machines.classes(part.ranking.pool))
+    return part.ranking.room_of_all(machines.classes(part.ranking.pool))
 
 
 def _unplaced(part: _Part, fitting: int, refusals: tuple[Refusal, ...], code: str = "") -> Unplaced:

@@ -139,6 +139,27 @@ class Ranking:
             found = self._copies[one] = copies(one, self.shape)
         return found
 
+    def room(self, ones: Iterable[MachineClass]) -> int:
+        """How many such tasks machines of these classes take, one of each."""
+        known, found = self._copies, 0
+        for one in ones:
+            many = known.get(one)
+            found += self.copies(one) if many is None else many
+        return found
+
+    def room_of_all(self, classes: Iterable[MachineClass], enough: int = 1 << 62) -> int:
+        """How many such tasks all machines of these classes take; counted no further than to what is enough."""
+        known, found = self._copies, 0
+        for one in classes:
+            many = known.get(one)
+            if many is None:
+                many = self.copies(one)
+            if many:
+                found += many * len(one.members)
+                if found >= enough:
+                    break
+        return found
+
     def fits_ever(self) -> bool:
         """Whether some machine of the pool, as it is now but empty, takes one such task. Found out once."""
         if self._ever is None:

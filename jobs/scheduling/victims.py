@@ -381,12 +381,11 @@ class Search:
         return False
 
     def _count(self, ranking: Ranking) -> int:
-        copies = ranking.copies
         if self.members is None:
-            found = sum(copies(one) * len(one.members) for one in self.machines.classes(ranking.pool))
+            found = ranking.room_of_all(self.machines.classes(ranking.pool))
         else:
             class_of = self.machines.class_of
-            found = sum(copies(class_of[machine]) for machine in self.members)
+            found = ranking.room(class_of[machine] for machine in self.members)
         self._counted = found
         return found
 

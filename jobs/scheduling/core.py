@@ -102,6 +102,7 @@ class Core:
         self.claimers: dict[int, set[Group]] = {}  # Pool -> who may take room back there, but found too few to take it from.
         self.preempters: dict[int, dict[int, set[Group]]] = {}  # Pool -> queue -> the same of lower priority in the queue.
         self.roomy: dict[tuple[int, int], list[Group]] = {}  # (pool, number of shape) -> whom room woke.
+        self.freed: dict[tuple[int, int], list[Group]] = {}  # The same of those whom only the end of the pool had refused.
         self.by_booked: dict[int, set[Group]] = {}  # Pool -> whom only a booked start keeps out, or may.
         self.unplaced: dict[tuple[int, int], Known] = {}  # (pool, number of shape) -> what `place` said.
         self.by_user: dict[Place, set[Group]] = {}  # (tenant, user) -> whom a cap on the user refused.
@@ -444,29 +445,54 @@ class Core:
             group.is_for_room = False
             self.lines.wake(group)
 
-    def wake_for_room(self, groups: Iterable[Group], pool: int) -> None:
-        """Only room for them grew: whom they may evict is as it was."""
+    def wake_for_room(self, groups: Iterable[Group], pool: int, woken: dict[tuple[int, int], list[Group]] | None = None) -> None:
+        """Only room for them grew: whom they may evict is as it was. `woken`: where that is remembered until the pass is over."""
+        woken = self.roomy if woken is None else woken
         for group in list(groups):
             if group.phase == REFUSED:
                 group.is_for_room = True
                 self.lines.wake(group)
-                self.roomy.setdefault((pool, group.shape.number), []).append(group)
+                woken.setdefault((pool, group.shape.number), []).append(group)
 
     def close(self) -> None:
         """Room was taken: whoever was woken for it, and does not fit any more, waits on without being asked."""
         if self.policy.in_order:
             return
-        for (pool, number), groups in list(self.roomy.items()):
-            if self.known_unplaced(pool, number) is None:
-                continue
-            del self.roomy[pool, number]
+        for pool, number in [*self.roomy, *self.freed]:
+            self._close_shape(pool, number)
+
+    def close_like(self, group: Group) -> None:
+        """One was refused: so are all others of its shape that room woke, where it has none and nobody has a booked start."""
+        if not self.policy.in_order and not self.promises and len(group.shape.pools) == 1:
+            self._close_shape(group.shape.pools[0], group.shape.number)
+
+    def _close_shape(self, pool: int, number: int) -> None:
+        at = pool, number
+        roomy, freed = self.roomy.get(at), self.freed.get(at)
+        if not roomy and not freed:
+            return
+        if self.known_unplaced(pool, number) is not None:
             places = self.by_room.setdefault(pool, {}).setdefault(number, set())
-            for group in groups:
-                if group.phase != OPEN or not group.is_for_room or group.reason is None or len(group.shape.pools) > 1:
-                    continue
-                first = group.first()
-                if group.reason.code != "booked" and first is not None and first[1].id not in self.promises.by_job:
-                    self.refuse(group, group.reason, (places,))
+            for group in (*self.roomy.pop(at, ()), *self.freed.pop(at, ())):
+                if group.reason is not None and group.reason.code != "booked":
+                    self._put_aside_again(group, places)
+        elif freed and self._is_used_up(pool, freed[0]):
+            places = self.by_pool.setdefault(pool, set())
+            for group in self.freed.pop(at):
+                if group.reason is not None and group.reason.code in ("capacity", "withheld") and group.reason.pool == pool:
+                    self._put_aside_again(group, places)
+
+    def _put_aside_again(self, group: Group, places: set[Group]) -> None:
+        if group.phase != OPEN or not group.is_for_room or group.reason is None or len(group.shape.pools) > 1:
+            return
+        first = group.first()
+        if first is not None and first[1].id not in self.promises.by_job:
+            self.refuse(group, group.reason, (places,))
+
+    def _is_used_up(self, pool: int, group: Group) -> bool:
+        """Whether a pool has not what a gang needs, and no booked start to give to whoever is refused."""
+        need = group.shape.inside.get(pool)
+        return need is not None and not self.promises.may_plan(pool) and self.shares.is_beyond(pool, need)
 
     def room_grew(self, machines: Iterable[int], *, for_a_try: bool = False) -> dict[int, set[int]]:
         """There is more room on these machines, by pool: wake who may fit now."""

@@ -64,6 +64,7 @@ def run_pass(core: Core, now: int) -> list[Decision]:
             break
     made.booker.tell()
     core.roomy.clear()
+    core.freed.clear()
     return made.decisions
 
 
@@ -167,8 +168,11 @@ class Pass:
             group.hope = hope
         if core.promises.known_ends:
             self.booker.refused(group, job, reason)
+        was_for_room = group.is_for_room
         core.refuse(group, reason, places)
         self._tell(group, job, reason)
+        if was_for_room and (core.roomy or core.freed):
+            core.close_like(group)
 
     # 3. Limits.
 
@@ -278,7 +282,7 @@ class Pass:
                 core.admit(Running(job, placed, need, self.now, standing))
         else:
             core.admit(Running(job, placed, need, self.now, standing))
-        if core.roomy:
+        if core.roomy or core.freed:
             core.close()
         self._look_again(core.running[job.id])
         self.decisions.append(Admit(job.id, placed, standing))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from typing import TYPE_CHECKING
 
+from jobs.scheduling.evictable import takes_more
 from jobs.scheduling.gangs import RoleAsk
 from jobs.scheduling.ranking import ranking_of
 from jobs.scheduling.turn import REFUSED
@@ -47,17 +48,19 @@ class Ends:
             core.wake([one for one in core.claimers.get(pool, ()) if _is_put_aside(one) and self._helps(one, pool, there, taken)])
             for near, others in core.preempters.get(pool, {}).items():
                 able = self.who_could_preempt(pool, near, others)
-                core.wake([one for one in able if self._helps(one, pool, there, taken)])
+                helped = [one for one in able if self._helps(one, pool, there, taken)]
+                core.wake([one for one in helped if not self._is_in_vain(one, pool)])
         for pool, ended in sorted(queues.items()):
             core.wake_reserved(pool)
             for node in sorted({node for queue in ended for node in core.shares.path[queue]}):
                 core.wake(core.by_limit.get((pool, node), ()))
-            core.wake_for_room([one for one in core.by_pool.get(pool, ()) if core.may_have_room(one, pool)], pool)
+            able = [one for one in core.by_pool.get(pool, ()) if core.may_have_room(one, pool)]
+            core.wake_for_room(able, pool, core.freed)
             if core.policy.reclaims:
                 self._wake_claimers(pool, ended)
 
     def who_could_preempt(self, pool: int, queue: int, groups: Iterable[Group]) -> list[Group]:
-        """Those who would have enough GPUs if all work of lower priority in their queue were gone: most have not."""
+        """Those who might have room if all work of lower priority in their queue were gone: most would not."""
         free = self.core.machines.free(pool).gpu_millis
         most: dict[int, int] = {}
         able = []
@@ -71,6 +74,27 @@ class Ends:
             if group.shape.inside.get(pool, _NOTHING)[2] <= most[priority]:
                 able.append(group)
         return able
+
+    def _is_in_vain(self, group: Group, pool: int) -> bool:
+        """Whether the search of one that may only evict in its own queue would find nobody, by the bounds that it begins with.
+        Then it is not made: the group is taken to have made it."""
+        core, shape = self.core, group.shape
+        if core.promises or len(shape.pools) > 1 or group in core.claimers.get(pool, ()):
+            return False
+        need, free = shape.inside.get(pool, _NOTHING), core.machines.free(pool)
+        if core.policy.reclaims and core.shares.reach(group.queue, pool, need) >= 0:
+            return False
+        leavers = core.evictable.leavers(pool, group.queue, group.priority)
+        cpu, memory, gpu = leavers.sums
+        if need[0] <= free.cpu_millis + cpu and need[1] <= free.memory_bytes + memory and need[2] <= free.gpu_millis + gpu:
+            known = core.unplaced.get((pool, shape.number))
+            if known is None or not shape.is_counted:
+                return False
+            role = shape.gang.roles[0]
+            if takes_more(core.machines, role, role.minimum - known.most(core.machines, pool), leavers.freed):
+                return False
+        group.hope = leavers.machines
+        return True
 
     def _helps(self, group: Group, pool: int, machines: Set[int], taken: dict[int, bool]) -> bool:
         """Whether room on these machines may be what a search for victims lacked: some of them stand there, or a task of a gang

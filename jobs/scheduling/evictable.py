@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from jobs.scheduling.gangs import RoleAsk
+from jobs.scheduling.machines import Machines
 from jobs.scheduling.work import Running
 
 Amounts = tuple[int, int, int]
@@ -98,3 +100,21 @@ class Evictable:
         """The GPUs that work of lower priority in a queue holds, young or not; None where there is no such work."""
         lower = [gpus for other, gpus in self._gpus.get((pool, queue), {}).items() if other < priority]
         return sum(lower) if lower else None
+
+
+def takes_more(machines: Machines, role: RoleAsk, wanted: int, freed: Mapping[int, Amounts]) -> bool:
+    """Whether so many tasks more might go where so much would become free, by what would be left there of each."""
+    if wanted <= 0:
+        return True
+    class_of, ask = machines.class_of, role.ask
+    for machine, (cpu, memory, gpu) in freed.items():
+        left = class_of[machine]
+        many = (left.gpu + gpu) // ask.gpu_millis if ask.gpu_millis else role.minimum
+        if many and ask.cpu_millis:
+            many = min(many, (left.cpu + cpu) // ask.cpu_millis)
+        if many and ask.memory_bytes:
+            many = min(many, (left.memory + memory) // ask.memory_bytes)
+        wanted -= many
+        if wanted <= 0:
+            return True
+    return False

@@ -483,6 +483,7 @@ class _Ends(Search):
         )
         self._consider([Leavers(self.pool, gangs)])
         self.by_machine = {machine: here for machine, here in self.by_machine.items() if at[machine].pool == self.pool}
+        self._freed = {machine: self._freed[machine] for machine in self.by_machine}
         return bool(self.by_machine)
 
     def _cost(self, one: Running) -> int:

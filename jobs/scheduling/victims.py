@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jobs.scheduling.evictable import Amounts, Leavers
+from jobs.scheduling.evictable import Amounts, Leavers, takes_more
 from jobs.scheduling.gangs import GangAsk, Placed, PlacedTask, RoleAsk, Unplaced
 from jobs.scheduling.machines import WHOLE_MILLIS, Machines, TaskAsk
 from jobs.scheduling.memory import Known
@@ -77,7 +77,7 @@ class Search:
             for role in self.gang.roles
             if (ranking := ranking_of(self.machines, pool if role.pool is None else role.pool, role.ask)) is not None
         ]
-        self._is_counted = len(self.gang.roles) == 1 and not (self.gang.together or self.gang.roles[0].together)
+        self._is_counted = shape.is_counted
 
     def run(self) -> list[Running] | None:
         """The victims; None where no set of them makes room."""
@@ -176,24 +176,7 @@ class Search:
                 return True
             answer = Unplaced("no_room", self.pool, role.role, role.minimum, fitting, ranking.tally())
             known = self.core.unplaced[self.pool, self._shape.number] = Known(self._shape, answer)
-        return self._has_gains(role, role.minimum - known.most(self.machines, self.pool))
-
-    def _has_gains(self, role: RoleAsk, lacking: int) -> bool:
-        """Whether so many tasks more might go where some may leave, by what would be left there of each."""
-        if lacking <= 0:
-            return True
-        class_of, ask = self.machines.class_of, role.ask
-        for machine in self.by_machine:
-            (cpu, memory, gpu), left = self._freed[machine], class_of[machine]
-            many = (left.gpu + gpu) // ask.gpu_millis if ask.gpu_millis else role.minimum
-            if many and ask.cpu_millis:
-                many = min(many, (left.cpu + cpu) // ask.cpu_millis)
-            if many and ask.memory_bytes:
-                many = min(many, (left.memory + memory) // ask.memory_bytes)
-            lacking -= many
-            if lacking <= 0:
-                return True
-        return False
+        return takes_more(self.machines, role, role.minimum - known.most(self.machines, self.pool), self._freed)
 
     # --- The cheapest that is enough ----------------------------------------------------------------------------------
 

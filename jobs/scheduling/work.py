@@ -54,12 +54,13 @@ class Shape:
     """What equal asks have in common; `least` and `most` are what the gang holds at its smallest and largest, by pool in which it
     may start. `inside` is what of the former it holds in that pool itself, where it holds any."""
 
-    __slots__ = ("gang", "gpu_millis", "inside", "is_elastic", "least", "most", "number", "pools")
+    __slots__ = ("gang", "gpu_millis", "inside", "is_counted", "is_elastic", "least", "most", "number", "pools")
 
     def __init__(self, number: int, gang: GangAsk, pools: tuple[int, ...]) -> None:
         self.number = number
         self.gang = gang
         self.pools = pools
+        self.is_counted = len(gang.roles) == 1 and not (gang.together or gang.roles[0].together)  # Whether all fit, that is.
         self.is_elastic = any(role.minimum < role.maximum for role in gang.roles)
         self.least = {pool: _need(gang, pool, largest=False) for pool in pools}
         self.inside = {pool: amount for pool, need in self.least.items() for at, amount in need if at == pool}

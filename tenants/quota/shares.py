@@ -266,6 +266,12 @@ class Shares:
                         break
         return weakest if promised_anything else Standing.BORROWED
 
+    def is_beyond(self, pool: int, ask: Amount) -> bool:
+        """Whether a pool has not so much that nobody holds: then `room` refuses it, whoever asks."""
+        held = self.used(0, pool)
+        capacity = self._capacity[pool * WIDTH : (pool + 1) * WIDTH]
+        return any(amount and used + amount > most for amount, used, most in zip(ask, held, capacity, strict=True))
+
     def may_bind(self, queue: int, other: int, pool: int) -> bool:
         """Whether what one queue takes of a pool could make a limit refuse the other, beyond the end of the pool itself."""
         nodes = set(self.path[queue]) & set(self.path[other])

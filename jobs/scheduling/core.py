@@ -431,7 +431,7 @@ class Core:
     def refuse(self, group: Group, reason: Reason, places: Iterable[set[Group]]) -> None:
         """A group waits until one of these sets is woken."""
         first = group.first()
-        self.lines.refuse(group, reason, self.now, is_sure=first is not None and first[1].id in self.promises.by_job)
+        self.lines.refuse(group, first, reason, self.now, is_sure=first is not None and first[1].id in self.promises.by_job)
         loses_at = first[1].submitted_at + self.policy.patience_seconds if first is not None else 0
         if self.policy.patience_seconds and first is not None and loses_at > self.now and group.impatient_for != first[1].id:
             group.impatient_for = first[1].id
@@ -485,9 +485,11 @@ class Core:
     def _put_aside_again(self, group: Group, places: set[Group]) -> None:
         if group.phase != OPEN or not group.is_for_room or group.reason is None or len(group.shape.pools) > 1:
             return
-        first = group.first()
-        if first is not None and first[1].id not in self.promises.by_job:
-            self.refuse(group, group.reason, (places,))
+        if self.promises:
+            first = group.first()
+            if first is None or first[1].id in self.promises.by_job:
+                return
+        self.refuse(group, group.reason, (places,))
 
     def _is_used_up(self, pool: int, group: Group) -> bool:
         """Whether a pool has not what a gang needs, and no booked start to give to whoever is refused."""

@@ -45,7 +45,6 @@ class Known:
         if self._grown and self._counted_at != machines.version:
             ranking = ranking_of(machines, pool, self.shape.gang.roles[0].ask)
             assert ranking is not None
-            class_of = machines.class_of
-            self._most = self.answer.fitting + ranking.room(class_of[machine] for machine in self._grown)
+            self._most = self.answer.fitting + ranking.room_on(self._grown)
             self._counted_at = machines.version
         return self._most

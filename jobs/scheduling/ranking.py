@@ -139,10 +139,11 @@ class Ranking:
             found = self._copies[one] = copies(one, self.shape)
         return found
 
-    def room(self, ones: Iterable[MachineClass]) -> int:
-        """How many such tasks machines of these classes take, one of each."""
-        known, found = self._copies, 0
-        for one in ones:
+    def room_on(self, chosen: Iterable[int]) -> int:
+        """How many such tasks these machines take."""
+        known, class_of, found = self._copies, self._machines.class_of, 0
+        for machine in chosen:
+            one = class_of[machine]
             many = known.get(one)
             found += self.copies(one) if many is None else many
         return found

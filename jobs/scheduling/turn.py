@@ -195,10 +195,9 @@ class Lines:
             self._turns.drop(queue)
         return None
 
-    def refuse(self, group: Group, reason: Reason, now: int, *, is_sure: bool = False) -> None:
-        """The group leaves the order until it is woken. Nobody passes who has waited for longer than patience allows, unless
-        its start is sure."""
-        first = group.first()
+    def refuse(self, group: Group, first: tuple[Key, Job] | None, reason: Reason, now: int, *, is_sure: bool = False) -> None:
+        """The group, with this job first, leaves the order until it is woken. Nobody passes who has waited for longer than
+        patience allows, unless its start is sure."""
         group.phase, group.reason = REFUSED, reason
         is_impatient = first is not None and not is_sure and 0 < self._patience <= now - first[1].submitted_at
         if first is not None and (self._in_order or is_impatient):

@@ -367,8 +367,7 @@ class Search:
         if self.members is None:
             found = ranking.room_of_all(self.machines.classes(ranking.pool))
         else:
-            class_of = self.machines.class_of
-            found = ranking.room(class_of[machine] for machine in self.members)
+            found = ranking.room_on(self.members)
         self._counted = found
         return found
 

@@ -213,6 +213,11 @@ class Promises:
             if one.job.id not in self._suspended:
                 self.drop(one.job.id, cause)
 
+    def hidden_gpus(self, pool: int) -> int:
+        """Thousandths of GPUs of a pool that are hidden: free for whom may take them from those for whom they are."""
+        at = self.core.machines.at
+        return sum(ghost.gpu_millis for machine, held in self._ghosts.items() if at[machine].pool == pool for ghost in held)
+
     def suspend(self, names: Collection[str]) -> None:
         """Hide nothing for these until `resume`: somebody may take it from them."""
         self._suspended = frozenset(names)

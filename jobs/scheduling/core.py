@@ -137,7 +137,9 @@ class Core:
             if job.array:
                 self._array_waiting.get(job.array, {}).pop(job_id, None)
         elif job_id in self.lines:
+            group = self.lines.group(job_id)
             self.lines.remove(job_id)
+            self.watch(group)
         elif job_id in self.transfers:
             self.ended(job_id)
 
@@ -440,6 +442,13 @@ class Core:
             others.add(group)
             group.waits_in.append(others)
 
+    def watch(self, group: Group | None) -> None:
+        """Somebody else may be the first of a group that waits: it loses its patience as well."""
+        first = group.first() if group is not None and group.phase == REFUSED and self.policy.patience_seconds else None
+        if group is not None and first is not None and group.impatient_for != first[1].id:
+            group.impatient_for = first[1].id
+            heapq.heappush(self._timers, (first[1].submitted_at + self.policy.patience_seconds, PATIENCE, first[1].id))
+
     def wake(self, groups: Iterable[Group]) -> None:
         for group in list(groups):
             group.is_for_room = False
@@ -568,6 +577,7 @@ class Core:
         runtime = job.runtime(trusted=True) or 0 if self.policy.booked or self.windows else 0
         kind = 2 * self.people.number(job) + (bool(self.windows) and not job.evictable)
         self.lines.add(job, self.shape_of(job.gang, job.pools), runtime, kind)
+        self.watch(self.lines.group(job.id))
 
     def shape_of(self, gang: GangAsk, pools: tuple[int, ...]) -> Shape:
         """The one shape of equal asks. Whoever submits many does well to hand in the same object for equal ones."""

@@ -60,8 +60,9 @@ class Ends:
                 self._wake_claimers(pool, ended)
 
     def who_could_preempt(self, pool: int, queue: int, groups: Iterable[Group]) -> list[Group]:
-        """Those who might have room if all work of lower priority in their queue were gone: most would not."""
-        free = self.core.machines.free(pool).gpu_millis
+        """Those who might have room if all work of lower priority in their queue were gone: most would not. What is hidden for
+        booked starts may be theirs."""
+        free = self.core.machines.free(pool).gpu_millis + self.core.promises.hidden_gpus(pool)
         most: dict[int, int] = {}
         able = []
         for group in groups:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
 from jobs.scheduling.core import Core, Policy
@@ -200,8 +200,40 @@ def kind_of(core: Core, name: str) -> str | None:
     return None if reason is None else reason.code if reason.code in OWN else "waits"
 
 
+# One that comes later and is before others of its group that wait has lost its patience before it is asked.
+PATIENCE = (
+    Policy(aging_seconds=0, least_runtime_seconds=0, booked=0, patience_seconds=60, window_seconds=30, history_seconds=0),
+    1,
+    [
+        ("submit", 3, (1, 2000, 1), 500, "kept"),
+        ("submit", 2, (2, 1000, 0), 500, "both"),
+        ("submit", 2, (3, 2000, 0), 500, "kept"),
+        ("submit", 2, (2, 1000, 1), 500, "both"),
+        ("submit", 3, (3, 1000, 0), 500, "both"),
+        ("cordon", 8),
+        ("pass", 35),
+        ("end", 0),
+        ("submit", 2, (3, 250, 2), 100, "kept"),
+        ("submit", 1, (3, 4000, 1), 900, "later"),
+        ("submit", 1, (2, 2000, 0), 500, "both"),
+        ("submit", 1, (3, 4000, 1), 900, ""),
+        ("submit", 1, (1, 4000, 1), 500, ""),
+        ("pass", 19),
+        ("end", 7),
+    ],
+)
+# What is hidden for its own booked start is free for one that may evict lower priority as soon as that has run for long enough.
+HIDDEN = (
+    Policy(aging_seconds=0, least_runtime_seconds=20, booked=1, rebook_seconds=0, window_seconds=30, history_seconds=0),
+    2,
+    [("submit", 3, (2, 1000, 1), 100, "runtime"), ("pass", 35), ("submit", 3, (2, 4000, 2), 900, ""), ("pass", 12)],
+)
+
+
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(policies, some.integers(0, 2), steps)
+@example(*PATIENCE)
+@example(*HIDDEN)
 def test_a_core_that_lives_long_decides_as_one_made_anew(policy: Policy, limits: int, steps: list[tuple[object, ...]]) -> None:
     world = World(policy, limits)
     for step in steps:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import structlog
+
 from jobs.reconcile.loading import Numbers
 from jobs.scheduling.core import Core
 from tenants.quota.limits import Amount
 from tenants.services.shares import Demand, record_demand
+
+log = structlog.get_logger("scheduler")
 
 EVERY_SECONDS = 60
 OWN = frozenset({"user_cap", "no_pool", "no_machine"})
@@ -24,7 +28,10 @@ def keep(core: Core, numbers: Numbers, *, since: int | None, now: int) -> int:
         return now
     if now - since < EVERY_SECONDS:
         return since
-    record_demand(_demand(core, numbers), since=since, until=now)
+    try:
+        record_demand(_demand(core, numbers), since=since, until=now)
+    except Exception:  # An account with a gap is no reason to let jobs wait.
+        log.exception("demand_not_recorded", since=since, until=now)
     return now
 
 
@@ -45,8 +52,9 @@ def _asks(core: Core) -> Iterable[tuple[int, int, Amount]]:
         if group.reason is not None and group.reason.code in OWN:
             continue
         parts = len(group.shape.least)
-        for pool, (cpu, memory, gpu) in group.shape.least.items():
-            yield group.queue, pool, (cpu * len(group) // parts, memory, gpu * len(group) // parts)
+        for need in group.shape.least.values():
+            for pool, (cpu, memory, gpu) in need:
+                yield group.queue, pool, (cpu * len(group) // parts, memory, gpu * len(group) // parts)
     for made in core.transfers.values():  # Who waits until others have left.
         for pool, amount in made.claimant.need:
             yield made.claimant.job.queue, pool, amount

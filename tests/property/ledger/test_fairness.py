@@ -146,9 +146,7 @@ def test_a_statement_is_the_same_to_the_byte_in_any_order(
     def made() -> bytes:
         found = shares(since=0, until=3 * HOUR, history=history, held=runs, waiting=waits)
         return canonical(
-            share_statement(
-                tenant_id=ROOT, queue_id=A, week="1970-W01", since=0, until=3 * HOUR, found=found, history=history
-            )
+            share_statement(tenant_id=ROOT, queue_id=A, week="1970-W01", since=0, until=3 * HOUR, found=found, history=history)
         )
 
     before = made()

@@ -353,6 +353,10 @@ EXPECTATIONS: dict[str, Expect] = {
     "DELETE /api/v1/queues/{queue_id}/budget": manager(),
     "GET /api/v1/tenants/{tenant}/statements": manager(),
     "GET /api/v1/tenants/{tenant}/statements/{month}": manager(),
+    "GET /api/v1/shares": viewer(query=tenant_query),
+    "GET /api/v1/tenants/{tenant}/shares": viewer(),
+    "GET /api/v1/tenants/{tenant}/shares/{week}": viewer(),
+    "GET /api/v1/signing-keys": account(),
     # Data.
     "GET /api/v1/volumes": viewer(query=tenant_query),
     "POST /api/v1/volumes": member(

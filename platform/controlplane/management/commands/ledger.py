@@ -104,7 +104,9 @@ class Command(BaseCommand):
         verified = verify_weeks(running=live_holdings, tenant_id=tenant_id)
         wrong = [found for found in verified if not found.is_right]
         for found in wrong[:SHOWN]:
-            what = f"the ledger gives {found.made_now}" if found.is_intact else "the stored document is changed, or not signed here"
+            what = (
+                f"the ledger gives {found.made_now}" if found.is_intact else "the stored document is changed, or not signed here"
+            )
             self.stdout.write(f"  {week_text(found.week)} tenant {found.tenant_id}: stored {found.stored}, {what}")
         same = len(verified) - len(wrong)
         self.stdout.write(f"{len(verified)} statements of shares made again: {same} are the same to the byte, and signed here.")

@@ -115,3 +115,20 @@ def test_the_example_of_the_standard_is_right() -> None:
         "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a"
     )
     assert is_signed(bytes.fromhex("af82"), base64.b64encode(signature).decode(), key)
+
+
+def test_a_dry_run_shows_start_and_cost_of_the_ask_and_of_smaller_ones(run: Any, stub: Any) -> None:
+    amounts = {"cpu_millis": 4000, "memory_bytes": 0, "gpu_millis": 0}
+    cost = {"micros_per_hour": 4_000_000, "micros_per_hour_max": 4_000_000, "micros": 8_000_000, "micros_max": 9_000_000}
+    option = {"label": "asked", "roles": [], "total": amounts, "pools": ["cpu"], "p50_at": NOON, "p90_at": NOON,
+              "starts_now": False, "reason": "", "cost": cost}  # fmt: skip
+    options = [option, {**option, "label": "half", "starts_now": True}, {**option, "label": "quarter", "cost": None}]
+    stub.plan_extra = {"forecast": {"currency": "EUR", "runs_seconds": 7200, "runs_by": "name", "options": options,
+                                    "past": {"promises": 20, "by_p90": 0.9, "median_error_seconds": 5}}}  # fmt: skip
+    done = run("submit", "--dry-run", "echo", "hello")
+
+    assert dict(stub.sent("POST /jobs")[0].url.params)["forecast"] == "true"
+    assert "8.00 – 9.00 EUR" in done.stdout
+    assert "at once" in done.stdout
+    assert "90%" in done.stderr
+    assert "四分之一" in run("submit", "--dry-run", "echo", "hello", env={"BERTH_LANG": "zh_CN.UTF-8"}).stdout

@@ -1,8 +1,21 @@
-"""The command line's words about promised and delivered shares, in Chinese."""
+"""The command line's words about promised and delivered shares, and about forecasts, in Chinese."""
 
 from __future__ import annotations
 
 SHARES = {
+    "AN HOUR": "每小时",
+    "ASK": "申请",
+    "Check everything, show the plan, when it would start and what it would cost.": "检查并显示计划、预计启动时间与费用，不提交。",
+    "IN ALL": "合计",
+    "It is thought to run for {time}; a smaller one may take longer.": "预计运行 {time}；缩小后可能更久。",
+    "Of the last {count} such times, {rate} were kept.": "最近 {count} 次预计中，{rate} 按时兑现。",
+    "START": "启动",
+    "TOTAL": "总量",
+    "When it would start, and what it would cost": "预计启动时间与费用",
+    "a quarter": "四分之一",
+    "as asked": "按申请",
+    "at once": "立即",
+    "half": "一半",
     "Check a statement that was kept: its digest, its signature, and whether the key is one that you trust.": (
         "核对已保存的份额账单：摘要、签名，以及签名公钥是否可信。"
     ),

@@ -119,7 +119,7 @@ class JobListView(ApiView):
             OpenApiParameter(
                 "forecast",
                 bool,
-                description="With `dry_run`: also when it would start and what it would cost, and the same for half and a quarter.",
+                description="With `dry_run`: also when it would start and what it would cost, as asked, half and a quarter.",
             ),
             OpenApiParameter(
                 "priority_reason",

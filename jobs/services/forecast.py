@@ -98,7 +98,7 @@ def _option(
 
 
 def _cost(pool_ids: Sequence[uuid.UUID], total: dict[str, int], lasts: Prediction | None, now: datetime) -> dict[str, Any] | None:
-    """In the cheapest and the dearest of the pools: an hour, and the time that it is thought to run. None where no pool takes it."""
+    """In the cheapest and the dearest pool: an hour, and the time that it is thought to run. None where no pool takes it."""
     if not pool_ids:
         return None
     typical, cautious = (lasts.typical, lasts.cautious) if lasts is not None else (HOUR, HOUR)

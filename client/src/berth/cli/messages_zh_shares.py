@@ -5,7 +5,7 @@ from __future__ import annotations
 SHARES = {
     "AN HOUR": "每小时",
     "ASK": "申请",
-    "Check everything, show the plan, when it would start and what it would cost.": "检查并显示计划、预计启动时间与费用，不提交。",
+    "Show the plan, when it would start and what it would cost; submit nothing.": "显示计划、预计启动时间与费用，不提交。",
     "IN ALL": "合计",
     "It is thought to run for {time}; a smaller one may take longer.": "预计运行 {time}；缩小后可能更久。",
     "Of the last {count} such times, {rate} were kept.": "最近 {count} 次预计中，{rate} 按时兑现。",

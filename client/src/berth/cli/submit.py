@@ -72,7 +72,7 @@ def submit(
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not follow the log.")] = False,
     follow_: Annotated[bool, typer.Option("--follow", help="Follow the log also when there is no terminal.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check everything, show the plan, when it would start and what it would cost.")
+        bool, typer.Option("--dry-run", help="Show the plan, when it would start and what it would cost; submit nothing.")
     ] = False,
     key: Annotated[
         str | None, typer.Option("--idempotency-key", metavar="KEY", help="Submitting twice with one key makes one job.")

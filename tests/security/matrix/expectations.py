@@ -339,6 +339,7 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/tenants/{tenant}/priority-grants": viewer(),
     "PUT /api/v1/tenants/{tenant}/priority-grants": manager(body=lambda world, side: {"member": "low"}),
     "GET /api/v1/usage": viewer(query=tenant_query),
+    "GET /api/v1/usage:held": viewer(query=tenant_query),
     "GET /api/v1/usage:export": Expect(Who.MEMBER, query=tenant_query),
     "GET /api/v1/breakeven": manager(query=tenant_query),
     "GET /api/v1/prices": listing(),

@@ -141,7 +141,7 @@ class OptionOut(serializers.Serializer[Any]):
     cost = OptionCostOut(allow_null=True)
 
 
-class ForecastOut(serializers.Serializer[Any]):
+class StartForecastOut(serializers.Serializer[Any]):
     """Of one job, also of an array. `runs_seconds` is how long it is thought to run, by `runs_by`: its own past under this
     `name`, its `user`'s, its `queue`'s, `all`, or `asked`: its max_runtime. A smaller ask may need longer for the same work."""
 
@@ -166,7 +166,7 @@ class PlanOut(serializers.Serializer[Any]):
     spec_digest = serializers.CharField()
     spec = serializers.DictField(help_text="As it would be stored.")
     warnings = serializers.ListField(child=serializers.CharField(), help_text="Also why it would wait for ever.")
-    forecast = ForecastOut(required=False, help_text="Where it was asked for.")
+    forecast = StartForecastOut(required=False, help_text="Where it was asked for.")
     changes = SpecChangeOut(many=True, required=False, help_text="Against the job that it repeats.")
 
 

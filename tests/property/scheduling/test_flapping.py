@@ -1,4 +1,4 @@
-"""A lender that comes and goes all the time: limits move who may run, and nobody is thrown out more often than the policy says."""
+"""A lender that comes and goes all the time: limits move, no machine does, and evictions are as rare as the policy has them."""
 
 from __future__ import annotations
 

@@ -7,8 +7,10 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
+from kernel.actor import Actor
+from tenants.access import tenants_with
 from tenants.capacity import limits_tree
 from tenants.ledger.fairness import (
     HOUR,
@@ -25,9 +27,10 @@ from tenants.ledger.fairness import (
 from tenants.ledger.statements import canonical, digest
 from tenants.ledger_rows import entries_of, touching
 from tenants.limits_history import limits_at
-from tenants.models import DemandHour, LedgerEntry, Queue, ShareStatement
+from tenants.models import DemandHour, LedgerEntry, Queue, ShareStatement, Tenant
 from tenants.quota.accounting import mark
 from tenants.signing import Signed, is_signed, public_keys, sign
+from webapi.access import visible
 
 DAY = timedelta(days=1)
 Running = Mapping[uuid.UUID, Holding]
@@ -104,6 +107,27 @@ def stored_week(tenant_id: uuid.UUID, week: int) -> MadeWeek | None:
 def of_row(row: ShareStatement) -> MadeWeek:
     data = row.document.encode()
     return MadeWeek(json.loads(data), data, row.sha256, Signed(row.signature, row.public_key), row.closed_at)
+
+
+class ShownQueue(NamedTuple):
+    """A queue whose shares somebody may read."""
+
+    name: str
+    is_top: bool
+    tenant: Tenant
+
+
+def readable_queues(actor: Actor, tenant_id: uuid.UUID | None = None) -> dict[uuid.UUID, ShownQueue]:
+    """The queues whose shares the actor may read: of one tenant, or of all. One query."""
+    rows = visible(actor, Queue).filter(tenant__isnull=False).select_related("tenant")
+    if tenant_id is not None:
+        rows = rows.filter(tenant_id=tenant_id)
+    may = tenants_with(actor, "share.read")
+    return {
+        row.pk: ShownQueue(row.name, row.is_top, row.tenant)
+        for row in rows
+        if row.tenant is not None and (may is None or row.tenant_id in may)
+    }
 
 
 def closed_weeks(tenant_id: uuid.UUID) -> list[ShareStatement]:

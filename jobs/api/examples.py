@@ -130,7 +130,7 @@ class OptionCostOut(serializers.Serializer[Any]):
 class OptionOut(serializers.Serializer[Any]):
     """One size of the ask: when it would start if nobody else submits anything, and what it would cost."""
 
-    label = serializers.ChoiceField(["asked", "half", "quarter"])
+    size = serializers.ChoiceField(["asked", "half", "quarter"])
     roles = OptionRoleOut(many=True)
     total = ResourcesOut()
     pools = serializers.ListField(child=serializers.CharField())

@@ -19,7 +19,7 @@ from jobs.selectors.charges import live_holdings
 from kernel.clock import database_now
 from kernel.errors import InvalidInput, NotFound
 from tenants import selectors
-from tenants.access import demand, tenants_with
+from tenants.access import demand
 from tenants.api.queries import one_pool
 from tenants.api.serializers import PoolRef, TenantRef
 from tenants.api.shapes import tenant_ref
@@ -27,12 +27,22 @@ from tenants.api.tenants import TENANT_PATH
 from tenants.api.usage import TENANT, csv_answer, read_format
 from tenants.ledger.fairness import HOUR, Share, ShareKey, week_of
 from tenants.ledger.statements import as_csv
-from tenants.models import Queue
 from tenants.quota.accounting import mark
 from tenants.services.names import Problems
-from tenants.shares import MadeWeek, account, bounds_of, closed_weeks, made_week, moment, stored_week, week_number, week_text
+from tenants.shares import (
+    MadeWeek,
+    ShownQueue,
+    account,
+    bounds_of,
+    closed_weeks,
+    made_week,
+    moment,
+    readable_queues,
+    stored_week,
+    week_number,
+    week_text,
+)
 from tenants.signing import public_keys
-from webapi.access import visible
 from webapi.fields import read_utc, utc_text
 from webapi.views import ApiView, known_query
 
@@ -167,13 +177,10 @@ class SharesView(ApiView):
         pool = one_pool(query.get("pool", ""), problems)
         form = read_format(query, problems, ("json", "csv"))
         problems.raise_if_any()
-        queues = visible(self.actor, Queue).filter(tenant__isnull=False).select_related("tenant")
-        if query.get("tenant"):
-            tenant = selectors.get_tenant(self.actor, query["tenant"])
+        tenant = selectors.get_tenant(self.actor, query["tenant"]) if query.get("tenant") else None
+        if tenant is not None:
             demand(self.actor, tenant.pk, "share.read")
-            queues = queues.filter(tenant=tenant)
-        may = tenants_with(self.actor, "share.read")
-        known = {row.pk: row for row in queues if may is None or row.tenant_id in may}
+        known = readable_queues(self.actor, None if tenant is None else tenant.pk)
         found = account(since, until, running=live_holdings()).shares if known else {}
         rows = [
             (key, share)
@@ -307,13 +314,13 @@ def _pool_refs() -> dict[str, dict[str, str]]:
     return {str(pool.id): {"id": str(pool.id), "name": pool.name, "cluster": pool.cluster_name} for pool in list_pools()}
 
 
-def _csv(rows: Sequence[tuple[ShareKey, Share]], queues: Mapping[Any, Queue]) -> str:
+def _csv(rows: Sequence[tuple[ShareKey, Share]], queues: Mapping[Any, ShownQueue]) -> str:
     columns = ("tenant", "tenant_name", "queue", "queue_name", "pool", "pool_name", "resource", *Share().as_dict())
     pools = _pool_refs()
 
     def cells(key: ShareKey, share: Share) -> tuple[object, ...]:
         queue, pool = queues[key.queue_id], pools.get(str(key.pool_id))
-        names = (queue.tenant_id, queue.tenant.name if queue.tenant else "", queue.pk, queue.name)
+        names = (queue.tenant.pk, queue.tenant.name, key.queue_id, queue.name)
         return (*names, key.pool_id, pool["name"] if pool else "", key.resource, *share.as_dict().values())
 
     return as_csv(columns, (cells(key, share) for key, share in rows))

@@ -23,7 +23,7 @@ from tenants.costs import estimate
 from tenants.ledger_rows import currency
 from webapi.fields import utc_text
 
-LABELS = ("asked", "half", "quarter")
+SIZES = ("asked", "half", "quarter")
 CORE = 1_000
 HOUR = 3_600
 TOO_MANY = "too_many"
@@ -34,7 +34,7 @@ TOO_MANY = "too_many"
 class Option:
     """One size of the ask."""
 
-    label: str
+    size: str
     gang: GangAsk
 
     @property
@@ -73,7 +73,9 @@ def _option(
 ) -> dict[str, Any]:
     """One size, put into a copy of the state as if it were submitted now."""
     row = _row(submission, actor, now)
-    judge = Judge(loaded.around, loaded.numbers, {submission.image.id: submission.image}, (), {}, now)
+    image = submission.image
+    images = {image.id: image} if image.id is not None else {}
+    judge = Judge(loaded.around, loaded.numbers, images, (), {}, now)
     job, withheld = judge.job(row, replace(wish_of(submission.spec), gang=option.gang))
     p50 = p90 = None
     reason = withheld[0] if withheld is not None else TOO_MANY if known is None else ""
@@ -83,7 +85,7 @@ def _option(
         p50, p90, reason = moment(told.p50), moment(told.p90), told.reason
     pools = [loaded.around.pools[number] for number in job.pools]
     return {
-        "label": option.label,
+        "size": option.size,
         "roles": [
             {"name": role.role, "replicas": role.maximum, "resources": role.ask.resources.as_dict()} for role in option.gang.roles
         ],
@@ -143,10 +145,10 @@ def _row(submission: Submission, actor: Actor, now: datetime) -> PendingRow:
 def _sizes(gang: GangAsk) -> Iterator[Option]:
     """The ask, half of it, and a quarter, as far as it can be made smaller."""
     found: GangAsk | None = gang
-    for label in LABELS:
+    for size in SIZES:
         if found is None:
             return
-        yield Option(label, found)
+        yield Option(size, found)
         found = half_of(found)
 
 

@@ -120,9 +120,9 @@ def test_the_example_of_the_standard_is_right() -> None:
 def test_a_dry_run_shows_start_and_cost_of_the_ask_and_of_smaller_ones(run: Any, stub: Any) -> None:
     amounts = {"cpu_millis": 4000, "memory_bytes": 0, "gpu_millis": 0}
     cost = {"micros_per_hour": 4_000_000, "micros_per_hour_max": 4_000_000, "micros": 8_000_000, "micros_max": 9_000_000}
-    option = {"label": "asked", "roles": [], "total": amounts, "pools": ["cpu"], "p50_at": NOON, "p90_at": NOON,
+    option = {"size": "asked", "roles": [], "total": amounts, "pools": ["cpu"], "p50_at": NOON, "p90_at": NOON,
               "starts_now": False, "reason": "", "cost": cost}  # fmt: skip
-    options = [option, {**option, "label": "half", "starts_now": True}, {**option, "label": "quarter", "cost": None}]
+    options = [option, {**option, "size": "half", "starts_now": True}, {**option, "size": "quarter", "cost": None}]
     stub.plan_extra = {"forecast": {"currency": "EUR", "runs_seconds": 7200, "runs_by": "name", "options": options,
                                     "past": {"promises": 20, "by_p90": 0.9, "median_error_seconds": 5}}}  # fmt: skip
     done = run("submit", "--dry-run", "echo", "hello")

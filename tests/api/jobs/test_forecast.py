@@ -40,7 +40,7 @@ def test_a_smaller_ask_starts_now_where_the_whole_has_to_wait(quay: Quay, api: A
     free_at(quay, 1000)
     found = forecast_of(api, quay.cast.bob, replicas=4, resources={"cpu": 2, "memory": "1Gi"}, max_runtime="1h")
 
-    assert [(one["label"], one["roles"][0]["replicas"], one["starts_now"]) for one in found["options"]] == [
+    assert [(one["size"], one["roles"][0]["replicas"], one["starts_now"]) for one in found["options"]] == [
         ("asked", 4, False),
         ("half", 2, False),
         ("quarter", 1, True),
@@ -52,7 +52,7 @@ def test_a_smaller_ask_starts_now_where_the_whole_has_to_wait(quay: Quay, api: A
 
 def test_what_was_forecast_for_each_size_comes_true(quay: Quay, api: Api) -> None:
     free_at(quay, 1000)
-    ask = {"resources": {"cpu": 2, "memory": "1Gi"}, "max_runtime": "1h"}
+    ask: dict[str, Any] = {"resources": {"cpu": 2, "memory": "1Gi"}, "max_runtime": "1h"}
     options = forecast_of(api, quay.cast.bob, replicas=4, **ask)["options"]
     expected = {one["roles"][0]["replicas"]: one for one in options}
 
@@ -78,7 +78,7 @@ def test_the_cost_is_that_of_the_time_it_is_thought_to_run(quay: Quay, api: Api)
         pool_id=quay.pool.pk, resource="cpu_millis", micros_per_hour=1_000_000, currency="EUR",
         effective_at=quay.now - timedelta(days=1), created_at=quay.now,
     )  # fmt: skip
-    ask = {"resources": {"cpu": 4, "memory": "1Gi"}}
+    ask: dict[str, Any] = {"resources": {"cpu": 4, "memory": "1Gi"}}
     found = forecast_of(api, quay.cast.bob, **ask)
     assert (found["runs_seconds"], found["options"][0]["cost"]["micros"]) == (None, None)
     assert found["options"][0]["cost"]["micros_per_hour"] == 4_000_000

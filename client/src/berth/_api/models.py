@@ -1811,12 +1811,12 @@ class ForecastOut(TypedDict):
 
 class OptionOut(TypedDict):
     cost: OptionCostOut | None
-    label: Literal["asked", "half", "quarter"]
     p50_at: str | None
     p90_at: str | None
     pools: list[str]
     reason: str
     roles: list[OptionRoleOut]
+    size: Literal["asked", "half", "quarter"]
     starts_now: bool
     total: ResourcesOut
 

@@ -83,7 +83,7 @@ def _print_forecast(forecast: Mapping[str, Any]) -> None:
         return money(low, currency) if low == high else f"{money(low, '').strip()} – {money(high, currency)}"
 
     columns = [
-        Column("ASK", lambda option: _(SIZES[option["label"]])),
+        Column("ASK", lambda option: _(SIZES[option["size"]])),
         Column("TOTAL", lambda option: formats.resources_text(option["total"])),
         Column("START", _start_text),
         Column("AN HOUR", lambda option: cost(option, "micros_per_hour"), right=True),

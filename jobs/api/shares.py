@@ -207,7 +207,7 @@ class SharesView(ApiView):
 class ShareWeeksView(ApiView):
     """A tenant's closed weeks."""
 
-    @extend_schema(operation_id="share_statements_list", parameters=[TENANT_PATH], responses=ShareWeeksOut)
+    @extend_schema(operation_id="tenants_shares_list", parameters=[TENANT_PATH], responses=ShareWeeksOut)
     def get(self, request: Request, tenant: str) -> Response:
         """Closed weeks with their digests, the latest first."""
         known_query(request, ())
@@ -224,7 +224,7 @@ class ShareWeekView(ApiView):
     """A tenant's week."""
 
     @extend_schema(
-        operation_id="share_statements_get",
+        operation_id="tenants_shares_get",
         parameters=[
             TENANT_PATH,
             OpenApiParameter("week", str, OpenApiParameter.PATH, description="`2026-W47`, from Monday on, by ISO 8601."),

@@ -145,6 +145,7 @@ def test_a_tenant_reads_its_shares_and_nobody_elses(quay: Quay, week: int) -> No
     assert {row["tenant"]["slug"] for row in mine} == {slug}
     assert [(row["resource"], row["deficit"] < 0) for row in mine] == [("cpu_millis", True)]
     assert {row["tenant"]["slug"] for row in theirs}.isdisjoint({slug})
+    assert {row["tenant"]["slug"] for row in get(cast.otto.token, "shares")["items"]} == {cast.tenant.slug, cast.elsewhere.slug}
     assert mine[0]["deficit"] == -theirs[0]["deficit"]
     assert mine[0]["delivered_by_all"] == theirs[0]["delivered_by_all"]
     assert get(cast.bob.token, "shares", format="csv").decode().startswith("tenant,tenant_name,queue")

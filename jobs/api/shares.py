@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from clusters.api.representations import ReferenceOut
 from clusters.selectors import list_pools
 from jobs.selectors.charges import live_holdings
+from jobs.services.asking import one_question
 from kernel.clock import database_now
 from kernel.errors import InvalidInput, NotFound
 from tenants import selectors
@@ -181,7 +182,10 @@ class SharesView(ApiView):
         if tenant is not None:
             demand(self.actor, tenant.pk, "share.read")
         known = readable_queues(self.actor, None if tenant is None else tenant.pk)
-        found = account(since, until, running=live_holdings()).shares if known else {}
+        found: Mapping[ShareKey, Share] = {}
+        if known:
+            with one_question():  # Of a large installation this takes a core for seconds.
+                found = account(since, until, running=live_holdings()).shares
         rows = [
             (key, share)
             for key, share in sorted(found.items(), key=lambda row: (-row[1].deficit, row[0]))
@@ -276,7 +280,8 @@ def _made_now(tenant_id: Any, week: int, text: str) -> MadeWeek:
     if week > week_of(now):
         raise NotFound(f"{text} is still to come.", hint="A week has a statement from its first day on.")
     since, until = bounds_of(week)
-    found = account(since, min(until, max(since + 1, now)), running=live_holdings())
+    with one_question():
+        found = account(since, min(until, max(since + 1, now)), running=live_holdings())
     if tenant_id not in found.tops:
         raise NotFound("This tenant has no queue.", hint="`berth queues` lists them.")
     return made_week(tenant_id, week, found)

@@ -16,7 +16,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from math import lcm
+from operator import add
 from typing import NamedTuple, TypeVar
 
 from kernel.resources import Resources
@@ -75,7 +76,7 @@ class Share(NamedTuple):
         return self.fair - self.delivered
 
     def plus(self, other: Share) -> Share:
-        return Share(*(mine + more for mine, more in zip(self, other, strict=True)))
+        return Share(*map(add, self, other))
 
     def as_dict(self) -> dict[str, int]:
         """With the parts of what all got together, in millionths."""
@@ -124,17 +125,20 @@ def shares(
     paths = {queue_id: _path(queue_id, parents) for queue_id in parents}
     got = _by_hour(_held_hours(held, since, until), paths)
     asked = _by_hour(_wanted_hours(waiting, since, until), paths)
-    promises = _Promises(history, parents)
+    promises = _Promises(history)
     found: dict[ShareKey, Share] = {}
     cells = sorted({*got, *asked, *promises.cells(since, until)})
     for pool_id, resource, hour in cells:
         here, wish = got.get((pool_id, resource, hour), {}), asked.get((pool_id, resource, hour), {})
         start, end = max(since, hour * HOUR), min(until, (hour + 1) * HOUR)
-        touched = {*here, *wish, *promises.queues_with(pool_id, resource)}
-        for parent in sorted({above for queue_id in touched if (above := parents.get(queue_id)) is not None}):
+        siblings: dict[uuid.UUID, list[uuid.UUID]] = {}  # Who neither was promised, nor held, nor wanted anything has no part.
+        for queue_id in sorted({*here, *wish, *promises.queues_with(pool_id, resource)}):
+            if (above := parents.get(queue_id)) is not None:
+                siblings.setdefault(above, []).append(queue_id)
+        for group in siblings.values():
             claims = {
                 queue_id: promises.claim(queue_id, pool_id, resource, start, end, here.get(queue_id, 0), wish.get(queue_id, 0))
-                for queue_id in promises.children[parent]
+                for queue_id in group
             }
             for queue_id, share in _divided(claims).items():
                 if share.promised or share.wanted:
@@ -152,7 +156,8 @@ def divide(total: int, claims: Mapping[K, tuple[int, int]]) -> dict[K, int]:
     for weighted in (True, False):
         group = [(key, weight or 1, most) for key, (weight, most) in claims.items() if bool(weight) is weighted and most > 0]
         left, weights = total, sum(weight for _, weight, _ in group)
-        for key, weight, most in sorted(group, key=lambda row: (Fraction(row[2], row[1]), str(row[0]))):
+        common = lcm(*{weight for _, weight, _ in group})
+        for key, weight, most in sorted(group, key=lambda row: (row[2] * (common // row[1]), str(row[0]))):
             parts[key] = min(most, left * weight // weights)
             left -= parts[key]
             weights -= weight
@@ -185,13 +190,9 @@ def _divided(claims: Mapping[uuid.UUID, _Claim]) -> dict[uuid.UUID, Share]:
 class _Promises:
     """Limits over time, as sums over seconds."""
 
-    def __init__(self, history: Sequence[Limits], parents: Mapping[uuid.UUID, uuid.UUID | None]) -> None:
+    def __init__(self, history: Sequence[Limits]) -> None:
         self._from = [one.since for one in history]
         self._limits = [{queue.id: queue for queue in one.queues} for one in history]
-        self.children: dict[uuid.UUID, list[uuid.UUID]] = {}
-        for queue_id, parent in sorted(parents.items(), key=lambda item: item[0]):
-            if parent is not None:
-                self.children.setdefault(parent, []).append(queue_id)
         self._promising: dict[tuple[uuid.UUID, str], set[uuid.UUID]] = {}
         for limits in self._limits:
             for queue in limits.values():
@@ -238,11 +239,18 @@ def _by_hour(
     amounts: Iterable[tuple[_Cell, uuid.UUID, int]], paths: Mapping[uuid.UUID, tuple[uuid.UUID, ...]]
 ) -> dict[_Cell, dict[uuid.UUID, int]]:
     """By pool, resource and hour, what each queue and all below it had."""
-    found: dict[_Cell, dict[uuid.UUID, int]] = {}
+    own: dict[_Cell, dict[uuid.UUID, int]] = {}
     for cell, queue_id, amount in amounts:
-        row = found.setdefault(cell, {})
-        for node in paths.get(queue_id, ()):
-            row[node] = row.get(node, 0) + amount
+        row = own.get(cell)
+        if row is None:
+            row = own[cell] = {}
+        row[queue_id] = row.get(queue_id, 0) + amount
+    found: dict[_Cell, dict[uuid.UUID, int]] = {}
+    for cell, row in own.items():  # Up the tree only now: a sum goes there once, however many it is made of.
+        sums = found[cell] = {}
+        for queue_id, amount in row.items():
+            for node in paths.get(queue_id, ()):
+                sums[node] = sums.get(node, 0) + amount
     return found
 
 

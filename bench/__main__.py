@@ -26,6 +26,7 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], str]] = {
     "P9": (("bench.promises",), "promises: booked starts against EASY, prediction, and expected starts that come true"),
     "P10": (("bench.lists",), "lists: pages of a million jobs, against squeue"),
     "P12": (("bench.memory",), "memory: all processes idle, loaded, and per pending job, against slurmctld"),
+    "GOLD": (("bench.golden",), "determinism: public traces give the same decisions to the byte, in any process, as they did"),
     "WHY": (("bench.explanations",), "explanations: whether who waits is told why, and whether what is suggested comes true"),
     "P13": (("bench.start",), "start: from `make up` to /readyz"),
 }

@@ -76,7 +76,7 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
     drawn: dict[str, list[tuple[float, ...]]] = {}
     above: list[float] = []
     for name in options.lists.split(","):
-        asks = [_ask(row) for row in rows(options.traces, f"openb_pod_list_{name}", WHERE)]
+        asks = [ask_of(row) for row in rows(options.traces, f"openb_pod_list_{name}", WHERE)]
         found: dict[str, list[Run]] = {}
         for policy, seeds in (("berth", options.seeds), ("best-fit", options.reference_seeds), (RANDOM, options.reference_seeds)):
             for seed in range(min(seeds, options.seeds)):
@@ -174,7 +174,7 @@ def _at_random(machines: Machines, chance: random.Random) -> Callable[[TaskAsk],
     return one
 
 
-def _ask(row: dict[str, str]) -> TaskAsk:
+def ask_of(row: dict[str, str]) -> TaskAsk:
     """A pod of one GPU may ask for a part of it; several models are separated by a bar."""
     count = int(row["num_gpu"])
     gpu = int(row["gpu_milli"]) if count == 1 else count * WHOLE_MILLIS

@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, bench: Bench) -> None:
     if options.traces is None:
         raise BenchError(WHERE)
-    lines = [one for one in _log(options.traces, options.swf) if 0 < one.processors <= options.processors]
+    lines = [one for one in log_of(options.traces, options.swf) if 0 < one.processors <= options.processors]
     for text in options.stretches.split(","):
         _backfill(bench, lines, options.processors, float(text))
     _expected(bench, options)
@@ -87,11 +87,11 @@ def _backfill(bench: Bench, lines: Sequence[Line], processors: int, stretch: flo
     bench.progress(f"backfill, stretch {stretch}")
     told = [Line(one.number, int(one.submitted_at * stretch), *_rest(one)) for one in lines]
     reference = _easy(told, processors)
-    core = build(_a_state(processors))
+    core = build(a_state(processors))
     gangs: dict[int, GangAsk] = {}
     arrivals = [
         Arrival(
-            Job(f"{one.number:07}", 1, gangs.setdefault(one.processors, _cores(one.processors)), (0,), one.submitted_at,
+            Job(f"{one.number:07}", 1, gangs.setdefault(one.processors, cores(one.processors)), (0,), one.submitted_at,
                 max_runtime=one.asked),
             one.runs,
         )
@@ -160,7 +160,7 @@ def _shadow(running: Sequence[tuple[int, int, int, int]], free: int, need: int) 
     raise AssertionError("it never fits")
 
 
-def _a_state(processors: int) -> State:
+def a_state(processors: int) -> State:
     machines = tuple(
         Machine(f"node{number:04}", 0, min(NODE_CORES, processors - number) * 1000, 1 << 30)
         for number in range(0, processors, NODE_CORES)
@@ -175,11 +175,11 @@ def _a_state(processors: int) -> State:
     )
 
 
-def _cores(count: int) -> GangAsk:
+def cores(count: int) -> GangAsk:
     return GangAsk((RoleAsk("worker", TaskAsk(1000, 0), count, count),))
 
 
-def _log(folder: Path, name: str) -> list[Line]:
+def log_of(folder: Path, name: str) -> list[Line]:
     plain, packed = folder / name, folder / f"{name}.xz"
     if plain.exists():
         text = plain.read_text()

@@ -132,3 +132,42 @@ class Statement(models.Model):
 
     def __str__(self) -> str:
         return f"statement of tenant {self.tenant_id} for {self.month}"
+
+
+class DemandHour(models.Model):
+    """What jobs that waited in a queue would have held of a pool in one hour (counted since 1970), times seconds.
+
+    Counted by the scheduler while it runs, for it alone knows who really waits for room; never changed once the hour is over.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    hour = models.IntegerField()
+    queue_id = models.UUIDField()
+    pool_id = models.UUIDField()
+    cpu_milli_seconds = models.BigIntegerField(default=0)
+    gpu_milli_seconds = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["hour", "queue_id", "pool_id"], name="demand_once_an_hour")]
+
+    def __str__(self) -> str:
+        return f"demand of queue {self.queue_id} for pool {self.pool_id} in hour {self.hour}"
+
+
+class ShareStatement(models.Model):
+    """A tenant's week that is over: which share it was promised and got, letter for letter, signed. A trigger refuses changes."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey("tenants.Tenant", models.PROTECT, related_name="share_statements")
+    week = models.IntegerField()
+    document = models.TextField()
+    sha256 = models.CharField(max_length=64)
+    signature = models.CharField(max_length=128)
+    public_key = models.CharField(max_length=64)
+    closed_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "week"], name="share_statement_once_a_week")]
+
+    def __str__(self) -> str:
+        return f"share statement of tenant {self.tenant_id} for week {self.week}"

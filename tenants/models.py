@@ -19,8 +19,10 @@ from tenants.capacity_models import QuotaEdit as QuotaEdit
 from tenants.capacity_models import QuotaRequest as QuotaRequest
 from tenants.capacity_models import UserCap as UserCap
 from tenants.ledger_models import Budget as Budget
+from tenants.ledger_models import DemandHour as DemandHour
 from tenants.ledger_models import LedgerPending as LedgerPending
 from tenants.ledger_models import Price as Price
+from tenants.ledger_models import ShareStatement as ShareStatement
 from tenants.ledger_models import Statement as Statement
 from tenants.ledger_models import UsageDay as UsageDay
 

@@ -138,6 +138,7 @@ PERMISSIONS: dict[str, Permission] = {
     "usage.read": _viewer("See what a tenant used."),
     "cost.read": Permission(TenantRole.MANAGER, Scope.READ, "See what use cost, line by line.", own=True),
     "statement.read": _manager("See a tenant's statements.", scope=Scope.READ),
+    "share.read": _viewer("See what share of the pools a tenant was promised and got, and its signed weeks."),
     "budget.read": _viewer("See a queue's budget and what of it is spent."),
     "budget.edit": _manager("Set and remove budgets; asked of the tenant that owns the queue above."),
     "price.read": _everyone("See what resources cost; whoever belongs to any tenant."),

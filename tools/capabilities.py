@@ -217,6 +217,117 @@ CAPABILITIES = (
         },
     ),
     Capability(
+        33,
+        "Fair shares",
+        {
+            "Every queue reads what it was promised, wanted and got, and what is missing": (
+                "property/ledger/test_fairness.py::test_who_holds_less_than_it_deserves_and_wants_it_has_a_shortfall",
+                "property/ledger/test_fairness.py::test_deficits_of_siblings_cancel_out_and_fair_parts_add_up_to_what_all_got",
+                "services/jobs/test_shares.py::test_a_tenant_reads_its_shares_and_nobody_elses",
+                "client/test_cli_shares.py::test_shares_are_shown_in_hours_with_what_is_missing",
+            ),
+            "Tenants of weights 1, 2 and 3 that always want more get their part within 1 %, with asks of one size": (
+                "property/scheduling/test_long_run_share.py"
+                "::test_who_always_wants_more_gets_its_part_by_weight_within_one_percent",
+            ),
+            "What tenants deserve is delivered within 5 %, where gangs are small against it": (
+                "property/scheduling/test_long_run_share.py"
+                "::test_what_is_deserved_is_delivered_within_five_percent_where_gangs_are_small_against_it",
+            ),
+            "By weight alone, with gangs of many sizes": (),
+        },
+    ),
+    Capability(
+        39,
+        "An ask against its wait and its cost",
+        {
+            "Before submitting: start and cost of the ask, and of half and a quarter of it": (
+                "api/jobs/test_forecast.py::test_a_smaller_ask_starts_now_where_the_whole_has_to_wait",
+                "api/jobs/test_forecast.py::test_an_ask_is_halved_by_tasks_then_gpus_then_cores",
+                "client/test_cli_shares.py::test_a_dry_run_shows_start_and_cost_of_the_ask_and_of_smaller_ones",
+            ),
+            "What was forecast for each size comes true": (
+                "api/jobs/test_forecast.py::test_what_was_forecast_for_each_size_comes_true",
+            ),
+            "In the portal": (),
+        },
+    ),
+    Capability(
+        66,
+        "Own against rented",
+        {
+            "When owning pays, from the hours in the ledger, with every assumption said and changeable": (
+                "api/tenants/test_ledger.py::test_break_even_rests_on_measured_hours_and_repeats_what_it_assumes",
+                "property/ledger/test_budgets_and_break_even.py::test_a_busy_machine_pays_for_itself_and_an_idle_one_does_not",
+            ),
+            "Machines that are worn out are bought again, and use beyond them is rented": (
+                "property/ledger/test_budgets_and_break_even.py"
+                "::test_both_curves_only_rise_and_the_purchase_comes_again_when_worn_out",
+                "property/ledger/test_budgets_and_break_even.py"
+                "::test_use_beyond_what_the_machines_can_do_is_rented_in_both_cases",
+            ),
+        },
+    ),
+    Capability(
+        69,
+        "Accounts and bills",
+        {
+            "The time of all attempts is the time in the ledger, to the unit": (
+                "services/jobs/test_ledger_of_jobs.py::test_the_time_of_all_attempts_is_the_time_in_the_ledger_to_the_unit",
+            ),
+            "Every use is a pair of postings that cancel out": (
+                "property/ledger/test_ledger.py::test_postings_of_an_attempt_cancel_out_in_units_and_money_by_every_resource",
+            ),
+            "A new price never acts on the past; prices and closed months never change": (
+                "services/tenants/test_ledger.py::test_a_new_price_changes_nothing_that_was_used_before",
+                "services/tenants/test_ledger.py::test_a_price_and_a_statement_never_change",
+            ),
+            "A month is made again from the ledger, to the byte": (
+                "services/tenants/test_ledger.py::test_a_month_is_closed_once_it_is_over_and_made_again_to_the_byte",
+            ),
+            "Budgets in money or GPU hours warn once, and keep new jobs waiting when they stop": (
+                "services/jobs/test_ledger_of_jobs.py::test_a_budget_counts_what_runs_warns_once_and_refuses_when_it_is_spent",
+            ),
+            "Budgets in node hours": (),
+        },
+    ),
+    Capability(
+        98,
+        "Capacity that moves between tenants",
+        {
+            "What is borrowed goes back on demand, and by itself at a job's end": (
+                "services/jobs/test_sharing.py::test_what_is_borrowed_is_given_back_on_demand_and_costs_the_victim_no_retry",
+                "services/jobs/test_sharing.py::test_a_guarantee_is_kept_idle_for_its_owner_and_others_are_told",
+            ),
+            "What is guaranteed is never lent, and what is deserved can always be had": (
+                "property/scheduling/test_flapping.py::test_what_is_guaranteed_is_never_lent_so_nothing_flaps_and_nobody_waits",
+                "property/scheduling/test_core_properties.py"
+                "::test_what_a_queue_was_promised_is_free_or_held_by_what_may_be_evicted_now",
+            ),
+            "A lender that comes and goes evicts no more often than the least run time lets it, and waits no longer": (
+                "property/scheduling/test_flapping.py"
+                "::test_a_lender_that_flaps_evicts_no_more_often_than_the_least_run_time_lets_it",
+                "unit/scheduling/test_core.py::test_a_brake_stops_a_storm_of_evictions_until_the_window_is_over",
+            ),
+        },
+    ),
+    Capability(
+        119,
+        "Limits that tenants ask for",
+        {
+            "Asked for, approved by whoever may, in force from the time that was asked for, with one line in the audit": (
+                "api/tenants/test_quota_requests.py::test_what_is_asked_for_is_set_by_whoever_approves_it",
+                "api/tenants/test_quota_requests.py::test_an_approval_waits_for_its_time_and_breaks_nothing",
+            ),
+            "Whoever decides is told, and whoever asked of the answer, also when nobody decided in time": (
+                "api/tenants/test_quota_requests.py::test_whoever_decides_hears_of_it_and_whoever_asked_of_the_end",
+            ),
+            "Of many who approve, one makes the edit": (
+                "api/tenants/test_quota_requests.py::test_of_many_who_approve_one_makes_the_edit",
+            ),
+        },
+    ),
+    Capability(
         34,
         "The life cycle of a job",
         {
@@ -522,11 +633,66 @@ CAPABILITIES = (
         },
     ),
     Capability(
+        "6.4",
+        "Cost before, during and after",
+        {
+            "Before: the cost of an ask for as long as such jobs run": (
+                "api/jobs/test_forecast.py::test_the_cost_is_that_of_the_time_it_is_thought_to_run",
+            ),
+            "During: what a job burns": (
+                "services/jobs/test_ledger_of_jobs.py::test_a_job_shows_what_it_burns_and_what_its_attempts_cost",
+            ),
+            "After: who paid for what, for managers and members": (
+                "api/tenants/test_ledger.py::test_a_manager_sees_what_all_cost_a_member_what_their_own_did",
+            ),
+            "Waste by what became of it, and what was held and not worked with": (
+                "services/tenants/test_held.py::test_from_admission_to_the_cluster_is_held_and_not_charged",
+                "services/tenants/test_held.py::test_of_a_booking_what_its_queue_did_not_use_is_held_for_nobody",
+                "client/test_cli_costs.py::test_waste_is_shown_as_a_share_of_all",
+            ),
+            "GPUs that a running job leaves idle": (),
+        },
+    ),
+    Capability(
+        "6.5",
+        "Deterministic replay",
+        {
+            "An event log gives the same decision log in any process, to the byte": (
+                "unit/scheduling/test_log.py::test_the_same_log_gives_the_same_bytes_in_any_process_and_in_any_order_of_listing",
+                "unit/bench/test_golden.py::test_an_event_log_is_the_same_each_time_and_so_are_the_decisions",
+            ),
+            "Digests of what is decided on public traces are kept, and another one is told": (
+                "unit/bench/test_golden.py::test_another_digest_than_the_golden_one_misses_the_level",
+            ),
+            "A past window is lived through again, under its own policy and another": (
+                "services/jobs/test_windows.py::test_lived_through_again_under_its_own_policy_it_comes_out_as_it_was",
+                "services/jobs/test_windows.py::test_the_commands_write_a_file_and_compare_two_policies",
+            ),
+        },
+    ),
+    Capability(
         "6.7",
         "A record of every decision",
         {
             "Starts, claims, evictions and waits are kept with what they were weighed against": (
                 "services/jobs/test_sharing.py::test_every_start_eviction_claim_and_wait_leaves_a_record",
+            ),
+        },
+    ),
+    Capability(
+        "6.10",
+        "A fairness contract",
+        {
+            "A statement of each tenant's week is signed, and made again from ledger and limits, to the byte": (
+                "services/jobs/test_shares.py::test_a_week_is_closed_signed_and_made_again_to_the_byte",
+                "property/ledger/test_fairness.py::test_a_statement_is_the_same_to_the_byte_in_any_order",
+            ),
+            "One that was changed is found, and the table refuses changes": (
+                "services/jobs/test_shares.py::test_a_statement_that_was_tampered_with_is_found_and_the_table_refuses",
+            ),
+            "Who has the public key checks it without the server": (
+                "client/test_cli_shares.py::test_a_kept_statement_that_was_changed_is_found_without_a_server",
+                "client/test_cli_shares.py::test_signatures_are_judged_as_by_the_library",
             ),
         },
     ),

@@ -8,6 +8,7 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 
 from clusters.api.representations import ReferenceOut, ResourcesOut
+from jobs.api.representations import PastOut
 from tenants.api.serializers import TenantRef
 
 _ID = "01980c2e-6f3a-7c4e-9a55-0d1f2a3b4c5d"
@@ -111,6 +112,46 @@ class SpecChangeOut(serializers.Serializer[Any]):
     newer = serializers.JSONField(allow_null=True)
 
 
+class OptionRoleOut(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    replicas = serializers.IntegerField()
+    resources = ResourcesOut(help_text="Of one task.")
+
+
+class OptionCostOut(serializers.Serializer[Any]):
+    """In millionths of the currency, in the cheapest of its pools; `_max` in the dearest, should it run for long."""
+
+    micros_per_hour = serializers.IntegerField()
+    micros_per_hour_max = serializers.IntegerField()
+    micros = serializers.IntegerField(allow_null=True, help_text="For `runs_seconds`; null where nobody knows how long it runs.")
+    micros_max = serializers.IntegerField(allow_null=True)
+
+
+class OptionOut(serializers.Serializer[Any]):
+    """One size of the ask: when it would start if nobody else submits anything, and what it would cost."""
+
+    size = serializers.ChoiceField(["asked", "half", "quarter"])
+    roles = OptionRoleOut(many=True)
+    total = ResourcesOut()
+    pools = serializers.ListField(child=serializers.CharField())
+    p50_at = serializers.DateTimeField(allow_null=True, help_text="As likely as not by then.")
+    p90_at = serializers.DateTimeField(allow_null=True, help_text="Nine times in ten by then.")
+    starts_now = serializers.BooleanField()
+    reason = serializers.CharField(allow_blank=True, help_text="Why there is no start to tell.")
+    cost = OptionCostOut(allow_null=True)
+
+
+class StartForecastOut(serializers.Serializer[Any]):
+    """Of one job, also of an array. `runs_seconds` is how long it is thought to run, by `runs_by`: its own past under this
+    `name`, its `user`'s, its `queue`'s, `all`, or `asked`: its max_runtime. A smaller ask may need longer for the same work."""
+
+    currency = serializers.CharField()
+    runs_seconds = serializers.IntegerField(allow_null=True)
+    runs_by = serializers.CharField(allow_blank=True)
+    options = OptionOut(many=True)
+    past = PastOut()
+
+
 class PlanOut(serializers.Serializer[Any]):
     """What a submission with `dry_run` would do. Nothing was stored."""
 
@@ -125,6 +166,7 @@ class PlanOut(serializers.Serializer[Any]):
     spec_digest = serializers.CharField()
     spec = serializers.DictField(help_text="As it would be stored.")
     warnings = serializers.ListField(child=serializers.CharField(), help_text="Also why it would wait for ever.")
+    forecast = StartForecastOut(required=False, help_text="Where it was asked for.")
     changes = SpecChangeOut(many=True, required=False, help_text="Against the job that it repeats.")
 
 

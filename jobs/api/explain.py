@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from clusters.api.representations import ReferenceOut
 from jobs.api import what_if_bodies as bodies
 from jobs.api.jobs import reader_language
-from jobs.api.representations import JOB_STATES, ReasonOut, reason_json
+from jobs.api.representations import JOB_STATES, PastOut, ReasonOut, reason_json
 from jobs.models import DecisionRecord
 from jobs.scheduling.records import KINDS
 from jobs.selectors.decisions import decisions_json
@@ -112,14 +112,6 @@ class SuggestionOut(serializers.Serializer[Any]):
     changes = serializers.ListField(child=serializers.DictField(), help_text="As POST /what-if takes them.")
     evicts = ReferenceOut(many=True)
     evicts_count = serializers.IntegerField()
-
-
-class PastOut(serializers.Serializer[Any]):
-    """How expectations of the last week came true for jobs of this tenant that have started since."""
-
-    promises = serializers.IntegerField()
-    by_p90 = serializers.FloatField(allow_null=True, help_text="The part that started by then, from 0 to 1.")
-    median_error_seconds = serializers.IntegerField(allow_null=True, help_text="Half were off their p50 by less.")
 
 
 class ExpectedOut(serializers.Serializer[Any]):

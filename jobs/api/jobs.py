@@ -24,6 +24,7 @@ from jobs.selectors.lists import place_in_queue, with_label, with_tag
 from jobs.selectors.text import with_text
 from jobs.services.batches import prepare_batch
 from jobs.services.edit import change_tag, edit_job
+from jobs.services.forecast import forecast
 from jobs.services.preview import plan_json
 from jobs.services.rerun import prepare_again, run_again
 from jobs.services.stop import stop_jobs
@@ -116,6 +117,11 @@ class JobListView(ApiView):
         parameters=[
             OpenApiParameter("dry_run", bool, description="Check everything and store nothing."),
             OpenApiParameter(
+                "forecast",
+                bool,
+                description="With `dry_run`: also when it would start and what it would cost, as asked, half and a quarter.",
+            ),
+            OpenApiParameter(
                 "priority_reason",
                 str,
                 description="Why the job needs a priority above one's own: it is stored with the highest that one may use, and "
@@ -133,7 +139,10 @@ class JobListView(ApiView):
         reason = priority_reason(request)
         submission = prepare(actor=actor, tenant=tenant, document=document, facts=facts, priority_reason=reason)
         if query_flag(request, "dry_run"):
-            return Response(plan_json(submission))
+            plan = plan_json(submission)
+            if query_flag(request, "forecast"):
+                plan["forecast"] = forecast(submission, actor=actor, now=facts.now)
+            return Response(plan)
         row = store([submission], actor=actor, now=facts.now)[0]
         if submission.dependencies or not role_allows(actor, submission.tenant.id, "job.read", actor.user_id):
             return _job_response(self, str(row["id"]), status=201)  # Settled meanwhile; or refused, as reading it would be.

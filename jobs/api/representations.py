@@ -25,6 +25,14 @@ from webapi.fields import utc_text
 JOB_STATES = [str(state) for state in JobState]
 
 
+class PastOut(serializers.Serializer[Any]):
+    """How expectations of the last week came true for jobs of this tenant that have started since."""
+
+    promises = serializers.IntegerField()
+    by_p90 = serializers.FloatField(allow_null=True, help_text="The part that started by then, from 0 to 1.")
+    median_error_seconds = serializers.IntegerField(allow_null=True, help_text="Half were off their p50 by less.")
+
+
 class ReasonOut(serializers.Serializer[Any]):
     """Why the job is where it is, in words, with the amounts that they rest on."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.api import cost, explain, history, jobs, order, output, quarantine
+from jobs.api import cost, explain, history, jobs, order, output, quarantine, shares
 
 urlpatterns = [
     path("jobs", jobs.JobListView.as_view(), name="jobs"),
@@ -21,6 +21,10 @@ urlpatterns = [
     path("jobs/<str:job>/cost", cost.JobCostView.as_view(), name="job_cost"),
     path("jobs/<str:job>/explain", explain.JobExplainView.as_view(), name="job_explain"),
     path("jobs/<str:job>/decisions", explain.JobDecisionsView.as_view(), name="job_decisions"),
+    path("shares", shares.SharesView.as_view(), name="shares"),
+    path("tenants/<str:tenant>/shares", shares.ShareWeeksView.as_view(), name="share_weeks"),
+    path("tenants/<str:tenant>/shares/<str:week>", shares.ShareWeekView.as_view(), name="share_week"),
+    path("signing-keys", shares.SigningKeysView.as_view(), name="signing_keys"),
     path("what-if", explain.WhatIfView.as_view(), name="what_if"),
     path("jobs/<str:job>/timeline", history.JobTimelineView.as_view(), name="job_timeline"),
     path("jobs/<str:job>/attempts", history.AttemptListView.as_view(), name="job_attempts"),

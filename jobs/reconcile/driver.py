@@ -23,7 +23,7 @@ from activity.sequencer import last_seq
 from images.lifecycle import ImageState
 from images.services import ResolvedImage, resolved_images
 from jobs.lifecycle.states import AttemptState
-from jobs.reconcile import aside, memory
+from jobs.reconcile import aside, demand, memory
 from jobs.reconcile.admit import Admission, Placement, admit, evict, store_reasons
 from jobs.reconcile.loading import (
     Around,
@@ -87,6 +87,7 @@ class SchedulerDriver:
         self._cursor: int | None = None
         self._full_load_at = 0.0
         self._looked_at = time.monotonic()  # Around, the last time.
+        self._demand_at: int | None = None  # Up to when what waits was written down; None: nobody waited.
         self._forget_core()
 
     def _forget_core(self) -> None:
@@ -112,8 +113,10 @@ class SchedulerDriver:
         self.has_admitted = False
         try:
             self._take_in_changes()
-            if not self.pending and not self._has_plans():
-                return LOOK_SECONDS
+            if not self.pending:
+                self._demand_at = None
+                if not self._has_plans():
+                    return LOOK_SECONDS
             self._looked_at = time.monotonic()
             return self._pass(now)
         except Exception as error:  # One waiting job must not keep all others waiting: find it, and go on without it.
@@ -262,6 +265,7 @@ class SchedulerDriver:
         if mark(now) - self._saved_at >= memory.SAVE_SECONDS:
             memory.save(memory.remember(core), now=now)
             self._saved_at = mark(now)
+        self._demand_at = demand.keep(core, self._expect_numbers(), since=self._demand_at, now=mark(now))
         if self.has_admitted or lost:
             log.info(
                 "pass", waiting=len(self.pending), decisions=len(decisions), lost=lost,

@@ -7,7 +7,7 @@ ran. The first one for each job that waits is kept and never changed; when the j
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -38,9 +38,12 @@ class Outlook(NamedTuple):
     ahead: Expected
 
 
-def expect(loaded: Loaded, job_ids: Collection[str], now: datetime) -> dict[str, Outlook]:
-    """When these waiting jobs would start as things are."""
-    found = expected_starts(loaded.state, job_ids, _predictions(loaded), passes_max=PASSES_MAX)
+def expect(
+    loaded: Loaded, job_ids: Collection[str], now: datetime, predictions: Mapping[str, Prediction] | None = None
+) -> dict[str, Outlook]:
+    """When these waiting jobs would start as things are. `predictions` are those of `predictions_of`, where they are known."""
+    known = predictions_of(loaded) if predictions is None else predictions
+    found = expected_starts(loaded.state, job_ids, known, passes_max=PASSES_MAX)
     corrections, at = _corrections(now), mark(now)
     outlooks = {}
     for job_id, ahead in found.items():
@@ -127,9 +130,9 @@ def _corrections(now: datetime) -> Corrections:
     return corrections
 
 
-def _predictions(loaded: Loaded) -> dict[str, Prediction]:
+def predictions_of(loaded: Loaded) -> dict[str, Prediction]:
     """How long every waiting and running job will run, as far as history tells."""
-    predictor = _predictor()
+    predictor = predictor_of_history()
     jobs = {job.id: job for job in (*loaded.state.waiting, *(held.job for held in loaded.state.running))}
     ids = sorted(found for text in jobs if (found := _uuid(text)) is not None)
     names: dict[str, str] = {}
@@ -149,7 +152,7 @@ def _predictions(loaded: Loaded) -> dict[str, Prediction]:
     return predictions
 
 
-def _predictor() -> Predictor:
+def predictor_of_history() -> Predictor:
     """What ended by itself of late, oldest first."""
     runs = Attempt.objects.filter(outcome__in=["succeeded", "failed"], started_at__isnull=False, ended_at__isnull=False)
     columns = ("job__user_id", "job__name", "job__queue_id", "started_at", "ended_at")

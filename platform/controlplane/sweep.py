@@ -13,6 +13,7 @@ from controlplane import logs
 from controlplane.instance import CLOSED_FOLDERS, OPEN_FOLDERS
 from images.services import remove_unused_images
 from jobs.reconcile.stopping import enforce_desired
+from jobs.selectors.charges import live_holdings
 from jobs.selectors.in_use import images_in_use, volumes_in_use
 from jobs.services.counts import fold_counts
 from jobs.services.decision_records import forget_old_decisions
@@ -32,6 +33,7 @@ from tenants.services.ledger import close_months, fold_days
 from tenants.services.ledger.check import check_hourly
 from tenants.services.quota_requests import sweep_quota_requests
 from tenants.services.reservations import recount_usage
+from tenants.services.shares import close_weeks
 from webapi import facts, idempotency
 
 log = structlog.get_logger("sweep")
@@ -80,6 +82,7 @@ PARTS: dict[str, Callable[[datetime], int]] = {
     "days": fold_days,
     "budgets": measure_budgets,
     "statements": close_months,
+    "share_statements": lambda now: close_weeks(now, running=live_holdings),
     "ledger": _ledger,
     "quota_edits": apply_due_edits,
     "quota_requests": sweep_quota_requests,

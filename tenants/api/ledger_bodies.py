@@ -8,6 +8,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from tenants.api.serializers import PoolRef, TenantRef, UserRef
+from tenants.held import HELD_KINDS
 from tenants.ledger.budgets import PERCENT_MAX, BudgetKind
 from tenants.ledger.entries import FATES
 from tenants.ledger.prices import PRICE_MAX
@@ -43,6 +44,31 @@ class UsageOut(Out):
     currency = serializers.CharField()
     items = UsageItem(many=True)
     next = serializers.CharField(allow_null=True)
+
+
+class HeldTenantOut(Out):
+    id = serializers.UUIDField()
+    name = serializers.CharField(allow_null=True)
+
+
+class UsageHeldItem(Out):
+    """`starting`: held from admission until the cluster had the attempt. `booked`: GPUs of a booking that nobody used."""
+
+    tenant = HeldTenantOut()
+    kind = serializers.ChoiceField(list(HELD_KINDS))
+    cpu_milli_seconds = serializers.IntegerField()
+    memory_byte_seconds = serializers.IntegerField()
+    gpu_milli_seconds = serializers.IntegerField()
+    micros = serializers.IntegerField(allow_null=True, help_text="What it would have cost; it is not charged. Null: not for you.")
+
+
+class UsageHeldOut(Out):
+    """What was held idle within the window, the largest first."""
+
+    since = serializers.DateTimeField(allow_null=True)
+    until = serializers.DateTimeField(allow_null=True)
+    currency = serializers.CharField()
+    items = UsageHeldItem(many=True)
 
 
 class PriceOut(Out):

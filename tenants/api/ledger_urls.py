@@ -6,6 +6,7 @@ from tenants.api import billing, usage
 
 urlpatterns = [
     path("usage", usage.UsageView.as_view(), name="usage"),
+    path("usage:held", usage.UsageHeldView.as_view(), name="usage-held"),
     path("usage:export", usage.UsageExportView.as_view(), name="usage-export"),
     path("breakeven", usage.BreakEvenView.as_view(), name="breakeven"),
     path("prices", billing.PricesView.as_view(), name="prices"),

@@ -22,6 +22,7 @@ from tenants import selectors
 from tenants.access import demand, tenants_with
 from tenants.api import ledger_bodies as bodies
 from tenants.api.queries import WINDOW, one_pool, usage_filter, whole_number
+from tenants.held import held_idle
 from tenants.ledger.breakeven import HORIZON_MAX, MONTH_HOURS, Assumptions, as_dict, break_even
 from tenants.ledger.entries import FATES, Key, Use, date_of
 from tenants.ledger.statements import as_csv, hours_text, money_text
@@ -90,6 +91,37 @@ class UsageView(ApiView):
                 "next": following,
             }
         )
+
+
+class UsageHeldView(ApiView):
+    """What was held and not worked with."""
+
+    @extend_schema(parameters=FILTERS[:-1], responses=bodies.UsageHeldOut)
+    def get(self, request: Request) -> Response:
+        """What attempts held before their cluster had them, and bookings that nobody used, by tenant. None of it is charged."""
+        known_query(request, tuple(name for name in WINDOW if name != "fate"))
+        tenant_ids = tenants_with(self.actor, "usage.read")
+        if request.query_params.get("tenant"):
+            tenant = selectors.get_tenant(self.actor, request.query_params["tenant"])
+            demand(self.actor, tenant.pk, "usage.read")
+            tenant_ids = frozenset({tenant.pk})
+        wanted = usage_filter(request, self.actor, tenant_ids, Problems())
+        rows = held_idle(wanted, now=database_now())
+        may = _cost_is_seen(self.actor, "tenant", wanted)
+        names = _names({row.tenant_id for row in rows}, "tenant")
+        items = [
+            {
+                "tenant": {"id": str(row.tenant_id), "name": names.get(row.tenant_id)},
+                "kind": row.kind,
+                "cpu_milli_seconds": row.used.cpu_milli_seconds,
+                "memory_byte_seconds": row.used.memory_byte_seconds,
+                "gpu_milli_seconds": row.used.gpu_milli_seconds,
+                "micros": row.micros if may(row.tenant_id) else None,
+            }
+            for row in rows
+        ]
+        since, until = utc_text(wanted.since), utc_text(wanted.until)
+        return Response({"since": since, "until": until, "currency": currency(), "items": items})
 
 
 class UsageExportView(ApiView):

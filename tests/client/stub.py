@@ -134,6 +134,7 @@ class Stub:
     keys: dict[str, dict[str, Any]] = field(default_factory=dict)
     requests: list[httpx2.Request] = field(default_factory=list)
     faults: list[tuple[str, Any]] = field(default_factory=list)
+    plan_extra: dict[str, Any] = field(default_factory=dict)
     chunk_bytes: int = 1 << 20
     page_size: int = 500
     streams: list[Any] = field(default_factory=list)
@@ -221,7 +222,7 @@ class Stub:
         if spec.get("name") == "huge":
             return problem(422, "quota_exceeded", "Job huge asks for 16 GPUs; tenant vision may use 8.", hint="Ask a manager.")
         if request.url.params.get("dry_run") == "true":
-            return _json(a_plan(spec))
+            return _json({**a_plan(spec), **self.plan_extra})
         key = request.headers["Idempotency-Key"]
         if key not in self.keys:
             job = a_job(spec.get("name", "job"), "queued", len(self.jobs) + 1)

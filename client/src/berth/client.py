@@ -16,6 +16,7 @@ from berth.jobs import Jobs
 from berth.order import Priorities
 from berth.questions import Questions
 from berth.resources import Activity, Clusters, Images, Queues, Tenants, Tokens, Users, Volumes
+from berth.shares import Shares
 from berth.transport import Call, Transport
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Client:
         self.bookings = Bookings(self.transport, tenant=chosen)
         self.priorities = Priorities(self.transport, tenant=chosen)
         self.costs = Costs(self.transport, tenant=chosen)
+        self.shares = Shares(self.transport, tenant=chosen)
         self.questions = Questions(self.transport, tenant=chosen)
         self.clusters = Clusters(self.transport, tenant=chosen)
         self.images = Images(self.transport, tenant=chosen)

@@ -31,6 +31,12 @@ class Costs(_Resource):
             if not cursor:
                 return rows
 
+    def held(self, **filters: object) -> Rows:
+        """What was held and not worked with, by tenant; the filters are those of `usage`, but for fate and group_by."""
+        filters.setdefault("tenant", self._tenant or None)
+        page = self._get("/usage:held", **filters)
+        return [{**row, "currency": page.get("currency", "")} for row in page["items"]]
+
     def export(self, **filters: object) -> bytes:
         """The lines behind that as CSV, safe for spreadsheets."""
         filters.setdefault("tenant", self._tenant or None)

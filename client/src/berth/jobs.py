@@ -145,11 +145,15 @@ class Jobs:
         *,
         tenant: str | None = None,
         priority_reason: str | None = None,
+        forecast: bool = False,
     ) -> dict[str, Any]:
-        """What would happen: where, with what in total, and every mistake with its line. Nothing is stored or uploaded."""
+        """What would happen: where, with what in total, and every mistake with its line. Nothing is stored or uploaded.
+
+        With `forecast` also when it would start and what it would cost, and the same for half and a quarter of it.
+        """
         source = source if isinstance(source, SpecSource) else load_spec(source)
         body = {"spec": _without_folder(source), **self._in_tenant(tenant)}
-        params = {"dry_run": True, "priority_reason": priority_reason}
+        params = {"dry_run": True, "forecast": True if forecast else None, "priority_reason": priority_reason}
         return dict(self._checked(source, post("/jobs", body, params=params)))
 
     def with_code_uploaded(self, source: SpecSource, *, tenant: str | None = None, progress: Progress | None = None) -> Spec:

@@ -339,6 +339,7 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/tenants/{tenant}/priority-grants": viewer(),
     "PUT /api/v1/tenants/{tenant}/priority-grants": manager(body=lambda world, side: {"member": "low"}),
     "GET /api/v1/usage": viewer(query=tenant_query),
+    "GET /api/v1/usage:held": viewer(query=tenant_query),
     "GET /api/v1/usage:export": Expect(Who.MEMBER, query=tenant_query),
     "GET /api/v1/breakeven": manager(query=tenant_query),
     "GET /api/v1/prices": listing(),
@@ -353,6 +354,10 @@ EXPECTATIONS: dict[str, Expect] = {
     "DELETE /api/v1/queues/{queue_id}/budget": manager(),
     "GET /api/v1/tenants/{tenant}/statements": manager(),
     "GET /api/v1/tenants/{tenant}/statements/{month}": manager(),
+    "GET /api/v1/shares": viewer(query=tenant_query),
+    "GET /api/v1/tenants/{tenant}/shares": viewer(),
+    "GET /api/v1/tenants/{tenant}/shares/{week}": viewer(),
+    "GET /api/v1/signing-keys": account(),
     # Data.
     "GET /api/v1/volumes": viewer(query=tenant_query),
     "POST /api/v1/volumes": member(

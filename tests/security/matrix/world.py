@@ -225,6 +225,7 @@ def ledger(world: World, side: Side) -> None:
     else:
         side.values["prices"] = world.own.values["prices"]
     side.values["month"] = f"{now():%Y-%m}"
+    side.values["week"] = f"{now():%G-W%V}"
 
 
 @maker

@@ -280,6 +280,11 @@ class GrantInRequest(TypedDict):
     tenant: str
 
 
+class HeldTenantOut(TypedDict):
+    id: str
+    name: str | None
+
+
 class ImageInRequest(TypedDict):
     description: NotRequired[str]
     kind: Literal["host", "python", "registry"]
@@ -382,6 +387,13 @@ class MoveInRequest(TypedDict):
     among: NotRequired[Literal["own", "queue"]]
     before: NotRequired[str]
     to: NotRequired[Literal["first", "last"]]
+
+
+class OptionCostOut(TypedDict):
+    micros: int | None
+    micros_max: int | None
+    micros_per_hour: int
+    micros_per_hour_max: int
 
 
 class PackageOut(TypedDict):
@@ -668,6 +680,48 @@ class ServiceAccountInRequest(TypedDict):
     role: NotRequired[Literal["viewer", "member", "manager"]]
 
 
+class ShareLimitOut(TypedDict):
+    ceiling: int | None
+    deserved: int | None
+    guarantee: int
+    pool: str
+    resource: str
+    since: int
+    weight: int
+
+
+class ShareLineOut(TypedDict):
+    deficit: int
+    delivered: int
+    delivered_by_all: int
+    delivered_ppm: int
+    due: int
+    fair: int
+    fair_ppm: int
+    pool: str
+    promised: int
+    resource: str
+    shortfall: int
+    wanted: int
+    wanted_by_all: int
+
+
+class ShareWeekOut(TypedDict):
+    closed_at: str
+    sha256: str
+    week: str
+
+
+class ShareWeeksOut(TypedDict):
+    items: list[ShareWeekOut]
+
+
+class SigningKeysOut(TypedDict):
+    algorithm: str
+    former: list[str]
+    public_key: str
+
+
 class SpecChangeOut(TypedDict):
     newer: Any
     older: Any
@@ -868,6 +922,22 @@ class UploadTargetInRequest(TypedDict):
     code: NotRequired[bool]
     path: NotRequired[str]
     volume: NotRequired[str]
+
+
+class UsageHeldItem(TypedDict):
+    cpu_milli_seconds: int
+    gpu_milli_seconds: int
+    kind: Literal["starting", "booked"]
+    memory_byte_seconds: int
+    micros: int | None
+    tenant: HeldTenantOut
+
+
+class UsageHeldOut(TypedDict):
+    currency: str
+    items: list[UsageHeldItem]
+    since: str | None
+    until: str | None
 
 
 class UsageItem(TypedDict):
@@ -1390,6 +1460,12 @@ class NodePage(TypedDict):
     next: str | None
 
 
+class OptionRoleOut(TypedDict):
+    name: str
+    replicas: int
+    resources: ResourcesOut
+
+
 class OverOut(TypedDict):
     column: Literal["deserved", "ceiling"]
     limit: int
@@ -1555,6 +1631,55 @@ class SeriesListOut(TypedDict):
     items: list[SeriesOut]
 
 
+class ShareDocumentOut(TypedDict):
+    format: int
+    kind: str
+    limits: list[ShareLimitOut]
+    lines: list[ShareLineOut]
+    queue: str
+    since: int
+    tenant: str
+    until: int
+    week: str
+
+
+class ShareOut(TypedDict):
+    deficit: int
+    delivered: int
+    delivered_by_all: int
+    delivered_ppm: int
+    due: int
+    fair: int
+    fair_ppm: int
+    is_top: bool
+    pool: PoolRef | None
+    promised: int
+    queue: ReferenceOut
+    resource: str
+    shortfall: int
+    tenant: TenantRef
+    wanted: int
+    wanted_by_all: int
+
+
+class ShareStatementOut(TypedDict):
+    algorithm: str
+    closed_at: str | None
+    document: ShareDocumentOut
+    names: dict[str, str]
+    public_key: str
+    sha256: str
+    signature: str
+    tenant: TenantRef
+    week: str
+
+
+class SharesOut(TypedDict):
+    items: list[ShareOut]
+    since: str
+    until: str
+
+
 class StatementDocument(TypedDict):
     currency: str
     format: int
@@ -1684,24 +1809,24 @@ class ForecastOut(TypedDict):
     problems: list[EditProblemOut]
 
 
-class PlanOut(TypedDict):
-    changes: NotRequired[list[SpecChangeOut]]
-    framework: str
-    image: PlannedImageOut
-    jobs: int
-    name: str
-    queue: ReferenceOut
-    roles: list[PlannedRoleOut]
-    spec: dict[str, Any]
-    spec_digest: str
-    tenant: TenantRef
+class OptionOut(TypedDict):
+    cost: OptionCostOut | None
+    p50_at: str | None
+    p90_at: str | None
+    pools: list[str]
+    reason: str
+    roles: list[OptionRoleOut]
+    size: Literal["asked", "half", "quarter"]
+    starts_now: bool
     total: ResourcesOut
-    warnings: list[str]
 
 
-class BatchPlanOut(TypedDict):
-    count: int
-    first: PlanOut
+class StartForecastOut(TypedDict):
+    currency: str
+    options: list[OptionOut]
+    past: PastOut
+    runs_by: str
+    runs_seconds: int | None
 
 
 class EditOut(TypedDict):
@@ -1744,3 +1869,24 @@ class ExplainOut(TypedDict):
         "stopped",
     ]
     suggestions: list[SuggestionOut]
+
+
+class PlanOut(TypedDict):
+    changes: NotRequired[list[SpecChangeOut]]
+    forecast: NotRequired[StartForecastOut]
+    framework: str
+    image: PlannedImageOut
+    jobs: int
+    name: str
+    queue: ReferenceOut
+    roles: list[PlannedRoleOut]
+    spec: dict[str, Any]
+    spec_digest: str
+    tenant: TenantRef
+    total: ResourcesOut
+    warnings: list[str]
+
+
+class BatchPlanOut(TypedDict):
+    count: int
+    first: PlanOut

@@ -40,6 +40,9 @@ def usage(
     fate: Annotated[
         str | None, typer.Option("--fate", help="Only what became: useful, failed, retried, evicted or stopped.")
     ] = None,
+    held: Annotated[
+        bool, typer.Option("--held", help="What was held and not worked with: while starting, and booked for nobody.")
+    ] = False,
     csv: CsvOption = None,
 ) -> None:
     """Sum up what was used, in hours of GPUs and CPU cores, and what it cost. `--by fate` shows what was wasted."""
@@ -54,6 +57,10 @@ def usage(
     }
     if csv is not None:
         write_csv(session.client.costs.export(**chosen), csv)
+        return
+    if held:
+        idle = session.client.costs.held(**{name: value for name, value in chosen.items() if name != "fate"})
+        session.show(idle, HELD_COLUMNS, empty=_("Nothing was held idle in this time."))
         return
     rows = session.client.costs.usage(**chosen, group_by=group_by)
     session.show(rows, usage_columns(group_by, rows), empty=_("Nothing was used in this time."), key="name")
@@ -303,6 +310,14 @@ def write_csv(data: bytes, target: str) -> None:
     note(_("Written to {path}.", path=plain(target)))
 
 
+HELD_WORDS = {"starting": "while it started", "booked": "booked for nobody"}
+HELD_COLUMNS = [
+    Column("TENANT", lambda row: formats.name_of(row["tenant"]), shrinks=True),
+    Column("HELD", lambda row: _(HELD_WORDS[row["kind"]])),
+    Column("GPU HOURS", lambda row: hours_text(row["gpu_milli_seconds"], 1000), right=True),
+    Column("CPU HOURS", lambda row: hours_text(row["cpu_milli_seconds"], 1000), right=True),
+    Column("WORTH", lambda row: money(row["micros"], row["currency"]), right=True),
+]
 PRICE_COLUMNS = [
     Column("POOL", lambda row: formats.name_of(row.get("pool")), shrinks=True),
     Column("OF AN HOUR OF", lambda row: _(UNITS.get(row["resource"], row["resource"]))),

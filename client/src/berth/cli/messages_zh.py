@@ -8,6 +8,7 @@ from berth.cli.messages_zh_explain import EXPLAIN
 from berth.cli.messages_zh_help import HELP
 from berth.cli.messages_zh_order import ORDER
 from berth.cli.messages_zh_placement import PLACEMENT
+from berth.cli.messages_zh_shares import SHARES
 
 TITLES = {
     "ABOUT": "事件",
@@ -338,4 +339,4 @@ SENTENCES = {
     "✗ not ready": "✗ 未就绪",
 }
 
-MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY, **ORDER, **EXPLAIN, **PLACEMENT}
+MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY, **ORDER, **EXPLAIN, **PLACEMENT, **SHARES}

@@ -25,7 +25,6 @@ HELP = {
     "CSV file; - is standard input.": "CSV 文件；- 为标准输入。",
     "Change the spec: roles.worker.replicas=4.": "修改规格：roles.worker.replicas=4。",
     "Change the spec: roles.worker.resources.memory=32Gi.": "修改规格：roles.worker.resources.memory=32Gi。",
-    "Check everything, show the plan, submit nothing.": "检查一切并显示计划，但不提交。",
     "Choose what you are told about, and how.": "选择通知的内容和方式。",
     "Cluster and queues": "集群与队列",
     "Copy files to volumes, and artifacts home.": "上传文件到存储卷，下载任务产物。",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from berth.cli import formats
 from berth.cli.copy import files_text
 from berth.cli.messages import _
-from berth.cli.output import Column, note, print_facts, table_text
+from berth.cli.output import Column, heading, note, print_facts, table_text
 from berth.cli.paint import paint
 from berth.sanitize import plain
 
@@ -40,6 +40,8 @@ def print_plan(plan: Mapping[str, Any], snapshot: Snapshot | None, *, stream: Te
         )
         print()
         print(table_text(plan["roles"], ROLE_COLUMNS))
+        if plan.get("forecast"):
+            _print_forecast(plan["forecast"])
     for warning in plan["warnings"]:
         note(f"{paint('!', 'bold yellow', stream=sys.stderr)} {plain(warning)}")
 
@@ -67,6 +69,48 @@ def _code_text(snapshot: Snapshot | None) -> str:
     return _("{files}, {size} packed", files=files_text(snapshot.file_count), size=formats.size_text(snapshot.size_bytes))
 
 
+def _print_forecast(forecast: Mapping[str, Any]) -> None:
+    """When it would start and what it would cost, as asked and smaller: more or sooner is for the reader to choose."""
+    from berth.cli.costs import money
+
+    currency, lasts = forecast["currency"], forecast["runs_seconds"]
+
+    def cost(option: Mapping[str, Any], name: str) -> str:
+        found = option["cost"] or {}
+        low, high = found.get(name), found.get(f"{name}_max")
+        if low is None or high is None:
+            return formats.NOTHING
+        return money(low, currency) if low == high else f"{money(low, '').strip()} – {money(high, currency)}"
+
+    columns = [
+        Column("ASK", lambda option: _(SIZES[option["size"]])),
+        Column("TOTAL", lambda option: formats.resources_text(option["total"])),
+        Column("START", _start_text),
+        Column("AN HOUR", lambda option: cost(option, "micros_per_hour"), right=True),
+    ]
+    if lasts is not None:
+        columns.append(Column("IN ALL", lambda option: cost(option, "micros"), right=True))
+    heading(_("When it would start, and what it would cost"))
+    print(table_text(forecast["options"], columns))
+    if lasts is not None:
+        note(_("It is thought to run for {time}; a smaller one may take longer.", time=formats.duration_text(lasts)))
+    past = forecast["past"]
+    if past["promises"] and past["by_p90"] is not None:
+        note(_("Of the last {count} such times, {rate} were kept.", count=past["promises"], rate=f"{past['by_p90']:.0%}"))
+
+
+def _start_text(option: Mapping[str, Any]) -> str:
+    """From when it starts as likely as not, to when it does nine times in ten."""
+    if option["starts_now"]:
+        return _("at once")
+    soon, late = option["p50_at"], option["p90_at"]
+    if soon is None:
+        return _("no start in sight")
+    begins = formats.time_text(soon)
+    return f"{begins} – {formats.time_text(late)}" if late is not None and late != soon else begins
+
+
+SIZES = {"asked": "as asked", "half": "half", "quarter": "a quarter"}
 ROLE_COLUMNS = [
     Column("ROLE", lambda role: plain(role["name"])),
     Column("TASKS", lambda role: str(role["replicas"]), right=True),

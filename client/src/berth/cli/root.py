@@ -62,6 +62,7 @@ COMMANDS: dict[str, Entry] = {
     "reserve": Entry("reserve", "reserve", CLUSTER, "Book GPUs of a pool for a window; show and cancel bookings."),
     "quota": Entry("queues", "quota", CLUSTER, "Show what your queues may use, and use."),
     "usage": Entry("costs", "usage", CLUSTER, "Sum up resource time used, and what it cost."),
+    "shares": Entry("shares", "shares", CLUSTER, "Show promised and delivered shares, and signed weeks."),
     "cost": Entry("costs", "cost", JOBS, "Show what a job cost, and costs an hour now."),
     "prices": Entry("costs", "prices", CLUSTER, "Show and set what resources cost."),
     "budgets": Entry("costs", "budgets", CLUSTER, "Show and set what queues may spend."),

@@ -71,7 +71,9 @@ def submit(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Submit without asking.")] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Do not follow the log.")] = False,
     follow_: Annotated[bool, typer.Option("--follow", help="Follow the log also when there is no terminal.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, show the plan, submit nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the plan, when it would start and what it would cost; submit nothing.")
+    ] = False,
     key: Annotated[
         str | None, typer.Option("--idempotency-key", metavar="KEY", help="Submitting twice with one key makes one job.")
     ] = None,
@@ -98,7 +100,8 @@ def submit(
     source = replace(source, spec=apply_changes(source.spec, changes or []))
     if code:
         source = replace(source, folder=Path.cwd())
-    plan = session.client.jobs.plan(source, tenant=session.choices.tenant, priority_reason=priority_reason)
+    tenant = session.choices.tenant
+    plan = session.client.jobs.plan(source, tenant=tenant, priority_reason=priority_reason, forecast=dry_run)
     snapshot = _packed(source)
     try:
         show = session.form in (Format.TABLE, Format.WIDE)

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from jobs.selectors.charges import ended_charges
+from jobs.selectors.charges import ended_charges, live_holdings
 from kernel.actor import system_actor
 from kernel.clock import database_now
 from kernel.errors import BerthError
@@ -26,6 +26,8 @@ from tenants.services.ledger import (
     verify_statements,
     wrong_months,
 )
+from tenants.services.shares import close_weeks, verify_weeks
+from tenants.shares import week_text
 
 SHOWN = 100
 
@@ -64,6 +66,8 @@ class Command(BaseCommand):
                 self.stdout.write(f"{month_text(number)} of tenant {each} was made again: {rows} rows.")
         if close:
             self.stdout.write(f"{_all(close_months, now)} statements were stored.")
+            weeks = _all(lambda at: close_weeks(at, running=live_holdings), now)
+            self.stdout.write(f"{weeks} statements of shares were stored.")
         since = now - timedelta(days=days) if days is not None else None
         return sum(
             (
@@ -71,6 +75,7 @@ class Command(BaseCommand):
                 self._say("entries and reservations", check_reservations(since=since)),
                 self._say("days", check_days(tenant_id=tenant_id, month=month)),
                 self._statements(tenant_id, month),
+                self._weeks(tenant_id),
             )
         )
 
@@ -93,6 +98,18 @@ class Command(BaseCommand):
             what = f"the ledger gives {found.made_now}" if found.is_intact else "the stored document has another digest"
             self.stdout.write(f"  {month_text(found.month)} tenant {found.tenant_id}: stored {found.stored}, {what}")
         self.stdout.write(f"{len(verified)} statements made again: {len(verified) - len(wrong)} are the same to the byte.")
+        return len(wrong)
+
+    def _weeks(self, tenant_id: Any) -> int:
+        verified = verify_weeks(running=live_holdings, tenant_id=tenant_id)
+        wrong = [found for found in verified if not found.is_right]
+        for found in wrong[:SHOWN]:
+            what = (
+                f"the ledger gives {found.made_now}" if found.is_intact else "the stored document is changed, or not signed here"
+            )
+            self.stdout.write(f"  {week_text(found.week)} tenant {found.tenant_id}: stored {found.stored}, {what}")
+        same = len(verified) - len(wrong)
+        self.stdout.write(f"{len(verified)} statements of shares made again: {same} are the same to the byte, and signed here.")
         return len(wrong)
 
     def _say(self, what: str, findings: Any) -> int:

@@ -1,0 +1,193 @@
+"""GOLD: the same events give the same decisions, to the byte: on this machine, in another process, and as when last looked at.
+
+The beginnings of three public traces go through the scheduler's own core on a simulated clock: jobs of Philly with what tenants
+deserve, evictions and gangs; pods of Alibaba's openb with parts of GPUs and models; a log of the Parallel Workloads Archive with
+booked starts. What the core is told is written down as an event log (`jobs/scheduling/log.py`). Two fresh processes, with other
+seeds of Python's hashes, make the decision log of it anew, and both have to be the same bytes.
+
+Their SHA-256 stand in `bench/golden.json`. Another digest means that the scheduler decides otherwise than it did: where that was
+the purpose of a change, `--write` keeps the new ones, and whoever reads the change sees it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from bench import packing, promises, tenancy
+from bench.frame import ROOT, Bench, BenchError
+from bench.traces import rows
+from jobs.scheduling.core import Policy
+from jobs.scheduling.decisions import Decision
+from jobs.scheduling.gangs import GangAsk, RoleAsk
+from jobs.scheduling.log import Decided, Ended, Recorder, Submitted, Withdrawn, replay_log
+from jobs.scheduling.machines import WHOLE_MILLIS, Machine
+from jobs.scheduling.replay import Arrival, Replay
+from jobs.scheduling.scores import PoolRules
+from jobs.scheduling.state import Pool, State
+from jobs.scheduling.work import Job
+from kernel.resources import Resources, total
+from tenants.quota.limits import Capacity, LimitedQueue
+
+GOLDEN = ROOT / "bench" / "golden.json"
+POOL = uuid.UUID(int=1)
+WHERE = "GOLD needs the folder with the files of P7, P8 and P9: --traces DIR. Each of these says where they are published."
+SEEDS = ("1", "2")
+Scene = tuple[State, list[Arrival], int]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--traces", type=Path, help="folder of the traces")
+    parser.add_argument("--first", type=int, default=2_000, help="so many jobs of each trace; default 2000")
+    parser.add_argument("--golden", type=Path, default=GOLDEN, help="file of the digests; default bench/golden.json")
+    parser.add_argument("--write", action="store_true", help="keep the digests of this run as the golden ones")
+    parser.add_argument("--only", default=",".join(SCENES), help="names of traces, separated by commas; default all")
+
+
+def run(options: argparse.Namespace, bench: Bench) -> None:
+    if options.traces is None:
+        raise BenchError(WHERE)
+    golden: dict[str, Any] = json.loads(options.golden.read_text()) if options.golden.exists() else {}
+    for name in options.only.split(","):
+        if name not in SCENES:
+            raise BenchError(f"There is no trace {name!r}: {', '.join(SCENES)}.")
+        bench.progress(f"{name}: living through it")
+        with tempfile.TemporaryDirectory() as folder:
+            events = Path(folder) / "events.jsonl"
+            passes = recorded(SCENES[name](options.traces, options.first), events)
+            digests = {_decided_elsewhere(events, seed) for seed in SEEDS}
+            found = {"jobs": options.first, "events": _digest(events.read_bytes()), "decisions": sorted(digests)[0]}
+        bench.figure(f"{name}-processes-agree", len(digests) == 1, "", accept=1, note=f"{passes} passes")
+        if options.write:
+            golden[name] = found
+        elif golden.get(name, {}).get("jobs") == options.first:
+            bench.figure(f"{name}-golden", golden[name] == found, "", accept=1, note=found["decisions"][:16])
+        else:
+            bench.say(f"{name}: nothing to compare with for {options.first} jobs; {found['decisions']}")
+        bench.record(name, found)
+    if options.write:
+        options.golden.write_text(json.dumps(golden, indent=2, sort_keys=True) + "\n")
+        bench.say(f"kept: {options.golden}")
+
+
+class Told:
+    """A core whose calls are written down. The replay takes it for the core."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def submit(self, job: Job) -> None:
+        self._recorder.tell(Submitted(job))
+
+    def withdraw(self, job_id: str) -> None:
+        self._recorder.tell(Withdrawn(job_id))
+
+    def ended(self, job_id: str) -> None:
+        self._recorder.tell(Ended(job_id))
+
+    def decide(self, now: int) -> tuple[Decision, ...]:
+        return self._recorder.tell(Decided(now))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._recorder.core, name)
+
+
+def recorded(scene: Scene, path: Path) -> int:
+    """Live through a scene and write the event log; returns how many passes there were."""
+    state, arrivals, grace = scene
+    with path.open("w", encoding="utf-8") as file:
+        recorder = Recorder(state, lambda line: print(line, file=file))
+        core: Any = Told(recorder)
+        outcome = Replay(core, arrivals, grace_seconds=grace).run()
+        recorder.close()
+    return outcome.passes
+
+
+def decisions_digest(path: Path) -> str:
+    """The SHA-256 of the decision log that an event log gives."""
+    with path.open(encoding="utf-8") as file:
+        lines = replay_log(line.rstrip("\n") for line in file)
+    return _digest("".join(f"{line}\n" for line in lines).encode())
+
+
+def _decided_elsewhere(path: Path, seed: str) -> str:
+    command = [sys.executable, "-m", "bench.golden", str(path)]
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "platform")))}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT, check=False)
+    if done.returncode:
+        raise BenchError(done.stderr[-500:])
+    return done.stdout.strip()
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+# --- The traces ---------------------------------------------------------------------------------------------------------
+
+
+def _philly(folder: Path, first: int) -> Scene:
+    options: Any = SimpleNamespace(traces=folder, nodes_share=0.25, jobs=first, stretch=0.05)
+    nodes = tenancy.nodes_of(options)
+    state, arrivals, _ = tenancy.scene(tenancy.entries_of(options, nodes), nodes, 1_800, Policy())
+    return state, arrivals, 30
+
+
+def _openb(folder: Path, first: int) -> Scene:
+    """Pods in the order in which they were made, on every eighth node, so that some wait."""
+    nodes = sorted(rows(folder, "openb_node_list_gpu_node", packing.WHERE), key=lambda row: row["sn"])[::8]
+    machines = tuple(
+        Machine(row["sn"], 0, int(row["cpu_milli"]), int(row["memory_mib"]) << 20, int(row["gpu"]), row["model"]) for row in nodes
+    )
+    pods = sorted(rows(folder, "openb_pod_list_default", packing.WHERE), key=lambda row: (int(row["creation_time"]), row["name"]))
+    whole = total([Resources(one.cpu_millis, one.memory_bytes, one.gpus * WHOLE_MILLIS) for one in machines])
+    state = _one_queue(machines, whole, PoolRules(runners_up=0, shares=True), Policy())
+    arrivals = [
+        Arrival(
+            Job(row["name"], 1, GangAsk((RoleAsk("pod", packing.ask_of(row), 1, 1),)), (0,), int(row["creation_time"])),
+            max(1, int(float(row["deletion_time"] or 0)) - int(row["creation_time"])),
+        )
+        for row in pods[:first]
+    ]
+    return state, arrivals, 0
+
+
+def _hpc2n(folder: Path, first: int) -> Scene:
+    lines, processors = promises.log_of(folder, "hpc2n_first3k.swf")[:first], 240
+    arrivals = [
+        Arrival(
+            Job(f"{one.number:06}", 1, promises.cores(one.processors), (0,), one.submitted_at, max_runtime=one.asked),
+            max(1, one.runs),
+        )
+        for one in lines
+        if 0 < one.processors <= processors
+    ]
+    return promises.a_state(processors), arrivals, 0
+
+
+def _one_queue(machines: Sequence[Machine], whole: Resources, rules: PoolRules, policy: Policy) -> State:
+    root = uuid.UUID(int=2)
+    return State(
+        at=0,
+        pools=(Pool(POOL, "pool", rules),),
+        machines=tuple(machines),
+        queues=(LimitedQueue(root, None, "root"), LimitedQueue(uuid.UUID(int=3), root, "all")),
+        capacities=(Capacity(POOL, "pool", whole),),
+        policy=policy,
+    )
+
+
+SCENES: dict[str, Callable[[Path, int], Scene]] = {"philly": _philly, "openb": _openb, "hpc2n": _hpc2n}
+
+if __name__ == "__main__":
+    print(decisions_digest(Path(sys.argv[1])))

@@ -1,0 +1,60 @@
+"""What waits, written down once a minute: the accounts of shares ask who wanted more than they got."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import structlog
+
+from jobs.reconcile.loading import Numbers
+from jobs.scheduling.core import Core
+from tenants.quota.limits import Amount
+from tenants.services.shares import Demand, record_demand
+
+log = structlog.get_logger("scheduler")
+
+EVERY_SECONDS = 60
+OWN = frozenset({"user_cap", "no_pool", "no_machine"})
+"""Who waits for these waits for their own tenant's caps, or for what no pool has: no share would start them."""
+
+
+def keep(core: Core, numbers: Numbers, *, since: int | None, now: int) -> int:
+    """Write down what waits, if it was longer ago than a minute; returns up to when it is written down.
+
+    What waits at the end of such a time counts for all of it. Whoever waits for less than a minute is met by chance only, and
+    then counts for a whole one: in the sum that is what they waited.
+    """
+    if since is None or now < since:
+        return now
+    if now - since < EVERY_SECONDS:
+        return since
+    try:
+        record_demand(_demand(core, numbers), since=since, until=now)
+    except Exception:  # An account with a gap is no reason to let jobs wait.
+        log.exception("demand_not_recorded", since=since, until=now)
+    return now
+
+
+def _demand(core: Core, numbers: Numbers) -> Iterator[Demand]:
+    """By queue and pool. Who may go to several pools wants an equal part in each. Costs the number of different asks."""
+    wanted: dict[tuple[int, int], tuple[int, int]] = {}
+    for queue, pool, amount in _asks(core):
+        cpu, gpu = wanted.get((queue, pool), (0, 0))
+        wanted[queue, pool] = (cpu + amount[0], gpu + amount[2])
+    for (queue, pool), (cpu, gpu) in sorted(wanted.items()):
+        queue_id = numbers.queues[queue]
+        if queue_id is not None:
+            yield Demand(queue_id, numbers.pools[pool], cpu, gpu)
+
+
+def _asks(core: Core) -> Iterable[tuple[int, int, Amount]]:
+    for group in core.lines.groups():
+        if group.reason is not None and group.reason.code in OWN:
+            continue
+        parts = len(group.shape.least)
+        for need in group.shape.least.values():
+            for pool, (cpu, memory, gpu) in need:
+                yield group.queue, pool, (cpu * len(group) // parts, memory, gpu * len(group) // parts)
+    for made in core.transfers.values():  # Who waits until others have left.
+        for pool, amount in made.claimant.need:
+            yield made.claimant.job.queue, pool, amount

@@ -1,0 +1,54 @@
+"""The benchmark of determinism on a few made-up jobs: the same bytes in other processes, and a digest that changed is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.__main__ import main
+from bench.golden import SCENES, decisions_digest, recorded
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> Path:
+    """Two tenants of one and two nodes, and thirty jobs that come faster than they end."""
+    rows = [
+        f"2017-10-01 00:{minute:02}:00,{600 + 40 * minute},{(1, 2, 4, 8)[minute % 4]},{('one', 'two')[minute % 2]}"
+        for minute in range(30)
+    ]
+    (tmp_path / "philly_jobs.csv").write_text("timestamp,duration,num_gpus,cluster\n" + "\n".join(rows) + "\n")
+    (tmp_path / "philly_vc_nodes.csv").write_text("vc,node num\none,4\ntwo,8\n")
+    return tmp_path
+
+
+def test_another_digest_than_the_golden_one_misses_the_level(
+    traces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    golden = tmp_path / "golden.json"
+    words = ["GOLD", "--traces", str(traces), "--first", "30", "--only", "philly", "--golden", str(golden)]
+    words += ["--out", str(tmp_path / "out")]
+    assert main([*words, "--write"]) == 0
+    kept = json.loads(golden.read_text())
+    kept["philly"]["decisions"] = "0" * 64
+    golden.write_text(json.dumps(kept))
+
+    assert main(words) == 1
+    told = capsys.readouterr().out
+    assert "philly-processes-agree 1" in told
+    assert "philly-golden 0" in told
+
+
+def test_an_event_log_is_the_same_each_time_and_so_are_the_decisions(traces: Path, tmp_path: Path) -> None:
+    logs = [tmp_path / "first.jsonl", tmp_path / "second.jsonl"]
+    passes = [recorded(SCENES["philly"](traces, 30), path) for path in logs]
+
+    assert passes[0] == passes[1] > 30
+    assert logs[0].read_bytes() == logs[1].read_bytes()
+    assert decisions_digest(logs[0]) == decisions_digest(logs[1])
+
+
+def test_without_a_folder_it_says_which_files_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["GOLD"]) == 1
+    assert "--traces DIR" in "".join(capsys.readouterr())

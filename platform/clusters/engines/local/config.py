@@ -61,6 +61,13 @@ class LocalEngineConfig:
             return False
         return sandbox.bubblewrap() is not None
 
+    def exclusive_cores(self) -> tuple[int, ...]:
+        """The cores that tasks may have for themselves: none where more are said to be here than there are, since then the
+        ones that are promised to all tasks cannot be told apart."""
+        cores = tuple(sorted(os.sched_getaffinity(0)))
+        promised = self.cpu_millis // 1000 if self.cpu_millis else len(cores)
+        return cores if promised <= len(cores) else ()
+
     def uid_of(self, isolation_number: int) -> int:
         """The user that a tenant's tasks run as; without root, ourselves."""
         if not self.drop_rights:

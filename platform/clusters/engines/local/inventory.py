@@ -13,6 +13,9 @@ from clusters.engines.local.leases import WHOLE_MILLIS
 from kernel.resources import Resources
 
 
+EXCLUSIVE_CORES = "exclusive_cores"  # How many cores tasks may have for themselves; also without the label none.
+
+
 def take_inventory(config: LocalEngineConfig, gpus: Gpus) -> Inventory:
     """Read the one node of this cluster."""
     devices = gpus.devices()
@@ -34,6 +37,7 @@ def take_inventory(config: LocalEngineConfig, gpus: Gpus) -> Inventory:
             "gpu_driver": gpus.driver(),
             "gpus_simulated": "yes" if gpus.are_simulated else "no",
             "cgroups": f"v{groups.version}" if groups else "none",
+            EXCLUSIVE_CORES: str(len(config.exclusive_cores())),
         },
     )
     facts, kept_apart = _isolation(config, groups)

@@ -122,7 +122,7 @@ def _start(attempt: StartAttempt, root: str, starting: _Starting, policy: Policy
     go = _lift(read_end, starting)
     control = starting.keep(os.open(CONTROL, os.O_RDONLY | os.O_DIRECTORY, dir_fd=directory))
     for task in attempt.tasks:
-        limits = cgroups.Limits(task.memory_bytes, task.cpu_millis, task.processes_max)
+        limits = cgroups.Limits(task.memory_bytes, task.cpu_millis, task.processes_max, task.cores)
         starting.groups[task.name] = groups.create(f"{attempt.attempt_id}.{task.name}", limits) if groups else ()
         _spawn(attempt, task, root, control, go, starting, policy)
     _record(attempt, control, starting, policy)
@@ -226,6 +226,8 @@ def _spawn(attempt: StartAttempt, task: StartTask, root: str, control: int, go: 
         setsigmask=[],
         setsigdef=_RESET_SIGNALS,
     )
+    if task.cores:
+        os.sched_setaffinity(starting.pids[task.name], task.cores)  # It waits for its word; what it starts inherits this.
 
 
 def _command(attempt: StartAttempt, task: StartTask, root: str, policy: Policy) -> list[str]:

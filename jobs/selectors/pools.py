@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping, Set
 from functools import cache
 
-from clusters.placement import LEVELS, Effect
+from clusters.placement import EXCLUSIVE_CORES, LEVELS, Effect
 from clusters.selectors import NodeFacts, PoolFacts, list_clusters, pools_and_nodes
 from jobs.scheduling.eligibility import PoolView
 from jobs.scheduling.machines import WHOLE_MILLIS, Machine
@@ -63,6 +63,7 @@ def machines_of(pools: tuple[PoolFacts, ...], nodes: tuple[NodeFacts, ...]) -> t
             taints=frozenset(name for name, effect in node.taints.items() if effect == Effect.KEEP_OUT),
             avoid=frozenset(name for name, effect in node.taints.items() if effect == Effect.AVOID),
             blocked=node.blocked,
+            exclusive=node.labels.get(EXCLUSIVE_CORES, "0") not in ("", "0"),
         )
         for node in nodes
         if node.pool_id in number

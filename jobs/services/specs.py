@@ -68,7 +68,8 @@ def wish_of(spec: JobSpec) -> Wish:
     roles = []
     for name, role in sorted(spec.roles.items()):
         amounts = role.resources.amounts
-        ask = TaskAsk(amounts.cpu_millis, amounts.memory_bytes, amounts.gpu_millis, needs=needs, tolerates=tolerates)
+        alone = role.resources.cpu_exclusive
+        ask = TaskAsk(amounts.cpu_millis, amounts.memory_bytes, amounts.gpu_millis, frozenset(), needs, tolerates, alone)
         roles.append(RoleAsk(name, ask, role.replicas.min, role.replicas.max))
     models = frozenset(role.resources.gpu.model for role in spec.roles.values() if role.resources.gpu.model)
     return Wish(GangAsk(tuple(roles), placement.together or ""), models, spec.pool or "", spec.cluster or "")

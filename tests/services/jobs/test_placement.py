@@ -211,3 +211,17 @@ def test_a_scheduler_that_starts_anew_knows_which_device_is_shared(cast: Cast) -
     whole = quay.submit("whole", script=ENDLESS, resources={"cpu": 1, "memory": "1Gi", "gpu": 1})
     quay.turn()
     assert [quay.state(job) for job in (*halves, whole)] == ["running"] * 3
+
+
+def test_who_wants_cores_of_its_own_goes_where_they_are_given_and_says_so_where_they_are_not(cast: Cast) -> None:
+    quay = Quay(cast, nodes=[node_facts("a"), node_facts("b", labels={"exclusive_cores": "8"})])
+    alone = {"cpu": 6, "memory": "1Gi", "cpu_exclusive": True}
+    first, second = (quay.submit(name, script=ENDLESS, resources=alone) for name in ("one", "two"))
+    both = quay.submit("both", script=ENDLESS, replicas=2, resources=alone)
+    quay.turn()
+    assert nodes_of(quay, first) == ["b"]
+    assert (quay.reason(second), quay.reason(both)) == ("no_room", "exclusive_cores")
+    assert "Cores of its own that a task asks for: 6. In pool cpu 1 machines give cores to one task alone, at most 8" in words(
+        quay, both
+    )
+    assert "cpu_exclusive" in words(quay, both, "zh")

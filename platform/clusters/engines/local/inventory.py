@@ -10,10 +10,8 @@ from clusters.engines.local import cgroups, processes
 from clusters.engines.local.config import LocalEngineConfig
 from clusters.engines.local.gpus import Gpus
 from clusters.engines.local.leases import WHOLE_MILLIS
+from clusters.placement import EXCLUSIVE_CORES
 from kernel.resources import Resources
-
-
-EXCLUSIVE_CORES = "exclusive_cores"  # How many cores tasks may have for themselves; also without the label none.
 
 
 def take_inventory(config: LocalEngineConfig, gpus: Gpus) -> Inventory:

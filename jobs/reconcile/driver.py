@@ -32,14 +32,17 @@ from jobs.reconcile.loading import (
     Numbers,
     PendingRow,
     Shared,
+    digest_of,
     load_live,
     load_parallelism,
     load_pending,
     load_tasks,
+    load_volumes,
     look_around,
     make_state,
     one_held,
     tenants_of,
+    volumes_of,
 )
 from jobs.reconcile.telling import Teller
 from jobs.scheduling import work
@@ -82,6 +85,7 @@ class SchedulerDriver:
         self._images: Counter[uuid.UUID] = Counter()  # How many of those who wait refer to each.
         self._bounds: dict[uuid.UUID, int | None] = {}  # How many children of an array run at once, by array.
         self._wishes: dict[uuid.UUID, Wish] = {}  # By stored spec.
+        self._volumes: dict[tuple[uuid.UUID, str], uuid.UUID | None] = {}  # That jobs mount, by tenant and name.
         self._shared: Shared = {}
         self._stale: set[uuid.UUID] = set()  # To be read again, whatever events say.
         self._cursor: int | None = None
@@ -96,6 +100,7 @@ class SchedulerDriver:
         self._teller: Teller | None = None
         self._saved_at = 0  # When what it remembers was kept last.
         self._judged_by: object = None  # What the waiting jobs were last judged by.
+        self._held: frozenset[str] = frozenset()  # Images and data that some machine has, when they were last judged.
         self._known_images: Mapping[uuid.UUID, ResolvedImage] = {}
         self._waiting: dict[str, work.Job] = {}  # As the core has them.
         self._withheld: dict[str, Refusal] = {}
@@ -156,7 +161,7 @@ class SchedulerDriver:
         """Read all jobs that wait or run, and take in whatever events did not tell of."""
         began, is_first, self._full_load_at = time.thread_time(), not self._full_load_at, 0.0  # Until it is done, it is due.
         self._cursor = last_seq()  # Read before the rows: a change in between is then seen twice, never missed.
-        self._shared = {}
+        self._shared, self._volumes = {}, {}
         fresh = {row.id: row for row in load_pending(self._shared)}
         live = {row.job_id: row for row in load_live()} if self._core is not None else {}
         known = {row.job_id for row in self._live.values()}
@@ -255,7 +260,10 @@ class SchedulerDriver:
         around = look_around(now, tenants_of(self._live.values()))
         struck = self._struck(now)
         core = self._follow(around, now)
-        self._judge(Judge(around, self._expect_numbers(), images, struck, self._parallelism(), now), core)
+        self._held, had = frozenset(core.machines.holders), self._held
+        judge = Judge(around, self._expect_numbers(), images, struck, self._parallelism(), now, self._held, self._volumes)
+        self._judge_near(self._held ^ had, images)
+        self._judge(judge, core)
         began = time.monotonic()
         decisions = core.decide(mark(now))
         lost = self._apply(decisions, core, now)
@@ -366,9 +374,21 @@ class SchedulerDriver:
         missing = {row.spec_id for row in rows if row.spec_id not in self._wishes}
         if missing:
             self._wishes.update(wishes(missing))
+        asked = ((row, self._wishes[row.spec_id]) for row in rows if row.spec_id in self._wishes)
+        self._volumes.update(load_volumes(asked, self._volumes))
         for row in rows:
             self._hand_in(row, judge, core)
         self._claim_again(core)
+
+    def _judge_near(self, changed: frozenset[str], images: Mapping[uuid.UUID, ResolvedImage]) -> None:
+        """Those who would like to be near what machines hold, or do not hold any more, are judged again."""
+        if not changed:
+            return
+        for row in self.pending.values():
+            wish = self._wishes.get(row.spec_id)
+            mounted = volumes_of(row, wish, self._volumes) if wish is not None and wish.mounts else ()
+            if digest_of(row, images) in changed or not changed.isdisjoint(mounted):
+                self._to_judge.add(row.id)
 
     def _hand_in(self, row: PendingRow, judge: Judge, core: Core) -> None:
         key = str(row.id)

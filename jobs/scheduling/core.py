@@ -211,6 +211,8 @@ class Core:
         """A machine that is known came back, went away, or has other labels or more of something."""
         index = self.machines.find(facts.pool, facts.name)
         assert index is not None, "a new machine needs a new core"
+        if self.machines.recollect(index, facts):
+            return  # What it holds already makes nobody fit who did not.
         self.machines.update(index, facts)
         self.unplaced = {at: known for at, known in self.unplaced.items() if at[0] != facts.pool}
         self.windows.machine_changed()

@@ -50,6 +50,7 @@ class Wish:
     models: frozenset[str] = frozenset()
     pool_name: str = ""
     cluster_name: str = ""
+    mounts: tuple[str, ...] = ()  # Volumes as the spec names them.
 
     @property
     def largest(self) -> Resources:

@@ -63,6 +63,8 @@ def machines_of(pools: tuple[PoolFacts, ...], nodes: tuple[NodeFacts, ...]) -> t
             taints=frozenset(name for name, effect in node.taints.items() if effect == Effect.KEEP_OUT),
             avoid=frozenset(name for name, effect in node.taints.items() if effect == Effect.AVOID),
             blocked=node.blocked,
+            images=node.images,
+            data=node.data,
             exclusive=node.labels.get(EXCLUSIVE_CORES, "0") not in ("", "0"),
         )
         for node in nodes

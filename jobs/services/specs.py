@@ -50,7 +50,8 @@ def wishes(spec_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Wish]:
         with contextlib.suppress(InvalidInput, ValueError, AttributeError, TypeError, KeyError):
             content = json.loads(document)
             asked = {name: (role.get("replicas"), role["resources"]) for name, role in content["roles"].items()}
-            where = (content.get("pool"), content.get("cluster"), content.get("placement"))
+            mounts = [mount["volume"] for mount in content.get("mounts") or ()]
+            where = (content.get("pool"), content.get("cluster"), content.get("placement"), mounts)
             key = json.dumps((where, asked), sort_keys=True)
             if key not in _wishes:
                 if len(_wishes) >= CACHED_SPECS:
@@ -72,7 +73,8 @@ def wish_of(spec: JobSpec) -> Wish:
         ask = TaskAsk(amounts.cpu_millis, amounts.memory_bytes, amounts.gpu_millis, frozenset(), needs, tolerates, alone)
         roles.append(RoleAsk(name, ask, role.replicas.min, role.replicas.max))
     models = frozenset(role.resources.gpu.model for role in spec.roles.values() if role.resources.gpu.model)
-    return Wish(GangAsk(tuple(roles), placement.together or ""), models, spec.pool or "", spec.cluster or "")
+    mounts = tuple(sorted({mount.volume for mount in spec.mounts}))
+    return Wish(GangAsk(tuple(roles), placement.together or ""), models, spec.pool or "", spec.cluster or "", mounts)
 
 
 def forget_specs() -> None:

@@ -333,6 +333,8 @@ class NodeFacts:
     ready: bool = True
     reason: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)  # kernel, os, driver, isolation facts.
+    images: frozenset[str] | None = None  # Digests of all images that are there; None: this engine does not say.
+    data: frozenset[str] | None = None  # Ids of all volumes whose data is there; None: this engine does not say.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Ports, GPUs and exclusive cores of this host, leased to tasks: one small table on disk for all engines of the host, under a file lock.
+"""Ports, GPUs and cores of this host, leased to tasks: one small table on disk for all engines of the host, under a lock.
 
 A lease belongs to an attempt and is given again unchanged when the same attempt asks again, so a start that was interrupted
 finds its own. It ends when the engine knows that the attempt's processes are gone, never by time alone.
@@ -160,7 +160,7 @@ class HostLeases:
         try:
             if not lock_within(descriptor, LOCK_SECONDS):
                 raise EngineUnreachable(
-                    f"Another process has held the table of ports, GPUs and cores for {LOCK_SECONDS:g} s: it hangs or is stopped. "
+                    f"Another process has held the table of ports and devices for {LOCK_SECONDS:g} s: it hangs or is stopped. "
                     f"`fuser {self._directory}/lock` tells which."
                 )
             table = _table(read_json(self._file) or {})

@@ -45,8 +45,8 @@ def refuse(workload: Workload, config: LocalEngineConfig, *, sandboxed: bool) ->
                 "gpu_share_invalid",
                 f"Task {task.name} asks for {millis / 1000:g} GPU: a share is of one device.",
             )
-        if task.cpu_exclusive and (wanted := cores_of(task)) > len(config.exclusive_cores()):
-            detail = f"Task {task.name} asks for {wanted} cores of its own; {config.node} can give {len(config.exclusive_cores())}."
+        if task.cpu_exclusive and (wanted := cores_of(task)) > (most := len(config.exclusive_cores())):
+            detail = f"Task {task.name} asks for {wanted} cores of its own; {config.node} can give {most}."
             return GiveUp(workload.attempt_id, "workload_invalid", detail)
         if task.node not in ("", config.node):
             return GiveUp(workload.attempt_id, "node_unknown", f"This engine has the node {config.node}, not {task.node}.")

@@ -231,9 +231,7 @@ class Watch:
             if known.attempt_id not in self._settled and not any(task.state is TaskState.RUNNING for task in item.tasks)
         }
         own_cores = {known.attempt_id for known in found if any(task.cores for task in known.attempt.tasks.values())}
-        held = [
-            key for key, item in settled.items() if key in own_cores or any(task.ports or task.gpus for task in item.tasks)
-        ]
+        held = [key for key, item in settled.items() if key in own_cores or any(task.ports or task.gpus for task in item.tasks)]
         if held:
             with self._leases.locked() as table:
                 table.release(held)

@@ -14,6 +14,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import structlog
@@ -44,6 +45,7 @@ from jobs.reconcile.loading import (
     tenants_of,
     volumes_of,
 )
+from jobs.reconcile.measuring import MIX_SECONDS, count_mixes, measure_pools
 from jobs.reconcile.telling import Teller
 from jobs.scheduling import work
 from jobs.scheduling.core import Core
@@ -91,6 +93,7 @@ class SchedulerDriver:
         self._cursor: int | None = None
         self._full_load_at = 0.0
         self._looked_at = time.monotonic()  # Around, the last time.
+        self._measured_at = self._mixed_at = 0
         self._forget_core()
 
     def _forget_core(self) -> None:
@@ -114,6 +117,11 @@ class SchedulerDriver:
 
     def run(self, *, now: datetime) -> float:
         """Take in changes and decide; seconds until it is worth looking again."""
+        wait = self._run(now)
+        self._measure(now)
+        return wait
+
+    def _run(self, now: datetime) -> float:
         self.has_admitted = False
         try:
             self._take_in_changes()
@@ -126,6 +134,18 @@ class SchedulerDriver:
             if poison.is_infrastructure(error) or not self._sift(list(self.pending.values()), now):
                 raise
             return AGAIN_SECONDS
+
+    def _measure(self, now: datetime) -> None:
+        """Tell how pools are filled, and count again what they usually get, when it is time."""
+        core, around = self._core, self._around
+        if core is None or around is None:
+            return
+        if mark(now) - self._mixed_at >= MIX_SECONDS:
+            self._mixed_at = mark(now)
+            count_mixes(now)
+        if mark(now) - self._measured_at >= current().telemetry_seconds:
+            self._measured_at = mark(now)
+            measure_pools(core, around, now)
 
     def _has_plans(self) -> bool:
         """Whether there is something to do though nobody waits: room to be cleared for a booking, now or before long."""
@@ -286,6 +306,9 @@ class SchedulerDriver:
             for was, machine in zip(before.machines, around.machines, strict=True):
                 if was != machine:
                     core.machine_changed(machine)
+        for pool, rules in around.rules.items():
+            if rules is not before.rules.get(pool):
+                core.mix_changed(pool, rules.mix)
         if around.queues != before.queues or around.capacities != before.capacities:
             shares = Shares(around.queues, around.capacities)
             if core.history_at is not None:
@@ -295,6 +318,8 @@ class SchedulerDriver:
             core.caps_changed(around.caps)
         if around.windows != before.windows:
             core.windows_changed(around.windows)
+        if self._names is not None and around.rules != before.rules:
+            self._names = replace(self._names, policy=policy_version(core))
         if self._teller is None or around.machines != before.machines or around.queues != before.queues:
             self._teller = Teller(around, self._expect_numbers())
         self._around = around
@@ -303,7 +328,7 @@ class SchedulerDriver:
     @staticmethod
     def _is_of_other_parts(before: Around, after: Around) -> bool:
         """Whether pools, machines or queues came or went, or what quarantine holds."""
-        if before.holds.allocated != after.holds.allocated or before.rules != after.rules:
+        if before.holds.allocated != after.holds.allocated or _said(before) != _said(after):
             return True
         if len(before.machines) != len(after.machines) or len(before.queues) != len(after.queues):
             return True
@@ -575,6 +600,11 @@ class SchedulerDriver:
         if core.next_ring is not None:
             moments.append(core.next_ring - now.timestamp())
         return max(0.01, min(moments))
+
+
+def _said(around: Around) -> dict[int, tuple[object, ...]]:
+    """How pools are filled, by what operators say."""
+    return {pool: rules.said for pool, rules in around.rules.items()}
 
 
 class _Fullest:

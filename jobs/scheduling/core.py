@@ -25,6 +25,7 @@ from jobs.scheduling.machines import Machine, Machines
 from jobs.scheduling.memory import Known
 from jobs.scheduling.people import People, Place
 from jobs.scheduling.ranking import ranking_of
+from jobs.scheduling.scores import Mix, PoolRules
 from jobs.scheduling.turn import OPEN, REFUSED, Group, Lines
 from jobs.scheduling.victims import could_transfer, transfer, undo_transfer, vanish
 from jobs.scheduling.windows import Windows
@@ -219,6 +220,10 @@ class Core:
         self.promises.settle((index,), "machine")
         self.promises.opened()
         self.wake([group for group in self.lines.groups() if facts.pool in group.shape.least])
+
+    def mix_changed(self, pool: int, mix: Mix | None) -> None:
+        """A pool usually gets other tasks: other machines are the best for the next, and nobody fits who did not."""
+        self.machines.set_rules(pool, replace(self.machines.rules.get(pool) or PoolRules(), mix=mix))
 
     def limits_changed(self, shares: Shares) -> None:
         """Other limits of the same queues and pools; `shares` holds nothing yet."""

@@ -1,0 +1,68 @@
+"""How pools were found filled, and what they usually get: written by the leading scheduler, which has it all in memory."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from clusters.engines.interface import Sample
+from clusters.models import PoolMeasure
+from clusters.telemetry.collecting import record_samples
+from clusters.telemetry.metrics import pool_subject
+from reconciling import bulk
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One pool now. `fragmentation_millis` None: there is nothing idle, or nobody knows what it usually gets."""
+
+    cluster_id: uuid.UUID
+    fragmentation_millis: int | None
+    idle: Mapping[str, Any]
+    samples: Mapping[str, float]  # By metric.
+
+
+def record_measures(measured: Mapping[uuid.UUID, Measured], now: datetime) -> int:
+    """Keep what was found last, and the series of each pool; how many pools. Two statements but for new pools."""
+    by_cluster: dict[uuid.UUID, list[Sample]] = {}
+    for pool_id, one in sorted(measured.items()):
+        samples = by_cluster.setdefault(one.cluster_id, [])
+        samples += [Sample(pool_subject(pool_id), metric, value) for metric, value in sorted(one.samples.items())]
+    for cluster_id, samples in by_cluster.items():
+        record_samples(cluster_id, samples, now)
+    known = set(PoolMeasure.objects.filter(pool_id__in=measured).values_list("pool_id", flat=True))
+    rows = [
+        {
+            "pool_id": pool_id,
+            "fragmentation_millis": one.fragmentation_millis,
+            "idle": dict(one.idle),
+            "measured_at": now,
+        }
+        for pool_id, one in sorted(measured.items())
+    ]
+    _store(rows, known)
+    return len(rows)
+
+
+def record_mixes(mixes: Mapping[uuid.UUID, Sequence[Sequence[Any]]], now: datetime) -> int:
+    """Keep what pools usually get; how many rows differed."""
+    known = dict(PoolMeasure.objects.filter(pool_id__in=mixes).values_list("pool_id", "mix"))
+    plain = {pool_id: [list(map(_plain, row)) for row in rows] for pool_id, rows in sorted(mixes.items())}
+    changed = [
+        {"pool_id": pool_id, "mix": rows, "mixed_at": now} for pool_id, rows in plain.items() if known.get(pool_id) != rows
+    ]
+    _store(changed, set(known))
+    return len(changed)
+
+
+def _store(rows: Sequence[dict[str, Any]], known: set[uuid.UUID]) -> None:
+    empty = {"mix": [], "mixed_at": None, "fragmentation_millis": None, "idle": {}, "measured_at": None}
+    bulk.insert(PoolMeasure, [{**empty, **row} for row in rows if row["pool_id"] not in known], ignore_conflicts=True)
+    bulk.update(PoolMeasure, [row for row in rows if row["pool_id"] in known], key="pool_id")
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

@@ -29,8 +29,8 @@ def record_measures(measured: Mapping[uuid.UUID, Measured], now: datetime) -> in
     """Keep what was found last, and the series of each pool; how many pools. Two statements but for new pools."""
     by_cluster: dict[uuid.UUID, list[Sample]] = {}
     for pool_id, one in sorted(measured.items()):
-        samples = by_cluster.setdefault(one.cluster_id, [])
-        samples += [Sample(pool_subject(pool_id), metric, value) for metric, value in sorted(one.samples.items())]
+        for metric, value in sorted(one.samples.items()):
+            by_cluster.setdefault(one.cluster_id, []).append(Sample(pool_subject(pool_id), metric, value))
     for cluster_id, samples in by_cluster.items():
         record_samples(cluster_id, samples, now)
     known = set(PoolMeasure.objects.filter(pool_id__in=measured).values_list("pool_id", flat=True))

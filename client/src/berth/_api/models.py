@@ -280,6 +280,13 @@ class GrantInRequest(TypedDict):
     tenant: str
 
 
+class IdleModelOut(TypedDict):
+    gpus: int
+    largest_job: int
+    largest_task: int
+    machines: dict[str, int]
+
+
 class ImageInRequest(TypedDict):
     description: NotRequired[str]
     kind: Literal["host", "python", "registry"]
@@ -488,6 +495,11 @@ class PlannedImageOut(TypedDict):
     name: str
 
 
+class PoolIdleOut(TypedDict):
+    cpu_millis: int
+    models: dict[str, IdleModelOut]
+
+
 class PoolRef(TypedDict):
     cluster: str
     id: str
@@ -500,6 +512,12 @@ class PoolRulesOut(TypedDict):
     policy: NotRequired[Literal["fragmentation", "pack", "spread", "ratio"] | None]
     shared_devices_max: NotRequired[int | None]
     weights: NotRequired[dict[str, Any] | None]
+
+
+class PoolUseOut(TypedDict):
+    fragmentation: float | None
+    idle: PoolIdleOut | None
+    measured_at: str | None
 
 
 class PriceInRequest(TypedDict):
@@ -1420,6 +1438,7 @@ class PoolOut(TypedDict):
     node_shape: ResourcesOut
     nodes_available: int
     rules: PoolRulesOut
+    use: PoolUseOut
     version: int
 
 

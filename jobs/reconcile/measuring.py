@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from clusters.engines.interface import Sample
 from clusters.services.measures import Measured, record_measures, record_mixes
+from clusters.telemetry import record_samples
+from clusters.telemetry.metrics import pool_subject
 from jobs.models import Attempt
 from jobs.reconcile.loading import Around
 from jobs.scheduling.core import Core
@@ -26,9 +29,14 @@ MIX_ATTEMPTS = 5_000  # The last of the installation, of all pools: a pool witho
 def measure_pools(core: Core, around: Around, now: datetime) -> int:
     """Write down how pools are filled now; how many there are."""
     measured = {}
+    samples: dict[uuid.UUID, list[Sample]] = {}
     for number, pool in enumerate(around.pools):
         idle = idle_of(core.machines, number)
-        measured[pool.id] = Measured(pool.cluster_id, idle.fragmentation, _idle_document(idle), _samples(idle))
+        measured[pool.id] = Measured(idle.fragmentation, _idle_document(idle))
+        for metric, value in sorted(_samples(idle).items()):
+            samples.setdefault(pool.cluster_id, []).append(Sample(pool_subject(pool.id), metric, value))
+    for cluster_id, found in samples.items():
+        record_samples(cluster_id, found, now)
     return record_measures(measured, now) if measured else 0
 
 

@@ -155,6 +155,7 @@ class PoolMeasure(models.Model):
     fragmentation_millis = models.IntegerField(null=True)  # Thousandths of the idle GPU; none without GPUs or without a mix.
     idle = models.JSONField(default=dict)
     measured_at = models.DateTimeField(null=True)
+    uneven = models.JSONField(default=dict)  # In what its nodes differ though they are of one shape: values by label.
 
     def __str__(self) -> str:
         return f"measure of {self.pool_id}"

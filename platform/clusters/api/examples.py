@@ -33,6 +33,7 @@ POOL: dict[str, Any] = {
     "nodes_available": 1,
     "capacity": {"cpu_millis": 64_000, "memory_bytes": 512 * _GIB, "gpu_millis": 8_000},
     "allocated": {"cpu_millis": 16_000, "memory_bytes": 128 * _GIB, "gpu_millis": 2_000},
+    "uneven": {"gpu_driver": ["550.54.15", "560.35.03"]},
     "use": {
         "fragmentation": 0.167,
         "idle": {

@@ -130,6 +130,10 @@ class PoolOut(serializers.Serializer[Any]):
     nodes_available = serializers.IntegerField()
     capacity = ResourcesOut()
     allocated = ResourcesOut()
+    uneven = serializers.DictField(
+        child=serializers.ListField(child=serializers.CharField()),
+        help_text="In what its ready nodes differ though they are of one shape: values by label. Empty: they are alike.",
+    )
     use = PoolUseOut(help_text="Fragmentation, and the largest that could start now.")
     rules = PoolRulesOut(help_text="How it is filled, as far as an operator has said; what is null goes by the defaults.")
     created_at = serializers.DateTimeField()
@@ -230,6 +234,7 @@ def pool_json(rows: Sequence[Pool]) -> list[dict[str, Any]]:
             "node_count": row.node_count,
             **_available(row),
             "allocated": allocated[row.pk].as_dict(),
+            "uneven": dict(measure.uneven) if (measure := getattr(row, "measure", None)) is not None else {},
             "use": _use(row),
             "rules": {name: (row.rules or {}).get(name) for name in RULES},
             "created_at": utc_text(row.created_at),

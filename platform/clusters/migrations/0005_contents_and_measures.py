@@ -34,6 +34,7 @@ class Migration(migrations.Migration):
                 ("fragmentation_millis", models.IntegerField(null=True)),
                 ("idle", models.JSONField(default=dict)),
                 ("measured_at", models.DateTimeField(null=True)),
+                ("uneven", models.JSONField(default=dict)),
             ],
         ),
     ]

@@ -16,7 +16,8 @@ from clusters.models import Cluster, ClusterCondition, ClusterKind, Node, Pool
 from clusters.services.conditions import set_condition
 from clusters.services.contents import record_reported
 from clusters.services.engines import engine_for
-from clusters.services.grouping import Group, KnownPool, Shape, group_nodes, is_simulated
+from clusters.services.grouping import Group, KnownPool, Shape, group_nodes, is_simulated, unevenness
+from clusters.services.measures import record_unevenness
 from kernel import config
 from kernel.clock import database_now, host_now
 from kernel.ids import new_id
@@ -83,6 +84,7 @@ def record_inventory(cluster_id: uuid.UUID, inventory: Inventory, now: datetime)
         pool_ids = _store_pools(cluster_id, inventory.nodes, known, now)
         change, events = _store_nodes(cluster_id, inventory.nodes, known, pool_ids, now)
         _store_contents(cluster_id, inventory.nodes)
+        _store_unevenness(inventory.nodes, pool_ids)
         removed, _ = Node.objects.filter(cluster_id=cluster_id, last_seen_at__lt=now - timedelta(days=MISSING_DAYS)).delete()
         Cluster.objects.filter(pk=cluster_id).update(
             inventory_read_at=inventory.read_at,
@@ -97,6 +99,13 @@ def record_inventory(cluster_id: uuid.UUID, inventory: Inventory, now: datetime)
 def _store_contents(cluster_id: uuid.UUID, nodes: Sequence[NodeFacts]) -> None:
     if any(node.images is not None or node.data is not None for node in nodes):
         record_reported(dict(Node.objects.filter(cluster_id=cluster_id).values_list("name", "id")), nodes)
+
+
+def _store_unevenness(nodes: Sequence[NodeFacts], pool_ids: dict[str, uuid.UUID]) -> None:
+    inside: dict[uuid.UUID, list[NodeFacts]] = {}
+    for node in nodes:
+        inside.setdefault(pool_ids[node.name], []).append(node)
+    record_unevenness({pool_id: unevenness(found) for pool_id, found in inside.items()})
 
 
 def _store_pools(

@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from clusters.engines.interface import Sample
 from clusters.models import PoolMeasure
-from clusters.telemetry.collecting import record_samples
-from clusters.telemetry.metrics import pool_subject
 from reconciling import bulk
 
 
@@ -19,20 +16,12 @@ from reconciling import bulk
 class Measured:
     """One pool now. `fragmentation_millis` None: there is nothing idle, or nobody knows what it usually gets."""
 
-    cluster_id: uuid.UUID
     fragmentation_millis: int | None
     idle: Mapping[str, Any]
-    samples: Mapping[str, float]  # By metric.
 
 
 def record_measures(measured: Mapping[uuid.UUID, Measured], now: datetime) -> int:
-    """Keep what was found last, and the series of each pool; how many pools. Two statements but for new pools."""
-    by_cluster: dict[uuid.UUID, list[Sample]] = {}
-    for pool_id, one in sorted(measured.items()):
-        for metric, value in sorted(one.samples.items()):
-            by_cluster.setdefault(one.cluster_id, []).append(Sample(pool_subject(pool_id), metric, value))
-    for cluster_id, samples in by_cluster.items():
-        record_samples(cluster_id, samples, now)
+    """Keep what was found last; how many pools. Two statements but for new pools."""
     known = set(PoolMeasure.objects.filter(pool_id__in=measured).values_list("pool_id", flat=True))
     rows = [
         {
@@ -58,8 +47,17 @@ def record_mixes(mixes: Mapping[uuid.UUID, Sequence[Sequence[Any]]], now: dateti
     return len(changed)
 
 
+def record_unevenness(uneven: Mapping[uuid.UUID, Mapping[str, Sequence[str]]]) -> int:
+    """Keep in what the nodes of pools differ; of how many that is news."""
+    known = dict(PoolMeasure.objects.filter(pool_id__in=uneven).values_list("pool_id", "uneven"))
+    plain = {pool_id: {label: list(values) for label, values in found.items()} for pool_id, found in sorted(uneven.items())}
+    changed = [{"pool_id": pool_id, "uneven": found} for pool_id, found in plain.items() if known.get(pool_id, {}) != found]
+    _store(changed, set(known))
+    return len(changed)
+
+
 def _store(rows: Sequence[dict[str, Any]], known: set[uuid.UUID]) -> None:
-    empty = {"mix": [], "mixed_at": None, "fragmentation_millis": None, "idle": {}, "measured_at": None}
+    empty = {"mix": [], "mixed_at": None, "fragmentation_millis": None, "idle": {}, "measured_at": None, "uneven": {}}
     bulk.insert(PoolMeasure, [{**empty, **row} for row in rows if row["pool_id"] not in known], ignore_conflicts=True)
     bulk.update(PoolMeasure, [row for row in rows if row["pool_id"] in known], key="pool_id")
 

@@ -17,6 +17,7 @@ PLACEMENT = {
     "Idle GPUs": "空闲 GPU",
     "Levels": "层级",
     "Measured": "测量时间",
+    "Uneven": "节点差异",
     "Name or id of the pool.": "资源池的名称或编号。",
     "Name, or name=avoid; alone it keeps jobs out.": "名称，或 名称=avoid；只写名称则不接受其他任务。",
     "Names of taints.": "污点名称。",

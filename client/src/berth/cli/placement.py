@@ -70,6 +70,7 @@ def show_pool(session: Session, pool: PoolArgument) -> None:
             ("GPU shares", _("on") if rules.get("gpu_shares") else _("off")),
             ("Shared GPUs", _said(rules.get("shared_devices_max"))),
             ("Levels", _said(", ".join(plain(level) for level in rules.get("levels") or []))),
+            ("Uneven", "\n".join(f"{plain(label)}: {_values(found)}" for label, found in (found.get("uneven") or {}).items())),
             ("Idle GPUs", "\n".join(_idle_text(model, idle) for model, idle in _models(found).items())),
             ("Fragmented", fragmentation_text(found)),
             ("Measured", formats.time_text((found.get("use") or {}).get("measured_at"))),
@@ -117,6 +118,10 @@ def taints_text(node: Any) -> str:
         plain(name) if effect == "keep-out" else f"{plain(name)}={plain(effect)}"
         for name, effect in (node.get("taints") or {}).items()
     )
+
+
+def _values(values: Any) -> str:
+    return ", ".join(plain(value or formats.NOTHING) for value in values)
 
 
 def fragmentation_text(pool: Any) -> str:

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from clusters.placement import RDMA, RDMA_PRESENT
 from jobs.models import StoredSpec
 from jobs.scheduling.eligibility import Wish
 from jobs.scheduling.gangs import GangAsk, RoleAsk
@@ -70,7 +71,10 @@ def wish_of(spec: JobSpec) -> Wish:
     for name, role in sorted(spec.roles.items()):
         amounts = role.resources.amounts
         alone = role.resources.cpu_exclusive
-        ask = TaskAsk(amounts.cpu_millis, amounts.memory_bytes, amounts.gpu_millis, frozenset(), needs, tolerates, alone)
+        labels = (
+            tuple(sorted({*needs, (RDMA, frozenset({RDMA_PRESENT}))}, key=lambda one: one[0])) if role.resources.rdma else needs
+        )
+        ask = TaskAsk(amounts.cpu_millis, amounts.memory_bytes, amounts.gpu_millis, frozenset(), labels, tolerates, alone)
         roles.append(RoleAsk(name, ask, role.replicas.min, role.replicas.max))
     models = frozenset(role.resources.gpu.model for role in spec.roles.values() if role.resources.gpu.model)
     mounts = tuple(sorted({mount.volume for mount in spec.mounts}))

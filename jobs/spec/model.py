@@ -279,6 +279,9 @@ class ResourceAsk(Model):
     cpu_exclusive: Annotated[bool, _adapt(values.boolean("cpu_exclusive"))] = Field(
         False, description="Whole cores that no other task runs on; only machines that can give them are used."
     )
+    rdma: Annotated[bool, _adapt(values.boolean("rdma"))] = Field(
+        False, description="The machine's adapters for remote memory access (InfiniBand, RoCE); only machines with one are used."
+    )
 
     @property
     def amounts(self) -> Resources:

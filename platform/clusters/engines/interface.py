@@ -111,6 +111,7 @@ class TaskWorkload:
     shm_bytes: int = 0
     ports: tuple[str, ...] = ()
     node: str = ""  # Name of the node that the scheduler chose.
+    rdma: bool = False  # The node's adapters for remote memory access.
     cpu_exclusive: bool = False  # Whole cores that no other task runs on, as many as `resources` say, rounded up.
 
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from clusters.engines.fake import Script
-from clusters.engines.interface import NodeFacts
+from clusters.engines.interface import NodeFacts, Workload
 from clusters.models import Node, Pool
 from clusters.services import edit_pool, record_inventory, taint_node
 from jobs.lifecycle.reasons import explain
 from jobs.models import DecisionRecord, Job
 from jobs.reconcile.driver import SchedulerDriver
+from jobs.services.compile import compile_attempts
 from kernel.errors import InvalidInput
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts
@@ -267,3 +268,16 @@ def test_a_gpu_model_that_nobody_had_heard_of_is_used_as_soon_as_a_machine_repor
     quay.turn(2)
     assert (nodes_of(quay, job), nodes_of(quay, other)) == (["new"], ["old"])
     assert set(Pool.objects.values_list("gpu_model", flat=True)) == {"A100", "Zeta-9000"}
+
+
+def test_a_job_that_asks_for_rdma_goes_to_machines_that_have_it_and_its_engine_is_told(cast: Cast) -> None:
+    quay = Quay(cast, nodes=[node_facts("a"), node_facts("b", labels={"rdma": "yes"}), node_facts("c", labels={"rdma": "no"})])
+    asks = {"cpu": 6, "memory": "1Gi", "rdma": True}
+    job, waits = (quay.submit(name, script=ENDLESS, resources=asks) for name in ("one", "two"))
+    quay.turn(2)
+    assert nodes_of(quay, job) == ["b"]
+    assert quay.reason(waits) == "no_room"
+    assert "2 of its machines lack a label" in words(quay, waits)
+    (workload,) = compile_attempts(quay.attempts(job))
+    assert isinstance(workload, Workload)
+    assert [task.rdma for task in workload.tasks] == [True]

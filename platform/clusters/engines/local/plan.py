@@ -48,6 +48,9 @@ def refuse(workload: Workload, config: LocalEngineConfig, *, sandboxed: bool) ->
         if task.cpu_exclusive and (wanted := cores_of(task)) > (most := len(config.exclusive_cores())):
             detail = f"Task {task.name} asks for {wanted} cores of its own; {config.node} can give {most}."
             return GiveUp(workload.attempt_id, "workload_invalid", detail)
+        if task.rdma and not config.rdma_devices():
+            detail = f"Task {task.name} asks for RDMA; {config.node} has no adapter at {config.rdma_folder}."
+            return GiveUp(workload.attempt_id, "workload_invalid", detail)
         if task.node not in ("", config.node):
             return GiveUp(workload.attempt_id, "node_unknown", f"This engine has the node {config.node}, not {task.node}.")
     mounts = [mount for mount in workload.mounts if mount.target != mount.location or mount.read_only]
@@ -111,7 +114,7 @@ def plan(
                 cpu_millis=task.resources.cpu_millis,
                 processes_max=config.processes_max,
                 shm_bytes=task.shm_bytes,
-                devices=devices.get(str(task.name), ()),
+                devices=(*devices.get(str(task.name), ()), *(config.rdma_devices() if task.rdma else ())),
                 cores=tuple(lease.cores.get(str(task.name), shared_cores)),
             )
             for task in workload.tasks

@@ -21,6 +21,7 @@ from kernel.errors import InvalidInput
 from kernel.ids import new_id
 from reconciling import bulk
 
+_HAS_RDMA = (RDMA, frozenset({RDMA_PRESENT}))
 CACHED_SPECS = 10_000
 READ_AT_ONCE = 500  # SQLite's bound on parameters is a thousand.
 
@@ -71,9 +72,7 @@ def wish_of(spec: JobSpec) -> Wish:
     for name, role in sorted(spec.roles.items()):
         amounts = role.resources.amounts
         alone = role.resources.cpu_exclusive
-        labels = (
-            tuple(sorted({*needs, (RDMA, frozenset({RDMA_PRESENT}))}, key=lambda one: one[0])) if role.resources.rdma else needs
-        )
+        labels = tuple(sorted({*needs, _HAS_RDMA}, key=lambda one: one[0])) if role.resources.rdma else needs
         ask = TaskAsk(amounts.cpu_millis, amounts.memory_bytes, amounts.gpu_millis, frozenset(), labels, tolerates, alone)
         roles.append(RoleAsk(name, ask, role.replicas.min, role.replicas.max))
     models = frozenset(role.resources.gpu.model for role in spec.roles.values() if role.resources.gpu.model)

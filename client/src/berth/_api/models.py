@@ -1438,6 +1438,7 @@ class PoolOut(TypedDict):
     node_shape: ResourcesOut
     nodes_available: int
     rules: PoolRulesOut
+    uneven: dict[str, list[str]]
     use: PoolUseOut
     version: int
 

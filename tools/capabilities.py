@@ -582,7 +582,7 @@ CAPABILITIES = (
         "Parts of a GPU, where they do no harm",
         {
             "A part is refused with its own reason until an operator lets the pool lend parts": (
-                "services/jobs/test_placement.py::test_parts_of_a_gpu_run_only_in_pools_that_lend_them",
+                "services/jobs/test_placement.py::test_parts_of_a_gpu_are_lent_where_an_operator_says_so_and_two_halves_share_one",
             ),
             "No more GPUs are shared than the pool allows, and a part joins one that is shared already": (
                 "services/jobs/test_placement.py::test_no_more_gpus_are_shared_than_the_pool_allows",

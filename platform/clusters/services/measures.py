@@ -57,7 +57,14 @@ def record_unevenness(uneven: Mapping[uuid.UUID, Mapping[str, Sequence[str]]]) -
 
 
 def _store(rows: Sequence[dict[str, Any]], known: set[uuid.UUID]) -> None:
-    empty = {"mix": [], "mixed_at": None, "fragmentation_millis": None, "idle": {}, "measured_at": None, "uneven": {}}
+    empty: dict[str, Any] = {
+        "mix": [],
+        "mixed_at": None,
+        "fragmentation_millis": None,
+        "idle": {},
+        "measured_at": None,
+        "uneven": {},
+    }
     bulk.insert(PoolMeasure, [{**empty, **row} for row in rows if row["pool_id"] not in known], ignore_conflicts=True)
     bulk.update(PoolMeasure, [row for row in rows if row["pool_id"] in known], key="pool_id")
 

@@ -181,7 +181,7 @@ class SchedulerDriver:
         """Read all jobs that wait or run, and take in whatever events did not tell of."""
         began, is_first, self._full_load_at = time.thread_time(), not self._full_load_at, 0.0  # Until it is done, it is due.
         self._cursor = last_seq()  # Read before the rows: a change in between is then seen twice, never missed.
-        self._shared, self._volumes = {}, {}
+        self._shared = {}
         fresh = {row.id: row for row in load_pending(self._shared)}
         live = {row.job_id: row for row in load_live()} if self._core is not None else {}
         known = {row.job_id for row in self._live.values()}
@@ -195,10 +195,19 @@ class SchedulerDriver:
         self._take_in(sorted(differ), fresh, live)
         used = {row.spec_id for row in fresh.values()}
         self._wishes = {spec_id: wish for spec_id, wish in self._wishes.items() if spec_id in used}
+        self._read_volumes_again()
         parents = {row.parent_id for row in fresh.values()}
         self._bounds = {parent: bound for parent, bound in self._bounds.items() if parent in parents}
         # Waiting for a database is no work: it must not keep the next sweep away.
         self._full_load_at = time.monotonic() + max(current().sweep_seconds, (time.thread_time() - began) * FULL_LOAD_REST)
+
+    def _read_volumes_again(self) -> None:
+        """Names of volumes may mean others by now; who mounts some is judged again if they do."""
+        known, wishes_of = self._volumes, self._wishes
+        mounting = [row for row in self.pending.values() if row.spec_id in wishes_of and wishes_of[row.spec_id].mounts]
+        self._volumes = load_volumes(((row, wishes_of[row.spec_id]) for row in mounting), {})
+        if any(known.get(name) != volume for name, volume in self._volumes.items()):
+            self._to_judge.update(row.id for row in mounting)
 
     def _take_in(
         self, ids: Iterable[uuid.UUID], fresh: Mapping[uuid.UUID, PendingRow], live: Mapping[uuid.UUID, LiveRow]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from dataclasses import replace
 from typing import Any
@@ -99,6 +100,8 @@ def test_a_scheduler_that_follows_and_one_that_loads_all_and_a_file_know_the_sam
     quay.turn(3)
     loaded = load_state(quay.now).state
     (asked,) = [job for job in loaded.waiting if job.id == str(waits.id)]
+    quay.driver._full_load_at = -math.inf  # The next look reads everything again.
+    quay.turn()
     (kept,) = quay.driver._waiting.values()
     assert asked.gang == kept.gang
     assert len(asked.gang.roles[0].data) == 1
@@ -142,3 +145,15 @@ def test_new_contents_wake_nobody_and_change_where_the_next_goes(quay: Quay) -> 
     fresh = SchedulerDriver()
     fresh.run(now=quay.now)
     assert fresh._held == quay.driver._held != frozenset()
+
+
+def test_a_full_load_between_two_looks_loses_nothing_of_what_is_preferred(quay: Quay) -> None:
+    make_volume(quay.cast.tenant, "digits")
+    reads = {"mounts": [{"volume": "digits", "path": "/data"}], "placement": {"labels": {"rack": "b"}}}
+    quay.submit("first", script=ENDLESS, resources=SMALL, **reads)
+    quay.submit("waits", resources={"cpu": 8, "memory": "1Gi"}, **reads)
+    for _ in range(4):
+        quay.driver._full_load_at = -math.inf
+        quay.turn()
+    (kept,) = quay.driver._waiting.values()
+    assert len(kept.gang.roles[0].data) == 1

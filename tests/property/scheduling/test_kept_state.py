@@ -70,12 +70,13 @@ submits = some.tuples(
     some.sampled_from(("", "", "", "near", "array", "later", "withheld", "both", "runtime", "kept")),
 )
 numbers = some.integers(0, 9)
+EVENTS = ("end", "withdraw", "cordon", "limits", "checkpoint", "tell", "again", "load", "contents", "mix")
 steps = some.lists(
     some.one_of(
         submits,
         submits,
         some.tuples(
-            some.sampled_from(("end", "withdraw", "cordon", "limits", "checkpoint", "tell", "again", "load", "contents", "mix")),
+            some.sampled_from(EVENTS),
             numbers,
         ),
         some.tuples(some.just("pass"), some.integers(0, 40)),

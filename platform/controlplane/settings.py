@@ -84,6 +84,7 @@ SESSION_EXPIRE_AT_BROWSER_CLOSE = True
 CSRF_COOKIE_NAME = "__Host-berth-csrf" if IS_HTTPS else "berth-csrf"
 CSRF_COOKIE_HTTPONLY = True
 CSRF_TRUSTED_ORIGINS = [CONFIG.public_url.rstrip("/")] if CONFIG.public_url else []
+SECURE_REFERRER_POLICY = "no-referrer"
 LOGIN_URL = "admin:login"
 UNFOLD = {
     "SITE_TITLE": "Berth",

@@ -47,6 +47,7 @@ def with_session(view: View) -> View:
 
         response: Any = SessionMiddleware(AuthenticationMiddleware(MessageMiddleware(inner)))(request)
         response["Content-Security-Policy"] = POLICY
+        response["Referrer-Policy"] = "same-origin"  # With none at all browsers send forms from `Origin: null`, which is nobody.
         return response
 
     return around
@@ -62,6 +63,7 @@ class Console(UnfoldAdminSite):
 
     login_form = SignIn
     site_title = "Berth"
+    site_url = None
     site_header = "Berth"
     index_title = "Console"
     enable_nav_sidebar = True

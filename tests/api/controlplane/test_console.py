@@ -122,6 +122,7 @@ def test_pages_have_a_policy_of_their_own_and_run_nothing_inline(console: Client
     policy = page.headers["Content-Security-Policy"]
     assert "script-src 'self' 'unsafe-eval'" in policy
     assert "frame-ancestors 'none'" in policy
+    assert page.headers["Referrer-Policy"] == "same-origin", "a browser would send its forms from nowhere"
     assert console.cookies["berth-console"]["httponly"]
     assert console.cookies["berth-console"]["samesite"] == "Strict"
 

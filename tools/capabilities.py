@@ -202,6 +202,36 @@ CAPABILITIES = (
         },
     ),
     Capability(
+        29,
+        "Small and large asks beside each other",
+        {
+            "How well a pool is packed for what it usually gets is told": (
+                "api/clusters/test_pools.py::test_a_pool_says_how_fragmented_it_is_and_what_could_start_and_keeps_the_history",
+            ),
+            "Machines are chosen so that idle GPUs stay usable for what the pool usually gets": (
+                "services/jobs/test_pool_measures.py::"
+                "test_the_mix_is_in_the_rules_by_which_machines_are_chosen_and_in_the_file_of_a_state",
+                "unit/scheduling/test_placing.py::test_the_gradient_keeps_whole_machines_for_the_large_tasks_of_the_mix",
+            ),
+            "A large job is admitted after a plan of moves": (),
+        },
+    ),
+    Capability(
+        31,
+        "The shape of what is idle",
+        {
+            "Fragmentation by its definition, for a mix that is counted and not configured": (
+                "property/scheduling/test_placing_properties.py::test_fragmentation_is_the_sum_of_its_definition",
+                "services/jobs/test_pool_measures.py::"
+                "test_a_pool_tells_what_could_start_in_it_now_and_how_fragmented_it_is_for_what_it_usually_gets",
+            ),
+            "The largest job that can start now, by GPU model, in the API and as metrics, with bounded history": (
+                "api/clusters/test_pools.py::test_a_pool_says_how_fragmented_it_is_and_what_could_start_and_keeps_the_history",
+                "services/jobs/test_pool_measures.py::test_the_history_of_a_pool_is_kept_with_the_telemetry",
+            ),
+        },
+    ),
+    Capability(
         32,
         "Limits of a running job",
         {
@@ -502,6 +532,71 @@ CAPABILITIES = (
         },
     ),
     Capability(
+        58,
+        "GPU models are data",
+        {
+            "A model that nobody had heard of makes a pool, is asked for and used as soon as a machine reports it": (
+                "services/jobs/test_placement.py::"
+                "test_a_gpu_model_that_nobody_had_heard_of_is_used_as_soon_as_a_machine_reports_it",
+            ),
+            "A pool whose machines were all exchanged or changed alike keeps its limits": (
+                "services/clusters/test_grouping.py::test_a_pool_whose_nodes_all_grew_keeps_its_identity_and_takes_their_shape",
+            ),
+        },
+    ),
+    Capability(
+        61,
+        "Where machines stand, and fast networks",
+        {
+            "Gangs go to one machine, island, switch or rack, and the record tells hops and how many places": (
+                "unit/scheduling/test_placing.py::"
+                "test_a_gang_that_wants_to_be_near_goes_to_one_machine_then_one_island_switch_or_rack",
+                "services/jobs/test_placement.py::"
+                "test_a_placement_tells_over_how_many_machines_and_places_it_is_spread_and_how_far",
+            ),
+            "RDMA is asked for, placed where it is, and told to the engine; the local one hands its device files over": (
+                "services/jobs/test_placement.py::"
+                "test_a_job_that_asks_for_rdma_goes_to_machines_that_have_it_and_its_engine_is_told",
+                "contract/engines/test_local_engine.py::"
+                "test_adapters_for_remote_memory_are_handed_to_who_asks_for_them_and_to_nobody_else",
+            ),
+            "RDMA on a real adapter": (),
+        },
+    ),
+    Capability(
+        70,
+        "A pool is a group of equal machines",
+        {
+            "A machine of another model, other cores or other memory is never in it": (
+                "services/clusters/test_inventory.py::test_a_pool_never_holds_machines_of_another_shape",
+                "services/clusters/test_grouping.py::test_nodes_of_another_size_get_a_pool_that_says_the_size",
+                "services/clusters/test_grouping.py::test_simulated_gpus_never_share_a_pool_with_real_ones",
+            ),
+            "A pool says in which driver, kernel, system or architecture its machines differ": (
+                "services/clusters/test_inventory.py::test_a_pool_tells_in_what_its_nodes_differ_until_they_are_alike_again",
+            ),
+        },
+    ),
+    Capability(
+        71,
+        "Cores that no other task runs on",
+        {
+            "A task has its cores alone until it has ended, also over a restart of the platform; it sees them itself": (
+                "contract/engines/test_exclusive_cores.py::"
+                "test_a_task_has_its_cores_alone_until_it_has_ended_whatever_becomes_of_the_platform",
+            ),
+            "Who shares cores leaves these, and comes back when they are free": (
+                "contract/engines/test_exclusive_cores.py::"
+                "test_who_runs_already_leaves_the_cores_and_comes_back_when_they_are_free",
+            ),
+            "What cannot be met is told with numbers, at submission and while it waits": (
+                "api/jobs/test_jobs.py::test_a_dry_run_says_that_cores_of_its_own_are_not_to_be_had_and_half_ones_are_refused",
+                "services/jobs/test_placement.py::"
+                "test_who_wants_cores_of_its_own_goes_where_they_are_given_and_says_so_where_they_are_not",
+            ),
+        },
+    ),
+    Capability(
         85,
         "Tasks find each other",
         {
@@ -528,6 +623,29 @@ CAPABILITIES = (
         },
     ),
     Capability(
+        88,
+        "Tasks that keep away from one another",
+        {
+            "Seven tasks that want to be apart are on seven machines, or on all there are": (
+                "services/jobs/test_placement.py::"
+                "test_seven_parallel_tasks_that_want_to_be_apart_are_on_as_many_machines_as_can_be",
+                "property/scheduling/test_placing_properties.py::test_tasks_apart_are_on_as_many_machines_as_can_be",
+            ),
+        },
+    ),
+    Capability(
+        89,
+        "Every filter has its own reason",
+        {
+            "Each says how many machines it kept out, what is needed and the most that is left": (
+                "unit/scheduling/test_placing.py::test_each_filter_says_how_many_machines_it_refused_and_what_they_have",
+                "unit/scheduling/test_placing.py::test_the_first_filter_that_refuses_a_machine_is_blamed_for_it",
+                "unit/scheduling/test_placing.py::test_no_more_devices_are_shared_than_the_pool_allows",
+            ),
+            "Each has words in both languages": ("unit/jobs_lifecycle/test_unmet.py::test_every_filter_has_words",),
+        },
+    ),
+    Capability(
         90,
         "Which machines a job goes to",
         {
@@ -547,7 +665,41 @@ CAPABILITIES = (
                 "test_two_halves_get_one_device_where_the_pool_lends_parts_and_a_whole_one_the_other",
                 "services/jobs/test_placement.py::test_no_more_gpus_are_shared_than_the_pool_allows",
             ),
-            "Cores that no other job runs on": (),
+            "Each placement keeps the table of its scores; the lowest part taken is preferred where a pool says so": (
+                "unit/scheduling/test_placing.py::test_the_table_shows_the_winner_and_the_next_best_by_term",
+                "unit/scheduling/test_placing.py::test_the_lowest_part_taken_is_preferred_where_the_pool_says_so",
+            ),
+            "A machine that has the image already is preferred": (
+                "services/jobs/test_locality.py::test_work_goes_where_an_engine_says_that_its_image_is",
+            ),
+        },
+    ),
+    Capability(
+        91,
+        "Work goes where its data is",
+        {
+            "A machine where a volume was mounted before is preferred, and the table of scores says so": (
+                "services/jobs/test_locality.py::test_work_goes_where_earlier_work_has_brought_its_data_and_the_table_says_so",
+            ),
+            "What a machine is known to hold is bounded, and the same for a scheduler that follows, one that loads, and a file": (
+                "services/jobs/test_locality.py::test_what_a_node_is_known_to_hold_is_bounded_and_the_oldest_goes_first",
+                "services/jobs/test_locality.py::"
+                "test_a_scheduler_that_follows_and_one_that_loads_all_and_a_file_know_the_same_contents",
+            ),
+        },
+    ),
+    Capability(
+        95,
+        "Parts of a GPU, where they do no harm",
+        {
+            "A part is refused with its own reason until an operator lets the pool lend parts": (
+                "services/jobs/test_placement.py::test_parts_of_a_gpu_are_lent_where_an_operator_says_so_and_two_halves_share_one",
+            ),
+            "No more GPUs are shared than the pool allows, and a part joins one that is shared already": (
+                "services/jobs/test_placement.py::test_no_more_gpus_are_shared_than_the_pool_allows",
+                "property/scheduling/test_placing_properties.py::test_no_more_devices_are_lent_in_parts_than_the_pool_allows",
+                "unit/scheduling/test_placing.py::test_a_share_joins_a_device_that_is_shared_already_where_the_pool_lends_shares",
+            ),
         },
     ),
     Capability(

@@ -480,6 +480,20 @@ _ALL = (
         "如允许使用，请在作业的 placement.tolerates 中列出这些污点。",
     ),
     _wait(
+        "exclusive_cores",
+        lambda detail: (
+            f"Cores of its own that a task asks for: {detail.get('cores', '?')}. In {_named(detail, 'pool', 'pool')} "
+            f"{detail.get('machines', 0)} machines give cores to one task alone, at most {detail.get('largest', 0)}: they could "
+            "not hold it even when empty."
+        ),
+        lambda detail: (
+            f"每个任务要求 {detail.get('cores', '?')} 个独占核心；{_named_zh(detail, 'pool', '资源池')}中有 "
+            f"{detail.get('machines', 0)} 个节点提供独占核心，最多 {detail.get('largest', 0)} 个，即使全空也放不下。"
+        ),
+        "Ask for fewer cores, leave cpu_exclusive out, or choose a pool whose machines give them.",
+        "减少核心数、去掉 cpu_exclusive，或选择提供独占核心的资源池。",
+    ),
+    _wait(
         "no_place",
         lambda detail: (
             f"It asks that all its {detail.get('tasks', '?')} tasks go to one {detail.get('place') or 'place'}; no "

@@ -14,6 +14,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import structlog
@@ -32,15 +33,19 @@ from jobs.reconcile.loading import (
     Numbers,
     PendingRow,
     Shared,
+    digest_of,
     load_live,
     load_parallelism,
     load_pending,
     load_tasks,
+    load_volumes,
     look_around,
     make_state,
     one_held,
     tenants_of,
+    volumes_of,
 )
+from jobs.reconcile.measuring import MIX_SECONDS, count_mixes, measure_pools
 from jobs.reconcile.telling import Teller
 from jobs.scheduling import work
 from jobs.scheduling.core import Core
@@ -82,12 +87,14 @@ class SchedulerDriver:
         self._images: Counter[uuid.UUID] = Counter()  # How many of those who wait refer to each.
         self._bounds: dict[uuid.UUID, int | None] = {}  # How many children of an array run at once, by array.
         self._wishes: dict[uuid.UUID, Wish] = {}  # By stored spec.
+        self._volumes: dict[tuple[uuid.UUID, str], uuid.UUID | None] = {}  # That jobs mount, by tenant and name.
         self._shared: Shared = {}
         self._stale: set[uuid.UUID] = set()  # To be read again, whatever events say.
         self._cursor: int | None = None
         self._full_load_at = 0.0
         self._looked_at = time.monotonic()  # Around, the last time.
         self._demand_at: int | None = None  # Up to when what waits was written down; None: nobody waited.
+        self._measured_at = self._mixed_at = 0
         self._forget_core()
 
     def _forget_core(self) -> None:
@@ -97,6 +104,7 @@ class SchedulerDriver:
         self._teller: Teller | None = None
         self._saved_at = 0  # When what it remembers was kept last.
         self._judged_by: object = None  # What the waiting jobs were last judged by.
+        self._held: frozenset[str] = frozenset()  # Images and data that some machine has, when they were last judged.
         self._known_images: Mapping[uuid.UUID, ResolvedImage] = {}
         self._waiting: dict[str, work.Job] = {}  # As the core has them.
         self._withheld: dict[str, Refusal] = {}
@@ -110,6 +118,11 @@ class SchedulerDriver:
 
     def run(self, *, now: datetime) -> float:
         """Take in changes and decide; seconds until it is worth looking again."""
+        wait = self._run(now)
+        self._measure(now)
+        return wait
+
+    def _run(self, now: datetime) -> float:
         self.has_admitted = False
         try:
             self._take_in_changes()
@@ -124,6 +137,18 @@ class SchedulerDriver:
             if poison.is_infrastructure(error) or not self._sift(list(self.pending.values()), now):
                 raise
             return AGAIN_SECONDS
+
+    def _measure(self, now: datetime) -> None:
+        """Tell how pools are filled, and count again what they usually get, when it is time."""
+        core, around = self._core, self._around
+        if core is None or around is None:
+            return
+        if mark(now) - self._mixed_at >= MIX_SECONDS:
+            self._mixed_at = mark(now)
+            count_mixes(now)
+        if mark(now) - self._measured_at >= current().telemetry_seconds:
+            self._measured_at = mark(now)
+            measure_pools(core, around, now)
 
     def _has_plans(self) -> bool:
         """Whether there is something to do though nobody waits: room to be cleared for a booking, now or before long."""
@@ -173,10 +198,19 @@ class SchedulerDriver:
         self._take_in(sorted(differ), fresh, live)
         used = {row.spec_id for row in fresh.values()}
         self._wishes = {spec_id: wish for spec_id, wish in self._wishes.items() if spec_id in used}
+        self._read_volumes_again()
         parents = {row.parent_id for row in fresh.values()}
         self._bounds = {parent: bound for parent, bound in self._bounds.items() if parent in parents}
         # Waiting for a database is no work: it must not keep the next sweep away.
         self._full_load_at = time.monotonic() + max(current().sweep_seconds, (time.thread_time() - began) * FULL_LOAD_REST)
+
+    def _read_volumes_again(self) -> None:
+        """Names of volumes may mean others by now; who mounts some is judged again if they do."""
+        known, wishes_of = self._volumes, self._wishes
+        mounting = [row for row in self.pending.values() if row.spec_id in wishes_of and wishes_of[row.spec_id].mounts]
+        self._volumes = load_volumes(((row, wishes_of[row.spec_id]) for row in mounting), {})
+        if any(known.get(name) != volume for name, volume in self._volumes.items()):
+            self._to_judge.update(row.id for row in mounting)
 
     def _take_in(
         self, ids: Iterable[uuid.UUID], fresh: Mapping[uuid.UUID, PendingRow], live: Mapping[uuid.UUID, LiveRow]
@@ -258,7 +292,10 @@ class SchedulerDriver:
         around = look_around(now, tenants_of(self._live.values()))
         struck = self._struck(now)
         core = self._follow(around, now)
-        self._judge(Judge(around, self._expect_numbers(), images, struck, self._parallelism(), now), core)
+        self._held, had = frozenset(core.machines.holders), self._held
+        judge = Judge(around, self._expect_numbers(), images, struck, self._parallelism(), now, self._held, self._volumes)
+        self._judge_near(self._held ^ had, images)
+        self._judge(judge, core)
         began = time.monotonic()
         decisions = core.decide(mark(now))
         lost = self._apply(decisions, core, now)
@@ -282,6 +319,9 @@ class SchedulerDriver:
             for was, machine in zip(before.machines, around.machines, strict=True):
                 if was != machine:
                     core.machine_changed(machine)
+        for pool, rules in around.rules.items():
+            if rules is not before.rules.get(pool):
+                core.mix_changed(pool, rules.mix)
         if around.queues != before.queues or around.capacities != before.capacities:
             shares = Shares(around.queues, around.capacities)
             if core.history_at is not None:
@@ -291,6 +331,8 @@ class SchedulerDriver:
             core.caps_changed(around.caps)
         if around.windows != before.windows:
             core.windows_changed(around.windows)
+        if self._names is not None and around.rules != before.rules:
+            self._names = replace(self._names, policy=policy_version(core))
         if self._teller is None or around.machines != before.machines or around.queues != before.queues:
             self._teller = Teller(around, self._expect_numbers())
         self._around = around
@@ -299,7 +341,7 @@ class SchedulerDriver:
     @staticmethod
     def _is_of_other_parts(before: Around, after: Around) -> bool:
         """Whether pools, machines or queues came or went, or what quarantine holds."""
-        if before.holds.allocated != after.holds.allocated or before.rules != after.rules:
+        if before.holds.allocated != after.holds.allocated or _said(before) != _said(after):
             return True
         if len(before.machines) != len(after.machines) or len(before.queues) != len(after.queues):
             return True
@@ -370,9 +412,21 @@ class SchedulerDriver:
         missing = {row.spec_id for row in rows if row.spec_id not in self._wishes}
         if missing:
             self._wishes.update(wishes(missing))
+        asked = ((row, self._wishes[row.spec_id]) for row in rows if row.spec_id in self._wishes)
+        self._volumes.update(load_volumes(asked, self._volumes))
         for row in rows:
             self._hand_in(row, judge, core)
         self._claim_again(core)
+
+    def _judge_near(self, changed: frozenset[str], images: Mapping[uuid.UUID, ResolvedImage]) -> None:
+        """Those who would like to be near what machines hold, or do not hold any more, are judged again."""
+        if not changed:
+            return
+        for row in self.pending.values():
+            wish = self._wishes.get(row.spec_id)
+            mounted = volumes_of(row, wish, self._volumes) if wish is not None and wish.mounts else ()
+            if digest_of(row, images) in changed or not changed.isdisjoint(mounted):
+                self._to_judge.add(row.id)
 
     def _hand_in(self, row: PendingRow, judge: Judge, core: Core) -> None:
         key = str(row.id)
@@ -559,6 +613,11 @@ class SchedulerDriver:
         if core.next_ring is not None:
             moments.append(core.next_ring - now.timestamp())
         return max(0.01, min(moments))
+
+
+def _said(around: Around) -> dict[int, tuple[object, ...]]:
+    """How pools are filled, by what operators say."""
+    return {pool: rules.said for pool, rules in around.rules.items()}
 
 
 class _Fullest:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
+from clusters.engines.interface import ImageKind
 from clusters.selectors import pools_and_nodes
 from clusters.services.quarantine import Holds, current_holds
 from images.lifecycle import ImageState
@@ -34,6 +36,7 @@ from jobs.services.specs import load_spec, wish_of, wishes
 from kernel.config import current
 from kernel.resources import Resources
 from reconciling import poison
+from storage.services.mounts import volumes_meant
 from tenants.budgets import Spent, budget_refusal, spent_budgets
 from tenants.capacity import booked_of, capacities_of, held_bookings, limits_tree, tenant_paths, user_cap_lines
 from tenants.quota.accounting import mark
@@ -57,6 +60,7 @@ class PendingRow(NamedTuple):
     spec_id: uuid.UUID
     image_id: uuid.UUID | None
     image_kind: str
+    image_digest: str
     parent_id: uuid.UUID | None
     hold: bool
     not_before_at: datetime | None
@@ -157,6 +161,8 @@ class Judge:
     struck: Collection[uuid.UUID]
     parallelism: Mapping[uuid.UUID, int]  # By array, where it bounds how many of its children run.
     now: datetime
+    held: Collection[str] = frozenset()  # Digests and volumes that some machine has already.
+    volumes: Mapping[tuple[uuid.UUID, str], uuid.UUID | None] = field(default_factory=dict)  # By tenant and name.
     _eligible: dict[tuple[Wish, uuid.UUID, str], Eligible] = field(default_factory=dict)
     _over: dict[uuid.UUID, Refusal | None] = field(default_factory=dict)
     _parents: dict[uuid.UUID, uuid.UUID | None] = field(default_factory=dict)
@@ -171,7 +177,7 @@ class Judge:
             work.Job(
                 id=str(row.id),
                 queue=self.numbers.queue_at[row.queue_id],
-                gang=wish.gang,
+                gang=self.near(row, wish),
                 pools=where.pools,
                 submitted_at=mark(row.submitted_at),
                 priority=row.priority,
@@ -185,6 +191,12 @@ class Judge:
             ),
             withheld,
         )
+
+    def near(self, row: PendingRow, wish: Wish) -> GangAsk:
+        """The gang with what it would rather find in place; what no machine has is not worth telling its equals apart."""
+        image = digest if (digest := digest_of(row, self.images)) in self.held else ""
+        data = frozenset(one for one in volumes_of(row, wish, self.volumes) if one in self.held)
+        return _with_contents(wish.gang, image, data) if image or data else wish.gang
 
     def _where(self, wish: Wish, row: PendingRow) -> Eligible:
         key = (wish, row.tenant_id, row.image_kind)
@@ -228,6 +240,33 @@ class Judge:
         return self._over[queue_id]
 
 
+def digest_of(row: PendingRow, images: Mapping[uuid.UUID, ResolvedImage]) -> str:
+    """Of the image that has to be brought to a machine; every machine has its own programs."""
+    if row.image_kind == ImageKind.HOST:
+        return ""
+    image = images.get(row.image_id) if row.image_id is not None else None
+    return image.digest if image is not None else row.image_digest
+
+
+def volumes_of(row: PendingRow, wish: Wish, volumes: Mapping[tuple[uuid.UUID, str], uuid.UUID | None]) -> list[str]:
+    """The volumes that a job mounts, by id."""
+    found = (volumes.get((row.tenant_id, name)) for name in wish.mounts)
+    return [str(volume_id) for volume_id in found if volume_id is not None]
+
+
+def load_volumes(
+    wanted: Iterable[tuple[PendingRow, Wish]], known: Mapping[tuple[uuid.UUID, str], uuid.UUID | None]
+) -> dict[tuple[uuid.UUID, str], uuid.UUID | None]:
+    """Which volumes jobs mount, of those that are not known yet; None for a name that means nothing (any more)."""
+    unknown = {(row.tenant_id, name) for row, wish in wanted for name in wish.mounts} - known.keys()
+    return {**dict.fromkeys(unknown), **volumes_meant(unknown)} if unknown else {}
+
+
+@lru_cache(maxsize=10_000)
+def _with_contents(gang: GangAsk, image: str, data: frozenset[str]) -> GangAsk:
+    return replace(gang, roles=tuple(replace(role, image=image, data=data) for role in gang.roles))
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A whole state, and what its numbers and ids stand for. `withheld`: the amounts of reasons that are a job's own."""
@@ -247,8 +286,11 @@ def load_state(now: datetime) -> Loaded:
     around = look_around(now, tenants_of(live))
     numbers = around.numbers()
     images = resolved_images({row.image_id for row in rows if row.image_id is not None})
-    judge = Judge(around, numbers, images, poison.strikes(aside.SCHEDULE).keys(), load_parallelism(rows, live), now)
     asked = load_wishes(row.spec_id for row in rows)
+    volumes = load_volumes(((row, asked[row.spec_id]) for row in rows if row.spec_id in asked), {})
+    held = frozenset[str]().union(*(one.images | one.data for one in around.machines))
+    struck, parallelism = poison.strikes(aside.SCHEDULE).keys(), load_parallelism(rows, live)
+    judge = Judge(around, numbers, images, struck, parallelism, now, held, volumes)
     waiting, withheld, kept = [], {}, {}
     for row in rows:
         if row.queue_id not in numbers.queue_at:

@@ -15,10 +15,12 @@ from django.db import transaction
 
 from clusters.engines.interface import (
     ExitReason,
+    ImageKind,
     TaskName,
     TaskObservation,
 )
 from clusters.engines.interface import TaskState as Seen
+from clusters.services import Held, note_contents
 from jobs.lifecycle.completion import Decision, decide_completion
 from jobs.lifecycle.states import TASK_LIFECYCLE, AttemptState, JobState, TaskState
 from jobs.models import Attempt, Job, Task
@@ -35,6 +37,7 @@ from jobs.services.transition import ATTEMPT, JOB, TASK, Change, apply
 from kernel.config import current
 from kernel.crashpoints import crashpoint
 from reconciling import bulk
+from storage.services.mounts import volumes_meant
 
 
 def record_observations(watched: Sequence[Watched], *, log_tails: Mapping[uuid.UUID, str], now: datetime) -> None:
@@ -223,6 +226,29 @@ def _record_starts(watched: Sequence[Watched], now: datetime) -> None:
         item.job.state = JobState.RUNNING
     settle(ids, now=now)
     derive_parents(ids, now=now)
+    _note_contents(started)
+
+
+def _note_contents(started: Sequence[Watched]) -> None:
+    """Machines have what work that runs there has brought: its image, and the data that it mounts."""
+    mounted = {
+        (item.job.tenant_id, mount.volume)
+        for item in started
+        if not aside.is_marked(item.attempt)
+        for mount in load_spec(item.job.spec_id).mounts
+    }
+    volumes = volumes_meant(mounted) if mounted else {}
+    by_cluster: dict[uuid.UUID, list[Held]] = {}
+    for item in started:
+        images = frozenset({item.job.image_digest} - {""}) if item.job.image_kind != ImageKind.HOST else frozenset[str]()
+        mounts = () if aside.is_marked(item.attempt) else load_spec(item.job.spec_id).mounts
+        found = (volumes.get((item.job.tenant_id, mount.volume)) for mount in mounts)
+        data = frozenset(str(volume_id) for volume_id in found if volume_id is not None)
+        if images or data:
+            nodes = sorted({task.node_name for task in item.tasks.values() if task.node_name})
+            by_cluster.setdefault(item.attempt.cluster_id, []).extend(Held(node, images, data) for node in nodes)
+    for cluster_id, held in sorted(by_cluster.items()):
+        note_contents(cluster_id, held)
 
 
 def _stop_what_is_decided(watched: Sequence[Watched], now: datetime) -> None:

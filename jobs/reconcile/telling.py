@@ -83,7 +83,7 @@ class Teller:
     def _no_room(self, core: Core, job: Job, reason: Reason) -> Refusal:
         free = core.machines.free(reason.pool)
         detail: dict[str, object] = {"pool": self._pool(reason.pool), "need": _least(job.gang).as_dict(), "free": free.as_dict()}
-        if reason.need > 1:
+        if reason.need > 1 and reason.code != "capacity":  # There it is an amount.
             detail |= {"tasks": reason.need, "fitting": reason.fitting}
         left_out = {one.code: one.machines for one in reason.filters if one.code in _FOR_OTHERS}
         if left_out:

@@ -26,6 +26,7 @@ from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
 from jobs.scheduling.machines import Machine, Machines
 from jobs.scheduling.memory import Known
 from jobs.scheduling.people import People, Place
+from jobs.scheduling.scores import Mix, PoolRules
 from jobs.scheduling.turn import OPEN, REFUSED, Group, Lines
 from jobs.scheduling.victims import could_transfer, transfer, undo_transfer, vanish
 from jobs.scheduling.windows import Windows
@@ -214,12 +215,18 @@ class Core:
         """A machine that is known came back, went away, or has other labels or more of something."""
         index = self.machines.find(facts.pool, facts.name)
         assert index is not None, "a new machine needs a new core"
+        if self.machines.recollect(index, facts):
+            return  # What it holds already makes nobody fit who did not.
         self.machines.update(index, facts)
         self.unplaced = {at: known for at, known in self.unplaced.items() if at[0] != facts.pool}
         self.windows.machine_changed()
         self.promises.settle((index,), "machine")
         self.promises.opened()
         self.wake([group for group in self.lines.groups() if facts.pool in group.shape.least])
+
+    def mix_changed(self, pool: int, mix: Mix | None) -> None:
+        """A pool usually gets other tasks: other machines are the best for the next, and nobody fits who did not."""
+        self.machines.set_rules(pool, replace(self.machines.rules.get(pool) or PoolRules(), mix=mix))
 
     def limits_changed(self, shares: Shares) -> None:
         """Other limits of the same queues and pools; `shares` holds nothing yet."""

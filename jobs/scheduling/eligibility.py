@@ -50,6 +50,7 @@ class Wish:
     models: frozenset[str] = frozenset()
     pool_name: str = ""
     cluster_name: str = ""
+    mounts: tuple[str, ...] = ()  # Volumes as the spec names them.
 
     @property
     def largest(self) -> Resources:
@@ -174,13 +175,18 @@ def _unmet(gang: GangAsk, machines: Machines, pool: int) -> Refusal | None:
     if taints:
         refusing = taints - frozenset.intersection(*(ask.tolerates for ask in asks))
         told.append((("taint", {"taints": sorted(refusing)}), _each(gang, tolerates=taints)))
+    if any(ask.exclusive for ask in asks):
+        cores = max(-(-ask.cpu_millis // 1000) for ask in asks if ask.exclusive)
+        largest = max((one.cpu_millis // 1000 for one in inside if one.exclusive), default=0)
+        detail = {"cores": cores, "machines": sum(one.exclusive for one in inside), "largest": largest}
+        told.append((("exclusive_cores", detail), _each(gang, exclusive=False)))
     if gang.together:
         tasks = sum(role.minimum for role in gang.roles)
         told.append((("no_place", {"place": gang.together, "tasks": tasks}), replace(gang, together="")))
     for refusal, without in told:
         if _fits(without, machines, pool):
             return refusal
-    loose = replace(_each(gang, needs=(), tolerates=taints), together="")
+    loose = replace(_each(gang, needs=(), tolerates=taints, exclusive=False), together="")
     return told[0][0] if len(told) > 1 and _fits(loose, machines, pool) else None
 
 

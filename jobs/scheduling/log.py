@@ -20,6 +20,7 @@ from jobs.scheduling.encoding import Encoding, Unreadable, text
 from jobs.scheduling.gangs import Placed
 from jobs.scheduling.lines import BadFile, Written, read_lines
 from jobs.scheduling.machines import Machine
+from jobs.scheduling.scores import Mix
 from jobs.scheduling.state import State, build
 from jobs.scheduling.work import Job, Need
 from tenants.quota.bookings import Booked
@@ -58,6 +59,13 @@ class LimitsChanged(NamedTuple):
     capacities: tuple[Capacity, ...]
 
 
+class MixChanged(NamedTuple):
+    """The tasks that a pool usually gets, from now on."""
+
+    pool: int
+    mix: Mix | None
+
+
 class WindowsChanged(NamedTuple):
     """All that tenants have booked for a time, from now on."""
 
@@ -92,6 +100,7 @@ Event = (
     | Ended
     | MachineChanged
     | LimitsChanged
+    | MixChanged
     | WindowsChanged
     | CapsChanged
     | Checkpointed
@@ -105,6 +114,7 @@ EVENTS: dict[str, type] = {
     "ended": Ended,
     "machine_changed": MachineChanged,
     "limits_changed": LimitsChanged,
+    "mix_changed": MixChanged,
     "windows_changed": WindowsChanged,
     "caps_changed": CapsChanged,
     "checkpointed": Checkpointed,
@@ -163,6 +173,8 @@ def apply(core: Core, event: Event) -> tuple[Decision, ...]:
             core.machine_changed(machine)
         case LimitsChanged(queues, capacities):
             core.limits_changed(_with_history(core, queues, capacities))
+        case MixChanged(pool, mix):
+            core.mix_changed(pool, mix)
         case WindowsChanged(windows):
             core.windows_changed(windows)
         case CapsChanged(caps):

@@ -191,6 +191,7 @@ class Machines:
         self.devices = [[WHOLE_MILLIS] * one.gpus for one in self.at]
         self._sharers: dict[tuple[int, int], int] = {}  # (machine, device) -> how many have a share of it.
         self._conditions: dict[NEED, int] = {}
+        self.holders: dict[str, set[int]] = {}  # By digest or dataset, the machines that have it already.
         self._journal: list[tuple[int, int, int, int, tuple[int, ...]]] = []
         self._marks = 0
         self.version = 0  # Grows with every change of what is left anywhere: what was counted at a version is true at it.
@@ -198,6 +199,7 @@ class Machines:
         members: dict[int, list[int]] = {}
         for index, one in enumerate(self.at):
             members.setdefault(one.pool, []).append(index)
+            self._holds(index, one.images | one.data, frozenset())
         self.pools = {pool: PoolState(tuple(inside)) for pool, inside in members.items()}
         for index, one in enumerate(self.at):
             kind, kind_number = self._kind(one)
@@ -288,6 +290,7 @@ class Machines:
         taken = [WHOLE_MILLIS - one for one in left]
         left[:] = [WHOLE_MILLIS - (taken[index] if index < len(taken) else 0) for index in range(facts.gpus)]
         self.at[machine] = facts
+        self._holds(machine, facts.images | facts.data, known.images | known.data)
         kind, kind_number = self._kind(facts)
         cpu = here.cpu + facts.cpu_millis - known.cpu_millis
         memory = here.memory + facts.memory_bytes - known.memory_bytes
@@ -296,6 +299,23 @@ class Machines:
         self._count(state)
         state.rankings, state.joining, state.topology = {}, {}, None  # The largest machine may be another, and labels too.
         self._given(machine)
+
+    def recollect(self, machine: int, facts: Machine) -> bool:
+        """Take in other images and data that a machine holds; whether that is all that is new of it. No class changes by it."""
+        known = self.at[machine]
+        if replace(known, images=facts.images, data=facts.data) != facts:
+            return False
+        self.at[machine] = facts
+        self._holds(machine, facts.images | facts.data, known.images | known.data)
+        return True
+
+    def _holds(self, machine: int, now: frozenset[str], before: frozenset[str]) -> None:
+        for gone in before - now:
+            self.holders[gone].discard(machine)
+            if not self.holders[gone]:
+                del self.holders[gone]
+        for come in now - before:
+            self.holders.setdefault(come, set()).add(machine)
 
     def set_rules(self, pool: int, rules: PoolRules) -> None:
         """Fill a pool by other rules from now on."""

@@ -266,9 +266,8 @@ class Ranking:
         return tuple(terms)
 
     def _holding(self, local: Local) -> set[int]:
-        state = self._machines.pools[self.pool]
-        at = self._machines.at
-        return {index for index in state.members if local.image in at[index].images or not local.data.isdisjoint(at[index].data)}
+        holders = self._machines.holders
+        return set().union(*(holders[one] for one in (local.image, *local.data) if one in holders))
 
     def _catch_up(self) -> None:
         state = self._machines.pools[self.pool]

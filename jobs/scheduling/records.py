@@ -20,6 +20,8 @@ from jobs.scheduling.filters import Refusal, refusal
 from jobs.scheduling.gangs import Placed
 from jobs.scheduling.machines import TaskAsk
 from jobs.scheduling.ranking import ScoreRow, ranking_of
+from jobs.scheduling.scores import PoolRules
+from jobs.scheduling.topology import topology_of
 from kernel.resources import RESOURCE_NAMES
 
 START, WAIT_TURNED_START, EVICT, CLAIM, REFUSE = "start", "wait_turned_start", "evict", "claim", "refuse"
@@ -165,12 +167,27 @@ def _placement(placed: Placed, core: Core, names: Names, counted: _Counted) -> d
         "nodes": [core.machines.at[machine].name for machine in machines[:NODES_MAX]],
         "nodes_count": len(machines),
         "hops": placed.hops,
+        "spans": _spans(core, placed, machines),
         "candidates": len(state.members) if state is not None else 0,
         "roles": [
             {"role": role, **_filters(core, placed.pool, roles[role], machines, counted)} for role in sorted(roles)[:ROLES_MAX]
         ],
         "scores": [{"role": role, "rows": [_row(row) for row in rows]} for role, rows in placed.tables[:ROLES_MAX]],
         "policy": names.policy,
+    }
+
+
+def _spans(core: Core, placed: Placed, machines: Sequence[int]) -> dict[str, int]:
+    """Over how many islands, switches and racks the tasks in the gang's own pool are spread, of the levels known there."""
+    if placed.pool not in core.machines.pools:
+        return {}
+    rules = core.machines.rules.get(placed.pool) or PoolRules()
+    topology = topology_of(core.machines, placed.pool, rules.levels)
+    inside = [machine for machine in machines if core.machines.at[machine].pool == placed.pool]
+    return {
+        level: len({topology.at(machine, depth) for machine in inside})
+        for depth, level in enumerate(topology.levels)
+        if topology.places[depth]
     }
 
 

@@ -62,6 +62,9 @@ class Mix:
         self._model_pass: dict[str, int] = {}
         self._groups: dict[int, _Group] = {}
 
+    def __repr__(self) -> str:
+        return f"Mix({self.shapes!r})"
+
     def fragmented(self, model: str, cpu: int, memory: int, whole: int, partial: Iterable[int]) -> int:
         """F of a machine with this much left: `whole` idle devices, and parts of others."""
         group = self.group(model, cpu, memory)
@@ -140,6 +143,12 @@ class PoolRules:
     shared_devices_max: int | None = None
     levels: tuple[str, ...] = ("island", "switch", "rack")
     runners_up: int = 3
+
+    @property
+    def said(self) -> tuple[object, ...]:
+        """All but the mix, by which a pool's machines are found good or bad and no more."""
+        weights = tuple(sorted(self.weights.items()))
+        return (self.policy, weights, self.shares, self.shared_devices_max, self.levels, self.runners_up)
 
     def weight(self, term: str) -> int:
         return self.weights.get(term, POLICIES[self.policy].get(term, 0))

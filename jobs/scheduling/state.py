@@ -113,6 +113,7 @@ def export(core: Core, state: State) -> State:
         state,
         at=core.now,
         machines=tuple(core.machines.at),
+        pools=tuple(replace(pool, rules=core.machines.rules.get(number)) for number, pool in enumerate(state.pools)),
         waiting=tuple(core.waiting()),
         running=running,
         policy=core.policy,

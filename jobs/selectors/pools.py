@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Set
-from functools import cache
+from functools import lru_cache
 
-from clusters.placement import LEVELS, Effect
+from clusters.placement import EXCLUSIVE_CORES, LEVELS, Effect
 from clusters.selectors import NodeFacts, PoolFacts, list_clusters, pools_and_nodes
 from jobs.scheduling.eligibility import PoolView
 from jobs.scheduling.machines import WHOLE_MILLIS, Machine
 from jobs.scheduling.scores import PoolRules
+from jobs.scheduling.shapes import MixRow, mix_of
 
 NO_TENANTS: Mapping[uuid.UUID, Set[uuid.UUID]] = {}
 
@@ -63,6 +64,9 @@ def machines_of(pools: tuple[PoolFacts, ...], nodes: tuple[NodeFacts, ...]) -> t
             taints=frozenset(name for name, effect in node.taints.items() if effect == Effect.KEEP_OUT),
             avoid=frozenset(name for name, effect in node.taints.items() if effect == Effect.AVOID),
             blocked=node.blocked,
+            images=node.images,
+            data=node.data,
+            exclusive=node.labels.get(EXCLUSIVE_CORES, "0") not in ("", "0"),
         )
         for node in nodes
         if node.pool_id in number
@@ -74,16 +78,19 @@ def rules_of(pools: tuple[PoolFacts, ...], machines: tuple[Machine, ...]) -> dic
     """How pools are filled: as operators say; where they do not, those with GPUs so that GPUs stay usable together."""
     with_gpus = {one.pool for one in machines if one.gpus}
     return {
-        number: _rules(json.dumps({"policy": "fragmentation" if number in with_gpus else "ratio", **pool.rules}, sort_keys=True))
+        number: _rules(
+            json.dumps({"policy": "fragmentation" if number in with_gpus else "ratio", **pool.rules}, sort_keys=True), pool.mix
+        )
         for number, pool in enumerate(pools)
     }
 
 
-@cache  # Rules are compared by identity, and there are few different ones.
-def _rules(text: str) -> PoolRules:
+@lru_cache(maxsize=20_000)  # Rules are compared by identity; of each pool there are few different ones at a time.
+def _rules(text: str, mix: tuple[MixRow, ...]) -> PoolRules:
     given = json.loads(text)
     return PoolRules(
         policy=given["policy"],
+        mix=mix_of(mix),
         weights=given.get("weights", {}),
         shares=given.get("gpu_shares", False),
         shared_devices_max=given.get("shared_devices_max"),

@@ -163,6 +163,8 @@ def _tasks(
             shm_bytes=spec.roles[task.name.role].resources.shm_bytes,
             ports=task.ports,
             node=nodes.get(task.name, ""),
+            rdma=spec.roles[task.name.role].resources.rdma,
+            cpu_exclusive=spec.roles[task.name.role].resources.cpu_exclusive,
         )
         for task in plan.tasks
     )

@@ -31,8 +31,6 @@ def plan_json(submission: Submission, *, compared_with: Job | None = None) -> di
     """The plan: where it would go, what it would reserve, and how it differs from the job that it repeats."""
     spec, ask = submission.spec, submission.ask
     warnings = [*submission.warnings, *_in_vain(submission)]
-    if any(role.resources.cpu_exclusive for role in spec.roles.values()):
-        warnings.append("cpu_exclusive has no effect: no cluster here gives cores to one task alone.")
     if submission.priority < spec.priority:
         asked, stored = format_priority(spec.priority), format_priority(submission.priority)
         warnings.append(f"It would wait with priority {stored}, not {asked}: that is the highest that you may use yourself here.")

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from clusters.placement import RDMA, RDMA_PRESENT
 from jobs.models import StoredSpec
 from jobs.scheduling.eligibility import Wish
 from jobs.scheduling.gangs import GangAsk, RoleAsk
@@ -20,6 +21,7 @@ from kernel.errors import InvalidInput
 from kernel.ids import new_id
 from reconciling import bulk
 
+_HAS_RDMA = (RDMA, frozenset({RDMA_PRESENT}))
 CACHED_SPECS = 10_000
 READ_AT_ONCE = 500  # SQLite's bound on parameters is a thousand.
 
@@ -50,7 +52,8 @@ def wishes(spec_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Wish]:
         with contextlib.suppress(InvalidInput, ValueError, AttributeError, TypeError, KeyError):
             content = json.loads(document)
             asked = {name: (role.get("replicas"), role["resources"]) for name, role in content["roles"].items()}
-            where = (content.get("pool"), content.get("cluster"), content.get("placement"))
+            mounts = [mount["volume"] for mount in content.get("mounts") or ()]
+            where = (content.get("pool"), content.get("cluster"), content.get("placement"), mounts)
             key = json.dumps((where, asked), sort_keys=True)
             if key not in _wishes:
                 if len(_wishes) >= CACHED_SPECS:
@@ -68,10 +71,13 @@ def wish_of(spec: JobSpec) -> Wish:
     roles = []
     for name, role in sorted(spec.roles.items()):
         amounts = role.resources.amounts
-        ask = TaskAsk(amounts.cpu_millis, amounts.memory_bytes, amounts.gpu_millis, needs=needs, tolerates=tolerates)
+        alone = role.resources.cpu_exclusive
+        labels = tuple(sorted({*needs, _HAS_RDMA}, key=lambda one: one[0])) if role.resources.rdma else needs
+        ask = TaskAsk(amounts.cpu_millis, amounts.memory_bytes, amounts.gpu_millis, frozenset(), labels, tolerates, alone)
         roles.append(RoleAsk(name, ask, role.replicas.min, role.replicas.max))
     models = frozenset(role.resources.gpu.model for role in spec.roles.values() if role.resources.gpu.model)
-    return Wish(GangAsk(tuple(roles), placement.together or ""), models, spec.pool or "", spec.cluster or "")
+    mounts = tuple(sorted({mount.volume for mount in spec.mounts}))
+    return Wish(GangAsk(tuple(roles), placement.together or ""), models, spec.pool or "", spec.cluster or "", mounts)
 
 
 def forget_specs() -> None:

@@ -103,6 +103,7 @@ def resolve(
     dependencies = _dependencies(actor, tenant, spec, errors)
     pools = facts.find("pools", list_pools)
     errors += _where(spec, pools)
+    errors += _whole_cores(spec)
     if (too_large := larger_than_any(spec, pools)) is not None:
         errors.append(too_large)
     asks_for_more = priority_reason is not None
@@ -210,6 +211,20 @@ def _where(spec: JobSpec, pools: Sequence[PoolFacts]) -> list[FieldError]:
                 FieldError(f"/roles/{name}/resources/gpu", "gpu_model_unknown", message, "`berth nodes` lists what there is.")
             )
     return errors
+
+
+def _whole_cores(spec: JobSpec) -> list[FieldError]:
+    """Cores of one's own are whole ones. Asked here and not of every stored spec: older ones may say otherwise."""
+    return [
+        FieldError(
+            f"/roles/{name}/resources/cpu",
+            "whole_cores",
+            f"Role {name} asks for {role.resources.cpu_millis}m of CPU with cpu_exclusive; only whole cores can be its own.",
+            f"Ask for cpu: {-(-role.resources.cpu_millis // 1000)}, or leave cpu_exclusive out.",
+        )
+        for name, role in spec.roles.items()
+        if role.resources.cpu_exclusive and role.resources.cpu_millis % 1000
+    ]
 
 
 def _unknown(noun: str, name: str, known: set[str]) -> FieldError:

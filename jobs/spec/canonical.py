@@ -76,6 +76,8 @@ def _resources(ask: model.ResourceAsk) -> dict[str, Any]:
         document["shm"] = ask.shm_bytes
     if ask.cpu_exclusive:
         document["cpu_exclusive"] = True
+    if ask.rdma:
+        document["rdma"] = True
     return document
 
 

@@ -277,7 +277,10 @@ class ResourceAsk(Model):
         0, validation_alias="shm", description="Size of /dev/shm; 0 leaves what the engine gives."
     )
     cpu_exclusive: Annotated[bool, _adapt(values.boolean("cpu_exclusive"))] = Field(
-        False, description="Cores that no other job runs on, where a cluster gives them. None does yet: it has no effect."
+        False, description="Whole cores that no other task runs on; only machines that can give them are used."
+    )
+    rdma: Annotated[bool, _adapt(values.boolean("rdma"))] = Field(
+        False, description="The machine's adapters for remote memory access (InfiniBand, RoCE); only machines with one are used."
     )
 
     @property

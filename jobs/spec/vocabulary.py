@@ -113,6 +113,8 @@ _SYNONYMS = {
     "artifacts": "outputs",
     "output": "outputs",
     "exclusive": "cpu_exclusive",
+    "infiniband": "rdma",
+    "roce": "rdma",
     "held": "hold",
     "repo": "git",
     "url": "git",

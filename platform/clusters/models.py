@@ -130,6 +130,37 @@ class Node(models.Model):
         return f"node {self.name}"
 
 
+class NodeContents(models.Model):
+    """Which images and data a node holds already, as far as its engine says or as work that ran there brought them: the oldest
+    first, at most `contents.HELD_MAX` of each. A preference of the scheduler and nothing more, so it may be out of date.
+
+    `version` grows with each change; whoever remembers a row reads it again only then.
+    """
+
+    node = models.OneToOneField(Node, on_delete=models.CASCADE, primary_key=True, related_name="contents")
+    images = models.JSONField(default=list)  # Digests.
+    data = models.JSONField(default=list)  # Ids of volumes.
+    version = models.PositiveIntegerField(default=1)
+
+    def __str__(self) -> str:
+        return f"contents of {self.node_id}"
+
+
+class PoolMeasure(models.Model):
+    """What a pool usually gets (`mix`), and how the leading scheduler found it filled last; history is in the telemetry."""
+
+    pool = models.OneToOneField(Pool, on_delete=models.CASCADE, primary_key=True, related_name="measure")
+    mix = models.JSONField(default=list)  # Tasks with how often: [cpu_millis, memory_bytes, gpu_millis, models, often].
+    mixed_at = models.DateTimeField(null=True)
+    fragmentation_millis = models.IntegerField(null=True)  # Thousandths of the idle GPU; none without GPUs or without a mix.
+    idle = models.JSONField(default=dict)
+    measured_at = models.DateTimeField(null=True)
+    uneven = models.JSONField(default=dict)  # In what its nodes differ though they are of one shape: values by label.
+
+    def __str__(self) -> str:
+        return f"measure of {self.pool_id}"
+
+
 class Quarantined(models.Model):
     """An attempt that a cluster has and the database does not know: newer than the backup that was restored.
 

@@ -15,6 +15,8 @@ from kernel import limits
 from kernel.errors import FieldError, InvalidInput
 
 TAINT_LABEL = "berth.dev/taint."
+EXCLUSIVE_CORES = "exclusive_cores"  # A label: how many cores tasks may have for themselves on a machine; without it none.
+RDMA, RDMA_PRESENT = "rdma", "yes"  # A label: whether a machine has adapters for remote memory access that tasks can get.
 LEVEL_LABEL = "berth.dev/"  # Before a level: `berth.dev/rack` says the same as `rack`.
 POLICIES = ("fragmentation", "pack", "spread", "ratio")
 TERMS = ("fragmentation", "pack", "spread", "ratio", "balanced", "taints", "image", "data")

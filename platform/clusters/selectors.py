@@ -7,11 +7,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Sum
+from django.db.models import F, QuerySet, Sum
 
-from clusters.models import Cluster, ClusterCondition, Node, Pool
+from clusters.models import Cluster, ClusterCondition, Node, NodeContents, Pool
 from clusters.placement import levels_of, taints_of
 from kernel.resources import RESOURCE_NAMES, ZERO, Resources
+
+READ_AT_ONCE = 500  # SQLite's bound on parameters is a thousand.
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,9 @@ class ClusterFacts:
         return self.is_enabled and self.condition != ClusterCondition.LOST_CONTACT
 
 
+MixRow = tuple[int, int, int, tuple[str, ...], int]  # CPU, memory, GPU of a task, the models it accepts, how often.
+
+
 @dataclass(frozen=True, slots=True)
 class PoolFacts:
     """A homogeneous group of nodes. `node_shape` is what one of its healthy nodes offers."""
@@ -45,6 +50,7 @@ class PoolFacts:
     node_shape: Resources
     node_count: int
     rules: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    mix: tuple[MixRow, ...] = ()  # The tasks that it usually gets, with how often.
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,8 @@ class NodeFacts:
     blocked: str
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: Mapping[str, str] = field(default_factory=dict)  # Effects by name, whoever gave them.
+    images: frozenset[str] = frozenset()  # Digests that are there already.
+    data: frozenset[str] = frozenset()  # Volumes whose data is there already, by id.
 
     @property
     def is_schedulable(self) -> bool:
@@ -70,8 +78,8 @@ class NodeFacts:
 
 
 def list_pools() -> tuple[PoolFacts, ...]:
-    """All pools, by id. Two queries."""
-    return _pools({cluster.id: cluster for cluster in list_clusters()})
+    """All pools, by id, without their mix. Two queries."""
+    return _pools({cluster.id: cluster for cluster in list_clusters()}, Pool.objects.all())
 
 
 def pool_totals(pool_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Resources]:
@@ -82,7 +90,8 @@ def pool_totals(pool_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Resources]:
     return {pool_id: found.get(pool_id, ZERO) for pool_id in pool_ids}
 
 
-def _pools(clusters: Mapping[uuid.UUID, ClusterFacts]) -> tuple[PoolFacts, ...]:
+def _pools(clusters: Mapping[uuid.UUID, ClusterFacts], rows: QuerySet[Pool]) -> tuple[PoolFacts, ...]:
+    """The pools of these clusters, with their mix where the rows come with their measure."""
     return tuple(
         PoolFacts(
             id=pool.pk,
@@ -94,24 +103,59 @@ def _pools(clusters: Mapping[uuid.UUID, ClusterFacts]) -> tuple[PoolFacts, ...]:
             node_shape=Resources(pool.node_cpu_millis, pool.node_memory_bytes, pool.node_gpu_millis),
             node_count=pool.node_count,
             rules=pool.rules or {},
+            mix=_mix(pool),
         )
-        for pool in Pool.objects.filter(cluster_id__in=clusters).order_by("id")
+        for pool in rows.filter(cluster_id__in=clusters).order_by("id")
     )
+
+
+def _mix(pool: Pool) -> tuple[MixRow, ...]:
+    measure = pool._state.fields_cache.get("measure")
+    rows = measure.mix if measure is not None else ()
+    return tuple((cpu, memory, gpu, tuple(models), often) for cpu, memory, gpu, models, often in rows)
 
 
 def pools_and_nodes() -> tuple[tuple[PoolFacts, ...], tuple[NodeFacts, ...]]:
-    """All pools and all nodes, by id. Three queries."""
+    """All pools and all nodes, by id. Three queries, a fourth where nodes hold something new."""
     clusters = {cluster.id: cluster for cluster in list_clusters()}
-    pools = _pools(clusters)
+    pools = _pools(clusters, Pool.objects.select_related("measure"))
     known = {pool.id for pool in pools}
     columns = ("id", "pool_id", "cluster_id", "name", "cpu_millis", "memory_bytes", "gpu_millis", "gpu_model", "labels")
     flags = ("gpus_simulated", "ready", "reason", "cordoned", "cordon_reason", "taints")
+    rows = list(Node.objects.only(*columns, *flags).annotate(held_version=F("contents__version")).order_by("id"))
+    contents = _contents_of({node.id: node.held_version for node in rows})
     nodes = tuple(
-        _node(node, clusters[node.cluster_id])
-        for node in Node.objects.only(*columns, *flags).order_by("id")
-        if node.pool_id in known
+        _node(node, clusters[node.cluster_id], contents.get(node.id, NOTHING)) for node in rows if node.pool_id in known
     )
     return pools, nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a node holds already."""
+
+    images: frozenset[str] = frozenset()
+    data: frozenset[str] = frozenset()
+
+
+NOTHING = Contents()
+_contents: dict[uuid.UUID, tuple[int, Contents]] = {}  # By node, what was read under which version.
+
+
+def _contents_of(versions: Mapping[uuid.UUID, int | None]) -> dict[uuid.UUID, Contents]:
+    """What nodes hold, by node. Rows are read again only where their version says so: no query, or one for 500."""
+    for gone in _contents.keys() - versions.keys():
+        _contents.pop(gone, None)
+    stale = [
+        node_id
+        for node_id, version in versions.items()
+        if version is not None and _contents.get(node_id, (0, NOTHING))[0] != version
+    ]
+    for start in range(0, len(stale), READ_AT_ONCE):
+        rows = NodeContents.objects.filter(node_id__in=stale[start : start + READ_AT_ONCE])
+        for node_id, version, images, data in rows.values_list("node_id", "version", "images", "data"):
+            _contents[node_id] = (version, Contents(frozenset(images), frozenset(data)))
+    return {node_id: found[1] for node_id in versions if (found := _contents.get(node_id)) is not None}
 
 
 def list_clusters() -> tuple[ClusterFacts, ...]:
@@ -145,7 +189,7 @@ def _cluster(row: Cluster) -> ClusterFacts:
     )
 
 
-def _node(node: Node, cluster: ClusterFacts) -> NodeFacts:
+def _node(node: Node, cluster: ClusterFacts, contents: Contents) -> NodeFacts:
     return NodeFacts(
         id=node.pk,
         pool_id=node.pool_id,
@@ -159,6 +203,8 @@ def _node(node: Node, cluster: ClusterFacts) -> NodeFacts:
         blocked=_blocked(node, cluster),
         labels=levels_of(node.labels),
         taints=taints_of(node.labels, node.taints),
+        images=contents.images,
+        data=contents.data,
     )
 
 

@@ -540,6 +540,15 @@ LISTS: dict[str, list[dict[str, Any]]] = {
             "nodes_available": 1,
             "capacity": _amounts(64000, 512 << 30, 8000),
             "allocated": _amounts(9000, 40 << 30, 2000),
+            "uneven": {"gpu_driver": ["550", "560"]},
+            "use": {
+                "fragmentation": 0.333,
+                "idle": {
+                    "cpu_millis": 55_000,
+                    "models": {"a100": {"gpus": 6, "largest_task": 6, "largest_job": 4, "machines": {"6": 1}}},
+                },
+                "measured_at": NOON,
+            },
         }
     ],
     "clusters": [

@@ -167,6 +167,17 @@ def test_how_a_pool_is_filled_is_changed_and_put_back(run: Any, stub: Any) -> No
     assert run("pools", "edit", "a100", "--weight", "pack=-1").exit_code == 2
 
 
+def test_pools_show_how_fragmented_they_are_and_the_largest_that_could_start(run: Any) -> None:
+    wide = {"COLUMNS": "200"}
+    for command in ("pools", "gpus"):
+        heads, row = run(command, env=wide).stdout.splitlines()[:2]
+        assert ("LARGEST JOB" in heads, "FRAGMENTED" in heads) == (True, True)
+        assert ("4 GPU" in row, "33%" in row) == (True, True)
+    shown = run("pools", "a100", env=wide).stdout
+    assert "a100: 6 on machines 1 x 6; largest task 6, largest job 4" in shown
+    assert "gpu_driver: 550, 560" in shown
+
+
 def test_a_machine_may_be_shown_without_the_word_show(run: Any) -> None:
     assert run("nodes", "node-1").stdout == run("nodes", "show", "node-1").stdout
     assert json.loads(run("nodes", "node-1", "--json").stdout)["name"] == "node-1"

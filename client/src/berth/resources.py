@@ -232,6 +232,11 @@ class Clusters(_Resource):
         call = Call("PATCH", f"/pools/{self.pool(pool)['id']}", json=rules, repeatable=True)
         return dict(self._transport.json(call) or {})
 
+    def pool_metrics(self, pool: str, **params: object) -> Measured:
+        """Series of one pool; params: metric, since, until, points."""
+        pool_id = pool if is_id(pool) else str(self.pool(pool)["id"])
+        return read_series(self._transport.json(Call("GET", f"/pools/{pool_id}/metrics", params)))
+
     def node_metrics(self, node: str, **params: object) -> Measured:
         """Series of one node; params: metric, since, until, points."""
         node_id = node if is_id(node) else str(self.node(node)["id"])

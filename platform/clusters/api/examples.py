@@ -33,6 +33,15 @@ POOL: dict[str, Any] = {
     "nodes_available": 1,
     "capacity": {"cpu_millis": 64_000, "memory_bytes": 512 * _GIB, "gpu_millis": 8_000},
     "allocated": {"cpu_millis": 16_000, "memory_bytes": 128 * _GIB, "gpu_millis": 2_000},
+    "uneven": {"gpu_driver": ["550.54.15", "560.35.03"]},
+    "use": {
+        "fragmentation": 0.167,
+        "idle": {
+            "cpu_millis": 48_000,
+            "models": {"A100": {"gpus": 6, "largest_task": 6, "largest_job": 4, "machines": {"6": 1}}},
+        },
+        "measured_at": "2026-11-20T09:12:05Z",
+    },
     "rules": {"policy": None, "weights": None, "gpu_shares": True, "shared_devices_max": 2, "levels": None},
     "created_at": _CREATED_AT,
     "version": 2,
@@ -81,6 +90,22 @@ SERIES: dict[str, Any] = {
             "values": [15_820.0, None, 15_904.5],
             "lows": [15_820.0, None, 15_904.5],
             "highs": [15_820.0, None, 15_904.5],
+        }
+    ]
+}
+
+
+POOL_SERIES: dict[str, Any] = {
+    "items": [
+        {
+            "subject": f"pool:{_POOL_ID}",
+            "metric": "gpu_fragmentation_ratio",
+            "unit": "ratio 0-1",
+            "resolution_seconds": 5.0,
+            "times": ["2026-11-20T09:12:00Z", "2026-11-20T09:12:05Z"],
+            "values": [0.167, 0.25],
+            "lows": [0.167, 0.25],
+            "highs": [0.167, 0.25],
         }
     ]
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from clusters.models import Cluster, ClusterCondition, ClusterKind, Node, Pool
+from clusters.models import Cluster, ClusterCondition, ClusterKind, Node, Pool, PoolMeasure
 from clusters.placement import LEVELS, POLICIES, RULES, SHARED_DEVICES_MAX, TERMS, WEIGHT_MAX, Effect, taints_of
 from clusters.selectors import allocated_in_pools, allocated_on_nodes
 from clusters.telemetry.metrics import unscoped
@@ -90,6 +90,33 @@ class PoolRulesOut(serializers.Serializer[Any]):
     )
 
 
+class IdleModelOut(serializers.Serializer[Any]):
+    """Idle GPUs of one model, on machines on which something may start."""
+
+    gpus = serializers.IntegerField(help_text="Whole devices.")
+    largest_task = serializers.IntegerField(help_text="The most of them that one task could get now.")
+    largest_job = serializers.IntegerField(
+        help_text="The most that a job of equal tasks could get now, of the shapes that the pool usually gets."
+    )
+    machines = serializers.DictField(child=serializers.IntegerField(), help_text="How many machines have how many of them idle.")
+
+
+class PoolIdleOut(serializers.Serializer[Any]):
+    """What could start now, whatever anybody's limits say."""
+
+    cpu_millis = serializers.IntegerField(help_text="The most that one task could get now.")
+    models = serializers.DictField(child=IdleModelOut(), help_text="By GPU model.")
+
+
+class PoolUseOut(serializers.Serializer[Any]):
+    """How a pool is filled, as its scheduler found it last. `fragmentation`: which part of the idle GPU a task of those that the
+    pool usually gets cannot use, 0 to 1; null without idle GPU, or while nobody knows what it usually gets."""
+
+    fragmentation = serializers.FloatField(allow_null=True)
+    idle = PoolIdleOut(allow_null=True)
+    measured_at = serializers.DateTimeField(allow_null=True)
+
+
 class PoolOut(serializers.Serializer[Any]):
     """A homogeneous group of nodes. `capacity` sums nodes that are ready and not cordoned; `allocated` what is held."""
 
@@ -103,6 +130,11 @@ class PoolOut(serializers.Serializer[Any]):
     nodes_available = serializers.IntegerField()
     capacity = ResourcesOut()
     allocated = ResourcesOut()
+    uneven = serializers.DictField(
+        child=serializers.ListField(child=serializers.CharField()),
+        help_text="In what its ready nodes differ though they are of one shape: values by label. Empty: they are alike.",
+    )
+    use = PoolUseOut(help_text="Fragmentation, and the largest that could start now.")
     rules = PoolRulesOut(help_text="How it is filled, as far as an operator has said; what is null goes by the defaults.")
     created_at = serializers.DateTimeField()
     version = serializers.IntegerField()
@@ -202,6 +234,8 @@ def pool_json(rows: Sequence[Pool]) -> list[dict[str, Any]]:
             "node_count": row.node_count,
             **_available(row),
             "allocated": allocated[row.pk].as_dict(),
+            "uneven": dict(measure.uneven) if (measure := getattr(row, "measure", None)) is not None else {},
+            "use": _use(row),
             "rules": {name: (row.rules or {}).get(name) for name in RULES},
             "created_at": utc_text(row.created_at),
             "version": row.version,
@@ -256,6 +290,18 @@ def series_json(series: Sequence[Series]) -> list[dict[str, Any]]:
         }
         for found in series
     ]
+
+
+def _use(row: Pool) -> dict[str, Any]:
+    measure: PoolMeasure | None = getattr(row, "measure", None)
+    if measure is None or measure.measured_at is None:
+        return {"fragmentation": None, "idle": None, "measured_at": None}
+    millis = measure.fragmentation_millis
+    return {
+        "fragmentation": None if millis is None else millis / 1000,
+        "idle": measure.idle,
+        "measured_at": utc_text(measure.measured_at),
+    }
 
 
 def _available(row: Any) -> dict[str, Any]:

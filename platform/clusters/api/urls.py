@@ -11,6 +11,7 @@ urlpatterns = [
     path("clusters/<str:cluster_id>", views.ClusterView.as_view(), name="cluster"),
     path("pools", views.PoolListView.as_view(), name="pools"),
     path("pools/<str:pool_id>", views.PoolView.as_view(), name="pool"),
+    path("pools/<str:pool_id>/metrics", views.PoolMetricsView.as_view(), name="pool_metrics"),
     path("nodes", views.NodeListView.as_view(), name="nodes"),
     path("nodes/<str:node_id>", views.NodeView.as_view(), name="node"),
     path("nodes/<str:node_id>/metrics", views.NodeMetricsView.as_view(), name="node_metrics"),

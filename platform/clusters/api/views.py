@@ -28,7 +28,7 @@ from clusters.api.representations import (
 from clusters.models import Cluster, Node, Pool
 from clusters.placement import read_taints
 from clusters.services import cordon_node, edit_pool, taint_node, uncordon_node
-from clusters.telemetry.metrics import METRICS, Metric, SubjectKind, gpu_subject, metrics_of, node_subject, scoped
+from clusters.telemetry.metrics import METRICS, Metric, SubjectKind, gpu_subject, metrics_of, node_subject, pool_subject, scoped
 from clusters.telemetry.reading import find_metric, read_many
 from clusters.telemetry.tiers import POINTS_MAX
 from kernel.clock import database_now
@@ -119,6 +119,32 @@ class PoolView(ApiView):
     def _answer(self, found: Pool) -> Response:
         pool = pools_with_capacity(visible(self.actor, Pool).filter(pk=found.pk)).get()
         return with_etag(Response(pool_json([pool])[0]), pool.version)
+
+
+class PoolMetricsView(ApiView):
+    """Series of a pool: its idle GPUs, the largest task and job that could start, and how fragmented it was."""
+
+    @extend_schema(
+        operation_id="pools_metrics",
+        parameters=[
+            OpenApiParameter("metric", str, description="One metric; without it all that the pool has."),
+            OpenApiParameter("since", datetime, description="Default: an hour before until."),
+            OpenApiParameter("until", datetime, description="Default: now."),
+            OpenApiParameter("points", int, description=f"At most so many slots, 2 to {POINTS_MAX}."),
+        ],
+        responses=SeriesListOut,
+        examples=[examples.answer("Fragmentation", examples.POOL_SERIES)],
+    )
+    def get(self, request: Request, pool_id: str) -> Response:
+        known_query(request, ("metric", "since", "until", "points"))
+        pool = fetch(self.actor, Pool, pool_id, "pool.read")
+        name, now = request.query_params.get("metric"), database_now()
+        since, until, points = read_span(request, now)
+        wanted = metrics_of(SubjectKind.POOL) if name is None else _only(find_metric(name), SubjectKind.POOL)
+        subject = scoped(pool.cluster_id, pool_subject(pool.pk))
+        found = read_many([subject], wanted, since=since, until=until, now=now, points_max=points) if wanted else []
+        items = [series for series in found if name is not None or any(value is not None for value in series.values)]
+        return Response({"items": series_json(items)})
 
 
 class NodeListView(ApiView):
@@ -238,7 +264,7 @@ class NodeMetricsView(ApiView):
 def pools_with_capacity(rows: QuerySet[Pool]) -> QuerySet[Pool]:
     """Pools with their cluster and the sums over nodes on which something may start, in one query."""
     available = Q(nodes__ready=True, nodes__cordoned=False)
-    return rows.select_related("cluster").annotate(
+    return rows.select_related("cluster", "measure").annotate(
         available_nodes=Count("nodes", filter=available),
         available_cpu=Sum("nodes__cpu_millis", filter=available),
         available_memory=Sum("nodes__memory_bytes", filter=available),

@@ -111,6 +111,8 @@ class TaskWorkload:
     shm_bytes: int = 0
     ports: tuple[str, ...] = ()
     node: str = ""  # Name of the node that the scheduler chose.
+    rdma: bool = False  # The node's adapters for remote memory access.
+    cpu_exclusive: bool = False  # Whole cores that no other task runs on, as many as `resources` say, rounded up.
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +334,8 @@ class NodeFacts:
     ready: bool = True
     reason: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)  # kernel, os, driver, isolation facts.
+    images: frozenset[str] | None = None  # Digests of all images that are there; None: this engine does not say.
+    data: frozenset[str] | None = None  # Ids of all volumes whose data is there; None: this engine does not say.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """What changes clusters, pools and nodes: inventories, contact, and an operator's cordon."""
 
 from clusters.services.conditions import record_contact, set_condition
+from clusters.services.contents import Held, note_contents
 from clusters.services.cordons import cordon_node, uncordon_node
 from clusters.services.engines import EngineSettings, engine_for, forget_engines, register_engine
 from clusters.services.inventory import InventoryChange, ensure_local_cluster, read_inventory, record_inventory
@@ -8,12 +9,14 @@ from clusters.services.placement import edit_pool, taint_node
 
 __all__ = [
     "EngineSettings",
+    "Held",
     "InventoryChange",
     "cordon_node",
     "edit_pool",
     "engine_for",
     "ensure_local_cluster",
     "forget_engines",
+    "note_contents",
     "read_inventory",
     "record_contact",
     "record_inventory",

@@ -98,6 +98,21 @@ def group_nodes(nodes: Sequence[NodeFacts], pools: Sequence[KnownPool], pool_of:
     return tuple(groups)
 
 
+EVEN_LABELS = ("architecture", "gpu_driver", "kernel", "os")  # What nodes of one shape may differ in that jobs may notice.
+VALUES_MAX = 8
+
+
+def unevenness(nodes: Iterable[NodeFacts]) -> dict[str, list[str]]:
+    """In which of these labels the ready nodes of a pool differ, with the values: a driver that was not rolled out everywhere."""
+    ready = [node for node in nodes if node.ready]
+    found = {}
+    for label in EVEN_LABELS:
+        values = sorted({str(node.labels.get(label, "")) for node in ready})
+        if len(values) > 1:
+            found[label] = values[:VALUES_MAX]
+    return found
+
+
 def _heir(groups: Sequence[Group], found: Iterable[NodeFacts], pool_of: Mapping[str, uuid.UUID]) -> int | None:
     """The pool, now empty, in which all of these nodes were: its machines changed together, and it stays theirs."""
     homes = {pool_of.get(node.name) for node in found}

@@ -14,8 +14,10 @@ from activity.services import NewEvent, record_events
 from clusters.engines.interface import Inventory, NodeFacts
 from clusters.models import Cluster, ClusterCondition, ClusterKind, Node, Pool
 from clusters.services.conditions import set_condition
+from clusters.services.contents import record_reported
 from clusters.services.engines import engine_for
-from clusters.services.grouping import Group, KnownPool, Shape, group_nodes, is_simulated
+from clusters.services.grouping import Group, KnownPool, Shape, group_nodes, is_simulated, unevenness
+from clusters.services.measures import record_unevenness
 from kernel import config
 from kernel.clock import database_now, host_now
 from kernel.ids import new_id
@@ -81,6 +83,8 @@ def record_inventory(cluster_id: uuid.UUID, inventory: Inventory, now: datetime)
         known = {node.name: node for node in Node.objects.filter(cluster_id=cluster_id)}
         pool_ids = _store_pools(cluster_id, inventory.nodes, known, now)
         change, events = _store_nodes(cluster_id, inventory.nodes, known, pool_ids, now)
+        _store_contents(cluster_id, inventory.nodes)
+        _store_unevenness(inventory.nodes, pool_ids)
         removed, _ = Node.objects.filter(cluster_id=cluster_id, last_seen_at__lt=now - timedelta(days=MISSING_DAYS)).delete()
         Cluster.objects.filter(pk=cluster_id).update(
             inventory_read_at=inventory.read_at,
@@ -90,6 +94,18 @@ def record_inventory(cluster_id: uuid.UUID, inventory: Inventory, now: datetime)
         set_condition(cluster_id, ClusterCondition.REACHABLE, "", now)
         record_events(events)
     return replace(change, removed=removed)
+
+
+def _store_contents(cluster_id: uuid.UUID, nodes: Sequence[NodeFacts]) -> None:
+    if any(node.images is not None or node.data is not None for node in nodes):
+        record_reported(dict(Node.objects.filter(cluster_id=cluster_id).values_list("name", "id")), nodes)
+
+
+def _store_unevenness(nodes: Sequence[NodeFacts], pool_ids: dict[str, uuid.UUID]) -> None:
+    inside: dict[uuid.UUID, list[NodeFacts]] = {}
+    for node in nodes:
+        inside.setdefault(pool_ids[node.name], []).append(node)
+    record_unevenness({pool_id: unevenness(found) for pool_id, found in inside.items()})
 
 
 def _store_pools(

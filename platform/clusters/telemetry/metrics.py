@@ -1,6 +1,7 @@
 """The closed table of what is measured: names, units and meaning. A name that is not in it is never stored or shown.
 
-Names end in their unit. Subjects are `node:<name>`, `gpu:<node>:<identifier>` and `task:<attempt id>:<role>:<index>`. Engines
+Names end in their unit. Subjects are `node:<name>`, `gpu:<node>:<identifier>`, `task:<attempt id>:<role>:<index>`
+and, told by the scheduler, `pool:<id>`. Engines
 fill the table in as far as they can measure; what they cannot measure they leave out, and the series has a gap. An engine
 knows only its own nodes: what is stored names the cluster too (`scoped`), because two clusters may both have a `node-1`.
 """
@@ -29,6 +30,7 @@ class SubjectKind(StrEnum):
     NODE = "node"
     GPU = "gpu"
     TASK = "task"
+    POOL = "pool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ _NODE = frozenset({SubjectKind.NODE})
 _TASK = frozenset({SubjectKind.TASK})
 _GPU_TASK = frozenset({SubjectKind.GPU, SubjectKind.TASK})
 _GPU = frozenset({SubjectKind.GPU})
+_POOL = frozenset({SubjectKind.POOL})
 
 _TABLE = (
     Metric("cpu_millis", Unit.CORES_THOUSANDTHS, "Processor time used per second; 1000 is one core fully busy.", _NODE_TASK),
@@ -67,6 +70,15 @@ _TABLE = (
     Metric("gpu_power_watts", Unit.WATTS, "Power drawn, summed over the task's devices.", _GPU_TASK),
     Metric("gpu_temperature_celsius", Unit.CELSIUS, "Temperature of the device; the hottest of the task's devices.", _GPU_TASK),
     Metric("gpu_xid_code", Unit.CODE, "Last Xid error that the driver reported since the engine started; 0 is none.", _GPU),
+    Metric("gpu_idle", Unit.COUNT, "Whole GPUs of a pool that are idle, on machines on which something may start.", _POOL),
+    Metric("gpu_largest_task", Unit.COUNT, "The most whole GPUs that one task could get now.", _POOL),
+    Metric("gpu_largest_job", Unit.COUNT, "The most GPUs that a job of equal tasks of a usual shape could get now.", _POOL),
+    Metric(
+        "gpu_fragmentation_ratio",
+        Unit.RATIO,
+        "Which part of the idle GPU a task of those that the pool usually gets cannot use, in expectation.",
+        _POOL,
+    ),
 )
 
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _TABLE}
@@ -87,6 +99,10 @@ def gpu_subject(node: str, identifier: str) -> str:
 
 def task_subject(attempt_id: uuid.UUID, role: str, index: int) -> str:
     return f"{SubjectKind.TASK}:{attempt_id}:{role}:{index}"
+
+
+def pool_subject(pool_id: uuid.UUID) -> str:
+    return f"{SubjectKind.POOL}:{pool_id}"
 
 
 def scoped(cluster_id: uuid.UUID, subject: str) -> str:

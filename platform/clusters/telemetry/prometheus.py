@@ -20,7 +20,7 @@ from django.db.models import Count, Sum
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from clusters.models import Cluster, ClusterCondition, Node, Pool, Quarantined
+from clusters.models import Cluster, ClusterCondition, Node, Pool, PoolMeasure, Quarantined
 from clusters.selectors import allocated_in_pools
 from clusters.telemetry.metrics import gpu_subject, node_subject, scoped
 from clusters.telemetry.reading import latest_values
@@ -98,8 +98,12 @@ def _gather(now: datetime) -> list[Metric]:
 def cluster_families(now: datetime) -> list[Metric]:
     """Build, engines, nodes and GPUs by pool, and the load of each node. A constant number of queries."""
     clusters = list(Cluster.objects.order_by("name"))
-    pools = {pool.pk: pool for pool in Pool.objects.select_related("cluster").order_by("cluster__name", "name")}
-    return [_build_info(), _engines(clusters), _quarantine(clusters), *_capacity(pools), *_node_load(pools, now)]
+    rows = Pool.objects.select_related("cluster", "measure").order_by("cluster__name", "name")
+    pools = {pool.pk: pool for pool in rows}
+    return [
+        _build_info(), _engines(clusters), _quarantine(clusters), *_capacity(pools), *_idle(pools.values()),
+        *_node_load(pools, now),
+    ]  # fmt: skip
 
 
 def _build_info() -> Metric:
@@ -152,6 +156,28 @@ def _capacity(pools: Mapping[uuid.UUID, Pool]) -> list[Metric]:
         cores.add_metric(place, held[pool.pk].cpu_millis / 1000)
         memory.add_metric(place, held[pool.pk].memory_bytes)
     return [nodes, capacity, allocated, cores, memory]
+
+
+def _idle(pools: Iterable[Pool]) -> list[Metric]:
+    """As the leading scheduler found it last."""
+    place = ["cluster", "pool"]
+    text = "Which part of the idle GPU a task of those that the pool usually gets cannot use, 0 to 1."
+    fragmented = GaugeMetricFamily("berth_pool_gpu_fragmentation_ratio", text, labels=place)
+    idle = GaugeMetricFamily("berth_pool_gpu_idle", "Whole GPUs that are idle, in devices.", labels=[*place, "gpu_model"])
+    task = GaugeMetricFamily("berth_pool_largest_task_gpus", "Most GPUs one task could get now.", labels=[*place, "gpu_model"])
+    text = "Most GPUs that a job of equal tasks of a usual shape could get now."
+    job = GaugeMetricFamily("berth_pool_largest_job_gpus", text, labels=[*place, "gpu_model"])
+    for pool in pools:
+        measure: PoolMeasure | None = getattr(pool, "measure", None)
+        if measure is None:
+            continue
+        labels = [pool.cluster.name, pool.name]
+        if measure.fragmentation_millis is not None:
+            fragmented.add_metric(labels, measure.fragmentation_millis / 1000)
+        for model, found in sorted(measure.idle.get("models", {}).items()):
+            for family, key in ((idle, "gpus"), (task, "largest_task"), (job, "largest_job")):
+                family.add_metric([*labels, model], found[key])
+    return [fragmented, idle, task, job]
 
 
 # Name, help, metric of the table, divisor to the base unit.

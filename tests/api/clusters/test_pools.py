@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,10 +13,14 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from clusters import selectors
+from clusters.engines.fake import Script
 from clusters.models import Node, Pool
+from clusters.telemetry import flush
+from clusters.telemetry.prometheus import cluster_families
 from kernel.limits import GIB
 from kernel.resources import Resources
-from tests.factories.clusters import NOW, a_cluster, make_pool
+from tests.builders.quay import Quay
+from tests.factories.clusters import NOW, a_cluster, make_pool, node_facts
 from tests.factories.tenants import Cast
 
 pytestmark = pytest.mark.database
@@ -75,3 +80,40 @@ def test_a_list_costs_the_same_for_one_pool_and_for_many(api: Api, cast: Cast) -
 
 def test_an_unknown_pool_is_not_found(api: Api, cast: Cast) -> None:
     assert api(cast.bob).get(f"/api/v1/pools/{uuid.uuid4()}").status_code == 404
+
+
+def test_a_pool_says_how_fragmented_it_is_and_what_could_start_and_keeps_the_history(api: Api, cast: Cast) -> None:
+    quay = Quay(cast, nodes=[node_facts(name, cores=64, gpus=8) for name in ("a", "b", "c")])
+    assert api(cast.bob).get(f"/api/v1/pools/{quay.pool.pk}").json()["use"] == {
+        "fragmentation": None, "idle": None, "measured_at": None,
+    }  # fmt: skip
+    quay.pass_time(-60)  # What the next steps take must not be in the future of who reads.
+    wide = {"cpu": 1, "memory": "1Gi", "gpu": 6}
+    for name in ("one", "two"):
+        quay.submit(name, script=Script(duration_seconds=None), resources=wide)
+    quay.turn()
+    quay.submit("waits", resources=wide, replicas=2)
+    quay.pass_time(10)
+    quay.turn()
+    flush(quay.now)
+    (item,) = api(cast.bob).get("/api/v1/pools").json()["items"]
+    assert item["use"]["fragmentation"] == 0.333  # Four of twelve idle GPUs are where no task of six fits.
+    assert item["use"]["idle"] == {
+        "cpu_millis": 64_000,
+        "models": {"A100": {"gpus": 12, "largest_task": 8, "largest_job": 6, "machines": {"2": 2, "8": 1}}},
+    }
+    since, until = (quay.now - timedelta(hours=1)).isoformat(), (quay.now + timedelta(seconds=5)).isoformat()
+    path = f"/api/v1/pools/{quay.pool.pk}/metrics"
+    found = api(cast.bob).get(path, {"since": since, "until": until}).json()["items"]
+    values = {one["metric"]: {round(value, 3) for value in one["values"] if value is not None} for one in found}
+    assert values == {
+        "gpu_idle": {12.0},
+        "gpu_largest_task": {8.0},
+        "gpu_largest_job": {12.0, 6.0},  # At first nobody knew what it usually gets.
+        "gpu_fragmentation_ratio": {0.333},
+    }
+    families = {family.name: family for family in cluster_families(quay.now)}
+    (sample,) = families["berth_pool_gpu_fragmentation_ratio"].samples
+    assert (sample.labels, sample.value) == ({"cluster": "harbour", "pool": "a100"}, 0.333)
+    assert [one.value for one in families["berth_pool_largest_job_gpus"].samples] == [6]
+    assert api(cast.bob).get(path, {"metric": "colour"}).status_code == 422

@@ -431,11 +431,22 @@ def test_a_dry_run_says_when_a_job_would_wait_for_ever(cast: Cast, api: Api) -> 
     assert warning.startswith("It would not start. It asks for machines with hall=a|b")
 
 
-def test_a_dry_run_says_that_cores_of_its_own_are_not_to_be_had(cast: Cast, api: Api) -> None:
-    Quay(cast)
-    alone = {**SPEC, "resources": {"cpu": 1, "memory": "1Gi", "cpu_exclusive": True}}
-    (warning,) = post(api(cast.bob), "/jobs?dry_run=true", {"spec": alone}).json()["warnings"]
-    assert warning.startswith("cpu_exclusive has no effect")
+def test_a_dry_run_says_that_cores_of_its_own_are_not_to_be_had_and_half_ones_are_refused(cast: Cast, api: Api) -> None:
+    giving = node_facts("giving", cores=4, labels={"exclusive_cores": "4"})
+    Quay(cast, nodes=[node_facts("sharing", cores=4), giving])
+    client = api(cast.bob)
+
+    def asking(cpu: object, replicas: int = 1) -> dict[str, object]:
+        resources = {"cpu": cpu, "memory": "1Gi", "cpu_exclusive": True}
+        return {"spec": {**SPEC, "replicas": replicas, "resources": resources}}
+
+    assert post(client, "/jobs?dry_run=true", asking(4)).json()["warnings"] == []
+    (warning,) = post(client, "/jobs?dry_run=true", asking(4, 2)).json()["warnings"]
+    assert warning.startswith("It would not start. Cores of its own that a task asks for: 4. In pool cpu 1 machines give")
+    refused = post(client, "/jobs", asking("1500m"))
+    assert refused.status_code == 422
+    (field,) = refused.json()["fields"]
+    assert (field["path"], field["code"]) == ("/roles/worker/resources/cpu", "whole_cores")
 
 
 def test_filters_that_name_nothing_known_are_refused_and_not_answered_with_nothing(quay: Quay, api: Api) -> None:

@@ -40,9 +40,10 @@ from clusters.engines.interface import (
     TaskState,
     Workload,
 )
-from clusters.engines.local import LocalEngine, records
+from clusters.engines.local import LocalEngine, plan, records
 from clusters.engines.local.launching import DirectLauncher, LauncherClient, start_child
 from clusters.engines.local.launching.verbs import SignalAttempt
+from clusters.engines.local.leases import Lease
 from clusters.telemetry.metrics import METRICS, kind_of
 from jobs.lifecycle.exits import find_class
 from kernel.limits import LOG_AHEAD_BYTES
@@ -445,6 +446,25 @@ def test_what_can_never_run_is_given_up_with_a_reason(local: Bench, change: Call
     assert isinstance(answer, GiveUp)
     assert (answer.code, bool(answer.detail)) == (code, True)
     assert find_class(code) is not None
+
+
+def test_adapters_for_remote_memory_are_handed_to_who_asks_for_them_and_to_nobody_else(engine_dir: Path, tmp_path: Path) -> None:
+    for name in ("uverbs0", "rdma_cm"):
+        (tmp_path / name).touch()
+    config = config_of(engine_dir, rdma_folder=str(tmp_path))
+    bench = local_bench("local", engine_dir, DirectLauncher(policy_of(engine_dir)), rdma_folder=str(tmp_path))
+    workload = bench.workload(succeeds(), succeeds())
+    asking = replace(workload, tasks=(replace(workload.tasks[0], rdma=True), workload.tasks[1]))
+    started = plan.plan(asking, Lease(config.root, 0.0), config, sandboxed=True, simulated=False, devices={})
+    assert [task.devices for task in started.tasks] == [(f"{tmp_path}/rdma_cm", f"{tmp_path}/uverbs0"), ()]
+    assert bench.engine.inventory().nodes[0].labels["rdma"] == "yes"
+    bench.close()
+    without = local_bench("local", engine_dir, DirectLauncher(policy_of(engine_dir)), rdma_folder=f"{tmp_path}/none")
+    assert without.engine.inventory().nodes[0].labels["rdma"] == "no"
+    (answer,) = without.engine.ensure([asking])
+    assert isinstance(answer, GiveUp)
+    assert "asks for RDMA; here has no adapter" in answer.detail
+    without.close()
 
 
 # --- GPUs and ports --------------------------------------------------------------------------------------------------

@@ -112,6 +112,7 @@ ROLE_DOCUMENTS = st.fixed_dictionaries(
                 "memory": st.integers(2**20, 2**50) | st.integers(1, 1024).map(lambda count: f"{count}Gi"),
                 "gpu": st.integers(0, 1024) | st.integers(1, 999).map(lambda millis: millis / 1000) | st.just("a100:2"),
                 "cpu_exclusive": st.booleans(),
+                "rdma": st.booleans(),
             },
         ),
         "env": st.dictionaries(ENV_NAMES, TEXTS, max_size=3),

@@ -24,13 +24,14 @@ from jobs.scheduling.log import (
     Event,
     LimitsChanged,
     MachineChanged,
+    MixChanged,
     Submitted,
     ToldToLeave,
     Withdrawn,
     apply,
 )
 from jobs.scheduling.machines import Machine, TaskAsk
-from jobs.scheduling.scores import PoolRules
+from jobs.scheduling.scores import Mix, PoolRules
 from jobs.scheduling.state import Pool, State, build, export
 from jobs.scheduling.work import Job
 from kernel.resources import Resources
@@ -66,14 +67,18 @@ submits = some.tuples(
     some.integers(1, 3),
     sizes,
     some.sampled_from((100, 500, 900)),
-    some.sampled_from(("", "", "", "array", "later", "withheld", "both", "runtime", "kept")),
+    some.sampled_from(("", "", "", "near", "array", "later", "withheld", "both", "runtime", "kept")),
 )
 numbers = some.integers(0, 9)
+EVENTS = ("end", "withdraw", "cordon", "limits", "checkpoint", "tell", "again", "load", "contents", "mix")
 steps = some.lists(
     some.one_of(
         submits,
         submits,
-        some.tuples(some.sampled_from(("end", "withdraw", "cordon", "limits", "checkpoint", "tell", "again", "load")), numbers),
+        some.tuples(
+            some.sampled_from(EVENTS),
+            numbers,
+        ),
         some.tuples(some.just("pass"), some.integers(0, 40)),
         some.tuples(some.just("pass"), some.integers(0, 40)),
     ),
@@ -135,6 +140,14 @@ class World:
             at = sorted(self.machines)[number % len(self.machines)]
             facts = self.machines[at] = replace(self.machines[at], blocked="" if self.machines[at].blocked else "cordoned")
             self.tell(MachineChanged(facts))
+        elif what == "contents":
+            at = sorted(self.machines)[number % len(self.machines)]
+            images = frozenset() if self.machines[at].images else frozenset({"digest"})
+            facts = self.machines[at] = replace(self.machines[at], images=images)
+            self.tell(MachineChanged(facts))
+        elif what == "mix":
+            shapes = [(TaskAsk(100, 1 << 10, 1000 * (1 + number % 4)), 3), (TaskAsk(100, 1 << 10, 500), number)]
+            self.tell(MixChanged(number % 2, Mix(shapes)))
         elif what == "limits":
             self.queues = queues_of(number)
             self.tell(LimitsChanged(self.queues, CAPACITIES))
@@ -160,6 +173,7 @@ class World:
             f"job-{len(self.jobs):02}", queue, GangAsk((RoleAsk("worker", ask, tasks, tasks + more),)), (0,), self.now, priority
         )
         changes: dict[str, dict[str, object]] = {
+            "near": {"gang": replace(job.gang, roles=tuple(replace(role, image="digest") for role in job.gang.roles))},
             "array": {"array": f"sweep-{queue}", "parallel": 1},
             "later": {"not_before": self.now + 30},
             "withheld": {"withheld": Reason("held")},

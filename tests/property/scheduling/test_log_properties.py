@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -19,6 +21,7 @@ from jobs.scheduling.log import (
     LimitsChanged,
     Log,
     MachineChanged,
+    MixChanged,
     PassDecided,
     Started,
     Submitted,
@@ -31,11 +34,13 @@ from jobs.scheduling.log import (
     read_decisions,
     read_log,
     read_state,
+    replay,
+    replay_log,
     state_lines,
 )
 from jobs.scheduling.machines import Machine, TaskAsk
 from jobs.scheduling.ranking import ScoreRow
-from jobs.scheduling.scores import POLICIES, PoolRules
+from jobs.scheduling.scores import POLICIES, Mix, PoolRules
 from jobs.scheduling.state import Held, Pool, State
 from jobs.scheduling.work import Job
 from kernel.resources import RESOURCE_NAMES, Resources
@@ -173,3 +178,28 @@ def test_what_was_decided_is_read_back_exactly(passes: list[PassDecided]) -> Non
     lines = list(decision_lines(passes))
     assert read_decisions(lines) == passes
     assert list(decision_lines(read_decisions(lines))) == lines
+
+
+def test_a_log_that_tells_of_another_mix_and_of_contents_is_replayed_to_the_byte() -> None:
+    """A mix is compared by identity, so the strategies above leave it out."""
+    mix = Mix([(TaskAsk(100, 1 << 20, 4000), 3), (TaskAsk(100, 1 << 20, 500, frozenset({"A100"})), 1)])
+    machines = tuple(Machine(f"n{number}", 0, 8_000, 1 << 30, 4, "A100") for number in range(3))
+    root = LimitedQueue(uuid.UUID(int=1), None, "root")
+    pool = Pool(uuid.UUID(int=9), "gpu", PoolRules("fragmentation"))
+    capacity = Capacity(pool.id, pool.name, Resources(24_000, 3 << 30, 12_000))
+    state = State(10, (pool,), machines, (root, LimitedQueue(uuid.UUID(int=2), root.id, "a")), (capacity,))
+
+    def asking(name: str, gpus: int) -> Submitted:
+        role = RoleAsk("worker", TaskAsk(100, 1 << 20, gpus * 1000), 1, 1, image="digest")
+        return Submitted(Job(name, 1, GangAsk((role,)), (0,), 10))
+
+    events = (
+        asking("one", 4), Decided(11), MixChanged(0, mix), MachineChanged(replace(machines[2], images=frozenset({"digest"}))),
+        asking("two", 2), Decided(12), MixChanged(0, None), asking("three", 1), Decided(13),
+    )  # fmt: skip
+    written = list(log_lines(Log(state, events)))
+    assert list(log_lines(read_log(written))) == written
+    assert replay_log(written) == replay_log(written) == list(decision_lines(replay(Log(state, events))))
+    second = next(one for one in list(replay(Log(state, events)))[1].decisions if isinstance(one, Admit))
+    best = second.placed.tables[0][1][0]
+    assert (best.machine, [value for name, value, _ in best.terms if name == "image"]) == ("n2", [10_000])

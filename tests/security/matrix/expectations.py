@@ -220,6 +220,7 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/pools": listing(),
     "GET /api/v1/pools/{pool_id}": installation(),
     "PATCH /api/v1/pools/{pool_id}": installation(Who.OPERATOR, body=lambda world, side: {"policy": "pack"}),
+    "GET /api/v1/pools/{pool_id}/metrics": installation(query=lambda world, side: {"metric": "gpu_idle"}),
     "GET /api/v1/nodes": listing(),
     "GET /api/v1/nodes/{node_id}": installation(),
     "PATCH /api/v1/nodes/{node_id}": installation(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 
-from clusters.services.grouping import Group, KnownPool, group_nodes, shape_of
+from clusters.services.grouping import Group, KnownPool, group_nodes, shape_of, unevenness
 from kernel.limits import GIB, MIB
 from tests.factories.clusters import node_facts
 
@@ -79,3 +79,13 @@ def test_the_order_of_the_input_does_not_matter() -> None:
         shuffled = list(nodes)
         random.Random(seed).shuffle(shuffled)
         assert members(group_nodes(shuffled, [], {})) == expected
+
+
+def test_nodes_of_one_shape_that_differ_in_what_jobs_may_notice_are_told() -> None:
+    facts = [
+        node_facts("a", labels={"gpu_driver": "550", "architecture": "x86_64"}),
+        node_facts("b", labels={"gpu_driver": "560", "architecture": "x86_64", "rack": "b"}),
+        node_facts("broken", labels={"gpu_driver": "1", "architecture": "x86_64"}, ready=False),
+    ]
+    assert unevenness(facts) == {"gpu_driver": ["550", "560"]}
+    assert unevenness(facts[:1]) == {}

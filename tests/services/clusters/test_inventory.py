@@ -11,7 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from activity.models import Event
-from clusters.models import Cluster, Node, Pool
+from clusters.models import Cluster, Node, Pool, PoolMeasure
 from clusters.services import cordon_node, engine_for, ensure_local_cluster, read_inventory, record_inventory
 from clusters.services.inventory import MISSING, MISSING_DAYS
 from kernel.actor import system_actor
@@ -150,3 +150,24 @@ def test_an_engine_is_made_once_per_cluster() -> None:
 def test_a_cluster_of_a_kind_without_engine_says_so() -> None:
     with pytest.raises(LookupError, match="slurm"):
         engine_for(make_cluster(kind="slurm").pk)
+
+
+def test_a_pool_tells_in_what_its_nodes_differ_until_they_are_alike_again() -> None:
+    cluster = make_cluster()
+    for minute, drivers in enumerate((("1", "1"), ("1", "2"), ("2", "2"))):
+        nodes = [node_facts(name, labels={"gpu_driver": driver}) for name, driver in zip("ab", drivers, strict=True)]
+        moment = NOW + timedelta(minutes=minute)
+        record_inventory(cluster.pk, inventory(*nodes, read_at=moment), moment)
+        uneven = dict(PoolMeasure.objects.values_list("pool_id", "uneven")).get(Pool.objects.get().pk, {})
+        assert uneven == ({"gpu_driver": ["1", "2"]} if minute == 1 else {})
+
+
+def test_a_pool_never_holds_machines_of_another_shape() -> None:
+    """What differs in model, cores, or memory beyond firmware's share goes to a pool of its own, also when it changes later."""
+    cluster = a_cluster().with_nodes(2, gpus=8).build()
+    changed = [node_facts("node-1", gpus=8), node_facts("node-2", gpus=8, cores=16)]
+    record_inventory(cluster.pk, inventory(*changed, read_at=LATER), LATER)
+    for pool in Pool.objects.all():
+        nodes = list(pool.nodes.all())
+        assert {(node.gpu_model, node.cpu_millis) for node in nodes} <= {(pool.gpu_model, pool.node_cpu_millis)}
+    assert Pool.objects.count() == 2

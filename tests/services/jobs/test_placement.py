@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from clusters.engines.fake import Script
-from clusters.engines.interface import NodeFacts
-from clusters.models import Node
-from clusters.services import edit_pool, taint_node
+from clusters.engines.interface import NodeFacts, Workload
+from clusters.models import Node, Pool
+from clusters.services import edit_pool, record_inventory, taint_node
 from jobs.lifecycle.reasons import explain
-from jobs.models import Job
+from jobs.models import DecisionRecord, Job
 from jobs.reconcile.driver import SchedulerDriver
+from jobs.services.compile import compile_attempts
+from kernel.errors import InvalidInput
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts
 from tests.factories.tenants import Cast
@@ -211,3 +215,69 @@ def test_a_scheduler_that_starts_anew_knows_which_device_is_shared(cast: Cast) -
     whole = quay.submit("whole", script=ENDLESS, resources={"cpu": 1, "memory": "1Gi", "gpu": 1})
     quay.turn()
     assert [quay.state(job) for job in (*halves, whole)] == ["running"] * 3
+
+
+def test_who_wants_cores_of_its_own_goes_where_they_are_given_and_says_so_where_they_are_not(cast: Cast) -> None:
+    quay = Quay(cast, nodes=[node_facts("a"), node_facts("b", labels={"exclusive_cores": "8"})])
+    alone = {"cpu": 6, "memory": "1Gi", "cpu_exclusive": True}
+    first, second = (quay.submit(name, script=ENDLESS, resources=alone) for name in ("one", "two"))
+    both = quay.submit("both", script=ENDLESS, replicas=2, resources=alone)
+    quay.turn()
+    assert nodes_of(quay, first) == ["b"]
+    assert (quay.reason(second), quay.reason(both)) == ("no_room", "exclusive_cores")
+    assert "Cores of its own that a task asks for: 6. In pool cpu 1 machines give cores to one task alone, at most 8" in words(
+        quay, both
+    )
+    assert "cpu_exclusive" in words(quay, both, "zh")
+
+
+@pytest.mark.parametrize(("machines", "expected"), [(3, 3), (7, 7), (9, 7)])
+def test_seven_parallel_tasks_that_want_to_be_apart_are_on_as_many_machines_as_can_be(
+    cast: Cast, machines: int, expected: int
+) -> None:
+    quay = Quay(cast, nodes=[node_facts(f"n-{number}") for number in range(machines)])
+    small = {"cpu": 1, "memory": "1Gi"}
+    job = quay.submit("pulls", script=ENDLESS, replicas=7, resources=small, placement={"together": "spread"})
+    quay.turn()
+    assert len(set(nodes_of(quay, job))) == expected
+
+
+def test_a_placement_tells_over_how_many_machines_and_places_it_is_spread_and_how_far(cast: Cast) -> None:
+    stands = [("a", "1"), ("a", "2"), ("b", "3"), ("b", "4")]
+    quay = Quay(cast, nodes=[node_facts(f"{rack}{switch}", labels={"rack": rack, "switch": switch}) for rack, switch in stands])
+    found = []
+    for count in (1, 2, 1):  # The last one is left with a machine by itself.
+        job = quay.submit("gang", script=ENDLESS, replicas=count, resources=WHOLE, placement={"together": "pack"})
+        quay.turn()
+        record = DecisionRecord.objects.filter(job_id=job.id, kind="start").latest("id").payload
+        found.append((record["nodes_count"], record["hops"], record["spans"]))
+    assert found[0] == (1, 0, {"switch": 1, "rack": 1})
+    assert found[1] == (2, 3, {"switch": 2, "rack": 1})
+    assert found[2][:2] == (1, 0)
+
+
+def test_a_gpu_model_that_nobody_had_heard_of_is_used_as_soon_as_a_machine_reports_it(cast: Cast) -> None:
+    quay = Quay(cast, nodes=[node_facts("old", gpus=2)])
+    asks = {"cpu": 1, "memory": "1Gi", "gpu": "Zeta-9000:2"}
+    with pytest.raises(InvalidInput, match="No pool has GPUs of model Zeta-9000; there is A100"):
+        quay.submit("early", resources=asks)
+    found = replace(quay.engine.inventory(), nodes=(*quay.nodes, node_facts("new", gpus=2, gpu_model="Zeta-9000")))
+    record_inventory(quay.cluster.pk, found, quay.now)
+    job = quay.submit("train", script=ENDLESS, resources=asks)
+    other = quay.submit("other", script=ENDLESS, resources={**asks, "gpu": "A100:2"})
+    quay.turn(2)
+    assert (nodes_of(quay, job), nodes_of(quay, other)) == (["new"], ["old"])
+    assert set(Pool.objects.values_list("gpu_model", flat=True)) == {"A100", "Zeta-9000"}
+
+
+def test_a_job_that_asks_for_rdma_goes_to_machines_that_have_it_and_its_engine_is_told(cast: Cast) -> None:
+    quay = Quay(cast, nodes=[node_facts("a"), node_facts("b", labels={"rdma": "yes"}), node_facts("c", labels={"rdma": "no"})])
+    asks = {"cpu": 6, "memory": "1Gi", "rdma": True}
+    job, waits = (quay.submit(name, script=ENDLESS, resources=asks) for name in ("one", "two"))
+    quay.turn(2)
+    assert nodes_of(quay, job) == ["b"]
+    assert quay.reason(waits) == "no_room"
+    assert "2 of its machines lack a label" in words(quay, waits)
+    (workload,) = compile_attempts(quay.attempts(job))
+    assert isinstance(workload, Workload)
+    assert [task.rdma for task in workload.tasks] == [True]

@@ -111,3 +111,14 @@ def test_without_controllers_there_are_no_groups(tmp_path: Path) -> None:
     (proc / "mounts").write_text(f"cgroup2 {tmp_path} cgroup2 rw 0 0\n")
     (tmp_path / "cgroup.controllers").write_text("hugetlb\n")
     assert cgroups.detect(proc=str(tmp_path / "proc")) is None
+
+
+def test_a_group_with_the_controller_cpuset_holds_a_task_to_its_cores(tmp_path: Path) -> None:
+    groups = cgroups.Cgroups({"unified": str(tmp_path)})
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "cpuset.cpus").write_text("\n")
+    made = groups.create("a", cgroups.Limits(cores=(2, 3)))
+    assert (tmp_path / "a" / "cpuset.cpus").read_text().startswith("2,3")
+    (tmp_path / "a" / "cpuset.cpus").write_text("")
+    cgroups.pin(made, ())
+    assert (tmp_path / "a" / "cpuset.cpus").read_text() == "\n"

@@ -105,6 +105,7 @@ TAINTED = [replace(one, taints=frozenset({"fpga"})) for one in HALLS]
         (asking(), TAINTED[:2], "taint", {"taints": ["fpga"]}),
         (asking(tolerates=frozenset({"fpga"})), TAINTED, None, {}),
         (asking(), [*TAINTED, *machines(5)[3:]], None, {}),
+        (asking(exclusive=True), machines(5), "exclusive_cores", {"cores": 7, "machines": 0, "largest": 0}),
         (asking(together="rack"), HALLS, "no_place", {"place": "rack", "tasks": 2}),
         (asking(together="pack"), HALLS, None, {}),
         (asking(needs=(HALL,)), TAINTED[1:], "label", {"labels": {"hall": ["a", "b"]}}),

@@ -283,6 +283,11 @@ class GrantInRequest(TypedDict):
 class HeldTenantOut(TypedDict):
     id: str
     name: str | None
+class IdleModelOut(TypedDict):
+    gpus: int
+    largest_job: int
+    largest_task: int
+    machines: dict[str, int]
 
 
 class ImageInRequest(TypedDict):
@@ -500,6 +505,11 @@ class PlannedImageOut(TypedDict):
     name: str
 
 
+class PoolIdleOut(TypedDict):
+    cpu_millis: int
+    models: dict[str, IdleModelOut]
+
+
 class PoolRef(TypedDict):
     cluster: str
     id: str
@@ -512,6 +522,12 @@ class PoolRulesOut(TypedDict):
     policy: NotRequired[Literal["fragmentation", "pack", "spread", "ratio"] | None]
     shared_devices_max: NotRequired[int | None]
     weights: NotRequired[dict[str, Any] | None]
+
+
+class PoolUseOut(TypedDict):
+    fragmentation: float | None
+    idle: PoolIdleOut | None
+    measured_at: str | None
 
 
 class PriceInRequest(TypedDict):
@@ -1496,6 +1512,8 @@ class PoolOut(TypedDict):
     node_shape: ResourcesOut
     nodes_available: int
     rules: PoolRulesOut
+    uneven: dict[str, list[str]]
+    use: PoolUseOut
     version: int
 
 

@@ -10,7 +10,16 @@ from berth.cli import formats
 from berth.cli.command import Session, command, make_group
 from berth.cli.messages import _
 from berth.cli.output import Cell, Column, hint, print_data, print_facts
-from berth.cli.placement import edit_pool, show_pool, taint, taints_text, untaint
+from berth.cli.placement import (
+    edit_pool,
+    fragmentation_text,
+    largest_task_text,
+    largest_text,
+    show_pool,
+    taint,
+    taints_text,
+    untaint,
+)
 from berth.sanitize import plain
 
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="Name or id of the machine.")]
@@ -105,6 +114,7 @@ def _gpu_row(pool: dict[str, Any]) -> dict[str, Any]:
         "allocated_gpu_millis": held,
         "free_gpu_millis": max(0, every - held),
         "gpus_per_node_millis": (pool.get("node_shape") or {}).get("gpu_millis"),
+        "use": pool.get("use"),
     }
 
 
@@ -173,6 +183,8 @@ POOL_COLUMNS = [
     Column("GPUS", _used("gpu_millis"), right=True),
     Column("CPU", _used("cpu_millis"), right=True),
     Column("MEMORY", _used("memory_bytes"), right=True),
+    Column("LARGEST JOB", largest_text, right=True),
+    Column("FRAGMENTED", fragmentation_text, right=True),
 ]
 CLUSTER_COLUMNS = [
     Column("NAME", lambda cluster: plain(cluster["name"]), shrinks=True),
@@ -189,6 +201,9 @@ GPU_COLUMNS = [
     Column("HELD", lambda row: formats.millis_text(row["allocated_gpu_millis"]), right=True),
     Column("FREE", lambda row: (formats.millis_text(row["free_gpu_millis"]), "bold"), right=True),
     Column("PER NODE", lambda row: formats.millis_text(row["gpus_per_node_millis"]), right=True),
+    Column("LARGEST TASK", largest_task_text, right=True),
+    Column("LARGEST JOB", largest_text, right=True),
+    Column("FRAGMENTED", fragmentation_text, right=True),
 ]
 nodes = make_group(
     "nodes",

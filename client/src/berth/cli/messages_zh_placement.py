@@ -13,7 +13,11 @@ PLACEMENT = {
         "将节点留给容忍其污点的任务；=avoid 表示其他任务尽量不用。运行中的任务不受影响。"
     ),
     "Lend parts of GPUs.": "允许共享单张 GPU。",
+    "Fragmented": "碎片率",
+    "Idle GPUs": "空闲 GPU",
     "Levels": "层级",
+    "Measured": "测量时间",
+    "Uneven": "节点差异",
     "Name or id of the pool.": "资源池的名称或编号。",
     "Name, or name=avoid; alone it keeps jobs out.": "名称，或 名称=avoid；只写名称则不接受其他任务。",
     "Names of taints.": "污点名称。",
@@ -28,6 +32,9 @@ PLACEMENT = {
         "移除管理员为节点设置的污点。集群设置的污点保留。"
     ),
     "Taints": "污点",
+    "{model}: {gpus} on machines {machines}; largest task {task}, largest job {job}": (
+        "{model}：{gpus} 张，节点 {machines}；单任务最多 {task} 张，作业最多 {job} 张"
+    ),
     "Weight of a term, all anew; or default.": "各项权重，整体替换；或 default。",
     "Weights": "权重",
     "Model": "型号",

@@ -70,6 +70,10 @@ def show_pool(session: Session, pool: PoolArgument) -> None:
             ("GPU shares", _("on") if rules.get("gpu_shares") else _("off")),
             ("Shared GPUs", _said(rules.get("shared_devices_max"))),
             ("Levels", _said(", ".join(plain(level) for level in rules.get("levels") or []))),
+            ("Uneven", "\n".join(f"{plain(label)}: {_values(found)}" for label, found in (found.get("uneven") or {}).items())),
+            ("Idle GPUs", "\n".join(_idle_text(model, idle) for model, idle in _models(found).items())),
+            ("Fragmented", fragmentation_text(found)),
+            ("Measured", formats.time_text((found.get("use") or {}).get("measured_at"))),
         ]
     )
 
@@ -114,6 +118,43 @@ def taints_text(node: Any) -> str:
         plain(name) if effect == "keep-out" else f"{plain(name)}={plain(effect)}"
         for name, effect in (node.get("taints") or {}).items()
     )
+
+
+def _values(values: Any) -> str:
+    return ", ".join(plain(value or formats.NOTHING) for value in values)
+
+
+def fragmentation_text(pool: Any) -> str:
+    """Which part of the idle GPUs is of no use to what the pool usually gets."""
+    share = (pool.get("use") or {}).get("fragmentation")
+    return formats.NOTHING if share is None else f"{share:.0%}"
+
+
+def largest_text(pool: Any) -> str:
+    """The most GPUs that a job could get now."""
+    return _largest(pool, "largest_job")
+
+
+def largest_task_text(pool: Any) -> str:
+    return _largest(pool, "largest_task")
+
+
+def _largest(pool: Any, key: str) -> str:
+    found = [idle.get(key) or 0 for idle in _models(pool).values()]
+    return f"{max(found)} GPU" if found else formats.NOTHING
+
+
+def _models(pool: Any) -> dict[str, Any]:
+    return ((pool.get("use") or {}).get("idle") or {}).get("models") or {}
+
+
+def _idle_text(model: str, idle: Any) -> str:
+    counts = sorted((idle.get("machines") or {}).items(), reverse=True)
+    machines = ", ".join(f"{int(count)} x {plain(gpus)}" for gpus, count in counts)
+    return _(
+        "{model}: {gpus} on machines {machines}; largest task {task}, largest job {job}",
+        model=plain(model), gpus=idle.get("gpus"), machines=machines, task=idle.get("largest_task"), job=idle.get("largest_job"),
+    )  # fmt: skip
 
 
 def _said(value: object) -> str:

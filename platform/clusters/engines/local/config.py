@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SERVICE_USER = "berth"  # Who the platform becomes where it was started as root: then a launcher has kept root.
 PORTS = (21_000, 29_000)  # Below the kernel's range for outgoing connections (32768 on), above well-known services.
+RDMA_FOLDER = "/dev/infiniband"
 PROCESSES_MAX = 16_384  # Per task: threads count too, a fork bomb ends here.
 
 
@@ -48,6 +49,7 @@ class LocalEngineConfig:
     host_directory: str = ""
     ports: tuple[int, int] = PORTS
     processes_max: int = PROCESSES_MAX
+    rdma_folder: str = RDMA_FOLDER
     boot_id_file: str = processes.BOOT_ID_FILE
 
     @property
@@ -60,6 +62,21 @@ class LocalEngineConfig:
         if self.isolation == "none" or self.use_bubblewrap is False:
             return False
         return sandbox.bubblewrap() is not None
+
+    def rdma_devices(self) -> tuple[str, ...]:
+        """The device files of this host's adapters for remote memory access; none where there is none that programs can use."""
+        with contextlib.suppress(OSError):
+            names = sorted(os.listdir(self.rdma_folder))
+            if any(name.startswith("uverbs") for name in names):
+                return tuple(f"{self.rdma_folder}/{name}" for name in names)
+        return ()
+
+    def exclusive_cores(self) -> tuple[int, ...]:
+        """The cores that tasks may have for themselves: none where more are said to be here than there are, since then the
+        ones that are promised to all tasks cannot be told apart."""
+        cores = tuple(sorted(os.sched_getaffinity(0)))
+        promised = self.cpu_millis // 1000 if self.cpu_millis else len(cores)
+        return cores if promised <= len(cores) else ()
 
     def uid_of(self, isolation_number: int) -> int:
         """The user that a tenant's tasks run as; without root, ourselves."""

@@ -48,7 +48,7 @@ from clusters.engines.local.gpus import Gpus
 from clusters.engines.local.inventory import take_inventory
 from clusters.engines.local.launching import Launcher, LauncherUnavailable
 from clusters.engines.local.launching.verbs import StartAttempt, Started, StartOutcome
-from clusters.engines.local.leases import HostLeases, Lease, LeaseRefused, Table
+from clusters.engines.local.leases import CoreAsk, HostLeases, Lease, LeaseRefused, Table
 from clusters.engines.local.logfiles import LogFiles
 from clusters.engines.local.measure import Meter
 from clusters.engines.local.outputs import Outputs
@@ -186,23 +186,47 @@ class LocalEngine:
         leases: dict[AttemptId, Lease] = {}
         if needs:
             devices = tuple(device.identifier for device in self._gpus.devices())
+            in_use = self._cores_in_use(workloads)
             with self._leases.locked() as table:
                 for workload in needs:
                     try:
-                        leases[workload.attempt_id] = self._lease(table, workload, devices)
+                        leases[workload.attempt_id] = self._lease(table, workload, devices, in_use)
                     except LeaseRefused as refused:
                         answers[workload.attempt_id] = Retry(workload.attempt_id, refused.code, refused.detail, after_seconds=2.0)
+        exclusive = self._leases.exclusive_cores()
+        shared = self._watch.shared_cores(exclusive)
+        if any(lease.cores for lease in leases.values()):
+            with _reachable():
+                self._watch.share_cores()  # Whoever runs there leaves before the owner comes.
         starts = []
         for workload in workloads:
             if workload.attempt_id in answers:
                 continue
             lease = leases.get(workload.attempt_id) or Lease(self._root, 0.0)
+            if exclusive and not shared and len(lease.cores) < len(workload.tasks):
+                detail = f"All {len(exclusive)} cores of this host belong to one task alone each."
+                answers[workload.attempt_id] = Retry(workload.attempt_id, "cores_busy", detail, after_seconds=2.0)
+                self._release([str(workload.attempt_id)])
+                continue
             nodes = {task: self._gpus.device_nodes(tuple(held)) for task, held in lease.gpus.items()}
             simulated = self._gpus.are_simulated and bool(lease.gpus)
-            starts.append(plan.plan(workload, lease, self.config, sandboxed=sandboxed, simulated=simulated, devices=nodes))
+            starts.append(
+                plan.plan(
+                    workload, lease, self.config, sandboxed=sandboxed, simulated=simulated, devices=nodes, shared_cores=shared
+                )
+            )
         return starts
 
-    def _lease(self, table: Table, workload: Workload, devices: Sequence[str]) -> Lease:
+    def _cores_in_use(self, workloads: Sequence[Workload]) -> int:
+        """Of tasks that share cores, those that start together with somebody who wants some alone among them."""
+        tasks = [task for workload in workloads for task in workload.tasks]
+        if not any(task.cpu_exclusive for task in tasks):
+            return 0
+        with _reachable():
+            running = self._watch.shared_millis()
+        return -(-(running + sum(task.resources.cpu_millis for task in tasks if not task.cpu_exclusive)) // 1000)
+
+    def _lease(self, table: Table, workload: Workload, devices: Sequence[str], in_use: int) -> Lease:
         return table.take(
             str(workload.attempt_id),
             self._root,
@@ -210,6 +234,11 @@ class LocalEngine:
             gpu_millis={str(task.name): task.resources.gpu_millis for task in workload.tasks if task.resources.gpu_millis},
             devices=devices,
             port_range=self.config.ports,
+            alone=CoreAsk(
+                {str(task.name): plan.cores_of(task) for task in workload.tasks if task.cpu_exclusive},
+                self.config.exclusive_cores(),
+                in_use,
+            ),
         )
 
     def _answer(self, attempt_id: AttemptId, result: Started) -> Ensured | Retry | GiveUp:
@@ -339,7 +368,7 @@ def _make_root(root: str) -> None:
 
 
 def _needs_lease(workload: Workload) -> bool:
-    return any(task.ports or task.resources.gpu_millis for task in workload.tasks)
+    return any(task.ports or task.resources.gpu_millis or task.cpu_exclusive for task in workload.tasks)
 
 
 def _starts_nothing(answer: Ensured | Retry | GiveUp) -> bool:

@@ -10,6 +10,7 @@ from clusters.engines.local import cgroups, processes
 from clusters.engines.local.config import LocalEngineConfig
 from clusters.engines.local.gpus import Gpus
 from clusters.engines.local.leases import WHOLE_MILLIS
+from clusters.placement import EXCLUSIVE_CORES, RDMA, RDMA_PRESENT
 from kernel.resources import Resources
 
 
@@ -34,6 +35,8 @@ def take_inventory(config: LocalEngineConfig, gpus: Gpus) -> Inventory:
             "gpu_driver": gpus.driver(),
             "gpus_simulated": "yes" if gpus.are_simulated else "no",
             "cgroups": f"v{groups.version}" if groups else "none",
+            RDMA: RDMA_PRESENT if config.rdma_devices() else "no",
+            EXCLUSIVE_CORES: str(len(config.exclusive_cores())),
         },
     )
     facts, kept_apart = _isolation(config, groups)

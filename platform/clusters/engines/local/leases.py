@@ -1,4 +1,4 @@
-"""Ports and GPUs of this host, leased to tasks: one small table on disk for all engines of the host, under a file lock.
+"""Ports, GPUs and cores of this host, leased to tasks: one small table on disk for all engines of the host, under a lock.
 
 A lease belongs to an attempt and is given again unchanged when the same attempt asks again, so a start that was interrupted
 finds its own. It ends when the engine knows that the attempt's processes are gone, never by time alone.
@@ -34,12 +34,22 @@ class LeaseRefused(Exception):
 
 @dataclass
 class Lease:
-    """What one attempt holds: port numbers by `task/name`, devices and thousandths by task."""
+    """What one attempt holds: port numbers by `task/name`, devices and thousandths by task, cores that are its alone by task."""
 
     root: str
     at: float
     ports: dict[str, int] = field(default_factory=dict)
     gpus: dict[str, dict[str, int]] = field(default_factory=dict)
+    cores: dict[str, list[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CoreAsk:
+    """How many cores each task wants for itself, of which there are, and how many must be left to all other tasks."""
+
+    wanted: Mapping[str, int] = field(default_factory=dict)
+    cores: Sequence[int] = ()
+    kept: int = 0
 
 
 @dataclass
@@ -59,14 +69,16 @@ class Table:
         gpu_millis: Mapping[str, int],
         devices: Sequence[str],
         port_range: tuple[int, int],
+        alone: CoreAsk | None = None,
     ) -> Lease:
         """Lease everything for one attempt or nothing; raises LeaseRefused. An attempt that has a lease gets that one."""
         if attempt_id in self.leases:
             return self.leases[attempt_id]
         lease = Lease(root, time.time())
+        self._take_cores(lease, alone or CoreAsk())
         self._take_gpus(lease, gpu_millis, devices)
         self._take_ports(lease, ports, port_range)
-        if lease.ports or lease.gpus:
+        if lease.ports or lease.gpus or lease.cores:
             self.leases[attempt_id] = lease
             self.changed = True
         return lease
@@ -78,6 +90,26 @@ class Table:
 
     def used_millis(self, device: str) -> int:
         return sum(held.get(device, 0) for lease in self.leases.values() for held in lease.gpus.values())
+
+    def exclusive_cores(self) -> frozenset[int]:
+        """Cores that belong to one task alone."""
+        return frozenset(core for lease in self.leases.values() for cores in lease.cores.values() for core in cores)
+
+    def _take_cores(self, lease: Lease, alone: CoreAsk) -> None:
+        """The lowest free ones: neighbours share caches."""
+        if not alone.wanted:
+            return
+        taken = self.exclusive_cores()
+        free = [core for core in sorted(alone.cores) if core not in taken]
+        need, left = sum(alone.wanted.values()), max(0, len(free) - alone.kept)
+        if need > left:
+            raise LeaseRefused(
+                "cores_busy",
+                f"Cores of its own that it needs: {need}; that can be given: {left}. Of {len(alone.cores)} on this host "
+                f"{len(taken)} belong to one task alone, and {alone.kept} are used by tasks that share them.",
+            )
+        for task, count in sorted(alone.wanted.items()):
+            lease.cores[task], free = free[:count], free[count:]
 
     def _take_gpus(self, lease: Lease, wanted: Mapping[str, int], devices: Sequence[str]) -> None:
         free = {device: WHOLE_MILLIS - self.used_millis(device) for device in devices}
@@ -128,7 +160,7 @@ class HostLeases:
         try:
             if not lock_within(descriptor, LOCK_SECONDS):
                 raise EngineUnreachable(
-                    f"Another process has held the table of ports and GPUs for {LOCK_SECONDS:g} s: it hangs or is stopped. "
+                    f"Another process has held the table of ports and devices for {LOCK_SECONDS:g} s: it hangs or is stopped. "
                     f"`fuser {self._directory}/lock` tells which."
                 )
             table = _table(read_json(self._file) or {})
@@ -138,6 +170,10 @@ class HostLeases:
         finally:
             os.close(descriptor)
 
+    def exclusive_cores(self) -> frozenset[int]:
+        """Cores that belong to one task alone, as of this moment, without the lock: the file is replaced whole."""
+        return _table(read_json(self._file) or {}).exclusive_cores()
+
 
 def _table(document: Mapping[str, Any]) -> Table:
     leases = {name: Lease(**lease) for name, lease in document.get("leases", {}).items()}
@@ -145,11 +181,13 @@ def _table(document: Mapping[str, Any]) -> Table:
 
 
 def _document(table: Table) -> dict[str, Any]:
-    leases = {
-        name: {"root": lease.root, "at": lease.at, "ports": lease.ports, "gpus": lease.gpus}
-        for name, lease in table.leases.items()
-    }
-    return {"leases": leases, "next_port": table.next_port}
+    return {"leases": {name: _lease(lease) for name, lease in table.leases.items()}, "next_port": table.next_port}
+
+
+def _lease(lease: Lease) -> dict[str, Any]:
+    """Cores only where there are some: a release that does not know of them reads all other leases."""
+    cores = {"cores": lease.cores} if lease.cores else {}
+    return {"root": lease.root, "at": lease.at, "ports": lease.ports, "gpus": lease.gpus, **cores}
 
 
 def _after(port: int, low: int, high: int) -> int:

@@ -45,6 +45,12 @@ def refuse(workload: Workload, config: LocalEngineConfig, *, sandboxed: bool) ->
                 "gpu_share_invalid",
                 f"Task {task.name} asks for {millis / 1000:g} GPU: a share is of one device.",
             )
+        if task.cpu_exclusive and (wanted := cores_of(task)) > (most := len(config.exclusive_cores())):
+            detail = f"Task {task.name} asks for {wanted} cores of its own; {config.node} can give {most}."
+            return GiveUp(workload.attempt_id, "workload_invalid", detail)
+        if task.rdma and not config.rdma_devices():
+            detail = f"Task {task.name} asks for RDMA; {config.node} has no adapter at {config.rdma_folder}."
+            return GiveUp(workload.attempt_id, "workload_invalid", detail)
         if task.node not in ("", config.node):
             return GiveUp(workload.attempt_id, "node_unknown", f"This engine has the node {config.node}, not {task.node}.")
     mounts = [mount for mount in workload.mounts if mount.target != mount.location or mount.read_only]
@@ -63,6 +69,11 @@ def refuse(workload: Workload, config: LocalEngineConfig, *, sandboxed: bool) ->
     return None
 
 
+def cores_of(task: TaskWorkload) -> int:
+    """How many whole cores a task's share of processors takes."""
+    return max(1, -(-task.resources.cpu_millis // 1000))
+
+
 def plan(
     workload: Workload,
     lease: Lease,
@@ -71,8 +82,10 @@ def plan(
     sandboxed: bool,
     simulated: bool,
     devices: Mapping[str, tuple[str, ...]],
+    shared_cores: tuple[int, ...] = (),
 ) -> StartAttempt:
-    """Compile the workload for the launcher. `devices` gives the device files of each task's leased GPUs."""
+    """Compile the workload for the launcher. `devices` gives the device files of each task's leased GPUs; `shared_cores` where
+    tasks without cores of their own may run, empty while that is anywhere."""
     uid, gid = config.uid_of(workload.isolation_number), config.gid_of(workload.isolation_number)
     groups = tuple(sorted({config.gid_base + mount.group for mount in workload.mounts if mount.group}))
     places = _Places(workload, lease, config, sandboxed)
@@ -101,7 +114,8 @@ def plan(
                 cpu_millis=task.resources.cpu_millis,
                 processes_max=config.processes_max,
                 shm_bytes=task.shm_bytes,
-                devices=devices.get(str(task.name), ()),
+                devices=(*devices.get(str(task.name), ()), *(config.rdma_devices() if task.rdma else ())),
+                cores=tuple(lease.cores.get(str(task.name), shared_cores)),
             )
             for task in workload.tasks
         ),
@@ -182,6 +196,7 @@ def _task_record(task: TaskWorkload, lease: Lease, places: _Places) -> TaskRecor
         program=places.text(task.argv[0]),
         cpu_millis=task.resources.cpu_millis,
         gpu_millis=task.resources.gpu_millis,
+        cores=tuple(lease.cores.get(str(task.name), ())),
     )
 
 

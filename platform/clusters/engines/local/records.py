@@ -84,6 +84,7 @@ class TaskRecord:
     program: str
     cpu_millis: int = 0
     gpu_millis: int = 0
+    cores: tuple[int, ...] = ()  # That are this task's alone; empty: it shares what no task has alone.
 
 
 def read_started(root: str, attempt_id: str) -> StartedRecord | None:
@@ -122,6 +123,7 @@ def _task(kept: Mapping[str, Any]) -> TaskRecord:
         program=kept["program"],
         cpu_millis=kept.get("cpu_millis", 0),
         gpu_millis=kept.get("gpu_millis", 0),
+        cores=tuple(kept.get("cores", ())),
     )
 
 
@@ -137,6 +139,7 @@ def document(attempt: AttemptRecord) -> dict[str, Any]:
             "program": task.program,
             "cpu_millis": task.cpu_millis,
             "gpu_millis": task.gpu_millis,
+            "cores": task.cores,
         }
         for name, task in attempt.tasks.items()
     }

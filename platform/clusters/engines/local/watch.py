@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -20,7 +20,7 @@ from clusters.engines.interface import AttemptLabels, AttemptObservation, TaskEx
 from clusters.engines.local import cgroups, exits, logfiles, processes, records
 from clusters.engines.local.config import LocalEngineConfig
 from clusters.engines.local.launching import Launcher
-from clusters.engines.local.launching.verbs import SignalAttempt
+from clusters.engines.local.launching.verbs import PinAttempt, SignalAttempt
 from clusters.engines.local.leases import ABANDONED_SECONDS, HostLeases
 from clusters.engines.local.plan import ADDRESS
 from kernel.resources import Resources
@@ -64,6 +64,9 @@ class Watch:
         self._stopping: set[str] = set()
         self._unreadable: set[str] = set()  # What was said of already.
         self._watches_memory = False
+        self._cores = config.exclusive_cores()
+        self._made_at = time.time()
+        self._shares_on: dict[str, tuple[int, ...]] = {}  # By live attempt, where its tasks without own cores were last put.
         self._logs_at = 0.0
         self._swept_at = time.monotonic()
 
@@ -96,6 +99,7 @@ class Watch:
                 self._watch_memory()
                 self._cut_logs()
                 self._sweep_leases()
+                self.share_cores()
 
     def drop(self, attempt_ids: Iterable[str]) -> None:
         """Forget what is remembered of attempts whose directory is gone."""
@@ -226,7 +230,8 @@ class Watch:
             for known, item in zip(found, items, strict=True)
             if known.attempt_id not in self._settled and not any(task.state is TaskState.RUNNING for task in item.tasks)
         }
-        held = [key for key, item in settled.items() if any(task.ports or task.gpus for task in item.tasks)]
+        own_cores = {known.attempt_id for known in found if any(task.cores for task in known.attempt.tasks.values())}
+        held = [key for key, item in settled.items() if key in own_cores or any(task.ports or task.gpus for task in item.tasks)]
         if held:
             with self._leases.locked() as table:
                 table.release(held)
@@ -302,6 +307,35 @@ class Watch:
                 records.note(self._root, known.attempt_id, f"{name}.memory", make=True).write_text(verdict)
                 due.append((known.attempt_id, int(signal.SIGKILL), (name,)))
         self._signal(due)
+
+    def shared_cores(self, exclusive: Collection[int]) -> tuple[int, ...]:
+        """Where tasks without cores of their own may run; empty while that is anywhere."""
+        return tuple(core for core in self._cores if core not in exclusive) if exclusive else ()
+
+    def share_cores(self) -> None:
+        """Keep tasks that share cores off those that belong to one task alone, and let them back when these are free again.
+
+        What a process before this one did is not known, so what it started is put where it belongs once.
+        """
+        with self._lock:
+            shared = self.shared_cores(self._leases.exclusive_cores())
+            live: dict[str, tuple[int, ...]] = {}
+            pins = []
+            for known in self._known.values():
+                if known.attempt_id in self._settled or known.started.boot_id != self.boot_id:
+                    continue
+                tasks = tuple(name for name, task in known.attempt.tasks.items() if not task.cores)
+                live[known.attempt_id] = shared
+                before = () if known.started.started_at > self._made_at else None  # It began anywhere, or we cannot tell.
+                if tasks and self._shares_on.get(known.attempt_id, before) != shared:
+                    pins.append(PinAttempt(self._root, known.attempt_id, tasks, shared))
+            if pins:
+                self._launcher.pin(pins)
+            self._shares_on = live
+
+    def shared_millis(self) -> int:
+        """Thousandths of cores that the live tasks need together which share them."""
+        return sum(task.record.cpu_millis for task in self.live_tasks() if not task.record.cores)
 
     def _cut_logs(self) -> None:
         now = time.monotonic()

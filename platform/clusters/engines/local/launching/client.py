@@ -15,6 +15,7 @@ from clusters.engines.local.launching.verbs import (
     LauncherUnavailable,
     Listing,
     Owner,
+    PinAttempt,
     SignalAttempt,
     StartAttempt,
     Started,
@@ -39,6 +40,9 @@ class LauncherClient:
     def signal(self, signals: Sequence[SignalAttempt]) -> Sequence[int]:
         answer, _ = self._ask("signal", signals=[asdict(item) for item in signals])
         return [int(count) for count in answer]
+
+    def pin(self, pins: Sequence[PinAttempt]) -> None:
+        self._ask("pin", pins=[asdict(item) for item in pins])
 
     def remove_attempts(self, root: str, attempts: Sequence[str]) -> Sequence[bool]:
         answer, _ = self._ask("remove_attempts", root=root, attempts=list(attempts))

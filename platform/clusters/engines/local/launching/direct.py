@@ -25,6 +25,7 @@ from clusters.engines.local.launching.rights import acting_as
 from clusters.engines.local.launching.verbs import (
     Listing,
     Owner,
+    PinAttempt,
     SignalAttempt,
     StartAttempt,
     Started,
@@ -34,6 +35,7 @@ _THREADS = 4  # Starting and removing mostly wait for the kernel (exec, control 
 _KILL_SECONDS = 2.0  # A killed process leaves within milliseconds unless the kernel holds it; then the caller asks again.
 _KILL_PAUSE_SECONDS = 0.002
 _ROUNDS_BEFORE_FORBIDDING = 3
+_PIN_ROUNDS = 10  # What is forked while we look is found in the next round; more than a few is a tree that forks for ever.
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,20 @@ class DirectLauncher:
                 left[index] = count
         self.reap()
         return left
+
+    def pin(self, pins: Sequence[PinAttempt]) -> None:
+        trees = [self._tree(SignalAttempt(item.root, item.attempt_id, 0, item.tasks)) for item in pins]
+        wanted = [frozenset(item.cores) or frozenset(os.sched_getaffinity(0)) for item in pins]
+        for tree, item in zip(trees, pins, strict=True):
+            for groups in tree.groups:
+                cgroups.pin(groups, item.cores)
+        for _ in range(_PIN_ROUNDS):
+            moved = 0
+            for tree, found, cores in zip(trees, self._find(trees), wanted, strict=True):
+                pids = [*found, *(pid for pid, start in tree.wrappers if processes.is_alive(pid, start))]
+                moved += sum(processes.pin(pid, cores) for pid in pids)
+            if not moved:
+                break
 
     def remove_attempts(self, root: str, attempts: Sequence[str]) -> Sequence[bool]:
         real = self._policy.check_root(root)

@@ -205,6 +205,8 @@ def _carry_out(launcher: DirectLauncher, verb: str, arguments: dict[str, Any]) -
         return [asdict(item) for item in launcher.start([wire.decode_start(each) for each in arguments["attempts"]])]
     if verb == "signal":
         return launcher.signal([wire.decode_signal(each) for each in arguments["signals"]])
+    if verb == "pin":
+        return launcher.pin([wire.decode_pin(each) for each in arguments["pins"]])
     if verb == "remove_attempts":
         return launcher.remove_attempts(arguments["root"], arguments["attempts"])
     if verb in {"open_file", "list_directory", "make_directory", "rename", "remove_tree", "give"}:

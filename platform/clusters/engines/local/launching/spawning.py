@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import json
 import os
+import resource
 import signal
 import time
 from dataclasses import dataclass, field
@@ -45,6 +46,7 @@ printf '%-7d\\n' "$?" >&4
 `cgroup.procs` files to join, `--`, the command that drops rights and runs the script."""
 
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+_RDMA = "/dev/infiniband/"  # Memory that an adapter reads by itself has to stay in place: its tasks may lock what they have.
 _SETPRIV = "/usr/bin/setpriv"
 _RESET_SIGNALS = [number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)]
 _DESCRIPTOR_FLOOR = 20  # Above the numbers that the wrapper is given.
@@ -122,7 +124,7 @@ def _start(attempt: StartAttempt, root: str, starting: _Starting, policy: Policy
     go = _lift(read_end, starting)
     control = starting.keep(os.open(CONTROL, os.O_RDONLY | os.O_DIRECTORY, dir_fd=directory))
     for task in attempt.tasks:
-        limits = cgroups.Limits(task.memory_bytes, task.cpu_millis, task.processes_max)
+        limits = cgroups.Limits(task.memory_bytes, task.cpu_millis, task.processes_max, task.cores)
         starting.groups[task.name] = groups.create(f"{attempt.attempt_id}.{task.name}", limits) if groups else ()
         _spawn(attempt, task, root, control, go, starting, policy)
     _record(attempt, control, starting, policy)
@@ -226,6 +228,11 @@ def _spawn(attempt: StartAttempt, task: StartTask, root: str, control: int, go: 
         setsigmask=[],
         setsigdef=_RESET_SIGNALS,
     )
+    if any(device.startswith(_RDMA) for device in task.devices):
+        with contextlib.suppress(OSError, ValueError):  # Without the right to it, what the host allows has to do.
+            resource.prlimit(starting.pids[task.name], resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    if task.cores:
+        os.sched_setaffinity(starting.pids[task.name], task.cores)  # It waits for its word; what it starts inherits this.
 
 
 def _command(attempt: StartAttempt, task: StartTask, root: str, policy: Policy) -> list[str]:
@@ -245,7 +252,7 @@ def _command(attempt: StartAttempt, task: StartTask, root: str, policy: Policy) 
             files=f"{base}/{FILES}" if attempt.files else "",
             image=policy.check_root(attempt.image) if attempt.image else "",
             mounts=tuple(_checked(mount, policy) for mount in attempt.mounts),
-            devices=tuple(device for device in task.devices if device.startswith("/dev/nvidia")),
+            devices=tuple(device for device in task.devices if device.startswith(("/dev/nvidia", _RDMA))),
             shm_bytes=task.shm_bytes,
             network=attempt.network,
         )

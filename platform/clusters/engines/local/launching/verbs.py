@@ -51,6 +51,7 @@ class StartTask:
     processes_max: int = 0
     shm_bytes: int = 0
     devices: tuple[str, ...] = ()  # Device nodes of the leased GPUs; no others are visible in a sandbox.
+    cores: tuple[int, ...] = ()  # Where it may run; empty: anywhere.
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,16 @@ class SignalAttempt:
 
 
 @dataclass(frozen=True, slots=True)
+class PinAttempt:
+    """On which cores the processes of these tasks may run from now on; empty: anywhere that the launcher may."""
+
+    root: str
+    attempt_id: str
+    tasks: tuple[str, ...]
+    cores: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One name in a directory. `kind` is `file`, `directory`, `link` or `other`; links are reported, never followed."""
 
@@ -123,6 +134,10 @@ class Launcher(Protocol):
 
     def signal(self, signals: Sequence[SignalAttempt]) -> Sequence[int]:
         """Send to the live processes of each attempt; gives how many of them are left (0: none runs)."""
+        ...
+
+    def pin(self, pins: Sequence[PinAttempt]) -> None:
+        """Move live tasks to these cores, with all that they have started."""
         ...
 
     def remove_attempts(self, root: str, attempts: Sequence[str]) -> Sequence[bool]:

@@ -13,6 +13,7 @@ from clusters.engines.local.launching.verbs import (
     Entry,
     Listing,
     Owner,
+    PinAttempt,
     SignalAttempt,
     StartAttempt,
     Started,
@@ -75,7 +76,10 @@ def encode_start(attempt: StartAttempt) -> dict[str, Any]:
 
 def decode_start(document: dict[str, Any]) -> StartAttempt:
     tasks = tuple(
-        StartTask(**{**task, "argv": tuple(task["argv"]), "devices": tuple(task["devices"])}) for task in document["tasks"]
+        StartTask(
+            **{**task, "argv": tuple(task["argv"]), "devices": tuple(task["devices"]), "cores": tuple(task.get("cores", ()))}
+        )
+        for task in document["tasks"]
     )
     mounts = tuple(StartMount(**mount) for mount in document["mounts"])
     return StartAttempt(**{**document, "owner": decode_owner(document["owner"]), "tasks": tasks, "mounts": mounts})
@@ -99,6 +103,10 @@ def decode_started(document: dict[str, Any]) -> Started:
 
 def decode_signal(document: dict[str, Any]) -> SignalAttempt:
     return SignalAttempt(document["root"], document["attempt_id"], document["number"], tuple(document["tasks"]))
+
+
+def decode_pin(document: dict[str, Any]) -> PinAttempt:
+    return PinAttempt(document["root"], document["attempt_id"], tuple(document["tasks"]), tuple(document["cores"]))
 
 
 def decode_listing(document: dict[str, Any]) -> Listing:

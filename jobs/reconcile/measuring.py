@@ -1,0 +1,80 @@
+"""What the leading scheduler tells of pools: the shape of what is idle, how fragmented it is, which tasks they usually get.
+
+It is the one who has all of it in memory, so it costs no load. What pools usually get is no setting: it is counted from the last
+attempts that they were given.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from clusters.engines.interface import Sample
+from clusters.services.measures import Measured, record_measures, record_mixes
+from clusters.telemetry import record_samples
+from clusters.telemetry.metrics import pool_subject
+from jobs.models import Attempt
+from jobs.reconcile.loading import Around
+from jobs.scheduling.core import Core
+from jobs.scheduling.machines import TaskAsk
+from jobs.scheduling.shapes import Idle, idle_of, mix_rows
+from jobs.services.specs import wishes
+
+MIX_SECONDS = 600  # A habit does not change sooner; each change has all machines of the pool scored again.
+MIX_ATTEMPTS = 5_000  # The last of the installation, of all pools: a pool without any of them keeps what it had.
+
+
+def measure_pools(core: Core, around: Around, now: datetime) -> int:
+    """Write down how pools are filled now; how many there are."""
+    measured = {}
+    samples: dict[uuid.UUID, list[Sample]] = {}
+    for number, pool in enumerate(around.pools):
+        idle = idle_of(core.machines, number)
+        measured[pool.id] = Measured(idle.fragmentation, _idle_document(idle))
+        for metric, value in sorted(_samples(idle).items()):
+            samples.setdefault(pool.cluster_id, []).append(Sample(pool_subject(pool.id), metric, value))
+    for cluster_id, found in samples.items():
+        record_samples(cluster_id, found, now)
+    return record_measures(measured, now) if measured else 0
+
+
+def count_mixes(now: datetime) -> int:
+    """Count again what pools usually get; of how many that changed."""
+    rows = list(Attempt.objects.order_by("-id").values_list("pool_id", "job__spec_id")[:MIX_ATTEMPTS])
+    asked = wishes({spec_id for _, spec_id in rows})
+    counted: dict[uuid.UUID, dict[TaskAsk, int]] = {}
+    for pool_id, spec_id in rows:
+        wish = asked.get(spec_id)
+        for role in wish.gang.roles if wish is not None else ():
+            shape = TaskAsk(role.ask.cpu_millis, role.ask.memory_bytes, role.ask.gpu_millis)
+            tasks = counted.setdefault(pool_id, {})
+            tasks[shape] = tasks.get(shape, 0) + role.minimum
+    return record_mixes({pool_id: mix_rows(tasks.items()) for pool_id, tasks in counted.items()}, now)
+
+
+def _idle_document(idle: Idle) -> dict[str, Any]:
+    return {
+        "cpu_millis": idle.cpu_millis,
+        "models": {
+            model: {
+                "gpus": one.gpus,
+                "largest_task": one.largest_task,
+                "largest_job": one.largest_job,
+                "machines": {str(gpus): count for gpus, count in one.machines.items()},
+            }
+            for model, one in idle.models.items()
+        },
+    }
+
+
+def _samples(idle: Idle) -> Mapping[str, float]:
+    if not idle.models:
+        return {}
+    found = {
+        "gpu_idle": float(sum(one.gpus for one in idle.models.values())),
+        "gpu_largest_task": float(max(one.largest_task for one in idle.models.values())),
+        "gpu_largest_job": float(max(one.largest_job for one in idle.models.values())),
+    }
+    return found if idle.fragmentation is None else {**found, "gpu_fragmentation_ratio": idle.fragmentation / 1000}

@@ -55,6 +55,9 @@ class Policy:
     overrun_seconds: int = 60  # For how long after its maximum run time a gang may still hold its machines.
     patience_seconds: int = 86_400  # For how long others of its queue may pass one that waits; 0: for ever.
     history_seconds: int = 60  # How often history is brought up to date.
+    evens: bool = False  # Whether of two queues that borrow the one with the smaller part takes from the other.
+    moves: int = 0  # How many gangs at most are moved so that one can start that fits in total but not in shape; 0: none.
+    moves_after_seconds: int = 300  # How long such a gang has waited before.
 
 
 class Core:

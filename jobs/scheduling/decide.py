@@ -32,6 +32,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from jobs.scheduling.balance import look
 from jobs.scheduling.booker import Booker
 from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason, Wait
 from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
@@ -49,19 +50,16 @@ if TYPE_CHECKING:
 
 def run_pass(core: Core, now: int) -> list[Decision]:
     """All phases, until nobody is left whose turn it could be."""
+    last_pass_at = core.now
     made = Pass(core, now)
     core.ring(now)
     made.honour_claims()
     if core.windows:
         made.decisions += core.windows.clear(now)
     made.booker.begin()
-    while True:
-        while (turn := core.lines.next()) is not None:
-            if core.promises.known_ends:
-                made.booker.before(*turn)
-            made.about(*turn)
-        if not made.booker.book_rest():
-            break
+    made.take_turns()
+    if look(made, last_pass_at):
+        made.take_turns()
     made.booker.tell()
     core.roomy.clear()
     return made.decisions
@@ -79,6 +77,17 @@ class Pass:
         if core.lines and (core.history_at is None or now - core.history_at >= core.policy.history_seconds):
             core.shares.advance(now)
             core.history_at = now
+
+    def take_turns(self) -> None:
+        """Whoever may have a turn, until nobody is left."""
+        lines = self.core.lines
+        while True:
+            while (turn := lines.next()) is not None:
+                if self.core.promises.known_ends:
+                    self.booker.before(*turn)
+                self.about(*turn)
+            if not self.booker.book_rest():
+                break
 
     def honour_claims(self) -> None:
         """Whose room is clear by now starts first of all."""
@@ -151,7 +160,7 @@ class Pass:
                 back.append(core.preempters.setdefault((pool, job.queue), set()))
             if not search.may_claim and not search.may_preempt:
                 continue
-            denied = self._take_back(search, job, shape, pool)
+            denied = self.take_back(search, job, shape, pool)
             if denied is None:
                 return
             if search.may_claim:
@@ -295,7 +304,7 @@ class Pass:
 
     # 5. Take back.
 
-    def _take_back(self, search: Search, job: Job, shape: Shape, pool: int) -> Reason | None:
+    def take_back(self, search: Search, job: Job, shape: Shape, pool: int) -> Reason | None:
         """Clear room for a gang that is owed it; None when that was decided, else why not."""
         core = self.core
         weaker = core.promises.weaker(job, pool, Standing.DESERVED if search.may_claim else None) if core.promises else []

@@ -40,9 +40,9 @@ DOMAINS_MAX = 16  # Places of a level that are searched for a gang that insists 
 
 
 class Search:
-    """Victims for one gang in one pool."""
+    """Victims for one gang in one pool. `evens`: among those who borrow, by how large a part each holds (`Shares.may_even`)."""
 
-    def __init__(self, core: Core, job: Job, shape: Shape, pool: int, now: int) -> None:
+    def __init__(self, core: Core, job: Job, shape: Shape, pool: int, now: int, *, evens: bool = False) -> None:
         self.core = core
         self.machines: Machines = core.machines
         self.shares: Shares = core.shares
@@ -56,11 +56,11 @@ class Search:
         self.by_machine: dict[int, list[Running]] = {}
         amount: Amount = dict(self.need).get(pool, (0, 0, 0))
         self._amount = amount
-        self.reach = core.shares.reach(job.queue, pool, amount) if core.policy.reclaims else -1
+        self.evens = evens
+        self.reach = 0 if evens else core.shares.reach(job.queue, pool, amount) if core.policy.reclaims else -1
         self.may_claim = self.reach >= 0
-        lowest = (
-            min(core.priorities_in.get((pool, job.queue), ()), default=job.priority) if core.policy.preempts else job.priority
-        )
+        preempts = core.policy.preempts and not evens
+        lowest = min(core.priorities_in.get((pool, job.queue), ()), default=job.priority) if preempts else job.priority
         self.may_preempt = lowest < job.priority
         self.cost: dict[str, int] = {}
         self.members: Set[int] | None = None
@@ -77,7 +77,7 @@ class Search:
         """The victims; None where no set of them makes room."""
         if not self._gather() or not self._could_do():
             return None
-        for keeps_deserved in (True, False):
+        for keeps_deserved in (True,) if self.evens else (True, False):
             self._keeps_deserved = keeps_deserved
             best: list[Running] | None = None
             for members in self._domains():
@@ -105,7 +105,7 @@ class Search:
             if not gangs:
                 continue
             own = queue == self.job.queue
-            if (own and not core.policy.preempts) or (not own and not self._may_reclaim(queue)):
+            if (own and (self.evens or not core.policy.preempts)) or (not own and not self._may_reclaim(queue)):
                 continue
             for one in gangs.values():
                 if not one.job.evictable or (own and one.job.priority >= self.job.priority):
@@ -116,6 +116,8 @@ class Search:
         return bool(self.by_machine)
 
     def _may_reclaim(self, queue: int) -> bool:
+        if self.evens:
+            return self.shares.may_even(self.job.queue, queue, self.pool, self._amount)
         return self.shares.may_reclaim(self.job.queue, queue, self.pool, self._amount, self._short)
 
     def _may_leave(self, one: Running) -> bool:
@@ -130,6 +132,10 @@ class Search:
             allowed = self._allowed[queue] = self._may_reclaim(queue)
         if not allowed or not self._keeps_deserved:
             return allowed
+        if self.evens:
+            gives: Amount = dict(one.need).get(self.pool, (0, 0, 0))
+            if not self.shares.may_even(self.job.queue, queue, self.pool, self._amount, gives):
+                return False
         above = set(self.shares.path[self.job.queue])
         for pool, amount in one.need:
             if pool != self.pool:

@@ -2,7 +2,8 @@
 
 - **Even out** (`Policy.evens`): of two queues that borrow, the one with the smaller part by weight may take room from the other
   until their parts are alike (`Shares.may_even`). Nobody loses what it deserves by that.
-- **Move** (`Policy.moves`): a gang that fits in total but not in shape gets its place when small gangs go on elsewhere (`moving.py`).
+- **Move** (`Policy.moves`): a gang that fits in total but not in shape gets its place when small gangs go on elsewhere
+  (`moving.py`).
 
 The ideal: both are asked of everybody who is refused, whenever that may have changed. The shortcut: the first in fair order are
 asked, once a minute by the clock. So neither takes time from a pass that has just something to start, nobody is pushed around
@@ -62,7 +63,8 @@ def _refused_in(made: Pass, pool: int) -> list[tuple[Group, Job]]:
     found = []
     for group in made.core.lines.groups():
         first = group.first()
-        if group.phase == REFUSED and first is not None and group.reason is not None and pool in group.shape.pools:
-            if group.reason.code in EVENABLE | MOVABLE:
-                found.append((made.booker.rank(group.queue, first[1]), group, first[1]))
+        if group.phase != REFUSED or first is None or group.reason is None or pool not in group.shape.pools:
+            continue
+        if group.reason.code in EVENABLE:
+            found.append((made.booker.rank(group.queue, first[1]), group, first[1]))
     return [(group, job) for _, group, job in heapq.nsmallest(ASKED_MAX, found, key=lambda one: one[0])]

@@ -18,7 +18,7 @@ they are gone: nobody else gets any of it, and what is decided meanwhile sees th
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -404,12 +404,15 @@ def at_least(gang: GangAsk) -> GangAsk:
     return replace(gang, roles=tuple(replace(role, maximum=role.minimum) for role in gang.roles))
 
 
-def could_transfer(core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Running]) -> bool:
+def could_transfer(
+    core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Running], moving: Collection[str] = ()
+) -> bool:
     """Whether the gang, at its smallest, could have what these hold and what is free."""
-    for one in victims:
+    leaving = [one for one in victims if one.job.id not in moving]
+    for one in leaving:
         give_shares(core.shares, one.job.queue, one.need)
     fits = not any(isinstance(core.shares.room(job.queue, at, amount), Refusal) for at, amount in shape.least[pool])
-    for one in victims:
+    for one in leaving:
         take_shares(core.shares, one.job.queue, one.need)
     if not fits:
         return False
@@ -422,17 +425,23 @@ def could_transfer(core: Core, job: Job, shape: Shape, pool: int, victims: Seque
     return fits
 
 
-def transfer(core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Running], now: int) -> Transfer:
-    """Move the room of the victims to the gang, at its smallest, and hold what is left over until they are gone."""
+def transfer(
+    core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Running], now: int, moving: Collection[str] = ()
+) -> Transfer:
+    """Move the room of the victims to the gang, at its smallest, and hold what is left over until they are gone. Those who are
+    `moving` keep their share of the limits and get room elsewhere (`moving.py`)."""
     for one in victims:
-        give_shares(core.shares, one.job.queue, one.need)
+        if one.job.id not in moving:
+            give_shares(core.shares, one.job.queue, one.need)
         for task in one.placed.tasks:
             core.machines.give(task.machine, task.ask, task.devices)
     need = shape.least[pool]
     standings = [core.shares.room(job.queue, at, amount) for at, amount in need]
     placed = place(at_least(shape.gang), core.machines, (pool,))
     assert isinstance(placed, Placed), "what was found to fit does not"
-    ghosts = _left_over(core.machines, [task for one in victims for task in one.placed.tasks], placed.tasks)
+    seats = core.moves.keep(job.id, [one for one in victims if one.job.id in moving])
+    taken = [*placed.tasks, *(task for seat in seats for task in seat.placed.tasks)]
+    ghosts = _left_over(core.machines, [task for one in victims for task in one.placed.tasks], taken)
     haunt(core.machines, ghosts)
     standing = max(one for one in standings if isinstance(one, Standing))
     claimant = Running(job, placed, need, now, standing)
@@ -448,6 +457,7 @@ def undo_transfer(core: Core, made: Transfer) -> set[int]:
     """The claimant gave up: what is left goes back to those who are still leaving. Returns the machines that got room."""
     claimant = made.claimant
     del core.transfers[claimant.job.id]
+    core.moves.give_up(claimant.job.id)
     give_shares(core.shares, claimant.job.queue, claimant.need)
     exorcise(core.machines, made.ghosts)
     for task in claimant.placed.tasks:
@@ -466,6 +476,7 @@ def vanish(core: Core, one: Running) -> set[int]:
     made = one.claim
     assert made is not None
     made.leaving.discard(one.job.id)
+    core.moves.gone(one, core.now)
     if made.leaving:
         return set()
     freed = {ghost.machine for ghost in made.ghosts}

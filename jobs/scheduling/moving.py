@@ -8,7 +8,8 @@ Nobody has a right to such a move, so it has to be worth it, and harm nobody:
 - Nothing that booked starts of others count on; where such a start is known, only gangs without a known end move.
 - What all of them lose (since their last checkpoint, and their grace) is less than what the gang has waited in GPU-seconds, or
   still would have to until its own booked start.
-- A bounded number (`Policy.moves`), within the brake on evictions, and only where all of them have a place, too (`defragment.py`).
+- A bounded number (`Policy.moves`), within the brake on evictions, and only where all of them have a place, too
+  (`defragment.py`); only those are considered that would have one as things are.
 
 The room that a moved gang gets is its `Seat`: held, with its share of the limits, from the decision until it waits again, when it
 starts there at once. It may overlap what others of the same move still hold, so nobody sits down before the one that claims has
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from jobs.scheduling.decisions import Admit, Decision, Reason
 from jobs.scheduling.defragment import Defragmented, Movable, defragment
-from jobs.scheduling.gangs import Placed
+from jobs.scheduling.gangs import GangAsk, Placed
 from jobs.scheduling.machines import WHOLE_MILLIS
 from jobs.scheduling.placing import place
 from jobs.scheduling.promise import FOREVER
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 RETURN_SECONDS = 60  # An attempt that ended is put back into its queue by the same transaction; a sweep finds it within this.
 MACHINES_MAX = 24  # Of a pool that are considered for one gang: those that few and cheap moves make fit for one task more.
-TRIES_MAX = 256
+TRIES_MAX = 64
 
 
 class Moves:
@@ -213,14 +214,13 @@ class Moves:
         if set(need) != {pool}:
             return False
         free = self.core.machines.free(pool)
-        return all(
-            ask <= left for ask, left in zip(need[pool], (free.cpu_millis, free.memory_bytes, free.gpu_millis), strict=True)
-        )
+        left = (free.cpu_millis, free.memory_bytes, free.gpu_millis)
+        return all(ask <= there for ask, there in zip(need[pool], left, strict=True))
 
     def _find(self, job: Job, shape: Shape, pool: int, now: int) -> list[Running]:
         """Who moves; nobody where no moves do, or where they are not worth it."""
         core = self.core
-        able = self._near(shape, pool, [one for one in self._movable(job, shape, pool, now)])
+        able = self._near(shape, pool, self._placeable(self._movable(job, shape, pool, now)))
         if not able:
             return []
         movables = [movable_of(one, self._cost(one, now)) for one in able]
@@ -267,10 +267,8 @@ class Moves:
 
     def _is_booked(self, one: Running, job: Job, now: int) -> bool:
         """Whether it runs on what a tenant has booked, or would be in the way of that when it starts again."""
-        windows = self.core.windows
-        return (
-            windows.keeps(one, job) or windows.refusal(one.job, one.need, now, delay=self.core.policy.grace_seconds) is not None
-        )
+        windows, grace = self.core.windows, self.core.policy.grace_seconds
+        return windows.keeps(one, job) or windows.refusal(one.job, one.need, now, delay=grace) is not None
 
     def _is_guaranteed(self, one: Running) -> bool:
         """Whether it stands on a guarantee as things are now."""
@@ -279,6 +277,20 @@ class Moves:
         standing = self.core.standing(queue, one.need)
         take_shares(shares, queue, one.need)
         return standing is Standing.GUARANTEED
+
+    def _placeable(self, movable: Iterable[Running]) -> list[Running]:
+        """Those that would have a place as things are. Equal ones are asked once."""
+        machines, known, found = self.core.machines, dict[tuple[GangAsk, int], bool](), []
+        for one in movable:
+            gang, pool = movable_of(one, 0).as_it_is, one.placed.pool
+            fits = known.get((gang, pool))
+            if fits is None:
+                mark = machines.mark()
+                fits = known[gang, pool] = isinstance(place(gang, machines, (pool,)), Placed)
+                machines.rewind(mark)
+            if fits:
+                found.append(one)
+        return found
 
     def _near(self, shape: Shape, pool: int, able: list[Running]) -> list[Running]:
         """Those on the machines that the fewest and cheapest moves make fit for one task more, as far as sums tell."""

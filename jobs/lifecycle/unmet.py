@@ -190,7 +190,7 @@ _CONDITIONS: Mapping[str, tuple[Writer, Writer]] = {
     "claim": (
         lambda d: (
             f"Its room is being cleared: {_plural(d, 'need', 'job', 'jobs')} have to leave, and it starts when they have."
-            + (f" It fits in total but not in shape: {_count(d, 'held')} of them go on elsewhere at once." if d.get("held") else "")
+            + (f" It fits in total, not in shape: {_count(d, 'held')} of them go on elsewhere at once." if d.get("held") else "")
         ),
         lambda d: (
             f"正在为其腾出资源：{_count(d, 'need')} 个作业退出后即启动。"

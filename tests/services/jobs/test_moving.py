@@ -114,7 +114,7 @@ def test_who_waits_for_the_move_is_told_why_its_room_is_being_cleared(four: Quay
     answer = explain_job(Job.objects.get(id=large.id), actor=four.cast.bob.actor, now=four.now)
     assert answer is not None
     (condition,) = answer["conditions"]
-    assert "It fits in total but not in shape: 1 of them go on elsewhere at once." in condition["text"]
+    assert "It fits in total, not in shape: 1 of them go on elsewhere at once." in condition["text"]
 
 
 def test_the_place_of_a_moved_job_goes_to_nobody_else(four: Quay) -> None:

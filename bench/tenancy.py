@@ -5,7 +5,7 @@ is taken (`--nodes-share`), for every tenant the same. The jobs go through the s
 (`jobs/scheduling/replay.py`), with nodes of 8 GPUs, gangs, placement, borrowing and reclaim:
 
 - *shared*: one pool; each tenant deserves as many GPUs as it has nodes for, lent while idle and taken back on demand; of those
-  who borrow, one with a smaller part takes from one with a larger (`--no-evens`), and small gangs move for larger ones (`--moves`);
+  who borrow, one with a smaller part takes from one with a larger (`--no-evens`); small gangs move for larger ones (`--moves`);
 - *private*: the same core once per tenant on its nodes alone, strictly in order of submission, which is the reference;
 - *pool*: one pool without tenants, strictly in order.
 

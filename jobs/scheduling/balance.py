@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jobs.scheduling.decide import Pass
 
 LOOK_SECONDS = 60
-ASKED_MAX = 32  # Of a pool in one look: the first in fair order of those who may gain.
+ASKED_MAX = 16  # Of a pool in one look: the first in fair order of those who may gain.
 EVENABLE = frozenset({"capacity", "no_room", "not_together", "too_young", "brake"})
 MOVABLE = frozenset({"no_room", "not_together", "too_young"})
 

@@ -357,7 +357,7 @@ class Shares:
 
         Just below the queue that both are under, the claimant's branch with `ask` must hold at most as large a part, by weight
         and of what it holds most of in this pool, as the victim's is left with. So nothing ever goes back and forth. History
-        does not count: it decides who comes first, not who has to leave.
+        does not count: it decides who comes first, not who has to leave. Where nobody promised them anything, nothing is taken.
         """
         above = set(self.path[claimant])
         common = next(node for node in self.path[victim] if node in above)
@@ -365,6 +365,9 @@ class Shares:
             return False
         mine = next(node for node in self.path[claimant] if self.parent[node] == common)
         theirs = next(node for node in self.path[victim] if self.parent[node] == common)
+        columns = [at for at, amount in enumerate(ask, start=pool * WIDTH) if amount]
+        if not all(any(self._owed[at][branch] != NOT_PROMISED for at in columns) for branch in (mine, theirs)):
+            return False
         return self._part_with(mine, pool, ask, 1) <= self._part_with(theirs, pool, gives, -1)
 
     def _part_with(self, queue: int, pool: int, amount: Amount, sign: int) -> int:

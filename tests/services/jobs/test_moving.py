@@ -199,3 +199,30 @@ def test_moves_can_be_switched_off(four: Quay, configure: Callable[..., Config])
     go_on(four)
     assert four.state(large) == "queued"
     assert moved_of(four, small) == []
+
+
+def test_of_two_that_borrow_the_one_with_the_smaller_part_gets_room_and_the_other_reads_why(four: Quay) -> None:
+    """Both deserve four of sixteen; what nobody deserves is divided alike."""
+    deserve(four, top_queue(four.cast.tenant), 4)
+    deserve(four, top_queue(four.cast.elsewhere), 4)
+    greedy = [four.submit(f"greedy-{number}", script=ENDLESS, **gang(1, 2)) for number in range(8)]
+    four.turn(2)
+    four.pass_time(LONG)
+    other = four.submit("other", by=four.cast.carol, script=ENDLESS, **gang(1, 4))
+    more = four.submit("more", by=four.cast.carol, script=ENDLESS, **gang(1, 4))
+    four.turn(2)
+    assert four.state(more) == "queued", "it is not owed that any more"
+    four.pass_time(60)
+    four.schedule()
+    assert four.reason(more) == "making_room"
+    evened = [job for job in greedy if four.reason(job) == "evening_out"]
+    assert len(evened) == 2
+    assert "holds less by weight" in told(four, evened[0])
+    assert "按权重" in told(four, evened[0], "zh")
+    go_on(four)
+    assert [four.state(job) for job in (other, more)] == ["running", "running"]
+    last = four.submit("last", by=four.cast.carol, script=ENDLESS, **gang(1, 2))
+    four.pass_time(LONG)
+    go_on(four)
+    assert four.state(last) == "queued", "both hold eight"
+    assert sum(gpus_held(four, job) for job in greedy) == 8

@@ -4,7 +4,8 @@ The input are the jobs of Microsoft's cluster "Philly" and how many nodes each o
 is taken (`--nodes-share`), for every tenant the same. The jobs go through the scheduler's own core on a simulated clock
 (`jobs/scheduling/replay.py`), with nodes of 8 GPUs, gangs, placement, borrowing and reclaim:
 
-- *shared*: one pool; each tenant deserves as many GPUs as it has nodes for, lent while idle and taken back on demand;
+- *shared*: one pool; each tenant deserves as many GPUs as it has nodes for, lent while idle and taken back on demand; of those
+  who borrow, one with a smaller part takes from one with a larger (`--no-evens`); small gangs move for larger ones (`--moves`);
 - *private*: the same core once per tenant on its nodes alone, strictly in order of submission, which is the reference;
 - *pool*: one pool without tenants, strictly in order.
 
@@ -70,6 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grace", type=int, default=30, help="seconds from the signal to the end; default 30")
     parser.add_argument("--least-runtime", type=int, default=300, help="seconds before an eviction; default 300")
     parser.add_argument("--patience", type=int, default=86_400, help="seconds for which others may pass a job; default a day")
+    parser.add_argument("--moves", type=int, default=4, help="small gangs that move for one gang; default 4, 0 for none")
+    parser.add_argument("--no-evens", action="store_true", help="nothing is taken from those who borrow a larger part")
     parser.add_argument("--no-pool", action="store_true", help="leave out the run of one pool without tenants")
 
 
@@ -95,9 +98,13 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
         pool = [stay.wait for stay in together.stays.values()]
     bench.progress("shared")
     began = time.process_time()
-    shared = _replay(
-        entries, nodes, options, Policy(least_runtime_seconds=options.least_runtime, patience_seconds=options.patience)
+    policy = Policy(
+        least_runtime_seconds=options.least_runtime,
+        patience_seconds=options.patience,
+        evens=not options.no_evens,
+        moves=options.moves,
     )
+    shared = _replay(entries, nodes, options, policy)
     _report(bench, shared, private, pool, nodes, time.process_time() - began)
     picture = options.out / "P8-tenancy.svg"
     picture.parent.mkdir(parents=True, exist_ok=True)
@@ -149,6 +156,7 @@ def _report(
     bench.figure("pass", seconds / max(1, shared.passes) * 1000, "ms", less_is_better=True, note=f"{shared.passes} passes")
     bench.record("tenants", table)
     bench.record("evictions", shared.evictions)
+    bench.record("moves", shared.moves)
 
 
 def _jain(shared: Outcome, nodes: Mapping[str, int]) -> tuple[float, float]:

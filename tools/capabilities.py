@@ -114,6 +114,10 @@ CAPABILITIES = (
             "A guarantee is kept idle for its owner, and others are told": (
                 "services/jobs/test_sharing.py::test_a_guarantee_is_kept_idle_for_its_owner_and_others_are_told",
             ),
+            "Of two that borrow the one with the smaller part gets room, and the other reads why": (
+                "services/jobs/test_moving.py"
+                "::test_of_two_that_borrow_the_one_with_the_smaller_part_gets_room_and_the_other_reads_why",
+            ),
         },
     ),
     Capability(
@@ -213,7 +217,23 @@ CAPABILITIES = (
                 "test_the_mix_is_in_the_rules_by_which_machines_are_chosen_and_in_the_file_of_a_state",
                 "unit/scheduling/test_placing.py::test_the_gradient_keeps_whole_machines_for_the_large_tasks_of_the_mix",
             ),
-            "A large job is admitted after a plan of moves": (),
+            "A small job moves so that a large one starts that fits in total but not in shape, and goes on at once": (
+                "services/jobs/test_moving.py::test_a_small_job_moves_so_that_a_large_one_starts_and_goes_on_at_once",
+                "property/scheduling/test_moving_properties.py"
+                "::test_whoever_moves_goes_on_where_it_was_told_and_nobody_else_gets_that",
+            ),
+            "The plan is kept with the decisions, and who waits is told": (
+                "services/jobs/test_moving.py::test_the_plan_is_kept_with_the_decisions",
+                "services/jobs/test_moving.py::test_who_waits_for_the_move_is_told_why_its_room_is_being_cleared",
+            ),
+            "The plan is the fewest and cheapest moves": (
+                "property/scheduling/test_defragment_properties.py"
+                "::test_a_plan_is_the_fewest_and_cheapest_moves_and_holds_when_carried_out",
+            ),
+            "A new leader goes on with a move": ("services/jobs/test_moving.py::test_a_new_leader_goes_on_with_the_move",),
+            "What runs on a guarantee is moved for nobody of another tenant": (
+                "services/jobs/test_moving.py::test_what_runs_on_a_guarantee_is_moved_for_nobody_of_another_tenant",
+            ),
         },
     ),
     Capability(

@@ -136,6 +136,18 @@ def _shortage(detail: Detail, language: str = "en") -> str:
     return format_amounts({name: max(0, amount - free.get(name, 0)) for name, amount in need.items()}, language)
 
 
+def _making_room(detail: Detail) -> str:
+    told = f"Its room is being cleared: it waits for {detail.get('jobs', '?')} running jobs to make way"
+    if not detail.get("moving"):
+        return f"{told}."
+    return f"{told}. It fits in total but not in shape, so {detail['moving']} of them go on elsewhere."
+
+
+def _making_room_zh(detail: Detail) -> str:
+    told = f"正在为其腾出资源：等待 {detail.get('jobs', '?')} 个运行中的作业让出。"
+    return f"{told}总量足够但形状不合，其中 {detail['moving']} 个在别处继续。" if detail.get("moving") else told
+
+
 def _no_room(detail: Detail) -> str:
     pool, need, free = _named(detail, "pool", "pool"), _amounts(detail, "need"), _amounts(detail, "free")
     missing = _shortage(detail)
@@ -624,10 +636,19 @@ _ALL = (
     ),
     _wait(
         "making_room",
-        lambda detail: f"Its room is being cleared: it waits for {detail.get('jobs', '?')} running jobs to make way.",
-        lambda detail: f"正在为其腾出资源：等待 {detail.get('jobs', '?')} 个运行中的作业让出。",
+        _making_room,
+        _making_room_zh,
         "It starts as soon as they have saved their work and ended.",
         "待其保存进度并结束后立即启动。",
+    ),
+    _wait(
+        "moving",
+        lambda detail: (
+            f"It moves to other machines of {_named(detail, 'pool', 'pool')}, so that a larger job can start; its place is kept."
+        ),
+        lambda detail: f"正迁往{_named_zh(detail, 'pool', '资源池')}的其他节点，以便更大的作业启动；其位置已保留。",
+        "It goes on there in a moment, and pays no retry.",
+        "稍后即在新位置继续，不计入重试次数。",
     ),
     _wait("no_room", _no_room, _no_room_zh, "It starts when enough of what runs there has ended.", "有足够作业结束后即可启动。"),
     _wait("array", _children, _children_zh),
@@ -653,6 +674,18 @@ _ALL = (
         "making_way",
         _fixed("It makes way for a job with an older right to its room; it goes on when there is room again."),
         _fixed("为更有权使用该资源的作业让出位置；有空位时继续。"),
+    ),
+    _move(
+        "moving_away",
+        _fixed("It moves to other machines, so that a larger job can start: it goes on there at once, and its place is kept."),
+        _fixed("迁往其他节点，以便更大的作业启动；位置已保留，立即继续。"),
+    ),
+    _move(
+        "evening_out",
+        _fixed(
+            "It makes way for a queue that holds less by weight than its own, which borrows; it goes on when there is room again."
+        ),
+        _fixed("其队列按权重借用过多，为占用较少的队列让出位置；有空位时继续。"),
     ),
     _move("stopping", _by("A stop was asked for"), _by_zh("请求停止")),
     _move(

@@ -188,8 +188,18 @@ _CONDITIONS: Mapping[str, tuple[Writer, Writer]] = {
     "user_cap": (lambda d: _as_told("user_cap", d, "en"), lambda d: _as_told("user_cap", d, "zh")),
     "reserved": (lambda d: _as_told("reserved", d, "en"), lambda d: _as_told("reserved", d, "zh")),
     "claim": (
-        lambda d: f"Its room is being cleared: {_plural(d, 'need', 'job', 'jobs')} have to leave, and it starts when they have.",
-        lambda d: f"正在为其腾出资源：{_count(d, 'need')} 个作业退出后即启动。",
+        lambda d: (
+            f"Its room is being cleared: {_plural(d, 'need', 'job', 'jobs')} have to leave, and it starts when they have."
+            + (f" It fits in total, not in shape: {_count(d, 'held')} of them go on elsewhere at once." if d.get("held") else "")
+        ),
+        lambda d: (
+            f"正在为其腾出资源：{_count(d, 'need')} 个作业退出后即启动。"
+            + (f"总量足够但形状不合，其中 {_count(d, 'held')} 个立即在别处继续。" if d.get("held") else "")
+        ),
+    ),
+    "moving": (
+        lambda d: f"It moves to other machines of {_pool(d, 'en')} so that a larger job can start; its place is kept for it.",
+        lambda d: f"正迁往{_pool(d, 'zh')}的其他节点，以便更大的作业启动；其位置已保留。",
     ),
     "array_parallelism": (
         lambda d: f"{_count(d, 'held')} children of its array run, and no more than {_count(d, 'limit')} may.",

@@ -72,25 +72,35 @@ def admit(
     return admitted
 
 
-def evict(victims: Mapping[uuid.UUID, uuid.UUID | None], records: Records, *, now: datetime) -> None:
-    """End the attempts of these jobs, and write down for which waiting job: a new leader has to know whose their room is.
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """End the attempt of a job. `claimant`: the waiting job that gets its room, None for a booking that is about to begin.
+    `reason`: what its people are told."""
 
-    None: for a booking that is about to begin.
-    """
-    if not victims:
+    job_id: uuid.UUID
+    claimant: uuid.UUID | None
+    reason: str
+
+
+def evict(evictions: Sequence[Eviction], records: Records, *, now: datetime) -> None:
+    """End these attempts, and write down for which waiting job and why: a new leader has to know whose their room is."""
+    if not evictions:
         return
+    victims = {one.job_id: one for one in evictions}
     with transaction.atomic():
         rows = [
             (job_id, state, attempt_id)
             for job_id, state, attempt_id in Job.objects.filter(id__in=victims).values_list("id", "state", "attempt_id")
             if attempt_id is not None
         ]
-        stop_attempts(
-            rows, cause="preempted", reason="making_way", grace_seconds=None, actor="system:scheduler", now=now
-        )  # fmt: skip
+        for reason in sorted({one.reason for one in evictions}):
+            stop_attempts(
+                [row for row in rows if victims[row[0]].reason == reason],
+                cause="preempted", reason=reason, grace_seconds=None, actor="system:scheduler", now=now,
+            )  # fmt: skip
         bulk.update(
             Attempt,
-            [{"id": attempt_id, "evicted_for": victims[job_id]} for job_id, _, attempt_id in rows],
+            [{"id": attempt_id, "evicted_for": victims[job_id].claimant} for job_id, _, attempt_id in rows],
             equals={"state": AttemptState.STOPPING, "stop_cause": "preempted"},
         )
         record_decisions([records[job_id] for job_id, _, _ in rows if job_id in records], now=now)

@@ -25,8 +25,9 @@ from images.lifecycle import ImageState
 from images.services import ResolvedImage, resolved_images
 from jobs.lifecycle.states import AttemptState
 from jobs.reconcile import aside, demand, memory
-from jobs.reconcile.admit import Admission, Placement, admit, evict, store_reasons
+from jobs.reconcile.admit import Admission, Eviction, Placement, admit, evict, store_reasons
 from jobs.reconcile.loading import (
+    MOVING,
     Around,
     Judge,
     LiveRow,
@@ -113,7 +114,7 @@ class SchedulerDriver:
         self._live: dict[str, LiveRow] = {}  # The attempts of which the core knows that they run.
         self._to_judge: set[uuid.UUID] = set()
         self._to_tell: set[str] = set()
-        self._claims: dict[uuid.UUID, uuid.UUID] = {}  # Claimants, by who is leaving for them: after a change of leaders.
+        self._claims: dict[uuid.UUID, LiveRow] = {}  # Who is leaving for somebody: after a change of leaders.
         self._due: list[tuple[datetime, uuid.UUID]] = []  # A heap of those who wait for a time.
 
     def run(self, *, now: datetime) -> float:
@@ -373,7 +374,7 @@ class SchedulerDriver:
         queues = [str(queue_id) if queue_id is not None else "" for queue_id in self._numbers.queues]
         self._names = Names([pool.name for pool in around.pools], queues, policy_version(core))
         self._to_judge = set(self.pending)
-        self._claims = {row.job_id: row.evicted_for for row in live if row.evicted_for is not None}
+        self._claims = {row.job_id: row for row in live if row.evicted_for is not None}
         return core
 
     def _expect_numbers(self) -> Numbers:
@@ -454,11 +455,12 @@ class SchedulerDriver:
     def _claim_again(self, core: Core) -> None:
         """After a change of leaders: who was promised the room of those who are leaving gets it."""
         claims: dict[str, list[str]] = {}
-        for one, by in self._claims.items():
-            claims.setdefault(str(by), []).append(str(one))
+        moving = frozenset(str(job_id) for job_id, row in self._claims.items() if row.moves)
+        for one, row in self._claims.items():
+            claims.setdefault(str(row.evicted_for), []).append(str(one))
         self._claims = {}
         for claimant, victims in sorted(claims.items()):
-            core.claim_again(claimant, sorted(victims))
+            core.claim_again(claimant, sorted(victims), moving)
 
     def _parallelism(self) -> dict[uuid.UUID, int]:
         unknown = [
@@ -518,8 +520,7 @@ class SchedulerDriver:
             self._waiting.pop(key, None)
             self._stale.add(one.job_id)
         claims = [one for one in decisions if isinstance(one, Claim)]
-        victims = {one.id: one.claimant for one in decisions if isinstance(one, Evict)}
-        evict({uuid.UUID(one): uuid.UUID(by) if by else None for one, by in victims.items()}, records, now=now)
+        evict([_eviction(one) for one in decisions if isinstance(one, Evict)], records, now=now)
         record_decisions([one for one in records.values() if one.kind in (CLAIM, REFUSE)], now=now)
         self.has_admitted = bool(admitted)
         waits = {one.id for one in decisions if isinstance(one, Wait)} | {one.id for one in claims}
@@ -572,7 +573,7 @@ class SchedulerDriver:
         key, row = str(one.job_id), self.pending[one.job_id]
         self._live[key] = LiveRow(
             attempt_id, row.id, AttemptState.ADMITTED, one.pool.id, one.pool.cluster_id, row.tenant_id, row.queue_id,
-            row.priority, row.parent_id, row.user_id, row.spec_id, row.max_runtime_seconds, row.submitted_at, now, None, None,
+            row.priority, row.parent_id, row.user_id, row.spec_id, row.max_runtime_seconds, row.submitted_at, now, None, None, "",
         )  # fmt: skip
         self._drop(row.id)
 
@@ -618,6 +619,12 @@ class SchedulerDriver:
 def _said(around: Around) -> dict[int, tuple[object, ...]]:
     """How pools are filled, by what operators say."""
     return {pool: rules.said for pool, rules in around.rules.items()}
+
+
+def _eviction(one: Evict) -> Eviction:
+    """What its people are told: it goes on elsewhere, its queue has more than its part, or somebody has an older right."""
+    reason = MOVING if one.to is not None else "evening_out" if one.evens else "making_way"
+    return Eviction(uuid.UUID(one.id), uuid.UUID(one.claimant) if one.claimant else None, reason)
 
 
 class _Fullest:

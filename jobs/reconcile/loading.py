@@ -46,6 +46,7 @@ from tenants.quota.limits import Capacity, LimitedQueue, amount_of
 from tenants.quota.shares import Shares
 
 LOAD_ROWS = 2_000
+MOVING = "moving_away"  # Why a job stops that goes on elsewhere at once.
 OVERRUN_SECONDS = 30  # From the end of the grace until what ran has let go of its machines, and we know.
 Shared = dict[Any, Any]
 
@@ -96,6 +97,12 @@ class LiveRow(NamedTuple):
     created_at: datetime
     started_at: datetime | None
     evicted_for: uuid.UUID | None
+    reason_code: str  # Of the job: whether the room that it is leaving for another is all that it loses.
+
+    @property
+    def moves(self) -> bool:
+        """Whether it goes on elsewhere once it has left."""
+        return self.evicted_for is not None and self.reason_code == MOVING
 
 
 class LiveTask(NamedTuple):
@@ -342,6 +349,9 @@ def policy() -> Policy:
         booked=config.scheduler_booked,
         grace_seconds=round(config.grace_seconds),
         overrun_seconds=round(config.grace_seconds) + OVERRUN_SECONDS,
+        evens=config.scheduler_evens,
+        moves=config.scheduler_moves,
+        moves_after_seconds=round(config.scheduler_moves_after_seconds),
     )
 
 
@@ -385,6 +395,7 @@ def load_pending(shared: Shared, **condition: Any) -> Iterable[PendingRow]:
 LIVE_COLUMNS = (
     "id", "job_id", "state", "pool_id", "cluster_id", "tenant_id", "job__queue_id", "job__priority", "job__parent_id",
     "job__user_id", "job__spec_id", "job__max_runtime_seconds", "job__submitted_at", "created_at", "started_at", "evicted_for",
+    "job__reason_code",
 )  # fmt: skip
 
 
@@ -487,6 +498,7 @@ def one_held(
         mark(row.started_at or row.created_at),
         leaving=row.state == AttemptState.STOPPING,
         leaving_for=str(row.evicted_for) if row.evicted_for is not None else "",
+        moves=row.moves,
     )
 
 

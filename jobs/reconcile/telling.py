@@ -18,7 +18,7 @@ from jobs.scheduling.gangs import GangAsk
 from jobs.scheduling.work import Job
 from kernel.resources import RESOURCE_NAMES, Resources
 
-_SHAPELESS = frozenset({"claim", "too_young", "brake", "behind", "booked", "reserved", "user_cap", "array_parallelism"})
+_SHAPELESS = frozenset({"claim", "moving", "too_young", "brake", "behind", "booked", "reserved", "user_cap", "array_parallelism"})
 _FOR_OTHERS = frozenset({"label", "taint"})  # Filters by which free room is none for this job.
 
 
@@ -121,7 +121,10 @@ class Teller:
         return "user_cap", {"what": reason.what, "need": reason.need, "used": reason.held, "limit": reason.limit}
 
     def _claim(self, core: Core, job: Job, reason: Reason) -> Refusal:
-        return "making_room", {"jobs": reason.need}
+        return "making_room", {"jobs": reason.need, **({"moving": reason.held} if reason.held else {})}
+
+    def _moving(self, core: Core, job: Job, reason: Reason) -> Refusal:
+        return "moving", {"pool": self._pool(reason.pool)}
 
     # --- Names --------------------------------------------------------------------------------------------------------
 

@@ -65,7 +65,7 @@ class Booker:
         for pool in group.shape.pools:
             waiting = self._next.get(pool)
             while waiting and self._vacant(pool):
-                rank = rank or self._rank(group.queue, job)
+                rank = rank or self.rank(group.queue, job)
                 if waiting[-1][0] > rank:
                     break
                 _, other, first = waiting.pop()
@@ -179,7 +179,7 @@ class Booker:
             waiting = self._next.setdefault(pool, [])
             places = self.core.policy.booked - self.promises.count(pool)
             waiting += [
-                (self._rank(group.queue, job), group, job) for job in heapq.nsmallest(places, jobs, key=self.core.lines.key)
+                (self.rank(group.queue, job), group, job) for job in heapq.nsmallest(places, jobs, key=self.core.lines.key)
             ]
             waiting.sort(key=lambda one: one[0], reverse=True)
 
@@ -191,12 +191,12 @@ class Booker:
                 if places <= TRIES_MAX + 1:
                     first = group.first()
                     if first is not None and first[1].id not in booked:
-                        yield self._rank(group.queue, first[1]), group, first[1]
+                        yield self.rank(group.queue, first[1]), group, first[1]
                     continue
                 for job in heapq.nsmallest(places, (job for job in group.jobs() if job.id not in booked), key=lines.key):
-                    yield self._rank(group.queue, job), group, job
+                    yield self.rank(group.queue, job), group, job
 
-    def _rank(self, queue: int, job: Job) -> Rank:
+    def rank(self, queue: int, job: Job) -> Rank:
         """The place in the fair order, as `Turns` has it."""
         shares = self.core.shares
         shares.refresh()

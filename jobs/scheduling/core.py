@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass, replace
 
 from jobs.scheduling.backfill import Promises
@@ -25,6 +25,7 @@ from jobs.scheduling.evictable import Evictable
 from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
 from jobs.scheduling.machines import Machine, Machines
 from jobs.scheduling.memory import Known
+from jobs.scheduling.moving import Moves
 from jobs.scheduling.people import People, Place
 from jobs.scheduling.scores import Mix, PoolRules
 from jobs.scheduling.turn import OPEN, REFUSED, Group, Lines
@@ -57,6 +58,9 @@ class Policy:
     overrun_seconds: int = 60  # For how long after its maximum run time a gang may still hold its machines.
     patience_seconds: int = 86_400  # For how long others of its queue may pass one that waits; 0: for ever.
     history_seconds: int = 60  # How often history is brought up to date.
+    evens: bool = False  # Whether of two queues that borrow the one with the smaller part takes from the other.
+    moves: int = 0  # How many gangs at most are moved so that one can start that fits in total but not in shape; 0: none.
+    moves_after_seconds: int = 300  # How long such a gang has waited before.
 
 
 class Core:
@@ -110,6 +114,7 @@ class Core:
         self.people = People(caps)
         self.by_reserved: dict[int, set[Group]] = {}  # Pool -> whom what others have booked for a time refused.
         self.promises = Promises(self)
+        self.moves = Moves(self)
         self.windows = Windows(self)
         self.plan_after: dict[int, int] = {}  # Pool -> when it is asked again who else could have a booked start.
         self.windows_changed(windows)
@@ -119,6 +124,10 @@ class Core:
     def submit(self, job: Job) -> None:
         """A job waits from now on."""
         assert job.id not in self.running, "it runs already"
+        moving = self.moves.back(job) if self.moves else None
+        if moving is not None:
+            self._aside[job.id] = (job, moving)
+            return
         if job.id in self.lines or job.id in self._aside:
             self.withdraw(job.id)
         if job.withheld is not None:
@@ -135,6 +144,7 @@ class Core:
         """A job waits no longer, and does not run either."""
         if job_id in self._aside:
             job, _ = self._aside.pop(job_id)
+            self.moves.vacate(job_id)
             if job.array:
                 self._array_waiting.get(job.array, {}).pop(job_id, None)
         elif job_id in self.lines:
@@ -162,17 +172,18 @@ class Core:
             one.is_leaving = True
             self.evictable.leave(one)
 
-    def claim_again(self, job_id: str, victims: Iterable[str]) -> bool:
-        """A waiting job claims the room of those who leave for it, as was decided before; whether it still could."""
+    def claim_again(self, job_id: str, victims: Iterable[str], moving: Collection[str] = ()) -> bool:
+        """A waiting job claims the room of those who leave for it, as was decided before; whether it still could. Those of them
+        who are `moving` get room elsewhere."""
         job = self.lines.job(job_id)
         leaving = [self.running[victim] for victim in victims if victim in self.running]
         if job is None or not leaving or any(one.claim is not None for one in leaving):
             return False
         shape = self.shape_of(job.gang, job.pools)
         for pool in shape.pools:
-            if could_transfer(self, job, shape, pool, leaving):
+            if could_transfer(self, job, shape, pool, leaving, moving):
                 self.lines.remove(job_id)
-                made = transfer(self, job, shape, pool, leaving, self.now)
+                made = transfer(self, job, shape, pool, leaving, self.now, moving)
                 take_shares(self.shares, job.queue, made.claimant.need)
                 self.claim(made)
                 return True
@@ -235,6 +246,7 @@ class Core:
         for one in self.running.values():
             if not one.is_leaving or one.claim is None:
                 take_shares(shares, one.job.queue, one.need)
+        self.moves.retake(shares)
         if self.history_at is not None and not shares.history():
             shares.recall(self.shares.history(), self.history_at)
         self.shares = shares
@@ -259,6 +271,7 @@ class Core:
     def caps_changed(self, caps: Iterable[UserCap]) -> None:
         """Other caps on users."""
         self.people = People(caps, self.running.values())
+        self.moves.recount()
         self.by_user.clear()
         self._line_up_again()
 
@@ -282,7 +295,7 @@ class Core:
         if job_id in self._aside:
             return self._aside[job_id][1]
         if job_id in self.transfers:
-            return Reason("claim", need=len(self.transfers[job_id].leaving))
+            return Reason("claim", need=len(self.transfers[job_id].leaving), held=self.moves.moving_for(job_id))
         group = self.lines.group(job_id)
         if group is None:
             return None
@@ -426,6 +439,9 @@ class Core:
         moments = [self._timers[0][0]] if self._timers else []
         if any(self.claimers.values()) or any(any(queues.values()) for queues in self.preempters.values()):
             moments += [self.young_until] if self.young_until else []
+        given_at = self.moves.next_at if self.moves else None
+        if given_at is not None:
+            moments.append(given_at)
         booked_at = self.promises.next_at
         if booked_at is not None:
             moments.append(max(booked_at, self.now + 1))

@@ -24,14 +24,17 @@ behind it, unless they passed it for too long. What is done instead, and why the
    others end, has patience: others of its queue may pass it for so long only (`Policy.patience_seconds`). Then the queue drains
    until what it deserves covers the one, and phase 5 gets it what is missing: so nobody starves.
 7. **Explain.** Who waits keeps the reason of the pool where it came furthest, with amounts.
+8. **Even out and move.** Once a minute, for those who were refused (`balance.py`): from who borrows a larger part to who has a
+   smaller one, and small gangs elsewhere where a larger one fits in total but not in shape.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from jobs.scheduling.balance import look
 from jobs.scheduling.booker import Booker
 from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason, Wait
 from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
@@ -49,19 +52,16 @@ if TYPE_CHECKING:
 
 def run_pass(core: Core, now: int) -> list[Decision]:
     """All phases, until nobody is left whose turn it could be."""
+    last_pass_at = core.now
     made = Pass(core, now)
     core.ring(now)
     made.honour_claims()
     if core.windows:
         made.decisions += core.windows.clear(now)
     made.booker.begin()
-    while True:
-        while (turn := core.lines.next()) is not None:
-            if core.promises.known_ends:
-                made.booker.before(*turn)
-            made.about(*turn)
-        if not made.booker.book_rest():
-            break
+    made.take_turns()
+    if look(made, last_pass_at):
+        made.take_turns()
     made.booker.tell()
     core.roomy.clear()
     core.freed.clear()
@@ -81,6 +81,17 @@ class Pass:
             core.shares.advance(now)
             core.history_at = now
 
+    def take_turns(self) -> None:
+        """Whoever may have a turn, until nobody is left."""
+        lines = self.core.lines
+        while True:
+            while (turn := lines.next()) is not None:
+                if self.core.promises.known_ends:
+                    self.booker.before(*turn)
+                self.about(*turn)
+            if not self.booker.book_rest():
+                break
+
     def honour_claims(self) -> None:
         """Whose room is clear by now starts first of all."""
         core = self.core
@@ -93,6 +104,8 @@ class Pass:
                 self._look_again(one)
                 self.decisions.append(Admit(job_id, one.placed, one.standing))
         core.cleared.clear()
+        if core.moves:
+            core.moves.honour(self.now, self.decisions)
 
     def about(self, group: Group, job: Job) -> None:
         """Questions 1 to 7 of the job whose turn it is."""
@@ -152,7 +165,7 @@ class Pass:
                 back.append(core.preempters.setdefault(pool, {}).setdefault(job.queue, set()))
             if not search.may_claim and not search.may_preempt:
                 continue
-            denied = self._take_back(search, job, shape, pool)
+            denied = self.take_back(search, job, shape, pool)
             if denied is None:
                 return
             if search.may_claim:
@@ -299,7 +312,7 @@ class Pass:
 
     # 5. Take back.
 
-    def _take_back(self, search: Search, job: Job, shape: Shape, pool: int) -> Reason | None:
+    def take_back(self, search: Search, job: Job, shape: Shape, pool: int) -> Reason | None:
         """Clear room for a gang that is owed it; None when that was decided, else why not."""
         core = self.core
         weaker = core.promises.weaker(job, pool, Standing.DESERVED if search.may_claim else None) if core.promises else []
@@ -322,22 +335,40 @@ class Pass:
             return Reason("too_young", pool=pool, queue=job.queue, until=search.young_until)
         if not victims:  # What booked starts of others kept is enough; it is taken by right.
             return self._start_by_right(job, shape, pool)
-        room = self._brake(len(victims))
+        room = self.brake(len(victims))
         if room is not None:
             core.ring_at(max(room.until, self.now + 1), pool)
             return room
+        self.clear(job, shape, pool, victims, search.cost, evens=search.evens)
+        return None
+
+    def clear(
+        self,
+        job: Job,
+        shape: Shape,
+        pool: int,
+        victims: Sequence[Running],
+        cost: Mapping[str, int],
+        *,
+        evens: bool = False,
+        moves: bool = False,
+    ) -> None:
+        """Tell these to leave for a gang. `moves`: they go on elsewhere, and their room there is kept."""
+        core = self.core
         core.lines.remove(job.id)
         core.promises.drop(job.id)
-        made = transfer(core, job, shape, pool, victims, self.now)
+        moving = frozenset(one.job.id for one in victims) if moves else frozenset()
+        made = transfer(core, job, shape, pool, victims, self.now, moving)
         take_shares(core.shares, job.queue, made.claimant.need)
         core.claim(made)
         core.promises.recheck_limits("yielded")
         self.evictions += len(victims)
         core.evicted_at.append((self.now, len(victims)))
-        self.decisions += [Evict(one.job.id, job.id, search.cost[one.job.id]) for one in victims]
-        cost = sum(search.cost[one.job.id] for one in victims)
-        self.decisions.append(Claim(job.id, made.claimant.placed, tuple(one.job.id for one in victims), cost))
-        return None
+        for one in victims:
+            seat = core.moves.seats.get(one.job.id)
+            self.decisions.append(Evict(one.job.id, job.id, cost[one.job.id], "", None if seat is None else seat.placed, evens))
+        total = sum(cost[one.job.id] for one in victims)
+        self.decisions.append(Claim(job.id, made.claimant.placed, tuple(one.job.id for one in victims), total))
 
     def _start_by_right(self, job: Job, shape: Shape, pool: int) -> Reason | None:
         core = self.core
@@ -349,7 +380,7 @@ class Pass:
         core.promises.recheck_limits("yielded")
         return None
 
-    def _brake(self, count: int) -> Reason | None:
+    def brake(self, count: int) -> Reason | None:
         """Whether so many more evictions are too many for this pass or window."""
         policy, recent = self.core.policy, self.core.evicted_at
         while recent and recent[0][0] + policy.window_seconds <= self.now:

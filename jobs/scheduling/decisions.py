@@ -18,7 +18,8 @@ class Reason(NamedTuple):
     placed, and `filters`. `booked`: there is room, but another's start is booked on it, `until` then. `brake`: it may take room
     back, but too many were evicted of late. `too_young`: whoever would have to leave has not run for long enough, `until` then.
     `user_cap`: its user would hold more of `what` (`gpu_millis`, `jobs`, `containers`) than one may in tenant `of`. `behind`: the
-    queue is served strictly in order, and one before it waits. `claim`: its room is being cleared. `reserved`: what it needs is
+    queue is served strictly in order, and one before it waits. `claim`: its room is being cleared by `need` others, `held` of
+    whom go on elsewhere. `moving`: it was moved, its place is kept, and it starts there in a moment. `reserved`: what it needs is
     booked by a tenant from `since` to `until`: of `limit` in the pool `held` would be held by others, and `kept` is booked; `of`
     is the booking.
     """
@@ -61,13 +62,16 @@ class Wait(NamedTuple):
 class Evict(NamedTuple):
     """End a running gang so that another may start; it loses `cost` thousandths of GPU-seconds.
 
-    With a `booking` it is for what a tenant has booked for a time that is about to begin, and `claimant` is empty.
+    With a `booking` it is for what a tenant has booked for a time that is about to begin, and `claimant` is empty. `to`: where it
+    goes on at once; its room there is kept. `evens`: both borrow, and its queue holds the larger part.
     """
 
     id: str
     claimant: str
     cost: int
     booking: str = ""
+    to: Placed | None = None
+    evens: bool = False
 
 
 class Claim(NamedTuple):

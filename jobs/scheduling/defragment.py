@@ -16,6 +16,7 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import NamedTuple
 
 from jobs.scheduling.gangs import GangAsk, Placed, PlacedTask, RoleAsk, Unplaced
 from jobs.scheduling.machines import Machines
@@ -23,8 +24,9 @@ from jobs.scheduling.placing import place
 from jobs.scheduling.ranking import Ranking, ranking_of
 from jobs.scheduling.topology import topology_of
 
-MOVES_MAX = 4  # More restarts for one start are not worth it, and the number of sets grows with it.
+MOVES_MAX = 4  # Of a set that is looked for by trying all: their number grows with it.
 PER_MACHINE_MAX = 10  # Gangs of one machine that are considered, the cheapest.
+PER_SET_MAX = 7  # Gangs that leave one machine: of eight GPUs, one each for a task that needs all.
 SETS_MAX = 512  # Sets of one place, the smallest and cheapest.
 TRIES_MAX = 4_000
 
@@ -70,17 +72,24 @@ class Defragmented:
 
 
 def defragment(
-    gang: GangAsk, machines: Machines, pools: Sequence[int], movables: Iterable[Movable], *, moves_max: int = MOVES_MAX
+    gang: GangAsk,
+    machines: Machines,
+    pools: Sequence[int],
+    movables: Iterable[Movable],
+    *,
+    moves_max: int = MOVES_MAX,
+    tries_max: int = TRIES_MAX,
 ) -> Defragmented | Unplaced:
     """The fewest and cheapest moves that let the gang start at its minimum; `machines` stay as they are.
 
-    No move where it fits as it is. An `Unplaced` says what `place` says, when no set of moves helps.
+    No move where it fits as it is. An `Unplaced` says what `place` says, when no set of moves helps. Where the bounds do not
+    allow to try all sets, the one that takes the cheapest room machine by machine is tried, too, of up to `moves_max`.
     """
     least = replace(gang, roles=tuple(replace(role, maximum=role.minimum) for role in gang.roles))
     known = sorted(movables, key=lambda one: (one.cost, one.name))
     refused: Unplaced | None = None
     for pool in pools:
-        search = _Search(least, machines, pool, known, min(moves_max, MOVES_MAX))
+        search = _Search(least, machines, pool, known, moves_max, tries_max)
         found = search.run()
         if isinstance(found, Defragmented):
             return found
@@ -89,16 +98,35 @@ def defragment(
     return refused or Unplaced("no_pool", -1, "", 0, 0)
 
 
+class _Within(NamedTuple):
+    """A place that has to take all of the gang, with the sets of moves that make room there. `now`: tasks that fit, by role."""
+
+    members: Set[int]
+    roles: list[tuple[RoleAsk, Ranking]]
+    useful: list[tuple[int, ...]]
+    now: list[int]
+
+
 class _Search:
     """One gang in one pool."""
 
-    def __init__(self, gang: GangAsk, machines: Machines, pool: int, movables: Sequence[Movable], moves_max: int) -> None:
+    def __init__(
+        self,
+        gang: GangAsk,
+        machines: Machines,
+        pool: int,
+        movables: Sequence[Movable],
+        moves_max: int,
+        tries_max: int,
+    ) -> None:
         self.gang = gang
         self.machines = machines
         self.pool = pool
         self.movables = movables
         self.moves_max = moves_max
+        self.tries_max = tries_max
         self.is_cut = False
+        self._in_places: list[_Within] = []
         self._on: dict[int, list[int]] = {}
         for number, movable in enumerate(movables):
             for machine in sorted({task.machine for task in movable.tasks}):
@@ -109,13 +137,37 @@ class _Search:
         if not isinstance(answer, Unplaced):
             return answer
         for tries, chosen in enumerate(self._sets()):
-            if tries >= TRIES_MAX:
+            if tries >= self.tries_max:
                 self.is_cut = True
                 break
             found = self._try(chosen)
             if isinstance(found, Defragmented):
                 return found
+        if self.is_cut or self.moves_max > MOVES_MAX:
+            self.is_cut = True
+            for chosen in self._greedy():
+                found = self._try(chosen)
+                if isinstance(found, Defragmented):
+                    return found
         return answer
+
+    def _greedy(self) -> Iterator[tuple[int, ...]]:
+        """In each place the set that comes of taking what makes room by the fewest and cheapest moves, one after the other."""
+        for place_of in self._in_places:
+            chosen: tuple[int, ...] = ()
+            for more in place_of.useful:
+                union = tuple(sorted({*chosen, *more}))
+                if len(union) > self.moves_max or self._sum(union, place_of) <= self._sum(chosen, place_of):
+                    continue
+                chosen = union
+                if self._is_enough(chosen, place_of):
+                    yield chosen
+                    break
+
+    def _sum(self, chosen: Sequence[int], there: _Within) -> int:
+        """Tasks that have room, of each role no more than it needs."""
+        counts = self._counts(chosen, there)
+        return sum(min(count, role.minimum) for count, (role, _) in zip(counts, there.roles, strict=True))
 
     def _try(self, chosen: Sequence[int]) -> Defragmented | Unplaced:
         """Make the moves and place all; then undo everything."""
@@ -139,27 +191,29 @@ class _Search:
     def _sets(self) -> Iterator[tuple[int, ...]]:
         """Sets of moves that make enough room by counting, fewest first, then cheapest."""
         heap: list[tuple[int, int, tuple[int, ...], int]] = []
-        places: list[tuple[Set[int], list[tuple[RoleAsk, Ranking]], list[tuple[int, ...]]]] = []
+        roles = [(role, ranking) for role in self.gang.roles if (ranking := self._ranking(role)) is not None]
         for members in self._places():
-            roles = [(role, ranking) for role in self.gang.roles if (ranking := self._ranking(role)) is not None]
             useful = self._useful(members, roles)
             if useful:
-                heap.append((0, 0, (), len(places)))
-                places.append((members, roles, useful))
+                heap.append((0, 0, (), len(self._in_places)))
+                class_of = self.machines.class_of
+                now = [sum(ranking.copies(class_of[machine]) for machine in members) for _, ranking in roles]
+                self._in_places.append(_Within(members, roles, useful, now))
         seen: set[tuple[tuple[int, ...], int]] = set()
+        moves_max = min(self.moves_max, MOVES_MAX)
         pops = 0
         while heap:
             _, _, chosen, number = heapq.heappop(heap)
-            members, roles, useful = places[number]
+            there = self._in_places[number]
             pops += 1
-            if pops > 4 * TRIES_MAX:
+            if pops > 4 * self.tries_max:
                 self.is_cut = True
                 return
-            if chosen and self._is_enough(chosen, members, roles):
+            if chosen and self._is_enough(chosen, there):
                 yield chosen
-            for more in useful:
+            for more in there.useful:
                 union = tuple(sorted({*chosen, *more}))
-                if len(chosen) < len(union) <= self.moves_max and (union, number) not in seen:
+                if len(chosen) < len(union) <= moves_max and (union, number) not in seen:
                     seen.add((union, number))
                     heapq.heappush(heap, (len(union), self._cost(union), union, number))
 
@@ -199,7 +253,7 @@ class _Search:
         if least > self.moves_max or self._copies_without(machine, here, ranking) == before:
             return
         gained: dict[tuple[int, ...], int] = {}
-        for size in range(least, min(len(here), self.moves_max) + 1):
+        for size in range(least, min(len(here), self.moves_max, PER_SET_MAX) + 1):
             for chosen in combinations(here, size):
                 copies = self._copies_without(machine, chosen, ranking)
                 gained[chosen] = copies
@@ -217,7 +271,7 @@ class _Search:
             size = 0
             while missing > 0:
                 if size == len(freed):
-                    return MOVES_MAX + 1
+                    return self.moves_max + 1
                 missing -= freed[size]
                 size += 1
             least = max(least, size)
@@ -231,14 +285,24 @@ class _Search:
         self.machines.rewind(mark)
         return copies
 
-    def _is_enough(self, chosen: Sequence[int], members: Set[int], roles: list[tuple[RoleAsk, Ranking]]) -> bool:
-        """Whether, each role counted alone, all its tasks have room among these machines."""
+    def _is_enough(self, chosen: Sequence[int], there: _Within) -> bool:
+        """Whether, each role counted alone, all its tasks have room in a place."""
+        counts = self._counts(chosen, there)
+        return all(count >= role.minimum for count, (role, _) in zip(counts, there.roles, strict=True))
+
+    def _counts(self, chosen: Sequence[int], there: _Within) -> list[int]:
+        """By role, how many of its tasks a place takes once these have moved."""
+        moved = [self.movables[number] for number in chosen]
+        touched = {task.machine for one in moved for task in one.tasks} & there.members
+        class_of, counts = self.machines.class_of, list(there.now)
         mark = self.machines.mark()
-        self._give([self.movables[number] for number in chosen], None)
-        class_of = self.machines.class_of
-        enough = all(sum(ranking.copies(class_of[machine]) for machine in members) >= role.minimum for role, ranking in roles)
+        for sign in (-1, 1):
+            for at, (_, ranking) in enumerate(there.roles):
+                counts[at] += sign * sum(ranking.copies(class_of[machine]) for machine in touched)
+            if sign < 0:
+                self._give(moved, None)
         self.machines.rewind(mark)
-        return enough
+        return counts
 
     def _give(self, movables: Iterable[Movable], machine: int | None) -> None:
         for movable in movables:

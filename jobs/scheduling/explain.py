@@ -35,7 +35,7 @@ ANYBODY = -1  # The queue of the row that sums up the rest.
 
 # Most telling first: what only people can change, what the numbers of queues say, what the machines say, what time will bring.
 TELLING = (
-    "claim", "held", "budget", "image_building", "dependency", "not_before", "array_parallelism",
+    "claim", "moving", "held", "budget", "image_building", "dependency", "not_before", "array_parallelism",
     "user_cap", "no_pool", "no_machine", "ceiling", "withheld", "reserved", "capacity", "behind", "not_together", "no_room",
     "booked",
     "too_young", "brake",
@@ -148,7 +148,11 @@ def conditions(settled: Settled, job: Job) -> list[Condition]:
     made = core.transfers.get(job.id)
     if made is not None:
         leaving = tuple(sorted(made.leaving))
-        return [Condition(Reason("claim", need=len(leaving)), is_own=True, jobs=leaving[:NAMED_MAX])]
+        moving = core.moves.moving_for(job.id)
+        return [Condition(Reason("claim", need=len(leaving), held=moving), is_own=True, jobs=leaving[:NAMED_MAX])]
+    said = core.why(job.id)
+    if said is not None and said.code == "moving":
+        return [Condition(said, is_own=True)]
     found = list(_own(core, job))
     pools = job.pools[:POOLS_MAX]
     if not pools:

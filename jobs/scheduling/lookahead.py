@@ -3,7 +3,8 @@ run.
 
 Two runs tell a band: one in which everything takes its typical time, one in which everything takes long (`Prediction.cautious`,
 never above what a job may). Both begin with the same state, so all rules are in it: limits, fair order, evictions, windows,
-booked starts. What is not in it is what nobody has submitted yet. Whoever runs already for longer than was thought is thought to
+booked starts. What is not in it is what nobody has submitted yet, and what is done once a minute for those who were refused
+(`balance.py`), which looks too far into each moment to be repeated for every moment to come. Whoever runs already for longer than was thought is thought to
 need half as long again, or three times as long in all.
 
 The work is bounded by a horizon and a number of passes. Who has no start within them, or is withheld by something that only its
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from jobs.scheduling.core import Core
@@ -66,7 +68,7 @@ class _Ahead:
     """One run forward."""
 
     def __init__(self, state: State, predictions: Mapping[str, Prediction], *, typical: bool) -> None:
-        self.core: Core = build(state)
+        self.core: Core = build(replace(state, policy=replace(state.policy, evens=False, moves=0)))
         self.at = state.at
         self.reasons: dict[str, str] = {}
         self._predictions = predictions

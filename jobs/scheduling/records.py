@@ -129,6 +129,10 @@ def _start(decision: Admit, core: Core, names: Names, waited: Mapping[str, Reaso
 def _evict(decision: Evict, core: Core, names: Names) -> Record:
     one = core.running.get(decision.id)
     payload: dict[str, Any] = {"claimant": decision.claimant, "cost": decision.cost, "policy": names.policy}
+    if decision.to is not None:
+        payload["moves_to"] = _nodes(decision.to, core)
+    if decision.evens:
+        payload["evens"] = True
     pool = ""
     if one is not None:
         pool = _name(names, one.placed.pool)
@@ -146,7 +150,11 @@ def _claim(decision: Claim, core: Core, names: Names, counted: _Counted) -> Reco
     for victim in decision.victims[:NODES_MAX]:
         one = core.running.get(victim)
         standing = one.standing.name.lower() if one is not None else ""
-        victims.append({"job": victim, "cost": one.cost(core.now) if one is not None else 0, "standing": standing})
+        told: dict[str, Any] = {"job": victim, "cost": one.cost(core.now) if one is not None else 0, "standing": standing}
+        seat = core.moves.seats.get(victim)
+        if seat is not None:
+            told["moves_to"] = _nodes(seat.placed, core)
+        victims.append(told)
     payload = {
         **_placement(decision.placed, core, names, counted),
         "victims": victims,
@@ -154,6 +162,11 @@ def _claim(decision: Claim, core: Core, names: Names, counted: _Counted) -> Reco
         "cost": decision.cost,
     }
     return Record(decision.id, CLAIM, _name(names, decision.placed.pool), payload)
+
+
+def _nodes(placed: Placed, core: Core) -> list[str]:
+    machines = sorted({task.machine for task in placed.tasks})
+    return [core.machines.at[machine].name for machine in machines[:NODES_MAX]]
 
 
 def _placement(placed: Placed, core: Core, names: Names, counted: _Counted) -> dict[str, Any]:

@@ -67,6 +67,7 @@ class Outcome:
     lost: int = 0  # Thousandths of GPU-seconds, with the grace of those who left.
     passes: int = 0
     evictions: int = 0
+    moves: int = 0  # Of them, those whose job went on elsewhere at once.
     reclaim_seconds: list[int] = field(default_factory=list)  # From a claim to the start.
     broken: int = 0  # Starts later than promised first, but for promises that gave way to somebody's right or to a loss.
     given_way: Counter[str] = field(default_factory=Counter)  # By cause, promises that did.
@@ -125,6 +126,7 @@ class Replay:
                     self._start(decision.id, now)
                 elif isinstance(decision, Evict):
                     self._leave(decision.id, now)
+                    self.outcome.moves += decision.to is not None
                 elif isinstance(decision, Claim):
                     self.outcome.stays[decision.id].claimed_at = now
                 elif isinstance(decision, Book):

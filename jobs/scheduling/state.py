@@ -15,7 +15,7 @@ from jobs.scheduling.gangs import Placed
 from jobs.scheduling.machines import Machine, Machines
 from jobs.scheduling.promise import Promised
 from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.work import Job, Need
+from jobs.scheduling.work import Job, Need, Seat
 from tenants.quota.bookings import Booked
 from tenants.quota.caps import UserCap
 from tenants.quota.limits import Capacity, LimitedQueue
@@ -35,7 +35,7 @@ class Pool:
 class Held:
     """A gang that holds machines. `need` is what it counts for in quotas, by pool, and may be more than `placed` shows: a
     machine that is not known any more is not in `placed`. `leaving`: it was told to go, and cannot be told again.
-    `leaving_for`: the waiting job that gets its room.
+    `leaving_for`: the waiting job that gets its room; `moves`: it goes on elsewhere then.
     """
 
     job: Job
@@ -45,6 +45,7 @@ class Held:
     checkpoint_at: int = 0
     leaving: bool = False
     leaving_for: str = ""
+    moves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class State:
     caps: tuple[UserCap, ...] = ()
     windows: tuple[Booked, ...] = ()  # What tenants have booked for a time; what is over or was given up is left out.
     promised: tuple[Promised, ...] = ()  # Starts that are booked already.
+    seats: tuple[Seat, ...] = ()  # Kept for jobs that moved and have not started again.
 
 
 def build(state: State) -> Core:
@@ -85,14 +87,17 @@ def build(state: State) -> Core:
         core.checkpointed(held.job.id, held.checkpoint_at)
         if held.leaving or held.leaving_for:
             core.told_to_leave(held.job.id)
+    for seat in sorted(state.seats, key=lambda one: one.job.id):
+        core.moves.restore(seat)
     for job in sorted(state.waiting, key=lambda one: (one.submitted_at, one.id)):
         core.submit(job)
+    moving = frozenset(held.job.id for held in state.running if held.moves)
     by_claimant: dict[str, list[str]] = {}
     for held in state.running:
         if held.leaving_for:
             by_claimant.setdefault(held.leaving_for, []).append(held.job.id)
     for claimant, victims in sorted(by_claimant.items()):
-        core.claim_again(claimant, sorted(victims))
+        core.claim_again(claimant, sorted(victims), moving)
     for promised in sorted(state.promised, key=lambda one: (one.at, one.id)):
         core.promises.restore(promised)
     return core
@@ -105,7 +110,16 @@ def export(core: Core, state: State) -> State:
     claimants = {made.claimant.job.id for made in claims}
     leaving_for = {name: made.claimant.job.id for made in claims for name in made.leaving}
     running = tuple(
-        Held(one.job, one.placed, one.need, one.started_at, one.checkpoint_at, one.is_leaving, leaving_for.get(one.job.id, ""))
+        Held(
+            one.job,
+            one.placed,
+            one.need,
+            one.started_at,
+            one.checkpoint_at,
+            one.is_leaving,
+            leaving_for.get(one.job.id, ""),
+            one.job.id in core.moves.seats,
+        )
         for one in sorted(core.running.values(), key=lambda one: one.key)
         if one.job.id not in claimants
     )
@@ -121,4 +135,5 @@ def export(core: Core, state: State) -> State:
         history_at=core.history_at or 0,
         evicted_at=tuple(core.evicted_at),
         promised=core.promises.kept(),
+        seats=core.moves.kept(),
     )

@@ -84,7 +84,7 @@ def suggest(settled: Settled, explanation: Explanation, *, also: Sequence[int] =
     """Up to SUGGESTIONS_MAX changes after each of which the job would start now, cheapest first; none where it starts anyway, or
     its room is being cleared, or none was found. `also`: pools that the job did not name and might."""
     job = settled.waiting.get(explanation.job_id)
-    if job is None or any(one.reason.code == "claim" for one in explanation.conditions):
+    if job is None or any(one.reason.code in ("claim", "moving") for one in explanation.conditions):
         return ()
     finder = _Finder(settled, job, explanation.conditions, also)
     return finder.run()

@@ -18,7 +18,7 @@ they are gone: nobody else gets any of it, and what is decided meanwhile sees th
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -41,9 +41,9 @@ DOMAINS_MAX = 16  # Places of a level that are searched for a gang that insists 
 
 
 class Search:
-    """Victims for one gang in one pool."""
+    """Victims for one gang in one pool. `evens`: among those who borrow, by how large a part each holds (`Shares.may_even`)."""
 
-    def __init__(self, core: Core, job: Job, shape: Shape, pool: int, now: int) -> None:
+    def __init__(self, core: Core, job: Job, shape: Shape, pool: int, now: int, *, evens: bool = False) -> None:
         self.core = core
         self.machines: Machines = core.machines
         self.shares: Shares = core.shares
@@ -58,13 +58,11 @@ class Search:
         self.hope: frozenset[int] = frozenset()  # The machines on which somebody might be evicted.
         amount: Amount = shape.inside.get(pool, (0, 0, 0))
         self._amount = amount
-        self.reach = core.shares.reach(job.queue, pool, amount) if core.policy.reclaims else -1
+        self.evens = evens
+        self.reach = 0 if evens else core.shares.reach(job.queue, pool, amount) if core.policy.reclaims else -1
         self.may_claim = self.reach >= 0
-        lowest = (
-            min(core.evictable.priorities.get((pool, job.queue), ()), default=job.priority)
-            if core.policy.preempts
-            else job.priority
-        )
+        preempts = core.policy.preempts and not evens
+        lowest = min(core.evictable.priorities.get((pool, job.queue), ()), default=job.priority) if preempts else job.priority
         self.may_preempt = lowest < job.priority
         self.cost: dict[str, int] = {}  # Of those who might be evicted, once all that costs little says that it could help.
         self._leavers: Sequence[Leavers] = ()
@@ -86,7 +84,7 @@ class Search:
         for leavers in self._leavers:
             for one in leavers.gangs:
                 self.cost[one.job.id] = self._cost(one)
-        for keeps_deserved in (True, False):
+        for keeps_deserved in (True,) if self.evens else (True, False):
             self._keeps_deserved = keeps_deserved
             best: list[Running] | None = None
             for members in self._domains():
@@ -116,7 +114,7 @@ class Search:
         for queue in near:
             own = queue == self.job.queue
             leavers = evictable.leavers(self.pool, queue, self.job.priority if own else None)
-            if leavers.gangs and (core.policy.preempts if own else self._may_reclaim(queue)):
+            if leavers.gangs and (core.policy.preempts and not self.evens if own else self._may_reclaim(queue)):
                 found.append(leavers)
         return self._consider(found)
 
@@ -130,6 +128,8 @@ class Search:
         return one.cost(self.now)
 
     def _may_reclaim(self, queue: int) -> bool:
+        if self.evens:
+            return self.shares.may_even(self.job.queue, queue, self.pool, self._amount)
         return self.shares.may_reclaim(self.job.queue, queue, self.pool, self._amount, self._short)
 
     def _may_leave(self, one: Running) -> bool:
@@ -144,6 +144,10 @@ class Search:
             allowed = self._allowed[queue] = self._may_reclaim(queue)
         if not allowed or not self._keeps_deserved:
             return allowed
+        if self.evens:
+            gives: Amount = dict(one.need).get(self.pool, (0, 0, 0))
+            if not self.shares.may_even(self.job.queue, queue, self.pool, self._amount, gives):
+                return False
         above = set(self.shares.path[self.job.queue])
         for pool, amount in one.need:
             if pool != self.pool:
@@ -408,12 +412,15 @@ def at_least(gang: GangAsk) -> GangAsk:
     return replace(gang, roles=tuple(replace(role, maximum=role.minimum) for role in gang.roles))
 
 
-def could_transfer(core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Running]) -> bool:
+def could_transfer(
+    core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Running], moving: Collection[str] = ()
+) -> bool:
     """Whether the gang, at its smallest, could have what these hold and what is free."""
-    for one in victims:
+    leaving = [one for one in victims if one.job.id not in moving]
+    for one in leaving:
         give_shares(core.shares, one.job.queue, one.need)
     fits = not any(isinstance(core.shares.room(job.queue, at, amount), Refusal) for at, amount in shape.least[pool])
-    for one in victims:
+    for one in leaving:
         take_shares(core.shares, one.job.queue, one.need)
     if not fits:
         return False
@@ -426,17 +433,23 @@ def could_transfer(core: Core, job: Job, shape: Shape, pool: int, victims: Seque
     return fits
 
 
-def transfer(core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Running], now: int) -> Transfer:
-    """Move the room of the victims to the gang, at its smallest, and hold what is left over until they are gone."""
+def transfer(
+    core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Running], now: int, moving: Collection[str] = ()
+) -> Transfer:
+    """Move the room of the victims to the gang, at its smallest, and hold what is left over until they are gone. Those who are
+    `moving` keep their share of the limits and get room elsewhere (`moving.py`)."""
     for one in victims:
-        give_shares(core.shares, one.job.queue, one.need)
+        if one.job.id not in moving:
+            give_shares(core.shares, one.job.queue, one.need)
         for task in one.placed.tasks:
             core.machines.give(task.machine, task.ask, task.devices)
     need = shape.least[pool]
     standings = [core.shares.room(job.queue, at, amount) for at, amount in need]
     placed = place(at_least(shape.gang), core.machines, (pool,))
     assert isinstance(placed, Placed), "what was found to fit does not"
-    ghosts = _left_over(core.machines, [task for one in victims for task in one.placed.tasks], placed.tasks)
+    seats = core.moves.keep(job.id, [one for one in victims if one.job.id in moving])
+    taken = [*placed.tasks, *(task for seat in seats for task in seat.placed.tasks)]
+    ghosts = _left_over(core.machines, [task for one in victims for task in one.placed.tasks], taken)
     haunt(core.machines, ghosts)
     standing = max(one for one in standings if isinstance(one, Standing))
     claimant = Running(job, placed, need, now, standing)
@@ -452,6 +465,7 @@ def undo_transfer(core: Core, made: Transfer) -> set[int]:
     """The claimant gave up: what is left goes back to those who are still leaving. Returns the machines that got room."""
     claimant = made.claimant
     del core.transfers[claimant.job.id]
+    core.moves.give_up(claimant.job.id)
     give_shares(core.shares, claimant.job.queue, claimant.need)
     exorcise(core.machines, made.ghosts)
     for task in claimant.placed.tasks:
@@ -470,6 +484,7 @@ def vanish(core: Core, one: Running) -> set[int]:
     made = one.claim
     assert made is not None
     made.leaving.discard(one.job.id)
+    core.moves.gone(one, core.now)
     if made.leaving:
         return set()
     freed = {ghost.machine for ghost in made.ghosts}

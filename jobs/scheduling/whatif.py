@@ -201,10 +201,14 @@ def after_pass(state: State, core: Core, decisions: Iterable[Decision]) -> State
     """The state that a pass leaves behind: what it started runs, and who has to leave was told."""
     admitted = {one.id for one in decisions if isinstance(one, Admit)}
     leaving = {one.id: one.claimant for one in decisions if isinstance(one, Evict)}
+    moving = {one.id for one in decisions if isinstance(one, Evict) and one.to is not None}
     promised = core.promises.kept()
     if not admitted and not leaving:
         return replace(state, promised=promised)
-    runs = [replace(one, leaving_for=leaving.get(one.job.id, one.leaving_for)) for one in state.running]
+    runs = [
+        replace(one, leaving_for=leaving.get(one.job.id, one.leaving_for), moves=one.moves or one.job.id in moving)
+        for one in state.running
+    ]
     for job_id in sorted(admitted & core.running.keys()):
         one = core.running[job_id]
         runs.append(Held(one.job, one.placed, one.need, one.started_at, leaving_for=leaving.get(job_id, "")))

@@ -121,6 +121,18 @@ class Transfer:
         self.ghosts = ghosts
 
 
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Room that is kept for a gang that moves there so that `claimant` can start. `until`: since it has left, when the room is
+    given to others; 0 while it is leaving. `job` as it ran."""
+
+    job: Job
+    placed: Placed
+    need: Need
+    claimant: str
+    until: int = 0
+
+
 class Ghost(NamedTuple):
     """Room on one machine that is held for nobody."""
 

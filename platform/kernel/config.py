@@ -76,6 +76,11 @@ class Config:
     scheduler_patience_seconds: float = _setting(
         86_400.0, "seconds", "for how long others of its queue may pass a job that waits, 0: for ever"
     )
+    scheduler_evens: bool = _setting(True, "boolean", "of queues that borrow, one with less by weight takes from one with more")
+    scheduler_moves: int = _setting(
+        4, "jobs", "so many small jobs at most move at once so that one starts that fits in total but not in shape, 0: none"
+    )
+    scheduler_moves_after_seconds: float = _setting(300.0, "seconds", "nobody moves for a job that has waited less")
     retry_backoff_seconds: float = _setting(5.0, "seconds", "wait before attempt 2; doubles with each further one")
     retry_backoff_seconds_max: float = _setting(600.0, "seconds", "upper end of the doubling")
     retry_platform_max: int = _setting(5, "attempts", "retries paid by the platform for its own faults")

@@ -358,6 +358,30 @@ class Shares:
                 lends = True
         return promised and lends
 
+    def may_even(self, claimant: int, victim: int, pool: int, ask: Amount, gives: Amount = (0, 0, 0)) -> bool:
+        """Whether a queue may take `gives` from another that borrows, both being free to borrow, so that their parts come nearer.
+
+        Just below the queue that both are under, the claimant's branch with `ask` must hold at most as large a part, by weight
+        and of what it holds most of in this pool, as the victim's is left with. So nothing ever goes back and forth. History
+        does not count: it decides who comes first, not who has to leave. Where nobody promised them anything, nothing is taken.
+        """
+        above = set(self.path[claimant])
+        common = next(node for node in self.path[victim] if node in above)
+        if common in (claimant, victim):
+            return False
+        mine = next(node for node in self.path[claimant] if self.parent[node] == common)
+        theirs = next(node for node in self.path[victim] if self.parent[node] == common)
+        columns = [at for at, amount in enumerate(ask, start=pool * WIDTH) if amount]
+        if not all(any(self._owed[at][branch] != NOT_PROMISED for at in columns) for branch in (mine, theirs)):
+            return False
+        return self._part_with(mine, pool, ask, 1) <= self._part_with(theirs, pool, gives, -1)
+
+    def _part_with(self, queue: int, pool: int, amount: Amount, sign: int) -> int:
+        """The weighted dominant part of one pool that a queue would hold with, or without, an amount."""
+        columns = enumerate(amount, start=pool * WIDTH)
+        held = [(at, self._used[at][queue] + sign * one) for at, one in columns if self._capacity[at]]
+        return max((self._part(one, self._capacity[at], self._weight[at][queue]) for at, one in held), default=0)
+
     def reach(self, queue: int, pool: int, ask: Amount) -> int:
         """The highest queue below which `may_reclaim` could be true of anybody, -1 for none: everything on the way there stays
         within what it deserves when the queue holds the ask."""

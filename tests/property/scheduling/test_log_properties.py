@@ -42,7 +42,7 @@ from jobs.scheduling.machines import Machine, TaskAsk
 from jobs.scheduling.ranking import ScoreRow
 from jobs.scheduling.scores import POLICIES, Mix, PoolRules
 from jobs.scheduling.state import Held, Pool, State
-from jobs.scheduling.work import Job
+from jobs.scheduling.work import Job, Seat
 from kernel.resources import RESOURCE_NAMES, Resources
 from tenants.quota.bookings import Booked
 from tenants.quota.caps import UserCap
@@ -115,7 +115,7 @@ states = some.builds(
     capacities=some.lists(capacities, max_size=2).map(tuple),
     waiting=some.lists(jobs, max_size=3, unique_by=lambda one: one.id).map(tuple),
     running=some.lists(
-        some.builds(Held, jobs, placed, needs, counts, counts, some.booleans(), words),
+        some.builds(Held, jobs, placed, needs, counts, counts, some.booleans(), words, some.booleans()),
         max_size=2,
         unique_by=lambda one: one.job.id,
     ).map(tuple),
@@ -125,6 +125,7 @@ states = some.builds(
     evicted_at=some.lists(some.tuples(counts, counts), max_size=3).map(tuple),
     caps=caps.map(lambda found: tuple(sorted(found, key=repr))),
     windows=windows.map(lambda found: tuple(sorted(found, key=repr))),
+    seats=some.lists(some.builds(Seat, jobs, placed, needs, words, counts), max_size=1).map(tuple),
 )
 events = some.one_of(
     some.builds(Submitted, jobs),
@@ -148,7 +149,7 @@ events = some.one_of(
 decisions = some.one_of(
     some.builds(Admit, words, placed, some.sampled_from(Standing)),
     some.builds(Wait, words, reasons, counts),
-    some.builds(Evict, words, words, counts, booking=words),
+    some.builds(Evict, words, words, counts, booking=words, to=some.none() | placed, evens=some.booleans()),
     some.builds(Claim, words, placed, some.lists(words, max_size=2).map(tuple), counts),
     some.builds(Book, words, counts, some.lists(counts, max_size=2).map(tuple)),
 )

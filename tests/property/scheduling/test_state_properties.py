@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as some
 
 from jobs.scheduling.core import Core, Policy
@@ -91,10 +92,22 @@ def test_other_limits_hold_at_once_and_as_if_they_always_had(
     assert replay.core.shares.used(0, 0) == (0, 0, 0)
 
 
-def replay_twins(limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], least: int) -> Replay:
-    policy = Policy(booked=0, least_runtime_seconds=least, patience_seconds=0, preempts=False)
-    state = a_state(limits, policy)
-    machines = Machines(state.machines, {0: PoolRules(policy="pack")})
+@settings(max_examples=60, deadline=None)
+@given(limits, arrivals_of)
+def test_what_moves_and_is_evened_out_goes_on_alike_too(limits: dict[str, Limit], arrivals: list[tuple[Any, ...]]) -> None:
+    slow = [(10 * at, queue, tasks, gpu, cpu, 20 * runs, *more) for at, queue, tasks, gpu, cpu, runs, *more in arrivals]
+    replay = replay_twins(limits, slow, 5, fill="spread", evens=True, moves=3, moves_after_seconds=0)
+    outcome = replay.run()
+    event("moved" if outcome.moves else "evicted" if outcome.evictions else "neither")
+    assert replay.core.shares.used(0, 0) == (0, 0, 0) or replay.core.moves
+
+
+def replay_twins(
+    limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], least: int, *, fill: str = "pack", **more: Any
+) -> Replay:
+    policy = Policy(booked=0, least_runtime_seconds=least, patience_seconds=0, preempts=False, **more)
+    state = replace(a_state(limits, policy), pools=(Pool(POOL, "pool", PoolRules(policy=fill)),))
+    machines = Machines(state.machines, {0: PoolRules(policy=fill)})
     core = Twin(machines, Shares(state.queues, state.capacities), policy)
     core.state = state
     told = []

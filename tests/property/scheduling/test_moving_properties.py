@@ -1,0 +1,172 @@
+"""Moves and evening out over random histories: nobody is harmed who must not be, and who moves goes on where it was told."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as some
+
+from jobs.scheduling.core import Policy
+from jobs.scheduling.decisions import Admit, Claim, Decision, Evict
+from jobs.scheduling.gangs import Placed
+from jobs.scheduling.scores import PoolRules
+from jobs.scheduling.work import Running
+from tenants.quota.limits import Limit
+from tenants.quota.shares import Standing
+from tests.property.scheduling.test_core_properties import ALL, Step, World, asks, holds, limits_of, steps
+
+restless = some.builds(
+    Policy,
+    aging_seconds=some.sampled_from((0, 216)),
+    least_runtime_seconds=some.sampled_from((0, 20)),
+    evictions_per_window=some.sampled_from((2048, 3)),
+    window_seconds=some.just(30),
+    booked=some.sampled_from((0, 1)),
+    evens=some.booleans(),
+    moves=some.sampled_from((1, 3)),
+    moves_after_seconds=some.sampled_from((0, 30)),
+)
+more_steps = some.lists(
+    some.one_of(
+        some.tuples(some.just("submit"), some.integers(1, 3), asks, some.sampled_from((500, 500, 900))),
+        some.tuples(some.just("end"), some.integers(0, 9), some.just((0, 0, 0)), some.just(0)),
+        some.tuples(some.just("pass"), some.sampled_from((0, 30, 90)), some.just((0, 0, 0)), some.just(0)),
+    ),
+    max_size=30,
+)
+
+
+class Returning(World):
+    """Whoever is evicted is gone one pass later and waits again, as in life. What moves is followed."""
+
+    def __init__(self, limits: dict[str, Limit], policy: Policy) -> None:
+        super().__init__(limits, policy)
+        self.core.machines.set_rules(0, PoolRules(policy="spread"))  # So that there is something to move.
+        self.going: dict[str, Evict] = {}
+        self.moved = 0
+
+    def decide(self) -> tuple[Decision, ...]:
+        leaving, self.leaving = self.leaving, []
+        for name in leaving:
+            self.core.ended(name)
+            self.core.submit(self.known[name])
+        before = dict(self.core.running)
+        standing = {name: self.standing(one) for name, one in before.items()}
+        decisions = self.core.decide(self.now)
+        claims = {one.id: one for one in decisions if isinstance(one, Claim)}
+        for one in decisions:
+            if isinstance(one, Evict):
+                self.leaving.append(one.id)
+                if one.to is not None:
+                    self.check(one, before[one.id], claims[one.claimant], standing)
+                    self.going[one.id] = one
+                    self.moved += 1
+            elif isinstance(one, Admit) and one.id in self.going:
+                was = self.going.pop(one.id)
+                if was.claimant in self.core.running and was.claimant not in self.core.transfers:
+                    assert one.placed == was.to, "it goes on where it was told"
+        self.told += decisions
+        return decisions
+
+    def standing(self, one: Running) -> Standing:
+        """What it would stand on if it started now."""
+        shares = self.core.shares
+        if one.claim is not None:
+            return one.standing
+        for pool, amount in one.need:
+            shares.give(one.job.queue, pool, amount)
+        found = self.core.standing(one.job.queue, one.need)
+        for pool, amount in one.need:
+            shares.take(one.job.queue, pool, amount)
+        return found
+
+    def check(self, one: Evict, was: Running, claim: Claim, standing: dict[str, Standing]) -> None:
+        """What must be true of everybody who is moved."""
+        policy, claimant = self.core.policy, self.core.running[claim.id]
+        assert isinstance(one.to, Placed)
+        assert len(claim.victims) <= policy.moves
+        assert was.gpu_millis < claimant.gpu_millis
+        assert was.job.priority <= claimant.job.priority
+        assert self.now - was.started_at >= 2 * policy.least_runtime_seconds
+        assert self.now - claimant.job.submitted_at >= policy.moves_after_seconds
+        assert claim.cost <= claimant.gpu_millis * max(self.now - claimant.job.submitted_at, 1 << 40 if policy.booked else 0)
+        if was.job.queue != claimant.job.queue:
+            assert standing[one.id] is not Standing.GUARANTEED
+        assert len(one.to.tasks) == len(was.placed.tasks)
+
+
+@settings(max_examples=250, deadline=None)
+@given(limits_of, restless, some.lists(more_steps, min_size=1, max_size=3).map(lambda parts: list(itertools.chain(*parts))))
+def test_whoever_moves_goes_on_where_it_was_told_and_nobody_else_gets_that(
+    limits: dict[str, Limit], policy: Policy, steps: list[Step]
+) -> None:
+    world = Returning(limits, policy)
+    for step in steps:
+        world.do(step)
+        holds(world)
+        on: dict[tuple[int, int], str] = {}
+        for name, one in world.core.running.items():
+            if one.claim is None:
+                on.update(((task.machine, device), name) for task in one.placed.tasks for device in task.devices)
+        for name, seat in world.core.moves.seats.items():
+            if seat.claimant not in world.core.transfers:
+                taken = {on[at] for task in seat.placed.tasks for device in task.devices if (at := (task.machine, device)) in on}
+                assert not taken, name
+    event(f"{min(world.moved, 3)} moves")
+    for _ in range(6):
+        world.now += 100
+        world.decide()
+        holds(world)
+    assert not [name for name, seat in world.core.moves.seats.items() if seat.claimant not in world.core.transfers]
+    for name in [*world.core.transfers, *world.known]:
+        if name in world.core.running:
+            world.core.ended(name)
+    for name in list(world.known):
+        if name in world.core.lines or world.core.why(name) is not None:
+            world.core.withdraw(name)
+    world.now += 100
+    world.leaving = []
+    world.decide()
+    assert world.core.machines.free(0).gpu_millis == ALL
+    assert world.core.shares.used(0, 0)[2] == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(limits_of, restless, steps)
+def test_a_seat_is_given_to_others_when_nobody_comes_back_for_it(
+    limits: dict[str, Limit], policy: Policy, steps: list[Step]
+) -> None:
+    world = World(limits, policy)  # Whoever is evicted is gone for good.
+    for step in steps:
+        world.do(step)
+        holds(world)
+    for _ in range(4):
+        world.now += 100
+        world.decide()
+    for name in sorted(world.core.running):
+        if name in world.core.running:
+            world.core.ended(name)
+    for name in [name for name in world.known if name in world.core.lines]:
+        world.core.withdraw(name)
+    world.now += 100
+    world.leaving = []
+    world.decide()
+    assert world.core.machines.free(0).gpu_millis == ALL
+    assert world.core.shares.used(0, 0)[2] == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(limits_of, more_steps)
+def test_evening_out_comes_to_rest(limits: dict[str, Limit], steps: list[Step]) -> None:
+    """Nothing goes back and forth: when nobody comes or ends, there is a last eviction."""
+    world = Returning(limits, Policy(least_runtime_seconds=0, booked=0, evens=True, moves=2, moves_after_seconds=0))
+    for step in steps:
+        world.do(step)
+    quiet = 0
+    for _ in range(120):
+        world.now += 60
+        quiet = 0 if any(isinstance(one, Evict) for one in world.decide()) else quiet + 1
+        if quiet == 4:
+            return
+    raise AssertionError("it never comes to rest")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobs.lifecycle.reasons import REASONS, explain
-from kernel.words import format_amount, format_amounts, format_bytes, format_duration
+from kernel.words import counted, format_amount, format_amounts, format_bytes, format_duration, is_one
 
 Document = Mapping[str, Any]
 Writer = Callable[[Document], str]
@@ -46,7 +46,7 @@ def clears_text(count: int, language: str = "en") -> str:
     """That a change evicts others before the job starts."""
     if language == "zh":
         return f"需先抢占 {count} 个作业，待其退出后启动。"
-    return f"{count} {'job' if count == 1 else 'jobs'} would be evicted for it; it starts when they have left."
+    return f"{counted(count, 'job', 'jobs')} would be evicted for it; it starts after that."
 
 
 # --- Pieces of sentences ------------------------------------------------------------------------------------------------
@@ -69,6 +69,10 @@ def _pool(document: Document, language: str) -> str:
     if language == "zh":
         return f"资源池 {name} " if name else "资源池"
     return f"pool {name}" if name else "the pool"
+
+
+def _are(amount: str) -> str:
+    return "is" if is_one(amount) else "are"
 
 
 def _when(document: Document) -> str:
@@ -94,7 +98,7 @@ def _count(document: Document, key: str) -> str:
 
 
 def _plural(document: Document, key: str, one: str, many: str) -> str:
-    return f"{_count(document, key)} {one if document.get(key) == 1 else many}"
+    return counted(document.get(key), one, many)
 
 
 # --- Conditions ---------------------------------------------------------------------------------------------------------
@@ -119,8 +123,8 @@ def _ceiling_zh(d: Document) -> str:
 def _withheld(d: Document) -> str:
     have, held, kept = (_amount(d, key, "en") for key in ("limit", "held", "kept"))
     return (
-        f"It needs {_amount(d, 'need', 'en')}; of the {have} of {_pool(d, 'en')}, {held} are held or kept, "
-        f"and {kept} of these stand idle because they are guaranteed to others."
+        f"It needs {_amount(d, 'need', 'en')}; of the {have} of {_pool(d, 'en')}, {held} {_are(held)} held or kept, "
+        f"and {kept} of that {'stands' if is_one(kept) else 'stand'} idle because it is guaranteed to others."
     )
 
 
@@ -133,7 +137,7 @@ def _withheld_zh(d: Document) -> str:
 
 def _capacity(d: Document) -> str:
     have, held = _amount(d, "limit", "en"), _amount(d, "held", "en")
-    return f"It needs {_amount(d, 'need', 'en')}; of the {have} of {_pool(d, 'en')}, {held} are held."
+    return f"It needs {_amount(d, 'need', 'en')}; of the {have} of {_pool(d, 'en')}, {held} {_are(held)} held."
 
 
 def _capacity_zh(d: Document) -> str:
@@ -186,13 +190,17 @@ _CONDITIONS: Mapping[str, tuple[Writer, Writer]] = {
         lambda d: "同队列中有等待过久而不可越过的作业，或队列按顺序服务。",
     ),
     "user_cap": (lambda d: _as_told("user_cap", d, "en"), lambda d: _as_told("user_cap", d, "zh")),
+    "tenant_cap": (lambda d: _as_told("tenant_cap", d, "en"), lambda d: _as_told("tenant_cap", d, "zh")),
     "reserved": (lambda d: _as_told("reserved", d, "en"), lambda d: _as_told("reserved", d, "zh")),
     "claim": (
-        lambda d: f"Its room is being cleared: {_plural(d, 'need', 'job', 'jobs')} have to leave, and it starts when they have.",
+        lambda d: f"Its room is being cleared: {_plural(d, 'need', 'job has', 'jobs have')} to leave, and it starts after that.",
         lambda d: f"正在为其腾出资源：{_count(d, 'need')} 个作业退出后即启动。",
     ),
     "array_parallelism": (
-        lambda d: f"{_count(d, 'held')} children of its array run, and no more than {_count(d, 'limit')} may.",
+        lambda d: (
+            f"{_plural(d, 'held', 'child of its array runs', 'children of its array run')}, and no more than "
+            f"{_count(d, 'limit')} may."
+        ),
         lambda d: f"数组作业已有 {_count(d, 'held')} 个子作业运行，上限为 {_count(d, 'limit')}。",
     ),
 }  # fmt: skip

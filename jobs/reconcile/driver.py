@@ -87,6 +87,7 @@ class SchedulerDriver:
         self._cursor: int | None = None
         self._full_load_at = 0.0
         self._looked_at = time.monotonic()  # Around, the last time.
+        self._lost: frozenset[uuid.UUID] = frozenset()  # In the last pass. Who loses twice in a row has lost no race.
         self._forget_core()
 
     def _forget_core(self) -> None:
@@ -264,10 +265,11 @@ class SchedulerDriver:
             self._saved_at = mark(now)
         if self.has_admitted or lost:
             log.info(
-                "pass", waiting=len(self.pending), decisions=len(decisions), lost=lost,
+                "pass", waiting=len(self.pending), decisions=len(decisions), lost=len(lost),
                 seconds=round(time.monotonic() - began, 4),
             )  # fmt: skip
-        return AGAIN_SECONDS if lost else self._next_look(core, now)
+        is_race, self._lost = bool(lost - self._lost), lost
+        return AGAIN_SECONDS if is_race else self._next_look(core, now)
 
     def _follow(self, around: Around, now: datetime) -> Core:
         """Tell the core what changed around the jobs; make it anew where things came or went that it has numbered."""
@@ -444,8 +446,8 @@ class SchedulerDriver:
 
     # --- What was decided ---------------------------------------------------------------------------------------------
 
-    def _apply(self, decisions: Sequence[Decision], core: Core, now: datetime) -> int:
-        """Write it down; how many races were lost."""
+    def _apply(self, decisions: Sequence[Decision], core: Core, now: datetime) -> frozenset[uuid.UUID]:
+        """Write it down; the jobs whose races were lost."""
         admissions = [self._admission(one, core) for one in decisions if isinstance(one, Admit)]
         allowed, kept_out = self._one_tenant_each(admissions)
         records = self._records(decisions, core)
@@ -466,7 +468,7 @@ class SchedulerDriver:
         self.has_admitted = bool(admitted)
         waits = {one.id for one in decisions if isinstance(one, Wait)} | {one.id for one in claims}
         self._tell(waits, core)
-        return len(lost)
+        return frozenset(one.job_id for one in lost)
 
     def _records(self, decisions: Sequence[Decision], core: Core) -> dict[uuid.UUID, DecisionRow]:
         """What is kept of a pass, by job. That a job still waits is kept when it waits for something else than before."""

@@ -375,9 +375,9 @@ class Promises:
         for one in sorted(self.by_job.values(), key=order_of):
             if one.job.id == job.id or one.job.id in but or end <= one.at:
                 continue
-            if core.people and one.job.user == job.user and one.job.user is not None:
+            if core.people:
                 ask = Held(sum(amount[2] for _, amount in need), 1, tasks)
-                if core.people.refusal(one.job, least(one.shape.gang), ask) is not None:
+                if core.people.is_delayed(one.job, least(one.shape.gang), job, ask):
                     return one
             common = [pool for pool, _ in one.need if pool in pools and shares.may_bind(job.queue, one.job.queue, pool)]
             if not common:

@@ -21,7 +21,7 @@ from tenants.api import quota_bodies as bodies
 from tenants.api.pools import names_of_pools, pool_ref
 from tenants.api.shapes import Shown, tenant_ref, user_ref
 from tenants.lifecycle import EDIT_STATES
-from tenants.models import Queue, QuotaEdit, User, UserCap
+from tenants.models import Queue, QueueRule, QuotaEdit, User, UserCap
 from tenants.quota.caps import CAPPED, runtime_limit
 from tenants.quota.edits import COLUMNS, Change
 from tenants.services.caps import LINES_MAX
@@ -193,33 +193,36 @@ class TenantCapsView(ApiView):
 
 
 class QueueRulesView(ApiView):
-    """How long jobs of a queue may run."""
+    """How long jobs of a queue may run, and how many may."""
 
     @extend_schema(responses=bodies.RulesOut)
     def get(self, request: Request, queue_id: str) -> Response:
-        """The queue's own time limit, and the shortest of it and all above."""
+        """The queue's own limits of time and number, and the shortest time of it and all above."""
         return self._show(fetch(self.actor, Queue, queue_id, "queue.read"))
 
     @extend_schema(parameters=[IF_MATCH], request=bodies.RulesIn, responses=bodies.RulesOut)
     def put(self, request: Request, queue_id: str) -> Response:
-        """Limit how long jobs of this queue and those below it may run. For whoever manages the queue above it."""
+        """Limit how long jobs of this queue and those below it may run, and, of a tenant's top queue, how many jobs and
+        containers hold capacity at a time. What is left out stays. For whoever manages the queue above it."""
         queue = fetch(self.actor, Queue, queue_id, "queue.read", related=("parent",))
         require(self.actor, queue, "queue.limit")
         body = bodies.RulesIn.validated(request.data)
-        changed = services.set_runtime_limit(
+        changed = services.set_rules(
             actor=self.actor,
             queue=queue,
-            max_runtime_seconds=body["max_runtime_seconds"],
+            rules=body,
             expected_version=expected_version(request),
             now=database_now(),
         )
         return self._show(changed)
 
     def _show(self, queue: Queue) -> Response:
-        limits = capacity.runtime_limits()
+        limits, names = capacity.runtime_limits(), ("max_jobs", "max_containers")
+        counts = QueueRule.objects.filter(queue=queue).values(*names).first() or dict.fromkeys(names)
         shortest = runtime_limit((uuid.UUID(hex=step) for step in reversed(queue.path.split("/")) if step), limits)
         shown = {
             "max_runtime_seconds": limits.get(queue.pk),
+            **counts,
             "effective_max_runtime_seconds": None if shortest is None else shortest[1],
             "version": queue.version,
         }

@@ -65,12 +65,12 @@ class Quota(_Resource):
         return list(self._put(f"/tenants/{_segment(tenant)}/caps", [dict(line) for line in lines])["items"])
 
     def rules(self, queue_id: str) -> Row:
-        """How long jobs of a queue may run."""
+        """How long jobs of a queue may run, and how many may."""
         return self._get(f"/queues/{_segment(queue_id)}/rules")
 
-    def set_rules(self, queue_id: str, *, max_runtime_seconds: int | None, version: int | None = None) -> Row:
-        body = {"max_runtime_seconds": max_runtime_seconds}
-        return dict(self._put(f"/queues/{_segment(queue_id)}/rules", body, version=version))
+    def set_rules(self, queue_id: str, *, version: int | None = None, **rules: int | None) -> Row:
+        """`max_runtime_seconds`, and of a tenant's top queue `max_jobs` and `max_containers`; None lifts it, the rest stays."""
+        return dict(self._put(f"/queues/{_segment(queue_id)}/rules", dict(rules), version=version))
 
 
 class Bookings(_Resource):

@@ -148,6 +148,31 @@ def limit_runtime(
 
 
 @command()
+def limit_counts(
+    session: Session,
+    queue: Annotated[str, typer.Argument(metavar="QUEUE", help="Name, path or id of a tenant's top queue.")],
+    jobs: Annotated[str | None, typer.Option("--jobs", metavar="N", help="Jobs that run: 10, or none.")] = None,
+    containers: Annotated[str | None, typer.Option("--containers", metavar="N", help="Tasks that run: 64, or none.")] = None,
+) -> None:
+    """Limit how many jobs and containers a tenant has at a time, of all its users; without options, show it."""
+    found = session.client.queues.get(queue)
+    given = {
+        name: None if text.strip().lower() == "none" else _whole(text)
+        for name, text in (("max_jobs", jobs), ("max_containers", containers))
+        if text is not None
+    }
+    rules = session.client.quota.set_rules(found["id"], **given) if given else session.client.quota.rules(found["id"])
+    most = {name: _("any number of") if rules[name] is None else rules[name] for name in ("max_jobs", "max_containers")}
+    text = _(
+        "{queue} may have {jobs} jobs and {containers} containers at a time.",
+        queue=plain(found["name"]),
+        jobs=most["max_jobs"],
+        containers=most["max_containers"],
+    )
+    session.show_done(rules, text)
+
+
+@command()
 def list_caps(session: Session) -> None:
     """Show what one person may hold in the tenant at a time."""
     session.show(session.client.quota.caps(session.tenant), CAP_COLUMNS, empty=_("Nobody is capped."), key="user")

@@ -43,6 +43,14 @@ CAPACITY = {
     "Jobs that run: 10, or none.": "运行中的任务数：10 或 none。",
     "Lent while idle, taken back on demand: gpu=12.": "空闲时借出，需要时收回：gpu=12。",
     "Limit how long jobs of a queue, and of those below it, may run.": "限制队列及其下级队列的任务最长运行时间。",
+    "Limit how many jobs and containers a tenant has at a time, of all its users; without options, show it.": (
+        "限制租户全体用户同时拥有的任务数和容器数；不带选项则显示。"
+    ),
+    "Name, path or id of a tenant's top queue.": "租户顶层队列的名称、路径或 ID。",
+    "any number of": "不限数量的",
+    "{queue} may have {jobs} jobs and {containers} containers at a time.": (
+        "{queue} 同时最多 {jobs} 个任务，{containers} 个容器。"
+    ),
     "Limits of {count} queues are changed.": "{count} 个队列的配额已修改。",
     "Name changes in the file or on the command line, not both.": "变更请写在文件或命令行中，不能同时使用。",
     "Name or id of the queue; or a file with --file.": "队列的名称或编号；或用 --file 指定文件。",

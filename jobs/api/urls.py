@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.api import cost, explain, history, jobs, order, output, quarantine
+from jobs.api import cost, draining, explain, history, jobs, order, output, quarantine
 
 urlpatterns = [
     path("jobs", jobs.JobListView.as_view(), name="jobs"),
@@ -21,6 +21,7 @@ urlpatterns = [
     path("jobs/<str:job>/cost", cost.JobCostView.as_view(), name="job_cost"),
     path("jobs/<str:job>/explain", explain.JobExplainView.as_view(), name="job_explain"),
     path("jobs/<str:job>/decisions", explain.JobDecisionsView.as_view(), name="job_decisions"),
+    path("nodes/<str:node_id>/drain", draining.NodeDrainView.as_view(), name="node_drain"),
     path("what-if", explain.WhatIfView.as_view(), name="what_if"),
     path("jobs/<str:job>/timeline", history.JobTimelineView.as_view(), name="job_timeline"),
     path("jobs/<str:job>/attempts", history.AttemptListView.as_view(), name="job_attempts"),

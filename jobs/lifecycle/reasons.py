@@ -664,6 +664,11 @@ _ALL = (
         _fixed("It makes way for a job with an older right to its room; it goes on when there is room again."),
         _fixed("为更有权使用该资源的作业让出位置；有空位时继续。"),
     ),
+    _move(
+        "draining",
+        lambda detail: f"{_capital(_named(detail, 'node', 'machine'))} is being emptied; it goes on elsewhere, given room.",
+        lambda detail: f"{_named_zh(detail, 'node', '节点')}正在清空；有空位时在别处继续。",
+    ),
     _move("stopping", _by("A stop was asked for"), _by_zh("请求停止")),
     _move(
         "max_runtime",

@@ -144,6 +144,9 @@ class EditOut(Out):
     created_by = UserRef(allow_null=True)
     decided_at = serializers.DateTimeField(allow_null=True)
     forecast = ForecastOut(allow_null=True, help_text="For a dry run only.")
+    plan = serializers.CharField(
+        required=False, help_text="For a dry run only, the plan's name: send it as `?plan=` to have just this done."
+    )
 
 
 @extend_schema_serializer(examples=[OpenApiExample("everybody", {"user": None, "gpu_millis": 8000, "jobs": 20})])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from berth.jobs import iterate
-from berth.resources import Row, Rows, _Resource, _segment
+from berth.resources import Row, Rows, _given, _Resource, _segment
+from berth.transport import post
 
 
 class Quota(_Resource):
@@ -19,12 +20,14 @@ class Quota(_Resource):
         effective_from: str | None = None,
         comment: str = "",
         versions: Mapping[str, int] | None = None,
+        plan: str | None = None,
     ) -> Row:
         """Change limits together or not at all: entries {queue, pool, resource} with any of guarantee, deserved, ceiling and
-        weight. With `dry_run` nothing changes and `forecast` says what would; `effective_from` makes it wait for its time."""
+        weight. With `dry_run` nothing changes and `forecast` says what would; `effective_from` makes it wait for its time. With
+        the `plan` of a dry run just that is done, or nothing (`plan_changed`)."""
         body: dict[str, object] = {"changes": [dict(change) for change in changes], "dry_run": dry_run, "comment": comment}
         body |= {"effective_from": effective_from, "versions": versions, "tenant": self._tenant or None}
-        return self._post("/quota/edits", body)
+        return dict(self._transport.json(post("/quota/edits", _given(body), params={"plan": plan})))
 
     def edits(self, *, state: str | None = None) -> Iterator[Row]:
         return iterate(self._transport, "/quota/edits", {"tenant": self._tenant or None, "state": state})

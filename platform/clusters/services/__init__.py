@@ -1,7 +1,7 @@
 """What changes clusters, pools and nodes: inventories, contact, and an operator's cordon."""
 
 from clusters.services.conditions import record_contact, set_condition
-from clusters.services.cordons import cordon_node, uncordon_node
+from clusters.services.cordons import NodeRef, cordon_node, fetch_node, node_ref, uncordon_node
 from clusters.services.engines import EngineSettings, engine_for, forget_engines, register_engine
 from clusters.services.inventory import InventoryChange, ensure_local_cluster, read_inventory, record_inventory
 from clusters.services.placement import edit_pool, taint_node
@@ -9,11 +9,14 @@ from clusters.services.placement import edit_pool, taint_node
 __all__ = [
     "EngineSettings",
     "InventoryChange",
+    "NodeRef",
     "cordon_node",
     "edit_pool",
     "engine_for",
     "ensure_local_cluster",
+    "fetch_node",
     "forget_engines",
+    "node_ref",
     "read_inventory",
     "record_contact",
     "record_inventory",

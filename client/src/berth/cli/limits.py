@@ -38,6 +38,9 @@ def edit_limits(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would become of it, change nothing.")] = False,
     start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="Not now, but from this time on.")] = None,
     comment: Annotated[str, typer.Option("--comment", help="Why, for the record.")] = "",
+    plan: Annotated[
+        str | None, typer.Option("--plan", metavar="PLAN", help="Only if it comes to what this dry run has shown.")
+    ] = None,
     ask: Annotated[bool, typer.Option("--ask", help="Ask whoever may change it, where you may not.")] = False,
 ) -> None:
     """Change what queues are promised and allowed, together or not at all; try it first with --dry-run.
@@ -58,9 +61,11 @@ def edit_limits(
         asked = session.client.quota.request(changes, effective_from=_moment(start), reason=comment)
         session.show_done(asked, _("Asked for; whoever may change these limits decides."))
         return
-    edit = session.client.quota.edit(changes, dry_run=dry_run, effective_from=_moment(start), comment=comment)
+    edit = session.client.quota.edit(changes, dry_run=dry_run, effective_from=_moment(start), comment=comment, plan=plan)
     if edit["state"] == "dry_run":
         _show_forecast(session, edit)
+        if not edit["forecast"]["problems"] and edit.get("plan"):
+            hint(_("The same with --plan {plan} does just this, or nothing.", plan=edit["plan"]))
         return
     count = len({change["queue"]["id"] for change in edit["changes"] if change["queue"]})
     if edit["state"] == "pending":

@@ -47,6 +47,19 @@ CAPACITY = {
         "限制租户全体用户同时拥有的任务数和容器数；不带选项则显示。"
     ),
     "Name, path or id of a tenant's top queue.": "租户顶层队列的名称、路径或 ID。",
+    "Do not ask.": "不询问。",
+    "Empty {node}? {count} jobs have to go.": "清空 {node}？{count} 个任务需让出。",
+    "Nothing runs on {node}.": "{node} 上没有运行中的任务。",
+    "Only if it comes to what this dry run has shown.": "仅当结果与该次试运行一致时执行。",
+    "SAVES": "可保存",
+    "Show who would have to go, change nothing.": "只显示需让出的任务，不做修改。",
+    "Show who would move, change nothing.": "只显示会移动的任务，不做修改。",
+    "Take a machine out of service and empty it: what runs there saves its work, makes way and waits again.": (
+        "停用并清空节点：其上的任务保存进度、让出并重新排队。"
+    ),
+    "The same with --plan {plan} does just this, or nothing.": "加上 --plan {plan} 再次执行：结果一致才会生效，否则不做修改。",
+    "{count} jobs would stand elsewhere.": "{count} 个任务的位置会变化。",
+    "{node} is being emptied: {count} jobs make way.": "{node} 正在清空：{count} 个任务让出。",
     "any number of": "不限数量的",
     "{queue} may have {jobs} jobs and {containers} containers at a time.": (
         "{queue} 同时最多 {jobs} 个任务，{containers} 个容器。"

@@ -47,6 +47,7 @@ from jobs.scheduling.core import Core
 from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason, Wait
 from jobs.scheduling.eligibility import Refusal, Wish
 from jobs.scheduling.machines import Machines, TaskAsk
+from jobs.scheduling.promise import Promised
 from jobs.scheduling.records import CLAIM, REFUSE, Names, policy_version, records_of
 from jobs.scheduling.state import build
 from jobs.services.decision_records import DecisionRow, record_decisions
@@ -96,6 +97,8 @@ class SchedulerDriver:
         self._numbers: Numbers | None = None
         self._teller: Teller | None = None
         self._saved_at = 0  # When what it remembers was kept last.
+        self._booked: tuple[memory.BookedStart, ...] = ()  # As they were kept then.
+        self._promised: tuple[Promised, ...] = ()  # Starts that were booked before, to be booked again for who still waits.
         self._judged_by: object = None  # What the waiting jobs were last judged by.
         self._known_images: Mapping[uuid.UUID, ResolvedImage] = {}
         self._waiting: dict[str, work.Job] = {}  # As the core has them.
@@ -260,9 +263,7 @@ class SchedulerDriver:
         began = time.monotonic()
         decisions = core.decide(mark(now))
         lost = self._apply(decisions, core, now)
-        if mark(now) - self._saved_at >= memory.SAVE_SECONDS:
-            memory.save(memory.remember(core), now=now)
-            self._saved_at = mark(now)
+        self._save(core, now)
         if self.has_admitted or lost:
             log.info(
                 "pass", waiting=len(self.pending), decisions=len(decisions), lost=len(lost),
@@ -270,6 +271,13 @@ class SchedulerDriver:
             )  # fmt: skip
         is_race, self._lost = bool(lost - self._lost), lost
         return AGAIN_SECONDS if is_race else self._next_look(core, now)
+
+    def _save(self, core: Core, now: datetime) -> None:
+        """Keep what it remembers: now and then, and at once where a start was booked or is not any more."""
+        booked = memory.booked_of(core)
+        if booked != self._booked or mark(now) - self._saved_at >= memory.SAVE_SECONDS:
+            memory.save(memory.remember(core), now=now)
+            self._saved_at, self._booked = mark(now), booked
 
     def _follow(self, around: Around, now: datetime) -> Core:
         """Tell the core what changed around the jobs; make it anew where things came or went that it has numbered."""
@@ -321,7 +329,9 @@ class SchedulerDriver:
         live = load_live()
         self._around = around = look_around(now, tenants_of(live)) if before is None else around
         self._numbers = around.numbers()
-        core = build(make_state(around, self._numbers, (), live, load_parallelism((), live), now, known))
+        state = make_state(around, self._numbers, (), live, load_parallelism((), live), now, known)
+        core = build(state)
+        self._booked, self._promised = known.booked, state.promised
         self._live = {str(row.job_id): row for row in live if str(row.job_id) in core.running}
         self._saved_at = mark(now)
         self._core = core
@@ -396,13 +406,16 @@ class SchedulerDriver:
             self._withheld[key] = withheld
 
     def _claim_again(self, core: Core) -> None:
-        """After a change of leaders: who was promised the room of those who are leaving gets it."""
+        """After a change of leaders: who was promised the room of those who are leaving gets it, and who had a booked start."""
         claims: dict[str, list[str]] = {}
         for one, by in self._claims.items():
             claims.setdefault(str(by), []).append(str(one))
         self._claims = {}
         for claimant, victims in sorted(claims.items()):
             core.claim_again(claimant, sorted(victims))
+        for promised in self._promised:
+            core.promises.restore(promised)
+        self._promised = ()
 
     def _parallelism(self) -> dict[uuid.UUID, int]:
         unknown = [

@@ -31,7 +31,7 @@ from jobs.scheduling.placing import place
 from jobs.scheduling.planning import Plan
 from jobs.scheduling.promise import FOREVER, Promise, Promised, Room, covers, fits, ghosts_of, order_of, promise_of
 from jobs.scheduling.victims import at_least, exorcise, haunt
-from jobs.scheduling.work import Ghost, Job, Need, Running, Shape, give_shares, take_shares
+from jobs.scheduling.work import Ghost, Job, Need, Running, Shape, give_shares, held_by, take_shares
 from tenants.quota.caps import Held
 from tenants.quota.shares import Standing
 
@@ -178,7 +178,10 @@ class Promises:
             return
         if any(task.machine >= len(self.core.machines.at) for task in kept.tasks):
             return
-        shape = self.core.shape_of(job.gang, job.pools)
+        shape, machines = self.core.shape_of(job.gang, job.pools), self.core.machines.at
+        placed = Placed(kept.pool, kept.tasks)
+        if held_by(placed, (machines[task.machine].pool for task in kept.tasks)) != shape.least[kept.pool]:
+            return  # It asks for something else by now.
         self.add(promise_of(job, shape, kept.pool, kept.at, self.end_if_started(job, kept.at), kept.tasks, kept.standing))
 
     def kept(self) -> tuple[Promised, ...]:

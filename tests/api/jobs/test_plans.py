@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from activity.models import AuditEvent
 from clusters.engines.fake import Script
 from clusters.models import Node
 from jobs.models import Attempt, Job
+from kernel import clock
 from tenants.models import QueueLimit, QuotaEdit, UserCap
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts
@@ -129,8 +130,16 @@ def test_a_move_is_made_as_planned_or_not_at_all(quay: Quay, api: Api) -> None:
     assert post(client, path, {"to": "first"}, plan=renewed).json()["job"]["place"] == 1
 
 
-def test_a_machine_is_emptied_of_just_those_who_were_shown(api: Api, cast: Any) -> None:
-    quay = Quay(cast, nodes=[node_facts("node-1", cores=4), node_facts("node-2", cores=4)])
+@pytest.fixture
+def pair(cast: Any) -> Iterator[Quay]:
+    """Two machines."""
+    made = Quay(cast, nodes=[node_facts("node-1", cores=4), node_facts("node-2", cores=4)])
+    with clock.virtual(lambda: made.now):
+        yield made
+
+
+def test_a_machine_is_emptied_of_just_those_who_were_shown(api: Api, pair: Quay) -> None:
+    quay, cast = pair, pair.cast
     first, second = (quay.submit(name, script=ENDLESS, resources={"cpu": 4, "memory": "1Gi"}) for name in ("first", "second"))
     quay.turn(2)
     where = {task.node_name: job for job in (first, second) for task in quay.tasks(job)}

@@ -49,6 +49,42 @@ def clears_text(count: int, language: str = "en") -> str:
     return f"{counted(count, 'job', 'jobs')} would be evicted for it; it starts after that."
 
 
+def latest_text(document: Document, language: str = "en") -> str:
+    """By when a job starts at the latest, or why nobody can say, and from when on nobody of its queue passes it."""
+    words = _LATEST.get(str(document.get("kind") or ""))
+    if words is None:
+        words = _NO_LATEST.get(str(document.get("reason")), _NO_LATEST[""])
+    text = words[language == "zh"].replace("@", str(document.get("at") or "?"))
+    if document.get("unpassed_from") and document.get("kind") != "booked":
+        text += _UNPASSED[language == "zh"].replace("@", str(document["unpassed_from"]))
+    return text
+
+
+_LATEST: Mapping[str, tuple[str, str]] = {
+    "booked": (
+        "It starts by @ at the latest: that start is booked, and nobody who comes later may delay it. It only gives way to an "
+        "older right, to a lost machine or to a lowered limit.",
+        "最迟 @ 启动：已预定启动时间，后来者不得推迟；仅在他人有更早的权利、节点丢失或上限降低时让位。",
+    ),
+    "line": (
+        "It starts by @ at the latest, if nobody else submits anything and nobody is evicted: then all before it have had the "
+        "longest time that they may take.",
+        "若无新作业提交且无人被驱逐，最迟 @ 启动：届时其前的作业均已用满最长时间。",
+    ),
+}
+_NO_LATEST: Mapping[str, tuple[str, str]] = {
+    "runtime_unknown": (
+        "No latest start can be told: others that run or wait may take any time (they have no max_runtime).",
+        "无法给出最迟启动时间：有其他作业未设 max_runtime，可能一直运行。",
+    ),
+    "": (
+        "No latest start can be told: it would not start even if it were alone.",
+        "无法给出最迟启动时间：即使没有其他作业也无法启动。",
+    ),
+}
+_UNPASSED = (" From @ on no other job of its queue passes it.", "自 @ 起，同队列的其他作业不得越过它。")
+
+
 # --- Pieces of sentences ------------------------------------------------------------------------------------------------
 
 

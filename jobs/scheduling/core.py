@@ -479,12 +479,15 @@ class Core:
             if self.known_unplaced(pool, number) is None:
                 continue
             del self.roomy[pool, number]
+            last = max((one.at for one in self.promises.of(pool)), default=0) if self.promises else 0
             places = self.by_room.setdefault(pool, {}).setdefault(number, set())
             for group in groups:
                 if group.phase != OPEN or not group.is_for_room or group.reason is None or len(group.shape.pools) > 1:
                     continue
                 first = group.first()
-                if group.reason.code != "booked" and first is not None and first[1].id not in self.promises.by_job:
+                if first is None or (last and self.promises.end_if_started(first[1], self.now) <= last):
+                    continue  # It may fit into what is hidden for a start that is booked for after its end.
+                if group.reason.code != "booked" and first[1].id not in self.promises.by_job:
                     self.refuse(group, group.reason, (places,))
 
     def grown(self, machines: Iterable[int], queue: int, pools: Iterable[int]) -> None:

@@ -256,3 +256,38 @@ def test_a_booked_start_is_told_as_the_latest() -> None:
     last = latest_start(settled, "job-2")
     assert last is not None
     assert (last.kind, last.at) == (LINE, 1 + 40 + 1 + 5 + 1 + 1)
+
+
+@settings(max_examples=80, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(arrivals_of, some.sampled_from((1, 3)))
+def test_nobody_waits_who_would_start_by_a_scheduler_made_anew(
+    arrivals: list[tuple[int, int, tuple[int, int], int, int, int]], booked: int
+) -> None:
+    """Also who was woken for room that another took, and fits into room that is hidden for a booked start."""
+    comes = [
+        come(number, at, queue, *shape, most, max(1, most - less), priority)
+        for number, (at, queue, shape, most, less, priority) in enumerate(arrivals)
+    ]
+    history = History(state_of(policy_of(preempts=False, booked=booked)), comes)
+
+    def compare(now: int) -> None:
+        anew = build(replace(export(history.core, history.state), at=now))
+        assert not [one.id for one in anew.decide(now) if isinstance(one, Admit)]
+
+    history._ask = compare  # type: ignore[method-assign]
+    history.run(asks_max=40)
+
+
+def test_who_ends_before_a_booked_start_takes_its_room_also_after_another_was_faster() -> None:
+    """Two become free for a job of one and one that ends before the booked start: the second is not passed over."""
+    comes = [
+        come(0, 1, 1, 1, 2, 28, 28),
+        come(1, 1, 2, 1, 2, 3, 2),
+        come(2, 2, 2, 2, 2, 3, 3, 900),
+        come(3, 2, 2, 1, 1, 22, 22, 900),
+        come(4, 2, 2, 1, 1, 5, 5, 500),
+    ]
+    history = History(state_of(policy_of(preempts=False)), comes).run(asks_max=0)
+    assert history.started["job-3"] == [3]
+    assert history.started["job-4"] == [3]
+    assert history.started["job-2"] == [29]

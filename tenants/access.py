@@ -29,6 +29,7 @@ from tenants.models import (
     Token,
     User,
     UserCap,
+    UserKind,
 )
 from tenants.permissions import PERMISSIONS, ROLE_RANK, Permission, effective_scopes
 from webapi.access import register
@@ -45,6 +46,13 @@ def actor_for(user: User, token: Token | None, *, request_id: str = "") -> Actor
         token_id=None if token is None else token.pk,
         request_id=request_id,
     )
+
+
+def operator_actor(user: object, *, request_id: str = "") -> Actor | None:
+    """The actor of a person who operates the installation now, in a session; None for everybody else. One query."""
+    if not isinstance(user, User) or not (user.is_active and user.is_operator and user.kind == UserKind.PERSON):
+        return None
+    return actor_for(user, None, request_id=request_id)
 
 
 def roles_of(user_id: uuid.UUID) -> dict[uuid.UUID, TenantRole]:

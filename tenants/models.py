@@ -122,6 +122,18 @@ class User(AbstractBaseUser):
             models.CheckConstraint(condition=Q(kind=UserKind.PERSON) | Q(is_operator=False), name="user_operator_is_person"),
         ]
 
+    @property
+    def is_staff(self) -> bool:
+        """Whether the operators' console is theirs, as Django's admin asks for it."""
+        return self.is_operator
+
+    def has_perm(self, perm: str, obj: object = None) -> bool:
+        """The console's pages decide for themselves; rights of the API are in `tenants.permissions`."""
+        return self.is_active and self.is_operator
+
+    def has_module_perms(self, app_label: str) -> bool:
+        return self.has_perm("")
+
     def __str__(self) -> str:
         return f"user {self.name}"
 

@@ -31,7 +31,7 @@ import redis
 
 START_SECONDS = 60.0  # A loaded machine with a slow disk; an idle one needs less than two.
 STOP_SECONDS = 20.0
-REDIS_DATABASES = 64  # One for each xdist worker.
+REDIS_DATABASES = 256
 
 POSTGRES_PACKAGES = ("postgresql",)
 REDIS_PACKAGES = ("redis-server",)

@@ -3,8 +3,8 @@
     python tools/testrun.py [--long] [--only STAGE]... [pytest arguments]
 
 Static checks run beside the tests that need nothing. Whatever touches rows, messages or sockets runs twice: on PostgreSQL and
-Redis, then on SQLite and in memory. Tests that start real processes of an engine run last and one at a time, because they
-measure time. Every stage runs even if one before it failed; the exit status says whether all passed.
+Redis, then on SQLite and in memory. Tests that start real processes of an engine run last, whole files on one worker, because
+the tests of a file share a platform. Every stage runs even if one before it failed; the exit status says whether all passed.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ WORKERS_MAX = 8  # More workers than this wait for the disk.
 
 @dataclass(frozen=True)
 class Stage:
-    """A selection of tests. `markers` is a pytest marker expression; serial stages use one process."""
+    """A selection of tests. `markers` is a pytest marker expression; `by_file` keeps the tests of a file on one worker."""
 
     name: str
     markers: str
     with_servers: bool
-    is_parallel: bool = True
+    by_file: bool = False
     folder: str = ""  # Only tests below it.
     profile: str = "embedded"  # Of the live platform.
     is_long: bool = False  # Only with full lengths.
@@ -49,13 +49,13 @@ STAGES = (
     Stage("plain", "not database and not engines", with_servers=False),
     Stage("postgresql", "database and not engines", with_servers=True),
     Stage("sqlite", "database and not engines", with_servers=False),
-    Stage("engines", "engines", with_servers=True, is_parallel=False),
-    Stage("engines-sqlite", "engines and database", with_servers=False, is_parallel=False),
+    Stage("engines", "engines", with_servers=True, by_file=True),
+    Stage("engines-sqlite", "engines and database", with_servers=False, by_file=True),
     Stage(
         "isolation",
         "engines",
         with_servers=True,
-        is_parallel=False,
+        by_file=True,
         folder="tests/security/live",
         profile="production",
         is_long=True,
@@ -121,10 +121,15 @@ def _arguments() -> tuple[argparse.Namespace, list[str]]:
 def _run_stage(stage: Stage, environment: Mapping[str, str], extra: Sequence[str], *, is_long: bool) -> Result:
     print(f"\n=== {stage.name}: {stage.markers}", flush=True)
     markers = stage.markers if is_long else f"({stage.markers}) and not slow"
-    workers = min(WORKERS_MAX, os.cpu_count() or 1) if stage.is_parallel else 0
+    workers = min(WORKERS_MAX, os.cpu_count() or 1)
     with tempfile.TemporaryDirectory(prefix="berth-report-") as folder:
         report = Path(folder) / "report.xml"
-        options = [f"--numprocesses={workers}", f"--timeout={TEST_SECONDS_MAX}", f"--junitxml={report}"]
+        options = [
+            f"--numprocesses={workers}",
+            *(["--dist=loadfile"] if stage.by_file else []),
+            f"--timeout={TEST_SECONDS_MAX}",
+            f"--junitxml={report}",
+        ]
         command = [sys.executable, "-m", "pytest", "-q", *options, "-m", markers, *([stage.folder] if stage.folder else [])]
         environment = {**environment, "BERTH_TEST_PROFILE": stage.profile}
         begin = time.monotonic()

@@ -30,8 +30,12 @@ STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True  # Assets are served from the installed packages; nothing has to be collected first.
 
 INSTALLED_APPS = [
+    "unfold.apps.BasicAppConfig",
+    "controlplane.console.apps.ConsoleConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
     "django.contrib.staticfiles",
     "rest_framework",
     "drf_spectacular",
@@ -55,7 +59,40 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
 ]
 
-TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates", "APP_DIRS": True, "OPTIONS": {}}]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+# The console alone has sessions; its middleware is put around its own views (`controlplane/console/site.py`).
+SILENCED_SYSTEM_CHECKS = ["admin.E408", "admin.E409", "admin.E410"]
+IS_HTTPS = CONFIG.public_url.startswith("https:")
+SESSION_COOKIE_NAME = "__Host-berth-console" if IS_HTTPS else "berth-console"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Strict"
+SESSION_COOKIE_AGE = 8 * 3600
+SESSION_EXPIRE_AT_BROWSER_CLOSE = True
+CSRF_COOKIE_NAME = "__Host-berth-csrf" if IS_HTTPS else "berth-csrf"
+CSRF_COOKIE_HTTPONLY = True
+CSRF_TRUSTED_ORIGINS = [CONFIG.public_url.rstrip("/")] if CONFIG.public_url else []
+SECURE_REFERRER_POLICY = "no-referrer"
+LOGIN_URL = "admin:login"
+UNFOLD = {
+    "SITE_TITLE": "Berth",
+    "SITE_HEADER": "Berth",
+    "SITE_SYMBOL": "anchor",
+    "SHOW_HISTORY": False,
+    "SHOW_VIEW_ON_SITE": False,
+}
 
 
 def _database(url: str) -> dict[str, object]:

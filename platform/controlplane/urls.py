@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
+from django.views.generic import RedirectView
 
 from webapi import health, pages
 
@@ -13,6 +15,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include([path("", include(f"{app}.api.urls")) for app in _API_APPS])),
 ]
 urlpatterns += [*health.urlpatterns, *pages.urlpatterns]
+urlpatterns += [path("admin", RedirectView.as_view(url="/admin/")), path("admin/", admin.site.urls)]
 
 handler400 = "webapi.problems.handler400"
 handler403 = "webapi.problems.handler403"

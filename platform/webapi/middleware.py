@@ -92,9 +92,7 @@ def refuse_body(request: HttpRequest) -> HttpResponse | None:
 def close_request(request: HttpRequest, response: HttpResponseBase, *, begin: float) -> HttpResponseBase:
     """Put the id and the security headers on an answer, and log it. A page's own policy stays (the API browser has one)."""
     response["X-Request-ID"] = request.request_id  # type: ignore[attr-defined]  # Set by open_request.
-    for name, value in HEADERS.items():
-        response[name] = value
-    for name, value in API_HEADERS.items():
+    for name, value in {**HEADERS, **API_HEADERS}.items():
         response.headers.setdefault(name, value)
     level = log.debug if request.path in QUIET_PATHS else log.info
     level(

@@ -50,7 +50,7 @@ START_SECONDS = 120.0  # A loaded machine; an idle one needs three.
 STOP_SECONDS = 60.0
 WAIT_SECONDS = 90.0
 POLL_SECONDS = 0.05
-REDIS_DATABASE_LAST = 63  # From the end, so that no xdist worker of the same run has the same one.
+REDIS_DATABASE_LAST = 255  # From the end: the first ones are the workers' own.
 LOG_TAIL_BYTES = 6_000
 
 SETTINGS: Mapping[str, str] = {
@@ -71,7 +71,8 @@ SETTINGS: Mapping[str, str] = {
 }
 REPEATED = ("web", "worker", "scheduler", "observer")
 PROCESS_ROLES = (*REPEATED, "launcher")
-_numbers = itertools.count(1)
+_worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_numbers = itertools.count(1 + _worker, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))  # No two workers have one.
 
 Json = dict[str, Any]
 Spec = Mapping[str, Any]

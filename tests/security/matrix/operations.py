@@ -13,7 +13,9 @@ from django.urls.converters import get_converters
 OUTSIDE_DESCRIPTION: dict[str, str] = {
     "/": "Leads people to the description of the API; tells nothing.",
     "/docs/errors": "The meaning of the error codes, the same for everybody.",
+    "/admin": "Leads operators to their console; tells nothing.",
 }
+CONSOLE = "/admin/"  # The operators' console has sessions and a gate of its own: `test_console_matrix.py`.
 
 HTTP_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
@@ -40,8 +42,29 @@ def described() -> tuple[Operation, ...]:
 
 
 def routes() -> Iterator[tuple[str, tuple[str, ...]]]:
-    """All routes of the URL resolver with the methods that their views have; a plain function answers any method."""
-    yield from _routes(get_resolver().url_patterns, "/")
+    """All routes of the URL resolver with the methods that their views have; a plain function answers any method. Without
+    those of the console."""
+    yield from _routes([entry for entry in get_resolver().url_patterns if not _is_console(entry)], "/")
+
+
+def console_routes() -> Iterator[tuple[str, URLPattern]]:
+    """Every page of the console, with the part of its address below it as the resolver has it."""
+    for entry in get_resolver().url_patterns:
+        if _is_console(entry):
+            yield from _leaves(entry, "")
+
+
+def _is_console(entry: URLPattern | URLResolver) -> bool:
+    return isinstance(entry, URLResolver) and f"/{entry.pattern}" == CONSOLE
+
+
+def _leaves(entry: URLPattern | URLResolver, prefix: str) -> Iterator[tuple[str, URLPattern]]:
+    path = prefix + str(entry.pattern)
+    if isinstance(entry, URLPattern):
+        yield path, entry
+    else:
+        for below in entry.url_patterns:
+            yield from _leaves(below, path)
 
 
 def websocket_routes() -> tuple[str, ...]:

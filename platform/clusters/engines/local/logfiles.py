@@ -31,13 +31,13 @@ class LogFiles:
 
     def read(self, attempt_id: str, task: str, stream: Stream, cursor: int, *, quota: int, ended: bool) -> LogChunks:
         """Give what follows the cursor, at most LOG_READ_BYTES. Whoever asks from a cursor has stored all before it, but for the
-        last LOG_AHEAD_BYTES."""
+        last LOG_AHEAD_BYTES. A task that has not begun has no file yet, and its output is not complete for that."""
         control = f"{self._root}/{records.ATTEMPTS}/{attempt_id}/{records.CONTROL}"
         path = f"{control}/{task}.{stream.value}"
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
-            return LogChunks((), cursor, complete=True)
+            return LogChunks((), cursor, complete=ended)
         try:
             base, chunks = self._base(attempt_id, f"{task}.{stream.value}", descriptor, cursor)
             chunks += list(_chunks(descriptor, base, cursor, quota, ended=ended))

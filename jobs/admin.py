@@ -1,0 +1,60 @@
+"""Jobs, attempts and requests for priorities in the operators' console."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from jobs.models import Attempt, Job, PriorityRequest
+from jobs.services.priority_requests import approve, deny
+from jobs.services.stop import stop_jobs
+from kernel.clock import database_now
+from webapi.console import Record, each, operator_of
+
+
+@admin.register(Job)
+class JobRecord(Record):
+    list_display = ("id", "name", "tenant", "queue", "user", "state", "reason_code", "priority", "submitted_at")
+    list_filter = ("state", "framework", "desired")
+    list_select_related = ("tenant", "queue", "user")
+    search_fields = ("=id", "name__startswith")
+    ordering = ("-id",)
+    exclude = ("spec",)
+    raw_id_fields = ("parent", "origin", "attempt")
+    actions = ("stop",)
+
+    @admin.action(description="Stop, with each job's own grace")
+    def stop(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        actor, now = operator_of(request), database_now()
+        each(request, rows, lambda job: stop_jobs([job], actor=actor, grace_seconds=None, now=now), done="Jobs told to stop")
+
+
+@admin.register(Attempt)
+class AttemptRecord(Record):
+    list_display = ("id", "job", "number", "state", "outcome", "cluster_name", "pool_name", "started_at", "ended_at")
+    list_filter = ("state", "outcome")
+    list_select_related = ("job",)
+    search_fields = ("=id", "=job__id")
+    ordering = ("-id",)
+
+
+@admin.register(PriorityRequest)
+class PriorityRequestRecord(Record):
+    list_display = ("id", "tenant", "user", "priority", "job", "state", "reason", "created_at")
+    list_filter = ("state",)
+    list_select_related = ("tenant", "user", "job")
+    ordering = ("-id",)
+    actions = ("approve", "deny")
+
+    @admin.action(description="Approve")
+    def approve(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        actor, now = operator_of(request), database_now()
+        each(request, rows, lambda row: approve(actor=actor, request=row, now=now), done="Approved")
+
+    @admin.action(description="Deny")
+    def deny(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        actor, now = operator_of(request), database_now()
+        each(request, rows, lambda row: deny(actor=actor, request=row, now=now), done="Denied")

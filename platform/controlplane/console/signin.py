@@ -1,0 +1,56 @@
+"""Signing in to the console: a name, a password, and patience for neither guessing nor flooding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from unfold.forms import AdminOwnPasswordChangeForm, AuthenticationForm
+
+from kernel.clock import database_now
+from kernel.errors import BerthError
+from tenants.access import actor_for, operator_actor
+from tenants.services import set_password
+from webapi.console import words
+from webapi.throttles import Charge, take_all
+
+TRIES_PER_MINUTE = 5  # Of one name: a person mistypes twice, a program tries for years.
+ADDRESS_TRIES_PER_MINUTE = 20
+
+
+class SignIn(AuthenticationForm):
+    """Operators only. Who is none is told the same as whoever mistyped: the form says nothing about who exists."""
+
+    def clean(self) -> dict[str, Any]:
+        """Count the try before the password is looked at, which costs a tenth of a second."""
+        name = str(self.cleaned_data.get("username", ""))[:150].lower()
+        address = self.request.META.get("REMOTE_ADDR", "") if self.request is not None else ""
+        waits = take_all(
+            [Charge(f"console-name:{name}", TRIES_PER_MINUTE), Charge(f"console-address:{address}", ADDRESS_TRIES_PER_MINUTE)]
+        )
+        if any(waits):
+            raise ValidationError(f"Too many tries. Try again in {int(max(waits)) + 1} seconds.", code="too_many_requests")
+        return dict(super().clean() or {})
+
+    def confirm_login_allowed(self, user: Any) -> None:
+        if operator_actor(user) is None:
+            raise self.get_invalid_login_error()
+
+
+class ChangePassword(AdminOwnPasswordChangeForm):
+    """One's own password, changed by the service that the API uses."""
+
+    def clean(self) -> dict[str, Any]:
+        """All is done here, where what the service refuses still reaches the form."""
+        given = dict(super().clean() or {})
+        if self.errors:
+            return given
+        old, new = given["old_password"], given["new_password1"]
+        try:
+            set_password(actor=actor_for(self.user, None), user=self.user, old=old, new=new, now=database_now())
+        except BerthError as error:
+            self.add_error("new_password1", ValidationError(words(error), code=str(error.code)))
+        return given
+
+    def save(self, commit: bool = True) -> Any:
+        return self.user

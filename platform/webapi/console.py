@@ -1,0 +1,89 @@
+"""What every page of the operators' console shares: rows are looked at, and changed only by the services that the API uses.
+
+The console is a back door for operators: it shows what is stored, page by page, and offers the few actions that help when
+nothing else does. Each goes through a service with the operator as its actor: rules, events and audit are those of the API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import Any, TypeVar
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from unfold.admin import ModelAdmin
+
+from kernel.actor import Actor
+from kernel.errors import BerthError
+
+COUNTED_MAX = 5_000  # Rows of a list that are counted for its pages; who looks for older ones filters.
+T = TypeVar("T", bound=Model)
+
+
+class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # Not generic when it runs.
+    """Pages of the first rows only: a list of a million rows costs no more than one of five thousand."""
+
+    @cached_property
+    def count(self) -> int:
+        return self.object_list[: COUNTED_MAX + 1].count() if isinstance(self.object_list, QuerySet) else len(self.object_list)
+
+
+class Record(ModelAdmin):
+    """Rows to look at. Whoever may use the console sees all of them; nobody adds, edits or deletes one here."""
+
+    paginator = BoundedPaginator
+    show_full_result_count = False
+    list_per_page = 50
+    list_max_show_all = 0
+    actions_selection_counter = False
+    list_disable_select_all = True
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """With what the columns show, so that a page costs the same whatever it holds."""
+        rows: QuerySet[Any] = super().get_queryset(request)
+        return rows.select_related(*(self.list_select_related or ()))
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True  # The site lets nobody in but operators.
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return True
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+def operator_of(request: HttpRequest) -> Actor:
+    """The operator who asks, as the console's gate found them."""
+    found = getattr(request, "actor", None)
+    if not isinstance(found, Actor) or not found.is_operator:
+        raise PermissionError("a page of the console was reached without its gate")
+    return found
+
+
+def each(request: HttpRequest, rows: Iterable[T], act: Callable[[T], object], *, done: str) -> None:
+    """Do one thing to every chosen row, and say of each what came of it: one that is refused holds up no other."""
+    count = 0
+    for row in rows:
+        try:
+            act(row)
+            count += 1
+        except BerthError as error:
+            messages.error(request, f"{row}: {words(error)}")
+    if count:
+        messages.success(request, f"{done}: {count}.")
+
+
+def words(error: BerthError) -> str:
+    """What is wrong and what to do next, in one line."""
+    lines = [f"{found.message} {found.hint}".strip() for found in error.fields] or [error.detail]
+    return " ".join([*lines, error.hint] if error.hint and error.hint not in lines[0] else lines)

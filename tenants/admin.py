@@ -1,0 +1,192 @@
+"""Tenants, people, queues and what they are promised, in the operators' console."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from unfold.decorators import action
+
+from kernel.clock import database_now
+from kernel.errors import BerthError
+from tenants import services
+from tenants.console.limits import HELP, LimitsForm, shown
+from tenants.models import Booking, Budget, Membership, Price, Queue, QuotaEdit, QuotaRequest, Tenant, Token, User, UserCap
+from tenants.services.bookings import cancel_booking
+from tenants.services.edits import forecast
+from tenants.services.quota_requests import approve_request, deny_request
+from tenants.services.tokens import revoke_token
+from tenants.services.users import disable_user
+from webapi.console import Record, each, operator_of, words
+
+
+@admin.register(Tenant)
+class TenantRecord(Record):
+    list_display = ("name", "slug", "number", "parent", "created_at")
+    list_select_related = ("parent",)
+    search_fields = ("name", "slug")
+
+
+@admin.register(User)
+class UserRecord(Record):
+    list_display = ("name", "email", "kind", "tenant", "is_operator", "is_active", "created_at")
+    list_filter = ("kind", "is_operator", "is_active")
+    list_select_related = ("tenant",)
+    search_fields = ("name", "email")
+    exclude = ("password",)
+    actions = ("disable",)
+
+    @admin.action(description="Lock out: end their tokens and connections")
+    def disable(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        actor, now = operator_of(request), database_now()
+        each(request, rows, lambda user: disable_user(actor=actor, user=user, now=now), done="Locked out")
+
+
+@admin.register(Membership)
+class MembershipRecord(Record):
+    list_display = ("user", "tenant", "role")
+    list_filter = ("role",)
+    list_select_related = ("user", "tenant")
+    search_fields = ("user__name", "tenant__name")
+
+
+@admin.register(Token)
+class TokenRecord(Record):
+    list_display = ("name", "prefix", "user", "created_at", "last_used_at", "expires_at", "revoked_at")
+    list_select_related = ("user",)
+    search_fields = ("name", "prefix", "user__name")
+    exclude = ("digest",)
+    actions = ("revoke",)
+
+    @admin.action(description="Revoke")
+    def revoke(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        actor, now = operator_of(request), database_now()
+        each(request, rows, lambda token: revoke_token(actor=actor, token=token, now=now), done="Revoked")
+
+
+@admin.register(Queue)
+class QueueRecord(Record):
+    list_display = ("name", "tenant", "parent", "is_top", "version")
+    list_filter = ("tenant",)
+    list_select_related = ("tenant", "parent")
+    search_fields = ("name", "tenant__name")
+    actions_detail = ("limits",)
+
+    @action(description="Limits", url_path="limits")
+    def limits(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """All limits of the queue: try an edit, then make it. By the rules, the forecast and the audit of the API."""
+        queue = _queue(object_id)
+        form = LimitsForm(queue, request.POST or None)
+        outcome = None
+        if request.method == "POST" and form.is_valid():
+            try:
+                if not form.changes():
+                    messages.info(request, "Nothing is changed: the numbers are what they are now.")
+                elif request.POST.get("do") == "make":
+                    self._make(request, queue, form)
+                    return HttpResponseRedirect(request.path)
+                else:
+                    trial = services.try_limits(actor=operator_of(request), changes=form.changes())
+                    outcome = shown(trial, forecast(trial, actor=operator_of(request), now=database_now()))
+            except BerthError as error:
+                form.add_error(None, words(error))
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Limits of queue {queue.name}",
+            "queue": queue, "form": form, "lines": list(form.lines()), "outcome": outcome, "opts": self.opts,
+            "columns": ("Pool", "Resource", "The pool has", "The queue holds", *(name.capitalize() for name in HELP)),
+            "meant": (form["effective_from"], form["comment"]),
+        }  # fmt: skip
+        return TemplateResponse(request, "tenants/console/limits.html", context)
+
+    def _make(self, request: HttpRequest, queue: Queue, form: LimitsForm) -> None:
+        edit = services.edit_limits(
+            actor=operator_of(request),
+            changes=form.changes(),
+            effective_from=form.cleaned_data["effective_from"],
+            comment=form.cleaned_data["comment"],
+            expected_versions={queue.pk: form.cleaned_data["version"]},
+            now=database_now(),
+        )
+        when = "Made." if edit.decided_at is not None else f"It will be made at {edit.effective_from:%Y-%m-%d %H:%M} UTC."
+        messages.success(request, when)
+
+
+def _queue(text: str) -> Queue:
+    try:
+        return Queue.objects.select_related("tenant").get(id=uuid.UUID(text))
+    except (ValueError, Queue.DoesNotExist):
+        raise Http404("There is no such queue.") from None
+
+
+@admin.register(QuotaEdit)
+class QuotaEditRecord(Record):
+    list_display = ("id", "tenant", "state", "effective_from", "created_by", "comment")
+    list_filter = ("state",)
+    list_select_related = ("tenant", "created_by")
+    ordering = ("-id",)
+    actions = ("cancel",)
+
+    @admin.action(description="Cancel, where the time has not come")
+    def cancel(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        actor, now = operator_of(request), database_now()
+        each(request, rows, lambda edit: services.cancel_edit(actor=actor, edit=edit, now=now), done="Cancelled")
+
+
+@admin.register(QuotaRequest)
+class QuotaRequestRecord(Record):
+    list_display = ("id", "tenant", "state", "reason", "created_by", "effective_from", "expires_at")
+    list_filter = ("state",)
+    list_select_related = ("tenant", "created_by")
+    ordering = ("-id",)
+    actions = ("approve", "deny")
+
+    @admin.action(description="Approve")
+    def approve(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        actor, now = operator_of(request), database_now()
+        each(request, rows, lambda row: approve_request(actor=actor, request=row, now=now), done="Approved")
+
+    @admin.action(description="Deny")
+    def deny(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        actor, now = operator_of(request), database_now()
+        each(request, rows, lambda row: deny_request(actor=actor, request=row, now=now), done="Denied")
+
+
+@admin.register(Booking)
+class BookingRecord(Record):
+    list_display = ("id", "tenant", "queue", "gpu_millis", "starts_at", "ends_at", "state", "claimed_at")
+    list_filter = ("state",)
+    list_select_related = ("tenant", "queue")
+    ordering = ("-id",)
+    actions = ("cancel",)
+
+    @admin.action(description="Cancel")
+    def cancel(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        actor, now = operator_of(request), database_now()
+        each(request, rows, lambda row: cancel_booking(actor=actor, booking=row, now=now), done="Cancelled")
+
+
+@admin.register(UserCap)
+class UserCapRecord(Record):
+    list_display = ("tenant", "user", "gpu_millis", "jobs", "containers")
+    list_select_related = ("tenant", "user")
+    search_fields = ("tenant__name", "user__name")
+
+
+@admin.register(Budget)
+class BudgetRecord(Record):
+    list_display = ("queue", "kind", "amount", "spent", "spent_month", "stops")
+    list_select_related = ("queue",)
+    search_fields = ("queue__name",)
+
+
+@admin.register(Price)
+class PriceRecord(Record):
+    list_display = ("pool_id", "resource", "micros_per_hour", "currency", "effective_at", "created_by")
+    list_filter = ("resource",)
+    list_select_related = ("created_by",)
+    ordering = ("-effective_at",)

@@ -1,0 +1,1 @@
+"""Pages of the operators' console about tenants and their capacity that are more than rows."""

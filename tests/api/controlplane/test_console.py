@@ -1,0 +1,219 @@
+"""The operators' console: who gets in, that every page opens at a fixed cost, and that what it changes goes by the services."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from activity.models import AuditEvent
+from clusters.models import Node
+from tenants.lifecycle import EditState
+from tenants.models import QueueLimit, QuotaEdit, Token, User
+from tests.factories.clusters import a_cluster
+from tests.factories.tenants import make_tenant, make_token, make_user, top_queue
+
+pytestmark = pytest.mark.database
+PASSWORD = "correct horse battery"
+STATEMENTS_MAX = 14
+
+
+@pytest.fixture
+def otto(db: None) -> User:
+    return make_user("otto", is_operator=True, password=PASSWORD)
+
+
+@pytest.fixture
+def console(otto: User) -> Client:
+    client = Client()
+    signed_in = client.post("/admin/login/", {"username": "otto", "password": PASSWORD})
+    assert signed_in.status_code == 302
+    return client
+
+
+@pytest.fixture
+def pool(db: None) -> Any:
+    """16 GPUs on two nodes."""
+    return a_cluster("here").with_nodes(2, gpus=8).build().pools.get()
+
+
+def lists() -> list[str]:
+    return sorted(reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist") for model in admin.site._registry)
+
+
+def test_an_operator_signs_in_and_out_and_the_audit_has_it(console: Client, otto: User) -> None:
+    assert b"Console" in console.get("/admin/").content
+    assert AuditEvent.objects.filter(verb="console.sign_in", actor_id=otto.pk).count() == 1
+    console.post("/admin/logout/")
+    assert console.get("/admin/").status_code == 302
+
+
+@pytest.mark.parametrize("name", ["mia", "robot", "gone", "nobody"])
+def test_nobody_else_gets_in_and_all_are_told_the_same(db: None, name: str) -> None:
+    make_user("mia", password=PASSWORD)
+    make_user("gone", is_operator=True, is_active=False, password=PASSWORD)
+    make_user("robot", kind="service", tenant=make_tenant(), password=PASSWORD)
+    refused = Client().post("/admin/login/", {"username": name, "password": PASSWORD})
+    assert refused.status_code == 200
+    assert b"Please enter the correct" in refused.content
+    assert not AuditEvent.objects.filter(verb="console.sign_in").exists()
+
+
+def test_guessing_is_slowed_by_name(otto: User) -> None:
+    client = Client()
+    answers = [client.post("/admin/login/", {"username": "otto", "password": f"guess {number}"}) for number in range(6)]
+    assert b"Too many tries" not in answers[4].content
+    assert b"Too many tries" in answers[5].content
+    late = client.post("/admin/login/", {"username": "otto", "password": PASSWORD})
+    assert late.status_code == 200, "the right password is not tried either"
+
+
+def test_a_token_opens_no_page_and_a_session_no_api(console: Client, otto: User) -> None:
+    header = f"Bearer {make_token(otto).text}"
+    assert Client().get("/admin/", headers={"authorization": header}).status_code == 302
+    assert console.get("/api/v1/jobs").status_code == 401
+
+
+def test_a_session_that_somebody_planted_is_not_the_one_that_is_signed_in(otto: User) -> None:
+    client = Client()
+    client.post("/admin/login/", {"username": "otto", "password": "a wrong one"})
+    client.cookies["berth-console"] = "planted-by-somebody-else"
+    client.post("/admin/login/", {"username": "otto", "password": PASSWORD})
+    assert client.cookies["berth-console"].value != "planted-by-somebody-else"
+    assert Client(headers={"cookie": "berth-console=planted-by-somebody-else"}).get("/admin/").status_code == 302
+
+
+@pytest.mark.parametrize("loss", [{"is_operator": False}, {"is_active": False}])
+def test_who_is_no_operator_any_more_is_out_with_the_next_click(console: Client, otto: User, loss: dict[str, bool]) -> None:
+    User.objects.filter(id=otto.pk).update(**loss)
+    assert console.get("/admin/tenants/tenant/").status_code == 302
+
+
+def test_a_changed_password_ends_other_sessions_and_every_token(console: Client, otto: User) -> None:
+    token = make_token(otto)
+    other = Client()
+    other.post("/admin/login/", {"username": "otto", "password": PASSWORD})
+    fields = {"old_password": PASSWORD, "new_password1": "short", "new_password2": "short"}
+    assert b"12 to" in console.post("/admin/password_change/", fields).content
+    fields = {"old_password": PASSWORD, "new_password1": "a much better one", "new_password2": "a much better one"}
+    assert console.post("/admin/password_change/", fields).status_code == 302
+    assert other.get("/admin/").status_code == 302
+    assert Token.objects.get(id=token.token.pk).revoked_at is not None
+
+
+def test_a_post_without_the_forms_token_changes_nothing(console: Client, pool: Any) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = console.cookies
+    node = Node.objects.first()
+    assert node is not None
+    refused = strict.post("/admin/clusters/node/", {"action": "cordon", "_selected_action": [str(node.pk)]})
+    assert refused.status_code == 403
+    assert not Node.objects.get(id=node.pk).cordoned
+
+
+def test_pages_have_a_policy_of_their_own_and_run_nothing_inline(console: Client) -> None:
+    page = console.get("/admin/")
+    policy = page.headers["Content-Security-Policy"]
+    assert "script-src 'self' 'unsafe-eval'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert page.headers["Referrer-Policy"] == "same-origin", "a browser would send its forms from nowhere"
+    assert console.cookies["berth-console"]["httponly"]
+    assert console.cookies["berth-console"]["samesite"] == "Strict"
+
+
+def test_every_list_opens_within_its_budget_and_stays_there_with_more_rows(console: Client, pool: Any) -> None:
+    costs = {}
+    for number in range(2):
+        for place in lists():
+            with CaptureQueriesContext(connection) as asked:
+                assert console.get(place).status_code == 200, place
+            assert costs.setdefault(place, len(asked)) >= len(asked), f"{place} costs more with more rows"
+            assert len(asked) <= STATEMENTS_MAX, place
+        for _ in range(3 * (number + 1)):
+            tenant = make_tenant()
+            make_token(make_user(f"user-of-{tenant.slug}"))
+            QuotaEdit.objects.create(tenant=tenant, changes=[], effective_from=tenant.created_at, created_at=tenant.created_at)
+
+
+def test_what_is_registered_shows_no_secret(console: Client, otto: User) -> None:
+    token = make_token(otto)
+    pages = [console.get(f"/admin/tenants/user/{otto.pk}/change/"), console.get(f"/admin/tenants/token/{token.token.pk}/change/")]
+    assert [page.status_code for page in pages] == [200, 200]
+    assert otto.password.encode() not in pages[0].content
+    assert token.token.digest.encode() not in pages[1].content
+
+
+def test_nothing_is_added_edited_or_deleted_as_a_row(console: Client, otto: User) -> None:
+    assert console.get("/admin/tenants/user/add/").status_code == 403
+    assert console.post(f"/admin/tenants/user/{otto.pk}/change/", {"name": "other"}).status_code == 403
+    assert console.post(f"/admin/tenants/user/{otto.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert User.objects.get(id=otto.pk).name == "otto"
+
+
+def test_a_node_is_cordoned_by_the_service_with_its_audit(console: Client, otto: User, pool: Any) -> None:
+    nodes = list(Node.objects.all())
+    done = console.post("/admin/clusters/node/", {"action": "cordon", "_selected_action": [str(node.pk) for node in nodes]})
+    assert done.status_code == 302
+    assert all(node.cordoned for node in Node.objects.all())
+    assert AuditEvent.objects.filter(verb="node.cordon", actor_id=otto.pk).count() == len(nodes)
+
+
+def gpus(pool: Any, **columns: str) -> dict[str, str]:
+    return {f"{pool.pk.hex}-gpu_millis-{column}": value for column, value in columns.items()}
+
+
+def fields(page: Any) -> dict[str, str]:
+    """The form as it stands."""
+    form = page.context["form"]
+    return {name: "" if form[name].initial is None else str(form[name].initial) for name in form.fields}
+
+
+def test_limits_are_tried_made_and_kept_in_the_audit(console: Client, pool: Any) -> None:
+    queue = top_queue(make_tenant("vision"))
+    place = f"/admin/tenants/queue/{queue.pk}/limits/"
+    page = console.get(place)
+    assert b"The pool has" in page.content
+    wanted = {**fields(page), **gpus(pool, deserved="12", ceiling="16"), "comment": "They have a deadline."}
+    tried = console.post(place, {**wanted, "do": "try"})
+    assert b"If this were made" in tried.content
+    assert not QueueLimit.objects.filter(queue=queue).exists()
+    assert console.post(place, {**wanted, "do": "make"}).status_code == 302
+    row = QueueLimit.objects.get(queue=queue, resource="gpu_millis")
+    assert (row.deserved, row.ceiling, row.guarantee, row.weight) == (12_000, 16_000, 0, 1)
+    assert QuotaEdit.objects.get().comment == "They have a deadline."
+    assert AuditEvent.objects.filter(target_kind="quota_edit").count() == 1
+    stale = console.post(place, {**wanted, **gpus(pool, deserved="4"), "do": "make"})
+    assert b"has version" in stale.content or b"changed" in stale.content
+    assert QueueLimit.objects.get(queue=queue, resource="gpu_millis").deserved == 12_000
+
+
+def test_limits_that_break_the_tree_are_refused_with_every_reason(console: Client, pool: Any) -> None:
+    queue = top_queue(make_tenant())
+    place = f"/admin/tenants/queue/{queue.pk}/limits/"
+    wanted = {**fields(console.get(place)), **gpus(pool, guarantee="20", ceiling="10")}
+    for button in ("try", "make"):
+        answer = console.post(place, {**wanted, "do": button})
+        assert answer.status_code == 200
+        assert b"guarantee" in answer.content
+    assert not QueueLimit.objects.filter(queue=queue).exists()
+    broken = console.post(place, {**wanted, **gpus(pool, guarantee="NaN", weight="-1"), "do": "make"})
+    assert broken.status_code == 200
+    assert broken.context["form"].errors
+
+
+def test_limits_from_a_later_time_wait_for_it(console: Client, pool: Any) -> None:
+    queue = top_queue(make_tenant())
+    place = f"/admin/tenants/queue/{queue.pk}/limits/"
+    wanted = {**fields(console.get(place)), **gpus(pool, ceiling="8"), "effective_from": "2199-01-01T00:00", "do": "make"}
+    too_late = console.post(place, wanted)
+    assert too_late.context["form"].errors
+    soon = (datetime.now(UTC) + timedelta(days=2)).strftime("%Y-%m-%dT%H:%M")
+    assert console.post(place, {**wanted, "effective_from": soon}).status_code == 302
+    assert QuotaEdit.objects.get().state == EditState.PENDING
+    assert not QueueLimit.objects.filter(queue=queue).exists()

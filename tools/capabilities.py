@@ -560,7 +560,7 @@ CAPABILITIES = (
         "6.6",
         "Plans that come true or are refused",
         {
-            "A submission, a batch, an edit of limits, a move and the emptying of a machine do what their dry run said, or nothing": (
+            "Submissions, edits of limits, moves and the emptying of a machine do what their dry run said, or nothing": (
                 "api/jobs/test_plans.py::test_a_submission_is_stored_as_planned_or_not_at_all",
                 "api/jobs/test_plans.py::test_a_batch_is_held_to_its_plan",
                 "api/jobs/test_plans.py::test_an_edit_of_limits_is_made_only_if_the_same_jobs_start_wait_and_go",
@@ -621,7 +621,7 @@ CAPABILITIES = (
         "6.11",
         "A latest start for whoever waits",
         {
-            "In every history of a small installation, by turns, with preemption, with what is deserved and with a booking, it is kept": (
+            "It is kept in every history of a small installation, also with preemption, reclaim and a booking": (
                 "property/scheduling/test_latest_start.py::"
                 "test_in_every_small_history_who_waits_starts_by_the_latest_start_that_it_was_told",
             ),

@@ -54,9 +54,11 @@ CAPACITY = {
     "SAVES": "可保存",
     "Show who would have to go, change nothing.": "只显示需让出的任务，不做修改。",
     "Show who would move, change nothing.": "只显示会移动的任务，不做修改。",
-    "Take a machine out of service and empty it: what runs there saves its work, makes way and waits again.": (
-        "停用并清空节点：其上的任务保存进度、让出并重新排队。"
-    ),
+    (
+        "Take a machine out of service and empty it: what runs there saves its work, makes way and waits again.\n\n"
+        "First it is shown who has to go. If others run there by the time you have said yes, nobody goes."
+    ): "停用并清空节点：其上的任务保存进度、让出并重新排队。\n\n先显示需让出的任务；确认时若任务已变化，则不做任何操作。",
+    "no": "否",
     "The same with --plan {plan} does just this, or nothing.": "加上 --plan {plan} 再次执行：结果一致才会生效，否则不做修改。",
     "{count} jobs would stand elsewhere.": "{count} 个任务的位置会变化。",
     "{node} is being emptied: {count} jobs make way.": "{node} 正在清空：{count} 个任务让出。",

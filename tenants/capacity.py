@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import Q
+
 from clusters.selectors import NodeFacts, PoolFacts, pools_and_nodes
 from kernel.resources import RESOURCE_NAMES, Resources, total
 from tenants.lifecycle import BookingState
-from tenants.models import Booking, Queue, QueueLimit, QueueRule, QueueUsage, TenantAncestor, UserCap
+from tenants.models import Booking, Queue, QueueLimit, QueueRule, QueueUsage, Tenant, TenantAncestor, UserCap
 from tenants.quota import caps
 from tenants.quota.accounting import mark
 from tenants.quota.bookings import Booked, Bookings
@@ -66,14 +68,52 @@ def held_by(queue_ids: Collection[uuid.UUID]) -> dict[tuple[uuid.UUID, uuid.UUID
 
 
 def user_caps() -> caps.UserCaps:
-    """All caps of people in tenants. One query."""
+    """All caps of people in tenants, one by one and together. Two queries."""
     return caps.UserCaps(user_cap_lines())
 
 
-def user_cap_lines() -> tuple[caps.UserCap, ...]:
-    """The same as lines, by tenant and user. One query."""
-    rows = UserCap.objects.order_by("tenant_id", "user_id")
-    return tuple(caps.UserCap(*row) for row in rows.values_list("tenant_id", "user_id", "gpu_millis", "jobs", "containers"))
+def user_cap_lines(tenant_ids: Collection[uuid.UUID] | None = None) -> tuple[caps.UserCap, ...]:
+    """The same as lines, by tenant and user, of these tenants or of all. Two queries."""
+    lines = UserCap.objects.all() if tenant_ids is None else UserCap.objects.filter(tenant_id__in=tenant_ids)
+    rules = QueueRule.objects.filter(Q(max_jobs__isnull=False) | Q(max_containers__isnull=False), queue__is_top=True)
+    if tenant_ids is not None:
+        rules = rules.filter(queue__tenant_id__in=tenant_ids)
+    found = [caps.UserCap(*row) for row in lines.values_list("tenant_id", "user_id", "gpu_millis", "jobs", "containers")]
+    found += [
+        caps.UserCap(tenant_id, caps.TOGETHER, None, jobs, containers)
+        for tenant_id, jobs, containers in rules.values_list("queue__tenant_id", "max_jobs", "max_containers")
+        if tenant_id is not None
+    ]
+    return tuple(sorted(found, key=lambda one: (one.tenant_id, str(one.user_id or ""))))
+
+
+@dataclass(frozen=True, slots=True)
+class LockedCaps:
+    """Caps that nobody changes, and for which nobody else is granted anything, until the transaction ends."""
+
+    caps: caps.UserCaps
+    paths: dict[uuid.UUID, tuple[uuid.UUID, ...]]  # Of every tenant whose jobs count for one of them.
+
+
+def lock_caps(tenant_ids: Collection[uuid.UUID]) -> LockedCaps | None:
+    """The caps that hold in these tenants, locked; None where there are none. Two statements, or six. In a transaction.
+
+    The lock is on the tenants that have caps: whoever sets caps takes it, too. It is taken before that of `QueueUsage`.
+    """
+    ways = TenantAncestor.objects.filter(tenant_id__in=tenant_ids).values("ancestor_id")
+    counted = QueueRule.objects.filter(
+        Q(max_jobs__isnull=False) | Q(max_containers__isnull=False), queue__is_top=True, queue__tenant_id__in=ways
+    )
+    capped = set(UserCap.objects.filter(tenant_id__in=ways).values_list("tenant_id", flat=True).distinct())
+    capped |= {tenant_id for tenant_id in counted.values_list("queue__tenant_id", flat=True) if tenant_id is not None}
+    if not capped:
+        return None
+    list(Tenant.objects.select_for_update(no_key=True).filter(id__in=capped).order_by("id").values_list("id", flat=True))
+    paths: dict[uuid.UUID, list[uuid.UUID]] = {}
+    below = TenantAncestor.objects.filter(ancestor_id__in=capped).order_by("depth").values_list("tenant_id", "ancestor_id")
+    for tenant_id, ancestor_id in below:
+        paths.setdefault(tenant_id, []).append(ancestor_id)
+    return LockedCaps(caps.UserCaps(user_cap_lines(capped)), {tenant_id: tuple(path) for tenant_id, path in paths.items()})
 
 
 def tenant_paths() -> dict[uuid.UUID, tuple[uuid.UUID, ...]]:

@@ -121,10 +121,13 @@ class PriorityGrant(models.Model):
 
 
 class QueueRule(models.Model):
-    """What holds for every job of a queue and of those below it, whatever the pool: how long it may run."""
+    """What holds for all jobs of a queue and of those below it, whatever the pool: how long each may run, and, of a tenant's
+    top queue, how many of them, with how many containers, may hold capacity at a time. None: no limit."""
 
     queue = models.OneToOneField("tenants.Queue", models.CASCADE, primary_key=True, related_name="rule")
     max_runtime_seconds = models.BigIntegerField(null=True)
+    max_jobs = models.BigIntegerField(null=True)
+    max_containers = models.BigIntegerField(null=True)
 
     class Meta:
         constraints = [

@@ -166,10 +166,32 @@ CAPABILITIES = (
     ),
     Capability(
         24,
-        "Caps on one user",
+        "Caps on users and tenants, and time limits",
         {
             "A cap on GPUs holds, and is told with its numbers": (
                 "services/jobs/test_sharing.py::test_a_cap_on_one_user_holds_and_is_told_with_its_numbers",
+            ),
+            "Fifty submissions at once and 200 admissions by several schedulers that all believe to lead never pass a cap": (
+                "services/jobs/test_cap_races.py::test_fifty_parallel_submissions_with_two_schedulers_never_pass_a_cap",
+                "services/jobs/test_cap_races.py::test_two_hundred_admissions_by_many_schedulers_never_pass_a_cap_on_a_user",
+                "services/jobs/test_cap_races.py::test_caps_that_change_while_many_admit_hold_from_then_on",
+            ),
+            "Jobs of a queue run for so long only, as whoever owns the queue above says": (
+                "api/tenants/test_quota.py::test_the_time_of_jobs_is_limited_by_whoever_owns_the_queue_above",
+            ),
+        },
+    ),
+    Capability(
+        25,
+        "So many containers and no more",
+        {
+            "A user and a tenant have so many containers at most, also under races": (
+                "services/jobs/test_cap_races.py::test_admissions_of_many_schedulers_never_pass_what_a_tenant_may_have_in_all",
+                "services/jobs/test_cap_races.py::test_two_hundred_admissions_by_many_schedulers_never_pass_a_cap_on_a_user",
+            ),
+            "More than may ever be is refused at once, with every cap and the way out; who waits for one is told the numbers": (
+                "api/jobs/test_caps.py::test_more_than_a_user_or_a_tenant_may_ever_hold_is_refused_with_every_cap_and_the_way_out",
+                "api/jobs/test_caps.py::test_a_job_that_waits_for_its_tenants_cap_says_so_with_its_numbers",
             ),
         },
     ),
@@ -202,6 +224,19 @@ CAPABILITIES = (
             ),
             "A flood of requests from one tenant leaves the others served": (
                 "security/limits/test_requests_of_a_tenant.py::test_other_tenants_are_served_meanwhile_and_operators_get_in",
+            ),
+        },
+    ),
+    Capability(
+        27,
+        "Many tenants, one cluster",
+        {
+            "Ten thousand jobs of one tenant keep another's from starting no longer than until something ends": (
+                "services/jobs/test_noisy_neighbour.py::test_ten_thousand_jobs_of_one_tenant_do_not_keep_another_waiting",
+            ),
+            "A pass for a neighbour asks the database as much however many others wait": (
+                "services/jobs/test_noisy_neighbour.py::"
+                "test_a_pass_that_admits_a_neighbour_asks_the_database_as_much_however_many_others_wait",
             ),
         },
     ),
@@ -843,6 +878,19 @@ CAPABILITIES = (
         },
     ),
     Capability(
+        "6.6",
+        "Plans that come true or are refused",
+        {
+            "Submissions, edits of limits, moves and the emptying of a machine do what their dry run said, or nothing": (
+                "api/jobs/test_plans.py::test_a_submission_is_stored_as_planned_or_not_at_all",
+                "api/jobs/test_plans.py::test_a_batch_is_held_to_its_plan",
+                "api/jobs/test_plans.py::test_an_edit_of_limits_is_made_only_if_the_same_jobs_start_wait_and_go",
+                "api/jobs/test_plans.py::test_a_move_is_made_as_planned_or_not_at_all",
+                "api/jobs/test_plans.py::test_a_machine_is_emptied_of_just_those_who_were_shown",
+            ),
+        },
+    ),
+    Capability(
         "6.7",
         "A record of every decision",
         {
@@ -905,6 +953,25 @@ CAPABILITIES = (
                 "services/controlplane/test_selftest.py::test_operators_read_the_reports_and_nobody_else_does",
             ),
             "A page in the portal": (),
+        },
+    ),
+    Capability(
+        "6.11",
+        "A latest start for whoever waits",
+        {
+            "It is kept in every history of a small installation, also with preemption, reclaim and a booking": (
+                "property/scheduling/test_latest_start.py::"
+                "test_in_every_small_history_who_waits_starts_by_the_latest_start_that_it_was_told",
+            ),
+            "In random histories as well": (
+                "property/scheduling/test_latest_start.py::test_in_random_histories_every_latest_start_is_kept",
+            ),
+            "Members are told it, with what it rests on": (
+                "services/jobs/test_questions.py::test_the_latest_start_is_told_with_what_it_rests_on",
+            ),
+            "A planned start is kept by the next leader, and known to whoever asks": (
+                "services/jobs/test_driver.py::test_a_booked_start_is_known_to_whoever_asks_and_kept_by_the_next_leader",
+            ),
         },
     ),
 )

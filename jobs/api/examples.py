@@ -163,11 +163,15 @@ class PlanOut(serializers.Serializer[Any]):
     roles = PlannedRoleOut(many=True)
     total = ResourcesOut(help_text="Of one attempt.")
     jobs = serializers.IntegerField(help_text="More than one for an array.")
+    priority = serializers.IntegerField(help_text="That it waits with.")
+    max_runtime_seconds = serializers.IntegerField(allow_null=True)
+    depends_on = serializers.ListField(child=serializers.CharField(), help_text="`condition:job id`.")
     spec_digest = serializers.CharField()
     spec = serializers.DictField(help_text="As it would be stored.")
     warnings = serializers.ListField(child=serializers.CharField(), help_text="Also why it would wait for ever.")
     forecast = StartForecastOut(required=False, help_text="Where it was asked for.")
     changes = SpecChangeOut(many=True, required=False, help_text="Against the job that it repeats.")
+    plan = serializers.CharField(required=False, help_text="The plan's name: send it as `?plan=` to have just this done.")
 
 
 class BatchPlanOut(serializers.Serializer[Any]):
@@ -175,6 +179,8 @@ class BatchPlanOut(serializers.Serializer[Any]):
 
     count = serializers.IntegerField()
     first = PlanOut()
+    digest = serializers.CharField(help_text="Of all of them.")
+    plan = serializers.CharField(help_text="The plan's name: send it as `?plan=` to have just this done.")
 
 
 def request(name: str, value: dict[str, Any]) -> OpenApiExample:

@@ -117,13 +117,29 @@ class SuggestionOut(serializers.Serializer[Any]):
 class ExpectedOut(serializers.Serializer[Any]):
     """When it starts if nobody else submits anything: as likely as not by p50, nine times in ten by p90.
 
-    `reason`, where there is none: `horizon` or `passes` (further away than was looked), else what it waits for.
+    `reason`, where there is none: `horizon` or `passes` (further away than was looked), `too_many` (so many jobs wait or run that
+    nobody looked), else what it waits for.
     """
 
     p50_at = serializers.DateTimeField(allow_null=True)
     p90_at = serializers.DateTimeField(allow_null=True)
     reason = serializers.CharField(allow_blank=True)
     past = PastOut()
+
+
+class LatestOut(serializers.Serializer[Any]):
+    """By when it starts at the latest, which is a bound and no expectation.
+
+    `booked`: nobody who comes later may delay it; it gives way to an older right, a lost machine or a lowered limit, and then has
+    another. `line`: if nobody else submits anything and nobody is evicted. Null where none can be told: `runtime_unknown`, others
+    may run for any time; else what would keep it waiting even alone.
+    """
+
+    at = serializers.DateTimeField(allow_null=True)
+    kind = serializers.ChoiceField(["booked", "line"], allow_null=True)
+    reason = serializers.CharField(allow_blank=True)
+    unpassed_from = serializers.DateTimeField(allow_null=True, help_text="From then on no other job of its queue passes it.")
+    text = serializers.CharField()
 
 
 class DecisionOut(serializers.Serializer[Any]):
@@ -149,6 +165,7 @@ class ExplainOut(serializers.Serializer[Any]):
     factors = FactorsOut(allow_null=True)
     suggestions = SuggestionOut(many=True)
     expected = ExpectedOut(allow_null=True)
+    latest = LatestOut(allow_null=True)
     decisions = DecisionOut(many=True, help_text=f"The latest {LATEST}.")
 
 
@@ -165,7 +182,8 @@ class JobExplainView(ApiView):
         known_query(request, ("quick",))
         language = reader_language(request)
         found, now = fetch_job(self.actor, job, "job.read"), database_now()
-        empty = {"starts": False, "conditions": [], "place": None, "factors": None, "suggestions": [], "expected": None}
+        nothing = dict.fromkeys(("place", "factors", "expected", "latest"))
+        empty = {"starts": False, "conditions": [], "suggestions": [], **nothing}
         explained = None
         if found.state == "queued" and found.array_size is None:
             suggests = not query_flag(request, "quick")

@@ -25,7 +25,7 @@ from jobs.selectors.text import with_text
 from jobs.services.batches import prepare_batch
 from jobs.services.edit import change_tag, edit_job
 from jobs.services.forecast import forecast
-from jobs.services.preview import plan_json
+from jobs.services.preview import batch_plan_json, plan_json
 from jobs.services.rerun import prepare_again, run_again
 from jobs.services.stop import stop_jobs
 from jobs.services.store import store, submit
@@ -44,7 +44,8 @@ from webapi.fields import read_utc
 from webapi.idempotency import idempotent
 from webapi.pagination import page
 from webapi.parsers import LimitedJSONParser, NdjsonBody, YamlBody
-from webapi.schema import page_of
+from webapi.plans import asked_plan, hold_to, named
+from webapi.schema import PLAN, page_of
 from webapi.views import ApiView, Public, known_query, query_flag
 from webapi.wording import language_of
 
@@ -116,6 +117,7 @@ class JobListView(ApiView):
         request=SubmitIn,
         parameters=[
             OpenApiParameter("dry_run", bool, description="Check everything and store nothing."),
+            PLAN,
             OpenApiParameter(
                 "forecast",
                 bool,
@@ -138,11 +140,15 @@ class JobListView(ApiView):
         facts, actor = facts_of(request), self.actor
         reason = priority_reason(request)
         submission = prepare(actor=actor, tenant=tenant, document=document, facts=facts, priority_reason=reason)
-        if query_flag(request, "dry_run"):
+        asked = asked_plan(request)
+        if asked is not None or query_flag(request, "dry_run"):
             plan = plan_json(submission)
-            if query_flag(request, "forecast"):
-                plan["forecast"] = forecast(submission, actor=actor, now=facts.now)
-            return Response(plan)
+            if query_flag(request, "dry_run"):
+                shown = named(plan)  # Before the forecast, which is of the moment and no part of the plan.
+                if query_flag(request, "forecast"):
+                    shown["forecast"] = forecast(submission, actor=actor, now=facts.now)
+                return Response(shown)
+            hold_to(asked, plan)
         row = store([submission], actor=actor, now=facts.now)[0]
         if submission.dependencies or not role_allows(actor, submission.tenant.id, "job.read", actor.user_id):
             return _job_response(self, str(row["id"]), status=201)  # Settled meanwhile; or refused, as reading it would be.
@@ -180,7 +186,7 @@ class JobBatchView(ApiView):
     @extend_schema(
         operation_id="jobs_batch",
         request=BatchIn,
-        parameters=[OpenApiParameter("dry_run", bool)],
+        parameters=[OpenApiParameter("dry_run", bool), PLAN],
         responses={201: examples.BatchOut, 200: examples.BatchPlanOut},
         examples=[examples.request("Three seeds", examples.BATCH)],
     )
@@ -190,8 +196,12 @@ class JobBatchView(ApiView):
         tenant, items, base = many_documents(request)
         facts = facts_of(request)
         submissions = prepare_batch(actor=self.actor, tenant=tenant, items=items, base=base, facts=facts)
-        if query_flag(request, "dry_run"):
-            return Response({"count": len(submissions), "first": plan_json(submissions[0])})
+        asked = asked_plan(request)
+        if asked is not None or query_flag(request, "dry_run"):
+            plan = batch_plan_json(submissions)
+            if query_flag(request, "dry_run"):
+                return Response(named(plan))
+            hold_to(asked, plan)
         ids = submit(submissions, actor=self.actor, now=facts.now, call="job.submit_batch")
         return Response({"count": len(ids), "ids": [str(job_id) for job_id in ids]}, status=201)
 
@@ -250,8 +260,10 @@ class JobAgainView(ApiView):
         body = AgainIn.validated(request.data or {})
         found = fetch_job(self.actor, job, "job.rerun")
         submission = prepare_again(actor=self.actor, job=found, kind=self.kind, changes=body.get("changes") or {})
+        plan = plan_json(submission, compared_with=found)
         if query_flag(request, "dry_run"):
-            return Response(plan_json(submission, compared_with=found))
+            return Response(named(plan))
+        hold_to(asked_plan(request), plan)
         job_id = run_again(actor=self.actor, job=found, kind=self.kind, submission=submission, now=database_now())
         return _job_response(self, str(job_id), status=201)
 
@@ -261,7 +273,7 @@ _DRY_RUN = OpenApiParameter("dry_run", bool, description="Answer with the plan a
 
 @extend_schema_view(
     post=extend_schema(
-        operation_id="jobs_rerun", request=AgainIn, responses={201: JobOut, 200: examples.PlanOut}, parameters=[_DRY_RUN]
+        operation_id="jobs_rerun", request=AgainIn, responses={201: JobOut, 200: examples.PlanOut}, parameters=[_DRY_RUN, PLAN]
     )
 )
 class JobRerunView(JobAgainView):
@@ -272,7 +284,7 @@ class JobRerunView(JobAgainView):
 
 @extend_schema_view(
     post=extend_schema(
-        operation_id="jobs_clone", request=AgainIn, responses={201: JobOut, 200: examples.PlanOut}, parameters=[_DRY_RUN]
+        operation_id="jobs_clone", request=AgainIn, responses={201: JobOut, 200: examples.PlanOut}, parameters=[_DRY_RUN, PLAN]
     )
 )
 class JobCloneView(JobAgainView):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import uuid
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_serializer
@@ -20,7 +23,7 @@ from jobs.models import Job, PriorityRequest
 from jobs.selectors.find import fetch_job
 from jobs.selectors.lists import place_in_queue
 from jobs.services import priority_requests as service
-from jobs.services.moving import Among, Move, move_job
+from jobs.services.moving import Among, Move, Moved, move_job, plan_move
 from kernel.clock import database_now
 from kernel.errors import FieldError, InvalidInput
 from kernel.limits import NAME_LENGTH
@@ -32,9 +35,10 @@ from webapi.access import fetch, visible
 from webapi.fields import PriorityField, UtcTimeField, utc_text
 from webapi.idempotency import idempotent
 from webapi.pagination import page
-from webapi.schema import page_of
+from webapi.plans import asked_plan, hold_to, named
+from webapi.schema import PLAN, page_of
 from webapi.serializers import StrictSerializer
-from webapi.views import ApiView, known_query
+from webapi.views import ApiView, known_query, query_flag
 
 TENANT = OpenApiParameter("tenant", str, description="A tenant's slug, id or name.")
 STATE = OpenApiParameter("state", str, enum=REQUEST_STATES, description="Only requests in this state.")
@@ -63,18 +67,42 @@ class MoveIn(StrictSerializer):
         return attrs
 
 
+MOVES_TOLD = 100
+
+
+class MovedJobOut(serializers.Serializer[Any]):
+    """A job and the place that it would have in its queue, as the time at which it would have been submitted for it."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    placed_at = serializers.DateTimeField()
+
+
 class MoveOut(serializers.Serializer[Any]):
     """Where the job stands now."""
 
-    job = JobOut()
+    job = JobOut(help_text="Of a dry run, as it is.")
     moved = serializers.IntegerField(help_text="How many jobs stand elsewhere than before.")
     among = serializers.ChoiceField([str(one) for one in Among], help_text="Whose jobs changed places.")
+    jobs = MovedJobOut(
+        many=True, required=False, help_text=f"Of a dry run: who would move, up to {MOVES_TOLD}, first ones first."
+    )
+    job_id = serializers.UUIDField(required=False)
+    digest = serializers.CharField(required=False, help_text="Of a dry run: of all places, also those that are not told.")
+    plan = serializers.CharField(
+        required=False, help_text="Of a dry run, the plan's name: send it as `?plan=` to have just this done."
+    )
 
 
 class JobMoveView(ApiView):
     """Move a waiting job."""
 
-    @extend_schema(operation_id="jobs_move", request=MoveIn, responses={200: MoveOut})
+    @extend_schema(
+        operation_id="jobs_move",
+        parameters=[OpenApiParameter("dry_run", bool, description="Show what would move, change nothing."), PLAN],
+        request=MoveIn,
+        responses={200: MoveOut},
+    )
     @idempotent
     def post(self, request: Request, job: str) -> Response:
         """Move a waiting job among others of the same queue and priority.
@@ -90,10 +118,23 @@ class JobMoveView(ApiView):
             if name in body
         }
         move = Move(**others, to_end=body.get("to") == "last", among=Among(body["among"]))
-        done = move_job(actor=self.actor, job=found, move=move, now=database_now())
-        moved = Job.objects.select_related("tenant", "queue", "user").get(id=found.pk)
-        shown = {**job_json([moved], language=reader_language(request))[0], "place": place_in_queue(moved)}
-        return Response({"job": shown, "moved": done.count, "among": str(done.among)})
+        asked, now = asked_plan(request), database_now()
+        if query_flag(request, "dry_run"):
+            plan = named(_move_plan(found, plan_move(actor=self.actor, job=found, move=move, now=now)))
+            return Response({"job": self._shown(request, found), **plan})
+        done = move_job(
+            actor=self.actor,
+            job=found,
+            move=move,
+            confirm=lambda planned: hold_to(asked, _move_plan(found, planned)) if asked is not None else None,
+            now=now,
+        )
+        return Response({"job": self._shown(request, found), "moved": done.count, "among": str(done.among)})
+
+    @staticmethod
+    def _shown(request: Request, job: Job) -> dict[str, Any]:
+        row = Job.objects.select_related("tenant", "queue", "user").get(id=job.pk)
+        return {**job_json([row], language=reader_language(request))[0], "place": place_in_queue(row)}
 
 
 @extend_schema_serializer(
@@ -249,6 +290,18 @@ class PriorityRequestDenyView(ApiView):
         found = fetch(self.actor, PriorityRequest, request_id, "priority_request.decide")
         service.deny(actor=self.actor, request=found, answer=body["answer"], now=database_now())
         return _answer(found.pk)
+
+
+def _move_plan(job: Job, planned: Moved) -> dict[str, Any]:
+    """A move as a plan. All that would move is part of its name, though only the first are told."""
+    places = sorted((at, job_id) for job_id, at in planned.places.items())
+    names = dict(Job.objects.filter(id__in=[job_id for _, job_id in places[:MOVES_TOLD]]).values_list("id", "name"))
+    told = [
+        {"id": str(job_id), "name": names.get(job_id, ""), "placed_at": utc_text(datetime.fromtimestamp(at, UTC))}
+        for at, job_id in places[:MOVES_TOLD]
+    ]
+    rest = hashlib.sha256(json.dumps([[at, str(job_id)] for at, job_id in places]).encode()).hexdigest()
+    return {"job_id": str(job.pk), "moved": planned.count, "among": str(planned.among), "jobs": told, "digest": rest}
 
 
 def show_requests(rows: Sequence[PriorityRequest]) -> list[dict[str, Any]]:

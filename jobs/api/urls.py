@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.api import cost, explain, history, jobs, order, output, quarantine, shares
+from jobs.api import cost, draining, explain, history, jobs, order, output, quarantine, shares
 
 urlpatterns = [
     path("jobs", jobs.JobListView.as_view(), name="jobs"),
@@ -25,6 +25,7 @@ urlpatterns = [
     path("tenants/<str:tenant>/shares", shares.ShareWeeksView.as_view(), name="share_weeks"),
     path("tenants/<str:tenant>/shares/<str:week>", shares.ShareWeekView.as_view(), name="share_week"),
     path("signing-keys", shares.SigningKeysView.as_view(), name="signing_keys"),
+    path("nodes/<str:node_id>/drain", draining.NodeDrainView.as_view(), name="node_drain"),
     path("what-if", explain.WhatIfView.as_view(), name="what_if"),
     path("jobs/<str:job>/timeline", history.JobTimelineView.as_view(), name="job_timeline"),
     path("jobs/<str:job>/attempts", history.AttemptListView.as_view(), name="job_attempts"),

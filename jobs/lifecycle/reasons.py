@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from jobs.lifecycle.exits import find_class
-from kernel.words import format_amount, format_amounts, format_duration
+from kernel.words import counted, format_amount, format_amounts, format_duration, is_one
 
 Detail = Mapping[str, Any]
 Writer = Callable[[Detail], str]
@@ -116,16 +116,17 @@ def _one(detail: Detail, key: str, language: str = "en") -> str:
 
 
 def _capped(detail: Detail, key: str, language: str = "en") -> str:
+    amount = detail.get(key)
+    return capped_text(str(detail.get("what")), amount, language) if isinstance(amount, int) else "?"
+
+
+def capped_text(what: str, amount: int, language: str = "en") -> str:
     """A number of what a cap counts: GPUs, jobs or containers."""
-    what, amount = detail.get("what"), detail.get(key)
-    if not isinstance(amount, int):
-        return "?"
     if what == "gpu_millis":
         return format_amount("gpu_millis", amount, language)
     if language == "zh":
         return f"{amount} 个{'容器' if what == 'containers' else '作业'}"
-    noun = "container" if what == "containers" else "job"
-    return f"{amount} {noun}{'' if amount == 1 else 's'}"
+    return counted(amount, "container", "containers") if what == "containers" else counted(amount, "job", "jobs")
 
 
 def _shortage(detail: Detail, language: str = "en") -> str:
@@ -137,7 +138,7 @@ def _shortage(detail: Detail, language: str = "en") -> str:
 
 
 def _making_room(detail: Detail) -> str:
-    told = f"Its room is being cleared: it waits for {detail.get('jobs', '?')} running jobs to make way"
+    told = f"Its room is being cleared: it waits for {counted(detail.get('jobs'), 'running job', 'running jobs')} to make way"
     if not detail.get("moving"):
         return f"{told}."
     return f"{told}. It fits in total but not in shape, so {detail['moving']} of them go on elsewhere."
@@ -148,12 +149,16 @@ def _making_room_zh(detail: Detail) -> str:
     return f"{told}总量足够但形状不合，其中 {detail['moving']} 个在别处继续。" if detail.get("moving") else told
 
 
+def _are(amount: str) -> str:
+    return "is" if is_one(amount) else "are"
+
+
 def _no_room(detail: Detail) -> str:
     pool, need, free = _named(detail, "pool", "pool"), _amounts(detail, "need"), _amounts(detail, "free")
     missing = _shortage(detail)
     if missing in {"", "nothing"}:
         return f"It needs {need}; {pool} has {free} free, but not in pieces that fit its tasks.{_left_out(detail)}"
-    return f"It needs {need}; {pool} has {free} free, so {missing} are missing.{_left_out(detail)}"
+    return f"It needs {need}; {pool} has {free} free, so {missing} {_are(missing)} missing.{_left_out(detail)}"
 
 
 def _no_room_zh(detail: Detail) -> str:
@@ -169,11 +174,14 @@ def _left_out(detail: Detail, language: str = "en") -> str:
     counts = detail.get("left_out")
     if not isinstance(counts, Mapping):
         return ""
-    words = {"label": "lack a label that it asks for", "taint": "are kept for others by a taint"}
+    words = {
+        "label": ("lacks a label that it asks for", "lack a label that it asks for"),
+        "taint": ("is kept for others by a taint", "are kept for others by a taint"),
+    }
     words_zh = {"label": "缺少所要求的标签", "taint": "因污点留给其他作业"}
     if language == "zh":
         return "".join(f"其中 {counts[code]} 个节点{words_zh[code]}。" for code in words_zh if code in counts)
-    return "".join(f" {counts[code]} of its machines {words[code]}." for code in words if code in counts)
+    return "".join(f" {counts[code]} of its machines {words[code][counts[code] != 1]}." for code in words if code in counts)
 
 
 def _asked_labels(detail: Detail) -> str:
@@ -268,9 +276,7 @@ def _error_zh(detail: Detail) -> str:
 
 def _dependency(detail: Detail) -> str:
     count = detail.get("open")
-    return (
-        f"It waits for {count} other {'job' if count == 1 else 'jobs'}." if isinstance(count, int) else "It waits for other jobs."
-    )
+    return f"It waits for {counted(count, 'other job', 'other jobs')}." if isinstance(count, int) else "It waits for other jobs."
 
 
 def _retrying(detail: Detail) -> str:
@@ -295,7 +301,7 @@ def _exhausted(detail: Detail) -> str:
     kind, limit = detail.get("class"), detail.get("limit")
     what = f"failures of class {kind}" if kind else "its failures"
     return (
-        f"It was tried again {limit} times after {what}, which is all that is allowed."
+        f"It was tried again {counted(limit, 'time', 'times')} after {what}, which is all that is allowed."
         if limit
         else f"No retry is left for {what}."
     )
@@ -361,7 +367,10 @@ _ALL = (
     _wait("retrying", _retrying, _retrying_zh),
     _wait(
         "preempted_often",
-        lambda detail: f"It was preempted {detail.get('preemptions', '?')} times within an hour and waits before it tries again.",
+        lambda detail: (
+            f"It was preempted {counted(detail.get('preemptions'), 'time', 'times')} within an hour and waits before it tries "
+            "again."
+        ),
         lambda detail: f"一小时内被抢占 {detail.get('preemptions', '?')} 次，暂缓后再试。",
         "Lower what it asks for, or give it a checkpoint.",
         "减少资源需求，或设置检查点。",
@@ -579,8 +588,8 @@ _ALL = (
     _wait(
         "reserved",
         lambda detail: (
-            f"It needs {_one(detail, 'need')}; {_one(detail, 'kept')} of {_named(detail, 'pool', 'pool')} are reserved from "
-            f"{detail.get('from', 'a time')} until {detail.get('until', 'another')}."
+            f"It needs {_one(detail, 'need')}; {_one(detail, 'kept')} of {_named(detail, 'pool', 'pool')} "
+            f"{_are(_one(detail, 'kept'))} reserved from {detail.get('from', 'a time')} until {detail.get('until', 'another')}."
         ),
         lambda detail: (
             f"需要 {_one(detail, 'need', 'zh')}；{_named_zh(detail, 'pool', '资源池')}的 {_one(detail, 'kept', 'zh')} "
@@ -603,6 +612,19 @@ _ALL = (
         "该用户的其他作业结束后即可启动；负责人可提高上限：`berth queues caps`。",
     ),
     _wait(
+        "tenant_cap",
+        lambda detail: (
+            f"The users of its tenant have {_capped(detail, 'used')} of the {_capped(detail, 'limit')} that they may have at "
+            f"once together, and it needs {_capped(detail, 'need')}."
+        ),
+        lambda detail: (
+            f"该租户共已用 {_capped(detail, 'used', 'zh')}，全体用户合计上限为 {_capped(detail, 'limit', 'zh')}，"
+            f"本作业需要 {_capped(detail, 'need', 'zh')}。"
+        ),
+        "It starts when others of the tenant's jobs end. Whoever manages the queue above can raise it: `berth queues counts`.",
+        "该租户的其他作业结束后即可启动；上级队列的负责人可提高上限：`berth queues counts`。",
+    ),
+    _wait(
         "too_young",
         lambda detail: (
             f"It may take back room in {_named(detail, 'pool', 'pool')}, but what runs there has not run long enough to be "
@@ -618,7 +640,7 @@ _ALL = (
     _wait(
         "eviction_brake",
         lambda detail: (
-            f"It may take back room, but {detail.get('evictions', '?')} jobs were evicted of late and at most "
+            f"It may take back room, but {counted(detail.get('evictions'), 'job was', 'jobs were')} evicted of late and at most "
             f"{detail.get('limit', '?')} may be."
         ),
         lambda detail: f"可收回资源，但近期已驱逐 {detail.get('evictions', '?')} 个作业，上限为 {detail.get('limit', '?')}。",
@@ -686,6 +708,11 @@ _ALL = (
             "It makes way for a queue that holds less by weight than its own, which borrows; it goes on when there is room again."
         ),
         _fixed("其队列按权重借用过多，为占用较少的队列让出位置；有空位时继续。"),
+    ),
+    _move(
+        "draining",
+        lambda detail: f"{_capital(_named(detail, 'node', 'machine'))} is being emptied; it goes on elsewhere, given room.",
+        lambda detail: f"{_named_zh(detail, 'node', '节点')}正在清空；有空位时在别处继续。",
     ),
     _move("stopping", _by("A stop was asked for"), _by_zh("请求停止")),
     _move(

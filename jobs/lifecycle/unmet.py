@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobs.lifecycle.reasons import REASONS, explain
-from kernel.words import format_amount, format_amounts, format_bytes, format_duration
+from kernel.words import counted, format_amount, format_amounts, format_bytes, format_duration, is_one
 
 Document = Mapping[str, Any]
 Writer = Callable[[Document], str]
@@ -46,7 +46,43 @@ def clears_text(count: int, language: str = "en") -> str:
     """That a change evicts others before the job starts."""
     if language == "zh":
         return f"需先抢占 {count} 个作业，待其退出后启动。"
-    return f"{count} {'job' if count == 1 else 'jobs'} would be evicted for it; it starts when they have left."
+    return f"{counted(count, 'job', 'jobs')} would be evicted for it; it starts after that."
+
+
+def latest_text(document: Document, language: str = "en") -> str:
+    """By when a job starts at the latest, or why nobody can say, and from when on nobody of its queue passes it."""
+    words = _LATEST.get(str(document.get("kind") or ""))
+    if words is None:
+        words = _NO_LATEST.get(str(document.get("reason")), _NO_LATEST[""])
+    text = words[language == "zh"].replace("@", str(document.get("at") or "?"))
+    if document.get("unpassed_from") and document.get("kind") != "booked":
+        text += _UNPASSED[language == "zh"].replace("@", str(document["unpassed_from"]))
+    return text
+
+
+_LATEST: Mapping[str, tuple[str, str]] = {
+    "booked": (
+        "It starts by @ at the latest: that start is booked, and nobody who comes later may delay it. It only gives way to an "
+        "older right, to a lost machine or to a lowered limit.",
+        "最迟 @ 启动：已预定启动时间，后来者不得推迟；仅在他人有更早的权利、节点丢失或上限降低时让位。",
+    ),
+    "line": (
+        "It starts by @ at the latest, if nobody else submits anything and nobody is evicted: then all before it have had the "
+        "longest time that they may take.",
+        "若无新作业提交且无人被驱逐，最迟 @ 启动：届时其前的作业均已用满最长时间。",
+    ),
+}
+_NO_LATEST: Mapping[str, tuple[str, str]] = {
+    "runtime_unknown": (
+        "No latest start can be told: others that run or wait may take any time (they have no max_runtime).",
+        "无法给出最迟启动时间：有其他作业未设 max_runtime，可能一直运行。",
+    ),
+    "": (
+        "No latest start can be told: it would not start even if it were alone.",
+        "无法给出最迟启动时间：即使没有其他作业也无法启动。",
+    ),
+}
+_UNPASSED = (" From @ on no other job of its queue passes it.", "自 @ 起，同队列的其他作业不得越过它。")
 
 
 # --- Pieces of sentences ------------------------------------------------------------------------------------------------
@@ -69,6 +105,10 @@ def _pool(document: Document, language: str) -> str:
     if language == "zh":
         return f"资源池 {name} " if name else "资源池"
     return f"pool {name}" if name else "the pool"
+
+
+def _are(amount: str) -> str:
+    return "is" if is_one(amount) else "are"
 
 
 def _when(document: Document) -> str:
@@ -94,7 +134,7 @@ def _count(document: Document, key: str) -> str:
 
 
 def _plural(document: Document, key: str, one: str, many: str) -> str:
-    return f"{_count(document, key)} {one if document.get(key) == 1 else many}"
+    return counted(document.get(key), one, many)
 
 
 # --- Conditions ---------------------------------------------------------------------------------------------------------
@@ -119,8 +159,8 @@ def _ceiling_zh(d: Document) -> str:
 def _withheld(d: Document) -> str:
     have, held, kept = (_amount(d, key, "en") for key in ("limit", "held", "kept"))
     return (
-        f"It needs {_amount(d, 'need', 'en')}; of the {have} of {_pool(d, 'en')}, {held} are held or kept, "
-        f"and {kept} of these stand idle because they are guaranteed to others."
+        f"It needs {_amount(d, 'need', 'en')}; of the {have} of {_pool(d, 'en')}, {held} {_are(held)} held or kept, "
+        f"and {kept} of that {'stands' if is_one(kept) else 'stand'} idle because it is guaranteed to others."
     )
 
 
@@ -133,7 +173,7 @@ def _withheld_zh(d: Document) -> str:
 
 def _capacity(d: Document) -> str:
     have, held = _amount(d, "limit", "en"), _amount(d, "held", "en")
-    return f"It needs {_amount(d, 'need', 'en')}; of the {have} of {_pool(d, 'en')}, {held} are held."
+    return f"It needs {_amount(d, 'need', 'en')}; of the {have} of {_pool(d, 'en')}, {held} {_are(held)} held."
 
 
 def _capacity_zh(d: Document) -> str:
@@ -186,10 +226,11 @@ _CONDITIONS: Mapping[str, tuple[Writer, Writer]] = {
         lambda d: "同队列中有等待过久而不可越过的作业，或队列按顺序服务。",
     ),
     "user_cap": (lambda d: _as_told("user_cap", d, "en"), lambda d: _as_told("user_cap", d, "zh")),
+    "tenant_cap": (lambda d: _as_told("tenant_cap", d, "en"), lambda d: _as_told("tenant_cap", d, "zh")),
     "reserved": (lambda d: _as_told("reserved", d, "en"), lambda d: _as_told("reserved", d, "zh")),
     "claim": (
         lambda d: (
-            f"Its room is being cleared: {_plural(d, 'need', 'job', 'jobs')} have to leave, and it starts when they have."
+            f"Its room is being cleared: {_plural(d, 'need', 'job has', 'jobs have')} to leave, and it starts after that."
             + (f" It fits in total, not in shape: {_count(d, 'held')} of them go on elsewhere at once." if d.get("held") else "")
         ),
         lambda d: (
@@ -202,7 +243,10 @@ _CONDITIONS: Mapping[str, tuple[Writer, Writer]] = {
         lambda d: f"正迁往{_pool(d, 'zh')}的其他节点，以便更大的作业启动；其位置已保留。",
     ),
     "array_parallelism": (
-        lambda d: f"{_count(d, 'held')} children of its array run, and no more than {_count(d, 'limit')} may.",
+        lambda d: (
+            f"{_plural(d, 'held', 'child of its array runs', 'children of its array run')}, and no more than "
+            f"{_count(d, 'limit')} may."
+        ),
         lambda d: f"数组作业已有 {_count(d, 'held')} 个子作业运行，上限为 {_count(d, 'limit')}。",
     ),
 }  # fmt: skip

@@ -1,13 +1,13 @@
 """Applies the decisions of a pass: one transaction for all admissions of a batch, one for evictions, one for a thousand reasons.
 
 Attempt, tasks, reservation and the job's change of state are written together. A job that somebody stopped or changed
-meanwhile, and one whose quota was used up by another, is a lost race: counted and dropped, looked at again in the next pass.
+meanwhile, and one whose quota or cap was used up by another, is a lost race: counted, dropped, and looked at in the next pass.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,6 +18,7 @@ from activity import hints
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.models import Attempt, Job, Task
 from jobs.reconcile import aside
+from jobs.reconcile.capped import refused_by_caps
 from jobs.reconcile.loading import PendingRow
 from jobs.scheduling.eligibility import PoolView, Refusal
 from jobs.services.decision_records import DecisionRow, record_decisions
@@ -27,6 +28,7 @@ from kernel.ids import new_id
 from kernel.resources import Resources
 from reconciling import bulk, poison
 from reconciling.crashpoints import crashpoint
+from tenants.quota.caps import Held
 from tenants.services.reservations import ReserveRequest, release, reserve
 
 TELLING = frozenset({"retrying", "preempted", "preempted_often"})  # Why it waits for its time says more than that it does.
@@ -113,6 +115,8 @@ def _admit(
 ) -> dict[uuid.UUID, uuid.UUID]:
     attempts = {admit.job_id: new_id() for admit in admits}
     with transaction.atomic():
+        over = _over_caps(admits, pending)
+        admits = [admit for admit in admits if admit.job_id not in over]
         granted = reserve(
             [
                 ReserveRequest(
@@ -162,6 +166,33 @@ def _admit(
             hints.wake(f"launch.{cluster_id}")
     crashpoint("jobs.admit.after_commit")
     return {job_id: attempts[job_id] for job_id in moved}
+
+
+def _over_caps(admits: Sequence[Admission], pending: Mapping[uuid.UUID, PendingRow]) -> Collection[uuid.UUID]:
+    """Those that would pass a cap by what runs now; that is then why they wait."""
+    asks = [
+        (
+            one.job_id,
+            pending[one.job_id].tenant_id,
+            pending[one.job_id].user_id,
+            Held(one.ask.gpu_millis, 1, len(one.placements)),
+        )
+        for one in admits
+    ]
+    over = refused_by_caps(asks)
+    store_reasons(
+        [
+            (
+                pending[job_id],
+                (
+                    "tenant_cap" if found.together else "user_cap",
+                    {"what": found.what, "need": found.need, "used": found.used, "limit": found.limit},
+                ),
+            )
+            for job_id, found in over.items()
+        ]
+    )
+    return over.keys()
 
 
 def _insert_attempts(

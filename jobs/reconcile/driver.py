@@ -53,6 +53,7 @@ from jobs.scheduling.core import Core
 from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason, Wait
 from jobs.scheduling.eligibility import Refusal, Wish
 from jobs.scheduling.machines import Machines, TaskAsk
+from jobs.scheduling.promise import Promised
 from jobs.scheduling.records import CLAIM, REFUSE, Names, policy_version, records_of
 from jobs.scheduling.state import build
 from jobs.services.decision_records import DecisionRow, record_decisions
@@ -96,6 +97,7 @@ class SchedulerDriver:
         self._looked_at = time.monotonic()  # Around, the last time.
         self._demand_at: int | None = None  # Up to when what waits was written down; None: nobody waited.
         self._measured_at = self._mixed_at = 0
+        self._lost: frozenset[uuid.UUID] = frozenset()  # In the last pass. Who loses twice in a row has lost no race.
         self._forget_core()
 
     def _forget_core(self) -> None:
@@ -104,6 +106,8 @@ class SchedulerDriver:
         self._numbers: Numbers | None = None
         self._teller: Teller | None = None
         self._saved_at = 0  # When what it remembers was kept last.
+        self._booked: tuple[memory.BookedStart, ...] = ()  # As they were kept then.
+        self._promised: tuple[Promised, ...] = ()  # Starts that were booked before, to be booked again for who still waits.
         self._judged_by: object = None  # What the waiting jobs were last judged by.
         self._held: frozenset[str] = frozenset()  # Images and data that some machine has, when they were last judged.
         self._known_images: Mapping[uuid.UUID, ResolvedImage] = {}
@@ -300,16 +304,22 @@ class SchedulerDriver:
         began = time.monotonic()
         decisions = core.decide(mark(now))
         lost = self._apply(decisions, core, now)
-        if mark(now) - self._saved_at >= memory.SAVE_SECONDS:
-            memory.save(memory.remember(core), now=now)
-            self._saved_at = mark(now)
+        self._save(core, now)
         self._demand_at = demand.keep(core, self._expect_numbers(), since=self._demand_at, now=mark(now))
         if self.has_admitted or lost:
             log.info(
-                "pass", waiting=len(self.pending), decisions=len(decisions), lost=lost,
+                "pass", waiting=len(self.pending), decisions=len(decisions), lost=len(lost),
                 seconds=round(time.monotonic() - began, 4),
             )  # fmt: skip
-        return AGAIN_SECONDS if lost else self._next_look(core, now)
+        is_race, self._lost = bool(lost - self._lost), lost
+        return AGAIN_SECONDS if is_race else self._next_look(core, now)
+
+    def _save(self, core: Core, now: datetime) -> None:
+        """Keep what it remembers: now and then, and at once where a start was booked or is not any more."""
+        booked = memory.booked_of(core)
+        if booked != self._booked or mark(now) - self._saved_at >= memory.SAVE_SECONDS:
+            memory.save(memory.remember(core), now=now)
+            self._saved_at, self._booked = mark(now), booked
 
     def _follow(self, around: Around, now: datetime) -> Core:
         """Tell the core what changed around the jobs; make it anew where things came or went that it has numbered."""
@@ -366,7 +376,9 @@ class SchedulerDriver:
         live = load_live()
         self._around = around = look_around(now, tenants_of(live)) if before is None else around
         self._numbers = around.numbers()
-        core = build(make_state(around, self._numbers, (), live, load_parallelism((), live), now, known))
+        state = make_state(around, self._numbers, (), live, load_parallelism((), live), now, known)
+        core = build(state)
+        self._booked, self._promised = known.booked, state.promised
         self._live = {str(row.job_id): row for row in live if str(row.job_id) in core.running}
         self._saved_at = mark(now)
         self._core = core
@@ -453,7 +465,7 @@ class SchedulerDriver:
             self._withheld[key] = withheld
 
     def _claim_again(self, core: Core) -> None:
-        """After a change of leaders: who was promised the room of those who are leaving gets it."""
+        """After a change of leaders: who was promised the room of those who are leaving gets it, and who had a booked start."""
         claims: dict[str, list[str]] = {}
         moving = frozenset(str(job_id) for job_id, row in self._claims.items() if row.moves)
         for one, row in self._claims.items():
@@ -461,6 +473,9 @@ class SchedulerDriver:
         self._claims = {}
         for claimant, victims in sorted(claims.items()):
             core.claim_again(claimant, sorted(victims), moving)
+        for promised in self._promised:
+            core.promises.restore(promised)
+        self._promised = ()
 
     def _parallelism(self) -> dict[uuid.UUID, int]:
         unknown = [
@@ -504,8 +519,8 @@ class SchedulerDriver:
 
     # --- What was decided ---------------------------------------------------------------------------------------------
 
-    def _apply(self, decisions: Sequence[Decision], core: Core, now: datetime) -> int:
-        """Write it down; how many races were lost."""
+    def _apply(self, decisions: Sequence[Decision], core: Core, now: datetime) -> frozenset[uuid.UUID]:
+        """Write it down; the jobs whose races were lost."""
         admissions = [self._admission(one, core) for one in decisions if isinstance(one, Admit)]
         allowed, kept_out = self._one_tenant_each(admissions)
         records = self._records(decisions, core)
@@ -525,7 +540,7 @@ class SchedulerDriver:
         self.has_admitted = bool(admitted)
         waits = {one.id for one in decisions if isinstance(one, Wait)} | {one.id for one in claims}
         self._tell(waits, core)
-        return len(lost)
+        return frozenset(one.job_id for one in lost)
 
     def _records(self, decisions: Sequence[Decision], core: Core) -> dict[uuid.UUID, DecisionRow]:
         """What is kept of a pass, by job. That a job still waits is kept when it waits for something else than before."""

@@ -335,6 +335,7 @@ def make_state(
         history=known.by_number(numbers.queue_at, numbers.pool_at),
         history_at=known.history_at,
         evicted_at=known.evicted_at,
+        promised=known.booked_by_number(numbers.pool_at, numbers.machine_at),
     )
 
 

@@ -18,7 +18,9 @@ from jobs.scheduling.gangs import GangAsk
 from jobs.scheduling.work import Job
 from kernel.resources import RESOURCE_NAMES, Resources
 
-_SHAPELESS = frozenset({"claim", "moving", "too_young", "brake", "behind", "booked", "reserved", "user_cap", "array_parallelism"})
+_SHAPELESS = frozenset(
+    {"claim", "moving", "too_young", "brake", "behind", "booked", "reserved", "user_cap", "tenant_cap", "array_parallelism"}
+)
 _FOR_OTHERS = frozenset({"label", "taint"})  # Filters by which free room is none for this job.
 
 
@@ -118,7 +120,9 @@ class Teller:
         }
 
     def _user_cap(self, core: Core, job: Job, reason: Reason) -> Refusal:
-        return "user_cap", {"what": reason.what, "need": reason.need, "used": reason.held, "limit": reason.limit}
+        return reason.code, {"what": reason.what, "need": reason.need, "used": reason.held, "limit": reason.limit}
+
+    _tenant_cap = _user_cap
 
     def _claim(self, core: Core, job: Job, reason: Reason) -> Refusal:
         return "making_room", {"jobs": reason.need, **({"moving": reason.held} if reason.held else {})}

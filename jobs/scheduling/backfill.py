@@ -24,13 +24,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.scheduling.decisions import Book
+from jobs.scheduling.gangs import Placed
 from jobs.scheduling.machines import WHOLE_MILLIS, Mark
 from jobs.scheduling.people import least
 from jobs.scheduling.placing import has_place
 from jobs.scheduling.planning import Plan
 from jobs.scheduling.promise import FOREVER, Promise, Promised, Room, covers, fits, ghosts_of, order_of, promise_of
 from jobs.scheduling.victims import at_least, exorcise, haunt
-from jobs.scheduling.work import Ghost, Job, Need, Running, Shape, give_shares, take_shares
+from jobs.scheduling.work import Ghost, Job, Need, Running, Shape, give_shares, held_by, take_shares
 from tenants.quota.caps import Held
 from tenants.quota.shares import Standing
 
@@ -177,7 +178,10 @@ class Promises:
             return
         if any(task.machine >= len(self.core.machines.at) for task in kept.tasks):
             return
-        shape = self.core.shape_of(job.gang, job.pools)
+        shape, machines = self.core.shape_of(job.gang, job.pools), self.core.machines.at
+        placed = Placed(kept.pool, kept.tasks)
+        if held_by(placed, (machines[task.machine].pool for task in kept.tasks)) != shape.least[kept.pool]:
+            return  # It asks for something else by now.
         self.add(promise_of(job, shape, kept.pool, kept.at, self.end_if_started(job, kept.at), kept.tasks, kept.standing))
 
     def kept(self) -> tuple[Promised, ...]:
@@ -379,9 +383,9 @@ class Promises:
         for one in sorted(self.by_job.values(), key=order_of):
             if one.job.id == job.id or one.job.id in but or end <= one.at:
                 continue
-            if core.people and one.job.user == job.user and one.job.user is not None:
+            if core.people:
                 ask = Held(sum(amount[2] for _, amount in need), 1, tasks)
-                if core.people.refusal(one.job, least(one.shape.gang), ask) is not None:
+                if core.people.is_delayed(one.job, least(one.shape.gang), job, ask):
                     return one
             common = [pool for pool, _ in one.need if pool in pools and shares.may_bind(job.queue, one.job.queue, pool)]
             if not common:

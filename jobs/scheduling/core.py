@@ -507,20 +507,23 @@ class Core:
             places = self.by_room.setdefault(pool, {}).setdefault(number, set())
             for group in (*self.roomy.pop(at, ()), *self.freed.pop(at, ())):
                 if group.reason is not None and group.reason.code != "booked":
-                    self._put_aside_again(group, places)
+                    self._put_aside_again(group, pool, places)
         elif freed and self._is_used_up(pool, freed[0]):
             places = self.by_pool.setdefault(pool, set())
             for group in self.freed.pop(at):
                 if group.reason is not None and group.reason.code in ("capacity", "withheld") and group.reason.pool == pool:
-                    self._put_aside_again(group, places)
+                    self._put_aside_again(group, pool, places)
 
-    def _put_aside_again(self, group: Group, places: set[Group]) -> None:
+    def _put_aside_again(self, group: Group, pool: int, places: set[Group]) -> None:
         if group.phase != OPEN or not group.is_for_room or group.reason is None or len(group.shape.pools) > 1:
             return
         if self.promises:
             first = group.first()
+            last = max((one.at for one in self.promises.of(pool)), default=0)
             if first is None or first[1].id in self.promises.by_job:
                 return
+            if last and self.promises.end_if_started(first[1], self.now) <= last:
+                return  # It may fit into what is hidden for a start that is booked for after its end.
         self.refuse(group, group.reason, (places,))
 
     def _is_used_up(self, pool: int, group: Group) -> bool:

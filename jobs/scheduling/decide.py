@@ -39,7 +39,7 @@ from jobs.scheduling.booker import Booker
 from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason, Wait
 from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
 from jobs.scheduling.memory import Known
-from jobs.scheduling.people import least, most, reason_of
+from jobs.scheduling.people import least, most, place_of, reason_of
 from jobs.scheduling.placing import place, undo
 from jobs.scheduling.victims import Search, at_least, transfer
 from jobs.scheduling.work import Job, Need, Running, Shape, take_shares
@@ -118,7 +118,7 @@ class Pass:
         capped = core.people.refusal(job, least(shape.gang)) if core.people else None
         if capped is not None and job.user is not None:
             found = reason_of(capped, job.queue)
-            core.refuse(group, found, (core.by_user.setdefault((capped.tenant_id, job.user), set()),))
+            core.refuse(group, found, (core.by_user.setdefault(place_of(capped, job.user), set()),))
             self._tell(group, job, found)
             return
         reason: Reason | None = None

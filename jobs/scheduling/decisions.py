@@ -17,11 +17,11 @@ class Reason(NamedTuple):
     guarantees: `kept`), `capacity`. Shape: `no_pool`, `no_machine`, `no_room`, `not_together`, with `fitting` of `need` tasks
     placed, and `filters`. `booked`: there is room, but another's start is booked on it, `until` then. `brake`: it may take room
     back, but too many were evicted of late. `too_young`: whoever would have to leave has not run for long enough, `until` then.
-    `user_cap`: its user would hold more of `what` (`gpu_millis`, `jobs`, `containers`) than one may in tenant `of`. `behind`: the
-    queue is served strictly in order, and one before it waits. `claim`: its room is being cleared by `need` others, `held` of
-    whom go on elsewhere. `moving`: it was moved, its place is kept, and it starts there in a moment. `reserved`: what it needs is
-    booked by a tenant from `since` to `until`: of `limit` in the pool `held` would be held by others, and `kept` is booked; `of`
-    is the booking.
+    `user_cap`: its user would hold more of `what` (`gpu_millis`, `jobs`, `containers`) than one may in tenant `of`;
+    `tenant_cap`: all users of that tenant together would. `behind`: the queue is served strictly in order, and one before it
+    waits. `claim`: its room is being cleared by `need` others, `held` of whom go on elsewhere. `moving`: it was moved, its place
+    is kept, and it starts there in a moment. `reserved`: what it needs is booked by a tenant from `since` to `until`: of `limit`
+    in the pool `held` would be held by others, and `kept` is booked; `of` is the booking.
     """
 
     code: str

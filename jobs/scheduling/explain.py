@@ -36,8 +36,8 @@ ANYBODY = -1  # The queue of the row that sums up the rest.
 # Most telling first: what only people can change, what the numbers of queues say, what the machines say, what time will bring.
 TELLING = (
     "claim", "moving", "held", "budget", "image_building", "dependency", "not_before", "array_parallelism",
-    "user_cap", "no_pool", "no_machine", "ceiling", "withheld", "reserved", "capacity", "behind", "not_together", "no_room",
-    "booked",
+    "user_cap", "tenant_cap", "no_pool", "no_machine", "ceiling", "withheld", "reserved", "capacity", "behind", "not_together",
+    "no_room", "booked",
     "too_young", "brake",
 )  # fmt: skip
 
@@ -178,7 +178,7 @@ def _own(core: Core, job: Job) -> Iterable[Condition]:
         yield Condition(reason, is_own=True, jobs=tuple(siblings[:NAMED_MAX]))
     capped = core.people.refusal(job, least(job.gang)) if core.people else None
     if capped is not None:
-        mine = sorted(one.job.id for one in core.running.values() if one.job.user == job.user)
+        mine = sorted(one.job.id for one in core.running.values() if core.people.counts(one.job, job, capped))
         yield Condition(reason_of(capped, job.queue), is_own=True, jobs=tuple(mine[:NAMED_MAX]))
     stop = core.lines.stopped_by(job.queue)
     if stop is not None and job.id != stop[2] and (core.lines.key(job) > stop):

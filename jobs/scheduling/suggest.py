@@ -112,7 +112,7 @@ class _Finder:
         self.also = [pool for pool in also if pool not in job.pools]
         large = len(settled.state.waiting) + len(settled.state.running) > LARGE
         self.tries = TRIES_LARGE if large else TRIES_MAX
-        own = [one for one in found if one.is_own and one.reason.code not in ("behind", "user_cap")]
+        own = [one for one in found if one.is_own and one.reason.code not in ("behind", "user_cap", "tenant_cap")]
         self.base: tuple[Change, ...] = (Release(job.id),) if own else ()
         self.is_behind = any(one.reason.code == "behind" for one in found)
 
@@ -312,7 +312,7 @@ class _Finder:
             yield _Thought(kind, _end_all(ended), make=lambda takers, p=pool: _end_all(self._ended(p, may_end, takers)))  # type: ignore[misc]
 
     def _below_cap(self) -> Iterator[_Thought]:
-        """Ends of the user's own work, least lost first, until no more is held than one may."""
+        """Ends of work that counts for the cap, least lost first, until no more is held than may be."""
         core, job = self.core, self.job
         capped = core.people.refusal(job, least(job.gang)) if core.people else None
         if capped is None:
@@ -321,7 +321,7 @@ class _Finder:
         mine = [
             one
             for one in core.running.values()
-            if one.job.user == job.user and capped.tenant_id in one.job.tenants and one.claim is None and not one.is_leaving
+            if core.people.counts(one.job, job, capped) and one.claim is None and not one.is_leaving
         ]
         for one in sorted(mine, key=lambda one: (one.cost(core.now), one.key)):
             amount = getattr(held_by(one), capped.what)

@@ -37,6 +37,7 @@ from webapi.fields import utc_text
 PATIENCE_SECONDS = (
     20.0  # For a turn. A question takes a whole core for up to a few seconds; one at a time leaves the rest served.
 )
+AGAIN_SECONDS = 5  # After which another turn is worth a try.
 IDS_AT_ONCE = 500
 _turn = threading.BoundedSemaphore(1)
 
@@ -47,7 +48,11 @@ Shown = dict[str, Any]
 def one_question() -> Iterator[None]:
     """Answer one question at a time in this process; Unavailable where the turn does not come."""
     if not _turn.acquire(timeout=PATIENCE_SECONDS):
-        raise Unavailable("Others are asking the scheduler at the moment.", hint="Ask again in some seconds.")
+        raise Unavailable(
+            "Others are asking the scheduler at the moment.",
+            hint="Ask again in some seconds.",
+            retry_after_seconds=AGAIN_SECONDS,
+        )
     try:
         yield
     finally:

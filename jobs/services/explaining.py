@@ -6,11 +6,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from jobs.lifecycle.unmet import clears_text
+from jobs.lifecycle.unmet import clears_text, latest_text
 from jobs.models import Job, StartPromise
 from jobs.reconcile.loading import Loaded, load_state
 from jobs.scheduling.eligibility import eligible
 from jobs.scheduling.explain import Explanation, Factors, Settled, explain
+from jobs.scheduling.latest import Latest, latest_start
 from jobs.scheduling.lookahead import Expected
 from jobs.scheduling.suggest import Suggestion, suggest
 from jobs.scheduling.whatif import End
@@ -21,6 +22,8 @@ from jobs.services.specs import load_spec, wish_of
 from kernel.actor import Actor
 from tenants.quota.accounting import mark
 from webapi.fields import utc_text
+
+TOO_MANY = "too_many"  # Why no start is expected: so many jobs wait or run that a look ahead would take too long.
 
 
 def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", suggests: bool = True) -> Shown | None:
@@ -37,6 +40,7 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
         others, other_models = _other_pools(job, waiting, loaded)
         suggestions = suggest(settled, found, also=(*others, *other_models)) if suggests else ()
         expected = _look_ahead(loaded, found.job_id, now) if suggests and waiting.withheld is None else None
+        latest = latest_start(settled, found.job_id) if waiting.withheld is None else None
     reader = Reader(actor, loaded, language, frozenset(other_models))
     reader.look_up(_named(found, suggestions))
     return {
@@ -55,6 +59,7 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
             if not any(is_about_others(change, waiting, reader) for change in one.changes)
         ],
         "expected": _expected(expected, job, now),
+        "latest": _latest(latest, language),
     }
 
 
@@ -65,7 +70,7 @@ def _look_ahead(loaded: Loaded, job_id: str, now: datetime) -> Expected | None:
         return found.told if found is not None else None
     kept = StartPromise.objects.filter(job_id=job_id).values_list("p50_at", "p90_at").first()
     if kept is None:
-        return None
+        return Expected(None, None, TOO_MANY)
     p50, p90 = kept
     return Expected(mark(p50) if p50 is not None else None, mark(p90) if p90 is not None else None)
 
@@ -81,6 +86,20 @@ def _expected(expected: Expected | None, job: Job, now: datetime) -> Shown | Non
         "reason": expected.reason,
         "past": accuracy([job.tenant_id], now),
     }
+
+
+def _latest(latest: Latest | None, language: str) -> Shown | None:
+    """By when it starts at the latest, and what that rests on. How many others there are is not told."""
+    if latest is None:
+        return None
+    at, unpassed = moment(latest.at), moment(latest.unpassed_from or None)
+    shown = {
+        "at": utc_text(at) if at is not None else None,
+        "kind": latest.kind or None,
+        "reason": latest.reason,
+        "unpassed_from": utc_text(unpassed) if unpassed is not None else None,
+    }
+    return {**shown, "text": latest_text(shown, language)}
 
 
 def _other_pools(job: Job, waiting: Waiting, loaded: Loaded) -> tuple[list[int], list[int]]:

@@ -11,7 +11,7 @@ otherwise grow old as a place for another. A place is worth something only among
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -69,25 +69,28 @@ class Moved:
 
     count: int
     among: Among
+    places: Mapping[uuid.UUID, int]  # Where each of them stands, in seconds since 1970: as if it had been submitted then.
 
 
-def move_job(*, actor: Actor, job: Job, move: Move, now: datetime) -> Moved:
-    """Move a waiting job, or of an array all children that wait. Refused where a job of the move does not wait."""
+def plan_move(*, actor: Actor, job: Job, move: Move, now: datetime) -> Moved:
+    """What a move would come to. Refused as the move itself would be; nothing is changed."""
+    among = _allowed(actor, job, move)
+    return _planned(job, move, among, now)
+
+
+def move_job(*, actor: Actor, job: Job, move: Move, confirm: Callable[[Moved], None] | None = None, now: datetime) -> Moved:
+    """Move a waiting job, or of an array all children that wait. Refused where a job of the move does not wait.
+
+    `confirm` sees what the move comes to under the lock under which it is made, and raises where that is not what was meant.
+    """
     other = move.other
-    among = Among.QUEUE if other is not None and other.user_id != job.user_id else move.among
-    demand(actor, job.tenant_id, "job.move", job.user_id if among == Among.OWN else None)
-    _check(job, move)
+    among = _allowed(actor, job, move)
     with transaction.atomic():
         lock_queue(job.queue_id)  # One move at a time: two that deal out the same places would give one of them twice.
-        block = _block(job, now)
-        peers = _waiting(now).filter(queue_id=job.queue_id, priority=job.priority)
-        if among == Among.OWN:
-            changes = _among_own(peers.filter(user_id=job.user_id), block, move, now)
-        else:
-            changes = _among_all(peers, block, move, now)
-        if len(changes) > MOVED_MAX:
-            message = f"This would move {len(changes)} jobs; one call moves {MOVED_MAX} at most."
-            raise Conflict(message, hint="Move it past fewer jobs, or change its priority.")
+        planned = _planned(job, move, among, now)
+        if confirm is not None:
+            confirm(planned)
+        changes = dict(planned.places)
         _write(changes, job)
         for ids in _batches(sorted(changes)):
             tell_edited(ids, reason="moved", now=now, data={"changed": ["place"]})
@@ -109,7 +112,29 @@ def move_job(*, actor: Actor, job: Job, move: Move, now: datetime) -> Moved:
             at=now,
         )
         crashpoint("jobs.move.before_commit")
-    return Moved(len(changes), among)
+    return planned
+
+
+def _allowed(actor: Actor, job: Job, move: Move) -> Among:
+    """Among whose jobs the move is made, for whoever may make it."""
+    other = move.other
+    among = Among.QUEUE if other is not None and other.user_id != job.user_id else move.among
+    demand(actor, job.tenant_id, "job.move", job.user_id if among == Among.OWN else None)
+    _check(job, move)
+    return among
+
+
+def _planned(job: Job, move: Move, among: Among, now: datetime) -> Moved:
+    block = _block(job, now)
+    peers = _waiting(now).filter(queue_id=job.queue_id, priority=job.priority)
+    if among == Among.OWN:
+        changes = _among_own(peers.filter(user_id=job.user_id), block, move, now)
+    else:
+        changes = _among_all(peers, block, move, now)
+    if len(changes) > MOVED_MAX:
+        message = f"This would move {len(changes)} jobs; one call moves {MOVED_MAX} at most."
+        raise Conflict(message, hint="Move it past fewer jobs, or change its priority.")
+    return Moved(len(changes), among, changes)
 
 
 def _check(job: Job, move: Move) -> None:

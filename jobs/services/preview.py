@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -25,6 +27,15 @@ def _in_vain(submission: Submission) -> list[str]:
         return []
     words = explain(refusal[0], refusal[1])
     return [f"It would not start. {words.text} {words.hint}".rstrip()]
+
+
+def batch_plan_json(submissions: Sequence[Submission]) -> dict[str, Any]:
+    """The plan of many: how many, the first of them, and a digest of what decides what is stored of all."""
+    digest = hashlib.sha256()
+    for one in submissions:
+        told = (spec_digest(one.spec), one.queue.id, one.image.digest, one.priority, one.max_runtime_seconds, one.dependencies)
+        digest.update(repr(told).encode())
+    return {"count": len(submissions), "first": plan_json(submissions[0]), "digest": digest.hexdigest()}
 
 
 def plan_json(submission: Submission, *, compared_with: Job | None = None) -> dict[str, Any]:
@@ -51,6 +62,9 @@ def plan_json(submission: Submission, *, compared_with: Job | None = None) -> di
         ],
         "total": {name: getattr(ask, name) for name in RESOURCE_NAMES},
         "jobs": spec.array.size if spec.array else 1,
+        "priority": submission.priority,
+        "max_runtime_seconds": submission.max_runtime_seconds,
+        "depends_on": [f"{condition}:{job_id}" for condition, job_id in submission.dependencies],
         "spec_digest": spec_digest(spec),
         "spec": to_document(spec),
         "warnings": warnings,

@@ -8,6 +8,7 @@ from typing import Any
 
 from clusters.selectors import PoolFacts, list_pools
 from images.services import resolve_image
+from jobs.lifecycle.reasons import capped_text
 from jobs.selectors.find import find_jobs_by_reference
 from jobs.services.fitting import larger_than_any
 from jobs.services.priority import stored_priority
@@ -23,8 +24,8 @@ from kernel.words import format_amount
 from storage.services.code import resolve_code
 from storage.services.mounts import MountRequest, check_mounts
 from tenants.access import in_scope, role_allows
-from tenants.capacity import runtime_limits
-from tenants.quota.caps import RuntimeRefusal, check_runtime
+from tenants.capacity import runtime_limits, tenant_paths, user_caps
+from tenants.quota.caps import Held, RuntimeRefusal, check_runtime
 from tenants.quota.tree import QueueFacts, QueueTree
 from tenants.selectors import TenantFacts, find_tenant, queue_tree, resolve_queue, secret_names
 from webapi.facts import Facts, look
@@ -134,6 +135,8 @@ def resolve(
         priority_reason=priority_reason if priority < spec.priority else None,
     )
     _check_ceilings(submission, pools, queues)
+    if actor.user_id is not None:
+        _check_caps(submission, actor.user_id, facts)
     return submission
 
 
@@ -262,6 +265,31 @@ def _check_ceilings(submission: Submission, pools: Sequence[PoolFacts], queues: 
     )
     hint = "Ask a manager of the tenant above to raise the ceiling, or ask for less."
     raise QuotaExceeded(message, hint=hint, fields=[FieldError("/roles", "ceiling_too_low", message, hint)])
+
+
+def _check_caps(submission: Submission, user_id: uuid.UUID, facts: Facts) -> None:
+    """Refuse what could never start because by itself it is more than its user, or its tenant, may hold at a time."""
+    caps = facts.find("user_caps", user_caps)
+    if not caps:
+        return
+    roles = submission.spec.roles.values()
+    gpus = sum(role.resources.amounts.gpu_millis * role.replicas.min for role in roles)
+    ask = Held(gpus, 1, sum(role.replicas.min for role in roles))
+    path = facts.find("tenant_paths", tenant_paths).get(submission.tenant.id, (submission.tenant.id,))
+    fields = []
+    for found in caps.refusals(path, user_id, ask, {}):
+        code = "tenant_cap_too_low" if found.together else "user_cap_too_low"
+        whose = "all users of its tenant together" if found.together else "its user"
+        need, limit = (capped_text(found.what, amount) for amount in (found.need, found.limit))
+        message = f"Job {submission.spec.name} takes {need}; {whose} may have {limit} at a time."
+        hint = (
+            "Ask for fewer replicas or GPUs, or whoever manages the queue above to raise it: `berth queues counts`."
+            if found.together
+            else "Ask for fewer replicas or GPUs, or a manager of the tenant to raise the cap: `berth queues caps`."
+        )
+        fields.append(FieldError("/roles", code, message, hint))
+    if fields:
+        raise QuotaExceeded(fields[0].message, hint=fields[0].hint, fields=fields)
 
 
 def _broken_ceiling(path: Sequence[QueueFacts], pool_id: uuid.UUID, ask: Resources) -> tuple[str, str, int] | None:

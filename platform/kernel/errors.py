@@ -4,8 +4,9 @@ Unexpected failures are ordinary exceptions and are not caught here."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,18 @@ class PreconditionFailed(BerthError):
     code = "precondition_failed"
     status = 412
     title = "Somebody changed the object meanwhile"
+
+
+class PlanChanged(BerthError):
+    """What was planned is not what would be done any more; `plan` is what would be."""
+
+    code = "plan_changed"
+    status = 412
+    title = "The plan is out of date"
+
+    def __init__(self, detail: str, *, hint: str = "", plan: Mapping[str, Any]) -> None:
+        super().__init__(detail, hint=hint)
+        self.plan = plan
 
 
 class TooLarge(BerthError):

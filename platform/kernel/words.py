@@ -48,5 +48,15 @@ def format_amounts(amounts: Mapping[str, int], language: str = "en") -> str:
     return separator.join(parts) or ("无" if language == "zh" else "nothing")
 
 
+def counted(number: object, one: str, many: str) -> str:
+    """A number with its noun, in English: `1 job`, `2 jobs`; what is no number reads `? jobs`."""
+    return f"{number if isinstance(number, int) else '?'} {one if number == 1 else many}"
+
+
+def is_one(text: str) -> bool:
+    """Whether English speaks of an amount, as these functions write it, in the singular: `1 GPU`, but not `1 GPU, 1 core`."""
+    return text.startswith("1 ") and "," not in text
+
+
 def _trimmed(number: float) -> str:
     return f"{number:.3f}".rstrip("0").rstrip(".") if number < 10 else f"{number:.1f}".rstrip("0").rstrip(".")

@@ -85,6 +85,8 @@ def problem_body(failure: errors.BerthError, *, request_id: str, language: Langu
         body["hint"] = failure.hint
     if failure.fields:
         body["fields"] = [field.as_dict() for field in failure.fields]
+    if isinstance(failure, errors.PlanChanged):
+        body["plan"] = failure.plan
     return body
 
 

@@ -32,6 +32,9 @@ REFERENCE: dict[str, Entry] = {
     "precondition_failed": Entry(
         "对象已被他人修改", "Read the object again, apply your change to it, and send the new `If-Match`."
     ),
+    "plan_changed": Entry(
+        "计划已过期", "Look at `plan` in the answer, which is what would be done now; send its `plan`, or none, to have it done."
+    ),
     "too_large": Entry("请求过大", "Send less at once; files go through uploads, many jobs through several batches."),
     "quota_exceeded": Entry("超出限额", "Lower the request, or ask a manager to raise the limit that `detail` names."),
     "too_many_requests": Entry(

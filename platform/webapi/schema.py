@@ -55,6 +55,11 @@ IDEMPOTENCY_KEY = OpenApiParameter(
     OpenApiParameter.HEADER,
     description="At most 200 characters. A request that is sent again with its key within 24 hours has its effect once.",
 )
+PLAN = OpenApiParameter(
+    "plan",
+    str,
+    description="`plan` of a dry run: do just that, or refuse with `plan_changed` and the plan as it is by now.",
+)
 IF_MATCH = OpenApiParameter(
     "If-Match",
     OpenApiTypes.STR,

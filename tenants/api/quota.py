@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.db.models import Q
@@ -21,7 +21,7 @@ from tenants.api import quota_bodies as bodies
 from tenants.api.pools import names_of_pools, pool_ref
 from tenants.api.shapes import Shown, tenant_ref, user_ref
 from tenants.lifecycle import EDIT_STATES
-from tenants.models import Queue, QuotaEdit, User, UserCap
+from tenants.models import Queue, QueueRule, QuotaEdit, User, UserCap
 from tenants.quota.caps import CAPPED, runtime_limit
 from tenants.quota.edits import COLUMNS, Change
 from tenants.services.caps import LINES_MAX
@@ -31,7 +31,8 @@ from webapi.etags import expected_version, with_etag
 from webapi.fields import utc_text
 from webapi.idempotency import idempotent
 from webapi.pagination import page
-from webapi.schema import IF_MATCH, page_of
+from webapi.plans import asked_plan, hold_to, name_of, named
+from webapi.schema import IF_MATCH, PLAN, page_of
 from webapi.views import ApiView, known_query
 
 TENANT = OpenApiParameter("tenant", str, description="A tenant's slug, id or name.")
@@ -56,7 +57,7 @@ class QuotaEditsView(ApiView):
         pools = list_pools()
         return page(request, rows, order=("-id",), serialize=lambda rows: show_edits(rows, pools))
 
-    @extend_schema(request=bodies.EditIn, responses={200: bodies.EditOut, 201: bodies.EditOut})
+    @extend_schema(parameters=[PLAN], request=bodies.EditIn, responses={200: bodies.EditOut, 201: bodies.EditOut})
     @idempotent
     def post(self, request: Request) -> Response:
         """Change limits of many queues together, now or from `effective_from` on; with `dry_run` only say what would happen.
@@ -66,24 +67,46 @@ class QuotaEditsView(ApiView):
         body = bodies.EditIn.validated(request.data)
         pools = list_pools()
         changes = read_changes(self.actor, body["changes"], body["tenant"], pools)
-        if body["dry_run"]:
+        asked = asked_plan(request)
+        confirm = None
+        if body["dry_run"] or asked is not None:
             trial = services.try_limits(actor=self.actor, changes=changes)
-            return Response(self._show_trial(trial, body, pools))
+            plan = self._show_trial(trial, body, pools)
+            if body["dry_run"]:
+                return Response(named(plan))
+            if not trial.fields():  # What is wrong by now is told by the edit itself, and says more.
+                hold_to(asked, plan)
+                confirm = self._same_as(plan, body, pools)
         edit = services.edit_limits(
             actor=self.actor,
             changes=changes,
             effective_from=body["effective_from"],
             comment=body["comment"],
             expected_versions=_versions(body["versions"]),
+            confirm=confirm,
             now=database_now(),
         )
         row = QuotaEdit.objects.select_related("tenant", "created_by").get(id=edit.pk)
         return Response(show_edits([row], pools)[0], status=201)
 
-    def _show_trial(self, trial: Trial, body: Mapping[str, Any], pools: Sequence[PoolFacts]) -> Shown:
+    def _same_as(self, plan: Shown, body: Mapping[str, Any], pools: Sequence[PoolFacts]) -> Callable[[Trial], None]:
+        """Limits are compared once more under the lock; what becomes of jobs is as it was a moment ago."""
+
+        def confirm(trial: Trial) -> None:
+            hold_to(name_of(plan), self._show_trial(trial, body, pools, jobs=plan["forecast"]["jobs"]))
+
+        return confirm
+
+    def _show_trial(
+        self, trial: Trial, body: Mapping[str, Any], pools: Sequence[PoolFacts], *, jobs: list[Shown] | None = None
+    ) -> Shown:
         names = {queue.id: queue.name for queue in trial.tree.queues}
         limits = {queue.id: queue for queue in trial.tree.queues}
-        jobs = forecast(trial, actor=self.actor, now=database_now())
+        if jobs is None:
+            found = forecast(trial, actor=self.actor, now=database_now())
+            jobs = None if found is None else [
+                {"what": job.what, "job_id": str(job.job_id), "name": job.name, "why": job.why} for job in found
+            ]  # fmt: skip
         problems = [found.as_dict() for found in trial.fields()]
         return {
             "id": None,
@@ -119,9 +142,7 @@ class QuotaEditsView(ApiView):
                     }
                     for over in trial.outcome.over
                 ],
-                "jobs": None
-                if jobs is None
-                else [{"what": job.what, "job_id": str(job.job_id), "name": job.name, "why": job.why} for job in jobs],
+                "jobs": jobs,
             },
         }
 
@@ -193,33 +214,36 @@ class TenantCapsView(ApiView):
 
 
 class QueueRulesView(ApiView):
-    """How long jobs of a queue may run."""
+    """How long jobs of a queue may run, and how many may."""
 
     @extend_schema(responses=bodies.RulesOut)
     def get(self, request: Request, queue_id: str) -> Response:
-        """The queue's own time limit, and the shortest of it and all above."""
+        """The queue's own limits of time and number, and the shortest time of it and all above."""
         return self._show(fetch(self.actor, Queue, queue_id, "queue.read"))
 
     @extend_schema(parameters=[IF_MATCH], request=bodies.RulesIn, responses=bodies.RulesOut)
     def put(self, request: Request, queue_id: str) -> Response:
-        """Limit how long jobs of this queue and those below it may run. For whoever manages the queue above it."""
+        """Limit how long jobs of this queue and those below it may run, and, of a tenant's top queue, how many jobs and
+        containers hold capacity at a time. What is left out stays. For whoever manages the queue above it."""
         queue = fetch(self.actor, Queue, queue_id, "queue.read", related=("parent",))
         require(self.actor, queue, "queue.limit")
         body = bodies.RulesIn.validated(request.data)
-        changed = services.set_runtime_limit(
+        changed = services.set_rules(
             actor=self.actor,
             queue=queue,
-            max_runtime_seconds=body["max_runtime_seconds"],
+            rules=body,
             expected_version=expected_version(request),
             now=database_now(),
         )
         return self._show(changed)
 
     def _show(self, queue: Queue) -> Response:
-        limits = capacity.runtime_limits()
+        limits, names = capacity.runtime_limits(), ("max_jobs", "max_containers")
+        counts = QueueRule.objects.filter(queue=queue).values(*names).first() or dict.fromkeys(names)
         shortest = runtime_limit((uuid.UUID(hex=step) for step in reversed(queue.path.split("/")) if step), limits)
         shown = {
             "max_runtime_seconds": limits.get(queue.pk),
+            **counts,
             "effective_max_runtime_seconds": None if shortest is None else shortest[1],
             "version": queue.version,
         }

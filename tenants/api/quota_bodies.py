@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
@@ -142,6 +144,9 @@ class EditOut(Out):
     created_by = UserRef(allow_null=True)
     decided_at = serializers.DateTimeField(allow_null=True)
     forecast = ForecastOut(allow_null=True, help_text="For a dry run only.")
+    plan = serializers.CharField(
+        required=False, help_text="For a dry run only, the plan's name: send it as `?plan=` to have just this done."
+    )
 
 
 @extend_schema_serializer(examples=[OpenApiExample("everybody", {"user": None, "gpu_millis": 8000, "jobs": 20})])
@@ -171,15 +176,26 @@ class CapsOut(Out):
 
 @extend_schema_serializer(examples=[OpenApiExample("a day at most", {"max_runtime_seconds": 86_400})])
 class RulesIn(StrictSerializer):
-    """How long jobs of a queue and of those below it may run; null is no limit."""
+    """How long jobs of a queue and of those below it may run, and of a tenant's top queue how many; null is no limit."""
 
-    max_runtime_seconds = QuantityField(allow_null=True, min_value=1, max_value=RUNTIME_MAX_SECONDS)
+    max_runtime_seconds = QuantityField(required=False, allow_null=True, min_value=1, max_value=RUNTIME_MAX_SECONDS)
+    max_jobs = QuantityField(
+        required=False, allow_null=True, max_value=AMOUNT_MAX, help_text="That hold capacity at a time, of all its users."
+    )
+    max_containers = QuantityField(required=False, allow_null=True, max_value=AMOUNT_MAX, help_text="Of these jobs together.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if not attrs:
+            raise serializers.ValidationError("Name at least one limit.", code="required")
+        return attrs
 
 
 class RulesOut(Out):
-    """The queue's own limit, and the shortest on the way up."""
+    """The queue's own limits, and the shortest time on the way up."""
 
     max_runtime_seconds = serializers.IntegerField(allow_null=True)
+    max_jobs = serializers.IntegerField(allow_null=True)
+    max_containers = serializers.IntegerField(allow_null=True)
     effective_max_runtime_seconds = serializers.IntegerField(allow_null=True)
     version = serializers.IntegerField()
 

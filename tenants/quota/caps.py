@@ -1,6 +1,6 @@
-"""Caps beside the limits of queues: what one person may hold inside a tenant, and for how long a job of a queue may run.
+"""Caps beside the limits of queues: what one person, or all together, may hold inside a tenant, and for how long a job may run.
 
-Counts are given; nothing here knows where they come from. What a person holds in a tenant includes all tenants below it.
+Counts are given; nothing here knows where they come from. What is held in a tenant includes all tenants below it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 RUNTIME_MAX_SECONDS = 10 * 365 * 86_400
+TOGETHER = uuid.UUID(int=(1 << 128) - 1)
+"""In place of a user: all users of a tenant, counted together."""
+
+Place = tuple[uuid.UUID, uuid.UUID]
+"""A tenant, and one user or `TOGETHER`: where something is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,8 @@ CAPPED = tuple(field.name for field in fields(Held))
 
 @dataclass(frozen=True, slots=True)
 class UserCap:
-    """The most that one user may hold in a tenant. `user_id` None: everybody without a line of their own. None: no cap."""
+    """The most that one user may hold in a tenant. `user_id` None: everybody without a line of their own; `TOGETHER`: all users
+    of the tenant at once, whatever each of them may. None as an amount: no cap."""
 
     tenant_id: uuid.UUID
     user_id: uuid.UUID | None
@@ -50,6 +56,7 @@ class CapRefusal:
     need: int
     used: int
     limit: int
+    together: bool = False  # Of all users of the tenant.
 
     @property
     def can_never_fit(self) -> bool:
@@ -71,39 +78,76 @@ class UserCaps:
     def cap_of(self, tenant_id: uuid.UUID, user_id: uuid.UUID) -> UserCap | None:
         """The line that holds for a user in this tenant; None where nothing is capped."""
         lines = self._by_tenant.get(tenant_id)
-        return None if lines is None else lines.get(user_id, lines.get(None))
+        if lines is None:
+            return None
+        return lines.get(user_id) if user_id == TOGETHER else lines.get(user_id, lines.get(None))
+
+    @property
+    def counts_together(self) -> bool:
+        """Whether any tenant is capped as a whole."""
+        return any(TOGETHER in lines for lines in self._by_tenant.values())
 
     def refusals(
         self,
         tenants: Sequence[uuid.UUID],
         user_id: uuid.UUID,
         ask: Held,
-        held: Mapping[tuple[uuid.UUID, uuid.UUID], Held],
+        held: Mapping[Place, Held],
     ) -> tuple[CapRefusal, ...]:
         """Every cap that refuses the ask, nearest tenant first. `tenants`: the job's and all above it; `held` by (tenant,
         user), with what is held in tenants below. Asking for none of something is never refused for it."""
         found: list[CapRefusal] = []
         for tenant_id in tenants:
-            cap = self.cap_of(tenant_id, user_id)
-            if cap is None:
-                continue
-            now = held.get((tenant_id, user_id), Held())
-            for what in CAPPED:
-                need, used, limit = getattr(ask, what), getattr(now, what), getattr(cap, what)
-                if limit is not None and need > 0 and used + need > limit:
-                    found.append(CapRefusal(tenant_id, what, need, used, limit))
+            for who in (user_id, TOGETHER):
+                cap = self.cap_of(tenant_id, who)
+                if cap is None:
+                    continue
+                now = held.get((tenant_id, who), Held())
+                for what in CAPPED:
+                    need, used, limit = getattr(ask, what), getattr(now, what), getattr(cap, what)
+                    if limit is not None and need > 0 and used + need > limit:
+                        found.append(CapRefusal(tenant_id, what, need, used, limit, who == TOGETHER))
         return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class CapAsk:
+    """What one job is about to hold. `tenants`: its own and all above."""
+
+    job_id: uuid.UUID
+    user_id: uuid.UUID
+    tenants: tuple[uuid.UUID, ...]
+    amounts: Held
+
+
+def over_caps(caps: UserCaps, asks: Iterable[CapAsk], held: Mapping[Place, Held]) -> dict[uuid.UUID, CapRefusal]:
+    """Decide a batch in its order: those that would pass a cap, with the first that they would. All others hold from then on."""
+    now = dict(held)
+    refused: dict[uuid.UUID, CapRefusal] = {}
+    for ask in asks:
+        found = caps.refusals(ask.tenants, ask.user_id, ask.amounts, now)
+        if found:
+            refused[ask.job_id] = found[0]
+            continue
+        for place in places_of(ask.tenants, ask.user_id):
+            now[place] = now.get(place, Held()) + ask.amounts
+    return refused
+
+
+def places_of(tenants: Iterable[uuid.UUID], user_id: uuid.UUID) -> list[Place]:
+    """Where what a user holds in a tenant is counted: there and in all above, for the user and for all together."""
+    return [(tenant_id, who) for tenant_id in tenants for who in (user_id, TOGETHER)]
 
 
 def held_along(
     paths: Mapping[uuid.UUID, Sequence[uuid.UUID]], running: Iterable[tuple[uuid.UUID, uuid.UUID, Held]]
-) -> dict[tuple[uuid.UUID, uuid.UUID], Held]:
-    """What each user holds in each tenant and below, from what runs: (tenant, user, amounts) of each job. `paths` has for
-    each tenant itself and all above it."""
-    held: dict[tuple[uuid.UUID, uuid.UUID], Held] = {}
+) -> dict[Place, Held]:
+    """What each user, and all together, hold in each tenant and below, from what runs: (tenant, user, amounts) of each job.
+    `paths` has for each tenant itself and all above it."""
+    held: dict[Place, Held] = {}
     for tenant_id, user_id, amounts in running:
-        for above in paths.get(tenant_id, (tenant_id,)):
-            held[above, user_id] = held.get((above, user_id), Held()) + amounts
+        for place in places_of(paths.get(tenant_id, (tenant_id,)), user_id):
+            held[place] = held.get(place, Held()) + amounts
     return held
 
 

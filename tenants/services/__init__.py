@@ -2,7 +2,7 @@
 
 from tenants.services.bookings import NewBooking, book, cancel_booking, sweep_bookings
 from tenants.services.bootstrap import Credentials, bootstrap_installation
-from tenants.services.caps import CapLine, set_runtime_limit, set_user_caps
+from tenants.services.caps import CapLine, set_rules, set_user_caps
 from tenants.services.edits import apply_due_edits, cancel_edit, edit_limits, register_forecast, try_limits
 from tenants.services.grants import set_priority_grants
 from tenants.services.invitations import Accepted, IssuedInvitation, accept_invitation, invite_user, withdraw_invitation
@@ -80,7 +80,7 @@ __all__ = [
     "set_limits",
     "set_password",
     "set_priority_grants",
-    "set_runtime_limit",
+    "set_rules",
     "set_secret",
     "set_user_caps",
     "sweep_bookings",

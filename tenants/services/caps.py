@@ -1,9 +1,9 @@
-"""What one person may hold inside a tenant, and how long jobs of a queue may run. Both act on the next admission."""
+"""What one person, or all together, may hold inside a tenant, and how long jobs may run. All act on the next admission."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -67,25 +67,27 @@ def set_user_caps(*, actor: Actor, tenant: Tenant, lines: Sequence[CapLine], now
         )
 
 
-def set_runtime_limit(
-    *, actor: Actor, queue: Queue, max_runtime_seconds: int | None, expected_version: int | None = None, now: datetime
-) -> Queue:
-    """Limit how long jobs of a queue and of all below it may run; None lifts it. For whoever owns the queue above.
+RULES = ("max_runtime_seconds", "max_jobs", "max_containers")
 
-    Jobs that run already keep the time that they were admitted with.
+
+def set_rules(
+    *, actor: Actor, queue: Queue, rules: Mapping[str, int | None], expected_version: int | None = None, now: datetime
+) -> Queue:
+    """Limit jobs of a queue and of all below it: how long each may run, and, of a tenant's top queue, how many of them, with how
+    many containers, may hold capacity at a time. None lifts a limit, what is not named stays. For whoever owns the queue above.
+
+    Jobs that run already keep the time that they were admitted with, and go on above a new count.
     """
     demand(actor, None if queue.parent is None else queue.parent.tenant_id, "queue.limit")
     if queue.parent_id is None:
         raise Conflict("The root queue has no limits.", hint="Limit the queues below it.")
-    if max_runtime_seconds is not None and not 1 <= max_runtime_seconds <= RUNTIME_MAX_SECONDS:
-        problems = Problems()
-        message = f"{max_runtime_seconds} is not between 1 and {RUNTIME_MAX_SECONDS} seconds."
-        problems.add("/max_runtime_seconds", "out_of_range", message, "Give seconds, 86400 for a day, or null for no limit.")
-        problems.raise_if_any()
+    _check_rules(queue, rules)
     with transaction.atomic():
-        before = QueueRule.objects.filter(queue=queue).values_list("max_runtime_seconds", flat=True).first()
+        if queue.tenant_id is not None:  # Nothing starts by the old counts any more.
+            Tenant.objects.select_for_update(no_key=True).get(id=queue.tenant_id)
+        before = QueueRule.objects.filter(queue=queue).values(*RULES).first() or dict.fromkeys(RULES)
         guarded(queue, expected_version)
-        QueueRule.objects.update_or_create(queue=queue, defaults={"max_runtime_seconds": max_runtime_seconds})
+        QueueRule.objects.update_or_create(queue=queue, defaults=dict(rules))
         tell(queue, "limited", now)
         record_audit(
             actor=actor,
@@ -94,11 +96,28 @@ def set_runtime_limit(
             target_kind="queue",
             target_id=queue.pk,
             target_name=queue.name,
-            before={"max_runtime_seconds": before},
-            after={"max_runtime_seconds": max_runtime_seconds},
+            before=before,
+            after={**before, **rules},
             at=now,
         )
     return queue
+
+
+def _check_rules(queue: Queue, rules: Mapping[str, int | None]) -> None:
+    problems = Problems()
+    seconds = rules.get("max_runtime_seconds")
+    if seconds is not None and not 1 <= seconds <= RUNTIME_MAX_SECONDS:
+        message = f"{seconds} is not between 1 and {RUNTIME_MAX_SECONDS} seconds."
+        problems.add("/max_runtime_seconds", "out_of_range", message, "Give seconds, 86400 for a day, or null for no limit.")
+    for name in RULES[1:]:
+        count = rules.get(name)
+        if count is not None and not 0 <= count <= AMOUNT_MAX:
+            message = f"{count} is not between 0 and {AMOUNT_MAX}."
+            problems.add(f"/{name}", "out_of_range", message, "Give a number, or null for no limit.")
+        if count is not None and not queue.is_top:
+            message = f"Only a tenant's top queue limits how many there are; {queue.name} is below one."
+            problems.add(f"/{name}", "not_top_queue", message, "Limit the tenant's top queue.")
+    problems.raise_if_any()
 
 
 def _check(lines: Sequence[CapLine]) -> None:

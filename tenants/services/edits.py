@@ -105,13 +105,15 @@ def edit_limits(
     effective_from: datetime | None = None,
     comment: str = "",
     expected_versions: Mapping[uuid.UUID, int] | None = None,
+    confirm: Callable[[Trial], None] | None = None,
     now: datetime,
 ) -> QuotaEdit:
     """Change limits of many queues at once, now, or from a later time on: then the row waits and can be cancelled.
 
     Refused as a whole for whatever it breaks, with every break at the change that makes it. A later edit is checked now
     against the tree as it is, and again when its time comes; if it breaks something then, it is refused and says so.
-    `expected_versions`: only if nobody changed these queues since.
+    `expected_versions`: only if nobody changed these queues since. `confirm` sees what the edit comes to under the lock under
+    which it is made, and raises where that is not what was meant.
     """
     check_request(changes, effective_from, now)
     is_later = effective_from is not None and effective_from > now
@@ -121,6 +123,8 @@ def edit_limits(
         if fields := trial.fields():
             raise InvalidInput(fields[0].message, fields=fields, hint=fields[0].hint)
         _check_versions(trial.tree, expected_versions or {})
+        if confirm is not None:
+            confirm(trial)
         edit = QuotaEdit(
             id=new_id(),
             tenant_id=owner_of(changes, trial.tree),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from berth.jobs import iterate
-from berth.resources import Row, Rows, _Resource, _segment
+from berth.resources import Row, Rows, _given, _Resource, _segment
+from berth.transport import post
 
 
 class Quota(_Resource):
@@ -19,12 +20,14 @@ class Quota(_Resource):
         effective_from: str | None = None,
         comment: str = "",
         versions: Mapping[str, int] | None = None,
+        plan: str | None = None,
     ) -> Row:
         """Change limits together or not at all: entries {queue, pool, resource} with any of guarantee, deserved, ceiling and
-        weight. With `dry_run` nothing changes and `forecast` says what would; `effective_from` makes it wait for its time."""
+        weight. With `dry_run` nothing changes and `forecast` says what would; `effective_from` makes it wait for its time. With
+        the `plan` of a dry run just that is done, or nothing (`plan_changed`)."""
         body: dict[str, object] = {"changes": [dict(change) for change in changes], "dry_run": dry_run, "comment": comment}
         body |= {"effective_from": effective_from, "versions": versions, "tenant": self._tenant or None}
-        return self._post("/quota/edits", body)
+        return dict(self._transport.json(post("/quota/edits", _given(body), params={"plan": plan})))
 
     def edits(self, *, state: str | None = None) -> Iterator[Row]:
         return iterate(self._transport, "/quota/edits", {"tenant": self._tenant or None, "state": state})
@@ -65,12 +68,12 @@ class Quota(_Resource):
         return list(self._put(f"/tenants/{_segment(tenant)}/caps", [dict(line) for line in lines])["items"])
 
     def rules(self, queue_id: str) -> Row:
-        """How long jobs of a queue may run."""
+        """How long jobs of a queue may run, and how many may."""
         return self._get(f"/queues/{_segment(queue_id)}/rules")
 
-    def set_rules(self, queue_id: str, *, max_runtime_seconds: int | None, version: int | None = None) -> Row:
-        body = {"max_runtime_seconds": max_runtime_seconds}
-        return dict(self._put(f"/queues/{_segment(queue_id)}/rules", body, version=version))
+    def set_rules(self, queue_id: str, *, version: int | None = None, **rules: int | None) -> Row:
+        """`max_runtime_seconds`, and of a tenant's top queue `max_jobs` and `max_containers`; None lifts it, the rest stays."""
+        return dict(self._put(f"/queues/{_segment(queue_id)}/rules", dict(rules), version=version))
 
 
 class Bookings(_Resource):

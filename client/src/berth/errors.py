@@ -145,6 +145,12 @@ class PreconditionFailed(ApiError):
     code, status = "precondition_failed", 412
 
 
+class PlanChanged(ApiError):
+    """What was planned is not what would be done any more."""
+
+    code, status = "plan_changed", 412
+
+
 class TooLarge(ApiError):
     code, status = "too_large", 413
 
@@ -175,6 +181,7 @@ _CLASSES: tuple[type[ApiError], ...] = (
     NotFound,
     Conflict,
     PreconditionFailed,
+    PlanChanged,
     TooLarge,
     InvalidInput,
     QuotaExceeded,
@@ -183,7 +190,7 @@ _CLASSES: tuple[type[ApiError], ...] = (
     StorageFull,
 )
 _BY_CODE = {kind.code: kind for kind in _CLASSES}
-_BY_STATUS = {kind.status: kind for kind in _CLASSES if kind is not QuotaExceeded} | {
+_BY_STATUS = {kind.status: kind for kind in _CLASSES if kind not in (QuotaExceeded, PlanChanged)} | {
     400: InvalidInput,
     502: Unavailable,
     504: Unavailable,

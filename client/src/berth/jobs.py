@@ -229,16 +229,28 @@ class Jobs:
         return Job(self._transport.json(post(f"{_path(job)}/stop", body)), self)
 
     def move(
-        self, job: str, *, before: str | None = None, after: str | None = None, last: bool = False, everybody: bool = False
+        self,
+        job: str,
+        *,
+        before: str | None = None,
+        after: str | None = None,
+        last: bool = False,
+        everybody: bool = False,
+        dry_run: bool = False,
+        plan: str | None = None,
     ) -> dict[str, Any]:
-        """Move a waiting job: before or after another, or first (last) of its owner's, or, for managers, of everybody's."""
+        """Move a waiting job: before or after another, or first (last) of its owner's, or, for managers, of everybody's.
+
+        With `dry_run` only who would move; with the `plan` of that just this is done, or nothing (`plan_changed`).
+        """
         body: dict[str, Any] = {"among": "queue" if everybody else "own"}
         if before is not None or after is not None:
             body |= {"before": before} if before is not None else {}
             body |= {"after": after} if after is not None else {}
         else:
             body["to"] = "last" if last else "first"
-        return dict(self._transport.json(post(f"{_path(self.resolve(job))}/move", body)))
+        params = {"dry_run": True if dry_run else None, "plan": plan}
+        return dict(self._transport.json(post(f"{_path(self.resolve(job))}/move", body, params=params)))
 
     def rerun(self, job: str, *, changes: Sequence[str] | Mapping[str, Any] = (), idempotency_key: str | None = None) -> Job:
         """Submit the job's spec again. `changes`: a mapping whose keys replace the spec's top-level keys (None removes

@@ -205,6 +205,13 @@ class Clusters(_Resource):
         """Let nothing new start on a node; what runs there goes on. The reason is shown to everybody who waits for it."""
         return self._patch(f"/nodes/{self.node(node)['id']}", {"cordoned": True, "cordon_reason": reason})
 
+    def drain(self, node: str, *, reason: str = "", dry_run: bool = False, plan: str | None = None) -> Row:
+        """Let nothing new start on a node and have what runs there make way. With `dry_run` only who would have to go; with the
+        `plan` of that just these go, or nobody (`plan_changed`)."""
+        params = {"dry_run": True if dry_run else None, "plan": plan}
+        path = f"/nodes/{self.node(node)['id']}/drain"
+        return dict(self._transport.json(post(path, {"reason": reason}, params=params)))
+
     def uncordon(self, node: str) -> Row:
         """Let work start on a node again."""
         return self._patch(f"/nodes/{self.node(node)['id']}", {"cordoned": False})

@@ -2,7 +2,7 @@
 
 from clusters.services.conditions import record_contact, set_condition
 from clusters.services.contents import Held, note_contents
-from clusters.services.cordons import cordon_node, uncordon_node
+from clusters.services.cordons import NodeRef, cordon_node, fetch_node, node_ref, uncordon_node
 from clusters.services.engines import EngineSettings, engine_for, forget_engines, register_engine
 from clusters.services.inventory import InventoryChange, ensure_local_cluster, read_inventory, record_inventory
 from clusters.services.placement import edit_pool, taint_node
@@ -11,11 +11,14 @@ __all__ = [
     "EngineSettings",
     "Held",
     "InventoryChange",
+    "NodeRef",
     "cordon_node",
     "edit_pool",
     "engine_for",
     "ensure_local_cluster",
+    "fetch_node",
     "forget_engines",
+    "node_ref",
     "note_contents",
     "read_inventory",
     "record_contact",

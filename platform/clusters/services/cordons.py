@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
@@ -13,6 +14,31 @@ from kernel.actor import Actor
 from kernel.errors import PreconditionFailed
 from kernel.limits import NAME_LENGTH, NOTE_LENGTH
 from reconciling import bulk
+from webapi.access import fetch
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRef:
+    """A node as others speak of it."""
+
+    id: uuid.UUID
+    name: str
+    cluster_id: uuid.UUID
+    pool_name: str
+
+
+def fetch_node(actor: Actor, text: str, verb: str) -> NodeRef:
+    """A node that the actor sees and may do this with; else NotFound or Forbidden."""
+    return _ref(fetch(actor, Node, text, verb, related=("pool",)))
+
+
+def node_ref(node_id: uuid.UUID) -> NodeRef:
+    """A node that is known to exist."""
+    return _ref(Node.objects.select_related("pool").get(pk=node_id))
+
+
+def _ref(node: Node) -> NodeRef:
+    return NodeRef(node.pk, node.name, node.cluster_id, node.pool.name)
 
 
 def cordon_node(

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from clusters.models import Cluster, Pool
 from images.models import Image
-from tenants.models import Membership, PriorityGrant, Queue, QueueLimit, QueueRule, Tenant, TenantAncestor, Token, User
+from tenants.models import Membership, PriorityGrant, Queue, QueueLimit, QueueRule, Tenant, TenantAncestor, Token, User, UserCap
 from tests.factories.clusters import make_pool
 from tests.factories.tenants import Cast, limit, make_queue, now, top_queue
 from webapi import facts
@@ -31,6 +31,7 @@ MODELS: dict[str, type[models.Model]] = {
         Queue,
         QueueLimit,
         QueueRule,
+        UserCap,
         PriorityGrant,
         Cluster,
         Pool,

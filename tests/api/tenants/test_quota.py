@@ -18,6 +18,7 @@ from kernel.resources import Resources
 from tenants import capacity
 from tenants.lifecycle import EditState
 from tenants.models import QueueLimit, QueueUsage, QuotaEdit
+from tenants.quota.caps import TOGETHER, UserCap
 from tenants.quota.limits import Limit
 from tenants.services import apply_due_edits, register_forecast, reserve
 from tenants.services.edits import Consequence, _forecasts
@@ -350,9 +351,29 @@ def test_the_time_of_jobs_is_limited_by_whoever_owns_the_queue_above(api: Api, c
     assert put(cast.alice, top, 3600).status_code == 403
     assert put(cast.otto, top, 3600).status_code == 200
     first = put(cast.alice, own, 7200)
-    assert first.json() == {"max_runtime_seconds": 7200, "effective_max_runtime_seconds": 3600, "version": 2}
+    counts = {"max_jobs": None, "max_containers": None}
+    assert first.json() == {"max_runtime_seconds": 7200, "effective_max_runtime_seconds": 3600, "version": 2, **counts}
     assert put(cast.alice, own, 60, **{"If-Match": '"1"'}).status_code == 412
     assert put(cast.alice, own, 0).json()["fields"][0]["path"] == "/max_runtime_seconds"
     assert put(cast.alice, own, None).json()["effective_max_runtime_seconds"] == 3600
     assert capacity.runtime_limits() == {top.pk: 3600}
     assert api(cast.vera).get(f"/api/v1/queues/{own.pk}/rules").json()["max_runtime_seconds"] is None
+
+
+def test_how_many_jobs_and_containers_a_tenant_has_is_given_by_whoever_owns_the_queue_above(api: Api, cast: Cast) -> None:
+    top, own = top_queue(cast.tenant), make_queue(cast.tenant, "day")
+
+    def put(person: Any, queue: Any, **body: Any) -> Any:
+        return api(person).put(f"/api/v1/queues/{queue.pk}/rules", body, format="json")
+
+    assert put(cast.alice, top, max_containers=8).status_code == 403
+    assert put(cast.otto, top, max_containers=8).json()["max_containers"] == 8
+    both = put(cast.otto, top, max_jobs=3).json()
+    assert (both["max_jobs"], both["max_containers"]) == (3, 8), "what is not named stays"
+    assert [entry["code"] for entry in put(cast.alice, own, max_jobs=3).json()["fields"]] == ["not_top_queue"]
+    assert put(cast.otto, top).status_code == 422
+    assert [entry["path"] for entry in put(cast.otto, top, max_jobs=-1).json()["fields"]] == ["/max_jobs"]
+    assert capacity.user_caps().cap_of(cast.tenant.pk, TOGETHER) == UserCap(cast.tenant.pk, TOGETHER, None, 3, 8)
+    assert [entry.before["max_containers"] for entry in AuditEvent.objects.filter(verb="queue.limit").order_by("id")][1] == 8
+    assert put(cast.otto, top, max_jobs=None, max_containers=None).status_code == 200
+    assert not capacity.user_caps()

@@ -8,7 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel.resources import Resources
-from tenants.quota.caps import CAPPED, CapRefusal, Held, RuntimeRefusal, UserCap, UserCaps, check_runtime, held_along
+from tenants.quota.caps import (
+    CAPPED,
+    TOGETHER,
+    CapAsk,
+    CapRefusal,
+    Held,
+    RuntimeRefusal,
+    UserCap,
+    UserCaps,
+    check_runtime,
+    held_along,
+    over_caps,
+)
 from tenants.quota.edits import Change, Over, blame, edited, try_edit
 from tenants.quota.limits import NO_LIMIT, Capacity, Limit, LimitedQueue, validate
 
@@ -117,7 +129,35 @@ def test_what_is_held_below_counts_above():
         (ABOVE, USER): Held(1_500, 2, 3),
         (TENANT, other): Held(0, 1, 1),
         (ABOVE, other): Held(0, 1, 1),
+        (TENANT, TOGETHER): Held(1_000, 2, 3),
+        (ABOVE, TOGETHER): Held(1_500, 3, 4),
     }
+
+
+@given(
+    st.lists(
+        st.builds(UserCap, st.sampled_from([TENANT, ABOVE]), st.sampled_from([None, USER, TOGETHER]), CAP, CAP, CAP), max_size=5
+    ),
+    st.lists(st.tuples(st.sampled_from([USER, uuid.UUID(int=61)]), st.booleans(), AMOUNTS), max_size=12),
+)
+def test_a_batch_is_granted_exactly_as_far_as_every_cap_goes(lines, wanted):
+    caps = UserCaps(lines)
+    asks = [
+        CapAsk(uuid.UUID(int=number), user, (ABOVE,) if is_above else (TENANT, ABOVE), amounts)
+        for number, (user, is_above, amounts) in enumerate(wanted)
+    ]
+    refused = over_caps(caps, asks, {})
+    held = {}
+    for ask in asks:
+        fits = not caps.refusals(ask.tenants, ask.user_id, ask.amounts, held)
+        assert fits == (ask.job_id not in refused)
+        if fits:
+            running = [(ask.tenants[0], ask.user_id, ask.amounts)]
+            for place, amounts in held_along({ask.tenants[0]: ask.tenants}, running).items():
+                held[place] = held.get(place, Held()) + amounts
+    for (tenant_id, who), amounts in held.items():
+        cap = caps.cap_of(tenant_id, who)
+        assert cap is None or all(getattr(cap, what) is None or getattr(amounts, what) <= getattr(cap, what) for what in CAPPED)
 
 
 def test_the_shortest_time_on_the_way_up_holds():

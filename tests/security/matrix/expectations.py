@@ -226,6 +226,7 @@ EXPECTATIONS: dict[str, Expect] = {
     "PATCH /api/v1/nodes/{node_id}": installation(
         Who.OPERATOR, body=lambda world, side: {"cordoned": True, "cordon_reason": "Fan."}
     ),
+    "POST /api/v1/nodes/{node_id}/drain": installation(Who.OPERATOR, body=lambda world, side: {"reason": "Fan."}),
     "GET /api/v1/nodes/{node_id}/metrics": installation(query=lambda world, side: {"metric": "cpu_millis"}),
     "GET /api/v1/quarantine": listing(),
     "POST /api/v1/quarantine/{attempt}/adopt": Expect(hidden=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -19,7 +20,7 @@ from tenants.quota.accounting import mark
 from tenants.services.queues import create_queue
 from tests.builders.quay import Quay
 from tests.factories.clusters import inventory, node_facts
-from tests.factories.tenants import top_queue
+from tests.factories.tenants import make_queue, top_queue
 
 pytestmark = pytest.mark.database
 
@@ -140,3 +141,42 @@ def test_a_change_whose_reading_failed_is_read_again_at_the_next_look(quay: Quay
 
 def refuse(**_: object) -> None:
     raise OperationalError("canceling statement due to lock timeout")
+
+
+def test_a_booked_start_is_known_to_whoever_asks_and_kept_by_the_next_leader(quay: Quay) -> None:
+    """Another queue that holds nothing would be first by now; the start that was booked before is kept all the same."""
+    make_queue(quay.cast.tenant, "day")
+    quay.submit("runs", script=ENDLESS, resources={"cpu": 6, "memory": "1Gi"}, max_runtime="100s")
+    quay.turn(2)
+    first = quay.submit("first", **ALL, max_runtime="1h")
+    quay.schedule()
+    (kept,) = quay.driver._core.promises.kept()  # type: ignore[union-attr]
+    assert kept.id == str(first.id)
+    quay.pass_time(10)
+    later = quay.submit("later", queue="day", **ALL, max_runtime="1h")
+    quay.schedule()
+
+    asked = build(load_state(quay.now).state)
+    asked.decide(mark(quay.now))
+    assert [(one.id, one.at) for one in asked.promises.kept()] == [(kept.id, kept.at)]
+
+    quay.driver.forget()
+    quay.schedule()
+    assert [(one.id, one.at) for one in quay.driver._core.promises.kept()] == [(kept.id, kept.at)]  # type: ignore[union-attr]
+    assert {quay.reason(first), quay.reason(later)} <= {"no_room", "booked"}
+
+    without = build(replace(load_state(quay.now).state, promised=()))
+    without.decide(mark(quay.now))
+    assert [one.id for one in without.promises.kept()] == [str(later.id)], "what was not kept would have gone to another"
+
+
+def test_a_booked_start_of_a_job_that_asks_for_something_else_by_now_is_not_kept(quay: Quay) -> None:
+    quay.submit("runs", script=ENDLESS, resources={"cpu": 6, "memory": "1Gi"}, max_runtime="100s")
+    quay.turn(2)
+    quay.submit("first", **ALL, max_runtime="1h")
+    quay.schedule()
+    state = load_state(quay.now).state
+    (kept,) = state.promised
+    smaller = replace(kept.tasks[0], ask=replace(kept.tasks[0].ask, cpu_millis=4000))
+    core = build(replace(state, promised=(kept._replace(tasks=(smaller,)),)))
+    assert core.promises.kept() == ()

@@ -51,6 +51,23 @@ def test_a_ceiling_is_explained_with_its_numbers():
     assert explain("ceiling_too_low", memory).text == "It needs 64 GiB; queue vision may never use more than 32 GiB in pool a100."
 
 
+def test_one_of_something_is_spoken_of_as_one():
+    def missing(gpus: int, cores: int = 0) -> str:
+        need = {"gpu_millis": gpus * 1000, "cpu_millis": cores * 1000}
+        return explain("no_room", {"need": need, "free": {}, "left_out": {"label": gpus, "taint": gpus}}).text
+
+    assert "so 1 GPU is missing. 1 of its machines lacks" in missing(1)
+    assert "1 of its machines is kept for others" in missing(1)
+    assert "so 1 GPU, 1 core are missing" in missing(1, 1)
+    assert "so 2 GPUs are missing. 2 of its machines lack " in missing(2)
+    assert "waits for 1 running job to" in explain("making_room", {"jobs": 1}).text
+    assert "waits for ? running jobs to" in explain("making_room", {}).text
+    assert "1 job was evicted" in explain("eviction_brake", {"evictions": 1, "limit": 4}).text
+    kept = {"resource": "gpu_millis", "need": 2000, "kept": 1000, "pool": "a100"}
+    assert "1 GPU of pool a100 is reserved from" in explain("reserved", kept).text
+    assert "1 other job." in explain("dependency", {"open": 1}).text
+
+
 def test_a_lack_of_room_says_what_is_missing():
     detail = {
         "pool": "a100",

@@ -201,6 +201,16 @@ class DeservedInRequest(TypedDict):
     memory_bytes: NotRequired[int | None]
 
 
+class DrainInRequest(TypedDict):
+    reason: NotRequired[str]
+
+
+class DrainedNodeOut(TypedDict):
+    id: str
+    name: str
+    pool: str
+
+
 class EditInRequest(TypedDict):
     changes: list[ChangeInRequest]
     comment: NotRequired[str]
@@ -283,6 +293,8 @@ class GrantInRequest(TypedDict):
 class HeldTenantOut(TypedDict):
     id: str
     name: str | None
+
+
 class IdleModelOut(TypedDict):
     gpus: int
     largest_job: int
@@ -346,6 +358,14 @@ class JobImageOut(TypedDict):
     name: str
 
 
+class LatestOut(TypedDict):
+    at: str | None
+    kind: Literal["booked", "line"] | None
+    reason: str
+    text: str
+    unpassed_from: str | None
+
+
 class LimitColumns(TypedDict):
     ceiling: int | None
     deserved: int | None
@@ -392,6 +412,12 @@ class MoveInRequest(TypedDict):
     among: NotRequired[Literal["own", "queue"]]
     before: NotRequired[str]
     to: NotRequired[Literal["first", "last"]]
+
+
+class MovedJobOut(TypedDict):
+    id: str
+    name: str
+    placed_at: str
 
 
 class OptionCostOut(TypedDict):
@@ -640,11 +666,15 @@ class ResourcesOut(TypedDict):
 
 
 class RulesInRequest(TypedDict):
-    max_runtime_seconds: int | None
+    max_containers: NotRequired[int | None]
+    max_jobs: NotRequired[int | None]
+    max_runtime_seconds: NotRequired[int | None]
 
 
 class RulesOut(TypedDict):
     effective_max_runtime_seconds: int | None
+    max_containers: int | None
+    max_jobs: int | None
     max_runtime_seconds: int | None
     version: int
 
@@ -1393,6 +1423,16 @@ class JobPage(TypedDict):
     next: str | None
 
 
+class LeavingOut(TypedDict):
+    checkpoint: bool
+    is_leaving: bool
+    job: ReferenceOut
+    started_at: str | None
+    tasks: int
+    tenant: str
+    user: str
+
+
 class LimitInRequest(TypedDict):
     cpu_millis: NotRequired[int | None]
     deserved: NotRequired[DeservedInRequest]
@@ -1417,8 +1457,12 @@ class MemberPage(TypedDict):
 
 class MoveOut(TypedDict):
     among: Literal["own", "queue"]
+    digest: NotRequired[str]
     job: JobOut
+    job_id: NotRequired[str]
+    jobs: NotRequired[list[MovedJobOut]]
     moved: int
+    plan: NotRequired[str]
 
 
 class NewInvitationOut(TypedDict):
@@ -1813,6 +1857,12 @@ class AcceptedOut(TypedDict):
     user: UserRef
 
 
+class DrainOut(TypedDict):
+    jobs: list[LeavingOut]
+    node: DrainedNodeOut
+    plan: str
+
+
 class FactorsOut(TypedDict):
     order_seconds: int
     priority: int
@@ -1856,6 +1906,7 @@ class EditOut(TypedDict):
     effective_from: str | None
     forecast: ForecastOut | None
     id: str | None
+    plan: NotRequired[str]
     problems: list[EditProblemOut]
     state: Literal["pending", "applied", "cancelled", "refused", "dry_run"]
     tenant: TenantRef | None
@@ -1873,6 +1924,7 @@ class ExplainOut(TypedDict):
     expected: ExpectedOut | None
     factors: FactorsOut | None
     job: ReferenceOut
+    latest: LatestOut | None
     place: PlaceOut | None
     reason: ReasonOut | None
     starts: bool
@@ -1891,11 +1943,15 @@ class ExplainOut(TypedDict):
 
 class PlanOut(TypedDict):
     changes: NotRequired[list[SpecChangeOut]]
+    depends_on: list[str]
     forecast: NotRequired[StartForecastOut]
     framework: str
     image: PlannedImageOut
     jobs: int
+    max_runtime_seconds: int | None
     name: str
+    plan: NotRequired[str]
+    priority: int
     queue: ReferenceOut
     roles: list[PlannedRoleOut]
     spec: dict[str, Any]
@@ -1907,4 +1963,6 @@ class PlanOut(TypedDict):
 
 class BatchPlanOut(TypedDict):
     count: int
+    digest: str
     first: PlanOut
+    plan: str

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from berth.cli import formats
-from berth.cli.command import Session, command, make_group
+from berth.cli.command import Session, command, confirmed, make_group
 from berth.cli.messages import _
 from berth.cli.output import Cell, Column, hint, print_data, print_facts
 from berth.cli.placement import (
@@ -67,6 +67,29 @@ def cordon(
         changed, _("Nothing new starts on {node}; what runs there goes on.", node=plain(changed["name"])), key="name"
     )
     hint(f"berth nodes uncordon {plain(changed['name'])}")
+
+
+@command()
+def drain(
+    session: Session,
+    node: NodeArgument,
+    reason: Annotated[str, typer.Option("--reason", help="Why; shown to everybody who waits for the machine.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show who would have to go, change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Take a machine out of service and empty it: what runs there saves its work, makes way and waits again.
+
+    First it is shown who has to go. If others run there by the time you have said yes, nobody goes.
+    """
+    plan = session.client.clusters.drain(node, reason=reason, dry_run=True)
+    name, jobs = plain(plan["node"]["name"]), plan["jobs"]
+    if dry_run or not session.is_for_programs:
+        session.show(jobs, LEAVING_COLUMNS, empty=_("Nothing runs on {node}.", node=name), key="job")
+    if dry_run or not confirmed(_("Empty {node}? {count} jobs have to go.", node=name, count=len(jobs)), yes=yes):
+        return
+    done = session.client.clusters.drain(node, reason=reason, plan=plan["plan"])
+    session.show_done(done, _("{node} is being emptied: {count} jobs make way.", node=name, count=len(jobs)))
+    hint(f"berth nodes uncordon {name}")
 
 
 @command()
@@ -205,11 +228,27 @@ GPU_COLUMNS = [
     Column("LARGEST JOB", largest_text, right=True),
     Column("FRAGMENTED", fragmentation_text, right=True),
 ]
+LEAVING_COLUMNS = [
+    Column("JOB", lambda row: plain(row["job"]["name"]), shrinks=True),
+    Column("TENANT", lambda row: plain(row["tenant"])),
+    Column("USER", lambda row: plain(row["user"])),
+    Column("TASKS", lambda row: str(row["tasks"]), right=True),
+    Column("STARTED", lambda row: formats.time_text(row["started_at"])),
+    Column("SAVES", lambda row: _("yes") if row["checkpoint"] else _("no")),
+]
 nodes = make_group(
     "nodes",
     list_nodes,
     "List machines; take them out of service and back.",
-    {"list": list_nodes, "show": show_node, "cordon": cordon, "uncordon": uncordon, "taint": taint, "untaint": untaint},
+    {
+        "list": list_nodes,
+        "show": show_node,
+        "cordon": cordon,
+        "drain": drain,
+        "uncordon": uncordon,
+        "taint": taint,
+        "untaint": untaint,
+    },
     fallback="show",
 )
 pools = make_group(

@@ -120,6 +120,8 @@ def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
         facts.append(("Order", _order(factors)))
     if found.get("expected"):
         facts.append(("Expected", _expected(found["expected"])))
+    if found.get("latest"):
+        facts.append(("Latest", plain(found["latest"]["text"])))
     return facts
 
 
@@ -127,6 +129,8 @@ def _expected(expected: Mapping[str, Any]) -> str:
     """When it is expected to start, and how far such words could be trusted of late."""
     p50, p90, past = expected["p50_at"], expected["p90_at"], expected["past"]
     if p50 is None and p90 is None:
+        if expected.get("reason") == "too_many":
+            return _("not looked ahead: too many jobs wait or run")
         return _("no start in sight")
     parts = []
     if p50 is not None:

@@ -38,6 +38,9 @@ def edit_limits(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would become of it, change nothing.")] = False,
     start: Annotated[str | None, typer.Option("--from", metavar="TIME", help="Not now, but from this time on.")] = None,
     comment: Annotated[str, typer.Option("--comment", help="Why, for the record.")] = "",
+    plan: Annotated[
+        str | None, typer.Option("--plan", metavar="PLAN", help="Only if it comes to what this dry run has shown.")
+    ] = None,
     ask: Annotated[bool, typer.Option("--ask", help="Ask whoever may change it, where you may not.")] = False,
 ) -> None:
     """Change what queues are promised and allowed, together or not at all; try it first with --dry-run.
@@ -58,9 +61,11 @@ def edit_limits(
         asked = session.client.quota.request(changes, effective_from=_moment(start), reason=comment)
         session.show_done(asked, _("Asked for; whoever may change these limits decides."))
         return
-    edit = session.client.quota.edit(changes, dry_run=dry_run, effective_from=_moment(start), comment=comment)
+    edit = session.client.quota.edit(changes, dry_run=dry_run, effective_from=_moment(start), comment=comment, plan=plan)
     if edit["state"] == "dry_run":
         _show_forecast(session, edit)
+        if not edit["forecast"]["problems"] and edit.get("plan"):
+            hint(_("The same with --plan {plan} does just this, or nothing.", plan=edit["plan"]))
         return
     count = len({change["queue"]["id"] for change in edit["changes"] if change["queue"]})
     if edit["state"] == "pending":
@@ -143,6 +148,31 @@ def limit_runtime(
         _("Jobs of {queue} may run for any time.", queue=plain(found["name"]))
         if longest is None
         else _("Jobs of {queue} may run for {time}.", queue=plain(found["name"]), time=formats.duration_text(longest))
+    )
+    session.show_done(rules, text)
+
+
+@command()
+def limit_counts(
+    session: Session,
+    queue: Annotated[str, typer.Argument(metavar="QUEUE", help="Name, path or id of a tenant's top queue.")],
+    jobs: Annotated[str | None, typer.Option("--jobs", metavar="N", help="Jobs that run: 10, or none.")] = None,
+    containers: Annotated[str | None, typer.Option("--containers", metavar="N", help="Tasks that run: 64, or none.")] = None,
+) -> None:
+    """Limit how many jobs and containers a tenant has at a time, of all its users; without options, show it."""
+    found = session.client.queues.get(queue)
+    given = {
+        name: None if text.strip().lower() == "none" else _whole(text)
+        for name, text in (("max_jobs", jobs), ("max_containers", containers))
+        if text is not None
+    }
+    rules = session.client.quota.set_rules(found["id"], **given) if given else session.client.quota.rules(found["id"])
+    most = {name: _("any number of") if rules[name] is None else rules[name] for name in ("max_jobs", "max_containers")}
+    text = _(
+        "{queue} may have {jobs} jobs and {containers} containers at a time.",
+        queue=plain(found["name"]),
+        jobs=most["max_jobs"],
+        containers=most["max_containers"],
     )
     session.show_done(rules, text)
 

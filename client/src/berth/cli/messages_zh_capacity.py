@@ -43,6 +43,29 @@ CAPACITY = {
     "Jobs that run: 10, or none.": "运行中的任务数：10 或 none。",
     "Lent while idle, taken back on demand: gpu=12.": "空闲时借出，需要时收回：gpu=12。",
     "Limit how long jobs of a queue, and of those below it, may run.": "限制队列及其下级队列的任务最长运行时间。",
+    "Limit how many jobs and containers a tenant has at a time, of all its users; without options, show it.": (
+        "限制租户全体用户同时拥有的任务数和容器数；不带选项则显示。"
+    ),
+    "Name, path or id of a tenant's top queue.": "租户顶层队列的名称、路径或 ID。",
+    "Do not ask.": "不询问。",
+    "Empty {node}? {count} jobs have to go.": "清空 {node}？{count} 个任务需让出。",
+    "Nothing runs on {node}.": "{node} 上没有运行中的任务。",
+    "Only if it comes to what this dry run has shown.": "仅当结果与该次试运行一致时执行。",
+    "SAVES": "可保存",
+    "Show who would have to go, change nothing.": "只显示需让出的任务，不做修改。",
+    "Show who would move, change nothing.": "只显示会移动的任务，不做修改。",
+    (
+        "Take a machine out of service and empty it: what runs there saves its work, makes way and waits again.\n\n"
+        "First it is shown who has to go. If others run there by the time you have said yes, nobody goes."
+    ): "停用并清空节点：其上的任务保存进度、让出并重新排队。\n\n先显示需让出的任务；确认时若任务已变化，则不做任何操作。",
+    "no": "否",
+    "The same with --plan {plan} does just this, or nothing.": "加上 --plan {plan} 再次执行：结果一致才会生效，否则不做修改。",
+    "{count} jobs would stand elsewhere.": "{count} 个任务的位置会变化。",
+    "{node} is being emptied: {count} jobs make way.": "{node} 正在清空：{count} 个任务让出。",
+    "any number of": "不限数量的",
+    "{queue} may have {jobs} jobs and {containers} containers at a time.": (
+        "{queue} 同时最多 {jobs} 个任务，{containers} 个容器。"
+    ),
     "Limits of {count} queues are changed.": "{count} 个队列的配额已修改。",
     "Name changes in the file or on the command line, not both.": "变更请写在文件或命令行中，不能同时使用。",
     "Name or id of the queue; or a file with --file.": "队列的名称或编号；或用 --file 指定文件。",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 EXPLAIN = {
     "Expected": "预计启动",
+    "Latest": "最迟启动",
     "as likely as not by {time}": "五成可能在 {time} 前",
     "nine times in ten by {time}": "九成可能在 {time} 前",
+    "not looked ahead: too many jobs wait or run": "未预测：等待或运行的任务过多",
     "no start in sight": "暂时看不到启动时间",
     "of the last {count}, {rate} started by then": "最近 {count} 次预计中有 {rate} 按时启动",
     "AT": "时间",

@@ -125,6 +125,10 @@ def move(
     everybody: Annotated[
         bool, typer.Option("--everybody", help="Among everybody's jobs of the queue, not the owner's own; for managers.")
     ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show who would move, change nothing.")] = False,
+    plan: Annotated[
+        str | None, typer.Option("--plan", metavar="PLAN", help="Only if it comes to what this dry run has shown.")
+    ] = None,
 ) -> None:
     """Move a waiting job among your own of the same queue and priority. Nobody else's job comes later by it.
 
@@ -132,7 +136,12 @@ def move(
     """
     if (before is not None) + (after is not None) + first + last > 1:
         raise UsageMistake(_("Give one of --before, --after, --first and --last."), hint="berth move JOB --before OTHER")
-    moved = session.client.jobs.move(job, before=before, after=after, last=last, everybody=everybody)
+    moved = session.client.jobs.move(job, before=before, after=after, last=last, everybody=everybody, dry_run=dry_run, plan=plan)
+    if dry_run:
+        count = moved["moved"]
+        session.show_done(moved, _("{count} jobs would stand elsewhere.", count=count))
+        hint(_("The same with --plan {plan} does just this, or nothing.", plan=moved["plan"]))
+        return
     place = moved["job"]["place"]
     text = _("Job {name} is moved; its place in the queue is {place}.", name=plain(moved["job"]["name"]), place=place)
     session.show_done(moved, text if place else _("Job {name} is moved.", name=plain(moved["job"]["name"])))

@@ -33,7 +33,7 @@ def identity():
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("tenants", "0008_quota_requests"),
+        ("tenants", "0009_queue_counts"),
     ]
 
     operations = [

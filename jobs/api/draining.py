@@ -1,0 +1,87 @@
+"""Emptying a machine over HTTP: first who would have to go, then that they do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema, extend_schema_serializer
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from clusters.api.representations import ReferenceOut
+from clusters.services import fetch_node
+from jobs.services.draining import drain_node, plan_drain
+from kernel.clock import database_now
+from kernel.limits import NOTE_LENGTH
+from webapi.idempotency import idempotent
+from webapi.plans import asked_plan, hold_to, named
+from webapi.schema import PLAN
+from webapi.serializers import StrictSerializer
+from webapi.views import ApiView, known_query, query_flag
+
+
+@extend_schema_serializer(examples=[OpenApiExample("for repair", {"reason": "Fan 3 is noisy."})])
+class DrainIn(StrictSerializer):
+    """Why, as everybody is told who waits for the machine."""
+
+    reason = serializers.CharField(max_length=NOTE_LENGTH, required=False, allow_blank=True, default="")
+
+
+class DrainedNodeOut(serializers.Serializer[Any]):
+    """The machine."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    pool = serializers.CharField()
+
+
+class LeavingOut(serializers.Serializer[Any]):
+    """A job that has tasks there. It goes as a whole, waits again with its old age, and pays no retry."""
+
+    job = ReferenceOut()
+    tenant = serializers.CharField()
+    user = serializers.CharField()
+    tasks = serializers.IntegerField(help_text="On this machine.")
+    started_at = serializers.DateTimeField(allow_null=True)
+    is_leaving = serializers.BooleanField(help_text="It was told to go before.")
+    checkpoint = serializers.BooleanField(help_text="It is told to save its work first; without one, it begins anew.")
+
+
+class DrainOut(serializers.Serializer[Any]):
+    """Who goes, or would."""
+
+    node = DrainedNodeOut()
+    jobs = LeavingOut(many=True)
+    plan = serializers.CharField(help_text="The plan's name: send it with a dry run's as `?plan=` to have just this done.")
+
+
+class NodeDrainView(ApiView):
+    """Take a machine out of service and empty it."""
+
+    @extend_schema(
+        operation_id="nodes_drain",
+        parameters=[OpenApiParameter("dry_run", bool, description="Show who would have to go, change nothing."), PLAN],
+        request=DrainIn,
+        responses={200: DrainOut},
+    )
+    @idempotent
+    def post(self, request: Request, node_id: str) -> Response:
+        """Let nothing new start on a machine, and have all that runs there make way: checkpoint signal, grace, back in line.
+
+        With `dry_run` the jobs are only listed. With the `plan` of that, just these go, or nobody.
+        """
+        known_query(request, ("dry_run", "plan"))
+        body = DrainIn.validated(request.data or {})
+        node = fetch_node(self.actor, node_id, "node.edit")
+        if query_flag(request, "dry_run"):
+            return Response(named(plan_drain(node.id).as_dict()))
+        asked = asked_plan(request)
+        done = drain_node(
+            actor=self.actor,
+            node_id=node.id,
+            reason=body["reason"],
+            confirm=lambda drain: hold_to(asked, drain.as_dict()),
+            now=database_now(),
+        )
+        return Response(named(done.as_dict()))

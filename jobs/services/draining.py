@@ -1,0 +1,131 @@
+"""Emptying a machine: nothing new starts on it, and what runs there makes way and waits again, on no one's account.
+
+First it is told who would have to go (`plan_drain`); then it is done (`drain_node`), to just those. A gang goes as a whole, with
+its tasks on other machines. Who was being placed there at the same moment may still come to run there: the next call tells.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from activity.services import record_audit
+from clusters.services import NodeRef, cordon_node, node_ref
+from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, AttemptState
+from jobs.models import Attempt, Job, Task
+from jobs.services.specs import load_spec
+from jobs.services.stop import stop_attempts
+from kernel.actor import Actor
+from kernel.errors import Conflict
+from webapi.fields import utc_text
+
+JOBS_MAX = 10_000  # On one machine; more would take seconds in one transaction.
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A job that has a task on the machine. `is_leaving`: it was told to go before."""
+
+    job_id: uuid.UUID
+    attempt_id: uuid.UUID
+    state: str
+    name: str
+    tenant: str
+    user: str
+    tasks: int
+    started_at: datetime | None
+    is_leaving: bool
+    is_saved: bool  # It has a checkpoint, and is told to write it.
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "job": {"id": str(self.job_id), "name": self.name},
+            "tenant": self.tenant,
+            "user": self.user,
+            "tasks": self.tasks,
+            "started_at": utc_text(self.started_at) if self.started_at is not None else None,
+            "is_leaving": self.is_leaving,
+            "checkpoint": self.is_saved,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """A machine and who has to go."""
+
+    node: NodeRef
+    jobs: tuple[Leaving, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "node": {"id": str(self.node.id), "name": self.node.name, "pool": self.node.pool_name},
+            "jobs": [one.as_dict() for one in self.jobs],
+        }
+
+
+def plan_drain(node_id: uuid.UUID) -> Drain:
+    """Who would have to go. Changes nothing. Four queries, and one for each spec that differs."""
+    node = node_ref(node_id)
+    tasks: dict[uuid.UUID, int] = {}
+    here = Task.objects.filter(
+        node_name=node.name, attempt__cluster_id=node.cluster_id, attempt__state__in=ATTEMPT_LIFECYCLE.live_states
+    ).order_by()
+    for attempt_id in here.values_list("attempt_id", flat=True)[: JOBS_MAX + 1]:
+        tasks[attempt_id] = tasks.get(attempt_id, 0) + 1
+    rows = Attempt.objects.filter(id__in=tasks).select_related("job", "job__tenant", "job__user").order_by("job_id")
+    saved: dict[uuid.UUID, bool] = {}
+    for attempt in rows:
+        if attempt.job.spec_id not in saved:
+            saved[attempt.job.spec_id] = load_spec(attempt.job.spec_id).checkpoint is not None
+    return Drain(node, tuple(_leaving(attempt, tasks[attempt.id], saved) for attempt in rows))
+
+
+def drain_node(
+    *, actor: Actor, node_id: uuid.UUID, reason: str = "", confirm: Callable[[Drain], None] | None = None, now: datetime
+) -> Drain:
+    """Take a machine out of service and have all that runs there make way; who that was. For whoever may edit nodes.
+
+    `confirm` sees who would have to go in the transaction in which they are told, and raises where that is not what was meant.
+    """
+    with transaction.atomic():
+        cordon_node(actor=actor, node_id=node_id, reason=reason, now=now)  # Locks the node: one drain at a time.
+        found = plan_drain(node_id)
+        if confirm is not None:
+            confirm(found)
+        if len(found.jobs) > JOBS_MAX:
+            raise Conflict(f"More than {JOBS_MAX} jobs run on {found.node.name}.", hint="Stop some of them first.")
+        going = [one for one in found.jobs if not one.is_leaving]
+        stop_attempts(
+            [(one.job_id, one.state, one.attempt_id) for one in going],
+            cause="preempted",
+            reason="draining",
+            detail={"node": found.node.name},
+            grace_seconds=None,
+            actor=actor.name,
+            now=now,
+        )
+        record_audit(
+            actor=actor,
+            verb="node.drain",
+            tenant_id=None,
+            target_kind="node",
+            target_id=node_id,
+            target_name=found.node.name,
+            after={"reason": reason, "jobs": [str(one.job_id) for one in going[:100]]},
+            count=max(1, len(going)),
+            at=now,
+        )
+    return found
+
+
+def _leaving(attempt: Attempt, tasks: int, saved: Mapping[uuid.UUID, bool]) -> Leaving:
+    job: Job = attempt.job
+    return Leaving(
+        job.id, attempt.id, job.state, job.name, job.tenant.name, job.user.name, tasks, attempt.started_at,
+        attempt.state == AttemptState.STOPPING, saved[job.spec_id],
+    )  # fmt: skip

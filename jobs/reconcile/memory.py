@@ -31,7 +31,7 @@ class BookedTask(NamedTuple):
     """One task of a booked start: on which machine, with what of it."""
 
     role: str
-    index: int
+    index: int  # type: ignore[assignment]  # Hides a method of tuples that nobody needs here.
     pool_id: uuid.UUID
     node: str
     cpu_millis: int
@@ -113,7 +113,7 @@ def booked_of(core: Core) -> tuple[BookedStart, ...]:
             tuple(
                 BookedTask(
                     task.role, task.index, pool_ids[machines[task.machine].pool], machines[task.machine].name,
-                    *task.ask.resources.as_dict().values(), task.devices,
+                    task.ask.resources.cpu_millis, task.ask.resources.memory_bytes, task.ask.resources.gpu_millis, task.devices,
                 )
                 for task in one.tasks
             ),

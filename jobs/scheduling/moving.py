@@ -174,7 +174,8 @@ class Moves:
             core.machines.give(task.machine, task.ask, task.devices)
         freed = {task.machine for task in seat.placed.tasks}
         core.promises.settle(freed)
-        core.grown(freed, seat.job.queue, {pool for pool, _ in seat.need})
+        core.ends.note(freed, seat.job.queue, [pool for pool, _ in seat.need])
+        core.ends.tell()
         self._line_up(name)
 
     def _line_up(self, name: str) -> None:

@@ -125,6 +125,7 @@ def _row(submission: Submission, actor: Actor, now: datetime) -> PendingRow:
         spec_id=nobody,
         image_id=submission.image.id,
         image_kind=str(submission.image.kind),
+        image_digest=submission.image.digest,
         parent_id=None,
         hold=spec.hold,
         not_before_at=spec.start_after,

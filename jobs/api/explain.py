@@ -191,7 +191,7 @@ class JobExplainView(ApiView):
         language = reader_language(request)
         found, now = fetch_job(self.actor, job, "job.read"), database_now()
         nothing = dict.fromkeys(("place", "factors", "expected", "latest"))
-        empty = {"starts": False, "conditions": [], "suggestions": [], **nothing}
+        empty: dict[str, Any] = {"starts": False, "conditions": [], "suggestions": [], **nothing}
         explained = None
         if found.state == "queued" and found.array_size is None:
             suggests = not query_flag(request, "quick")

@@ -31,7 +31,7 @@ class BookedTask(NamedTuple):
     """One task of a booked start: on which machine, with what of it."""
 
     role: str
-    index: int  # type: ignore[assignment]  # Hides a method of tuples that nobody needs here.
+    number: int
     pool_id: uuid.UUID
     node: str
     cpu_millis: int
@@ -70,7 +70,7 @@ class Memory:
                 machine = machine_at.get((pool_at.get(task.pool_id, -1), task.node))
                 if machine is not None:
                     ask = TaskAsk(task.cpu_millis, task.memory_bytes, task.gpu_millis)
-                    tasks.append(PlacedTask(task.role, task.index, machine, ask, task.devices))
+                    tasks.append(PlacedTask(task.role, task.number, machine, ask, task.devices))
             if one.pool_id in pool_at and len(tasks) == len(one.tasks):
                 found.append(Promised(str(one.job_id), pool_at[one.pool_id], one.at, tuple(tasks), Standing(one.standing)))
         return tuple(found)
@@ -113,7 +113,7 @@ def booked_of(core: Core) -> tuple[BookedStart, ...]:
             tuple(
                 BookedTask(
                     task.role, task.index, pool_ids[machines[task.machine].pool], machines[task.machine].name,
-                    task.ask.resources.cpu_millis, task.ask.resources.memory_bytes, task.ask.resources.gpu_millis, task.devices,
+                    task.ask.cpu_millis, task.ask.memory_bytes, task.ask.gpu_millis, task.devices,
                 )
                 for task in one.tasks
             ),
@@ -135,7 +135,7 @@ def save(memory: Memory, *, now: datetime) -> None:
         "booked": [
             [
                 str(one.job_id), str(one.pool_id), one.at, one.standing,
-                [[task.role, task.index, str(task.pool_id), *task[3:7], list(task.devices)] for task in one.tasks],
+                [[task.role, task.number, str(task.pool_id), *task[3:7], list(task.devices)] for task in one.tasks],
             ]
             for one in memory.booked
         ],

@@ -93,7 +93,7 @@ def drain_node(
     `confirm` sees who would have to go in the transaction in which they are told, and raises where that is not what was meant.
     """
     with transaction.atomic():
-        cordon_node(actor=actor, node_id=node_id, reason=reason, now=now)  # Locks the node: one drain at a time.
+        cordon_node(actor=actor, node_id=node_id, reason=reason, audited=False, now=now)  # Locks it: one drain at a time.
         found = plan_drain(node_id)
         if confirm is not None:
             confirm(found)

@@ -42,18 +42,38 @@ def _ref(node: Node) -> NodeRef:
 
 
 def cordon_node(
-    *, actor: Actor, node_id: uuid.UUID, reason: str = "", expected_version: int | None = None, now: datetime
+    *,
+    actor: Actor,
+    node_id: uuid.UUID,
+    reason: str = "",
+    expected_version: int | None = None,
+    audited: bool = True,
+    now: datetime,
 ) -> Node:
-    """Let nothing new start on a node. Once more with another reason replaces the reason; the same again changes nothing."""
-    return _set_cordon(actor, node_id, is_cordoned=True, reason=reason[:NOTE_LENGTH], expected=expected_version, now=now)
+    """Let nothing new start on a node. Once more with another reason replaces the reason; the same again changes nothing.
+
+    `audited` False: the call that this is a part of has its own audit row.
+    """
+    return _set_cordon(
+        actor, node_id, is_cordoned=True, reason=reason[:NOTE_LENGTH], expected=expected_version, audited=audited, now=now
+    )
 
 
 def uncordon_node(*, actor: Actor, node_id: uuid.UUID, expected_version: int | None = None, now: datetime) -> Node:
     """Let work start on a node again, as far as it is ready."""
-    return _set_cordon(actor, node_id, is_cordoned=False, reason="", expected=expected_version, now=now)
+    return _set_cordon(actor, node_id, is_cordoned=False, reason="", expected=expected_version, audited=True, now=now)
 
 
-def _set_cordon(actor: Actor, node_id: uuid.UUID, *, is_cordoned: bool, reason: str, expected: int | None, now: datetime) -> Node:
+def _set_cordon(
+    actor: Actor,
+    node_id: uuid.UUID,
+    *,
+    is_cordoned: bool,
+    reason: str,
+    expected: int | None,
+    audited: bool,
+    now: datetime,
+) -> Node:
     with transaction.atomic():
         node = Node.objects.select_for_update().select_related("cluster", "pool").get(pk=node_id)
         if expected is not None and node.version != expected:
@@ -72,6 +92,8 @@ def _set_cordon(actor: Actor, node_id: uuid.UUID, *, is_cordoned: bool, reason: 
             bulk.update(Node, [{"id": node.pk, **{name: getattr(node, name) for name in names}}])
         if before["cordoned"] != is_cordoned:
             record_events([_event(node, now)])
+        if not audited:
+            return node
         record_audit(
             actor=actor,
             verb="node.cordon" if is_cordoned else "node.uncordon",

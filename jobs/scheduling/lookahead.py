@@ -4,8 +4,8 @@ run.
 Two runs tell a band: one in which everything takes its typical time, one in which everything takes long (`Prediction.cautious`,
 never above what a job may). Both begin with the same state, so all rules are in it: limits, fair order, evictions, windows,
 booked starts. What is not in it is what nobody has submitted yet, and what is done once a minute for those who were refused
-(`balance.py`), which looks too far into each moment to be repeated for every moment to come. Whoever runs already for longer than was thought is thought to
-need half as long again, or three times as long in all.
+(`balance.py`), which looks too far into each moment to be repeated for every moment to come. Whoever runs already for longer than
+was thought is thought to need half as long again, or three times as long in all.
 
 The work is bounded by a horizon and a number of passes. Who has no start within them, or is withheld by something that only its
 people can change, gets none, and the reason.

@@ -176,6 +176,10 @@ CAPABILITIES = (
                 "services/jobs/test_cap_races.py::test_two_hundred_admissions_by_many_schedulers_never_pass_a_cap_on_a_user",
                 "services/jobs/test_cap_races.py::test_caps_that_change_while_many_admit_hold_from_then_on",
             ),
+            "Whoever runs out of time is told before, once, and then stopped": (
+                "services/jobs/test_life.py::test_who_runs_out_of_time_is_told_once_before_the_stop",
+                "services/jobs/test_life.py::test_max_runtime_stops_a_job_and_says_so",
+            ),
             "Jobs of a queue run for so long only, as whoever owns the queue above says": (
                 "api/tenants/test_quota.py::test_the_time_of_jobs_is_limited_by_whoever_owns_the_queue_above",
             ),

@@ -13,6 +13,7 @@ from typing import Any
 
 from django.db import transaction
 
+from activity.services import record_events
 from clusters.engines.interface import (
     ExitReason,
     ImageKind,
@@ -25,6 +26,7 @@ from jobs.lifecycle.completion import Decision, decide_completion
 from jobs.lifecycle.states import TASK_LIFECYCLE, AttemptState, JobState, TaskState
 from jobs.models import Attempt, Job, Task
 from jobs.reconcile import aside
+from jobs.reconcile.deadlines import NEARLY_OVER, is_nearly_over, notices
 from jobs.reconcile.stored_exits import exit_document
 from jobs.reconcile.verdicts import conclude
 from jobs.reconcile.watched import LIVE, Watched
@@ -161,20 +163,25 @@ def task_end(seen: TaskObservation, *, stopping: bool) -> TaskState:
 
 
 def _record_conditions(watched: Sequence[Watched], now: datetime) -> None:
-    """Lost contact is a condition with a time, never a state; it goes as it came."""
-    for item in watched:
-        condition = _condition(item)
+    """Lost contact is a condition with a time, never a state; it goes as it came. So is time that is nearly over."""
+    conditions = [(item, _condition(item, now)) for item in watched]
+    late = [item for item, condition in conditions if condition == NEARLY_OVER != item.attempt.condition]
+    if late:
+        record_events(notices(late, now))
+    for item, condition in conditions:
         if item.attempt.condition != condition:
             since = now if condition else None
             Attempt.objects.filter(id=item.attempt.id).update(condition=condition, condition_since_at=since)
             Job.objects.filter(id=item.job.id).update(condition=condition, condition_since_at=since)
 
 
-def _condition(item: Watched) -> str:
+def _condition(item: Watched, now: datetime) -> str:
     """An attempt of which the engine knows nothing but that it is there is one it has lost contact with."""
     if item.seen is not None and (not item.seen.tasks or any(task.state == Seen.UNREACHABLE for task in item.seen.tasks)):
         return "lost_contact"
-    return aside.MARK if aside.is_marked(item.attempt) else ""
+    if aside.is_marked(item.attempt):
+        return aside.MARK
+    return NEARLY_OVER if is_nearly_over(item.attempt, now) else ""
 
 
 def _record_starts(watched: Sequence[Watched], now: datetime) -> None:

@@ -11,7 +11,8 @@ from kernel.lifecycle import lifecycle
 
 class NoticeKind(StrEnum):
     """What happened to a job. RETRIED: an attempt is over and the job waits for the next one. BUDGET: a share of one is spent.
-    PRIORITY: somebody asked for a higher one, or it was decided. CAPACITY: a booking or a planned edit came to nothing."""
+    PRIORITY: somebody asked for a higher one, or it was decided. CAPACITY: a booking or a planned edit came to nothing.
+    LIMIT: the time that a job may run is nearly over."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -21,6 +22,7 @@ class NoticeKind(StrEnum):
     BUDGET = "budget"
     PRIORITY = "priority"
     CAPACITY = "capacity"
+    LIMIT = "limit"
 
 
 class Via(StrEnum):
@@ -54,7 +56,7 @@ JOB_EVENTS = {
     "job.stopped": NoticeKind.STOPPED,
 }
 BUDGET_EVENTS = frozenset({"budget.warned", "budget.spent"})
-NOTICE_EVENTS = {f"notice.{kind}": kind for kind in (NoticeKind.PRIORITY, NoticeKind.CAPACITY)}
+NOTICE_EVENTS = {f"notice.{kind}": kind for kind in (NoticeKind.PRIORITY, NoticeKind.CAPACITY, NoticeKind.LIMIT)}
 STARTED_STATES = frozenset({"admitted", "starting", "running", "stopping"})
 
 

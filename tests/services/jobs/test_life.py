@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from activity.models import Event
 from clusters.engines.fake import Script
 from clusters.engines.interface import ExitReason
 from jobs.lifecycle.reasons import explain
@@ -138,6 +139,37 @@ def test_max_runtime_stops_a_job_and_says_so(quay: Quay) -> None:
     quay.pass_time(11)
     quay.settle()
     assert (quay.state(job), (quay.job(job.id).exit or {})["class"]) == ("failed", "deadline")
+
+
+def told(quay: Quay) -> list[str]:
+    return [event.data["title"] for event in Event.objects.filter(kind="notice.limit").order_by("row")]
+
+
+def test_who_runs_out_of_time_is_told_once_before_the_stop(quay: Quay) -> None:
+    job = quay.submit(script=Script(duration_seconds=None), max_runtime="100s")
+    other = quay.submit(script=Script(duration_seconds=None), resources={"cpu": 1, "memory": "1Gi"})
+    quay.turn(2)
+    quay.pass_time(80)
+    quay.turn(2)
+    assert (quay.job(job.id).condition, told(quay)) == ("", [])
+    quay.pass_time(12)
+    quay.turn(3)
+    assert quay.job(job.id).condition == "time_nearly_over"
+    assert told(quay) == [f"Job {quay.job(job.id).name} is stopped in a minute"]
+    quay.pass_time(10)
+    quay.turn(3)
+    assert (quay.state(job), len(told(quay))) == ("failed", 1)
+    assert quay.job(other.id).condition == ""
+
+
+def test_children_of_an_array_are_not_told_one_by_one(quay: Quay) -> None:
+    quay.submit(
+        script=Script(duration_seconds=None), max_runtime="100s", array={"size": 2}, resources={"cpu": 1, "memory": "1Gi"}
+    )
+    quay.turn(2)
+    quay.pass_time(95)
+    quay.turn(2)
+    assert told(quay) == []
 
 
 def test_one_failed_worker_stops_the_others(quay: Quay) -> None:

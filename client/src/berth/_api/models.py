@@ -485,6 +485,7 @@ class PatchedSubscriptionChangeRequest(TypedDict):
                 "budget",
                 "priority",
                 "capacity",
+                "limit",
             ]
         ]
     ]
@@ -849,6 +850,7 @@ class SubscriptionInRequest(TypedDict):
                 "budget",
                 "priority",
                 "capacity",
+                "limit",
             ]
         ]
     ]

@@ -42,10 +42,10 @@ TRIES_MAX = 4  # Gangs per pass and pool for which a start is looked for, until 
 
 
 class Lifted(NamedTuple):
-    """Room that was laid open for a try."""
+    """Room that was laid open for a try: by machine, what was hidden there and what is meanwhile."""
 
     mark: Mark
-    ghosts: tuple[tuple[int, tuple[Ghost, ...]], ...]
+    ghosts: tuple[tuple[int, tuple[Ghost, ...], tuple[Ghost, ...]], ...]
 
 
 class Promises:
@@ -58,7 +58,7 @@ class Promises:
         self._by_machine: dict[int, list[Promise]] = {}
         self._ghosts: dict[int, tuple[Ghost, ...]] = {}
         self._suspended: frozenset[str] = frozenset()
-        self._open: set[int] = set()  # Machines on which something is laid open for what is being placed.
+        self._open: dict[int, tuple[Ghost, ...]] = {}  # By machine laid open for what is being placed, what was hidden there.
         self._counts: dict[int, int] = {}
         self.known_ends = 0
         self._ends: dict[int, list[tuple[int, str]]] = {}  # By pool, of those whose end is known.
@@ -201,6 +201,7 @@ class Promises:
                 continue
             before = self._ghosts.pop(machine, ())
             exorcise(self.core.machines, before)
+            before = self._open.pop(machine, before)
             after = self._hidden(machine, FOREVER, "")
             lost += [one for one in self._by_machine.get(machine, ()) if not self._is_kept(one, machine)]
             haunt(self.core.machines, after)
@@ -262,7 +263,7 @@ class Promises:
         for _, before, after in sorted(found):
             exorcise(machines, before)
             haunt(machines, after)
-        return Lifted(mark, tuple((machine, after) for machine, _, after in found))
+        return Lifted(mark, tuple(found))
 
     def let_fall(self, lifted: Lifted, *, stands: bool) -> None:
         """Hide it again; `stands`: what was placed meanwhile stays."""
@@ -271,14 +272,13 @@ class Promises:
             machines.rewind(lifted.mark)
             return
         machines.settle(lifted.mark)
-        for machine, after in lifted.ghosts:
+        for machine, before, after in lifted.ghosts:
             self._ghosts[machine] = after
-            self._open.add(machine)
+            self._open.setdefault(machine, before)
 
     def settle_with(self, machines: Iterable[int]) -> None:
         """The same as `settle`, with all machines that were laid open for what has just been placed."""
-        opened, self._open = self._open, set()
-        self.settle(opened.union(machines))
+        self.settle({*self._open, *machines})
 
     def is_vain(self, job: Job, shape: Shape, pool: int) -> bool:
         return self._vain_key(job, shape, pool) in self._vain

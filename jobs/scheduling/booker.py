@@ -55,8 +55,11 @@ class Booker:
         for one in self.promises.due(self.now):
             self._start(one)
         self._look_again()
+        self._look_for_vacancies()
+
+    def _look_for_vacancies(self) -> None:
         for pool in sorted(self.core.machines.pools):
-            if self._vacant(pool) and self.core.plan_after.get(pool, self.now) <= self.now:
+            if pool not in self._next and self._vacant(pool) and self.core.plan_after.get(pool, self.now) <= self.now:
                 self._next[pool] = self._refused_in(pool)
 
     def before(self, group: Group, job: Job) -> None:
@@ -81,6 +84,7 @@ class Booker:
 
     def book_rest(self) -> bool:
         """Places that are still vacant go to who was refused earlier; whether anybody else may have a turn because of it."""
+        self._look_for_vacancies()  # Also those of starts that came in this pass.
         for pool, waiting in self._next.items():
             while waiting and self._vacant(pool):
                 _, other, first = waiting.pop()

@@ -519,12 +519,16 @@ class Core:
             return
         if self.promises:
             first = group.first()
-            last = max((one.at for one in self.promises.of(pool)), default=0)
+            booked = self.promises.of(pool)
+            last = max((one.at for one in booked), default=0)
             if first is None or first[1].id in self.promises.by_job:
                 return
+            if self.policy.preempts and any(one.job.queue == group.queue and one.job.priority < group.priority for one in booked):
+                return  # It may take what is hidden for these.
             if last and self.promises.end_if_started(first[1], self.now) <= last:
                 return  # It may fit into what is hidden for a start that is booked for after its end.
-        self.refuse(group, group.reason, (places,))
+        also = (self.by_booked.setdefault(pool, set()),) if self.policy.booked else ()
+        self.refuse(group, group.reason, (places, *also))
 
     def _is_used_up(self, pool: int, group: Group) -> bool:
         """Whether a pool has not what a gang needs, and no booked start to give to whoever is refused."""

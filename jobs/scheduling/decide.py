@@ -152,7 +152,7 @@ class Pass:
                 else:
                     found = self._unplaced(shape, answer)
                     places.append(core.by_room.setdefault(pool, {}).setdefault(shape.number, set()))
-                if core.promises:
+                if core.policy.booked:  # Also before any start is booked: what ends later may be hidden for one by then.
                     places.append(core.by_booked.setdefault(pool, set()))
                 if found.code in ("no_room", "not_together", "booked"):
                     entitled.append(pool)

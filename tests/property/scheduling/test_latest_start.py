@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as some
 
 from jobs.scheduling.core import Core, Policy
@@ -212,6 +212,20 @@ arrivals_of = some.lists(
 
 
 @settings(max_examples=60, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+# A booked start came; its place is given away in the same pass.
+@example(
+    [
+        (15, 2, (2, 2), 30, 3, 500),
+        (17, 2, (2, 2), 5, 4, 500),
+        (13, 2, (1, 2), 18, 12, 500),
+        (20, 1, (1, 2), 4, 1, 900),
+        (20, 1, (1, 2), 4, 1, 900),
+    ],
+    False,
+    FREE,
+    1,
+    43,
+)
 @given(arrivals_of, some.booleans(), some.sampled_from((FREE, OWED)), some.sampled_from((1, 1, 3)), some.integers(0, 60))
 def test_in_random_histories_every_latest_start_is_kept(
     arrivals: list[tuple[int, int, tuple[int, int], int, int, int]],
@@ -259,6 +273,35 @@ def test_a_booked_start_is_told_as_the_latest() -> None:
 
 
 @settings(max_examples=80, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+# Put aside before any start was booked; what ended later was hidden for one.
+@example(
+    [
+        (11, 2, (1, 1), 24, 21, 500),
+        (13, 2, (1, 2), 1, 0, 500),
+        (2, 2, (1, 2), 29, 20, 900),
+        (11, 1, (1, 1), 28, 24, 900),
+        (12, 1, (1, 1), 29, 15, 500),
+        (2, 2, (2, 2), 28, 27, 500),
+        (13, 2, (1, 2), 11, 4, 500),
+        (12, 2, (2, 2), 14, 13, 500),
+        (14, 2, (1, 2), 13, 4, 900),
+        (15, 1, (1, 1), 27, 18, 500),
+        (10, 2, (1, 2), 21, 5, 500),
+        (11, 2, (2, 2), 9, 8, 500),
+    ],
+    1,
+)
+# What was hidden for a booked start is laid open for that start, which goes elsewhere: the room is there for others of its shape.
+@example(
+    [
+        (12, 2, (1, 1), 6, 27, 900),
+        (3, 2, (2, 2), 30, 19, 900),
+        (14, 1, (1, 1), 8, 1, 500),
+        (4, 2, (1, 1), 22, 7, 900),
+        (9, 2, (1, 1), 7, 22, 500),
+    ],
+    3,
+)
 @given(arrivals_of, some.sampled_from((1, 3)))
 def test_nobody_waits_who_would_start_by_a_scheduler_made_anew(
     arrivals: list[tuple[int, int, tuple[int, int], int, int, int]], booked: int

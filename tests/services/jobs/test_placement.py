@@ -116,7 +116,7 @@ def test_a_machine_with_a_taint_is_kept_for_jobs_that_tolerate_it(kept: Quay) ->
     kept.turn()
     assert [nodes_of(kept, job) for job in jobs] == [["a"], ["c"], []]
     assert kept.reason(jobs[2]) == "no_room"
-    assert "1 of its machines are kept for others by a taint." in words(kept, jobs[2])
+    assert "1 of its machines is kept for others by a taint." in words(kept, jobs[2])
     assert "1 个节点因污点留给其他作业" in words(kept, jobs[2], "zh")
     tolerant = kept.submit("tolerant", script=ENDLESS, resources=WHOLE, placement={"tolerates": ["fpga"]})
     kept.turn()

@@ -56,6 +56,10 @@ def pytest_configure(config: pytest.Config) -> None:
         import django
 
         django.setup()
+        # Every client of a test makes the middleware anew, and with it would look through all files of the console.
+        from django.conf import settings
+
+        settings.WHITENOISE_AUTOREFRESH = True
         # A worker of xdist that inherited the name would load the settings before it has a data directory of its own.
         os.environ.pop("DJANGO_SETTINGS_MODULE", None)
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
 
 from jobs.models import Attempt, Job, PriorityRequest
 from jobs.services.priority_requests import approve, deny
 from jobs.services.stop import stop_jobs
-from kernel.clock import database_now
-from webapi.console import Record, each, operator_of
+from webapi.console import Record, on_each
 
 
 @admin.register(Job)
@@ -26,10 +21,11 @@ class JobRecord(Record):
     raw_id_fields = ("parent", "origin", "attempt")
     actions = ("stop",)
 
-    @admin.action(description="Stop, with each job's own grace")
-    def stop(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        actor, now = operator_of(request), database_now()
-        each(request, rows, lambda job: stop_jobs([job], actor=actor, grace_seconds=None, now=now), done="Jobs told to stop")
+    stop = on_each(
+        "Stop, with each job's own grace",
+        lambda row, actor, now: stop_jobs([row], actor=actor, grace_seconds=None, now=now),
+        done="Jobs told to stop",
+    )
 
 
 @admin.register(Attempt)
@@ -49,12 +45,6 @@ class PriorityRequestRecord(Record):
     ordering = ("-id",)
     actions = ("approve", "deny")
 
-    @admin.action(description="Approve")
-    def approve(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        actor, now = operator_of(request), database_now()
-        each(request, rows, lambda row: approve(actor=actor, request=row, now=now), done="Approved")
+    approve = on_each("Approve", lambda row, actor, now: approve(actor=actor, request=row, now=now), done="Approved")
 
-    @admin.action(description="Deny")
-    def deny(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        actor, now = operator_of(request), database_now()
-        each(request, rows, lambda row: deny(actor=actor, request=row, now=now), done="Denied")
+    deny = on_each("Deny", lambda row, actor, now: deny(actor=actor, request=row, now=now), done="Denied")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from unfold.decorators import action
@@ -21,7 +19,7 @@ from tenants.services.edits import forecast
 from tenants.services.quota_requests import approve_request, deny_request
 from tenants.services.tokens import revoke_token
 from tenants.services.users import disable_user
-from webapi.console import Record, each, operator_of, words
+from webapi.console import Record, on_each, operator_of, words
 
 
 @admin.register(Tenant)
@@ -40,10 +38,11 @@ class UserRecord(Record):
     exclude = ("password",)
     actions = ("disable",)
 
-    @admin.action(description="Lock out: end their tokens and connections")
-    def disable(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        actor, now = operator_of(request), database_now()
-        each(request, rows, lambda user: disable_user(actor=actor, user=user, now=now), done="Locked out")
+    disable = on_each(
+        "Lock out: end their tokens and connections",
+        lambda row, actor, now: disable_user(actor=actor, user=row, now=now),
+        done="Locked out",
+    )
 
 
 @admin.register(Membership)
@@ -62,10 +61,7 @@ class TokenRecord(Record):
     exclude = ("digest",)
     actions = ("revoke",)
 
-    @admin.action(description="Revoke")
-    def revoke(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        actor, now = operator_of(request), database_now()
-        each(request, rows, lambda token: revoke_token(actor=actor, token=token, now=now), done="Revoked")
+    revoke = on_each("Revoke", lambda row, actor, now: revoke_token(actor=actor, token=row, now=now), done="Revoked")
 
 
 @admin.register(Queue)
@@ -131,10 +127,11 @@ class QuotaEditRecord(Record):
     ordering = ("-id",)
     actions = ("cancel",)
 
-    @admin.action(description="Cancel, where the time has not come")
-    def cancel(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        actor, now = operator_of(request), database_now()
-        each(request, rows, lambda edit: services.cancel_edit(actor=actor, edit=edit, now=now), done="Cancelled")
+    cancel = on_each(
+        "Cancel, where the time has not come",
+        lambda row, actor, now: services.cancel_edit(actor=actor, edit=row, now=now),
+        done="Cancelled",
+    )
 
 
 @admin.register(QuotaRequest)
@@ -145,15 +142,9 @@ class QuotaRequestRecord(Record):
     ordering = ("-id",)
     actions = ("approve", "deny")
 
-    @admin.action(description="Approve")
-    def approve(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        actor, now = operator_of(request), database_now()
-        each(request, rows, lambda row: approve_request(actor=actor, request=row, now=now), done="Approved")
+    approve = on_each("Approve", lambda row, actor, now: approve_request(actor=actor, request=row, now=now), done="Approved")
 
-    @admin.action(description="Deny")
-    def deny(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        actor, now = operator_of(request), database_now()
-        each(request, rows, lambda row: deny_request(actor=actor, request=row, now=now), done="Denied")
+    deny = on_each("Deny", lambda row, actor, now: deny_request(actor=actor, request=row, now=now), done="Denied")
 
 
 @admin.register(Booking)
@@ -164,10 +155,7 @@ class BookingRecord(Record):
     ordering = ("-id",)
     actions = ("cancel",)
 
-    @admin.action(description="Cancel")
-    def cancel(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        actor, now = operator_of(request), database_now()
-        each(request, rows, lambda row: cancel_booking(actor=actor, booking=row, now=now), done="Cancelled")
+    cancel = on_each("Cancel", lambda row, actor, now: cancel_booking(actor=actor, booking=row, now=now), done="Cancelled")
 
 
 @admin.register(UserCap)

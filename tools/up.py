@@ -338,8 +338,10 @@ def show_credentials(place: Place) -> None:
     print(
         "\n  First operator   " + credentials["user"]
         + "\n  First tenant     " + credentials["tenant"]
+        + f"\n  Password         {credentials['password']}   for the console, {place.url}/admin"
         + "\n  Token            " + credentials["token"]
-        + f"\n  Shown this once; stored for this user in {config_path()} (0600). Valid until {credentials['expires_at'][:10]}.\n",
+        + f"\n  Both shown this once. The token is stored for this user in {config_path()} (0600) and valid until"
+        + f" {credentials['expires_at'][:10]}.\n",
         flush=True,
     )  # fmt: skip
     path.unlink()

@@ -8,7 +8,6 @@ import structlog
 
 from jobs.reconcile.loading import Numbers
 from jobs.scheduling.core import Core
-from tenants.quota.limits import Amount
 from tenants.services.shares import Demand, record_demand
 
 log = structlog.get_logger("scheduler")
@@ -38,23 +37,24 @@ def keep(core: Core, numbers: Numbers, *, since: int | None, now: int) -> int:
 def _demand(core: Core, numbers: Numbers) -> Iterator[Demand]:
     """By queue and pool. Who may go to several pools wants an equal part in each. Costs the number of different asks."""
     wanted: dict[tuple[int, int], tuple[int, int]] = {}
-    for queue, pool, amount in _asks(core):
+    for queue, pool, more_cpu, more_gpu in _asks(core):
         cpu, gpu = wanted.get((queue, pool), (0, 0))
-        wanted[queue, pool] = (cpu + amount[0], gpu + amount[2])
+        wanted[queue, pool] = (cpu + more_cpu, gpu + more_gpu)
     for (queue, pool), (cpu, gpu) in sorted(wanted.items()):
         queue_id = numbers.queues[queue]
         if queue_id is not None:
             yield Demand(queue_id, numbers.pools[pool], cpu, gpu)
 
 
-def _asks(core: Core) -> Iterable[tuple[int, int, Amount]]:
+def _asks(core: Core) -> Iterable[tuple[int, int, int, int]]:
+    """Queue, pool, thousandths of cores and of GPUs."""
     for group in core.lines.groups():
         if group.reason is not None and group.reason.code in OWN:
             continue
         parts = len(group.shape.least)
         for need in group.shape.least.values():
-            for pool, (cpu, memory, gpu) in need:
-                yield group.queue, pool, (cpu * len(group) // parts, memory, gpu * len(group) // parts)
+            for pool, (cpu, _, gpu) in need:
+                yield group.queue, pool, cpu * len(group) // parts, gpu * len(group) // parts
     for made in core.transfers.values():  # Who waits until others have left.
-        for pool, amount in made.claimant.need:
-            yield made.claimant.job.queue, pool, amount
+        for pool, (cpu, _, gpu) in made.claimant.need:
+            yield made.claimant.job.queue, pool, cpu, gpu

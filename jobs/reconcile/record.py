@@ -168,11 +168,13 @@ def _record_conditions(watched: Sequence[Watched], now: datetime) -> None:
     late = [item for item, condition in conditions if condition == NEARLY_OVER != item.attempt.condition]
     if late:
         record_events(notices(late, now))
-    for item, condition in conditions:
-        if item.attempt.condition != condition:
-            since = now if condition else None
-            Attempt.objects.filter(id=item.attempt.id).update(condition=condition, condition_since_at=since)
-            Job.objects.filter(id=item.job.id).update(condition=condition, condition_since_at=since)
+    changed = [
+        (item, {"condition": condition, "condition_since_at": now if condition else None})
+        for item, condition in conditions
+        if item.attempt.condition != condition
+    ]
+    bulk.update(Attempt, [{"id": item.attempt.id, **columns} for item, columns in changed])
+    bulk.update(Job, [{"id": item.job.id, **columns} for item, columns in changed])
 
 
 def _condition(item: Watched, now: datetime) -> str:

@@ -17,13 +17,11 @@ from jobs.scheduling.suggest import Suggestion, suggest
 from jobs.scheduling.whatif import End
 from jobs.scheduling.work import Job as Waiting
 from jobs.services.asking import Reader, Shown, changes_json, condition_json, is_about_others, one_question
-from jobs.services.promises import AHEAD_MAX, accuracy, expect, moment
+from jobs.services.promises import TOO_MANY, accuracy, can_look_ahead, expect, moment
 from jobs.services.specs import load_spec, wish_of
 from kernel.actor import Actor
 from tenants.quota.accounting import mark
 from webapi.fields import utc_text
-
-TOO_MANY = "too_many"  # Why no start is expected: so many jobs wait or run that a look ahead would take too long.
 
 
 def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", suggests: bool = True) -> Shown | None:
@@ -65,7 +63,7 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
 
 def _look_ahead(loaded: Loaded, job_id: str, now: datetime) -> Expected | None:
     """When it would start as things are; among very many, as it was expected when that was last found out."""
-    if len(loaded.state.waiting) + len(loaded.state.running) <= AHEAD_MAX:
+    if can_look_ahead(loaded):
         found = expect(loaded, {job_id}, now).get(job_id)
         return found.told if found is not None else None
     kept = StartPromise.objects.filter(job_id=job_id).values_list("p50_at", "p90_at").first()

@@ -14,7 +14,7 @@ from jobs.scheduling.machines import WHOLE_MILLIS
 from jobs.scheduling.predict import Prediction
 from jobs.scheduling.whatif import Submit, apply
 from jobs.services.asking import one_question
-from jobs.services.promises import AHEAD_MAX, accuracy, expect, moment, predictions_of, predictor_of_history
+from jobs.services.promises import TOO_MANY, accuracy, can_look_ahead, expect, moment, predictions_of, predictor_of_history
 from jobs.services.specs import wish_of
 from jobs.services.submission import Submission
 from kernel.actor import Actor
@@ -26,8 +26,6 @@ from webapi.fields import utc_text
 SIZES = ("asked", "half", "quarter")
 CORE = 1_000
 HOUR = 3_600
-TOO_MANY = "too_many"
-"""There is no start to tell: so many jobs wait and run that a look ahead would take too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +48,7 @@ def forecast(submission: Submission, *, actor: Actor, now: datetime) -> dict[str
     wish = wish_of(submission.spec)
     with one_question():
         loaded = load_state(now)
-        is_small = len(loaded.state.waiting) + len(loaded.state.running) <= AHEAD_MAX
-        known = predictions_of(loaded) if is_small else None
+        known = predictions_of(loaded) if can_look_ahead(loaded) else None
         options = [_option(one, submission, loaded, known, actor, now) for one in _sizes(wish.gang)]
     lasts = predictor_of_history().predict(
         user=str(actor.user_id), name=submission.spec.name, queue=str(submission.queue.id),

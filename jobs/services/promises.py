@@ -31,11 +31,20 @@ JUDGED = timedelta(days=7)  # What the error that people are told is counted ove
 IDS_AT_ONCE = 500
 
 
+TOO_MANY = "too_many"
+"""Why no start is expected: so many jobs wait and run that a look ahead would take too long."""
+
+
 class Outlook(NamedTuple):
     """When a job is expected to start, corrected by how others' expectations came true of late, and as it was looked ahead."""
 
     told: Expected
     ahead: Expected
+
+
+def can_look_ahead(loaded: Loaded) -> bool:
+    """Whether so few jobs wait and run that one can say when they will start."""
+    return len(loaded.state.waiting) + len(loaded.state.running) <= AHEAD_MAX
 
 
 def expect(
@@ -66,7 +75,7 @@ def promise_starts(now: datetime) -> int:
     if not ids:
         return kept
     loaded = load_state(now)
-    if len(loaded.state.waiting) + len(loaded.state.running) > AHEAD_MAX:
+    if not can_look_ahead(loaded):
         return kept
     ids &= loaded.rows.keys() - loaded.withheld.keys()
     found = expect(loaded, ids, now)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
 
 from clusters.models import Cluster, Node, Pool
 from clusters.services.cordons import cordon_node, uncordon_node
-from kernel.clock import database_now
-from webapi.console import Record, each, operator_of
+from webapi.console import Record, on_each
 
 
 @admin.register(Cluster)
@@ -38,15 +33,14 @@ class NodeRecord(Record):
     search_fields = ("name",)
     actions = ("cordon", "uncordon")
 
-    @admin.action(description="Let nothing new start there")
-    def cordon(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        actor, now = operator_of(request), database_now()
-        each(
-            request, rows, lambda node: cordon_node(actor=actor, node_id=node.pk, reason="By the console.", now=now),
-            done="Nodes that take nothing new",
-        )  # fmt: skip
+    cordon = on_each(
+        "Let nothing new start there",
+        lambda row, actor, now: cordon_node(actor=actor, node_id=row.pk, reason="By the console.", now=now),
+        done="Nodes that take nothing new",
+    )
 
-    @admin.action(description="Let work start there again")
-    def uncordon(self, request: HttpRequest, rows: QuerySet[Any]) -> None:
-        actor, now = operator_of(request), database_now()
-        each(request, rows, lambda node: uncordon_node(actor=actor, node_id=node.pk, now=now), done="Nodes that take work again")
+    uncordon = on_each(
+        "Let work start there again",
+        lambda row, actor, now: uncordon_node(actor=actor, node_id=row.pk, now=now),
+        done="Nodes that take work again",
+    )

@@ -64,6 +64,7 @@ def create_first_objects(config: Config) -> None:
             {
                 "user": credentials.user_name,
                 "tenant": credentials.tenant_name,
+                "password": credentials.password,
                 "token": credentials.token,
                 "expires_at": credentials.token_expires_at.isoformat(),
             },

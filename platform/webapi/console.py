@@ -6,21 +6,22 @@ nothing else does. Each goes through a service with the operator as its actor: r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from datetime import datetime
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.core.paginator import Paginator
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 
 from kernel.actor import Actor
+from kernel.clock import database_now
 from kernel.errors import BerthError
 
 COUNTED_MAX = 5_000  # Rows of a list that are counted for its pages; who looks for older ones filters.
-T = TypeVar("T", bound=Model)
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # Not generic when it runs.
@@ -70,17 +71,23 @@ def operator_of(request: HttpRequest) -> Actor:
     return found
 
 
-def each(request: HttpRequest, rows: Iterable[T], act: Callable[[T], object], *, done: str) -> None:
-    """Do one thing to every chosen row, and say of each what came of it: one that is refused holds up no other."""
-    count = 0
-    for row in rows:
-        try:
-            act(row)
-            count += 1
-        except BerthError as error:
-            messages.error(request, f"{row}: {words(error)}")
-    if count:
-        messages.success(request, f"{done}: {count}.")
+def on_each(description: str, act: Callable[[Any, Actor, datetime], object], *, done: str) -> Callable[..., None]:
+    """An action that does one thing to every chosen row by a service, as the operator, and says of each what came of it: one
+    that is refused holds up no other."""
+
+    @admin.action(description=description)
+    def run(record: Record, request: HttpRequest, rows: QuerySet[Any]) -> None:
+        actor, now, count = operator_of(request), database_now(), 0
+        for row in rows:
+            try:
+                act(row, actor, now)
+                count += 1
+            except BerthError as error:
+                messages.error(request, f"{row}: {words(error)}")
+        if count:
+            messages.success(request, f"{done}: {count}.")
+
+    return run
 
 
 def words(error: BerthError) -> str:

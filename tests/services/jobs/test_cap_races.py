@@ -6,11 +6,11 @@ import itertools
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import pytest
-from django.db import connection, connections
+from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from clusters.engines.fake import Script
@@ -27,6 +27,7 @@ from kernel.resources import Resources
 from tenants.models import QueueRule, Tenant, TenantAncestor, UserCap
 from tenants.services import CapLine, recount_usage, set_user_caps
 from tests.builders.quay import Quay
+from tests.builders.threads import together
 from tests.factories.clusters import make_cluster, node_facts
 from tests.factories.tenants import make_cast, make_tenant, top_queue
 
@@ -35,26 +36,6 @@ pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
 ENDLESS = Script(duration_seconds=10_000)
 WORKERS, SUBMITTED = 8, 50
 GPU = Resources(cpu_millis=100, memory_bytes=2**20, gpu_millis=1000)
-
-
-def in_threads(works: list[Callable[[], object]]) -> None:
-    errors: list[BaseException] = []
-
-    def run(work: Callable[[], object]) -> None:
-        try:
-            work()
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=run, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(100)
-    if errors:
-        raise errors[0]
 
 
 def tasks_held() -> Counter[uuid.UUID]:
@@ -93,7 +74,7 @@ class Schedulers:
             for few in _few(part, batch):
                 admit(few, self.pending, {}, now=self.quay.now)
 
-        in_threads([partial(work, part) for part in parts])
+        together(*[partial(work, part) for part in parts])
 
 
 def _few(part: list[Admission], batch: int) -> Iterator[list[Admission]]:
@@ -157,7 +138,7 @@ def test_caps_that_change_while_many_admit_hold_from_then_on() -> None:
             set_user_caps(actor=quay.cast.alice.actor, tenant=quay.cast.tenant, lines=[CapLine(None, jobs=most)], now=quay.now)
             after.append((most, tasks_held().total()))
 
-    in_threads([lower, partial(schedulers.admit_all, batch=1)])
+    together(lower, partial(schedulers.admit_all, batch=1))
 
     assert tasks_held().total() <= max(10, after[-1][1]), "nothing started above the last cap once it was set"
     assert tasks_held().total() <= 30
@@ -191,7 +172,7 @@ def test_fifty_parallel_submissions_with_two_schedulers_never_pass_a_cap() -> No
         quay.submit(f"job-{number}", by=by, script=ENDLESS, **spec)
 
     def submit_all() -> None:
-        in_threads([partial(submit_one, number) for number in range(SUBMITTED)])
+        together(*[partial(submit_one, number) for number in range(SUBMITTED)])
         submitted.set()
 
     def schedule(driver: SchedulerDriver) -> None:
@@ -203,7 +184,7 @@ def test_fifty_parallel_submissions_with_two_schedulers_never_pass_a_cap() -> No
                 return
 
     with clock.virtual(lambda: quay.now):
-        in_threads([submit_all, lambda: schedule(quay.driver), lambda: schedule(SchedulerDriver())])
+        together(submit_all, lambda: schedule(quay.driver), lambda: schedule(SchedulerDriver()))
         quay.driver.forget()
         quay.turn(2)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clusters.engines.fake import Script
-from jobs.services import asking, explaining
+from jobs.services import asking, promises
 from jobs.services.asking import one_question
 from tests.builders.quay import Quay
 
@@ -52,7 +52,7 @@ def test_a_question_that_fails_gives_its_turn_back(quay: Quay) -> None:
 
 def test_among_too_many_jobs_it_is_said_that_nobody_looked_ahead(quay: Quay, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     job = waiting(quay, max_runtime="2h")
-    monkeypatch.setattr(explaining, "AHEAD_MAX", 1)
+    monkeypatch.setattr(promises, "AHEAD_MAX", 1)
     told = api(quay.cast.bob).get(f"/api/v1/jobs/{job.id}/explain").json()["expected"]
     assert (told["p50_at"], told["p90_at"], told["reason"]) == (None, None, "too_many")
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import connections
 
 from tenants.models import LedgerEntry, LedgerPending, Price, Statement, UsageDay
 from tenants.services import LedgerLine, append_ledger
 from tenants.services.ledger import check_days, close_months, fold_days
 from tenants.usage import usage_report
+from tests.builders.threads import together
 from tests.factories.tenants import make_tenant, make_user, now, top_queue
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
@@ -21,28 +19,6 @@ pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
 START = datetime(2026, 3, 30, 12, tzinfo=UTC)
 POOL = uuid.UUID(int=1)
 WRITERS, TURNS, LINES = 3, 8, 20
-
-
-def together(*works: Callable[[], object]) -> None:
-    """Run functions in threads that start together; raises what any of them raised."""
-    start, errors = threading.Barrier(len(works)), []
-
-    def run(work: Callable[[], object]) -> None:
-        try:
-            start.wait(30)
-            work()
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=run, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(100)
-    if errors:
-        raise errors[0]
 
 
 def test_writers_counters_and_readers_at_once_agree_at_every_moment() -> None:

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests.builders.live import free_port
@@ -47,15 +48,33 @@ def stopped(installed: tuple[Newcomer, str]) -> Newcomer:
 
 def test_the_first_start_shows_its_credentials_once_and_signs_the_user_in(installed: tuple[Newcomer, str]) -> None:
     newcomer, said = installed
-    token = next(line.split()[-1] for line in said.splitlines() if line.strip().startswith("Token"))
+    shown = {line.split()[0]: line.split()[1] for line in said.splitlines() if line.startswith(("  Token", "  Password"))}
+    token, password = shown["Token"], shown["Password"]
     assert token.startswith("berth_")
     assert not (newcomer.data / "first-credentials.json").exists()
     assert stat.S_IMODE(newcomer.config.stat().st_mode) == 0o600
     assert stat.S_IMODE((newcomer.data / "secret.key").stat().st_mode) == 0o600
     assert stat.S_IMODE((newcomer.data / "berth.sqlite3").stat().st_mode) == 0o600
     assert token in newcomer.config.read_text()
-    assert token not in newcomer.log()
-    assert token not in newcomer.up()
+    again = newcomer.up()
+    for secret in (token, password):
+        assert secret not in newcomer.log()
+        assert secret not in again
+
+
+def test_the_shown_password_opens_the_console(installed: tuple[Newcomer, str], home: Newcomer) -> None:
+    password = next(line.split()[1] for line in installed[1].splitlines() if line.startswith("  Password"))
+    door = f"{home.place.url}/admin/login/"
+    with httpx2.Client(follow_redirects=True, headers={"Referer": door}) as client:
+        client.get(door)
+        form = {
+            "username": "operator",
+            "password": password,
+            "next": "/admin/",
+            "csrfmiddlewaretoken": client.cookies["berth-csrf"],
+        }
+        inside = client.post(door, data=form)
+        assert (inside.status_code, inside.url.path) == (200, "/admin/")
 
 
 def test_the_command_is_where_shells_look(home: Newcomer) -> None:

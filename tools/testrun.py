@@ -4,7 +4,8 @@
 
 Static checks run beside the tests that need nothing. Whatever touches rows, messages or sockets runs twice: on PostgreSQL and
 Redis, then on SQLite and in memory. Tests that start real processes of an engine run last, whole files on one worker, because
-the tests of a file share a platform. Every stage runs even if one before it failed; the exit status says whether all passed.
+the tests of a file share a platform; those that start many, or time them, run one after the other with nothing beside. Every
+stage runs even if one before it failed; the exit status says whether all passed.
 """
 
 from __future__ import annotations
@@ -34,12 +35,14 @@ WORKERS_MAX = 8  # More workers than this wait for the disk.
 
 @dataclass(frozen=True)
 class Stage:
-    """A selection of tests. `markers` is a pytest marker expression; `by_file` keeps the tests of a file on one worker."""
+    """A selection of tests. `markers` is a pytest marker expression; `by_file` keeps the tests of a file on one worker, `alone`
+    all of them."""
 
     name: str
     markers: str
     with_servers: bool
     by_file: bool = False
+    alone: bool = False
     folder: str = ""  # Only tests below it.
     profile: str = "embedded"  # Of the live platform.
     is_long: bool = False  # Only with full lengths.
@@ -49,7 +52,8 @@ STAGES = (
     Stage("plain", "not database and not engines", with_servers=False),
     Stage("postgresql", "database and not engines", with_servers=True),
     Stage("sqlite", "database and not engines", with_servers=False),
-    Stage("engines", "engines", with_servers=True, by_file=True),
+    Stage("engines", "engines and not alone", with_servers=True, by_file=True),
+    Stage("alone", "engines and alone", with_servers=True, alone=True),
     Stage("engines-sqlite", "engines and database", with_servers=False, by_file=True),
     Stage(
         "isolation",
@@ -121,7 +125,7 @@ def _arguments() -> tuple[argparse.Namespace, list[str]]:
 def _run_stage(stage: Stage, environment: Mapping[str, str], extra: Sequence[str], *, is_long: bool) -> Result:
     print(f"\n=== {stage.name}: {stage.markers}", flush=True)
     markers = stage.markers if is_long else f"({stage.markers}) and not slow"
-    workers = min(WORKERS_MAX, os.cpu_count() or 1)
+    workers = 1 if stage.alone else min(WORKERS_MAX, os.cpu_count() or 1)
     with tempfile.TemporaryDirectory(prefix="berth-report-") as folder:
         report = Path(folder) / "report.xml"
         options = [

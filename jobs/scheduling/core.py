@@ -85,6 +85,7 @@ class Core:
             in_order=self.policy.in_order,
             patience_seconds=self.policy.patience_seconds,
         )
+        self.lines.rouse = self._rouse
         self.running: dict[str, Running] = {}
         self.evictable = Evictable()
         self.ends = Ends(self)
@@ -474,17 +475,38 @@ class Core:
 
     def wake(self, groups: Iterable[Group]) -> None:
         for group in list(groups):
-            group.is_for_room = False
+            group.is_for_room = group.is_asleep = False
             self.lines.wake(group)
 
     def wake_for_room(self, groups: Iterable[Group], pool: int, woken: dict[tuple[int, int], list[Group]] | None = None) -> None:
         """Only room for them grew: whom they may evict is as it was. `woken`: where that is remembered until the pass is over."""
         woken = self.roomy if woken is None else woken
+        is_eager = self.policy.in_order or woken is not self.roomy
         for group in list(groups):
-            if group.phase == REFUSED:
-                group.is_for_room = True
-                self.lines.wake(group)
-                woken.setdefault((pool, group.shape.number), []).append(group)
+            if group.phase != REFUSED:
+                continue
+            if is_eager or len(group.shape.pools) > 1 or group.reason is None or group.reason.code == "booked":
+                self._wake_for_room(group, pool, woken)
+            else:
+                self.lines.let_sleep(group, pool)
+
+    def _wake_for_room(self, group: Group, pool: int, woken: dict[tuple[int, int], list[Group]]) -> None:
+        group.is_for_room = True
+        self.lines.wake(group)
+        woken.setdefault((pool, group.shape.number), []).append(group)
+
+    def _rouse(self, asleep: list[tuple[Group, int]]) -> None:
+        """The turn of a queue has come: those of it wake for whom there is room, or may be what is hidden for booked starts."""
+        is_room: dict[tuple[int, int], bool] = {}
+        for group, pool in asleep:
+            if not group.is_asleep:
+                continue
+            group.is_asleep = False
+            at = pool, group.shape.number
+            if at not in is_room:
+                is_room[at] = self.known_unplaced(*at) is None
+            if group.phase == REFUSED and (is_room[at] or self._may_take_booked(group, pool)):
+                self._wake_for_room(group, pool, self.roomy)
 
     def close(self) -> None:
         """Room was taken: whoever was woken for it, and does not fit any more, waits on without being asked."""
@@ -517,18 +539,21 @@ class Core:
     def _put_aside_again(self, group: Group, pool: int, places: set[Group]) -> None:
         if group.phase != OPEN or not group.is_for_room or group.reason is None or len(group.shape.pools) > 1:
             return
-        if self.promises:
-            first = group.first()
-            booked = self.promises.of(pool)
-            last = max((one.at for one in booked), default=0)
-            if first is None or first[1].id in self.promises.by_job:
-                return
-            if self.policy.preempts and any(one.job.queue == group.queue and one.job.priority < group.priority for one in booked):
-                return  # It may take what is hidden for these.
-            if last and self.promises.end_if_started(first[1], self.now) <= last:
-                return  # It may fit into what is hidden for a start that is booked for after its end.
-        also = (self.by_booked.setdefault(pool, set()),) if self.policy.booked else ()
-        self.refuse(group, group.reason, (places, *also))
+        if not self._may_take_booked(group, pool):
+            also = (self.by_booked.setdefault(pool, set()),) if self.policy.booked else ()
+            self.refuse(group, group.reason, (places, *also))
+
+    def _may_take_booked(self, group: Group, pool: int) -> bool:
+        """Whether a group that has no room may have some of what is hidden for booked starts, or has such a start."""
+        if not self.promises:
+            return False
+        first, booked = group.first(), self.promises.of(pool)
+        if first is None or first[1].id in self.promises.by_job:
+            return True
+        if self.policy.preempts and any(one.job.queue == group.queue and one.job.priority < group.priority for one in booked):
+            return True
+        last = max((one.at for one in booked), default=0)
+        return bool(last) and self.promises.end_if_started(first[1], self.now) <= last  # It fits in before them.
 
     def _is_used_up(self, pool: int, group: Group) -> bool:
         """Whether a pool has not what a gang needs, and no booked start to give to whoever is refused."""
@@ -541,7 +566,7 @@ class Core:
         for machine in machines:
             by_pool.setdefault(self.machines.at[machine].pool, set()).add(machine)
         for (pool, _), known in list(self.unplaced.items()):
-            if pool in by_pool and not known.grow(by_pool[pool]):
+            if pool in by_pool and not known.grow(by_pool[pool], self.machines, pool):
                 del self.unplaced[pool, known.shape.number]
         for pool in () if for_a_try else by_pool:
             for number, groups in list(self.by_room.get(pool, {}).items()):

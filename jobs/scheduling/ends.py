@@ -44,12 +44,12 @@ class Ends:
         queues, self._queues = self._queues, {}
         for pool, there in core.room_grew(machines).items():
             core.wake_booked(pool, there)
-            taken: dict[int, bool] = {}
-            core.wake([one for one in core.claimers.get(pool, ()) if _is_put_aside(one) and self._helps(one, pool, there, taken)])
+            help_of = _Help(core, pool, there)
+            core.wake([one for one in core.claimers.get(pool, ()) if _is_put_aside(one) and help_of.may_be_for(one)])
             for near, others in core.preempters.get(pool, {}).items():
-                able = self.who_could_preempt(pool, near, others)
-                helped = [one for one in able if self._helps(one, pool, there, taken)]
-                core.wake([one for one in helped if not self._is_in_vain(one, pool)])
+                helped = [one for one in others if _is_put_aside(one) and help_of.may_be_for(one)]
+                able = self.who_could_preempt(pool, near, helped) if helped else ()
+                core.wake([one for one in able if not self._is_in_vain(one, pool)])
         for pool, ended in sorted(queues.items()):
             core.wake_reserved(pool)
             for node in sorted({node for queue in ended for node in core.shares.path[queue]}):
@@ -97,25 +97,6 @@ class Ends:
         group.hope = leavers.machines
         return True
 
-    def _helps(self, group: Group, pool: int, machines: Set[int], taken: dict[int, bool]) -> bool:
-        """Whether room on these machines may be what a search for victims lacked: some of them stand there, or a task of a gang
-        of several goes there now. `taken` remembers the latter by shape."""
-        if not group.hope.isdisjoint(machines):
-            return True
-        shape = group.shape
-        found = taken.get(shape.number)
-        if found is None:
-            roles = shape.gang.roles
-            found = taken[shape.number] = sum(role.minimum for role in roles) > 1 and any(
-                self._takes_one(role, pool, machines) for role in roles
-            )
-        return found
-
-    def _takes_one(self, role: RoleAsk, pool: int, machines: Set[int]) -> bool:
-        machines_of = self.core.machines
-        ranking = ranking_of(machines_of, pool, role.ask) if role.pool in (None, pool) else None
-        return ranking is not None and any(ranking.copies(machines_of.class_of[machine]) for machine in machines)
-
     def _wake_claimers(self, pool: int, ended: Set[int]) -> None:
         """What its own tenant's queues deserve may cover by now who was not allowed to take room back."""
         core, claimers = self.core, self.core.claimers.get(pool, ())
@@ -134,6 +115,37 @@ class Ends:
                 if reaches[number]:
                     able.append(group)
             core.wake(able)
+
+
+class _Help:
+    """Whom room on these machines may give what a search for victims lacked: some whom it may evict stand there, or a task of a
+    gang of several goes there now."""
+
+    def __init__(self, core: Core, pool: int, machines: Set[int]) -> None:
+        self._core = core
+        self._pool = pool
+        self._machines = machines
+        self._near: dict[int, bool] = {}  # By identity of what groups hope for: many share one.
+        self._goes: dict[int, bool] = {}  # By number of shape.
+
+    def may_be_for(self, group: Group) -> bool:
+        hope, number = group.hope, group.shape.number
+        near = self._near.get(id(hope))
+        if near is None:
+            near = self._near[id(hope)] = not hope.isdisjoint(self._machines)
+        if near:
+            return True
+        goes = self._goes.get(number)
+        if goes is None:
+            roles = group.shape.gang.roles
+            several = sum(role.minimum for role in roles) > 1
+            goes = self._goes[number] = several and any(self._takes_one(role) for role in roles)
+        return goes
+
+    def _takes_one(self, role: RoleAsk) -> bool:
+        machines = self._core.machines
+        ranking = ranking_of(machines, self._pool, role.ask) if role.pool in (None, self._pool) else None
+        return ranking is not None and any(ranking.copies(machines.class_of[machine]) for machine in self._machines)
 
 
 def _is_put_aside(group: Group) -> bool:

@@ -13,16 +13,17 @@ GROWN_MAX = 64  # Machines that are counted again before one does better to ask 
 class Known:
     """What `place` said of a shape, and the machines that got room since.
 
-    Room on all others only shrank. So as many tasks fit at most as did then, and as fit now on those that grew.
+    Room on all others only shrank. So as many tasks fit at most as did then, and as fit now on those that grew. `_bound` is as
+    many or more, and need not be counted anew when room shrinks: what grew is added as it was then.
     """
 
-    __slots__ = ("_counted_at", "_grown", "_most", "answer", "shape")
+    __slots__ = ("_bound", "_counted_at", "_grown", "_most", "answer", "shape")
 
     def __init__(self, shape: Shape, answer: Unplaced) -> None:
         self.shape = shape
         self.answer = answer
         self._grown: set[int] = set()
-        self._most = answer.fitting
+        self._most = self._bound = answer.fitting
         self._counted_at = -1  # The version of the machines at which `_most` was counted.
 
     @staticmethod
@@ -31,20 +32,28 @@ class Known:
         roles = shape.gang.roles
         return len(roles) == 1 and roles[0].pool is None and answer.code in ("no_room", "no_machine")
 
-    def grow(self, machines: set[int]) -> bool:
+    def grow(self, machines: set[int], all_machines: Machines, pool: int) -> bool:
         """These have more room; False when there are so many that one does better to ask anew."""
         self._grown |= machines
         self._counted_at = -1
+        if self.shape.gang.roles[0].ask.is_share:  # What parts of GPUs fit goes with how many devices are shared anywhere.
+            self._bound = self.shape.gang.roles[0].minimum
+        else:
+            self._bound += self._room_on(machines, all_machines, pool)
         return len(self._grown) <= GROWN_MAX
 
     def is_true(self, machines: Machines, pool: int) -> bool:
-        return self.most(machines, pool) < self.shape.gang.roles[0].minimum
+        least = self.shape.gang.roles[0].minimum
+        return self._bound < least or self.most(machines, pool) < least
 
     def most(self, machines: Machines, pool: int) -> int:
         """How many tasks fit at most."""
         if self._grown and self._counted_at != machines.version:
-            ranking = ranking_of(machines, pool, self.shape.gang.roles[0].ask)
-            assert ranking is not None
-            self._most = self.answer.fitting + ranking.room_on(self._grown)
+            self._most = self._bound = self.answer.fitting + self._room_on(self._grown, machines, pool)
             self._counted_at = machines.version
         return self._most
+
+    def _room_on(self, chosen: set[int], machines: Machines, pool: int) -> int:
+        ranking = ranking_of(machines, pool, self.shape.gang.roles[0].ask)
+        assert ranking is not None
+        return ranking.room_on(chosen)

@@ -13,7 +13,7 @@ waits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 
 from jobs.scheduling.decisions import Reason
@@ -34,6 +34,7 @@ class Group:
         "back",
         "hope",
         "impatient_for",
+        "is_asleep",
         "is_for_room",
         "key",
         "phase",
@@ -57,6 +58,7 @@ class Group:
         self.back: list[set[Group]] = []  # The sets of those who may evict to which it belongs, also while it is open.
         self.impatient_for = ""  # The job whose patience has a timer.
         self.is_for_room = False  # Whether only room made it be looked at again: nothing changed of whom it may evict.
+        self.is_asleep = False  # Whether it is woken for room once the turn of its queue comes, should there be room by then.
         self.key: Key | None = None  # Of the entry in the heap of its queue that counts.
         self._heap: list[tuple[Key, Job]] = []
         self._jobs: dict[str, Job] = {}
@@ -111,6 +113,8 @@ class Lines:
         self._job_of: dict[str, Job] = {}
         self._of_queue: dict[int, set[Group]] = {}
         self._stops: dict[int, dict[Group, Key]] = {}  # By queue, refused groups whose first nobody of the queue may pass.
+        self.asleep: dict[int, list[tuple[Group, int]]] = {}  # By queue, whom room in a pool may help.
+        self.rouse: Callable[[list[tuple[Group, int]]], None] = lambda _: None  # Wakes those of them whom it still may.
         self._sequence = 0  # Keeps the heaps from comparing groups; decides nothing.
 
     def __len__(self) -> int:
@@ -178,6 +182,8 @@ class Lines:
     def next(self) -> tuple[Group, Job] | None:
         """The job whose turn it is; it stays so until it is removed or its group refused."""
         while (queue := self._turns.next()) is not None:
+            if queue in self.asleep:
+                self.rouse(self.asleep.pop(queue))
             heap = self._open.get(queue, [])
             while heap:
                 key, _, group = heap[0]
@@ -221,6 +227,14 @@ class Lines:
             return
         self._forget(group)
         self._enter(group)
+
+    def let_sleep(self, group: Group, pool: int) -> None:
+        """There is more room in a pool for a group, which is looked at when the turn of its queue comes: others may have taken
+        the room by then."""
+        if not group.is_asleep:
+            group.is_asleep = True
+            self.asleep.setdefault(group.queue, []).append((group, pool))
+            self._turns.add(group.queue)
 
     def stopped_by(self, queue: int) -> Key | None:
         """Where the queue is served in order: the job at which it stands."""

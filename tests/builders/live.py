@@ -1,6 +1,6 @@
 """The real product, running: `manage.py serve --bootstrap` as a process of its own, with people who talk to it over HTTP.
 
-    platform = live_platform                        # the fixture; one for the whole test run
+    platform = live_platform                        # the fixture; one for each file of tests
     job = platform.submit({"command": "echo hello"}, wait=True)
     assert platform.logs(job) == "hello\\n"
     platform.restart(kill=True)                     # kill -9, and up again on the same data
@@ -247,7 +247,6 @@ class LivePlatform:
         self._store = _store_of(self.data_dir)
         if self.is_production:
             assert self.is_on_servers, "the production profile needs PostgreSQL and Redis: python tests/servers.py run -- pytest"
-            self._write_key()
         self._people: dict[tuple[str, str], LiveUser] = {}
         self.operator = LiveUser(self, "")
         self.anonymous = LiveUser(self, "")
@@ -271,6 +270,9 @@ class LivePlatform:
     def start_unready(self, **settings: str) -> None:
         """Start the platform; it may die before it is ready, as it does at an armed crash point."""
         assert self.process is None or self.process.poll() is not None, "the platform runs already"
+        if self.process is None and self.release is None:  # Only its own release knows the tables of another one.
+            self._store.take_tables()
+            self._write_key()
         release = self.release or server_copy()
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -534,9 +536,10 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("wheels")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def live_platform(wheels: Path) -> Iterator[LivePlatform]:
-    """The platform that all tests of a run share. A test that stops it starts it again."""
+    """The platform that all tests of a file share. A test that stops it starts it again. It ends with them: one that nobody
+    needs any more still looks around all the time, and tests of other files run beside it."""
     profile = os.environ.get("BERTH_TEST_PROFILE", "embedded")
     with package_index(wheels) as settings, running_platform(BERTH_SERVER_PROFILE=profile, **settings) as platform:
         yield platform
@@ -626,6 +629,15 @@ class _Sqlite:
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / "berth.sqlite3"
 
+    def take_tables(self) -> None:
+        """Begin as the first start would after it has migrated: every platform of a run need not."""
+        made = _tables_in_file()
+        shutil.copy(made, self._path)
+        self._path.chmod(0o600)
+        if os.geteuid() == 0:
+            user = _service_user()
+            os.chown(self._path, user.pw_uid, user.pw_gid)
+
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         with contextlib.closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, timeout=20)) as connection:
             return connection.execute(sql).fetchall()
@@ -659,6 +671,12 @@ class _Servers:
         self._on_server(f'CREATE DATABASE "{self._name}"')
         self.environment: Mapping[str, str] = {"BERTH_DATABASE_URL": self._url, "BERTH_REDIS_URL": self._redis_url}
 
+    def take_tables(self) -> None:
+        """Begin as the first start would after it has migrated: every platform of a run need not."""
+        made = _tables_on_server(self._server_url)
+        self._on_server(f'DROP DATABASE "{self._name}"')
+        self._on_server(f'CREATE DATABASE "{self._name}" TEMPLATE "{made}"')
+
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self._url) as connection:
             return connection.execute(sql).fetchall()  # type: ignore[arg-type]
@@ -681,6 +699,36 @@ class _Servers:
     def _on_server(self, sql: str) -> None:
         with psycopg.connect(self._server_url, autocommit=True) as connection:
             connection.execute(sql)  # type: ignore[arg-type]
+
+
+@cache
+def _tables_in_file() -> Path:
+    """An SQLite file with the tables of this checkout's server and no rows of anybody's."""
+    folder = Path(tempfile.mkdtemp(prefix="berth-tables-", dir="/tmp"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _migrate(folder, {})
+    return folder / "berth.sqlite3"
+
+
+@cache
+def _tables_on_server(server_url: str) -> str:
+    """The same on this run's PostgreSQL, which goes with all that is in it; the database's name."""
+    name = f"live_{os.getpid()}_tables"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]
+    with tempfile.TemporaryDirectory(prefix="berth-tables-", dir="/tmp") as folder:
+        _migrate(Path(folder), {"BERTH_DATABASE_URL": urlsplit(server_url)._replace(path=f"/{name}").geturl()})
+    return name
+
+
+def _migrate(data_dir: Path, more: Mapping[str, str]) -> None:
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1",
+        "BERTH_DATA_DIR": str(data_dir), "BERTH_SECRET_KEY": secrets.token_hex(32), **more,
+    }  # fmt: skip
+    command = [sys.executable, str(server_copy() / "manage.py"), "migrate", "--verbosity=0"]
+    done = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def _store_of(data_dir: Path) -> _Sqlite | _Servers:

@@ -30,6 +30,7 @@ def test_a_round_sees_every_kind_of_fault_before_chance_decides() -> None:
 
 
 @pytest.mark.engines
+@pytest.mark.alone
 @pytest.mark.database
 @pytest.mark.timeout(900)
 def test_under_load_and_faults_every_promise_is_kept(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.builders.receiver import Receiver, receiving
 from tests.chaos.clients import PAYLOAD
 from tests.faults.ground import Ground
 
-pytestmark = [pytest.mark.engines, pytest.mark.database, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.engines, pytest.mark.alone, pytest.mark.database, pytest.mark.timeout(1800)]
 
 # Builds, evictions, uploads, whose protocol asks its client to think, and what orders waiting jobs die in
 # `test_crash_points.py`; the rest here.

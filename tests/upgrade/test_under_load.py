@@ -16,7 +16,7 @@ import pytest
 from tests.builders.live import LivePlatform, running_platform, wait_until
 from tests.builders.operating import manage
 
-pytestmark = [pytest.mark.engines, pytest.mark.database, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.engines, pytest.mark.alone, pytest.mark.database, pytest.mark.timeout(420)]
 
 PER_SECOND, THREADS = 50, 4
 LOCK_SECONDS = 2  # How long a migration waits for a table.

@@ -230,6 +230,8 @@ def test_a_kept_launcher_that_is_killed_is_replaced_and_ends_with_its_keeper(eng
     client = LauncherClient(socket_path)
     bench = local_bench("launcher", engine_dir, client, use_bubblewrap=False)
     for _ in range(3):
+        # The keeper listens before it has forked a launcher: whoever connects so early waits.
+        bench.wait_until(lambda: bool(psutil.Process(keeper.pid).children()), "a launcher")
         (server,) = psutil.Process(keeper.pid).children()
         server.kill()
         workload = bench.start(writes(b"ran\n"))

@@ -16,11 +16,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "engines/production" in item.path.as_posix():
             item.add_marker(pytest.mark.engines)
+            item.add_marker(pytest.mark.alone)
             if not HAS_SERVERS:
                 item.add_marker(pytest.mark.skip(reason="the production profile needs PostgreSQL and Redis"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def production() -> Iterator[LivePlatform]:
     """Two of each process."""
     with running_platform(BERTH_SERVER_PROFILE="production") as platform:

@@ -22,6 +22,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from bench.drawing import curves
 from bench.frame import Bench, BenchError
@@ -87,6 +88,7 @@ INPUTS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--inputs", default="baseline,large", help="which of Kueue's inputs; default both")
     parser.add_argument("--through", choices=["core", "api"], default="core", help="the core alone, or the whole platform")
+    parser.add_argument("--runs", choices=["simulated", "real"], default="simulated", help="through the API: what runs is")
     parser.add_argument("--part", type=float, default=1.0, help="only this part of the workloads of each class; default all")
     parser.add_argument(
         "--profile", choices=["embedded", "production"], default="embedded", help="Berth's profile, through its API"
@@ -227,7 +229,10 @@ def _through_api(bench: Bench, name: str, given: Input, options: argparse.Namesp
         "BERTH_SCHEDULER_LEAST_RUNTIME_SECONDS": "0",
     }
     total = given.cohorts * given.queues * sum(one.count for one in given.classes)
-    with running_platform(profile=options.profile, **settings) as berth:
+    server = Path(__file__).with_name("simulated_server.py") if options.runs == "simulated" else None
+    if server and options.profile != "embedded":
+        raise BenchError("simulated runs are kept in the memory of one process: --profile embedded, or --runs real")
+    with running_platform(profile=options.profile, server=server, **settings) as berth:
         queues = _queues(berth, given)
         before = berth.cpu_seconds()
         began = time.monotonic()
@@ -247,7 +252,7 @@ def _through_api(bench: Bench, name: str, given: Input, options: argparse.Namesp
         raise BenchError(f"{failed} of {total} workloads did not succeed")
     levels = (given.accept, given.aim) if options.part == 1.0 else (None, None)
     peers = {"kueue": given.kueue, "ideal": given.ideal} if options.part == 1.0 else None
-    note = f"{total} workloads, {options.profile}, submitted within {submitted:.0f} s, {evictions} evictions"
+    note = f"{total} workloads, {options.profile}, {options.runs} runs, submitted within {submitted:.0f} s, {evictions} evictions"
     bench.figure(name, seconds, "s", accept=levels[0], aim=levels[1], less_is_better=True, peers=peers, note=note)
     bench.record(f"{name}-cpu-milliseconds-per-job", used)
 

@@ -42,7 +42,7 @@ Json = Any
 class RunningPlatform:
     """One installation with its first operator."""
 
-    def __init__(self, place: Path, settings: Mapping[str, str], stores: Servers | None) -> None:
+    def __init__(self, place: Path, settings: Mapping[str, str], stores: Servers | None, server: Path | None) -> None:
         self.place = place
         self.data_dir = place / "data"
         self.log = place / "platform.log"
@@ -60,6 +60,7 @@ class RunningPlatform:
         (place / "release").mkdir(exist_ok=True)
         up.copy_release(release)
         self._release = release.release
+        self._server = server or release.release / "manage.py"
         if os.geteuid() == 0:
             up.ensure_service_user(up.Place(Path("/var/lib/berth"), 0))
             user = pwd.getpwnam(up.SERVICE_USER)
@@ -80,11 +81,12 @@ class RunningPlatform:
             **self.settings,
             "BERTH_DATA_DIR": str(self.data_dir),
             "BERTH_PORT": str(self.port),
+            "BENCH_RELEASE": str(self._release),
         }
         began = time.monotonic()
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, str(self._release / "manage.py"), "serve", "--bootstrap"],
+                [sys.executable, str(self._server), "serve", "--bootstrap"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", env=environment, start_new_session=True,
             )  # fmt: skip
         while not self._is_ready():
@@ -221,8 +223,8 @@ class RunningPlatform:
 
 
 @contextlib.contextmanager
-def running_platform(*, profile: str = "embedded", **settings: str) -> Iterator[RunningPlatform]:
-    """A platform on new data while the block runs."""
+def running_platform(*, profile: str = "embedded", server: Path | None = None, **settings: str) -> Iterator[RunningPlatform]:
+    """A platform on new data while the block runs. `server`: a program to run in place of the product's own."""
     with contextlib.ExitStack() as stack:
         place = stack.enter_context(temporary_folder("berth"))
         stores = None
@@ -233,7 +235,7 @@ def running_platform(*, profile: str = "embedded", **settings: str) -> Iterator[
                 raise BenchError(str(error)) from None
             _let_service_user_in(stores)
             settings = {"BERTH_SERVER_PROFILE": "production", "BERTH_SECRET_KEY": secrets.token_urlsafe(48), **settings}
-        platform = RunningPlatform(place, settings, stores)
+        platform = RunningPlatform(place, settings, stores, server)
         try:
             platform.start()
             yield platform

@@ -41,7 +41,7 @@ os.environ.update(
     BERTH_LEASE_SECONDS="1",
     BERTH_SWEEP_SECONDS="1",
     BERTH_GRACE_SECONDS="1",
-    BERTH_POLL_SECONDS="0.1",
+    BERTH_POLL_SECONDS="0.001",  # Every look is a whole one.
     BERTH_RETRY_BACKOFF_SECONDS="0.2",
     BERTH_DATABASE_LOCK_SECONDS="120",  # Many tests are one transaction, which may wait for a process of minutes' work.
 )

@@ -1,15 +1,19 @@
-"""Looking at a cluster: read everything, note it, draw conclusions. Correct with this alone; watches only make it sooner."""
+"""Looking at a cluster: read everything, note it, draw conclusions. Correct with this alone; watches only make it sooner.
+
+Between two whole looks only those attempts are gone into of which the engine says something else than it did last: what only
+time brings, deadlines and who is missing, waits for the next whole look, at most `BERTH_POLL_SECONDS`.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 import structlog
 
-from clusters.engines.interface import EngineUnreachable, Observations, Stream, TaskName
+from clusters.engines.interface import AttemptObservation, EngineUnreachable, Observations, Stream, TaskName
 from clusters.engines.interface import TaskState as Seen
 from clusters.services import engine_for, record_contact
 from clusters.services.quarantine import is_quarantined
@@ -20,11 +24,17 @@ from jobs.reconcile.record import record_observations
 from jobs.reconcile.stored_exits import storable
 from jobs.reconcile.watched import LIVE, Watched, watch
 from kernel.clock import database_now, host_now
+from kernel.config import current
 from kernel.crashpoints import crashpoint
 from reconciling import poison
 from storage.logs import LogSource, pump, read_tail
 
 log = structlog.get_logger("poll")
+
+_whole_at: dict[uuid.UUID, datetime] = {}
+"""When this process last looked at the whole of a cluster."""
+_taken_in: dict[uuid.UUID, dict[uuid.UUID, AttemptObservation]] = {}
+"""By cluster, what was seen of its live attempts and is written down."""
 
 TAIL_BYTES = 16 * 1024  # Enough for a traceback; what a failure is named by.
 
@@ -49,15 +59,31 @@ def poll(cluster_id: uuid.UUID) -> int:
     crashpoint("jobs.poll.after_observe")
     now = database_now()
     compare(engine, cluster_id, observations, live, now=now)  # First: a job that this frees must know what still runs of it.
+    news = _news(cluster_id, observations, live, now)
     struck = poison.work_through(
         aside.OBSERVE,
-        live,
+        news,
         lambda part: _record(cluster_id, observations, part if len(part) < len(live) else None),
         now=now,
         key=lambda attempt_id: attempt_id,
     )
     aside.mark(aside.OBSERVE, struck, now=now)
+    _note_taken_in(cluster_id, observations, set(live) - {item.id for item in struck})
     return len(live)
+
+
+def _news(cluster_id: uuid.UUID, observations: Observations, live: Sequence[uuid.UUID], now: datetime) -> Sequence[uuid.UUID]:
+    """The live attempts of which something else is seen than last time; all of them when it is time for that."""
+    last = _whole_at.get(cluster_id)
+    if last is None or not timedelta(0) <= now - last < timedelta(seconds=current().poll_seconds):
+        _whole_at[cluster_id] = now
+        return live
+    seen, taken_in = {item.attempt_id: item for item in observations.items}, _taken_in.get(cluster_id, {})
+    return [attempt_id for attempt_id in live if attempt_id not in seen or seen[attempt_id] != taken_in.get(attempt_id)]
+
+
+def _note_taken_in(cluster_id: uuid.UUID, observations: Observations, attempts: Collection[uuid.UUID]) -> None:
+    _taken_in[cluster_id] = {item.attempt_id: item for item in observations.items if item.attempt_id in attempts}
 
 
 def on_database_clock(observations: Observations, began: datetime, began_here: datetime) -> Observations:

@@ -114,16 +114,13 @@ def recount_usage(*, now: datetime, repair: bool = False) -> list[Drift]:
     half of a batch; a pass over 100,000 live reservations takes about a second.
     """
     with transaction.atomic():
-        locked = {(row.queue_id, row.pool_id): row for row in QueueUsage.objects.select_for_update().order_by("id")}
-        paths = dict(Queue.objects.values_list("id", "path"))
-        counted: dict[Key, Resources] = {}
-        live = Reservation.objects.filter(released_at__isnull=True).order_by().values("queue_id", "pool_id")
-        sums: Any = live.annotate(**{f"{name}_sum": Sum(name) for name in RESOURCE_NAMES})
-        for row in sums:
-            amount = Resources(*(int(row[f"{name}_sum"]) for name in RESOURCE_NAMES))
-            for queue_id in _ids(paths[row["queue_id"]]):
-                key = (queue_id, row["pool_id"])
-                counted[key] = counted.get(key, ZERO) + amount
+        missing: set[Key] | None = None
+        while True:
+            locked = {(row.queue_id, row.pool_id): row for row in QueueUsage.objects.select_for_update().order_by("id")}
+            counted = _count_live()
+            before, missing = missing, counted.keys() - locked.keys()
+            if not missing or missing == before:
+                break  # Otherwise the first to hold something there came after the locks, and brought its rows along.
         drifts = [
             Drift(*key, _amount(locked[key]) if key in locked else ZERO, counted.get(key, ZERO))
             for key in sorted({*locked, *counted})
@@ -148,6 +145,20 @@ def recount_usage(*, now: datetime, repair: bool = False) -> list[Drift]:
                 at=now,
             )
     return drifts
+
+
+def _count_live() -> dict[Key, Resources]:
+    """What is held of pools, by queue and those above it."""
+    paths = dict(Queue.objects.values_list("id", "path"))
+    counted: dict[Key, Resources] = {}
+    live = Reservation.objects.filter(released_at__isnull=True).order_by().values("queue_id", "pool_id")
+    sums: Any = live.annotate(**{f"{name}_sum": Sum(name) for name in RESOURCE_NAMES})
+    for row in sums:
+        amount = Resources(*(int(row[f"{name}_sum"]) for name in RESOURCE_NAMES))
+        for queue_id in _ids(paths[row["queue_id"]]):
+            key = (queue_id, row["pool_id"])
+            counted[key] = counted.get(key, ZERO) + amount
+    return counted
 
 
 def _amount(row: QueueUsage) -> Resources:

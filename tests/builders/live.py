@@ -247,6 +247,7 @@ class LivePlatform:
         self._store = _store_of(self.data_dir)
         if self.is_production:
             assert self.is_on_servers, "the production profile needs PostgreSQL and Redis: python tests/servers.py run -- pytest"
+            self._write_key()
         self._people: dict[tuple[str, str], LiveUser] = {}
         self.operator = LiveUser(self, "")
         self.anonymous = LiveUser(self, "")
@@ -272,7 +273,8 @@ class LivePlatform:
         assert self.process is None or self.process.poll() is not None, "the platform runs already"
         if self.process is None and self.release is None:  # Only its own release knows the tables of another one.
             self._store.take_tables()
-            self._write_key()
+            if not self.is_production:
+                self._write_key()
         release = self.release or server_copy()
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),

@@ -67,9 +67,9 @@ def receiver() -> Iterator[Receiver]:
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def whole_ground() -> Iterator[Ground]:
-    """Made by whoever needs it first. It starts a platform of many processes, which takes its time."""
+    """Made by whoever of a file needs it first. It starts a platform of many processes, which takes its time."""
     if not os.environ.get("BERTH_DATABASE_URL"):
         pytest.skip("runs once, in the stage with servers: it brings its own")
     with broken_ground() as made:

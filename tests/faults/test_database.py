@@ -24,7 +24,6 @@ from tests.faults.proxy import DatabaseProxy, proxied
 
 pytestmark = [
     pytest.mark.engines,
-    pytest.mark.alone,
     pytest.mark.database,
     # A server that a test restarts may outlive its handle by a moment, until the block of its servers ends.
     pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning"),

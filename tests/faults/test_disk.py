@@ -24,7 +24,7 @@ from tests.builders.breakable import Breakable, BreakableServers, breakable_serv
 from tests.builders.live import Json, LivePlatform, LiveUser, wait_until
 from tests.faults.disks import SmallDisk, small_disk
 
-pytestmark = [pytest.mark.engines, pytest.mark.alone, pytest.mark.database]
+pytestmark = [pytest.mark.engines, pytest.mark.database]
 
 SMALL = {"cpu": 1, "memory": "64Mi"}
 FOLDERS = ("logs", "uploads", "artifacts")

@@ -17,7 +17,7 @@ from tests.builders.live import wait_until
 from tests.chaos import watching
 from tests.faults.ground import Ground
 
-pytestmark = [pytest.mark.engines, pytest.mark.alone, pytest.mark.database, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engines, pytest.mark.database, pytest.mark.timeout(900)]
 
 JOBS = 24
 ABSENT_SECONDS = 4.0

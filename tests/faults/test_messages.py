@@ -17,7 +17,7 @@ import redis
 from tests.builders.live import wait_until
 from tests.faults.ground import Ground
 
-pytestmark = [pytest.mark.engines, pytest.mark.alone, pytest.mark.database, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engines, pytest.mark.database, pytest.mark.timeout(900)]
 
 QUEUE = "default"
 LATE_SECONDS = 7.5  # As much later as a copy may come. What Redis delivers again after its timeout is the same message, later.

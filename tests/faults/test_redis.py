@@ -12,7 +12,7 @@ import websockets.asyncio.client
 from tests.chaos.watching import spread
 from tests.faults.ground import Ground
 
-pytestmark = [pytest.mark.engines, pytest.mark.alone, pytest.mark.database, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engines, pytest.mark.database, pytest.mark.timeout(900)]
 
 JOBS = 10
 FROZEN_SECONDS = 6.0

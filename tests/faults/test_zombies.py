@@ -9,7 +9,7 @@ from tests.faults.ground import Ground
 
 CHANCES = 3
 
-pytestmark = [pytest.mark.engines, pytest.mark.alone, pytest.mark.database, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engines, pytest.mark.database, pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize("point", ["jobs.launch.after_claim", "jobs.launch.after_ensure"])

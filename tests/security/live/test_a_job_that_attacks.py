@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -200,11 +201,10 @@ def _is_at(pid: int, places: set[Path]) -> bool:
 
 def _sockets_of(pid: int) -> set[str]:
     found = set()
-    for path in Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            found.add(os.readlink(path))
-        except OSError:
-            continue
+    with contextlib.suppress(FileNotFoundError):  # It has ended since.
+        for path in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                found.add(os.readlink(path))
     return {name.removeprefix("socket:[").rstrip("]") for name in found if name.startswith("socket:[")}
 
 

@@ -12,7 +12,8 @@ from django.db import connection, connections
 
 from kernel.resources import Resources
 from tenants.models import Counter, Queue, QueueUsage, Reservation
-from tenants.services import recount_usage, release, reserve
+from tenants.services import recount_usage, release, reservations, reserve
+from tests.builders.threads import together
 from tests.factories.tenants import ask, limit, make_queue, make_tenant, make_user, now, top_queue
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
@@ -112,3 +113,20 @@ def test_tenants_made_at_once_get_one_root_and_different_numbers() -> None:
     assert Queue.objects.filter(tenant=None).count() == 1
     assert Counter.objects.get(name="tenant_number").value == max(numbers)
     assert connection.vendor in {"sqlite", "postgresql"}
+
+
+def test_who_first_holds_something_while_it_is_counted_is_no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("writers take turns there")
+    queue, count = top_queue(make_tenant()), reservations._count_live
+    came: list[int] = []
+
+    def count_after_somebody_came() -> object:
+        if not came:
+            came.append(1)
+            together(lambda: reserve([ask(queue, POOL, GPU)], now=now()))
+        return count()
+
+    monkeypatch.setattr(reservations, "_count_live", count_after_somebody_came)
+    assert recount_usage(now=now()) == []
+    assert QueueUsage.objects.get(queue=queue, pool_id=POOL).gpu_millis == 1000

@@ -143,7 +143,6 @@ def _admit(
                     detail={"pool": admit.pool.name, "attempt": pending[admit.job_id].attempt_count + 1},
                     also={
                         "attempt_count": pending[admit.job_id].attempt_count + 1,
-                        "attempt_id": attempts[admit.job_id],
                         "reason_code": "",
                         "reason_detail": {},
                         "not_before_at": None,
@@ -158,6 +157,8 @@ def _admit(
         moved = {change.id for change in done}
         release([attempts[admit.job_id] for admit in winners if admit.job_id not in moved], now=now)
         _insert_attempts([admit for admit in winners if admit.job_id in moved], attempts, pending, now=now)
+        # After the attempts: while one is named that is not there yet, SQLite looks through all jobs for each that is inserted.
+        bulk.update(Job, [{"id": job_id, "attempt_id": attempts[job_id]} for job_id in sorted(moved)])
         record_decisions(
             [records[admit.job_id] for admit in winners if admit.job_id in moved and admit.job_id in records], now=now
         )

@@ -47,9 +47,8 @@ class Ends:
             help_of = _Help(core, pool, there)
             core.wake([one for one in core.claimers.get(pool, ()) if _is_put_aside(one) and help_of.may_be_for(one)])
             for near, others in core.preempters.get(pool, {}).items():
-                helped = [one for one in others if _is_put_aside(one) and help_of.may_be_for(one)]
-                able = self.who_could_preempt(pool, near, helped) if helped else ()
-                core.wake([one for one in able if not self._is_in_vain(one, pool)])
+                able = self.who_could_preempt(pool, near, others)
+                core.wake([one for one in able if help_of.may_be_for(one) and not self._is_in_vain(one, pool)])
         for pool, ended in sorted(queues.items()):
             core.wake_reserved(pool)
             for node in sorted({node for queue in ended for node in core.shares.path[queue]}):
@@ -62,17 +61,19 @@ class Ends:
     def who_could_preempt(self, pool: int, queue: int, groups: Iterable[Group]) -> list[Group]:
         """Those who might have room if all work of lower priority in their queue were gone: most would not. What is hidden for
         booked starts may be theirs."""
-        free = self.core.machines.free(pool).gpu_millis + self.core.promises.hidden_gpus(pool)
+        core = self.core
+        free = core.machines.free(pool).gpu_millis + core.promises.hidden_gpus(pool)
         most: dict[int, int] = {}
         able = []
-        for group in groups:
-            if not _is_put_aside(group):
+        for group in groups:  # There are many, at every end.
+            if group.phase != REFUSED and not group.is_for_room:
                 continue
             priority = group.priority
-            if priority not in most:
-                lower = self.core.evictable.lower_gpus(pool, queue, priority)
-                most[priority] = -1 if lower is None else free + lower
-            if group.shape.inside.get(pool, _NOTHING)[2] <= most[priority]:
+            bound = most.get(priority)
+            if bound is None:
+                lower = core.evictable.lower_gpus(pool, queue, priority)
+                bound = most[priority] = -1 if lower is None else free + lower
+            if group.shape.inside.get(pool, _NOTHING)[2] <= bound:
                 able.append(group)
         return able
 
@@ -125,16 +126,12 @@ class _Help:
         self._core = core
         self._pool = pool
         self._machines = machines
-        self._near: dict[int, bool] = {}  # By identity of what groups hope for: many share one.
         self._goes: dict[int, bool] = {}  # By number of shape.
 
     def may_be_for(self, group: Group) -> bool:
-        hope, number = group.hope, group.shape.number
-        near = self._near.get(id(hope))
-        if near is None:
-            near = self._near[id(hope)] = not hope.isdisjoint(self._machines)
-        if near:
+        if not group.hope.isdisjoint(self._machines):
             return True
+        number = group.shape.number
         goes = self._goes.get(number)
         if goes is None:
             roles = group.shape.gang.roles

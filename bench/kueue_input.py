@@ -8,9 +8,9 @@ is a core, a cohort a queue that deserves what its queues do, and a queue's ceil
 
 `--through core` (the default) runs the scheduler's core in real time: workloads come when they are due by the clock, passes take
 as long as they take, and a run ends when its time is over. It has no API, database or engine in it, so it says what the scheduler
-alone can do and stands beside nobody's figure. `--through api` is the figure that counts: the whole platform, with jobs in batches
-by its API. As in Kueue's own test the runs are simulated: the engine starts nothing and says after the time that they have ended
-(`bench/simulated_server.py`). With `--runs real` each is a `sleep` in the local engine.
+alone can do and stands beside nobody's figure. `--through api` is the figure that counts: the whole platform, with jobs in
+batches by its API. As in Kueue's own test the runs are simulated: the engine starts nothing and says after the time that they
+have ended (`bench/simulated_server.py`). With `--runs real` each is a `sleep` in the local engine.
 """
 
 from __future__ import annotations

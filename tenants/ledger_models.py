@@ -89,8 +89,8 @@ class UsageDay(models.Model):
 class Budget(models.Model):
     """What a queue and all below it may spend in a calendar month (UTC), and how much of it was gone when last measured.
 
-    `amount` and `spent` are millionths of the currency, or thousandths of a GPU times seconds. `level` is the highest threshold
-    of `spent_month` that was told.
+    `amount` and `spent` are millionths of the currency, or thousandths of a GPU or a node times seconds. `level` is the highest
+    threshold of `spent_month` that was told.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)

@@ -377,7 +377,10 @@ CAPABILITIES = (
             "Budgets in money or GPU hours warn once, and keep new jobs waiting when they stop": (
                 "services/jobs/test_ledger_of_jobs.py::test_a_budget_counts_what_runs_warns_once_and_refuses_when_it_is_spent",
             ),
-            "Budgets in node hours": (),
+            "Budgets in node hours count what is taken most of, running or ended": (
+                "services/tenants/test_budgets.py::test_node_hours_are_those_of_what_is_taken_most_of_by_pool",
+                "services/tenants/test_budgets.py::test_node_hours_of_what_has_ended_count_as_those_of_what_runs",
+            ),
         },
     ),
     Capability(

@@ -218,7 +218,7 @@ class BudgetOut(Out):
     queue = BudgetQueue()
     tenant = TenantRef(allow_null=True)
     kind = serializers.ChoiceField(KINDS)
-    amount = serializers.IntegerField(help_text="Millionths of the currency, or thousandths of a GPU times seconds.")
+    amount = serializers.IntegerField(help_text="Millionths of the currency, or thousandths of a GPU or a node times seconds.")
     warn_at = serializers.ListField(child=serializers.IntegerField(), help_text="Percent.")
     stops = serializers.BooleanField(help_text="New jobs wait when it is spent.")
     month = serializers.CharField()
@@ -236,7 +236,9 @@ class BudgetIn(StrictSerializer):
     """A budget for every month."""
 
     kind = serializers.ChoiceField(KINDS)
-    amount = QuantityField(max_value=AMOUNT_MAX, help_text="Millionths of the currency, or thousandths of a GPU times seconds.")
+    amount = QuantityField(
+        max_value=AMOUNT_MAX, help_text="Millionths of the currency, or thousandths of a GPU or a node times seconds."
+    )
     warn_at = serializers.ListField(
         child=QuantityField(min_value=1, max_value=PERCENT_MAX),
         max_length=THRESHOLDS_MAX,

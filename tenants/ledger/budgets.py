@@ -13,10 +13,12 @@ WARN_AT = (80, 100)
 
 
 class BudgetKind(StrEnum):
-    """What is counted: money in millionths of the currency, or GPU time in thousandths of a GPU times seconds."""
+    """What is counted: money in millionths of the currency, GPU time in thousandths of a GPU times seconds, or node time in
+    thousandths of a node times seconds."""
 
     MONEY = "money"
     GPU_TIME = "gpu_time"
+    NODE_TIME = "node_time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,14 @@ def budget_refusal(path: Sequence[uuid.UUID], spent: Mapping[uuid.UUID, Spent]) 
         if found is not None and found.budget.stops and found.is_over:
             return BudgetRefusal(queue_id, found.budget.kind, found.budget.amount, found.spent)
     return None
+
+
+def node_time(used: Sequence[int], capacity: Sequence[int], nodes: int) -> int:
+    """Thousandths of a node times seconds: of what is used of a pool, the resource that is the most nodes' worth, where a node is
+    an average one of the pool. `used`: amounts times seconds by resource; `capacity`: of all nodes. A resource that the pool has
+    not counts for nothing.
+    """
+    return max((1000 * amount * nodes // most for amount, most in zip(used, capacity, strict=True) if most > 0), default=0)
 
 
 def sums_along(paths: Mapping[uuid.UUID, Sequence[uuid.UUID]], used: Iterable[tuple[uuid.UUID, int]]) -> dict[uuid.UUID, int]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,12 +12,15 @@ from django.db import transaction
 from django.db.models import F
 
 from activity.services import NewEvent, record_audit, record_events
+from clusters.selectors import pools_and_nodes
 from kernel.actor import Actor
 from kernel.errors import Conflict, NotFound, PreconditionFailed
+from kernel.resources import RESOURCE_NAMES, ZERO, Resources
 from reconciling import bulk
 from tenants import usage
 from tenants.access import demand
-from tenants.ledger.budgets import PERCENT_MAX, WARN_AT, BudgetKind, Spent, sums_along
+from tenants.capacity import capacities_of
+from tenants.ledger.budgets import PERCENT_MAX, WARN_AT, BudgetKind, Spent, node_time, sums_along
 from tenants.ledger.budgets import Budget as BudgetValue
 from tenants.ledger.entries import day_of, month_bounds, month_of, month_text
 from tenants.ledger_rows import currency, price_book
@@ -30,7 +34,8 @@ THRESHOLDS_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class BudgetWish:
-    """What somebody wants a queue's budget to be. `amount` in millionths of the currency, or GPU thousandths times seconds."""
+    """What somebody wants a queue's budget to be. `amount` in millionths of the currency, or thousandths of a GPU or a
+    node times seconds."""
 
     kind: BudgetKind
     amount: int
@@ -139,23 +144,59 @@ def value_of(row: Budget) -> BudgetValue:
 def _spent(kind: BudgetKind, month: int, now: datetime) -> dict[uuid.UUID, int]:
     """What every queue and all below it spent since the month began: what ended, and what runs up to now."""
     since = month_bounds(month)[0]
+    if kind is BudgetKind.NODE_TIME:
+        return sums_along(_paths(), _node_time(since, now))
     used: list[tuple[uuid.UUID, int]] = []
     for found in usage.usage_report(tenant_ids=None, since=since, until=None, group_by="queue"):
         assert isinstance(found.key, uuid.UUID)
         used.append((found.key, found.used.gpu_milli_seconds if kind is BudgetKind.GPU_TIME else found.micros or 0))
-    book, first, last = price_book(), mark(since), mark(now)
-    held = Reservation.objects.filter(released_at__isnull=True, kind=ReservationKind.ATTEMPT).order_by()
-    columns = ("queue_id", "pool_id", "cpu_millis", "memory_bytes", "gpu_millis", "created_at")
-    for queue_id, pool_id, cpu, memory, gpu, created_at in held.values_list(*columns).iterator(chunk_size=2_000):
-        start = max(first, mark(created_at))
-        if start >= last:
-            continue
+    book, last = price_book(), mark(now)
+    for queue_id, pool_id, amounts, start in _held(since, now):
         if kind is BudgetKind.GPU_TIME:
-            used.append((queue_id, gpu * (last - start)))
+            used.append((queue_id, amounts[-1] * (last - start)))
         else:
-            amounts = (("cpu_millis", cpu), ("memory_bytes", memory), ("gpu_millis", gpu))
-            used.append((queue_id, sum(book.cost(pool_id, name, amount, start, last) for name, amount in amounts)))
+            costs = (book.cost(pool_id, name, amount, start, last) for name, amount in zip(RESOURCE_NAMES, amounts, strict=True))
+            used.append((queue_id, sum(costs)))
     return sums_along(_paths(), used)
+
+
+def _node_time(since: datetime, now: datetime) -> list[tuple[uuid.UUID, int]]:
+    """What queues used by themselves since then, in nodes' worth of each pool. A query for each pool, and a few."""
+    used: dict[tuple[uuid.UUID, uuid.UUID], Resources] = {}
+    last = mark(now)
+    for queue_id, pool_id, amounts, start in _held(since, now):
+        more = Resources(*(amount * (last - start) for amount in amounts))
+        used[queue_id, pool_id] = used.get((queue_id, pool_id), ZERO) + more
+    pools, nodes = pools_and_nodes()
+    totals = {one.pool_id: one.total for one in capacities_of(pools, nodes)}
+    counts = Counter(node.pool_id for node in nodes)
+    for pool in pools:
+        for found in usage.usage_report(
+            tenant_ids=None, since=since, until=None, group_by="queue", pool_ids=frozenset({pool.id})
+        ):
+            assert isinstance(found.key, uuid.UUID)
+            more = Resources(found.used.cpu_milli_seconds, found.used.memory_byte_seconds, found.used.gpu_milli_seconds)
+            used[found.key, pool.id] = used.get((found.key, pool.id), ZERO) + more
+    return [
+        (queue_id, node_time(_amounts(more), _amounts(totals.get(pool_id, ZERO)), counts[pool_id]))
+        for (queue_id, pool_id), more in used.items()
+    ]
+
+
+def _held(since: datetime, now: datetime) -> Iterator[tuple[uuid.UUID, uuid.UUID, tuple[int, ...], int]]:
+    """What runs: queue, pool, amounts by resource, and from when on it counts."""
+    first, last = mark(since), mark(now)
+    held = Reservation.objects.filter(released_at__isnull=True, kind=ReservationKind.ATTEMPT).order_by()
+    for queue_id, pool_id, created_at, *amounts in held.values_list(
+        "queue_id", "pool_id", "created_at", *RESOURCE_NAMES
+    ).iterator(chunk_size=2_000):
+        start = max(first, mark(created_at))
+        if start < last:
+            yield queue_id, pool_id, tuple(amounts), start
+
+
+def _amounts(resources: Resources) -> tuple[int, ...]:
+    return tuple(resources.as_dict()[name] for name in RESOURCE_NAMES)
 
 
 def _paths() -> dict[uuid.UUID, Sequence[uuid.UUID]]:

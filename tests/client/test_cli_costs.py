@@ -109,7 +109,7 @@ def test_a_statement_is_shown_with_its_digest_which_is_checked_here(run: Any, st
     assert json.loads(run("statement", "2026-11", "--json").stdout)["month"] == "2026-11"
 
 
-def test_a_budget_is_given_in_money_or_gpu_hours(run: Any, stub: Any) -> None:
+def test_a_budget_is_given_in_money_gpu_hours_or_node_hours(run: Any, stub: Any) -> None:
     row = {"queue": {"id": "q", "name": "vision"}, "tenant": TENANT, "kind": "gpu_time", "amount": 500 * HOUR, "warn_at": [80],
            "stops": True, "month": "2026-11", "spent": 250 * HOUR, "percent": 50, "currency": "EUR", "version": 1}  # fmt: skip
     answer(stub, f"PUT {QUEUE_PATH}", row)
@@ -126,6 +126,9 @@ def test_a_budget_is_given_in_money_or_gpu_hours(run: Any, stub: Any) -> None:
     assert "new jobs wait" in shown
     assert run("budgets", "set", "vision").exit_code == 2
     assert run("budgets", "set", "vision", "--money", "1", "--gpu-hours", "1").exit_code == 2
+    answer(stub, f"PUT {QUEUE_PATH}", {**row, "kind": "node_time"})
+    assert "may spend 500.0 node hours a month" in run("budgets", "set", "vision", "--node-hours", "500").stderr
+    assert json.loads(stub.sent(f"PUT {QUEUE_PATH}")[1].content)["kind"] == "node_time"
     answer(stub, f"DELETE {QUEUE_PATH}", b"", 204)
     assert run("budgets", "remove", "vision", "--yes").exit_code == 0
 

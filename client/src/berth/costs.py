@@ -80,7 +80,8 @@ class Costs(_Resource):
         return iterate(self._transport, "/budgets", {"tenant": self._tenant or None})
 
     def set_budget(self, queue: str, *, kind: str, amount: int, warn_at: Sequence[int] | None = None, stops: bool = False) -> Row:
-        """Give a queue a budget for every month: kind `money` in millionths, or `gpu_time` in thousandths of a GPU x seconds."""
+        """Give a queue a budget for every month: kind `money` in millionths, `gpu_time` in thousandths of a GPU x seconds, or
+        `node_time` in thousandths of a node x seconds."""
         body: dict[str, object] = {"kind": kind, "amount": amount, "stops": stops}
         if warn_at:
             body["warn_at"] = list(warn_at)

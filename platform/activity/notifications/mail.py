@@ -111,7 +111,11 @@ def _notice_rows(payload: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 def _budget_rows(payload: Mapping[str, Any]) -> list[tuple[str, Any]]:
     budget = payload["budget"]
-    unit, name = (1_000_000, budget["currency"]) if budget["kind"] == "money" else (3_600_000, "GPU hours")
+    unit, name = {
+        "money": (1_000_000, budget["currency"]),
+        "gpu_time": (3_600_000, "GPU hours"),
+        "node_time": (3_600_000, "node hours"),
+    }[budget["kind"]]
     return [
         ("Queue", f"{budget['name']}  ({budget['queue_id']})"),
         ("Tenant", budget["tenant"]),

@@ -13,6 +13,8 @@ from activity.models import Delivery, Event, Subscription
 from activity.notifications.fanout import fan_out
 from activity.notifications.mail import compose
 from activity.sequencer import sequence
+from clusters.engines.fake import Script
+from clusters.models import Pool
 from kernel.errors import Conflict, Forbidden, InvalidInput, NotFound, PreconditionFailed
 from kernel.resources import Resources
 from tenants.budgets import spent_budgets
@@ -20,13 +22,15 @@ from tenants.ledger.budgets import BudgetKind, budget_refusal
 from tenants.models import Budget, Price, Queue
 from tenants.services import reserve
 from tenants.services.budgets import BudgetWish, delete_budget, measure_budgets, set_budget
-from tests.factories.tenants import Cast, ask, make_queue, make_tenant, top_queue
+from tests.builders.quay import Quay
+from tests.factories.clusters import ClusterBuilder
+from tests.factories.tenants import SYSTEM, Cast, ask, make_queue, make_tenant, top_queue
 
 pytestmark = pytest.mark.database
 POOL = uuid.UUID(int=1)
 HOUR = timedelta(hours=1)
 NOON = datetime(2026, 5, 15, 12, tzinfo=UTC)
-GPU_HOUR = 3_600_000
+GPU_HOUR = NODE_HOUR = 3_600_000
 
 
 def with_parent(queue: Queue) -> Queue:
@@ -51,6 +55,39 @@ def test_what_is_held_below_counts_for_every_budget_above(cast: Cast) -> None:
 
     assert a_budget(cast, own, 10).spent == 2 * GPU_HOUR
     assert a_budget(cast, top_queue(cast.tenant), 10).spent == 5 * GPU_HOUR
+
+
+def test_node_hours_are_those_of_what_is_taken_most_of_by_pool(cast: Cast) -> None:
+    pool = Pool.objects.get(cluster=ClusterBuilder().with_nodes(2, cores=48, gpus=6).build()).pk
+    own = make_queue(cast.tenant, "nightly")
+    child = top_queue(make_tenant("child", parent=cast.tenant))
+    reserve([ask(own, pool, Resources(cpu_millis=96_000, gpu_millis=3_000))], now=NOON - HOUR * 2)  # Two nodes' cores.
+    reserve([ask(child, pool, Resources(cpu_millis=1_000, gpu_millis=12_000))], now=NOON - HOUR * 3)  # Two nodes' GPUs.
+    hold(own, 5)  # Of a pool that nobody knows any more.
+    wish = BudgetWish(BudgetKind.NODE_TIME, 5 * NODE_HOUR, stops=True)
+
+    assert set_budget(actor=cast.otto.actor, queue=with_parent(own), wish=wish, now=NOON).spent == 4 * NODE_HOUR
+    top = top_queue(cast.tenant)
+    assert set_budget(actor=cast.otto.actor, queue=with_parent(top), wish=wish, now=NOON).spent == 10 * NODE_HOUR
+    refusal = budget_refusal([own.pk, top.pk], spent_budgets(NOON))
+    assert refusal is not None
+    assert (refusal.queue_id, refusal.kind) == (top.pk, BudgetKind.NODE_TIME)
+
+
+def test_node_hours_of_what_has_ended_count_as_those_of_what_runs(quay: Quay) -> None:
+    """Of eight cores four, for a hundred seconds: half a node."""
+    job = quay.submit("half", resources={"cpu": 4, "memory": "1Gi"}, script=Script(duration_seconds=100))
+    quay.turn()
+    queue = Queue.objects.select_related("parent").get(pk=job.queue_id)
+    wish = BudgetWish(BudgetKind.NODE_TIME, NODE_HOUR)
+    set_budget(actor=SYSTEM, queue=queue, wish=wish, now=quay.now)
+    quay.pass_time(100)
+    measure_budgets(quay.now)
+    running = Budget.objects.get().spent
+    quay.settle(step_seconds=0.1)
+    measure_budgets(quay.now)
+    assert 48_000 <= running <= 52_000
+    assert running - 1_000 <= Budget.objects.get().spent <= running + 5_000
 
 
 def test_the_scheduler_reads_spent_budgets_in_one_query_and_asks_along_the_way_to_root(cast: Cast) -> None:

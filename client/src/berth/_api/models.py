@@ -100,7 +100,7 @@ WarnAtItem: TypeAlias = int
 
 class BudgetInRequest(TypedDict):
     amount: int
-    kind: Literal["money", "gpu_time"]
+    kind: Literal["money", "gpu_time", "node_time"]
     stops: NotRequired[bool]
     warn_at: NotRequired[list[WarnAtItem]]
 
@@ -1195,7 +1195,7 @@ class BreakEvenOut(TypedDict):
 class BudgetOut(TypedDict):
     amount: int
     currency: str
-    kind: Literal["money", "gpu_time"]
+    kind: Literal["money", "gpu_time", "node_time"]
     measured_at: str | None
     month: str
     percent: int

@@ -21,7 +21,7 @@ from berth.sanitize import plain
 GROUPS = ("tenant", "user", "queue", "pool", "job", "day", "fate")
 UNITS = {"gpu_millis": "GPU", "cpu_millis": "core", "memory_bytes": "GiB"}
 MICROS = 1_000_000
-GPU_HOUR = 3_600_000
+MILLI_HOUR = 3_600_000
 BAR_WIDTH = 12
 
 CsvOption = Annotated[str | None, typer.Option("--csv", metavar="FILE", help="Write CSV to this file; - is standard output.")]
@@ -224,22 +224,26 @@ def set_budget(
     queue: QueueArgument,
     amount: Annotated[str | None, typer.Option("--money", metavar="MONEY", help="Money for a month: 10000.")] = None,
     gpu_hours: Annotated[str | None, typer.Option("--gpu-hours", metavar="N", help="GPU hours for a month, instead.")] = None,
+    node_hours: Annotated[str | None, typer.Option("--node-hours", metavar="N", help="Node hours for a month, instead.")] = None,
     warn: Annotated[
         list[int] | None, typer.Option("--warn", metavar="PERCENT", help="Tell at this share; may be repeated. 80 and 100.")
     ] = None,
     stop: Annotated[bool, typer.Option("--stop", help="New jobs wait when it is spent. What runs goes on.")] = False,
 ) -> None:
     """Give a queue, and all below it, a budget for every month."""
-    if (amount is None) == (gpu_hours is None):
-        raise UsageMistake(_("Say either --money or --gpu-hours."), hint="berth budgets set QUEUE --money 10000 --stop")
-    kind = "money" if amount is not None else "gpu_time"
-    units = parse_money(amount) if amount is not None else parse_money(gpu_hours or "") * GPU_HOUR // MICROS
+    wishes = {"money": amount, "gpu_time": gpu_hours, "node_time": node_hours}
+    given = [(kind, text) for kind, text in wishes.items() if text is not None]
+    if len(given) != 1:
+        hint = "berth budgets set QUEUE --money 10000 --stop"
+        raise UsageMistake(_("Say one of --money, --gpu-hours and --node-hours."), hint=hint)
+    ((kind, text),) = given
+    units = parse_money(text) if kind == "money" else parse_money(text) * MILLI_HOUR // MICROS
     row = session.client.costs.set_budget(queue, kind=kind, amount=units, warn_at=warn, stops=stop)
-    text = _(
+    said = _(
         "Queue {queue} may spend {amount} a month; {percent} % of it is spent.",
         queue=plain(row["queue"]["name"]), amount=_budget_amount(row, row["amount"]), percent=row["percent"],
     )  # fmt: skip
-    session.show_done({**row, "name": row["queue"]["name"]}, text, key="name")
+    session.show_done({**row, "name": row["queue"]["name"]}, said, key="name")
 
 
 @command()
@@ -284,7 +288,8 @@ def _group_name(row: Mapping[str, Any], group_by: str) -> str:
 def _budget_amount(row: Mapping[str, Any], amount: int) -> str:
     if row["kind"] == "money":
         return money(amount, row.get("currency", ""))
-    return _("{hours} GPU hours", hours=f"{amount / GPU_HOUR:,.1f}")
+    hours = f"{amount / MILLI_HOUR:,.1f}"
+    return _("{hours} GPU hours", hours=hours) if row["kind"] == "gpu_time" else _("{hours} node hours", hours=hours)
 
 
 def _spent_bar(row: Mapping[str, Any]) -> Cell:

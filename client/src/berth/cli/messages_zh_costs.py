@@ -24,6 +24,7 @@ COSTS = {
     "From {time} on, in pool {pool}:": "自 {time} 起，资源池 {pool}：",
     "GPU hours": "GPU 卡时",
     "GPU hours for a month, instead.": "或以每月 GPU 卡时计。",
+    "Node hours for a month, instead.": "或以每月节点时计。",
     "GPU hours of a month instead of those measured.": "每月 GPU 卡时，代替实测值。",
     "GPU hours of a month, not those measured.": "每月 GPU 卡时，代替实测值。",
     "GiB": "GiB",
@@ -71,7 +72,7 @@ COSTS = {
     "SHARE": "占比",
     "SPENT": "已用",
     "Saved": "节省",
-    "Say either --money or --gpu-hours.": "请给出 --money 或 --gpu-hours 其中之一。",
+    "Say one of --money, --gpu-hours and --node-hours.": "请给出 --money、--gpu-hours、--node-hours 其中之一。",
     "Say what costs how much: --gpu, --cpu or --memory.": "请给出价格：--gpu、--cpu 或 --memory。",
     "Set prices of a pool from a moment to come on. What was used before keeps the price of its time.": (
         "设置资源池自将来某一时刻起的价格。此前的用量仍按当时的价格计费。"
@@ -121,6 +122,7 @@ COSTS = {
     "stopped": "被停止",
     "useful": "有效",
     "{hours} GPU hours": "{hours} GPU 卡时",
+    "{hours} node hours": "{hours} 节点时",
     "{hours} a month": "每月 {hours}",
     "{money} a month": "每月 {money}",
     "{money} a month, purchase included": "每月 {money}，含购置费用",

@@ -34,8 +34,10 @@ from jobs.scheduling.windows import Windows
 from jobs.scheduling.work import Job, Need, Running, Shape, Transfer, give_shares, held_by, take_shares
 from tenants.quota.bookings import Booked
 from tenants.quota.caps import UserCap
-from tenants.quota.shares import Shares, Standing
+from tenants.quota.shares import Refusal, Shares, Standing
 
+PoolAmount = tuple[int, int, int]
+"""A resource of a pool, how much of it a gang needs, and how much of it there is for it at most."""
 PATIENCE = -2  # Marks the timers of jobs that nobody may pass from then on.
 BOUNDARY = -3  # Those at which what is booked for a time changes.
 
@@ -104,9 +106,10 @@ class Core:
         self._rings: set[tuple[int, int]] = set()
         self.by_room: dict[int, dict[int, set[Group]]] = {}  # Pool -> number of shape -> who has no room there.
         self.by_limit: dict[tuple[int, int], set[Group]] = {}  # (pool, queue) -> whom its ceiling refused.
-        self.by_pool: dict[int, set[Group]] = {}  # Pool -> whom the promises to others, or its end, refused.
+        self.by_pool: dict[int, dict[PoolAmount | None, set[Group]]] = {}  # Pool -> whom promises to others, or its end, refused.
         self.claimers: dict[int, set[Group]] = {}  # Pool -> who may take room back there, but found too few to take it from.
         self.preempters: dict[int, dict[int, set[Group]]] = {}  # Pool -> queue -> the same of lower priority in the queue.
+        self.above: dict[int, dict[tuple[int, int], dict[Shape, set[Group]]]] = {}  # These by queue and priority, and by shape.
         self.roomy: dict[tuple[int, int], list[Group]] = {}  # (pool, number of shape) -> whom room woke.
         self.freed: dict[tuple[int, int], list[Group]] = {}  # The same of those whom only the end of the pool had refused.
         self.by_booked: dict[int, set[Group]] = {}  # Pool -> whom only a booked start keeps out, or may.
@@ -381,7 +384,7 @@ class Core:
             for pool, _ in victim.need:
                 for node in self.shares.path[victim.job.queue]:
                     self.wake(self.by_limit.get((pool, node), ()))
-                self.wake([group for group in self.by_pool.get(pool, ()) if self.may_have_room(group, pool)])
+                self.wake(self.may_have_amount(pool))
         if not made.leaving:
             self.cleared.append(one.job.id)
 
@@ -531,10 +534,9 @@ class Core:
                 if group.reason is not None and group.reason.code != "booked":
                     self._put_aside_again(group, pool, places)
         elif freed and self._is_used_up(pool, freed[0]):
-            places = self.by_pool.setdefault(pool, set())
             for group in self.freed.pop(at):
                 if group.reason is not None and group.reason.code in ("capacity", "withheld") and group.reason.pool == pool:
-                    self._put_aside_again(group, pool, places)
+                    self._put_aside_again(group, pool, self.place_by_amount(group, group.reason))
 
     def _put_aside_again(self, group: Group, pool: int, places: set[Group]) -> None:
         if group.phase != OPEN or not group.is_for_room or group.reason is None or len(group.shape.pools) > 1:
@@ -612,12 +614,22 @@ class Core:
         known = self.unplaced.get((pool, number))
         return known.answer if known is not None and known.is_true(self.machines, pool) else None
 
-    def may_have_room(self, group: Group, pool: int) -> bool:
-        """Whether what is not held of a pool is enough for whom its end, or promises to others, refused."""
-        reason = group.reason
-        if reason is None or len(group.shape.pools) > 1 or reason.code not in ("capacity", "withheld") or reason.pool != pool:
-            return True
-        return reason.need <= reason.limit - self.shares.used(0, pool)[reason.resource]
+    def place_by_amount(self, group: Group, refused: Refusal | Reason) -> set[Group]:
+        """Where a group waits that the end of a pool, or promises to others, refused: with those who lack as much of the same."""
+        at = (refused.resource, refused.need, refused.limit) if len(group.shape.pools) == 1 else None
+        return self.by_pool.setdefault(refused.pool, {}).setdefault(at, set())
+
+    def may_have_amount(self, pool: int) -> list[Group]:
+        """Those of them for whom what is not held of the pool is enough; who may go to others is not looked at."""
+        used = self.shares.used(0, pool)
+        waiting = self.by_pool.get(pool, {})
+        found: list[Group] = []
+        for at, groups in list(waiting.items()):
+            if not groups:
+                del waiting[at]
+            elif at is None or at[1] <= at[2] - used[at[0]]:
+                found += groups
+        return found
 
     def tree(self, top: int) -> list[int]:
         """A queue and all below it; of root only itself."""
@@ -633,6 +645,10 @@ class Core:
         kind = 2 * self.people.number(job) + (bool(self.windows) and not job.evictable)
         self.lines.add(job, self.shape_of(job.gang, job.pools), runtime, kind)
         self.watch(self.lines.group(job.id))
+
+    def shapes(self) -> Iterable[Shape]:
+        """All that there were."""
+        return self._shapes.values()
 
     def shape_of(self, gang: GangAsk, pools: tuple[int, ...]) -> Shape:
         """The one shape of equal asks. Whoever submits many does well to hand in the same object for equal ones."""

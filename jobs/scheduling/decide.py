@@ -133,7 +133,7 @@ class Pass:
                     places.append(core.by_limit.setdefault((room.pool, room.queue), set()))
                     entitled.append(pool)
                 else:
-                    places.append(core.by_pool.setdefault(room.pool, set()))
+                    places.append(core.place_by_amount(group, room))
                     entitled.append(pool)
             elif core.windows and (reserved := core.windows.refusal(job, shape.least[pool], self.now)) is not None:
                 found = reserved
@@ -163,6 +163,8 @@ class Pass:
             search = Search(core, job, shape, pool, self.now)
             if core.policy.preempts:  # Also where nobody of lower priority runs so far.
                 back.append(core.preempters.setdefault(pool, {}).setdefault(job.queue, set()))
+                above = core.above.setdefault(pool, {}).setdefault((job.queue, group.priority), {})
+                back.append(above.setdefault(shape, set()))
             if not search.may_claim and not search.may_preempt:
                 continue
             denied = self.take_back(search, job, shape, pool)

@@ -8,13 +8,14 @@ help whom they would help one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import TYPE_CHECKING
 
-from jobs.scheduling.evictable import takes_more
+from jobs.scheduling.evictable import Leavers, takes_more
 from jobs.scheduling.gangs import RoleAsk
 from jobs.scheduling.ranking import ranking_of
 from jobs.scheduling.turn import REFUSED
+from jobs.scheduling.work import Shape
 
 if TYPE_CHECKING:
     from jobs.scheduling.core import Core
@@ -46,15 +47,12 @@ class Ends:
             core.wake_booked(pool, there)
             help_of = _Help(core, pool, there)
             core.wake([one for one in core.claimers.get(pool, ()) if _is_put_aside(one) and help_of.may_be_for(one)])
-            for near, others in core.preempters.get(pool, {}).items():
-                able = self.who_could_preempt(pool, near, others)
-                core.wake([one for one in able if help_of.may_be_for(one) and not self._is_in_vain(one, pool)])
+            self._wake_above(pool, help_of)
         for pool, ended in sorted(queues.items()):
             core.wake_reserved(pool)
             for node in sorted({node for queue in ended for node in core.shares.path[queue]}):
                 core.wake(core.by_limit.get((pool, node), ()))
-            able = [one for one in core.by_pool.get(pool, ()) if core.may_have_room(one, pool)]
-            core.wake_for_room(able, pool, core.freed)
+            core.wake_for_room(core.may_have_amount(pool), pool, core.freed)
             if core.policy.reclaims:
                 self._wake_claimers(pool, ended)
 
@@ -77,26 +75,56 @@ class Ends:
                 able.append(group)
         return able
 
-    def _is_in_vain(self, group: Group, pool: int) -> bool:
-        """Whether the search of one that may only evict in its own queue would find nobody, by the bounds that it begins with.
-        Then it is not made: the group is taken to have made it."""
-        core, shape = self.core, group.shape
-        if core.promises or len(shape.pools) > 1 or group in core.claimers.get(pool, ()):
-            return False
+    def _wake_above(self, pool: int, help_of: _Help) -> None:
+        """Wake those who may take room from work of lower priority in their queue, where the room that grew may be what lacked.
+
+        What could be evicted where it grew and has ended by itself changes no search: it is free now, and was counted before. So
+        a search may find what it did not where somebody is left to evict on these machines, or where a task of several goes now.
+        """
+        core = self.core
+        free = core.machines.free(pool).gpu_millis + core.promises.hidden_gpus(pool)
+        for (queue, priority), shapes in core.above.get(pool, {}).items():
+            if core.promises:
+                self._wake_hopeful(queue, priority, pool, free, shapes, help_of)
+                continue
+            leavers = core.evictable.leavers(pool, queue, priority)
+            near = shapes if not leavers.machines.isdisjoint(help_of.machines) else help_of.going(core.shapes())
+            lower = core.evictable.lower_gpus(pool, queue, priority) if near else None
+            if lower is None:
+                continue
+            may_claim = core.policy.reclaims and core.shares.may_reach(queue, pool)
+            for shape in near:
+                groups, need = shapes.get(shape), shape.inside.get(pool, _NOTHING)
+                if not groups or need[2] > free + lower:
+                    continue
+                is_claim = len(shape.pools) > 1 or (may_claim and core.shares.reach(queue, pool, need) >= 0)
+                if is_claim or not self._is_in_vain(shape, pool, leavers):
+                    core.wake([group for group in groups if _is_put_aside(group)])
+
+    def _wake_hopeful(
+        self, queue: int, priority: int, pool: int, free: int, shapes: Mapping[Shape, Iterable[Group]], help_of: _Help
+    ) -> None:
+        """The same where starts are booked, whose machines may be taken too: by whom each hoped to evict when it searched."""
+        lower = self.core.evictable.lower_gpus(pool, queue, priority)
+        for shape, groups in shapes.items() if lower is not None else ():
+            if shape.inside.get(pool, _NOTHING)[2] <= free + (lower or 0):
+                self.core.wake([group for group in groups if _is_put_aside(group) and help_of.may_be_for(group)])
+
+    def _is_in_vain(self, shape: Shape, pool: int, leavers: Leavers) -> bool:
+        """Whether the search of one that may only evict in its own queue would find nobody, by the bounds that it begins with."""
+        core = self.core
         need, free = shape.inside.get(pool, _NOTHING), core.machines.free(pool)
-        if core.policy.reclaims and core.shares.reach(group.queue, pool, need) >= 0:
-            return False
-        leavers = core.evictable.leavers(pool, group.queue, group.priority)
         cpu, memory, gpu = leavers.sums
-        if need[0] <= free.cpu_millis + cpu and need[1] <= free.memory_bytes + memory and need[2] <= free.gpu_millis + gpu:
-            known = core.unplaced.get((pool, shape.number))
-            if known is None or not shape.is_counted:
-                return False
-            role = shape.gang.roles[0]
-            if takes_more(core.machines, role, role.minimum - known.most(core.machines, pool), leavers.freed):
-                return False
-        group.hope = leavers.machines
-        return True
+        if need[0] > free.cpu_millis + cpu or need[1] > free.memory_bytes + memory or need[2] > free.gpu_millis + gpu:
+            return True
+        known = core.unplaced.get((pool, shape.number))
+        if known is None or not shape.is_counted:
+            return False
+        role = shape.gang.roles[0]
+        lacking, ask, best = role.minimum - known.most(core.machines, pool), role.ask, leavers.best(core.machines)
+        if lacking > 0 and (ask.cpu_millis > best[0] or ask.memory_bytes > best[1] or ask.gpu_millis > best[2]):
+            return True
+        return not takes_more(core.machines, role, lacking, leavers.freed)
 
     def _wake_claimers(self, pool: int, ended: Set[int]) -> None:
         """What its own tenant's queues deserve may cover by now who was not allowed to take room back."""
@@ -104,6 +132,8 @@ class Ends:
         paths = (core.shares.path[queue] for queue in ended)
         tops = {path[-2] if len(path) > 1 else 0 for path in paths}
         for queue in sorted({near for top in tops for near in core.tree(top)}):
+            if not core.shares.may_reach(queue, pool):
+                continue
             reaches: dict[int, bool] = {}
             able = []
             for group in core.lines.groups_of(queue):
@@ -125,24 +155,33 @@ class _Help:
     def __init__(self, core: Core, pool: int, machines: Set[int]) -> None:
         self._core = core
         self._pool = pool
-        self._machines = machines
+        self.machines = machines
         self._goes: dict[int, bool] = {}  # By number of shape.
+        self._going: list[Shape] | None = None
 
     def may_be_for(self, group: Group) -> bool:
-        if not group.hope.isdisjoint(self._machines):
-            return True
-        number = group.shape.number
-        goes = self._goes.get(number)
-        if goes is None:
-            roles = group.shape.gang.roles
+        """By whom its last search might have evicted."""
+        return not group.hope.isdisjoint(self.machines) or self.goes(group.shape)
+
+    def goes(self, shape: Shape) -> bool:
+        """Whether a shape has several tasks, and one of them goes there."""
+        found = self._goes.get(shape.number)
+        if found is None:
+            roles = shape.gang.roles
             several = sum(role.minimum for role in roles) > 1
-            goes = self._goes[number] = several and any(self._takes_one(role) for role in roles)
-        return goes
+            found = self._goes[shape.number] = several and any(self._takes_one(role) for role in roles)
+        return found
+
+    def going(self, shapes: Iterable[Shape]) -> list[Shape]:
+        """Those of which that is so."""
+        if self._going is None:
+            self._going = [shape for shape in shapes if self.goes(shape)]
+        return self._going
 
     def _takes_one(self, role: RoleAsk) -> bool:
         machines = self._core.machines
         ranking = ranking_of(machines, self._pool, role.ask) if role.pool in (None, self._pool) else None
-        return ranking is not None and any(ranking.copies(machines.class_of[machine]) for machine in self._machines)
+        return ranking is not None and any(ranking.copies(machines.class_of[machine]) for machine in self.machines)
 
 
 def _is_put_aside(group: Group) -> bool:

@@ -21,7 +21,7 @@ NOTHING: Mapping[str, Running] = MappingProxyType({})
 class Leavers:
     """Gangs of one queue that some search may evict. `freed` is what they hold by machine, `sums` all of it in the pool."""
 
-    __slots__ = ("by_machine", "freed", "gangs", "machines", "sums")
+    __slots__ = ("_best", "_best_at", "by_machine", "freed", "gangs", "machines", "sums")
 
     def __init__(self, pool: int, gangs: tuple[Running, ...]) -> None:
         self.gangs = gangs
@@ -41,6 +41,21 @@ class Leavers:
                 self.freed[task.machine] = (held[0] + ask.cpu_millis, held[1] + ask.memory_bytes, held[2] + ask.gpu_millis)
         self.machines = frozenset(self.by_machine)
         self.sums: Amounts = (cpu, memory, gpu)
+        self._best: Amounts = (0, 0, 0)
+        self._best_at = -1  # The version of the machines at which that was found out.
+
+    def best(self, machines: Machines) -> Amounts:
+        """Of each resource the most that any machine would have left without these gangs: whoever asks for more goes nowhere."""
+        if self._best_at != machines.version:
+            class_of = machines.class_of
+            left = [(class_of[machine], amount) for machine, amount in self.freed.items()]
+            self._best = (
+                max((one.cpu + amount[0] for one, amount in left), default=0),
+                max((one.memory + amount[1] for one, amount in left), default=0),
+                max((one.gpu + amount[2] for one, amount in left), default=0),
+            )
+            self._best_at = machines.version
+        return self._best
 
 
 class Evictable:

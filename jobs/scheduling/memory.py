@@ -34,12 +34,15 @@ class Known:
 
     def grow(self, machines: set[int], all_machines: Machines, pool: int) -> bool:
         """These have more room; False when there are so many that one does better to ask anew."""
+        role = self.shape.gang.roles[0]
+        more = role.minimum  # What parts of GPUs fit goes with how many devices are shared anywhere: that is counted each time.
+        if not role.ask.is_share:
+            more = self._room_on(machines, all_machines, pool)
+            if not more:
+                return True
+        self._bound += more
         self._grown |= machines
         self._counted_at = -1
-        if self.shape.gang.roles[0].ask.is_share:  # What parts of GPUs fit goes with how many devices are shared anywhere.
-            self._bound = self.shape.gang.roles[0].minimum
-        else:
-            self._bound += self._room_on(machines, all_machines, pool)
         return len(self._grown) <= GROWN_MAX
 
     def is_true(self, machines: Machines, pool: int) -> bool:

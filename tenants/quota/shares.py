@@ -403,6 +403,21 @@ class Shares:
                         break
         return path[height] if promised and (height or len(self.children[queue])) else -1
 
+    def may_reach(self, queue: int, pool: int) -> bool:
+        """Whether `reach` may find one for some ask: a queue without others below it, which holds already all that it deserves of
+        whatever is promised on its way, reaches nobody."""
+        path = self.path[queue]
+        if self.children[queue]:
+            return True
+        for column in range(pool * WIDTH, pool * WIDTH + WIDTH):
+            owed = self._owed[column]
+            if owed[queue] != NOT_PROMISED:
+                if self._used[column][queue] < owed[queue]:
+                    return True
+            elif any(owed[node] != NOT_PROMISED for node in path):
+                return True
+        return False
+
     def _within(self, queue: int, common: int, column: int, amount: int) -> bool | None:
         """Whether everything below the common queue stays within what it deserves; None where nothing is promised."""
         if queue == common:  # Its own jobs have what its children were not promised.

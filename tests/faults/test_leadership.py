@@ -117,7 +117,8 @@ def test_after_a_silence_of_all_tickers_each_duty_is_done_once(ground: Ground) -
     fired = ground.platform.rows("SELECT name, slot, at, every FROM chaos_tick ORDER BY name, at")
     late = [(name, slot) for name, slot, at, _ in fired if at > woken_at and slot < woken_at]
     assert {name for name, _ in late} >= {"jobs.launch", "jobs.poll", "jobs.stop", "jobs.finish"}
-    # The slot that was missed first is the one that is fired; those behind it never were.
-    assert len({name for name, _ in late}) == len(late)
+    # The slot that was missed first is the one that is fired; those behind it never were. One may have been in hand before.
+    missed = [name for name, slot in late if slot > silent_from]
+    assert len(set(missed)) == len(missed)
     assert not [name for name, _, at, _ in fired if silent_from.timestamp() + 1.0 < at.timestamp() < woken_at.timestamp()]
     ground.check()

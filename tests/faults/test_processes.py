@@ -97,7 +97,8 @@ def test_after_a_reboot_each_job_is_tried_once_more_and_nothing_of_before_is_sig
     platform.kill()
     wait_until(lambda: processes_with(sleep), "the job's process")
     for pid in processes_with(sleep):
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # It ended with its parent, which was before it.
+            os.kill(pid, signal.SIGKILL)
     with bystander() as other:
 
         def reboot(document: Json) -> None:
@@ -123,7 +124,8 @@ def test_a_pid_that_is_somebody_elses_now_is_neither_adopted_nor_signalled(platf
     record = record_of(platform, job)
     platform.kill()
     for pid in processes_with(sleep):
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # It ended with its parent, which was before it.
+            os.kill(pid, signal.SIGKILL)
     with bystander() as other:
         rewrite(record, lambda document: [task.update(pid=other.pid) for task in document["tasks"].values()])
         platform.start()

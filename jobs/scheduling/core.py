@@ -95,6 +95,7 @@ class Core:
         self.cleared: list[str] = []  # Claimants whose room is free now.
         self.evicted_at: deque[tuple[int, int]] = deque()  # (when, how many), for the brake.
         self.history_at: int | None = None
+        self.several: list[Shape] = []  # The shapes of several tasks.
         self._shapes: dict[tuple[GangAsk, tuple[int, ...]], Shape] = {}
         self._shape_by_identity: dict[tuple[int, tuple[int, ...]], Shape] = {}
         self._aside: dict[str, tuple[Job, Reason]] = {}
@@ -572,7 +573,8 @@ class Core:
                 del self.unplaced[pool, known.shape.number]
         for pool in () if for_a_try else by_pool:
             for number, groups in list(self.by_room.get(pool, {}).items()):
-                if groups and self.known_unplaced(pool, number) is None:
+                refused = self.unplaced.get((pool, number)) if groups else None
+                if groups and (refused is None or not refused.is_true(self.machines, pool)):
                     self.wake_for_room(groups, pool)
         return by_pool
 
@@ -646,10 +648,6 @@ class Core:
         self.lines.add(job, self.shape_of(job.gang, job.pools), runtime, kind)
         self.watch(self.lines.group(job.id))
 
-    def shapes(self) -> Iterable[Shape]:
-        """All that there were."""
-        return self._shapes.values()
-
     def shape_of(self, gang: GangAsk, pools: tuple[int, ...]) -> Shape:
         """The one shape of equal asks. Whoever submits many does well to hand in the same object for equal ones."""
         shape = self._shape_by_identity.get((id(gang), pools))
@@ -657,6 +655,8 @@ class Core:
             shape = self._shapes.get((gang, pools))
             if shape is None:
                 shape = self._shapes[gang, pools] = Shape(len(self._shapes), gang, pools)
+                if sum(role.minimum for role in gang.roles) > 1:
+                    self.several.append(shape)
             if shape.gang is gang:
                 self._shape_by_identity[id(gang), pools] = shape
         return shape

@@ -83,12 +83,12 @@ class Ends:
         """
         core = self.core
         free = core.machines.free(pool).gpu_millis + core.promises.hidden_gpus(pool)
+        lowest = core.evictable.standing_on(pool, help_of.machines)
         for (queue, priority), shapes in core.above.get(pool, {}).items():
             if core.promises:
                 self._wake_hopeful(queue, priority, pool, free, shapes, help_of)
                 continue
-            leavers = core.evictable.leavers(pool, queue, priority)
-            near = shapes if not leavers.machines.isdisjoint(help_of.machines) else help_of.going(core.shapes())
+            near = shapes if lowest.get(queue, priority) < priority else help_of.going()
             lower = core.evictable.lower_gpus(pool, queue, priority) if near else None
             if lower is None:
                 continue
@@ -98,7 +98,7 @@ class Ends:
                 if not groups or need[2] > free + lower:
                     continue
                 is_claim = len(shape.pools) > 1 or (may_claim and core.shares.reach(queue, pool, need) >= 0)
-                if is_claim or not self._is_in_vain(shape, pool, leavers):
+                if is_claim or not self._is_in_vain(shape, pool, core.evictable.leavers(pool, queue, priority)):
                     core.wake([group for group in groups if _is_put_aside(group)])
 
     def _wake_hopeful(
@@ -121,8 +121,8 @@ class Ends:
         if known is None or not shape.is_counted:
             return False
         role = shape.gang.roles[0]
-        lacking, ask, best = role.minimum - known.most(core.machines, pool), role.ask, leavers.best(core.machines)
-        if lacking > 0 and (ask.cpu_millis > best[0] or ask.memory_bytes > best[1] or ask.gpu_millis > best[2]):
+        lacking = role.minimum - known.most(core.machines, pool)
+        if lacking > 0 and role.ask.gpu_millis > leavers.best(core.machines):
             return True
         return not takes_more(core.machines, role, lacking, leavers.freed)
 
@@ -172,10 +172,10 @@ class _Help:
             found = self._goes[shape.number] = several and any(self._takes_one(role) for role in roles)
         return found
 
-    def going(self, shapes: Iterable[Shape]) -> list[Shape]:
-        """Those of which that is so."""
+    def going(self) -> list[Shape]:
+        """The shapes of several tasks of which one goes there."""
         if self._going is None:
-            self._going = [shape for shape in shapes if self.goes(shape)]
+            self._going = [shape for shape in self._core.several if self.goes(shape)]
         return self._going
 
     def _takes_one(self, role: RoleAsk) -> bool:

@@ -7,7 +7,8 @@ the queue's comes or goes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from jobs.scheduling.gangs import RoleAsk
@@ -41,20 +42,18 @@ class Leavers:
                 self.freed[task.machine] = (held[0] + ask.cpu_millis, held[1] + ask.memory_bytes, held[2] + ask.gpu_millis)
         self.machines = frozenset(self.by_machine)
         self.sums: Amounts = (cpu, memory, gpu)
-        self._best: Amounts = (0, 0, 0)
+        self._best = 0
         self._best_at = -1  # The version of the machines at which that was found out.
 
-    def best(self, machines: Machines) -> Amounts:
-        """Of each resource the most that any machine would have left without these gangs: whoever asks for more goes nowhere."""
+    def best(self, machines: Machines) -> int:
+        """The most thousandths of GPUs that any machine would have left without these gangs: a task of more goes nowhere."""
         if self._best_at != machines.version:
-            class_of = machines.class_of
-            left = [(class_of[machine], amount) for machine, amount in self.freed.items()]
-            self._best = (
-                max((one.cpu + amount[0] for one, amount in left), default=0),
-                max((one.memory + amount[1] for one, amount in left), default=0),
-                max((one.gpu + amount[2] for one, amount in left), default=0),
-            )
-            self._best_at = machines.version
+            class_of, best = machines.class_of, 0
+            for machine, (_, _, gpu) in self.freed.items():
+                left = class_of[machine].gpu + gpu
+                if left > best:
+                    best = left
+            self._best, self._best_at = best, machines.version
         return self._best
 
 
@@ -66,6 +65,7 @@ class Evictable:
         self._gpus: dict[tuple[int, int], dict[int, int]] = {}  # (pool, queue) -> priority -> thousandths of GPUs they hold.
         self._ripe: dict[int, dict[int, dict[str, Running]]] = {}  # By pool and queue, who may be evicted now.
         self._leavers: dict[tuple[int, int], dict[int | None, Leavers]] = {}  # (pool, queue) -> below which priority.
+        self._on: dict[tuple[int, int], Counter[tuple[int, int]]] = {}  # (pool, machine) -> queue and priority of tasks there.
 
     def enter(self, one: Running) -> None:
         """It runs from now on."""
@@ -79,8 +79,13 @@ class Evictable:
     def ripen(self, one: Running) -> None:
         """It has run for as long as everybody may."""
         for pool, _ in one.need:
-            self._ripe.setdefault(pool, {}).setdefault(one.job.queue, {})[one.job.id] = one
+            ripe = self._ripe.setdefault(pool, {}).setdefault(one.job.queue, {})
+            if one.job.id in ripe:
+                continue
+            ripe[one.job.id] = one
             self._leavers.pop((pool, one.job.queue), None)
+            for task in one.placed.tasks:
+                self._on.setdefault((pool, task.machine), Counter())[one.job.queue, one.job.priority] += 1
 
     def leave(self, one: Running) -> None:
         """It may be evicted no more."""
@@ -88,6 +93,11 @@ class Evictable:
             at = pool, one.job.queue
             if self._ripe.get(pool, {}).get(one.job.queue, {}).pop(one.job.id, None) is not None:
                 self._leavers.pop(at, None)
+                for task in one.placed.tasks:
+                    here = self._on[pool, task.machine]
+                    here[one.job.queue, one.job.priority] -= 1
+                    if not here[one.job.queue, one.job.priority]:
+                        del here[one.job.queue, one.job.priority]
             if one.is_counted:
                 self._gpus[at][one.job.priority] -= amount[2]
                 counts = self.priorities[at]
@@ -100,6 +110,14 @@ class Evictable:
     def queues(self, pool: int) -> list[int]:
         """Those with work that may be evicted now."""
         return [queue for queue, gangs in self._ripe.get(pool, {}).items() if gangs]
+
+    def standing_on(self, pool: int, machines: Iterable[int]) -> dict[int, int]:
+        """Whose work may be evicted from these machines: by queue, the lowest priority of it."""
+        lowest: dict[int, int] = {}
+        for machine in machines:
+            for queue, priority in self._on.get((pool, machine), ()):
+                lowest[queue] = min(priority, lowest.get(queue, priority))
+        return lowest
 
     def leavers(self, pool: int, queue: int, below: int | None) -> Leavers:
         """Whom of a queue a search may evict, of lower priority than this where one is given."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from jobs.scheduling.gangs import Unplaced
 from jobs.scheduling.machines import Machines
 from jobs.scheduling.ranking import ranking_of
@@ -17,14 +19,19 @@ class Known:
     many or more, and need not be counted anew when room shrinks: what grew is added as it was then.
     """
 
-    __slots__ = ("_bound", "_counted_at", "_grown", "_most", "answer", "shape")
+    __slots__ = ("_bound", "_counted_at", "_grown", "_is_share", "_least", "_most", "_rankings", "_room", "answer", "shape")
 
     def __init__(self, shape: Shape, answer: Unplaced) -> None:
+        role = shape.gang.roles[0]
         self.shape = shape
         self.answer = answer
+        self._least = role.minimum
+        self._is_share = role.ask.is_share  # What parts of GPUs fit goes with how many devices are shared anywhere.
         self._grown: set[int] = set()
         self._most = self._bound = answer.fitting
         self._counted_at = -1  # The version of the machines at which `_most` was counted.
+        self._rankings: object = None  # Of the pool, by ask, when ours was looked up there.
+        self._room: Callable[[Iterable[int]], int] = lambda _: 0
 
     @staticmethod
     def may_keep(shape: Shape, answer: Unplaced) -> bool:
@@ -34,20 +41,16 @@ class Known:
 
     def grow(self, machines: set[int], all_machines: Machines, pool: int) -> bool:
         """These have more room; False when there are so many that one does better to ask anew."""
-        role = self.shape.gang.roles[0]
-        more = role.minimum  # What parts of GPUs fit goes with how many devices are shared anywhere: that is counted each time.
-        if not role.ask.is_share:
-            more = self._room_on(machines, all_machines, pool)
-            if not more:
-                return True
+        more = self._least if self._is_share else self._room_on(machines, all_machines, pool)
+        if not more:
+            return True
         self._bound += more
         self._grown |= machines
         self._counted_at = -1
         return len(self._grown) <= GROWN_MAX
 
     def is_true(self, machines: Machines, pool: int) -> bool:
-        least = self.shape.gang.roles[0].minimum
-        return self._bound < least or self.most(machines, pool) < least
+        return self._bound < self._least or self.most(machines, pool) < self._least
 
     def most(self, machines: Machines, pool: int) -> int:
         """How many tasks fit at most."""
@@ -57,6 +60,9 @@ class Known:
         return self._most
 
     def _room_on(self, chosen: set[int], machines: Machines, pool: int) -> int:
-        ranking = ranking_of(machines, pool, self.shape.gang.roles[0].ask)
-        assert ranking is not None
-        return ranking.room_on(chosen)
+        rankings = machines.pools[pool].rankings
+        if self._is_share or self._rankings is not rankings:
+            ranking = ranking_of(machines, pool, self.shape.gang.roles[0].ask)
+            assert ranking is not None
+            self._room, self._rankings = ranking.room_on, rankings
+        return self._room(chosen)

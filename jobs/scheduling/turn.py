@@ -231,10 +231,15 @@ class Lines:
     def let_sleep(self, group: Group, pool: int) -> None:
         """There is more room in a pool for a group, which is looked at when the turn of its queue comes: others may have taken
         the room by then."""
-        if not group.is_asleep:
-            group.is_asleep = True
-            self.asleep.setdefault(group.queue, []).append((group, pool))
+        if group.is_asleep:
+            return
+        group.is_asleep = True
+        others = self.asleep.get(group.queue)
+        if others is None:
+            self.asleep[group.queue] = [(group, pool)]
             self._turns.add(group.queue)
+        else:
+            others.append((group, pool))
 
     def stopped_by(self, queue: int) -> Key | None:
         """Where the queue is served in order: the job at which it stands."""

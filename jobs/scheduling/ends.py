@@ -8,7 +8,7 @@ help whom they would help one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Set
 from typing import TYPE_CHECKING
 
 from jobs.scheduling.evictable import Leavers, takes_more
@@ -85,10 +85,8 @@ class Ends:
         free = core.machines.free(pool).gpu_millis + core.promises.hidden_gpus(pool)
         lowest = core.evictable.standing_on(pool, help_of.machines)
         for (queue, priority), shapes in core.above.get(pool, {}).items():
-            if core.promises:
-                self._wake_hopeful(queue, priority, pool, free, shapes, help_of)
-                continue
-            near = shapes if lowest.get(queue, priority) < priority else help_of.going()
+            stands = lowest.get(queue, priority) < priority
+            near = shapes if stands or core.promises else help_of.going()
             lower = core.evictable.lower_gpus(pool, queue, priority) if near else None
             if lower is None:
                 continue
@@ -97,18 +95,12 @@ class Ends:
                 groups, need = shapes.get(shape), shape.inside.get(pool, _NOTHING)
                 if not groups or need[2] > free + lower:
                     continue
+                able = [group for group in groups if _is_put_aside(group)]
                 is_claim = len(shape.pools) > 1 or (may_claim and core.shares.reach(queue, pool, need) >= 0)
-                if is_claim or not self._is_in_vain(shape, pool, core.evictable.leavers(pool, queue, priority)):
-                    core.wake([group for group in groups if _is_put_aside(group)])
-
-    def _wake_hopeful(
-        self, queue: int, priority: int, pool: int, free: int, shapes: Mapping[Shape, Iterable[Group]], help_of: _Help
-    ) -> None:
-        """The same where starts are booked, whose machines may be taken too: by whom each hoped to evict when it searched."""
-        lower = self.core.evictable.lower_gpus(pool, queue, priority)
-        for shape, groups in shapes.items() if lower is not None else ():
-            if shape.inside.get(pool, _NOTHING)[2] <= free + (lower or 0):
-                self.core.wake([group for group in groups if _is_put_aside(group) and help_of.may_be_for(group)])
+                if core.promises:  # Booked starts may have to give way too: whoever hoped for these machines when it searched.
+                    core.wake([group for group in able if stands or help_of.may_be_for(group)])
+                elif able and (is_claim or not self._is_in_vain(shape, pool, core.evictable.leavers(pool, queue, priority))):
+                    core.wake(able)
 
     def _is_in_vain(self, shape: Shape, pool: int, leavers: Leavers) -> bool:
         """Whether the search of one that may only evict in its own queue would find nobody, by the bounds that it begins with."""

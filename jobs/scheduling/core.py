@@ -7,7 +7,7 @@ happened between two passes is told.
 
 A refused group of jobs is looked at again only after something that may change its fate: room that one of its tasks fits into, a
 limit on its way that has more left, work that may be evicted by now. Who waits for what is kept in the sets
-`by_room`, `by_limit`, `by_pool`, `claimers` and `preempters`.
+`by_room`, `by_limit`, `by_pool`, `claimers` and `preempters`; an end finds the latter by queue, priority and shape in `above`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ happened between two passes is told.
 
 A refused group of jobs is looked at again only after something that may change its fate: room that one of its tasks fits into, a
 limit on its way that has more left, work that may be evicted by now. Who waits for what is kept in the sets
-`by_room`, `by_limit`, `by_pool`, `claimers` and `preempters`; an end finds the latter by queue, priority and shape in `above`.
+`by_room`, `by_limit`, `by_pool`, `claimers` and `preempters`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from jobs.scheduling.machines import Machine, Machines
 from jobs.scheduling.memory import Known
 from jobs.scheduling.moving import Moves
 from jobs.scheduling.people import People, Place
+from jobs.scheduling.preempters import Preempters
 from jobs.scheduling.scores import Mix, PoolRules
 from jobs.scheduling.turn import OPEN, REFUSED, Group, Lines
 from jobs.scheduling.victims import could_transfer, transfer, undo_transfer, vanish
@@ -109,8 +110,7 @@ class Core:
         self.by_limit: dict[tuple[int, int], set[Group]] = {}  # (pool, queue) -> whom its ceiling refused.
         self.by_pool: dict[int, dict[PoolAmount | None, set[Group]]] = {}  # Pool -> whom promises to others, or its end, refused.
         self.claimers: dict[int, set[Group]] = {}  # Pool -> who may take room back there, but found too few to take it from.
-        self.preempters: dict[int, dict[int, set[Group]]] = {}  # Pool -> queue -> the same of lower priority in the queue.
-        self.above: dict[int, dict[tuple[int, int], dict[Shape, set[Group]]]] = {}  # These by queue and priority, and by shape.
+        self.preempters = Preempters()
         self.roomy: dict[tuple[int, int], list[Group]] = {}  # (pool, number of shape) -> whom room woke.
         self.freed: dict[tuple[int, int], list[Group]] = {}  # The same of those whom only the end of the pool had refused.
         self.by_booked: dict[int, set[Group]] = {}  # Pool -> whom only a booked start keeps out, or may.
@@ -353,7 +353,7 @@ class Core:
         else:
             self.evictable.ripen(one)
             for pool, _ in one.need:
-                if any(group.priority > one.job.priority for group in self.preempters.get(pool, {}).get(one.job.queue, ())):
+                if self.preempters.has_above(pool, one.job.queue, one.job.priority):
                     self.ring_at(self.now + 1, pool)
 
     @property
@@ -407,12 +407,8 @@ class Core:
                 one = self.running[job_id]
                 self.evictable.ripen(one)
                 for pool, _ in one.need:
-                    above = [
-                        group
-                        for group in self.preempters.get(pool, {}).get(one.job.queue, ())
-                        if group.priority > one.job.priority
-                    ]
-                    self.wake(self.ends.who_could_preempt(pool, one.job.queue, above))
+                    for priority, shapes in self.preempters.above(pool, one.job.queue, one.job.priority):
+                        self.wake(self.ends.who_could_preempt(pool, one.job.queue, priority, shapes))
                     self.wake(self.claimers.get(pool, ()))
         while self._timers and self._timers[0][0] <= now:
             at, pool, job_id = heapq.heappop(self._timers)
@@ -429,8 +425,8 @@ class Core:
             else:
                 self._rings.discard((at, pool))
                 self.wake(self.claimers.get(pool, ()))
-                for queue, groups in self.preempters.get(pool, {}).items():
-                    self.wake(self.ends.who_could_preempt(pool, queue, groups))
+                for queue, priority, shapes in self.preempters.of(pool):
+                    self.wake(self.ends.who_could_preempt(pool, queue, priority, shapes))
 
     def ring_at(self, at: int, pool: int) -> None:
         """Look again then at who may take room back in a pool."""
@@ -442,7 +438,7 @@ class Core:
     def next_ring(self) -> int | None:
         """When time alone may change something; None when never."""
         moments = [self._timers[0][0]] if self._timers else []
-        if any(self.claimers.values()) or any(any(queues.values()) for queues in self.preempters.values()):
+        if any(self.claimers.values()) or self.preempters:
             moments += [self.young_until] if self.young_until else []
         given_at = self.moves.next_at if self.moves else None
         if given_at is not None:

@@ -162,9 +162,7 @@ class Pass:
         for pool in () if group.is_for_room else entitled:
             search = Search(core, job, shape, pool, self.now)
             if core.policy.preempts:  # Also where nobody of lower priority runs so far.
-                back.append(core.preempters.setdefault(pool, {}).setdefault(job.queue, set()))
-                above = core.above.setdefault(pool, {}).setdefault((job.queue, group.priority), {})
-                back.append(above.setdefault(shape, set()))
+                back.append(core.preempters.place(pool, group))
             if not search.may_claim and not search.may_preempt:
                 continue
             denied = self.take_back(search, job, shape, pool)
@@ -306,10 +304,9 @@ class Pass:
         """Whoever was refused before this one started may be able to evict it."""
         core = self.core
         for pool, _ in one.need:
-            above = core.preempters.get(pool, {}).get(one.job.queue, ()) if not core.policy.least_runtime_seconds else ()
-            if (one.standing is Standing.BORROWED and core.claimers.get(pool)) or any(
-                group.priority > one.job.priority for group in above
-            ):
+            claimed = one.standing is Standing.BORROWED and bool(core.claimers.get(pool))
+            at_once = not core.policy.least_runtime_seconds
+            if claimed or (at_once and core.preempters.has_above(pool, one.job.queue, one.job.priority)):
                 core.ring_at(self.now + 1, pool)
 
     # 5. Take back.

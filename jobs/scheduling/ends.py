@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from jobs.scheduling.evictable import Leavers, takes_more
 from jobs.scheduling.gangs import RoleAsk
+from jobs.scheduling.preempters import ByShape
 from jobs.scheduling.ranking import ranking_of
 from jobs.scheduling.turn import REFUSED
 from jobs.scheduling.work import Shape
@@ -56,24 +57,16 @@ class Ends:
             if core.policy.reclaims:
                 self._wake_claimers(pool, ended)
 
-    def who_could_preempt(self, pool: int, queue: int, groups: Iterable[Group]) -> list[Group]:
+    def who_could_preempt(self, pool: int, queue: int, priority: int, shapes: ByShape) -> list[Group]:
         """Those who might have room if all work of lower priority in their queue were gone: most would not. What is hidden for
         booked starts may be theirs."""
         core = self.core
-        free = core.machines.free(pool).gpu_millis + core.promises.hidden_gpus(pool)
-        most: dict[int, int] = {}
-        able = []
-        for group in groups:  # There are many, at every end.
-            if group.phase != REFUSED and not group.is_for_room:
-                continue
-            priority = group.priority
-            bound = most.get(priority)
-            if bound is None:
-                lower = core.evictable.lower_gpus(pool, queue, priority)
-                bound = most[priority] = -1 if lower is None else free + lower
-            if group.shape.inside.get(pool, _NOTHING)[2] <= bound:
-                able.append(group)
-        return able
+        lower = core.evictable.lower_gpus(pool, queue, priority)
+        if lower is None:
+            return []
+        most = core.machines.free(pool).gpu_millis + core.promises.hidden_gpus(pool) + lower
+        able = [groups for shape, groups in shapes.items() if shape.inside.get(pool, _NOTHING)[2] <= most]
+        return [group for groups in able for group in groups if _is_put_aside(group)]
 
     def _wake_above(self, pool: int, help_of: _Help) -> None:
         """Wake those who may take room from work of lower priority in their queue, where the room that grew may be what lacked.
@@ -84,7 +77,7 @@ class Ends:
         core = self.core
         free = core.machines.free(pool).gpu_millis + core.promises.hidden_gpus(pool)
         lowest = core.evictable.standing_on(pool, help_of.machines)
-        for (queue, priority), shapes in core.above.get(pool, {}).items():
+        for queue, priority, shapes in core.preempters.of(pool):
             stands = lowest.get(queue, priority) < priority
             near = shapes if stands or core.promises else help_of.going()
             lower = core.evictable.lower_gpus(pool, queue, priority) if near else None

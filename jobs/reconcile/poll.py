@@ -60,15 +60,15 @@ def poll(cluster_id: uuid.UUID) -> int:
     now = database_now()
     compare(engine, cluster_id, observations, live, now=now)  # First: a job that this frees must know what still runs of it.
     news = _news(cluster_id, observations, live, now)
-    struck = poison.work_through(
-        aside.OBSERVE,
-        news,
-        lambda part: _record(cluster_id, observations, part if len(part) < len(live) else None),
-        now=now,
-        key=lambda attempt_id: attempt_id,
-    )
+    taken_in = set(live) - set(news)
+
+    def take_in(part: Sequence[uuid.UUID]) -> None:
+        _record(cluster_id, observations, part if len(part) < len(live) else None)
+        taken_in.update(part)
+
+    struck = poison.work_through(aside.OBSERVE, news, take_in, now=now, key=lambda attempt_id: attempt_id)
     aside.mark(aside.OBSERVE, struck, now=now)
-    _note_taken_in(cluster_id, observations, set(live) - {item.id for item in struck})
+    _note_taken_in(cluster_id, observations, taken_in)  # Without who was struck, now or so recently that it was left out.
     return len(live)
 
 

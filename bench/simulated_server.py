@@ -20,7 +20,25 @@ sys.path[:0] = [RELEASE, f"{RELEASE}/platform"]
 import manage  # noqa: E402 - the server's own, as it was copied.
 from clusters.engines import local  # noqa: E402
 from clusters.engines.fake import FakeEngine, Script  # noqa: E402
-from clusters.engines.interface import NodeFacts, TaskWorkload, Workload  # noqa: E402
+from clusters.engines.interface import (  # noqa: E402
+    AttemptId,
+    Cursor,
+    Ensured,
+    Forgotten,
+    GiveUp,
+    Gone,
+    LogChunks,
+    LogCursor,
+    NodeFacts,
+    Observations,
+    Retry,
+    Stop,
+    Stopping,
+    Stream,
+    TaskName,
+    TaskWorkload,
+    Workload,
+)
 from kernel.resources import Resources  # noqa: E402
 
 if TYPE_CHECKING:
@@ -28,24 +46,32 @@ if TYPE_CHECKING:
 
 
 class Pretended(FakeEngine):
-    """May be called by several threads at once."""
+    """May be called by several threads at once; they take turns."""
 
     def __init__(self, config: Config) -> None:
         whole = Resources(config.local_cpu_millis or 0, config.local_memory_bytes or 0, 0)
         super().__init__(script_for=_script, nodes=[NodeFacts("pretended", whole)])
         self._lock = threading.Lock()
 
-
-def _one_at_a_time(name: str) -> Any:
-    def call(self: Pretended, *words: Any) -> Any:
+    def ensure(self, workloads: Sequence[Workload]) -> Sequence[Ensured | Retry | GiveUp]:
         with self._lock:
-            return getattr(FakeEngine, name)(self, *words)
+            return super().ensure(workloads)
 
-    return call
+    def observe(self, cursor: Cursor | None) -> Observations:
+        with self._lock:
+            return super().observe(cursor)
 
+    def stop(self, stops: Sequence[Stop]) -> Sequence[Stopping | Gone | Retry]:
+        with self._lock:
+            return super().stop(stops)
 
-for _name in ("ensure", "observe", "stop", "forget", "logs"):
-    setattr(Pretended, _name, _one_at_a_time(_name))
+    def forget(self, attempts: Sequence[AttemptId]) -> Sequence[Forgotten | Retry]:
+        with self._lock:
+            return super().forget(attempts)
+
+    def logs(self, attempt: AttemptId, task: TaskName, stream: Stream, cursor: LogCursor | None) -> LogChunks:
+        with self._lock:
+            return super().logs(attempt, task, stream, cursor)
 
 
 def _script(workload: Workload, task: TaskWorkload) -> Script:

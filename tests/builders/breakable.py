@@ -24,6 +24,7 @@ import redis
 
 from tests import servers as plain
 from tests.builders.live import LivePlatform, running_platform
+from tests.builders.stores import let_service_user_in
 
 # A server is told to end when the thread that started it ends: one thread starts them all and lives as long as this process.
 _STARTER = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="server-starter")
@@ -52,9 +53,7 @@ class Breakable:
 
     def let_service_user_in(self) -> None:
         """As root the platform runs as a user of its own; a socket is made anew with each start."""
-        from tests.builders.live import _let_service_user_in
-
-        _let_service_user_in(self.server.home)
+        let_service_user_in(self.server.home)
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """kill -9, or for PostgreSQL SIGQUIT: an immediate stop in the middle of whatever it does."""

@@ -13,12 +13,10 @@ know, users know too, but for `rows`, which asks the database file or server its
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import hashlib
 import http.server
-import itertools
 import json
 import os
 import pwd
@@ -26,23 +24,20 @@ import secrets
 import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import httpx2
-import psycopg
 import pytest
-import redis
 
+from tests.builders.release import server_copy, service_user
+from tests.builders.stores import Servers, store_of
 from tools import up
 
 ENDED = ("succeeded", "failed", "stopped")
@@ -50,7 +45,6 @@ START_SECONDS = 120.0  # A loaded machine; an idle one needs three.
 STOP_SECONDS = 60.0
 WAIT_SECONDS = 90.0
 POLL_SECONDS = 0.05
-REDIS_DATABASE_LAST = 255  # From the end: the first ones are the workers' own.
 LOG_TAIL_BYTES = 6_000
 
 SETTINGS: Mapping[str, str] = {
@@ -71,8 +65,6 @@ SETTINGS: Mapping[str, str] = {
 }
 REPEATED = ("web", "worker", "scheduler", "observer")
 PROCESS_ROLES = (*REPEATED, "launcher")
-_worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-_numbers = itertools.count(1 + _worker, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))  # No two workers have one.
 
 Json = dict[str, Any]
 Spec = Mapping[str, Any]
@@ -241,10 +233,10 @@ class LivePlatform:
         self.process: subprocess.Popen[bytes] | None = None
         self.release: Path | None = None  # The server to start, when it is not the one of this checkout.
         if os.geteuid() == 0:
-            user = _service_user()
+            user = service_user()
             for folder in (self.data_dir, self._crash_file.parent):
                 os.chown(folder, user.pw_uid, user.pw_gid)
-        self._store = _store_of(self.data_dir)
+        self._store = store_of(self.data_dir)
         if self.is_production:
             assert self.is_on_servers, "the production profile needs PostgreSQL and Redis: python tests/servers.py run -- pytest"
             self._write_key()
@@ -260,7 +252,7 @@ class LivePlatform:
         path.touch(mode=0o600)
         path.write_text(secrets.token_urlsafe(64) + "\n")
         if os.geteuid() == 0:
-            user = _service_user()
+            user = service_user()
             os.chown(path, user.pw_uid, user.pw_gid)
 
     def start(self, **settings: str) -> None:
@@ -386,7 +378,7 @@ class LivePlatform:
     @property
     def is_on_servers(self) -> bool:
         """Whether its rows are in PostgreSQL and its messages in Redis."""
-        return isinstance(self._store, _Servers)
+        return isinstance(self._store, Servers)
 
     @property
     def is_running(self) -> bool:
@@ -558,25 +550,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[Any]:
     return report
 
 
-@cache
-def server_copy() -> Path:
-    """The server, copied once a run to where the platform's own user can read it."""
-    folder = Path(tempfile.mkdtemp(prefix="berth-server-", dir="/tmp"))
-    folder.chmod(0o755)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    place = up.Place(folder, 0)
-    place.python = Path(sys.executable)
-    (folder / "release").mkdir()
-    up.copy_release(place)
-    return place.release
-
-
-def _service_user() -> pwd.struct_passwd:
-    """The user that the platform runs as when root starts it; made if it is missing, as `make up` does."""
-    up.ensure_service_user(up.Place(Path("/var/lib/berth"), 0))
-    return pwd.getpwnam(up.SERVICE_USER)
-
-
 def end_tasks(data_dir: Path) -> None:
     """Kill the tasks that this data directory's engines started, and nothing else."""
     from clusters.engines.local.launching import DirectLauncher, Policy
@@ -618,134 +591,3 @@ def _is_alive(pid: int) -> bool:
 
 def _id(job: Json | str) -> str:
     return job if isinstance(job, str) else str(job["id"])
-
-
-# --- Databases --------------------------------------------------------------------------------------------------------
-
-
-class _Sqlite:
-    """The file in the data directory."""
-
-    environment: Mapping[str, str] = {}
-
-    def __init__(self, data_dir: Path) -> None:
-        self._path = data_dir / "berth.sqlite3"
-
-    def take_tables(self) -> None:
-        """Begin as the first start would after it has migrated: every platform of a run need not."""
-        made = _tables_in_file()
-        shutil.copy(made, self._path)
-        self._path.chmod(0o600)
-        if os.geteuid() == 0:
-            user = _service_user()
-            os.chown(self._path, user.pw_uid, user.pw_gid)
-
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        with contextlib.closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, timeout=20)) as connection:
-            return connection.execute(sql).fetchall()
-
-    def execute(self, sql: str) -> None:
-        with contextlib.closing(sqlite3.connect(self._path, timeout=20)) as connection, connection:
-            connection.execute(sql)
-
-    def tables(self) -> list[str]:
-        return [row[0] for row in self.rows("SELECT name FROM sqlite_master WHERE type = 'table'")]
-
-    def holds(self, table: str, word: str) -> bool:
-        return any(word in repr(row) for row in self.rows(f'SELECT * FROM "{table}"'))
-
-    def drop(self) -> None:
-        """It goes with the directory."""
-
-
-class _Servers:
-    """A database and a Redis number of our own on the servers of this run."""
-
-    def __init__(self, database_url: str, redis_url: str) -> None:
-        number = next(_numbers)
-        self._name = f"live_{os.getpid()}_{number}"
-        self._server_url = database_url
-        parts = urlsplit(database_url)
-        self._url = parts._replace(path=f"/{self._name}").geturl()
-        self._redis_url = urlsplit(redis_url)._replace(query=f"db={REDIS_DATABASE_LAST - number}").geturl()
-        for directory in (parse_qs(parts.query).get("host", [""])[0], str(Path(urlsplit(redis_url).path).parent)):
-            _let_service_user_in(Path(directory))
-        self._on_server(f'CREATE DATABASE "{self._name}"')
-        self.environment: Mapping[str, str] = {"BERTH_DATABASE_URL": self._url, "BERTH_REDIS_URL": self._redis_url}
-
-    def take_tables(self) -> None:
-        """Begin as the first start would after it has migrated: every platform of a run need not."""
-        made = _tables_on_server(self._server_url)
-        self._on_server(f'DROP DATABASE "{self._name}"')
-        self._on_server(f'CREATE DATABASE "{self._name}" TEMPLATE "{made}"')
-
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        with psycopg.connect(self._url) as connection:
-            return connection.execute(sql).fetchall()  # type: ignore[arg-type]
-
-    def execute(self, sql: str) -> None:
-        with psycopg.connect(self._url) as connection:
-            connection.execute(sql)  # type: ignore[arg-type]
-
-    def tables(self) -> list[str]:
-        return [row[0] for row in self.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
-
-    def holds(self, table: str, word: str) -> bool:
-        return bool(self.rows(f"""SELECT 1 FROM "{table}" row WHERE row::text LIKE '%{word}%' LIMIT 1"""))
-
-    def drop(self) -> None:
-        self._on_server(f'DROP DATABASE "{self._name}" WITH (FORCE)')
-        with redis.Redis.from_url(self._redis_url) as client:
-            client.flushdb()
-
-    def _on_server(self, sql: str) -> None:
-        with psycopg.connect(self._server_url, autocommit=True) as connection:
-            connection.execute(sql)  # type: ignore[arg-type]
-
-
-@cache
-def _tables_in_file() -> Path:
-    """An SQLite file with the tables of this checkout's server and no rows of anybody's."""
-    folder = Path(tempfile.mkdtemp(prefix="berth-tables-", dir="/tmp"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    _migrate(folder, {})
-    return folder / "berth.sqlite3"
-
-
-@cache
-def _tables_on_server(server_url: str) -> str:
-    """The same on this run's PostgreSQL, which goes with all that is in it; the database's name."""
-    name = f"live_{os.getpid()}_tables"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]
-    with tempfile.TemporaryDirectory(prefix="berth-tables-", dir="/tmp") as folder:
-        _migrate(Path(folder), {"BERTH_DATABASE_URL": urlsplit(server_url)._replace(path=f"/{name}").geturl()})
-    return name
-
-
-def _migrate(data_dir: Path, more: Mapping[str, str]) -> None:
-    environment = {
-        "PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1",
-        "BERTH_DATA_DIR": str(data_dir), "BERTH_SECRET_KEY": secrets.token_hex(32), **more,
-    }  # fmt: skip
-    command = [sys.executable, str(server_copy() / "manage.py"), "migrate", "--verbosity=0"]
-    done = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def _store_of(data_dir: Path) -> _Sqlite | _Servers:
-    database_url, redis_url = os.environ.get("BERTH_DATABASE_URL"), os.environ.get("BERTH_REDIS_URL")
-    if not (database_url and redis_url):
-        return _Sqlite(data_dir)
-    return _Servers(database_url, redis_url)
-
-
-def _let_service_user_in(directory: Path) -> None:
-    """The servers' sockets are closed to everybody but their own users; the platform's user may pass, jobs still may not."""
-    if os.geteuid() != 0 or not directory.is_absolute() or not directory.is_dir():
-        return
-    group = pwd.getpwnam(up.SERVICE_USER).pw_gid
-    sockets = [path for path in directory.iterdir() if path.is_socket()]
-    for path, mode in [(directory, 0o710), *((each, 0o770) for each in sockets)]:
-        os.chown(path, -1, group)
-        path.chmod(mode)

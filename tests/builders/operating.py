@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.builders.live import LivePlatform, server_copy
+from tests.builders.live import LivePlatform
+from tests.builders.release import server_copy
 
 SECONDS = 240.0
 

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.live import LivePlatform, LiveUser, end_tasks, server_copy
+from tests.builders.live import LivePlatform, LiveUser, end_tasks
+from tests.builders.release import server_copy
 from tests.deploy.test_units import UNITS, command_of, read
 
 pytestmark = [pytest.mark.engines, pytest.mark.alone, pytest.mark.database]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db import connections
 
 from activity.models import AuditEvent, Delivery, Event, Subscription
 from activity.notifications.fanout import fan_out
@@ -22,6 +20,7 @@ from tenants.quota.edits import Change
 from tenants.services import approve_request, deny_request, request_limits, sweep_quota_requests, withdraw_request
 from tests.api.tenants.test_quota import change, limit_of
 from tests.builders.program import Run, program
+from tests.builders.threads import at_once
 from tests.factories.clusters import a_cluster
 from tests.factories.tenants import SYSTEM, Cast, actor_of, make_member, make_queue, make_tenant, make_user, now, top_queue
 
@@ -140,23 +139,15 @@ def test_of_many_who_approve_one_makes_the_edit() -> None:
     make_member(tenant, manager, TenantRole.MANAGER)
     wanted = [Change(top_queue(tenant).pk, pool.pk, "gpu_millis", {"ceiling": 1000})]
     request = request_limits(actor=actor_of(manager), tenant=tenant, changes=wanted, now=now())
-    start, done = threading.Barrier(6), []
 
-    def run(number: int) -> None:
+    def decide(number: int) -> str:
+        act = deny_request if number % 3 == 2 else approve_request
         try:
-            start.wait(30)
-            decide = deny_request if number % 3 == 2 else approve_request
-            done.append(decide(actor=SYSTEM, request=QuotaRequest.objects.get(id=request.pk), now=now()).state)
+            return str(act(actor=SYSTEM, request=QuotaRequest.objects.get(id=request.pk), now=now()).state)
         except Conflict:
-            pass
-        finally:
-            connections.close_all()
+            return ""
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(100)
+    done = [state for state in at_once(6, decide) if state]
     request.refresh_from_db()
     assert done == [request.state]
     assert QuotaEdit.objects.count() == (1 if request.state == RequestState.APPROVED else 0)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connections
 
 from activity.models import Event
 from jobs.lifecycle.requests import RequestState
@@ -20,6 +18,7 @@ from kernel import crashpoints
 from kernel.actor import Actor, TenantRole
 from kernel.errors import Conflict
 from tenants.access import actor_for
+from tests.builders.threads import at_once
 from tests.factories.tenants import make_member, make_tenant, make_user, now
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
@@ -50,29 +49,16 @@ class Scene:
         return request_for_job(actor=self.bob, job=self.jobs[0], priority=900, now=now())
 
 
-def at_once(work: Callable[[int], str]) -> list[str]:
-    """Run the same function in several threads that start together; what those said who did something."""
-    start, results, errors = threading.Barrier(WORKERS), [], []
+def who_acted(work: Callable[[int], str]) -> list[str]:
+    """Run the same function many times at once; what those said who did something."""
 
-    def run(number: int) -> None:
+    def act(number: int) -> str:
         try:
-            start.wait(30)
-            results.append(work(number))
+            return work(number)
         except Conflict:
-            pass
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            connections.close_all()
+            return ""
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(WORKERS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(100)
-    if errors:
-        raise errors[0]
-    return [result for result in results if result]
+    return [said for said in at_once(WORKERS, act) if said]
 
 
 def decided(request: PriorityRequest) -> tuple[str, int, int]:
@@ -92,7 +78,7 @@ def test_of_many_managers_one_decides() -> None:
         decide = deny if number % 3 == 2 else approve
         return str(decide(actor=scene.managers[number], request=fresh, now=now()).state)
 
-    [outcome] = at_once(work)
+    [outcome] = who_acted(work)
     assert decided(request) == (outcome, 1, 900 if outcome == "approved" else 500)
 
 
@@ -109,7 +95,7 @@ def test_an_approval_holds_or_the_request_is_over_but_never_both() -> None:
             return str(withdraw(actor=scene.bob, request=fresh, now=end - timedelta(seconds=1)).state)
         return str(approve(actor=scene.managers[number], request=fresh, now=end - timedelta(seconds=1)).state)
 
-    [outcome] = at_once(work)
+    [outcome] = who_acted(work)
     assert decided(request) == (outcome, 1, 900 if outcome == "approved" else 500)
 
 
@@ -123,7 +109,7 @@ def test_moves_at_once_leave_every_place_with_one_job() -> None:
         move_job(actor=actor, job=fresh, move=Move(to_end=number >= 3, among=Among.OWN), now=now())
         return "moved"
 
-    assert len(at_once(work)) == WORKERS
+    assert len(who_acted(work)) == WORKERS
     found = sorted(int((job.placed_at or job.submitted_at).timestamp()) for job in Job.objects.all())
     assert all(was <= after <= was + WORKERS for was, after in zip(times, found, strict=True)), (times, found)
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from django.db import connections
 
 from kernel.errors import Conflict, InvalidInput
 from kernel.resources import Resources
@@ -17,35 +14,13 @@ from tenants.models import Booking, QuotaEdit
 from tenants.quota.edits import Change
 from tenants.quota.limits import validate
 from tenants.services import NewBooking, apply_due_edits, book, cancel_edit, edit_limits, recount_usage, reserve
+from tests.builders.threads import at_once
 from tests.factories.clusters import a_cluster
 from tests.factories.tenants import SYSTEM, ask, make_tenant, now, top_queue
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
 
 WORKERS = 6
-
-
-def at_once(work: Callable[[int], object]) -> list[object]:
-    """Run the same function in several threads that start together; raises what any of them raised."""
-    start, results, errors = threading.Barrier(WORKERS), [], []
-
-    def run(number: int) -> None:
-        try:
-            start.wait(30)
-            results.append(work(number))
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(WORKERS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(100)
-    if errors:
-        raise errors[0]
-    return results
 
 
 def test_edits_that_fit_one_by_one_but_not_together_never_both_succeed() -> None:
@@ -61,7 +36,7 @@ def test_edits_that_fit_one_by_one_but_not_together_never_both_succeed() -> None
             return False
         return True
 
-    assert sum(bool(done) for done in at_once(work)) == 3
+    assert sum(at_once(WORKERS, work)) == 3
     assert validate(limits_tree().queues, capacities()) == ()
     assert recount_usage(now=now()) == []
 
@@ -81,7 +56,7 @@ def test_the_last_gpus_of_a_window_are_booked_once() -> None:
             return False
         return True
 
-    assert sum(bool(done) for done in at_once(work)) == 3
+    assert sum(at_once(WORKERS, work)) == 3
     assert Booking.objects.filter(state=BookingState.HELD).count() == 3
     assert max(step.gpu_millis for step in bookings(now()).steps(pool.pk)) == 15_000
 
@@ -102,7 +77,7 @@ def test_an_edit_is_made_once_or_cancelled_but_never_both() -> None:
             return ""
         return "cancelled"
 
-    (outcome,) = [done for done in at_once(work) if done]
+    (outcome,) = [done for done in at_once(WORKERS, work) if done]
     edit.refresh_from_db()
     assert edit.state == outcome
     (own,) = [found for found in limits_tree().queues if found.id == queue.pk]

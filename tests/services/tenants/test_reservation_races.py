@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import random
-import threading
 import uuid
-from collections.abc import Callable
 
 import pytest
-from django.db import connection, connections
+from django.db import connection
 
 from kernel.resources import Resources
 from tenants.models import Counter, Queue, QueueUsage, Reservation
 from tenants.services import recount_usage, release, reservations, reserve
-from tests.builders.threads import together
+from tests.builders.threads import at_once, together
 from tests.factories.tenants import ask, limit, make_queue, make_tenant, make_user, now, top_queue
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
@@ -21,29 +19,6 @@ pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
 POOL, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
 GPU = Resources(cpu_millis=1000, memory_bytes=2**20, gpu_millis=1000)
 WORKERS = 8
-
-
-def at_once(work: Callable[[int], object]) -> list[object]:
-    """Run the same function in several threads that start together; raises what any of them raised."""
-    start, results, errors = threading.Barrier(WORKERS), [], []
-
-    def run(number: int) -> None:
-        try:
-            start.wait(30)
-            results.append(work(number))
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(WORKERS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(100)
-    if errors:
-        raise errors[0]
-    return results
 
 
 def test_two_hundred_parallel_requests_never_pass_a_ceiling() -> None:
@@ -56,7 +31,7 @@ def test_two_hundred_parallel_requests_never_pass_a_ceiling() -> None:
     def work(number: int) -> int:
         return sum(len(reserve([ask(queues[(number + turn) % 3], POOL, GPU)], now=now())) for turn in range(25))
 
-    granted = sum(int(str(count)) for count in at_once(work))
+    granted = sum(at_once(WORKERS, work))
 
     assert granted == 20
     assert Reservation.objects.filter(released_at=None).count() == 20
@@ -77,7 +52,7 @@ def test_reserving_and_releasing_at_once_leaves_exact_sums_and_no_deadlock() -> 
             release(chance.sample(granted, len(granted) // 2), now=now())
             limit(queues[number % 3], POOL, gpu_millis=chance.randrange(5_000, 20_000))
 
-    at_once(work)
+    at_once(WORKERS, work)
 
     assert recount_usage(now=now()) == []
     assert QueueUsage.objects.get(queue=top_queue(parent), pool_id=POOL).gpu_millis <= 30_000
@@ -87,7 +62,7 @@ def test_one_attempt_reserved_by_many_at_once_counts_once() -> None:
     queue = top_queue(make_tenant())
     request = ask(queue, POOL, GPU)
 
-    answers = at_once(lambda number: reserve([request], now=now()))
+    answers = at_once(WORKERS, lambda number: reserve([request], now=now()))
 
     assert answers == [{request.attempt_id}] * WORKERS
     assert QueueUsage.objects.get(queue=queue, pool_id=POOL).gpu_millis == 1000
@@ -98,17 +73,17 @@ def test_one_attempt_released_by_many_at_once_is_given_back_once() -> None:
     kept, freed = ask(queue, POOL, GPU), ask(queue, POOL, GPU)
     reserve([kept, freed], now=now())
 
-    answers = at_once(lambda number: len(release([freed.attempt_id], now=now())))
+    answers = at_once(WORKERS, lambda number: len(release([freed.attempt_id], now=now())))
 
-    assert sorted(int(str(answer)) for answer in answers) == [0] * (WORKERS - 1) + [1]
+    assert sorted(answers) == [0] * (WORKERS - 1) + [1]
     assert QueueUsage.objects.get(queue=queue, pool_id=POOL).gpu_millis == 1000
 
 
 def test_tenants_made_at_once_get_one_root_and_different_numbers() -> None:
     make_user()
-    tenants = at_once(lambda number: [make_tenant().number for _ in range(3)])
+    tenants = at_once(WORKERS, lambda number: [make_tenant().number for _ in range(3)])
 
-    numbers = [number for made in tenants for number in made]  # type: ignore[attr-defined]
+    numbers = [number for made in tenants for number in made]
     assert len(set(numbers)) == WORKERS * 3
     assert Queue.objects.filter(tenant=None).count() == 1
     assert Counter.objects.get(name="tenant_number").value == max(numbers)

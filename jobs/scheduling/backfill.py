@@ -150,7 +150,7 @@ class Promises:
             self.broken.append(Book(job_id, 0, (), cause))
         self.settle(one.needs)
         if cause:
-            self.core.lose_patience(job_id)
+            self.core.waits.lose_patience(job_id)
 
     def _remove(self, job_id: str) -> Promise | None:
         one = self.by_job.pop(job_id, None)
@@ -165,8 +165,8 @@ class Promises:
                 del self._by_machine[machine]
         if self.core.windows:
             self.core.windows.left(job_id, [pool for pool, _ in one.need])
-        refused = self.core.by_booked.get(one.pool, ())
-        self.core.wake_for_room(
+        refused = self.core.waits.by_booked.get(one.pool, ())
+        self.core.waits.wake_for_room(
             [group for group in refused if group.reason is not None and group.reason.code == "booked"], one.pool
         )
         return one
@@ -213,7 +213,7 @@ class Promises:
                 if not covers(after, before):
                     grown.add(machine)
         if grown:
-            self.core.room_grew(grown, for_a_try=bool(self._suspended))
+            self.core.waits.room_grew(grown, for_a_try=bool(self._suspended))
         for one in sorted(lost, key=order_of):
             if one.job.id not in self._suspended:
                 self.drop(one.job.id, cause)

@@ -125,7 +125,7 @@ class Booker:
         if isinstance(placed, Placed):
             standing = max(standings)
             core.lines.remove(job.id)
-            core.watch(group)
+            core.waits.watch(group)
             with self.promises.coming(job.id):
                 core.admit(Running(job, placed, one.need, self.now, standing))
             self.decisions.append(Admit(job.id, placed, standing))

@@ -5,16 +5,14 @@ It is fed with what happens (`submit`, `withdraw`, `started`, `ended`, `machine_
 tells what it did not hear from here. No clock, no chance, no settings: equal input gives equal decisions, in whatever order what
 happened between two passes is told.
 
-A refused group of jobs is looked at again only after something that may change its fate: room that one of its tasks fits into, a
-limit on its way that has more left, work that may be evicted by now. Who waits for what is kept in the sets
-`by_room`, `by_limit`, `by_pool`, `claimers` and `preempters`.
+Who was refused is looked at again only after something that may change its fate: `waits.py` says what, and wakes.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from jobs.scheduling.backfill import Promises
@@ -22,23 +20,20 @@ from jobs.scheduling.decide import run_pass
 from jobs.scheduling.decisions import Decision, Reason
 from jobs.scheduling.ends import Ends
 from jobs.scheduling.evictable import Evictable
-from jobs.scheduling.gangs import GangAsk, Placed, Unplaced
+from jobs.scheduling.gangs import GangAsk, Placed
 from jobs.scheduling.machines import Machine, Machines
-from jobs.scheduling.memory import Known
 from jobs.scheduling.moving import Moves
-from jobs.scheduling.people import People, Place
-from jobs.scheduling.preempters import Preempters
+from jobs.scheduling.people import People
 from jobs.scheduling.scores import Mix, PoolRules
-from jobs.scheduling.turn import OPEN, REFUSED, Group, Lines
+from jobs.scheduling.turn import Lines
 from jobs.scheduling.victims import could_transfer, transfer, undo_transfer, vanish
+from jobs.scheduling.waits import Waits
 from jobs.scheduling.windows import Windows
 from jobs.scheduling.work import Job, Need, Running, Shape, Transfer, give_shares, held_by, take_shares
 from tenants.quota.bookings import Booked
 from tenants.quota.caps import UserCap
-from tenants.quota.shares import Refusal, Shares, Standing
+from tenants.quota.shares import Shares, Standing
 
-PoolAmount = tuple[int, int, int]
-"""A resource of a pool, how much of it a gang needs, and how much of it there is for it at most."""
 PATIENCE = -2  # Marks the timers of jobs that nobody may pass from then on.
 BOUNDARY = -3  # Those at which what is booked for a time changes.
 
@@ -88,7 +83,8 @@ class Core:
             in_order=self.policy.in_order,
             patience_seconds=self.policy.patience_seconds,
         )
-        self.lines.rouse = self._rouse
+        self.waits = Waits(self)
+        self.lines.rouse = self.waits.rouse
         self.running: dict[str, Running] = {}
         self.evictable = Evictable()
         self.ends = Ends(self)
@@ -106,18 +102,7 @@ class Core:
         self._trees: dict[int, list[int]] = {}
         self._unripe: list[tuple[int, str]] = []  # (when, job id) of those that may not be evicted yet.
         self._rings: set[tuple[int, int]] = set()
-        self.by_room: dict[int, dict[int, set[Group]]] = {}  # Pool -> number of shape -> who has no room there.
-        self.by_limit: dict[tuple[int, int], set[Group]] = {}  # (pool, queue) -> whom its ceiling refused.
-        self.by_pool: dict[int, dict[PoolAmount | None, set[Group]]] = {}  # Pool -> whom promises to others, or its end, refused.
-        self.claimers: dict[int, set[Group]] = {}  # Pool -> who may take room back there, but found too few to take it from.
-        self.preempters = Preempters()
-        self.roomy: dict[tuple[int, int], list[Group]] = {}  # (pool, number of shape) -> whom room woke.
-        self.freed: dict[tuple[int, int], list[Group]] = {}  # The same of those whom only the end of the pool had refused.
-        self.by_booked: dict[int, set[Group]] = {}  # Pool -> whom only a booked start keeps out, or may.
-        self.unplaced: dict[tuple[int, int], Known] = {}  # (pool, number of shape) -> what `place` said.
-        self.by_user: dict[Place, set[Group]] = {}  # (tenant, user) -> whom a cap on the user refused.
         self.people = People(caps)
-        self.by_reserved: dict[int, set[Group]] = {}  # Pool -> whom what others have booked for a time refused.
         self.promises = Promises(self)
         self.moves = Moves(self)
         self.windows = Windows(self)
@@ -155,7 +140,7 @@ class Core:
         elif job_id in self.lines:
             group = self.lines.group(job_id)
             self.lines.remove(job_id)
-            self.watch(group)
+            self.waits.watch(group)
         elif job_id in self.transfers:
             self.ended(job_id)
 
@@ -204,7 +189,7 @@ class Core:
         if self.people:
             self.people.give(one)
             for place in self.people.places(one.job):
-                self.wake(self.by_user.get(place, ()))
+                self.waits.wake(self.waits.by_user.get(place, ()))
         if one.job.array:
             self._array_running[one.job.array] -= 1
             for sibling in sorted(self._array_waiting.pop(one.job.array, {})):
@@ -234,11 +219,11 @@ class Core:
         if self.machines.recollect(index, facts):
             return  # What it holds already makes nobody fit who did not.
         self.machines.update(index, facts)
-        self.unplaced = {at: known for at, known in self.unplaced.items() if at[0] != facts.pool}
+        self.waits.forget(facts.pool)
         self.windows.machine_changed()
         self.promises.settle((index,), "machine")
         self.promises.opened()
-        self.wake([group for group in self.lines.groups() if facts.pool in group.shape.least])
+        self.waits.wake([group for group in self.lines.groups() if facts.pool in group.shape.least])
 
     def mix_changed(self, pool: int, mix: Mix | None) -> None:
         """A pool usually gets other tasks: other machines are the best for the next, and nobody fits who did not."""
@@ -255,7 +240,7 @@ class Core:
         if self.history_at is not None and not shares.history():
             shares.recall(self.shares.history(), self.history_at)
         self.shares = shares
-        self.wake(self.lines.groups())
+        self.waits.wake(self.lines.groups())
         self.lines.follow(shares)
         self.promises.recheck_limits()
 
@@ -268,8 +253,8 @@ class Core:
         for at, pool in self.windows.moments():
             if at > self.now:
                 heapq.heappush(self._timers, (at, BOUNDARY, str(pool)))
-        for groups in self.by_reserved.values():
-            self.wake(groups)
+        for groups in self.waits.by_reserved.values():
+            self.waits.wake(groups)
         if self.windows:
             self.promises.recheck_windows()
 
@@ -277,7 +262,7 @@ class Core:
         """Other caps on users."""
         self.people = People(caps, self.running.values())
         self.moves.recount()
-        self.by_user.clear()
+        self.waits.by_user.clear()
         self._line_up_again()
 
     def _line_up_again(self) -> None:
@@ -353,7 +338,7 @@ class Core:
         else:
             self.evictable.ripen(one)
             for pool, _ in one.need:
-                if self.preempters.has_above(pool, one.job.queue, one.job.priority):
+                if self.waits.preempters.has_above(pool, one.job.queue, one.job.priority):
                     self.ring_at(self.now + 1, pool)
 
     @property
@@ -384,8 +369,8 @@ class Core:
         for victim in made.victims:  # Their queues hold less from now on.
             for pool, _ in victim.need:
                 for node in self.shares.path[victim.job.queue]:
-                    self.wake(self.by_limit.get((pool, node), ()))
-                self.wake(self.may_have_amount(pool))
+                    self.waits.wake(self.waits.by_limit.get((pool, node), ()))
+                self.waits.wake(self.waits.may_have_amount(pool))
         if not made.leaving:
             self.cleared.append(one.job.id)
 
@@ -407,16 +392,16 @@ class Core:
                 one = self.running[job_id]
                 self.evictable.ripen(one)
                 for pool, _ in one.need:
-                    for priority, shapes in self.preempters.above(pool, one.job.queue, one.job.priority):
-                        self.wake(self.ends.who_could_preempt(pool, one.job.queue, priority, shapes))
-                    self.wake(self.claimers.get(pool, ()))
+                    for priority, shapes in self.waits.preempters.above(pool, one.job.queue, one.job.priority):
+                        self.waits.wake(self.ends.who_could_preempt(pool, one.job.queue, priority, shapes))
+                    self.waits.wake(self.waits.claimers.get(pool, ()))
         while self._timers and self._timers[0][0] <= now:
             at, pool, job_id = heapq.heappop(self._timers)
             if pool == PATIENCE:
-                self.lose_patience(job_id)
+                self.waits.lose_patience(job_id)
             elif pool == BOUNDARY:
-                self.wake(self.by_reserved.get(int(job_id), ()))
-                self.wake(group for queue in self.windows.owners(int(job_id)) for group in self.lines.groups_of(queue))
+                self.waits.wake(self.waits.by_reserved.get(int(job_id), ()))
+                self.waits.wake(group for queue in self.windows.owners(int(job_id)) for group in self.lines.groups_of(queue))
             elif job_id:
                 job, reason = self._aside.get(job_id, (None, None))
                 if job is not None and reason is not None and reason.code == "not_before":
@@ -424,9 +409,9 @@ class Core:
                     self.submit(replace(job, not_before=0))
             else:
                 self._rings.discard((at, pool))
-                self.wake(self.claimers.get(pool, ()))
-                for queue, priority, shapes in self.preempters.of(pool):
-                    self.wake(self.ends.who_could_preempt(pool, queue, priority, shapes))
+                self.waits.wake(self.waits.claimers.get(pool, ()))
+                for queue, priority, shapes in self.waits.preempters.of(pool):
+                    self.waits.wake(self.ends.who_could_preempt(pool, queue, priority, shapes))
 
     def ring_at(self, at: int, pool: int) -> None:
         """Look again then at who may take room back in a pool."""
@@ -434,11 +419,15 @@ class Core:
             self._rings.add((at, pool))
             heapq.heappush(self._timers, (at, pool, ""))
 
+    def ring_for_patience(self, at: int, job_id: str) -> None:
+        """See then whether nobody may pass a job any more that waits."""
+        heapq.heappush(self._timers, (at, PATIENCE, job_id))
+
     @property
     def next_ring(self) -> int | None:
         """When time alone may change something; None when never."""
         moments = [self._timers[0][0]] if self._timers else []
-        if any(self.claimers.values()) or self.preempters:
+        if any(self.waits.claimers.values()) or self.waits.preempters:
             moments += [self.young_until] if self.young_until else []
         given_at = self.moves.next_at if self.moves else None
         if given_at is not None:
@@ -447,187 +436,6 @@ class Core:
         if booked_at is not None:
             moments.append(max(booked_at, self.now + 1))
         return min(moments, default=None)
-
-    def lose_patience(self, job_id: str) -> None:
-        """Nobody of its queue passes a job any more that has waited for long and has no booked start."""
-        job, patience = self.lines.job(job_id), self.policy.patience_seconds
-        if job is not None and 0 < patience <= self.now - job.submitted_at and job_id not in self.promises.by_job:
-            self.lines.lose_patience(job_id)
-
-    def refuse(self, group: Group, reason: Reason, places: Iterable[set[Group]]) -> None:
-        """A group waits until one of these sets is woken."""
-        first = group.first()
-        self.lines.refuse(group, first, reason, self.now, is_sure=first is not None and first[1].id in self.promises.by_job)
-        loses_at = first[1].submitted_at + self.policy.patience_seconds if first is not None else 0
-        if self.policy.patience_seconds and first is not None and loses_at > self.now and group.impatient_for != first[1].id:
-            group.impatient_for = first[1].id
-            heapq.heappush(self._timers, (loses_at, PATIENCE, first[1].id))
-        for others in places:
-            others.add(group)
-            group.waits_in.append(others)
-
-    def watch(self, group: Group | None) -> None:
-        """Somebody else may be the first of a group that waits: it loses its patience as well."""
-        first = group.first() if group is not None and group.phase == REFUSED and self.policy.patience_seconds else None
-        if group is not None and first is not None and group.impatient_for != first[1].id:
-            group.impatient_for = first[1].id
-            heapq.heappush(self._timers, (first[1].submitted_at + self.policy.patience_seconds, PATIENCE, first[1].id))
-
-    def wake(self, groups: Iterable[Group]) -> None:
-        for group in list(groups):
-            group.is_for_room = group.is_asleep = False
-            self.lines.wake(group)
-
-    def wake_for_room(self, groups: Iterable[Group], pool: int, woken: dict[tuple[int, int], list[Group]] | None = None) -> None:
-        """Only room for them grew: whom they may evict is as it was. `woken`: where that is remembered until the pass is over."""
-        woken = self.roomy if woken is None else woken
-        is_eager = self.policy.in_order or woken is not self.roomy
-        for group in list(groups):
-            if group.phase != REFUSED:
-                continue
-            if is_eager or len(group.shape.pools) > 1 or group.reason is None or group.reason.code == "booked":
-                self._wake_for_room(group, pool, woken)
-            else:
-                self.lines.let_sleep(group, pool)
-
-    def _wake_for_room(self, group: Group, pool: int, woken: dict[tuple[int, int], list[Group]]) -> None:
-        group.is_for_room = True
-        self.lines.wake(group)
-        woken.setdefault((pool, group.shape.number), []).append(group)
-
-    def _rouse(self, asleep: list[tuple[Group, int]]) -> None:
-        """The turn of a queue has come: those of it wake for whom there is room, or may be what is hidden for booked starts."""
-        is_room: dict[tuple[int, int], bool] = {}
-        for group, pool in asleep:
-            if not group.is_asleep:
-                continue
-            group.is_asleep = False
-            at = pool, group.shape.number
-            if at not in is_room:
-                is_room[at] = self.known_unplaced(*at) is None
-            if group.phase == REFUSED and (is_room[at] or self._may_take_booked(group, pool)):
-                self._wake_for_room(group, pool, self.roomy)
-
-    def close(self) -> None:
-        """Room was taken: whoever was woken for it, and does not fit any more, waits on without being asked."""
-        if self.policy.in_order:
-            return
-        for pool, number in [*self.roomy, *self.freed]:
-            self._close_shape(pool, number)
-
-    def close_like(self, group: Group) -> None:
-        """One was refused: so are all others of its shape that room woke, where it has none and nobody has a booked start."""
-        if not self.policy.in_order and not self.promises and len(group.shape.pools) == 1:
-            self._close_shape(group.shape.pools[0], group.shape.number)
-
-    def _close_shape(self, pool: int, number: int) -> None:
-        at = pool, number
-        roomy, freed = self.roomy.get(at), self.freed.get(at)
-        if not roomy and not freed:
-            return
-        if self.known_unplaced(pool, number) is not None:
-            places = self.by_room.setdefault(pool, {}).setdefault(number, set())
-            for group in (*self.roomy.pop(at, ()), *self.freed.pop(at, ())):
-                if group.reason is not None and group.reason.code != "booked":
-                    self._put_aside_again(group, pool, places)
-        elif freed and self._is_used_up(pool, freed[0]):
-            for group in self.freed.pop(at):
-                if group.reason is not None and group.reason.code in ("capacity", "withheld") and group.reason.pool == pool:
-                    self._put_aside_again(group, pool, self.place_by_amount(group, group.reason))
-
-    def _put_aside_again(self, group: Group, pool: int, places: set[Group]) -> None:
-        if group.phase != OPEN or not group.is_for_room or group.reason is None or len(group.shape.pools) > 1:
-            return
-        if not self._may_take_booked(group, pool):
-            also = (self.by_booked.setdefault(pool, set()),) if self.policy.booked else ()
-            self.refuse(group, group.reason, (places, *also))
-
-    def _may_take_booked(self, group: Group, pool: int) -> bool:
-        """Whether a group that has no room may have some of what is hidden for booked starts, or has such a start."""
-        if not self.promises:
-            return False
-        first, booked = group.first(), self.promises.of(pool)
-        if first is None or first[1].id in self.promises.by_job:
-            return True
-        if self.policy.preempts and any(one.job.queue == group.queue and one.job.priority < group.priority for one in booked):
-            return True
-        last = max((one.at for one in booked), default=0)
-        return bool(last) and self.promises.end_if_started(first[1], self.now) <= last  # It fits in before them.
-
-    def _is_used_up(self, pool: int, group: Group) -> bool:
-        """Whether a pool has not what a gang needs, and no booked start to give to whoever is refused."""
-        need = group.shape.inside.get(pool)
-        return need is not None and not self.promises.may_plan(pool) and self.shares.is_beyond(pool, need)
-
-    def room_grew(self, machines: Iterable[int], *, for_a_try: bool = False) -> dict[int, set[int]]:
-        """There is more room on these machines, by pool: wake who may fit now."""
-        by_pool: dict[int, set[int]] = {}
-        for machine in machines:
-            by_pool.setdefault(self.machines.at[machine].pool, set()).add(machine)
-        for (pool, _), known in list(self.unplaced.items()):
-            if pool in by_pool and not known.grow(by_pool[pool], self.machines, pool):
-                del self.unplaced[pool, known.shape.number]
-        for pool in () if for_a_try else by_pool:
-            for number, groups in list(self.by_room.get(pool, {}).items()):
-                refused = self.unplaced.get((pool, number)) if groups else None
-                if groups and (refused is None or not refused.is_true(self.machines, pool)):
-                    self.wake_for_room(groups, pool)
-        return by_pool
-
-    def wake_reserved(self, pool: int) -> None:
-        """Less is held, so that some may not be in the way of what is booked for a time any more."""
-        for group in list(self.by_reserved.get(pool, ())) if self.windows else ():
-            first = group.first()
-            if first is not None and self.windows.refusal(first[1], group.shape.least[pool], self.now) is None:
-                self.wake((group,))
-
-    def wake_booked(self, pool: int, machines: Set[int]) -> None:
-        """Room that is hidden for a booked start may be enough for the start itself, or for who ends before it."""
-        promises = self.promises
-        if not promises:
-            return
-        promises.opened()
-        booked = promises.of(pool)
-        for one in booked:
-            one.may_be_earlier = True
-            group = self.lines.group(one.job.id)
-            if group is not None and group.phase == REFUSED:  # By what is hidden for it, nobody may put it aside again.
-                group.is_for_room = True
-                self.lines.wake(group)
-        if booked and promises.is_any_on(machines):
-            last = booked[-1].at
-            brief = [
-                group
-                for group in self.by_booked.get(pool, ())
-                if group.phase == REFUSED
-                and (first := group.first()) is not None
-                and promises.end_if_started(first[1], self.now) <= last
-            ]
-            for group in brief:
-                group.is_for_room = True
-                self.lines.wake(group)
-
-    def known_unplaced(self, pool: int, number: int) -> Unplaced | None:
-        """The answer of `place` for this shape, where it is still true whatever became free since."""
-        known = self.unplaced.get((pool, number))
-        return known.answer if known is not None and known.is_true(self.machines, pool) else None
-
-    def place_by_amount(self, group: Group, refused: Refusal | Reason) -> set[Group]:
-        """Where a group waits that the end of a pool, or promises to others, refused: with those who lack as much of the same."""
-        at = (refused.resource, refused.need, refused.limit) if len(group.shape.pools) == 1 else None
-        return self.by_pool.setdefault(refused.pool, {}).setdefault(at, set())
-
-    def may_have_amount(self, pool: int) -> list[Group]:
-        """Those of them for whom what is not held of the pool is enough; who may go to others is not looked at."""
-        used = self.shares.used(0, pool)
-        waiting = self.by_pool.get(pool, {})
-        found: list[Group] = []
-        for at, groups in list(waiting.items()):
-            if not groups:
-                del waiting[at]
-            elif at is None or at[1] <= at[2] - used[at[0]]:
-                found += groups
-        return found
 
     def tree(self, top: int) -> list[int]:
         """A queue and all below it; of root only itself."""
@@ -642,7 +450,7 @@ class Core:
         runtime = job.runtime(trusted=True) or 0 if self.policy.booked or self.windows else 0
         kind = 2 * self.people.number(job) + (bool(self.windows) and not job.evictable)
         self.lines.add(job, self.shape_of(job.gang, job.pools), runtime, kind)
-        self.watch(self.lines.group(job.id))
+        self.waits.watch(self.lines.group(job.id))
 
     def shape_of(self, gang: GangAsk, pools: tuple[int, ...]) -> Shape:
         """The one shape of equal asks. Whoever submits many does well to hand in the same object for equal ones."""

@@ -4,7 +4,7 @@ The ideal: all waiting jobs are taken one by one, the next always by the fair or
 decision; each is asked the questions 1 to 7 below, of all limits and all machines, and one that cannot start does not stop those
 behind it, unless they passed it for too long. What is done instead, and why the result is the same:
 
-- Only what changed is asked again (`core.py`): a group of equal jobs that was refused stays refused until room, a limit or a
+- Only what changed is asked again (`waits.py`): a group of equal jobs that was refused stays refused until room, a limit or a
   moment comes by that its refusal depended on. Room that shrinks changes no refusal.
 - Of equal jobs in a queue only the first is asked (`turn.py`), because what refuses it refuses those behind it.
 - Whether a gang has too little room is answered from memory where that follows by counting (`refusals.py`).
@@ -63,8 +63,7 @@ def run_pass(core: Core, now: int) -> list[Decision]:
     if look(made, last_pass_at):
         made.take_turns()
     made.booker.tell()
-    core.roomy.clear()
-    core.freed.clear()
+    core.waits.pass_over()
     return made.decisions
 
 
@@ -109,7 +108,7 @@ class Pass:
 
     def about(self, group: Group, job: Job) -> None:
         """Questions 1 to 7 of the job whose turn it is."""
-        core, shape = self.core, group.shape
+        core, waits, shape = self.core, self.core.waits, group.shape
         if core.is_last_of_array(job):
             core.lines.remove(job.id)
             core.wait_for_siblings(job)
@@ -118,7 +117,7 @@ class Pass:
         capped = core.people.refusal(job, least(shape.gang)) if core.people else None
         if capped is not None and job.user is not None:
             found = reason_of(capped, job.queue)
-            core.refuse(group, found, (core.by_user.setdefault(place_of(capped, job.user), set()),))
+            waits.refuse(group, found, (waits.by_user.setdefault(place_of(capped, job.user), set()),))
             self._tell(group, job, found)
             return
         reason: Reason | None = None
@@ -130,14 +129,14 @@ class Pass:
             if isinstance(room, Refusal):
                 found = self._over(room)
                 if room.code == "ceiling":
-                    places.append(core.by_limit.setdefault((room.pool, room.queue), set()))
+                    places.append(waits.by_limit.setdefault((room.pool, room.queue), set()))
                     entitled.append(pool)
                 else:
-                    places.append(core.place_by_amount(group, room))
+                    places.append(waits.place_by_amount(group, room))
                     entitled.append(pool)
             elif core.windows and (reserved := core.windows.refusal(job, shape.least[pool], self.now)) is not None:
                 found = reserved
-                places.append(core.by_reserved.setdefault(pool, set()))
+                places.append(waits.by_reserved.setdefault(pool, set()))
                 entitled.append(pool)
             else:
                 answer = self._place(job, shape, pool)
@@ -151,9 +150,9 @@ class Pass:
                     return
                 else:
                     found = self._unplaced(shape, answer)
-                    places.append(core.by_room.setdefault(pool, {}).setdefault(shape.number, set()))
+                    places.append(waits.by_room.setdefault(pool, {}).setdefault(shape.number, set()))
                 if core.policy.booked:  # Also before any start is booked: what ends later may be hidden for one by then.
-                    places.append(core.by_booked.setdefault(pool, set()))
+                    places.append(waits.by_booked.setdefault(pool, set()))
                 if found.code in ("no_room", "not_together", "booked"):
                     entitled.append(pool)
             if reason is None or _STAGES[found.code] > _STAGES[reason.code]:
@@ -162,14 +161,14 @@ class Pass:
         for pool in () if group.is_for_room else entitled:
             search = Search(core, job, shape, pool, self.now)
             if core.policy.preempts:  # Also where nobody of lower priority runs so far.
-                back.append(core.preempters.place(pool, group))
+                back.append(waits.preempters.place(pool, group))
             if not search.may_claim and not search.may_preempt:
                 continue
             denied = self.take_back(search, job, shape, pool)
             if denied is None:
                 return
             if search.may_claim:
-                back.append(core.claimers.setdefault(pool, set()))
+                back.append(waits.claimers.setdefault(pool, set()))
             hope = hope | search.hope if hope else search.hope
             if denied is not _NOBODY:
                 reason = denied
@@ -182,10 +181,10 @@ class Pass:
         if core.promises.known_ends:
             self.booker.refused(group, job, reason)
         was_for_room = group.is_for_room
-        core.refuse(group, reason, places)
+        waits.refuse(group, reason, places)
         self._tell(group, job, reason)
-        if was_for_room and (core.roomy or core.freed):
-            core.close_like(group)
+        if was_for_room:
+            waits.close_like(group)
 
     # 3. Limits.
 
@@ -227,12 +226,12 @@ class Pass:
 
     def _place(self, job: Job, shape: Shape, pool: int) -> Placed | Unplaced:
         core = self.core
-        answer: Placed | Unplaced | None = core.known_unplaced(pool, shape.number)
+        answer: Placed | Unplaced | None = core.waits.known_unplaced(pool, shape.number)
         if answer is None:
             gang = self._within_limits(job, shape, pool) if shape.is_elastic else shape.gang
             answer = place(gang, core.machines, (pool,))
             if isinstance(answer, Unplaced) and Known.may_keep(shape, answer):
-                core.unplaced[pool, shape.number] = Known(shape, answer)
+                core.waits.unplaced[pool, shape.number] = Known(shape, answer)
         if isinstance(answer, Unplaced) and core.promises:
             return self._place_before(job, shape, pool) or answer
         return answer
@@ -295,8 +294,7 @@ class Pass:
                 core.admit(Running(job, placed, need, self.now, standing))
         else:
             core.admit(Running(job, placed, need, self.now, standing))
-        if core.roomy or core.freed:
-            core.close()
+        core.waits.close()
         self._look_again(core.running[job.id])
         self.decisions.append(Admit(job.id, placed, standing))
 
@@ -304,9 +302,9 @@ class Pass:
         """Whoever was refused before this one started may be able to evict it."""
         core = self.core
         for pool, _ in one.need:
-            claimed = one.standing is Standing.BORROWED and bool(core.claimers.get(pool))
+            claimed = one.standing is Standing.BORROWED and bool(core.waits.claimers.get(pool))
             at_once = not core.policy.least_runtime_seconds
-            if claimed or (at_once and core.preempters.has_above(pool, one.job.queue, one.job.priority)):
+            if claimed or (at_once and core.waits.preempters.has_above(pool, one.job.queue, one.job.priority)):
                 core.ring_at(self.now + 1, pool)
 
     # 5. Take back.

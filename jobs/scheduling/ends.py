@@ -39,21 +39,21 @@ class Ends:
 
     def tell(self) -> None:
         """Wake whom all that was noted may help."""
-        core = self.core
+        core, waits = self.core, self.core.waits
         if not self._queues and not self._machines:
             return
         machines, self._machines = self._machines, set()
         queues, self._queues = self._queues, {}
-        for pool, there in core.room_grew(machines).items():
-            core.wake_booked(pool, there)
+        for pool, there in waits.room_grew(machines).items():
+            waits.wake_booked(pool, there)
             help_of = _Help(core, pool, there)
-            core.wake([one for one in core.claimers.get(pool, ()) if _is_put_aside(one) and help_of.may_be_for(one)])
+            waits.wake([one for one in waits.claimers.get(pool, ()) if _is_put_aside(one) and help_of.may_be_for(one)])
             self._wake_above(pool, help_of)
         for pool, ended in sorted(queues.items()):
-            core.wake_reserved(pool)
+            waits.wake_reserved(pool)
             for node in sorted({node for queue in ended for node in core.shares.path[queue]}):
-                core.wake(core.by_limit.get((pool, node), ()))
-            core.wake_for_room(core.may_have_amount(pool), pool, core.freed)
+                waits.wake(waits.by_limit.get((pool, node), ()))
+            waits.wake_for_amount(pool)
             if core.policy.reclaims:
                 self._wake_claimers(pool, ended)
 
@@ -77,7 +77,7 @@ class Ends:
         core = self.core
         free = core.machines.free(pool).gpu_millis + core.promises.hidden_gpus(pool)
         lowest = core.evictable.standing_on(pool, help_of.machines)
-        for queue, priority, shapes in core.preempters.of(pool):
+        for queue, priority, shapes in core.waits.preempters.of(pool):
             stands = lowest.get(queue, priority) < priority
             near = shapes if stands or core.promises else help_of.going()
             lower = core.evictable.lower_gpus(pool, queue, priority) if near else None
@@ -91,9 +91,9 @@ class Ends:
                 able = [group for group in groups if _is_put_aside(group)]
                 is_claim = len(shape.pools) > 1 or (may_claim and core.shares.reach(queue, pool, need) >= 0)
                 if core.promises:  # Booked starts may have to give way too: whoever hoped for these machines when it searched.
-                    core.wake([group for group in able if stands or help_of.may_be_for(group)])
+                    core.waits.wake([group for group in able if stands or help_of.may_be_for(group)])
                 elif able and (is_claim or not self._is_in_vain(shape, pool, core.evictable.leavers(pool, queue, priority))):
-                    core.wake(able)
+                    core.waits.wake(able)
 
     def _is_in_vain(self, shape: Shape, pool: int, leavers: Leavers) -> bool:
         """Whether the search of one that may only evict in its own queue would find nobody, by the bounds that it begins with."""
@@ -102,7 +102,7 @@ class Ends:
         cpu, memory, gpu = leavers.sums
         if need[0] > free.cpu_millis + cpu or need[1] > free.memory_bytes + memory or need[2] > free.gpu_millis + gpu:
             return True
-        known = core.unplaced.get((pool, shape.number))
+        known = core.waits.unplaced.get((pool, shape.number))
         if known is None or not shape.is_counted:
             return False
         role = shape.gang.roles[0]
@@ -113,7 +113,7 @@ class Ends:
 
     def _wake_claimers(self, pool: int, ended: Set[int]) -> None:
         """What its own tenant's queues deserve may cover by now who was not allowed to take room back."""
-        core, claimers = self.core, self.core.claimers.get(pool, ())
+        core, claimers = self.core, self.core.waits.claimers.get(pool, ())
         paths = (core.shares.path[queue] for queue in ended)
         tops = {path[-2] if len(path) > 1 else 0 for path in paths}
         for queue in sorted({near for top in tops for near in core.tree(top)}):
@@ -130,7 +130,7 @@ class Ends:
                     reaches[number] = core.shares.reach(queue, pool, need) >= 0
                 if reaches[number]:
                     able.append(group)
-            core.wake(able)
+            core.waits.wake(able)
 
 
 class _Help:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 from jobs.scheduling.gangs import Unplaced
 from jobs.scheduling.machines import Machines
 from jobs.scheduling.ranking import ranking_of
@@ -19,7 +17,7 @@ class Known:
     many or more, and need not be counted anew when room shrinks: what grew is added as it was then.
     """
 
-    __slots__ = ("_bound", "_counted_at", "_grown", "_is_share", "_least", "_most", "_rankings", "_room", "answer", "shape")
+    __slots__ = ("_bound", "_counted_at", "_grown", "_is_share", "_least", "_most", "answer", "shape")
 
     def __init__(self, shape: Shape, answer: Unplaced) -> None:
         role = shape.gang.roles[0]
@@ -30,8 +28,6 @@ class Known:
         self._grown: set[int] = set()
         self._most = self._bound = answer.fitting
         self._counted_at = -1  # The version of the machines at which `_most` was counted.
-        self._rankings: object = None  # Of the pool, by ask, when ours was looked up there.
-        self._room: Callable[[Iterable[int]], int] = lambda _: 0
 
     @staticmethod
     def may_keep(shape: Shape, answer: Unplaced) -> bool:
@@ -60,9 +56,6 @@ class Known:
         return self._most
 
     def _room_on(self, chosen: set[int], machines: Machines, pool: int) -> int:
-        rankings = machines.pools[pool].rankings
-        if self._is_share or self._rankings is not rankings:
-            ranking = ranking_of(machines, pool, self.shape.gang.roles[0].ask)
-            assert ranking is not None
-            self._room, self._rankings = ranking.room_on, rankings
-        return self._room(chosen)
+        ranking = ranking_of(machines, pool, self.shape.gang.roles[0].ask)
+        assert ranking is not None
+        return ranking.room_on(chosen)

@@ -4,7 +4,7 @@ The ideal: after every decision all waiting jobs are sorted anew, by the fair or
 queue, time of submission and id, and the first that has not been looked at comes next. The shortcut: jobs of one queue with equal
 asks and priority meet the same fate, so they form one group, in order, of which only the first is looked at; a refusal refuses
 the group. A queue is a heap of its groups by their first, a refused group leaves it until something that could change its fate
-does happen (`Core` wakes it). The next job is the same as by sorting, and what a pass costs goes with the groups that are open.
+does happen (`Waits` wakes it). The next job is the same as by sorting, and what a pass costs goes with the groups that are open.
 
 Aging is by a line and alike for all, so it never changes who of two is before the other: a class higher is worth so many
 seconds of waiting, whenever one looks. So the order needs no clock, and only finitely many jobs that come later pass one that

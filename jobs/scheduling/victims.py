@@ -173,13 +173,13 @@ class Search:
         if not self._is_counted or not self._roles:
             return True
         role, ranking = self._roles[0]
-        known = self.core.unplaced.get((self.pool, self._shape.number))
+        known = self.core.waits.unplaced.get((self.pool, self._shape.number))
         if known is None:
             fitting = self._count(ranking)
             if fitting >= role.minimum:
                 return True
             answer = Unplaced("no_room", self.pool, role.role, role.minimum, fitting, ranking.tally())
-            known = self.core.unplaced[self.pool, self._shape.number] = Known(self._shape, answer)
+            known = self.core.waits.unplaced[self.pool, self._shape.number] = Known(self._shape, answer)
         return takes_more(self.machines, role, role.minimum - known.most(self.machines, self.pool), self._freed)
 
     # --- The cheapest that is enough ----------------------------------------------------------------------------------

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kernel.resources import Resources
+from tenants.quota.accounting import ResourceSeconds
+
 REASON = "budget"
 PERCENT_MAX = 1_000
 WARN_AT = (80, 100)
@@ -80,12 +83,16 @@ def budget_refusal(path: Sequence[uuid.UUID], spent: Mapping[uuid.UUID, Spent]) 
     return None
 
 
-def node_time(used: Sequence[int], capacity: Sequence[int], nodes: int) -> int:
+def node_time(used: ResourceSeconds, capacity: Resources, nodes: int) -> int:
     """Thousandths of a node times seconds: of what is used of a pool, the resource that is the most nodes' worth, where a node is
-    an average one of the pool. `used`: amounts times seconds by resource; `capacity`: of all nodes. A resource that the pool has
-    not counts for nothing.
+    an average one of the pool. `capacity`: of all nodes. A resource that the pool has not counts for nothing.
     """
-    return max((1000 * amount * nodes // most for amount, most in zip(used, capacity, strict=True) if most > 0), default=0)
+    pairs = (
+        (used.cpu_milli_seconds, capacity.cpu_millis),
+        (used.memory_byte_seconds, capacity.memory_bytes),
+        (used.gpu_milli_seconds, capacity.gpu_millis),
+    )
+    return max((1000 * amount * nodes // most for amount, most in pairs if most > 0), default=0)
 
 
 def sums_along(paths: Mapping[uuid.UUID, Sequence[uuid.UUID]], used: Iterable[tuple[uuid.UUID, int]]) -> dict[uuid.UUID, int]:

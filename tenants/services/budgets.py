@@ -25,7 +25,7 @@ from tenants.ledger.budgets import Budget as BudgetValue
 from tenants.ledger.entries import day_of, month_bounds, month_of, month_text
 from tenants.ledger_rows import currency, price_book
 from tenants.models import Budget, Queue, Reservation, ReservationKind
-from tenants.quota.accounting import mark
+from tenants.quota.accounting import ResourceSeconds, mark, used
 from tenants.services.names import Problems
 
 AMOUNT_MAX = 2**62
@@ -146,27 +146,26 @@ def _spent(kind: BudgetKind, month: int, now: datetime) -> dict[uuid.UUID, int]:
     since = month_bounds(month)[0]
     if kind is BudgetKind.NODE_TIME:
         return sums_along(_paths(), _node_time(since, now))
-    used: list[tuple[uuid.UUID, int]] = []
+    spent: list[tuple[uuid.UUID, int]] = []
     for found in usage.usage_report(tenant_ids=None, since=since, until=None, group_by="queue"):
         assert isinstance(found.key, uuid.UUID)
-        used.append((found.key, found.used.gpu_milli_seconds if kind is BudgetKind.GPU_TIME else found.micros or 0))
+        spent.append((found.key, found.used.gpu_milli_seconds if kind is BudgetKind.GPU_TIME else found.micros or 0))
     book, last = price_book(), mark(now)
-    for queue_id, pool_id, amounts, start in _held(since, now):
+    for queue_id, pool_id, held, start in _held(since, now):
         if kind is BudgetKind.GPU_TIME:
-            used.append((queue_id, amounts[-1] * (last - start)))
+            spent.append((queue_id, used(held, last - start).gpu_milli_seconds))
         else:
-            costs = (book.cost(pool_id, name, amount, start, last) for name, amount in zip(RESOURCE_NAMES, amounts, strict=True))
-            used.append((queue_id, sum(costs)))
-    return sums_along(_paths(), used)
+            costs = (book.cost(pool_id, name, amount, start, last) for name, amount in held.as_dict().items())
+            spent.append((queue_id, sum(costs)))
+    return sums_along(_paths(), spent)
 
 
 def _node_time(since: datetime, now: datetime) -> list[tuple[uuid.UUID, int]]:
     """What queues used by themselves since then, in nodes' worth of each pool. A query for each pool, and a few."""
-    used: dict[tuple[uuid.UUID, uuid.UUID], Resources] = {}
+    sums: dict[tuple[uuid.UUID, uuid.UUID], ResourceSeconds] = {}
     last = mark(now)
-    for queue_id, pool_id, amounts, start in _held(since, now):
-        more = Resources(*(amount * (last - start) for amount in amounts))
-        used[queue_id, pool_id] = used.get((queue_id, pool_id), ZERO) + more
+    for queue_id, pool_id, held, start in _held(since, now):
+        sums[queue_id, pool_id] = sums.get((queue_id, pool_id), ResourceSeconds()) + used(held, last - start)
     pools, nodes = pools_and_nodes()
     totals = {one.pool_id: one.total for one in capacities_of(pools, nodes)}
     counts = Counter(node.pool_id for node in nodes)
@@ -175,16 +174,14 @@ def _node_time(since: datetime, now: datetime) -> list[tuple[uuid.UUID, int]]:
             tenant_ids=None, since=since, until=None, group_by="queue", pool_ids=frozenset({pool.id})
         ):
             assert isinstance(found.key, uuid.UUID)
-            more = Resources(found.used.cpu_milli_seconds, found.used.memory_byte_seconds, found.used.gpu_milli_seconds)
-            used[found.key, pool.id] = used.get((found.key, pool.id), ZERO) + more
+            sums[found.key, pool.id] = sums.get((found.key, pool.id), ResourceSeconds()) + found.used
     return [
-        (queue_id, node_time(_amounts(more), _amounts(totals.get(pool_id, ZERO)), counts[pool_id]))
-        for (queue_id, pool_id), more in used.items()
+        (queue_id, node_time(spent, totals.get(pool_id, ZERO), counts[pool_id])) for (queue_id, pool_id), spent in sums.items()
     ]
 
 
-def _held(since: datetime, now: datetime) -> Iterator[tuple[uuid.UUID, uuid.UUID, tuple[int, ...], int]]:
-    """What runs: queue, pool, amounts by resource, and from when on it counts."""
+def _held(since: datetime, now: datetime) -> Iterator[tuple[uuid.UUID, uuid.UUID, Resources, int]]:
+    """What runs: queue, pool, how much it holds there, and from when on it counts."""
     first, last = mark(since), mark(now)
     held = Reservation.objects.filter(released_at__isnull=True, kind=ReservationKind.ATTEMPT).order_by()
     for queue_id, pool_id, created_at, *amounts in held.values_list(
@@ -192,11 +189,7 @@ def _held(since: datetime, now: datetime) -> Iterator[tuple[uuid.UUID, uuid.UUID
     ).iterator(chunk_size=2_000):
         start = max(first, mark(created_at))
         if start < last:
-            yield queue_id, pool_id, tuple(amounts), start
-
-
-def _amounts(resources: Resources) -> tuple[int, ...]:
-    return tuple(resources.as_dict()[name] for name in RESOURCE_NAMES)
+            yield queue_id, pool_id, Resources(*amounts), start
 
 
 def _paths() -> dict[uuid.UUID, Sequence[uuid.UUID]]:

@@ -245,9 +245,10 @@ class Moves:
         core = self.core
         top = self._top(job.queue)
         others_booked = any(name != job.id for name in core.promises.by_job)
+        since = now - max(2 * core.policy.least_runtime_seconds, 1)  # Whoever starts in this very pass does not move in it.
         for queue in core.evictable.queues(pool):
             for one in core.evictable.leavers(pool, queue, None).gangs:
-                if one.started_at + 2 * core.policy.least_runtime_seconds > now or one.gpu_millis >= shape.gpu_millis > 0:
+                if one.started_at > since or one.gpu_millis >= shape.gpu_millis > 0:
                     continue
                 if one.job.priority > job.priority or (one.job.array and one.job.parallel):
                     continue

@@ -170,3 +170,13 @@ def test_evening_out_comes_to_rest(limits: dict[str, Limit], steps: list[Step]) 
         if quiet == 4:
             return
     raise AssertionError("it never comes to rest")
+
+
+def test_whoever_starts_in_a_pass_does_not_move_in_it() -> None:
+    """With nothing asked of how long it has run. Found by `test_evening_out_comes_to_rest`."""
+    limits = {"a": Limit(deserved=8000), "b": Limit(deserved=4000), "c": Limit()}
+    world = Returning(limits, Policy(least_runtime_seconds=0, booked=0, evens=True, moves=2, moves_after_seconds=0))
+    world.do(("submit", 1, (1, 1, 2), 500))
+    world.do(("submit", 1, (2, 4, 0), 500))
+    decided = world.core.decide(60)
+    assert {one.id for one in decided if isinstance(one, Admit)}.isdisjoint(one.id for one in decided if isinstance(one, Evict))

@@ -128,6 +128,7 @@ class Stub:
     specs: dict[str, dict[str, Any]] = field(default_factory=dict)
     logs: list[dict[str, Any]] = field(default_factory=list)
     artifacts: dict[str, bytes] = field(default_factory=dict)
+    looks_until_collected: int = 0  # So many readings of the manifest are answered before anything was brought in.
     volumes: dict[str, dict[str, bytes]] = field(default_factory=dict)
     uploads: dict[str, Upload] = field(default_factory=dict)
     known_code: set[str] = field(default_factory=set)
@@ -280,11 +281,14 @@ class Stub:
         )
 
     def list_artifacts(self, request: httpx2.Request, job_id: str) -> httpx2.Response:
+        if self.looks_until_collected:
+            self.looks_until_collected -= 1
+            return _json({"items": [], "next": None, "complete": False, "attempt": 1})
         rows = [
             {"path": path, "size_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
             for path, data in sorted(self.artifacts.items())
         ]
-        return _json({"items": rows, "next": None})
+        return _json({"items": rows, "next": None, "complete": True, "attempt": 1})
 
     def get_artifact(self, request: httpx2.Request, job_id: str, path: str) -> httpx2.Response:
         return (

@@ -15,7 +15,8 @@ import pytest
 from client_stub import CutOff, Upload, a_job, problem
 
 import berth
-from berth.errors import FileRefused
+from berth import limits
+from berth.errors import FileRefused, NotFound
 from berth.snapshots import list_code, pack_code
 from berth.transfers import inside
 
@@ -31,6 +32,23 @@ def test_an_artifact_comes_home_whole_and_checked(trained: Any, client: Any, tmp
     [place] = client.jobs.download("train", "model/notes.txt", tmp_path)
 
     assert (place, place.read_bytes()) == (tmp_path / "notes.txt", b"good")
+
+
+def test_what_a_job_left_is_waited_for_when_it_has_just_ended(
+    trained: Any, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "POLL_SECONDS", 0.001)
+    trained.looks_until_collected = 3
+    [place] = client.jobs.download("train", "log.txt", tmp_path)
+    assert place.read_bytes() == b"x"
+
+
+def test_what_a_running_job_has_not_left_yet_is_not_waited_for(trained: Any, client: Any, tmp_path: Path) -> None:
+    trained.jobs = [a_job("train", state="running")]
+    trained.looks_until_collected = 1_000
+    with pytest.raises(NotFound):
+        client.jobs.download("train", "log.txt", tmp_path)
+    assert len(trained.sent(r"GET /jobs/.*/artifacts")) == 2
 
 
 def test_a_folder_comes_home_as_cp_does(trained: Any, client: Any, tmp_path: Path) -> None:

@@ -364,15 +364,25 @@ class Jobs:
 
     # --- Bringing home ------------------------------------------------------------------------------------------------
 
-    def artifacts(self, job: str) -> Artifacts:
-        """The manifest: path, size and SHA-256 of every file that the job left."""
+    def artifacts(self, job: str, *, patient: bool = False) -> Artifacts:
+        """The manifest: path, size and SHA-256 of every file that the job left. They are brought in just after a job has ended;
+        `patient` waits for that, for at most `COLLECT_SECONDS`."""
+        deadline = time.monotonic() + limits.COLLECT_SECONDS
+        while patient and time.monotonic() < deadline and self._is_being_collected(job):
+            time.sleep(limits.POLL_SECONDS)
         return cast("list[ArtifactData]", list_all(self._transport, f"{_path(job)}/artifacts"))
+
+    def _is_being_collected(self, job: str) -> bool:
+        """Whether the job has ended and not everything that it left is there."""
+        page = self._transport.json(Call("GET", f"{_path(job)}/artifacts", {"limit": 1}))
+        is_whole = not isinstance(page, dict) or page.get("complete", True) or not page.get("attempt")
+        return not is_whole and Job(self.read(job), self).has_ended
 
     def download(self, job: str, path: str = "", dest: str | Path = ".", *, progress: Progress | None = None) -> Paths:
         """Fetch an artifact file, or all below a folder (`""` is everything). Works as `cp -r` does: into `dest` when that
         is a folder, else as `dest`. Resumes what an earlier call left, and checks every SHA-256."""
         job_id = self.resolve(job)
-        chosen = choose_artifacts(self.artifacts(job_id), path)
+        chosen = choose_artifacts(self.artifacts(job_id, patient=True), path)
         if not chosen:
             raise NotFound(f"The job has no artifact {path!r}.", hint=f"See what it has: berth cp {job_id}: --list", status=404)
         done = 0

@@ -15,6 +15,7 @@ ANSWER_BYTES = 64 * MIB  # A page of 500 jobs is about 1 MiB; more than this is 
 PAGE_SIZE = 100
 POLL_SECONDS = 0.5
 POLL_SECONDS_MAX = 3.0
+COLLECT_SECONDS = 30.0  # From a job's end until what it left is there; large outputs may take longer.
 LOG_LINE_CHARACTERS = 64 * KIB  # A longer line is handed out in pieces.
 CODE_SNAPSHOT_BYTES = 512 * MIB  # The server's bound on a code snapshot; what is larger belongs on a volume.
 CODE_FILES = 50_000

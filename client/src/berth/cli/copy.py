@@ -100,7 +100,7 @@ def _fetch(session: Session, name: str, path: str, dest: Path, dest_text: str, *
         _fetch_from_volume(session, name, path, dest, dest_text, list_=list_)
         return
     jobs = session.client.jobs
-    chosen = choose_artifacts(jobs.artifacts(job_id), path)
+    chosen = choose_artifacts(jobs.artifacts(job_id, patient=True), path)
     if list_:
         session.show(chosen, ARTIFACT_COLUMNS, empty=_("The job has no artifacts; name them with `outputs:`."), key="path")
         return

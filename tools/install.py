@@ -122,21 +122,26 @@ def make_environment(place: Place) -> bool:
     return True
 
 
-def copy_release(place: Place) -> bool:
-    """A copy named by its content: the platform's user need not read the checkout, and a running one is never edited."""
+def copy_release(place: Place, portal: Path | None = None) -> bool:
+    """A copy named by its content: the platform's user need not read the checkout, and a running one is never edited.
+
+    `portal` is the folder of the built web portal; None: a server without one.
+    """
     digest = hashlib.sha256()
-    files = sorted(path for folder in SERVER_FOLDERS for path in (ROOT / folder).rglob("*") if is_source(path))
-    files.append(ROOT / "manage.py")
-    for path in files:
-        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
+    sources = sorted(path for folder in SERVER_FOLDERS for path in (ROOT / folder).rglob("*") if is_source(path))
+    files = {path.relative_to(ROOT): path for path in [*sources, ROOT / "manage.py"]}
+    if portal is not None:
+        files |= {"portal" / path.relative_to(portal): path for path in sorted(portal.rglob("*")) if path.is_file()}
+    for relative, path in files.items():
+        digest.update(str(relative).encode() + b"\0" + path.read_bytes() + b"\0")
     name = digest.hexdigest()[:12]
     target = place.data / "release" / name
     is_new = not target.exists()
     if is_new:
         building = target.with_suffix(".building")
         shutil.rmtree(building, ignore_errors=True)
-        for path in files:
-            copy = building / path.relative_to(ROOT)
+        for relative, path in files.items():
+            copy = building / relative
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
         subprocess.run([str(place.python), "-m", "compileall", "-q", str(building)], check=False, capture_output=True)

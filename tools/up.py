@@ -45,6 +45,7 @@ from tools.place import (  # noqa: E402
     is_locked,
     read_lock,
 )
+from tools.portal import PortalError, build, cache_folder  # noqa: E402
 from tools.production import (  # noqa: E402
     PRODUCTION,
     choose_profile,
@@ -55,7 +56,7 @@ from tools.production import (  # noqa: E402
     roll,
     wait_for_all,
 )
-from tools.progress import Stop, say_error, step  # noqa: E402
+from tools.progress import Stop, Told, say_error, step  # noqa: E402
 from tools.servers import own_servers, stop_servers  # noqa: E402
 
 __all__ = ["SERVICE_USER", "Place", "copy_release", "ensure_service_user", "main"]
@@ -157,10 +158,23 @@ def put_in_place(place: Place) -> None:
         install_bubblewrap()
     with step("environment") as done:
         done.outcome = "installed from requirements.lock" if make_environment(place) else "there already"
+    with step("portal") as done:
+        portal = build_portal(done)
     with step("server") as done:
-        done.outcome = "copied where the platform's user can read it" if copy_release(place) else "there already"
+        done.outcome = "copied where the platform's user can read it" if copy_release(place, portal) else "there already"
         link_command(place)
         link_server_command(place)
+
+
+def build_portal(done: Told) -> Path | None:
+    """Where it cannot be built the platform runs without: command line and API have all that it has."""
+    try:
+        portal = build(cache_folder())
+    except (PortalError, OSError) as error:
+        done.outcome = f"left out: {error}"
+        return None
+    done.outcome = "built from frontend/"
+    return portal
 
 
 def bring_up(place: Place, profile: str) -> None:

@@ -28,6 +28,9 @@ AUTH_USER_MODEL = "tenants.User"
 APPEND_SLASH = False
 STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True  # Assets are served from the installed packages; nothing has to be collected first.
+PORTAL = CONFIG.portal_dir or ROOT / "portal"  # As built by tools/portal.py; without it there is the API alone.
+WHITENOISE_ROOT = Path(PORTAL) / "public" if (Path(PORTAL) / "public").is_dir() else None
+WHITENOISE_IMMUTABLE_FILE_TEST = r"^/assets/.+-[\w-]{8}\.\w+$"  # Vite puts a digest into each name.
 
 INSTALLED_APPS = [
     "unfold.apps.BasicAppConfig",

@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
+from controlplane import portal
 from webapi import health, pages
 
 # Routes are tried in turn: those that are asked for most come first.
@@ -16,6 +17,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
 ]
 urlpatterns += [*health.urlpatterns, *pages.urlpatterns]
 urlpatterns += [path("admin", RedirectView.as_view(url="/admin/")), path("admin/", admin.site.urls)]
+urlpatterns += portal.urlpatterns  # Whatever else a browser asks for is a page of the portal, or none.
 
 handler400 = "webapi.problems.handler400"
 handler403 = "webapi.problems.handler403"

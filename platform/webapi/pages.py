@@ -1,10 +1,10 @@
-"""Two pages for people outside the API: where to begin, and what an error code means (the `type` of every problem leads here)."""
+"""A page for people outside the API: what an error code means (the `type` of every problem leads here)."""
 
 from __future__ import annotations
 
 import functools
 
-from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -36,12 +36,6 @@ h2 {{ font: 600 1rem ui-monospace, monospace; margin: .5rem 0 }}
 
 
 @require_safe
-def begin(request: HttpRequest) -> HttpResponseRedirect | HttpResponsePermanentRedirect:
-    """Until there is a portal, people begin at the description of the API."""
-    return HttpResponseRedirect("/api/v1/docs")
-
-
-@require_safe
 def errors(request: HttpRequest) -> HttpResponse:
     """Every error code with its meaning and the next step."""
     response = HttpResponse(_errors(), content_type="text/html; charset=utf-8")
@@ -65,4 +59,4 @@ def _errors() -> SafeString:
     )
 
 
-urlpatterns = [path("", begin, name="begin"), path("docs/errors", errors, name="errors")]
+urlpatterns = [path("docs/errors", errors, name="errors")]

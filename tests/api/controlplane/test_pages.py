@@ -7,7 +7,7 @@ from typing import Any
 from webapi.reference import REFERENCE
 
 
-def test_the_root_leads_to_the_description_of_the_api(api: Any) -> None:
+def test_without_a_portal_the_root_leads_to_the_description_of_the_api(api: Any) -> None:
     response = api().get("/")
     assert (response.status_code, response["Location"]) == (302, "/api/v1/docs")
 

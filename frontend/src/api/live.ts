@@ -1,0 +1,189 @@
+/**
+ * One WebSocket for the whole portal: every subscription of every page, resumed after a break.
+ *
+ * After a break each subscription goes on from the last `seq` that it saw, so nothing is missed; where the server says that older
+ * events are gone, and after a long sleep of the machine, `onGap` tells the subscriber to read its objects anew.
+ */
+
+export interface LiveEvent {
+  seq: number;
+  kind: string;
+  at: string;
+  tenant_id: string | null;
+  job_id: string | null;
+  subject: { kind: string; id: string };
+  data: Record<string, unknown>;
+}
+
+export type Topic = { job: string } | { tenant: string } | { user: 'me' };
+export type LiveState = 'connecting' | 'open' | 'lost';
+export type LogMessage = Record<string, unknown>;
+
+interface EventSubscription {
+  kind: 'events';
+  topic: Topic;
+  after: number | null;
+  onEvents: (events: LiveEvent[]) => void;
+  onGap: () => void;
+}
+
+interface LogSubscription {
+  kind: 'logs';
+  request: () => Record<string, unknown>;
+  onMessages: (messages: LogMessage[]) => void;
+  onEnd: (code: string) => void;
+}
+
+const BACKOFF_MS = [300, 1_000, 2_000, 4_000, 8_000, 15_000] as const;
+const SILENT_MS = 45_000; // Three heartbeats missed: the connection is dead, whatever the browser thinks.
+const SIGNED_OUT = 4401;
+
+export class LiveConnection {
+  private socket: WebSocket | null = null;
+  private subscriptions = new Map<string, EventSubscription | LogSubscription>();
+  private listeners = new Set<() => void>();
+  private inbox = new Map<string, unknown[]>();
+  private flushing = false;
+  private attempts = 0;
+  private counter = 0;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private silence: ReturnType<typeof setTimeout> | undefined;
+  state: LiveState = 'connecting';
+  onSignedOut: () => void = () => undefined;
+
+  constructor(private readonly address: () => string) {}
+
+  /** Follow events of a topic until the returned function is called. Events come in batches, at most one per frame. */
+  events(topic: Topic, handlers: { onEvents: (events: LiveEvent[]) => void; onGap?: () => void; after?: number }): () => void {
+    return this.add({ kind: 'events', topic, after: handlers.after ?? null, onEvents: handlers.onEvents, onGap: handlers.onGap ?? (() => undefined) });
+  }
+
+  /** Follow a log. `request` is asked again at every connection, so that it can name the cursor to go on from. */
+  logs(handlers: { request: () => Record<string, unknown>; onMessages: (messages: LogMessage[]) => void; onEnd?: (code: string) => void }): () => void {
+    return this.add({ kind: 'logs', request: handlers.request, onMessages: handlers.onMessages, onEnd: handlers.onEnd ?? (() => undefined) });
+  }
+
+  /** For useSyncExternalStore. */
+  watch = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  /** Try at once: the machine woke up, the network is back, somebody signed in. */
+  retry(): void {
+    if (this.socket && this.socket.readyState <= WebSocket.OPEN && this.state === 'open') return;
+    this.attempts = 0;
+    this.open();
+  }
+
+  close(): void {
+    clearTimeout(this.timer);
+    clearTimeout(this.silence);
+    const socket = this.socket;
+    this.socket = null;
+    socket?.close();
+  }
+
+  private add(subscription: EventSubscription | LogSubscription): () => void {
+    const id = `s${++this.counter}`;
+    this.subscriptions.set(id, subscription);
+    if (!this.socket) this.open();
+    else if (this.socket.readyState === WebSocket.OPEN) this.subscribe(id, subscription);
+    return () => {
+      if (!this.subscriptions.delete(id)) return;
+      this.inbox.delete(id);
+      if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify({ unsubscribe: id }));
+    };
+  }
+
+  private open(): void {
+    clearTimeout(this.timer);
+    this.socket?.close();
+    const socket = new WebSocket(this.address());
+    this.socket = socket;
+    socket.onopen = () => {
+      if (this.socket !== socket) return;
+      this.attempts = 0;
+      this.become('open');
+      this.listen(socket);
+      for (const [id, subscription] of this.subscriptions) this.subscribe(id, subscription);
+    };
+    socket.onmessage = (message) => {
+      if (this.socket !== socket) return;
+      this.listen(socket);
+      this.receive(String(message.data));
+    };
+    socket.onclose = (event) => {
+      if (this.socket !== socket) return;
+      clearTimeout(this.silence);
+      this.socket = null;
+      this.become('lost');
+      if (event.code === SIGNED_OUT) {
+        this.onSignedOut();
+        return;
+      }
+      const wait = BACKOFF_MS[Math.min(this.attempts++, BACKOFF_MS.length - 1)] ?? 15_000;
+      this.timer = setTimeout(() => this.open(), wait * (0.7 + Math.random() * 0.6));
+    };
+  }
+
+  private listen(socket: WebSocket): void {
+    clearTimeout(this.silence);
+    this.silence = setTimeout(() => socket.close(), SILENT_MS);
+  }
+
+  private subscribe(id: string, subscription: EventSubscription | LogSubscription): void {
+    const command =
+      subscription.kind === 'events'
+        ? { subscribe: subscription.topic, id, ...(subscription.after === null ? {} : { after: subscription.after }) }
+        : { subscribe_logs: subscription.request(), id };
+    this.socket?.send(JSON.stringify(command));
+  }
+
+  private receive(text: string): void {
+    const message = JSON.parse(text) as { type: string; id?: string; seq?: number; event?: LiveEvent; code?: string };
+    const subscription = message.id ? this.subscriptions.get(message.id) : undefined;
+    if (!message.id || !subscription) return;
+    if (subscription.kind === 'logs') {
+      if (message.type === 'log') this.queue(message.id, message);
+      else if (message.type === 'ended' || message.type === 'error') subscription.onEnd(message.code ?? message.type);
+      return;
+    }
+    if (message.type === 'subscribed' && subscription.after === null) subscription.after = message.seq ?? null;
+    else if (message.type === 'gap') subscription.onGap();
+    else if (message.type === 'event' && message.event) {
+      subscription.after = message.event.seq;
+      this.queue(message.id, message.event);
+    }
+  }
+
+  /** Handlers run once per frame with all that came meanwhile: a hundred changes a second are sixty calls at most. */
+  private queue(id: string, item: unknown): void {
+    const waiting = this.inbox.get(id);
+    if (waiting) waiting.push(item);
+    else this.inbox.set(id, [item]);
+    if (this.flushing) return;
+    this.flushing = true;
+    const flush = () => {
+      this.flushing = false;
+      const all = this.inbox;
+      this.inbox = new Map();
+      for (const [name, items] of all) {
+        const subscription = this.subscriptions.get(name);
+        if (subscription?.kind === 'events') subscription.onEvents(items as LiveEvent[]);
+        else subscription?.onMessages(items as LogMessage[]);
+      }
+    };
+    // A hidden page draws no frames; its lists would grow without end.
+    if (document.hidden) setTimeout(flush, 250);
+    else requestAnimationFrame(flush);
+  }
+
+  private become(state: LiveState): void {
+    if (this.state === state) return;
+    this.state = state;
+    for (const listener of this.listeners) listener();
+  }
+}
+
+export const live = new LiveConnection(() => `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/ws/v1/live`);

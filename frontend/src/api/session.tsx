@@ -1,0 +1,88 @@
+/** Who is signed in, what they may do, and the way out. */
+
+import { useQuery } from '@tanstack/react-query';
+import { createContext, use, useEffect, type ReactNode } from 'react';
+
+import { api, onSignedOut, setCsrf, take, type Schemas } from './client';
+import { live } from './live';
+import { asProblem } from './problem';
+import { queries } from './query';
+
+export type Who = Schemas['WhoOut'];
+export type Role = 'viewer' | 'member' | 'manager';
+
+/** A session as the API tells it: `user` is the answer of whoami. */
+export interface SessionState {
+  who: Who;
+  isOperator: boolean;
+  /** Whether the person holds at least this role in the tenant (by slug); in any tenant when it is left out. */
+  may: (role: Role, tenant?: string) => boolean;
+  /** Whether a feature of the installation is switched on. */
+  has: (feature: string) => boolean;
+}
+
+const RANK: Record<string, number> = { viewer: 1, member: 2, manager: 3 };
+const SessionContext = createContext<SessionState | null>(null);
+export const SESSION_KEY = ['session'] as const;
+
+/** The session, or null when nobody is signed in. */
+export function useSessionQuery() {
+  return useQuery({
+    queryKey: SESSION_KEY,
+    staleTime: 60_000,
+    queryFn: async (): Promise<Who | null> => {
+      try {
+        const session = await take(api.GET('/api/v1/session'));
+        setCsrf(session.csrf);
+        return await take(api.GET('/api/v1/whoami'));
+      } catch (error) {
+        if (asProblem(error).status === 401) return null;
+        throw error;
+      }
+    },
+  });
+}
+
+export function SessionProvider({ who, features, children }: { who: Who; features: readonly string[] | null; children: ReactNode }) {
+  useEffect(() => {
+    const leave = () => {
+      live.close();
+      queries.setQueryData(SESSION_KEY, null);
+    };
+    onSignedOut(leave);
+    live.onSignedOut = leave;
+    return () => onSignedOut(() => undefined);
+  }, []);
+  const roles = new Map(who.tenants.map((tenant) => [tenant.slug, RANK[tenant.role] ?? 0]));
+  const state: SessionState = {
+    who,
+    isOperator: who.user.is_operator,
+    may: (role, tenant) => {
+      const least = RANK[role] ?? 9;
+      return tenant === undefined ? [...roles.values()].some((rank) => rank >= least) : (roles.get(tenant) ?? 0) >= least;
+    },
+    has: (feature) => features === null || features.includes(feature),
+  };
+  return <SessionContext value={state}>{children}</SessionContext>;
+}
+
+export function useSession(): SessionState {
+  const session = use(SessionContext);
+  if (!session) throw new Error('useSession outside of a session');
+  return session;
+}
+
+export async function signIn(body: { name: string; password: string; code?: string }): Promise<void> {
+  const session = await take(api.POST('/api/v1/session', { body }));
+  setCsrf(session.csrf);
+  queries.clear();
+  await queries.invalidateQueries({ queryKey: SESSION_KEY });
+}
+
+export async function signOut(): Promise<void> {
+  await api.DELETE('/api/v1/session');
+  setCsrf('');
+  live.close();
+  queries.clear();
+  queries.setQueryData(SESSION_KEY, null);
+}

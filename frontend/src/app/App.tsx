@@ -1,0 +1,81 @@
+/** Language, theme, the session; then the pages, or the sign-in. */
+
+import { Box, Center, MantineProvider } from '@mantine/core';
+import { QueryClientProvider, useQuery } from '@tanstack/react-query';
+import { lazy, Suspense, useCallback, useState } from 'react';
+import { BrowserRouter } from 'react-router';
+
+import { api, take } from '@/api/client';
+import { queries } from '@/api/query';
+import { SessionProvider, useSessionQuery } from '@/api/session';
+import { firstLanguage, LanguageProvider, type Language } from '@/text/language';
+import { Loading, ProblemView } from '@/ui/Feedback';
+
+import { PageBoundary } from './Boundary';
+import { Pages } from './routes';
+import { theme, variables } from './theme';
+
+const SignIn = lazy(() => import('@/pages/sign-in'));
+const Notifications = lazy(() => import('@mantine/notifications').then((module) => ({ default: module.Notifications })));
+const LANGUAGE_KEY = 'berth-language';
+
+function nonce(): string {
+  return document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? '';
+}
+
+export function App() {
+  const [language, setLanguage] = useState<Language>(() => firstLanguage(localStorage.getItem(LANGUAGE_KEY), navigator.languages));
+  const choose = useCallback((chosen: Language) => {
+    localStorage.setItem(LANGUAGE_KEY, chosen);
+    setLanguage(chosen);
+    void queries.invalidateQueries(); // The server's own words come in the language asked for.
+  }, []);
+  return (
+    <LanguageProvider language={language} choose={choose}>
+      <MantineProvider theme={theme} cssVariablesResolver={variables} defaultColorScheme="auto" getStyleNonce={nonce}>
+        <QueryClientProvider client={queries}>
+          <Suspense fallback={null}>
+            <Notifications position="bottom-right" />
+          </Suspense>
+          <BrowserRouter>
+            <PageBoundary>
+              <Suspense fallback={<Waiting />}>
+                <Gate />
+              </Suspense>
+            </PageBoundary>
+          </BrowserRouter>
+        </QueryClientProvider>
+      </MantineProvider>
+    </LanguageProvider>
+  );
+}
+
+function Gate() {
+  const session = useSessionQuery();
+  const info = useQuery({ queryKey: ['info'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/info')) });
+  if (session.data) {
+    const features = (info.data as { features?: string[] } | undefined)?.features ?? null;
+    return (
+      <SessionProvider who={session.data} features={features}>
+        <Pages />
+      </SessionProvider>
+    );
+  }
+  if (session.data === null) return <SignIn />;
+  if (session.error) {
+    return (
+      <Center mih="100vh" p="md">
+        <ProblemView error={session.error} retry={() => void session.refetch()} />
+      </Center>
+    );
+  }
+  return <Waiting />;
+}
+
+function Waiting() {
+  return (
+    <Box p="xl" maw={900} mx="auto">
+      <Loading lines={6} />
+    </Box>
+  );
+}

@@ -1,0 +1,28 @@
+/** Colours and shapes. Every pair of text and ground is at least 4.5 : 1 in both schemes. */
+
+import { createTheme, DEFAULT_THEME, mergeMantineTheme, type CSSVariablesResolver } from '@mantine/core';
+
+export const theme = mergeMantineTheme(
+  DEFAULT_THEME,
+  createTheme({
+    primaryColor: 'berth',
+    primaryShade: { light: 7, dark: 8 },
+    defaultRadius: 'md',
+    autoContrast: true,
+    luminanceThreshold: 0.38,
+    respectReducedMotion: true,
+    fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif',
+    fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "Noto Sans Mono", monospace',
+    headings: { fontWeight: '650' },
+    colors: {
+      berth: ['#e3fafc', '#c5f0f5', '#96e0ea', '#63cfde', '#3bbfd2', '#1fa9bf', '#1290a6', '#0b7285', '#085f70', '#064a58'],
+    },
+  }),
+);
+
+/** Dimmed text as Mantine has it is too faint on grey ground. */
+export const variables: CSSVariablesResolver = () => ({
+  variables: {},
+  light: { '--mantine-color-dimmed': '#565e66', '--mantine-color-placeholder': '#6c757d', '--mantine-color-anchor': '#0b6577' },
+  dark: { '--mantine-color-dimmed': '#a9afb5', '--mantine-color-placeholder': '#8d949b', '--mantine-color-anchor': '#63cfde' },
+});

@@ -1,0 +1,5 @@
+import { Page } from '@/ui/Page';
+
+export default function Stub() {
+  return <Page title="home">{null}</Page>;
+}

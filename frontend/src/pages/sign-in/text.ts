@@ -1,0 +1,38 @@
+import { texts } from '@/text/language';
+
+export const words = texts(
+  {
+    title: 'Sign in',
+    slogan: 'Every team’s jobs get their place.',
+    name: 'User name or e-mail',
+    password: 'Password',
+    code: 'Code of your second factor',
+    codeHint: 'Six digits from your app, or one of your recovery codes.',
+    signIn: 'Sign in',
+    oidc: 'Continue with {name}',
+    or: 'or',
+    help: 'No account? Ask the operator of this installation for an invitation. On a machine of your own, `make up` prints the first name and password.',
+    bad_credentials: 'This name and password do not belong together.',
+    bad_code: 'This code is not right, or was used before.',
+    locked: 'Too many attempts. Wait {seconds} seconds and try again.',
+    lockedSome: 'Too many attempts. Wait a little and try again.',
+    oidcFailed: 'Signing in with your provider did not work ({code}). Try again, or ask the operator.',
+  },
+  {
+    title: '登录',
+    slogan: '让每个团队的作业各得其位。',
+    name: '用户名或邮箱',
+    password: '密码',
+    code: '两步验证码',
+    codeHint: '验证器应用中的六位数字，或一个恢复码。',
+    signIn: '登录',
+    oidc: '使用 {name} 登录',
+    or: '或',
+    help: '没有账户？请向本系统的运维人员索取邀请。在您自己的机器上，`make up` 会打印初始用户名和密码。',
+    bad_credentials: '用户名与密码不匹配。',
+    bad_code: '验证码不正确或已被使用。',
+    locked: '尝试次数过多，请在 {seconds} 秒后重试。',
+    lockedSome: '尝试次数过多，请稍后重试。',
+    oidcFailed: '通过身份提供方登录失败（{code}）。请重试，或联系运维人员。',
+  },
+);

@@ -1,0 +1,87 @@
+/** Numbers, sizes and times as people read them, in their language and their own time zone. */
+
+import { useMemo } from 'react';
+
+import { useLanguage, type Language } from './language';
+
+const GIB = 1024 ** 3;
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const;
+
+export interface Format {
+  number: (value: number, digits?: number) => string;
+  percent: (ratio: number, digits?: number) => string;
+  bytes: (bytes: number) => string;
+  gib: (bytes: number) => string;
+  /** Thousandths of a GPU or of a core, as whole or broken numbers of them. */
+  milli: (thousandths: number) => string;
+  /** A length of time: `3 h 12 min`. Null: a dash. */
+  duration: (seconds: number | null | undefined) => string;
+  /** Day and time with seconds, in local time. */
+  time: (iso: string | null | undefined) => string;
+  day: (iso: string) => string;
+  /** The same as seen from now: `3 minutes ago`. */
+  ago: (iso: string | null | undefined, now?: number) => string;
+  /** The reader's zone, as shown beside times. */
+  zone: string;
+}
+
+const WORDS = {
+  en: { d: 'd', h: 'h', min: 'min', s: 's' },
+  zh: { d: '天', h: '小时', min: '分', s: '秒' },
+} as const;
+
+export function formatDuration(seconds: number, language: Language): string {
+  const words = WORDS[language];
+  const gap = language === 'zh' ? '' : ' ';
+  const say = (...parts: [number, string][]) => parts.filter(([count], index) => index === 0 || count > 0).map(([count, word]) => `${count}${gap}${word}`).join(' ');
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 60) return say([seconds > 0 && seconds < 10 && whole !== seconds ? Math.round(seconds * 10) / 10 : whole, words.s]);
+  if (whole < 3600) return say([Math.floor(whole / 60), words.min], [whole % 60, words.s]);
+  if (whole < 86_400) return say([Math.floor(whole / 3600), words.h], [Math.floor((whole % 3600) / 60), words.min]);
+  return say([Math.floor(whole / 86_400), words.d], [Math.floor((whole % 86_400) / 3600), words.h]);
+}
+
+export function formatBytes(bytes: number, language: Language): string {
+  let value = bytes;
+  let unit = 0;
+  while (Math.abs(value) >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  const digits = unit === 0 || value >= 100 ? 0 : 1;
+  return `${new Intl.NumberFormat(language, { maximumFractionDigits: digits }).format(value)} ${UNITS[unit]}`;
+}
+
+export function makeFormat(language: Language): Format {
+  const locale = language === 'zh' ? 'zh-CN' : 'en';
+  const time = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+  const day = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric' });
+  const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
+  const zone = new Intl.DateTimeFormat(locale, { timeZoneName: 'short' }).formatToParts(new Date()).find((part) => part.type === 'timeZoneName')?.value ?? '';
+  const number = (value: number, digits = 1) => new Intl.NumberFormat(locale, { maximumFractionDigits: digits }).format(value);
+  return {
+    number,
+    percent: (ratio, digits = 0) => new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: digits }).format(ratio),
+    bytes: (bytes) => formatBytes(bytes, language),
+    gib: (bytes) => `${number(bytes / GIB)} GiB`,
+    milli: (thousandths) => number(thousandths / 1000, 3),
+    duration: (seconds) => (seconds === null || seconds === undefined ? '–' : formatDuration(seconds, language)),
+    time: (iso) => (iso ? time.format(new Date(iso)) : '–'),
+    day: (iso) => day.format(new Date(iso)),
+    ago: (iso, now = Date.now()) => {
+      if (!iso) return '–';
+      const seconds = (new Date(iso).getTime() - now) / 1000;
+      const size = Math.abs(seconds);
+      if (size < 60) return relative.format(Math.round(seconds), 'second');
+      if (size < 3600) return relative.format(Math.round(seconds / 60), 'minute');
+      if (size < 86_400) return relative.format(Math.round(seconds / 3600), 'hour');
+      return relative.format(Math.round(seconds / 86_400), 'day');
+    },
+    zone,
+  };
+}
+
+export function useFormat(): Format {
+  const { language } = useLanguage();
+  return useMemo(() => makeFormat(language), [language]);
+}

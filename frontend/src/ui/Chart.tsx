@@ -1,0 +1,123 @@
+/** Lines over time on a canvas, with gaps as gaps, and the same numbers as a table for who cannot see it. */
+
+import { Box, Button, Stack, Table, Text, useComputedColorScheme } from '@mantine/core';
+import { useElementSize } from '@mantine/hooks';
+import { useEffect, useRef, useState } from 'react';
+import uPlot from 'uplot';
+import 'uplot/dist/uPlot.min.css';
+
+import { common } from '@/text/common';
+import { useFormat } from '@/text/format';
+import { useText } from '@/text/language';
+
+export interface Line {
+  label: string;
+  /** One value for each time; null: nothing is known of it, and the line has a gap. */
+  values: readonly (number | null)[];
+  color?: string;
+}
+
+const COLORS = ['#1c7ed6', '#e8590c', '#2f9e44', '#9c36b5', '#e03131', '#0c8599', '#f08c00', '#6741d9'];
+const ROWS_MAX = 200;
+
+/** `times` in seconds since 1970, ascending. `unit` writes a value with its unit. */
+export function Chart({ title, times, lines, unit, height = 180, maximum }: { title: string; times: readonly number[]; lines: readonly Line[]; unit: (value: number) => string; height?: number; maximum?: number }) {
+  const t = useText(common);
+  const format = useFormat();
+  const scheme = useComputedColorScheme('light');
+  const { ref, width } = useElementSize();
+  const place = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const [isTable, setTable] = useState(false);
+  const shape = lines.map((line) => line.label).join('\n');
+  const data = [times as number[], ...lines.map((line) => line.values as (number | null)[])] as uPlot.AlignedData;
+  const latest = useRef(data);
+  latest.current = data;
+
+  useEffect(() => {
+    if (!place.current || width === 0 || isTable) return undefined;
+    const ink = scheme === 'dark' ? '#c1c2c5' : '#495057';
+    const grid = { stroke: scheme === 'dark' ? '#373a40' : '#e9ecef', width: 1 };
+    const made = new uPlot(
+      {
+        width,
+        height,
+        scales: { y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), maximum ?? Math.max(high ?? 0, 1e-9) * 1.08] } },
+        legend: { live: true },
+        cursor: { y: false },
+        axes: [
+          { stroke: ink, grid },
+          { stroke: ink, grid, size: 74, values: (_plot, ticks) => ticks.map(unit) },
+        ],
+        series: [
+          { value: (_plot, at) => (at ? format.time(new Date(at * 1000).toISOString()) : '–') },
+          ...lines.map((line, index) => ({
+            label: line.label,
+            stroke: line.color ?? COLORS[index % COLORS.length] ?? ink,
+            width: 1.5,
+            dash: index >= COLORS.length ? [6, 4] : undefined,
+            spanGaps: false,
+            value: (_plot: uPlot, value: number | null) => (value === null || value === undefined ? '–' : unit(value)),
+          })),
+        ],
+      },
+      latest.current,
+      place.current,
+    );
+    plot.current = made;
+    return () => {
+      made.destroy();
+      plot.current = null;
+    };
+    // A new shape makes a new plot; new numbers go into the one that is there.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [width, height, scheme, shape, isTable, maximum, format]);
+
+  useEffect(() => {
+    plot.current?.setData(latest.current);
+  }, [times, lines]);
+
+  return (
+    <Stack gap={4} ref={ref} component="section" aria-label={title}>
+      <Text size="sm" fw={600}>
+        {title}
+      </Text>
+      {isTable ? <Twin times={times} lines={lines} unit={unit} /> : <Box ref={place} mih={height} aria-hidden="true" className="berth-chart" />}
+      <Box>
+        <Button size="compact-xs" variant="subtle" onClick={() => setTable(!isTable)} aria-pressed={isTable}>
+          {t('asTable')}
+        </Button>
+      </Box>
+    </Stack>
+  );
+}
+
+function Twin({ times, lines, unit }: { times: readonly number[]; lines: readonly Line[]; unit: (value: number) => string }) {
+  const format = useFormat();
+  const first = Math.max(0, times.length - ROWS_MAX);
+  return (
+    <Table.ScrollContainer minWidth={300} mah={260}>
+      <Table stickyHeader>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>{format.zone}</Table.Th>
+            {lines.map((line) => (
+              <Table.Th key={line.label}>{line.label}</Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {times.slice(first).map((at, row) => (
+            <Table.Tr key={at}>
+              <Table.Td>{format.time(new Date(at * 1000).toISOString())}</Table.Td>
+              {lines.map((line) => {
+                const value = line.values[first + row];
+                return <Table.Td key={line.label}>{value === null || value === undefined ? '–' : unit(value)}</Table.Td>;
+              })}
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}

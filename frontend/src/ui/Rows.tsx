@@ -1,0 +1,87 @@
+/** A table of any length: only the rows in sight are drawn. For a few dozen rows use Mantine's Table. */
+
+import { Box } from '@mantine/core';
+import { useVirtualizer } from '@tanstack/react-virtual';
+import { useEffect, useRef, type ReactNode } from 'react';
+
+import classes from './Rows.module.css';
+
+export interface Column<T> {
+  key: string;
+  header: ReactNode;
+  /** A CSS grid track, such as `minmax(12rem, 2fr)` or `7rem`. */
+  width: string;
+  cell: (row: T) => ReactNode;
+  /** Left out on narrow screens. */
+  isMinor?: boolean;
+}
+
+export function Rows<T>({
+  label,
+  rows,
+  columns,
+  rowKey,
+  rowHeight = 44,
+  height = 'calc(100vh - 19rem)',
+  onEnd,
+  total,
+  selected,
+}: {
+  label: string;
+  rows: readonly T[];
+  columns: readonly Column<T>[];
+  rowKey: (row: T) => string;
+  rowHeight?: number;
+  height?: string;
+  /** Called when the last rows come into sight: read the next page. */
+  onEnd?: () => void;
+  /** How many rows there are in all, when that is known. */
+  total?: number;
+  selected?: (row: T) => boolean;
+}) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => rowHeight, overscan: 12, getItemKey: (index) => rowKey(rows[index] as T) });
+  const items = virtual.getVirtualItems();
+  const last = items.at(-1)?.index ?? -1;
+  useEffect(() => {
+    if (onEnd && rows.length > 0 && last >= rows.length - 20) onEnd();
+  }, [last, rows.length, onEnd]);
+  const tracks = columns.map((column) => column.width).join(' ');
+  const narrow = columns.filter((column) => !column.isMinor).map((column) => column.width).join(' ');
+  return (
+    <Box ref={scroller} className={classes.scroller} style={{ height, '--tracks': tracks, '--narrow': narrow }} tabIndex={0} role="region" aria-label={label}>
+      <div role="table" aria-label={label} aria-rowcount={(total ?? rows.length) + 1}>
+        <div role="rowgroup" className={classes.head}>
+          <div role="row" aria-rowindex={1} className={classes.row}>
+            {columns.map((column) => (
+              <div role="columnheader" key={column.key} className={column.isMinor ? classes.minor : undefined}>
+                {column.header}
+              </div>
+            ))}
+          </div>
+        </div>
+        <div role="rowgroup" style={{ height: virtual.getTotalSize(), position: 'relative' }}>
+          {items.map((item) => {
+            const row = rows[item.index] as T;
+            return (
+              <div
+                role="row"
+                aria-rowindex={item.index + 2}
+                key={item.key}
+                className={`${classes.row} ${classes.body}`}
+                data-selected={selected?.(row) || undefined}
+                style={{ height: item.size, transform: `translateY(${item.start}px)` }}
+              >
+                {columns.map((column) => (
+                  <div role="cell" key={column.key} className={`${classes.cell} ${column.isMinor ? classes.minor : ''}`}>
+                    {column.cell(row)}
+                  </div>
+                ))}
+              </div>
+            );
+          })}
+        </div>
+      </div>
+    </Box>
+  );
+}

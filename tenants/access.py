@@ -17,6 +17,7 @@ from kernel.actor import Actor, TenantRole
 from kernel.errors import Forbidden, NotAuthenticated, NotFound
 from tenants.ledger_models import Price
 from tenants.models import (
+    BrowserSession,
     Booking,
     Invitation,
     Membership,
@@ -27,6 +28,7 @@ from tenants.models import (
     Secret,
     Tenant,
     Token,
+    TokenKind,
     User,
     UserCap,
     UserKind,
@@ -234,6 +236,7 @@ def register_policy() -> None:
     register(Queue, sees=_sees_queue, allows=_allows_queue)
     register(User, sees=_sees_user, allows=_allows_user)
     register(Token, sees=_sees_token, allows=_allows_token)
+    register(BrowserSession, sees=_sees_session, allows=_allows_session)
     for label in ("clusters.Cluster", "clusters.Pool", "clusters.Node"):
         installation_rule(apps.get_model(label))
     installation_rule(Price)
@@ -286,7 +289,16 @@ def _allows_user(actor: Actor, user: Any, verb: str) -> bool:
 def _sees_token(actor: Actor) -> Q | None:
     if not actor.is_authenticated:
         return Q() if is_system(actor) else None
-    return Q(user_id=actor.user_id) | Q(user__tenant_id__in=tenants_with(actor, "service_account.edit") or frozenset())
+    whose = Q(user_id=actor.user_id) | Q(user__tenant_id__in=tenants_with(actor, "service_account.edit") or frozenset())
+    return whose & Q(kind=TokenKind.PERSONAL)
+
+
+def _sees_session(actor: Actor) -> Q | None:
+    return Q(user_id=actor.user_id, kind=TokenKind.SESSION) if actor.is_authenticated else None
+
+
+def _allows_session(actor: Actor, session: Any, verb: str) -> bool:
+    return session.user_id == actor.user_id and role_allows(actor, None, verb)
 
 
 def _allows_token(actor: Actor, token: Any, verb: str) -> bool:

@@ -55,7 +55,7 @@ class MembershipRecord(Record):
 
 @admin.register(Token)
 class TokenRecord(Record):
-    list_display = ("name", "prefix", "user", "created_at", "last_used_at", "expires_at", "revoked_at")
+    list_display = ("name", "kind", "prefix", "user", "created_at", "last_used_at", "expires_at", "revoked_at")
     list_select_related = ("user",)
     search_fields = ("name", "prefix", "user__name")
     exclude = ("digest",)

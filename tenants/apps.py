@@ -9,10 +9,11 @@ class TenantsConfig(AppConfig):
         from activity import registry  # Models are loaded only now.
         from tenants import credentials, selectors
         from tenants.access import register_policy
-        from webapi.asgi_auth import register_authenticator
+        from webapi.asgi_auth import register_authenticator, register_session_authenticator
 
         register_policy()
         register_authenticator(credentials.authenticate_token)
+        register_session_authenticator(credentials.authenticate_session)
         registry.register_recipient_directory(credentials.recipients)
         registry.register_actor_refresh(credentials.refresh_actors)
         registry.register_channel_policy("tenant", lambda actor, text: selectors.find_tenant(actor, text).id)

@@ -17,9 +17,10 @@ from django.db.models.functions import Now
 
 from activity.registry import Recipient
 from kernel.actor import Actor, TenantRole
+from kernel.config import current
 from kernel.errors import NotAuthenticated
 from tenants.access import actor_for, roles_of_many
-from tenants.models import Token, User
+from tenants.models import Token, TokenKind, User
 from tenants.permissions import effective_scopes
 from tenants.services.tokens import digest_of, prefix_of
 from webapi.facts import Facts, look
@@ -42,14 +43,22 @@ def authenticate_token(text: str) -> Actor:
     return authenticate(text).actor
 
 
-def authenticate(text: str) -> Identity:
-    """The same, with the user's row, which nobody may change. Takes as long for an unknown token as for a wrong one."""
+def authenticate_session(text: str) -> Actor:
+    """The actor of a browser's session; NotAuthenticated for one that is unknown, over, ended, or of a disabled user."""
+    return authenticate(text, TokenKind.SESSION).actor
+
+
+def authenticate(text: str, kind: TokenKind = TokenKind.PERSONAL) -> Identity:
+    """The same for a credential of either kind, with the user's row, which nobody may change. Takes as long for an unknown token
+    as for a wrong one."""
     facts = look()
-    prefix = prefix_of(text)
+    prefix = prefix_of(text, kind)
     found = facts.find(("token", prefix), lambda: _load(prefix))
     token = found[0] if found else None
     if not hmac.compare_digest(token.digest if token else _NO_DIGEST, digest_of(text)) or found is None or token is None:
         raise NotAuthenticated("This token is not known.", hint="Run `berth login` with a token that you copied completely.")
+    if token.kind != kind:
+        raise NotAuthenticated("This is another kind of credential.", hint="Sessions are cookies, tokens are headers.")
     if token.revoked_at is not None:
         raise NotAuthenticated(
             "This token was revoked.", hint="Make a new one with `berth tokens create`, or ask who revoked it."
@@ -58,6 +67,8 @@ def authenticate(text: str) -> Identity:
         raise NotAuthenticated("This token has expired.", hint="Make a new one and run `berth login`.")
     if not token.user.is_active:
         raise NotAuthenticated("This account is disabled.", hint="Ask an operator to enable it.")
+    if kind is TokenKind.SESSION and _is_idle(token, facts.at):
+        raise NotAuthenticated("This session was not used for too long.", hint="Sign in again.")
     _note_use(token, facts.at)
     return Identity(token.user, found[1], facts)
 
@@ -71,8 +82,11 @@ def _load(prefix: str | None) -> tuple[Token, Actor] | None:
 def refresh_actors(actors: Sequence[Actor]) -> Sequence[Actor | None]:
     """The actors of long connections as they are now, None where the credential no longer counts. Three queries for all."""
     users = {user.pk: user for user in User.objects.filter(id__in={actor.user_id for actor in actors}, is_active=True)}
+    used_since = Now() - timedelta(hours=current().session_idle_hours)
     good = Token.objects.filter(
-        Q(revoked_at__isnull=True, expires_at__gt=Now()), id__in={actor.token_id for actor in actors if actor.token_id}
+        Q(kind=TokenKind.PERSONAL) | Q(last_used_at__gt=used_since),
+        Q(revoked_at__isnull=True, expires_at__gt=Now()),
+        id__in={actor.token_id for actor in actors if actor.token_id},
     )
     tokens = {token.pk: token for token in good}
     roles = roles_of_many(users)
@@ -113,6 +127,18 @@ def _refreshed(
         token_id=actor.token_id,
         request_id=actor.request_id,
     )
+
+
+def _is_idle(session: Token, now: datetime) -> bool:
+    """Whether nobody used a session for too long. Its use in another process is asked for only where it would decide."""
+    since = now - timedelta(hours=current().session_idle_hours)
+    if session.last_used_at is not None and session.last_used_at > since:
+        return False
+    last = Token.objects.filter(id=session.pk).values_list("last_used_at", flat=True).first()
+    if last is None or last <= since:
+        return True
+    session.last_used_at = last  # As in `_note_use`.
+    return False
 
 
 def _note_use(token: Token, now: datetime) -> None:

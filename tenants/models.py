@@ -32,6 +32,13 @@ class UserKind(models.TextChoices):
     SERVICE = "service"
 
 
+class TokenKind(models.TextChoices):
+    """What a credential is for: a program's header, or a browser's cookie. Neither is ever taken for the other."""
+
+    PERSONAL = "personal"
+    SESSION = "session"
+
+
 class ReservationKind(models.TextChoices):
     """Why capacity is held: by a running attempt, for a window of time, or for whoever preempted somebody."""
 
@@ -161,10 +168,14 @@ class Membership(models.Model):
 
 
 class Token(models.Model):
-    """A personal access token. Only its SHA-256 is kept; `prefix` finds the row and is what people see afterwards."""
+    """A personal access token, or a browser's session. Only its SHA-256 is kept; `prefix` finds the row and is what people see
+    afterwards. `agent` and `address` say of a session which browser signed in from where."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     user = models.ForeignKey(User, models.CASCADE, related_name="tokens")
+    kind = models.CharField(
+        max_length=10, choices=TokenKind.choices, default=TokenKind.PERSONAL, db_default=TokenKind.PERSONAL.value
+    )
     name = models.CharField(max_length=100)
     prefix = models.CharField(max_length=12)
     digest = models.CharField(max_length=64)
@@ -173,15 +184,28 @@ class Token(models.Model):
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
+    agent = models.CharField(max_length=200, blank=True, default="", db_default="")
+    address = models.CharField(max_length=45, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["prefix"], name="token_prefix_unique"),
+            models.CheckConstraint(condition=Q(kind__in=TokenKind.values), name="token_kind_known"),
             models.CheckConstraint(condition=Q(expires_at__gt=F("created_at")), name="token_expires_after_creation"),
         ]
 
     def __str__(self) -> str:
         return f"token {self.prefix} of {self.user_id}"
+
+
+class BrowserSession(Token):
+    """Tokens of kind `session`, where they are served: they are never listed among personal ones, nor these among them."""
+
+    class Meta:
+        proxy = True
+
+    def __str__(self) -> str:
+        return f"session {self.prefix} of {self.user_id}"
 
 
 class Invitation(models.Model):

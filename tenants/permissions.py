@@ -116,6 +116,8 @@ PERMISSIONS: dict[str, Permission] = {
     "token.read": _self("See one's own tokens, never their secret part.", scope=Scope.READ),
     "token.create": _self("Create a token with at most one's own scopes."),
     "token.delete": _self("Revoke one's own token."),
+    "session.read": _self("See where one is signed in with a browser.", scope=Scope.READ),
+    "session.delete": _self("End one's own session of a browser."),
     # Capacity.
     "queue.read": _viewer("See a queue, its limits and its use."),
     "queue.create": _manager("Split a tenant's queue."),

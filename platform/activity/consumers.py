@@ -17,8 +17,8 @@ A subscription's `id` may be given beside the command; else it is made from what
     {"type": "heartbeat", "seq": 130}                 every 15 seconds
 
 Close codes: 4401 the credential no longer counts; 1013 the client reads too slowly, or the database does not answer: come back
-with the last `seq`; 1008 too many sockets. A page of another origin, or a connection without a valid header or ticket, is
-refused before it opens.
+with the last `seq`; 1008 too many sockets. A page of another origin, or a connection without a valid header, ticket or session,
+is refused before it opens.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from kernel.actor import Actor
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.errors import BerthError, InvalidInput, NotAuthenticated, Unavailable
-from webapi.asgi_auth import authenticate_scope
+from webapi.asgi_auth import authenticate_scope, authenticate_scope_cookie
 
 HEARTBEAT_SECONDS = 15.0
 SEND_SECONDS_MAX = 10.0  # A reader that takes nothing for so long is slow; its kernel buffers are full by then.
@@ -84,7 +84,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
             await self.close()
             return
         try:
-            actor = await self._authenticate()
+            actor = await self._authenticate(has_origin=bool(sent_origins))
         except NotAuthenticated:
             await self.close()
             return
@@ -126,13 +126,18 @@ class LiveConsumer(AsyncWebsocketConsumer):
         except (DatabaseError, InterfaceError):
             await self._close(CLOSED_SLOW)
 
-    async def _authenticate(self) -> Actor:
+    async def _authenticate(self, *, has_origin: bool) -> Actor:
+        """By header, ticket or cookie. A cookie counts for a page of ours alone, which always tells its origin."""
         actor = await authenticate_scope(self.scope)
         if actor is not None:
             return actor
         tickets = parse_qs(self.scope.get("query_string", b"").decode("latin-1"), max_num_fields=8).get("ticket", [])
+        if not tickets and has_origin:
+            actor = await authenticate_scope_cookie(self.scope)
+            if actor is not None:
+                return actor
         if len(tickets) != 1:
-            raise NotAuthenticated("A live connection needs a header or a ticket.")
+            raise NotAuthenticated("A live connection needs a header, a ticket or a session.")
         return await in_thread(_redeem, tickets[0])
 
     async def _subscribe(self, name: str | None, topic: Any, after: Any) -> None:

@@ -154,7 +154,10 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.ScryptPasswordHasher"]
 
 REST_FRAMEWORK = {
     "DEFAULT_METADATA_CLASS": None,  # OPTIONS says nothing of a view: the description does, and no other origin is let in.
-    "DEFAULT_AUTHENTICATION_CLASSES": ["tenants.api.authentication.TokenAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "tenants.api.authentication.TokenAuthentication",
+        "tenants.api.authentication.SessionAuthentication",
+    ],
     "DEFAULT_PERMISSION_CLASSES": ["webapi.permissions.SignedIn"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["webapi.parsers.LimitedJSONParser"],

@@ -110,6 +110,8 @@ class Config:
     tenant_requests_per_minute: int = _setting(
         12_000, "requests", "per tenant, all its tokens together, 0: no limit; a tenant that floods must leave the others served"
     )
+    session_idle_hours: float = _setting(12.0, "hours", "a browser that nobody used for so long has to sign in again")
+    session_days: int = _setting(14, "days", "a browser signs in again after so long, however much it is used")
     selftest_hours: float = _setting(
         24.0, "hours", "between two tenant escape self-tests, 0: none; a hole should be a day old at most"
     )
@@ -191,6 +193,8 @@ def _check(config: Config) -> list[str]:
             problems.append(f"BERTH_{name.upper()}={getattr(config, name)} must be at most {PRIORITY_MAX}")
     if config.priority_request_days == 0:
         problems.append("BERTH_PRIORITY_REQUEST_DAYS=0 must be at least 1")
+    if not config.session_idle_hours or not config.session_days:
+        problems.append("BERTH_SESSION_IDLE_HOURS and BERTH_SESSION_DAYS must be more than 0")
     if not 0 < config.port < 65_536:
         problems.append(f"BERTH_PORT={config.port} must be between 1 and 65535")
     if config.metrics_token and len(config.metrics_token) < 32:

@@ -17,7 +17,7 @@ from django.db import DatabaseError, InterfaceError
 
 from kernel import limits
 from kernel.errors import BerthError, NotAuthenticated, TooLarge
-from webapi.asgi_auth import authenticate_scope, header_of
+from webapi.asgi_auth import authenticate_scope, authenticate_scope_cookie, header_of
 from webapi.errors import BadRequest, InternalError, RequestTimeout
 from webapi.problems import CONTENT_TYPE, as_failure, headers_of, problem_body
 from webapi.wording import language_of
@@ -170,7 +170,8 @@ class _Body:
     async def _identify(self) -> None:
         if self._is_known is None:
             try:
-                self._is_known = await authenticate_scope(self._scope) is not None
+                actor = await authenticate_scope(self._scope) or await authenticate_scope_cookie(self._scope)
+                self._is_known = actor is not None
             except NotAuthenticated:
                 self._is_known = False
             except (DatabaseError, InterfaceError) as error:

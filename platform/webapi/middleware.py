@@ -17,7 +17,7 @@ from django.utils.decorators import sync_and_async_middleware
 
 from kernel import deadlines, limits
 from kernel.errors import NotAuthenticated
-from webapi.asgi_auth import authenticate_header
+from webapi.asgi_auth import authenticate_cookie, authenticate_header
 from webapi.body_limit import CHECKED, refuse_by_length
 from webapi.errors import BadRequest, InternalError
 from webapi.problems import as_failure, problem_response, report_fault
@@ -131,7 +131,9 @@ def _run_async(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequ
 
 def _is_known(request: HttpRequest) -> bool:
     try:
-        return authenticate_header(request.META.get("HTTP_AUTHORIZATION")) is not None
+        header = request.META.get("HTTP_AUTHORIZATION")
+        actor = authenticate_cookie(request.META.get("HTTP_COOKIE")) if header is None else authenticate_header(header)
+        return actor is not None
     except NotAuthenticated:
         return False
 

@@ -22,6 +22,7 @@ from webapi.permissions import Public
 PREFIX = "/api/v1/"
 METRICS_PATH = "/metrics"  # Lets in operators and whoever scrapes; it looks at the token itself.
 TOKEN_SCHEME = "token"  # noqa: S105 - the scheme's name in the document.
+SESSION_SCHEME = "session"
 PROBLEM = "#/components/responses/Problem"
 
 # Ends of paths that stand for one object although nothing in the path follows them.
@@ -36,6 +37,8 @@ SINGLE_NOUNS = frozenset(
         "metrics",
         "openapi.json",
         "readyz",
+        "session",
+        "sign-in-methods",
         "spec",
         "stream",
         "timeline",
@@ -106,7 +109,9 @@ class BerthSchema(AutoSchema):
         return first or None
 
     def get_auth(self) -> list[dict[str, list[str]]]:
-        return [] if is_public(self.view) and self.path != METRICS_PATH else [{TOKEN_SCHEME: []}]
+        if is_public(self.view, self.method) and self.path != METRICS_PATH:
+            return []
+        return [{SESSION_SCHEME: []}] if self.view.is_by_session else [{TOKEN_SCHEME: []}, {SESSION_SCHEME: []}]
 
     def get_override_parameters(self) -> list[Any]:
         found: list[Any] = list(super().get_override_parameters())
@@ -117,9 +122,9 @@ class BerthSchema(AutoSchema):
         return found
 
 
-def is_public(view: Any) -> bool:
-    """Whether a view lets in everybody."""
-    return Public in tuple(view.permission_classes)
+def is_public(view: Any, method: str) -> bool:
+    """Whether a method of a view lets in everybody."""
+    return Public in tuple(view.permission_classes) or method in view.public_methods
 
 
 def tag_of(path: str) -> str:
@@ -149,7 +154,14 @@ def complete(result: dict[str, Any], generator: SchemaGenerator, request: Any, p
     """Add what is the same for all operations: the token, and the answers when something fails."""
     components = result.setdefault("components", {})
     components["securitySchemes"] = {
-        TOKEN_SCHEME: {"type": "http", "scheme": "bearer", "description": "A token of `berth login` or POST /api/v1/tokens."}
+        TOKEN_SCHEME: {"type": "http", "scheme": "bearer", "description": "A token of `berth login` or POST /api/v1/tokens."},
+        SESSION_SCHEME: {
+            "type": "apiKey",
+            "in": "cookie",
+            "name": "__Host-berth-session",
+            "description": "The session of a browser, made by POST /api/v1/session; without https the name has no `__Host-`. "
+            "Whatever is no GET brings the session's `csrf` in the header `X-Berth-CSRF`.",
+        },
     }
     components.setdefault("schemas", {}).update({"Problem": _problem_schema(), "FieldProblem": _field_problem_schema()})
     components["responses"] = {

@@ -32,6 +32,7 @@ from kernel.actor import Actor
 from kernel.config import current
 from kernel.errors import TooManyRequests
 from webapi.actors import actor_of
+from webapi.asgi_auth import session_text
 
 BUCKETS_MAX = 50_000  # The longest unused go first; a forgotten bucket is a full one.
 REDIS_SECONDS = 0.25  # A slow Redis must not slow every request; the local count takes over.
@@ -186,7 +187,7 @@ def charge_stranger(request: Request) -> None:
 
 def refuse_again(request: Request) -> None:
     """Refuse whoever was refused a moment ago, without asking who it is."""
-    wait, words = refusals.of(request.META.get("HTTP_AUTHORIZATION", ""))
+    wait, words = refusals.of(_credential_of(request))
     if wait:
         raise _too_many(words, wait)
 
@@ -205,7 +206,7 @@ class PerCaller(BaseThrottle):
         return True
 
     def _refuse(self, request: Request, words: str, wait: float) -> None:
-        credential = request.META.get("HTTP_AUTHORIZATION", "")
+        credential = _credential_of(request)
         if credential:
             refusals.note(credential, seconds=wait, words=words)
         raise _too_many(words, wait)
@@ -248,6 +249,11 @@ def caller(request: Request) -> str:
 def address_of(request: Request) -> str:
     """The network address that a request came from, as the server saw it: headers that anybody can write count nothing."""
     return f"address:{request.META.get('REMOTE_ADDR', '')}"
+
+
+def _credential_of(request: Request) -> str:
+    """What a request says it may by: its header, else its session; empty without either."""
+    return request.META.get("HTTP_AUTHORIZATION") or session_text(request.META.get("HTTP_COOKIE")) or ""
 
 
 def _too_many(words: str, wait: float) -> TooManyRequests:

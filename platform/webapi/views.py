@@ -30,11 +30,16 @@ class ApiView(APIView):
     """One resource of the API. Handlers read `self.actor` and return a `Response`; failures are raised."""
 
     schema = BerthSchema()
+    public_methods: frozenset[str] = frozenset()  # Of a view that is open to everybody in some of its methods only.
+    is_by_session = False  # Whether the view is for sessions of browsers alone.
 
     @property
     def actor(self) -> Actor:
         """Who acts, with the request's id for audit rows."""
         return actor_of(self.request)
+
+    def get_permissions(self) -> Sequence[Any]:
+        return [Public()] if self.request.method in self.public_methods else super().get_permissions()
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Authenticate, then count: requests without valid credentials count against their address."""

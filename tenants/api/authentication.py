@@ -1,15 +1,40 @@
-"""Bearer tokens for Django REST framework; sockets and streams use the same function through `webapi.asgi_auth`."""
+"""Who sends a request, for Django REST framework: a bearer token, or the cookie of a browser's session.
+
+A browser sends its cookie by itself, whoever's page asked for it. So what changes anything and comes by cookie brings a header
+that only our own pages can know and send, and comes from our own origin (security T13). Sockets and streams use the same
+credentials through `webapi.asgi_auth`.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
+
 from rest_framework.authentication import BaseAuthentication
+from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
+from activity import origins
 from kernel.actor import Actor
-from kernel.errors import NotAuthenticated
+from kernel.config import current
+from kernel.errors import BerthError, NotAuthenticated
 from tenants.credentials import authenticate
-from tenants.models import User
-from webapi.asgi_auth import TOKEN_LENGTH_MAX
+from tenants.models import TokenKind, User
+from webapi.asgi_auth import TOKEN_LENGTH_MAX, session_text
+
+CSRF_HEADER = "X-Berth-CSRF"
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+OWN_SITES = frozenset({"same-origin", "none"})  # Of Sec-Fetch-Site: our own pages, and what a person typed.
+_CSRF_PURPOSE = b"berth csrf v1"
+
+
+class CsrfFailed(BerthError):
+    """A request by a session's cookie that changes something lacks the session's CSRF value, or comes from another site."""
+
+    code = "csrf_failed"
+    status = 403
+    title = "The request does not come from this portal"
 
 
 class TokenAuthentication(BaseAuthentication):
@@ -29,3 +54,70 @@ class TokenAuthentication(BaseAuthentication):
 
     def authenticate_header(self, request: Request) -> str:
         return 'Bearer realm="berth"'
+
+
+class SessionAuthentication(BaseAuthentication):
+    """The session's cookie, where no Authorization header is sent. One that no longer counts is as good as none: a browser keeps
+    sending it until somebody signs in again."""
+
+    def authenticate(self, request: Request) -> tuple[User, Actor] | None:
+        text = session_text(request.META.get("HTTP_COOKIE")) if request.headers.get("Authorization") is None else None
+        if text is None:
+            return None
+        try:
+            found = authenticate(text, TokenKind.SESSION)
+        except NotAuthenticated:
+            return None
+        if request.method not in SAFE_METHODS:
+            demand_csrf(request, text)
+        request._request.facts = found.facts  # type: ignore[attr-defined]  # As above.
+        request._request.session_text = text  # type: ignore[attr-defined]  # Read back by `session_of`.
+        return found.user, found.actor
+
+    def authenticate_header(self, request: Request) -> str:
+        return 'Bearer realm="berth"'
+
+
+class BySession(BasePermission):
+    """Lets in whoever came by a session: what a browser alone does."""
+
+    def has_permission(self, request: Request, view: object) -> bool:
+        if session_of(request) is None:
+            raise NotAuthenticated("This needs a session of a browser.", hint="Sign in with POST /api/v1/session.")
+        return True
+
+
+def session_of(request: Request) -> str | None:
+    """The text of the session by which a request came; None for tokens and strangers."""
+    if request.auth is None:
+        return None
+    text = getattr(request._request, "session_text", None)
+    return text if isinstance(text, str) else None
+
+
+def csrf_of(text: str) -> str:
+    """A session's CSRF value: follows from its secret, so nothing more is kept, and says nothing about it."""
+    digest = hmac.new(text.encode(), _CSRF_PURPOSE, hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def demand_csrf(request: Request, text: str) -> None:
+    """Raise CsrfFailed unless one of our own pages sent the request."""
+    demand_own_page(request)
+    sent = request.headers.get(CSRF_HEADER, "")
+    if not hmac.compare_digest(sent.encode("utf-8", "replace"), csrf_of(text).encode()):
+        raise CsrfFailed(
+            f"The header {CSRF_HEADER} does not hold the value of this session.",
+            hint="Load the page again; GET /api/v1/session gives the value.",
+        )
+
+
+def demand_own_page(request: Request) -> None:
+    """Raise CsrfFailed for what a browser sends on behalf of another site's page."""
+    origin = request.headers.get("Origin")
+    is_own = origin is None or origins.is_allowed([origin], current())
+    if not is_own or request.headers.get("Sec-Fetch-Site", "none").lower() not in OWN_SITES:
+        raise CsrfFailed(
+            "A page of another origin sent this request.",
+            hint="Open the portal under its own address; an operator sets it as BERTH_PUBLIC_URL.",
+        )

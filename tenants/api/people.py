@@ -18,7 +18,7 @@ from tenants.access import demand
 from tenants.api import serializers as bodies
 from tenants.api import shapes
 from tenants.api.tenants import find_user
-from tenants.models import Invitation, Token, User
+from tenants.models import Invitation, Token, TokenKind, User
 from tenants.permissions import Scope
 from webapi.access import fetch, visible
 from webapi.etags import expected_version, with_etag
@@ -34,34 +34,16 @@ class WhoamiView(ApiView):
 
     @extend_schema(responses=bodies.WhoOut)
     def get(self, request: Request) -> Response:
-        """Who you are, by which token, and the tenants that you belong to."""
+        """Who you are, by which token (null in a browser's session), and the tenants that you belong to."""
         actor = self.actor
         user = fetch(actor, User, str(actor.user_id), "user.read")
         token = Token.objects.filter(id=actor.token_id).first() if actor.token_id else None
-        tenants = selectors.tenants_of(actor)
-        slugs = {tenant.id: tenant.slug for tenant in tenants}
-        who: dict[str, Any] = {
-            "id": str(user.pk),
-            "name": user.name,
-            "email": user.email,
-            "kind": user.kind,
-            "is_operator": user.is_operator,
-        }
-        shown = shapes.show_tokens([token])[0] if token else {}
+        shown: dict[str, Any] = shapes.show_tokens([token])[0] if token and token.kind == TokenKind.PERSONAL else {}
+        keys = ("id", "name", "prefix", "scopes", "expires_at")
         return Response(
             {
-                "user": who,
-                "token": {key: shown[key] for key in ("id", "name", "prefix", "scopes", "expires_at")} if shown else None,
-                "tenants": [
-                    {
-                        "id": str(tenant.id),
-                        "slug": tenant.slug,
-                        "name": tenant.name,
-                        "role": str(tenant.role),
-                        "parent": slugs.get(tenant.parent_id) if tenant.parent_id else None,
-                    }
-                    for tenant in tenants
-                ],
+                **shapes.show_who(user, selectors.tenants_of(actor)),
+                "token": {key: shown[key] for key in keys} if shown else None,
             }
         )
 

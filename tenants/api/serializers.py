@@ -296,7 +296,7 @@ class WhoTenant(TenantRef):
 
 
 class WhoOut(Out):
-    """Who you are, by which token, and where you belong."""
+    """Who you are, by which token (null: a browser's session), and where you belong."""
 
     user = WhoUser()
     token = WhoToken(allow_null=True)

@@ -12,7 +12,8 @@ from kernel.actor import Actor
 from kernel.resources import RESOURCE_NAMES
 from tenants import selectors
 from tenants.access import role_allows
-from tenants.models import Invitation, Membership, Queue, Secret, Tenant, Token, User
+from tenants.agents import device_of
+from tenants.models import BrowserSession, Invitation, Membership, Queue, Secret, Tenant, Token, User
 from tenants.quota.tree import QueueTree
 from tenants.services import IssuedToken
 from webapi.fields import utc_text
@@ -102,6 +103,50 @@ def show_invitations(rows: Sequence[Invitation], *, now: datetime) -> list[Shown
         }
         for row in rows
     ]
+
+
+def show_who(user: User, tenants: Sequence[selectors.TenantOfActor]) -> Shown:
+    """A user with the tenants that it belongs to, as it sees them."""
+    slugs = {tenant.id: tenant.slug for tenant in tenants}
+    return {
+        "user": {
+            "id": str(user.pk),
+            "name": user.name,
+            "email": user.email,
+            "kind": user.kind,
+            "is_operator": user.is_operator,
+        },
+        "tenants": [
+            {
+                "id": str(tenant.id),
+                "slug": tenant.slug,
+                "name": tenant.name,
+                "role": str(tenant.role),
+                "parent": slugs.get(tenant.parent_id) if tenant.parent_id else None,
+            }
+            for tenant in tenants
+        ],
+    }
+
+
+def show_sessions(actor: Actor, rows: Sequence[BrowserSession]) -> list[Shown]:
+    """The digest and the prefix stay here."""
+    return [_show_session(actor, row) for row in rows]
+
+
+def _show_session(actor: Actor, row: BrowserSession) -> Shown:
+    device = device_of(row.agent)
+    return {
+        "id": str(row.pk),
+        "device": device.words,
+        "browser": device.browser,
+        "system": device.system,
+        "address": row.address,
+        "created_at": utc_text(row.created_at),
+        "last_used_at": utc_text(row.last_used_at),
+        "expires_at": utc_text(row.expires_at),
+        "is_current": row.pk == actor.token_id,
+    }
 
 
 def show_tokens(rows: Sequence[Token]) -> list[Shown]:

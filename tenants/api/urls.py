@@ -2,10 +2,16 @@
 
 from django.urls import path
 
-from tenants.api import bookings, capacity, grants, ledger_urls, people, quota, quota_requests, tenants
+from tenants.api import bookings, capacity, grants, ledger_urls, people, quota, quota_requests, sessions, tenants
 
 urlpatterns = [
     path("whoami", people.WhoamiView.as_view(), name="whoami"),
+    path("session", sessions.SessionView.as_view(), name="session"),
+    path("sessions", sessions.SessionsView.as_view(), name="sessions"),
+    path("sessions:end-others", sessions.EndOthersView.as_view(), name="sessions-end-others"),
+    path("sessions/<uuid:session_id>", sessions.OneSessionView.as_view(), name="one-session"),
+    path("sign-in-methods", sessions.SignInMethodsView.as_view(), name="sign-in-methods"),
+    path("password", sessions.PasswordView.as_view(), name="password"),
     path("tenants", tenants.TenantsView.as_view(), name="tenants"),
     path("tenants/<str:tenant>", tenants.TenantView.as_view(), name="tenant"),
     path("tenants/<str:tenant>/members", tenants.MembersView.as_view(), name="members"),

@@ -19,6 +19,7 @@ from tenants.services.quota_requests import (
 )
 from tenants.services.reservations import Drift, ReserveRequest, recount_usage, release, reserve
 from tenants.services.secrets import decrypt_secrets, delete_secret, missing_secrets, rotate_secrets, set_secret
+from tenants.services.sessions import end_other_sessions, end_session, sign_in
 from tenants.services.tenants import create_tenant, update_tenant
 from tenants.services.tokens import IssuedToken, create_token, revoke_token
 from tenants.services.user_import import ImportReport, export_users_csv, import_users_csv
@@ -64,6 +65,8 @@ __all__ = [
     "disable_service_account",
     "disable_user",
     "edit_limits",
+    "end_other_sessions",
+    "end_session",
     "export_users_csv",
     "import_users_csv",
     "invite_user",
@@ -83,6 +86,7 @@ __all__ = [
     "set_rules",
     "set_secret",
     "set_user_caps",
+    "sign_in",
     "sweep_bookings",
     "sweep_quota_requests",
     "try_limits",

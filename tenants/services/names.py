@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 
+from django.contrib.auth.password_validation import CommonPasswordValidator
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
@@ -93,12 +95,25 @@ def role_name(text: str, problems: Problems, *, path: str = "/role") -> TenantRo
         return None
 
 
-def password(text: str, problems: Problems, *, user_name: str = "", path: str = "/password") -> str:
-    """A password that is long, not one letter repeated, and not the user's name."""
+def password(text: str, problems: Problems, *, user_name: str = "", email: str = "", path: str = "/password") -> str:
+    """A password that is long, not one letter repeated, not among those that everybody tries, and not the user's name."""
     if not PASSWORD_LENGTH_MIN <= len(text) <= PASSWORD_LENGTH_MAX:
         problems.add(path, "bad_password", f"A password has {PASSWORD_LENGTH_MIN} to {PASSWORD_LENGTH_MAX} characters.")
-    elif len(set(text)) < PASSWORD_CHARACTERS_MIN:
+    if len(text) > PASSWORD_LENGTH_MAX:
+        return text
+    if len(set(text)) < PASSWORD_CHARACTERS_MIN:
         problems.add(path, "weak_password", f"A password has at least {PASSWORD_CHARACTERS_MIN} different characters.")
-    elif user_name and user_name.lower() in text.lower() and len(text) < len(user_name) + PASSWORD_LENGTH_MIN:
-        problems.add(path, "weak_password", "A password must not be made of the user's name.")
+    own = {"user's name": user_name, "e-mail address": email, "name in the e-mail address": email.partition("@")[0]}
+    for what, word in own.items():
+        if len(word) > 2 and word.lower() in text.lower() and len(text) < len(word) + PASSWORD_LENGTH_MIN:
+            problems.add(path, "weak_password", f"A password must not be made of the {what}.")
+            break
+    if text.lower().strip() in _common_passwords():
+        problems.add(path, "common_password", "This password is one of those that are tried first.")
     return text
+
+
+@functools.cache
+def _common_passwords() -> frozenset[str]:
+    """The 20,000 most common ones, as Django ships them."""
+    return frozenset(CommonPasswordValidator().passwords)

@@ -1,10 +1,11 @@
-"""Personal access tokens: shown once, kept as a digest, limited in scope and time."""
+"""Personal access tokens: shown once, kept as a digest, limited in scope and time. Sessions of browsers are such rows too."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import secrets
+import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,11 +17,12 @@ from activity.sessions import recheck
 from kernel.actor import Actor
 from kernel.errors import Forbidden, QuotaExceeded
 from tenants.access import demand, is_system
-from tenants.models import Token, User
+from tenants.models import Token, TokenKind, User
 from tenants.permissions import Scope, effective_scopes
 from tenants.services.names import Problems
 
 SCHEME = "berth"
+SCHEMES = {TokenKind.PERSONAL: SCHEME, TokenKind.SESSION: "berthsession"}
 PREFIX_LENGTH = 12
 SECRET_BYTES = 32
 DAYS_DEFAULT = 90
@@ -60,7 +62,7 @@ def create_token(
     _check(actor, name, scopes, lifetime)
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).get(id=user.pk)
-        live = Token.objects.filter(user=user, revoked_at__isnull=True, expires_at__gt=now)
+        live = Token.objects.filter(user=user, kind=TokenKind.PERSONAL, revoked_at__isnull=True, expires_at__gt=now)
         if live.count() >= TOKENS_PER_USER:
             raise QuotaExceeded(f"{user.name} has {TOKENS_PER_USER} tokens.", hint="Revoke those that are no longer used.")
         issued = issue(user, name=name, scopes=scopes, lifetime=lifetime, now=now)
@@ -82,18 +84,32 @@ def create_token(
     return issued
 
 
-def issue(user: User, *, name: str, scopes: Iterable[str], lifetime: timedelta, now: datetime) -> IssuedToken:
+def issue(
+    user: User,
+    *,
+    name: str,
+    scopes: Iterable[str],
+    lifetime: timedelta,
+    now: datetime,
+    kind: TokenKind = TokenKind.PERSONAL,
+    agent: str = "",
+    address: str = "",
+) -> IssuedToken:
     """Write a token's row without asking for permission: for this app's own services, inside their transaction."""
     prefix = secrets.token_hex(PREFIX_LENGTH // 2)
-    text = f"{SCHEME}_{prefix}_{secrets.token_urlsafe(SECRET_BYTES)}"
+    text = f"{SCHEMES[kind]}_{prefix}_{secrets.token_urlsafe(SECRET_BYTES)}"
     token = Token.objects.create(
         user=user,
+        kind=kind,
+        agent=agent,
+        address=address,
         name=name,
         prefix=prefix,
         digest=digest_of(text),
         scopes=sorted({str(scope) for scope in scopes}),
         created_at=now,
         expires_at=now + lifetime,
+        last_used_at=now if kind is TokenKind.SESSION else None,
     )
     return IssuedToken(token, text)
 
@@ -121,10 +137,11 @@ def revoke_token(*, actor: Actor, token: Token, now: datetime) -> bool:
     return True
 
 
-def revoke_all(user: User, *, now: datetime) -> int:
-    """End every token of a user; inside the caller's transaction, who also audits."""
-    live = list(Token.objects.filter(user=user, revoked_at__isnull=True))
-    Token.objects.filter(user=user, revoked_at__isnull=True).update(revoked_at=now)
+def revoke_all(user: User, *, now: datetime, but: uuid.UUID | None = None) -> int:
+    """End every token and session of a user, all but one if given; inside the caller's transaction, who also audits."""
+    rows = Token.objects.filter(user=user, revoked_at__isnull=True).exclude(id=but)
+    live = list(rows)
+    rows.update(revoked_at=now)
     tell_revoked(live, now=now)
     return len(live)
 
@@ -156,11 +173,11 @@ def digest_matches(digest: str, text: str) -> bool:
     return hmac.compare_digest(digest, digest_of(text))
 
 
-def prefix_of(text: str) -> str | None:
-    """The part of a token that finds its row; None for what cannot be a token."""
+def prefix_of(text: str, kind: TokenKind = TokenKind.PERSONAL) -> str | None:
+    """The part of a token that finds its row; None for what cannot be a token of this kind."""
     scheme, _, rest = text.partition("_")
     prefix, _, secret = rest.partition("_")
-    if scheme != SCHEME or len(prefix) != PREFIX_LENGTH or not secret or len(text) > 200 or not text.isascii():
+    if scheme != SCHEMES[kind] or len(prefix) != PREFIX_LENGTH or not secret or len(text) > 200 or not text.isascii():
         return None
     return prefix
 

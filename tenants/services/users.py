@@ -10,9 +10,9 @@ from django.db.models import F
 from activity.services import NewEvent, record_audit, record_events
 from activity.sessions import recheck
 from kernel.actor import Actor, TenantRole
-from kernel.errors import Conflict, Forbidden, InvalidInput, PreconditionFailed
+from kernel.errors import Conflict, Forbidden, PreconditionFailed
 from tenants.access import demand
-from tenants.models import Membership, Tenant, User, UserKind
+from tenants.models import Membership, Tenant, Token, TokenKind, User, UserKind
 from tenants.permissions import ROLE_RANK
 from tenants.services import names
 from tenants.services.tokens import revoke_all
@@ -27,7 +27,7 @@ def create_user(
     names.user_name(name, problems)
     email = names.email_address(email, problems)
     if password is not None:
-        names.password(password, problems, user_name=name)
+        names.password(password, problems, user_name=name, email=email)
     problems.raise_if_any()
     with transaction.atomic():
         user = insert_user(name=name, email=email, password=password, is_operator=is_operator, now=now)
@@ -109,19 +109,23 @@ def disable_user(*, actor: Actor, user: User, now: datetime) -> User:
 
 
 def set_password(*, actor: Actor, user: User, old: str, new: str, now: datetime) -> None:
-    """Change one's own password. Every token and connection ends: whoever knew the old one is out (security T14)."""
+    """Change one's own password. Every token, session and connection ends but the session that changes it: whoever knew the old
+    one is out (security T14). Every problem is told at once."""
     demand(actor, None, "user.edit_self")
     if user.pk != actor.user_id:
         raise Forbidden("Only users themselves change their password.")
-    if not user.check_password(old):
-        raise InvalidInput("The old password is wrong.")
     problems = names.Problems()
-    names.password(new, problems, user_name=user.name)
+    if len(old) > names.PASSWORD_LENGTH_MAX or not user.check_password(old):
+        problems.add("/current", "wrong_password", "The old password is wrong.")
+    elif old == new:
+        problems.add("/new", "same_password", "The new password is the old one.")
+    names.password(new, problems, user_name=user.name, email=user.email, path="/new")
     problems.raise_if_any()
     with transaction.atomic():
         user.set_password(new)
         User.objects.filter(id=user.pk).update(password=user.password, version=F("version") + 1)
-        revoke_all(user, now=now)
+        own = Token.objects.filter(id=actor.token_id, kind=TokenKind.SESSION, user=user).first() if actor.token_id else None
+        revoke_all(user, now=now, but=own.pk if own else None)
         record_audit(
             actor=actor,
             verb="user.edit_self",

@@ -14,7 +14,7 @@ from typing import Any
 from kernel.actor import Actor, TenantRole, system_actor
 from kernel.resources import Resources
 from tenants.access import actor_for
-from tenants.models import Membership, Queue, Tenant, User, UserKind
+from tenants.models import Membership, Queue, Tenant, TokenKind, User, UserKind
 from tenants.permissions import Scope
 from tenants.quota.tree import Ceiling
 from tenants.services import PoolLimit, ReserveRequest, create_queue, create_tenant, set_limits
@@ -55,6 +55,14 @@ def make_service_account(tenant: Tenant, name: str = "ci", role: TenantRole | st
 def make_token(user: User, *, scopes: tuple[str, ...] = (Scope.ALL,), lifetime: timedelta = timedelta(days=1)) -> IssuedToken:
     """A token; `.text` is what goes into the Authorization header."""
     return issue(user, name="test", scopes=scopes, lifetime=lifetime, now=now())
+
+
+def make_session(user: User, *, lifetime: timedelta = timedelta(days=1)) -> IssuedToken:
+    """A browser's session; `.text` is what goes into the cookie."""
+    return issue(
+        user, name="Firefox on Linux", scopes=(Scope.ALL,), lifetime=lifetime, now=now(), kind=TokenKind.SESSION,
+        agent="Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", address="192.0.2.7",
+    )  # fmt: skip
 
 
 def actor_of(user: User, token: IssuedToken | None = None) -> Actor:

@@ -10,12 +10,9 @@ from unfold.forms import AdminOwnPasswordChangeForm, AuthenticationForm
 from kernel.clock import database_now
 from kernel.errors import BerthError
 from tenants.access import actor_for, operator_actor
+from tenants.attempts import count_try
 from tenants.services import set_password
 from webapi.console import words
-from webapi.throttles import Charge, take_all
-
-TRIES_PER_MINUTE = 5  # Of one name: a person mistypes twice, a program tries for years.
-ADDRESS_TRIES_PER_MINUTE = 20
 
 
 class SignIn(AuthenticationForm):
@@ -25,11 +22,9 @@ class SignIn(AuthenticationForm):
         """Count the try before the password is looked at, which costs a tenth of a second."""
         name = str(self.cleaned_data.get("username", ""))[:150].lower()
         address = self.request.META.get("REMOTE_ADDR", "") if self.request is not None else ""
-        waits = take_all(
-            [Charge(f"console-name:{name}", TRIES_PER_MINUTE), Charge(f"console-address:{address}", ADDRESS_TRIES_PER_MINUTE)]
-        )
-        if any(waits):
-            raise ValidationError(f"Too many tries. Try again in {int(max(waits)) + 1} seconds.", code="too_many_requests")
+        wait = count_try(name, address)
+        if wait:
+            raise ValidationError(f"Too many tries. Try again in {wait} seconds.", code="too_many_requests")
         return dict(super().clean() or {})
 
     def confirm_login_allowed(self, user: Any) -> None:

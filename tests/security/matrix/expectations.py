@@ -7,6 +7,7 @@ and the member to whom the object belongs; operators too unless `operator` says 
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -25,7 +26,7 @@ class Expect:
 
     `about`: "tenant" - an object of a tenant, in the path or named by the body or query; "installation" - the same for both
     tenants; "self" - the owner's own, and nobody else's; "account" - nothing but the caller; "list" - whatever the caller
-    sees, never more. `operator`: the status that operators get instead of success (None: they succeed).
+    sees, never more; "session" - for browsers alone, no token opens it (`test_sessions_matrix.py`). `operator`: the status that operators get instead of success (None: they succeed).
     `before`: run before each cell, for what no transaction brings back.
     `hidden`: whoever may not do it in the tenant does not even see the object. `answers`: the only statuses there are, for
     whoever does not send a bad token. `bad_ids`: bodies that name objects of the other tenant; none may succeed.
@@ -50,6 +51,8 @@ class Expect:
         success = DONE | self.also
         if self.about == "public":
             return success
+        if self.about == "session":
+            return frozenset({401})
         if who in STRANGERS and not (who is Who.ANONYMOUS and self.answers):
             return frozenset({401})
         if self.answers:
@@ -90,6 +93,11 @@ def own(**options: Any) -> Expect:
     return Expect(about="self", operator=options.pop("operator", 404), **options)
 
 
+def session(**options: Any) -> Expect:
+    """Only for whoever came by a browser's session."""
+    return Expect(about="session", **options)
+
+
 def installation(may: Who = Who.VIEWER, **options: Any) -> Expect:
     """Something of the installation: whoever belongs to any tenant sees it, operators change it."""
     return Expect(may, about="installation", **options)
@@ -118,6 +126,8 @@ PUBLIC = frozenset(
         "GET /api/v1/openapi.json",
         "GET /api/v1/schemas/job-spec",
         "POST /api/v1/invitations:accept",  # The invitation's code is the credential.
+        "POST /api/v1/session",  # The password is.
+        "GET /api/v1/sign-in-methods",
     }
 )
 
@@ -233,6 +243,19 @@ EXPECTATIONS: dict[str, Expect] = {
     "POST /api/v1/quarantine/{attempt}/stop": Expect(hidden=True),
     # People and tenants.
     "GET /api/v1/whoami": account(),
+    "POST /api/v1/session": Expect(
+        answers=frozenset({401, 429}),  # Too many tries come from one address here.
+        body=lambda world, side: {"name": f"nobody-{uuid.uuid4()}", "password": "a long password"},
+    ),
+    "GET /api/v1/session": session(),
+    "DELETE /api/v1/session": session(),
+    "GET /api/v1/sign-in-methods": public(),
+    "GET /api/v1/sessions": listing(),
+    "POST /api/v1/sessions:end-others": account(),
+    "DELETE /api/v1/sessions/{session_id}": own(),
+    "POST /api/v1/password": account(  # Nobody in the matrix has one.
+        body=lambda world, side: {"current": "a wrong password", "new": "another long password"}, also=frozenset({422})
+    ),
     "GET /api/v1/users": listing(),
     "POST /api/v1/users": installation(Who.OPERATOR, body=lambda world, side: {"name": f"{side.canary}-new"}),
     "POST /api/v1/users:import": installation(

@@ -97,7 +97,7 @@ def now() -> datetime:
 
 @maker
 def tenants(world: World, side: Side) -> None:
-    from tests.factories.tenants import make_queue, make_service_account, make_token, top_queue
+    from tests.factories.tenants import make_queue, make_service_account, make_session, make_token, top_queue
 
     side.values["tenant"] = side.values["tenants"] = side.tenant.slug
     side.values["members"] = str(side.owner.pk)
@@ -106,6 +106,7 @@ def tenants(world: World, side: Side) -> None:
     side.values["queues"] = str(queue.pk)
     side.objects["top_queue"] = top_queue(side.tenant)
     side.values["tokens"] = str(make_token(side.owner).token.pk)
+    side.values["sessions"] = str(make_session(side.owner).token.pk)
     side.values["users"] = str(side.owner.pk)
     side.values["service-accounts"] = str(make_service_account(side.tenant, f"{side.canary}-ci").pk)
     side.values["secrets"] = "CANARY_SECRET"

@@ -1,0 +1,174 @@
+"""Signing in with a browser, over HTTP: the cookie is set and cleared here and nowhere else."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from kernel.actor import Actor
+from kernel.clock import database_now
+from kernel.config import current
+from kernel.errors import BerthError
+from tenants import selectors, services
+from tenants.access import demand
+from tenants.api import session_bodies as bodies
+from tenants.api import shapes
+from tenants.api.authentication import BySession, csrf_of, demand_own_page, session_of
+from tenants.models import BrowserSession, Token, User
+from tenants.services.sessions import Browser, live_sessions, refuse_many_tries
+from webapi.access import fetch, visible
+from webapi.asgi_auth import authenticate_cookie, session_cookie_name
+from webapi.pagination import page
+from webapi.schema import page_of
+from webapi.views import ApiView, Public, known_query
+
+
+class SessionView(ApiView):
+    """The session of the browser that asks."""
+
+    permission_classes = (BySession,)
+    public_methods = frozenset({"POST"})
+    is_by_session = True
+
+    def get_authenticators(self) -> list[Any]:
+        """Whoever signs in is nobody yet, whatever else the request brings."""
+        request = getattr(self, "request", None)
+        return [] if request is not None and request.method == "POST" else list(super().get_authenticators())
+
+    @extend_schema(responses=bodies.SessionOut)
+    def get(self, request: Request) -> Response:
+        """Who is signed in with this browser, and the value that each change has to bring."""
+        session = Token.objects.get(id=self.actor.token_id)
+        user = fetch(self.actor, User, str(self.actor.user_id), "user.read")
+        return Response(_shown(self.actor, user, session, session_of(request) or ""))
+
+    # Not idempotent by key: the kept answer would hold the CSRF value, and no cookie.
+    @extend_schema(request=bodies.SignInBody, responses={201: bodies.SessionOut})
+    def post(self, request: Request) -> Response:
+        """Sign in with a name or e-mail address and a password. The cookie is in this answer; its session is a new one.
+
+        `second_factor_required` says that `code` is missing: send all again with it. Too many tries are `locked` for a minute.
+        """
+        demand_own_page(request)
+        body = bodies.SignInBody.validated(request.data)
+        now = database_now()
+        signed_in = services.sign_in(
+            name=body["name"], password=body["password"], code=body["code"], browser=browser_of(request), now=now
+        )
+        end_former(request)
+        user, session = signed_in.user, signed_in.session
+        response = Response(_shown(signed_in.actor, user, session, signed_in.text), status=201)
+        set_cookie(response, signed_in.text)
+        return response
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request) -> Response:
+        """Sign out: the session ends at once, with all its live connections."""
+        session = Token.objects.get(id=self.actor.token_id)
+        services.end_session(actor=self.actor, session=session, now=database_now())
+        response = Response(status=204)
+        clear_cookie(response)
+        return response
+
+
+class SignInMethodsView(ApiView):
+    """How people sign in here."""
+
+    permission_classes = (Public,)
+    authentication_classes = ()
+
+    @extend_schema(responses=bodies.SignInMethodsOut)
+    def get(self, request: Request) -> Response:
+        """What a sign-in page offers."""
+        known_query(request, ())
+        return Response({"password": True, "oidc": None})
+
+
+class SessionsView(ApiView):
+    """Where you are signed in."""
+
+    @extend_schema(responses=page_of(bodies.OwnSessionOut))
+    def get(self, request: Request) -> Response:
+        """Browsers in which you are signed in, newest first."""
+        known_query(request, ())
+        demand(self.actor, None, "session.read")
+        rows = live_sessions(visible(self.actor, BrowserSession), now=database_now())
+        return page(request, rows, order=("-id",), serialize=lambda rows: shapes.show_sessions(self.actor, rows))
+
+
+class OneSessionView(ApiView):
+    """One browser."""
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, session_id: str) -> Response:
+        """Sign a browser of yours out: its session ends at once, with all its live connections."""
+        session = fetch(self.actor, BrowserSession, session_id, "session.delete")
+        services.end_session(actor=self.actor, session=session, now=database_now())
+        return Response(status=204)
+
+
+class EndOthersView(ApiView):
+    """All browsers but this one."""
+
+    @extend_schema(request=None, responses=bodies.EndedOut)
+    def post(self, request: Request) -> Response:
+        """Sign out everywhere else: all your sessions end but the one that asks."""
+        return Response({"ended": services.end_other_sessions(actor=self.actor, now=database_now())})
+
+
+class PasswordView(ApiView):
+    """One's own password."""
+
+    @extend_schema(request=bodies.PasswordBody, responses={204: None})
+    def post(self, request: Request) -> Response:
+        """Change your password. All your tokens and other sessions end: whoever knew the old one is out."""
+        demand(self.actor, None, "user.edit_self")
+        body = bodies.PasswordBody.validated(request.data)
+        user = User.objects.get(id=self.actor.user_id)
+        refuse_many_tries(user.name, request.META.get("REMOTE_ADDR", ""))
+        services.set_password(actor=self.actor, user=user, old=body["current"], new=body["new"], now=database_now())
+        return Response(status=204)
+
+
+def browser_of(request: Request) -> Browser:
+    """What is kept of the browser that signs in."""
+    meta = request.META
+    return Browser(
+        meta.get("HTTP_USER_AGENT", ""), meta.get("REMOTE_ADDR", ""), getattr(request, "request_id", "") or ""
+    )
+
+
+def end_former(request: Request) -> None:
+    """End the session that a browser had before it signed in anew."""
+    with contextlib.suppress(BerthError):
+        former = authenticate_cookie(request.META.get("HTTP_COOKIE"))
+        if former is not None:
+            services.end_session(actor=former, session=Token.objects.get(id=former.token_id), now=database_now())
+
+
+def set_cookie(response: Any, text: str) -> None:
+    """Lax, because a sign-in elsewhere leads back here from another site; it never opens a change by itself."""
+    response.set_cookie(
+        session_cookie_name(), text, max_age=current().session_days * 86_400, path="/", secure=settings.IS_HTTPS, httponly=True,
+        samesite="Lax",
+    )  # fmt: skip
+
+
+def clear_cookie(response: Any) -> None:
+    response.set_cookie(
+        session_cookie_name(), "", max_age=0, path="/", secure=settings.IS_HTTPS, httponly=True, samesite="Lax"
+    )
+
+
+def _shown(actor: Actor, user: User, session: Token, text: str) -> dict[str, Any]:
+    return {
+        **shapes.show_who(user, selectors.tenants_of(actor)),
+        "session": str(session.pk),
+        "csrf": csrf_of(text),
+        "expires_at": session.expires_at,
+    }

@@ -1,0 +1,186 @@
+"""Sessions of browsers: made by a password and a second factor, ended by hand, by time, or with whatever they rest on.
+
+A session is a row of Token, so that whatever ends tokens ends sessions: revoking, disabling, another password. Each sign-in
+makes a new one; nothing that a browser brought before it survives (security C21).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+from django.contrib.auth.hashers import make_password
+from django.db import transaction
+from django.db.models import QuerySet
+
+from activity.services import record_audit
+from kernel.actor import Actor
+from kernel.config import current
+from kernel.errors import BerthError
+from tenants.access import actor_for, demand
+from tenants.agents import device_of
+from tenants.attempts import count_try
+from tenants.models import BrowserSession, Token, TokenKind, User, UserKind
+from tenants.permissions import Scope
+from tenants.services.names import PASSWORD_LENGTH_MAX
+from tenants.services.tokens import NAME_LENGTH, issue, tell_revoked
+
+SESSIONS_PER_USER = 50  # The longest unused end first: a script that signs in for ever fills nothing.
+AGENT_LENGTH = 200
+ADDRESS_LENGTH = 45
+
+log = structlog.get_logger("tenants")
+
+
+class BadCredentials(BerthError):
+    """There is no user of this name who may sign in with this password. It says no more, and takes as long for any name."""
+
+    code = "bad_credentials"
+    status = 401
+    title = "Name or password is wrong"
+
+
+class Locked(BerthError):
+    """There were too many tries for this name or from this address within a minute."""
+
+    code = "locked"
+    status = 429
+    title = "Too many tries"
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """A new session with its secret text, which goes into the cookie and nowhere else."""
+
+    user: User
+    session: Token
+    text: str
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Browser:
+    """What a request tells of the browser that sent it."""
+
+    agent: str
+    address: str
+    request_id: str = ""
+
+
+def sign_in(*, name: str, password: str, code: str | None, browser: Browser, now: datetime) -> SignedIn:
+    """Make a session for whoever knows the password, and the second factor where there is one. BadCredentials, Locked,
+    SecondFactorRequired or BadCode."""
+    refuse_many_tries(name, browser.address)
+    user = user_by_password(name, password)
+    if user is None:
+        log.info("sign_in_refused", reason="bad_credentials", address=browser.address)
+        raise BadCredentials("There is no account of this name with this password.", hint="Check both; capitals matter.")
+    return open_session(user, browser=browser, how="password", now=now)
+
+
+def refuse_many_tries(name: str, address: str) -> None:
+    """Count a try by a name and an address; Locked when there were too many."""
+    wait = count_try(name, address)
+    if wait:
+        raise Locked(
+            "There were too many tries for this name or from this address.",
+            hint="Wait as long as Retry-After says.",
+            retry_after_seconds=wait,
+        )
+
+
+def user_by_password(name: str, password: str) -> User | None:
+    """The active person with this name or e-mail address and this password. One hash is computed whoever it is."""
+    user = _find_person(name.strip())
+    if len(password) > PASSWORD_LENGTH_MAX:
+        return None
+    if user is None or not user.has_usable_password():
+        make_password(password)  # As long as a comparison takes.
+        return None
+    return user if user.check_password(password) and user.is_active else None
+
+
+def open_session(user: User, *, browser: Browser, how: str, now: datetime) -> SignedIn:
+    """Write a session's row and its audit row: for those who have made sure whose it is."""
+    device = device_of(browser.agent)
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).get(id=user.pk)
+        _end_oldest(user, now)
+        issued = issue(
+            user,
+            name=device.words[:NAME_LENGTH],
+            scopes=[Scope.ALL],
+            lifetime=timedelta(days=current().session_days),
+            now=now,
+            kind=TokenKind.SESSION,
+            agent=browser.agent[:AGENT_LENGTH],
+            address=browser.address[:ADDRESS_LENGTH],
+        )
+        actor = actor_for(user, issued.token, request_id=browser.request_id)
+        record_audit(
+            actor=actor,
+            verb="session.create",
+            tenant_id=None,
+            target_kind="session",
+            target_id=issued.token.pk,
+            target_name=device.words,
+            after={"user": user.name, "by": how, "address": browser.address, "expires_at": issued.token.expires_at},
+            at=now,
+        )
+    return SignedIn(user, issued.token, issued.text, actor)
+
+
+def live_sessions(rows: QuerySet[BrowserSession], *, now: datetime) -> QuerySet[BrowserSession]:
+    """Those of the rows that still let somebody in."""
+    used_since = now - timedelta(hours=current().session_idle_hours)
+    return rows.filter(revoked_at__isnull=True, expires_at__gt=now, last_used_at__gt=used_since)
+
+
+def end_session(*, actor: Actor, session: Token, now: datetime) -> bool:
+    """End one's own session at once, with its live connections; False if it was over before."""
+    demand(actor, None, "session.delete")
+    return bool(_end(actor, [session], now))
+
+
+def end_other_sessions(*, actor: Actor, now: datetime) -> int:
+    """End all one's sessions but the one that asks; returns how many."""
+    demand(actor, None, "session.delete")
+    rows = live_sessions(BrowserSession.objects.filter(user_id=actor.user_id, kind=TokenKind.SESSION), now=now)
+    return _end(actor, list(rows.exclude(id=actor.token_id)), now)
+
+
+def _end(actor: Actor, sessions: list[Token] | list[BrowserSession], now: datetime) -> int:
+    with transaction.atomic():
+        ids = [session.pk for session in sessions]
+        live = list(Token.objects.select_for_update().filter(id__in=ids, user_id=actor.user_id, revoked_at__isnull=True))
+        if not live:
+            return 0
+        Token.objects.filter(id__in=[session.pk for session in live]).update(revoked_at=now)
+        tell_revoked(live, now=now)
+        record_audit(
+            actor=actor,
+            verb="session.delete",
+            tenant_id=None,
+            target_kind="session",
+            target_id=live[0].pk,
+            target_name=live[0].name,
+            before={"user": actor.name, "sessions": len(live)},
+            at=now,
+        )
+    return len(live)
+
+
+def _end_oldest(user: User, now: datetime) -> None:
+    rows = live_sessions(BrowserSession.objects.filter(user=user, kind=TokenKind.SESSION), now=now)
+    surplus: list[Token] = list(rows.order_by("-last_used_at", "-id")[SESSIONS_PER_USER - 1 :])
+    if surplus:
+        Token.objects.filter(id__in=[session.pk for session in surplus]).update(revoked_at=now)
+        tell_revoked(surplus, now=now)
+
+
+def _find_person(name: str) -> User | None:
+    people = User.objects.filter(kind=UserKind.PERSON)
+    found = people.filter(name=name).first() or people.filter(name=name.lower()).first()
+    return found or (people.filter(email__iexact=name).first() if "@" in name else None)

@@ -26,7 +26,8 @@ class Expect:
 
     `about`: "tenant" - an object of a tenant, in the path or named by the body or query; "installation" - the same for both
     tenants; "self" - the owner's own, and nobody else's; "account" - nothing but the caller; "list" - whatever the caller
-    sees, never more; "session" - for browsers alone, no token opens it (`test_sessions_matrix.py`). `operator`: the status that operators get instead of success (None: they succeed).
+    sees, never more; "session" - for browsers alone, no token opens it (`test_sessions_matrix.py`).
+    `operator`: the status that operators get instead of success (None: they succeed).
     `before`: run before each cell, for what no transaction brings back.
     `hidden`: whoever may not do it in the tenant does not even see the object. `answers`: the only statuses there are, for
     whoever does not send a bad token. `bad_ids`: bodies that name objects of the other tenant; none may succeed.

@@ -227,6 +227,10 @@ class EditProblemOut(TypedDict):
     path: str
 
 
+class EndedOut(TypedDict):
+    ended: int
+
+
 ExitOut = TypedDict(
     "ExitOut",
     {
@@ -420,6 +424,11 @@ class MovedJobOut(TypedDict):
     placed_at: str
 
 
+class OidcOut(TypedDict):
+    name: str
+    url: str
+
+
 class OptionCostOut(TypedDict):
     micros: int | None
     micros_max: int | None
@@ -427,9 +436,31 @@ class OptionCostOut(TypedDict):
     micros_per_hour_max: int
 
 
+class OwnSessionOut(TypedDict):
+    address: str
+    browser: str | None
+    created_at: str
+    device: str
+    expires_at: str
+    id: str
+    is_current: bool
+    last_used_at: str
+    system: str | None
+
+
+class OwnSessionPage(TypedDict):
+    items: list[OwnSessionOut]
+    next: str | None
+
+
 class PackageOut(TypedDict):
     name: str
     version: str
+
+
+class PasswordBodyRequest(TypedDict):
+    current: str
+    new: str
 
 
 class PastOut(TypedDict):
@@ -761,6 +792,17 @@ class ShareWeekOut(TypedDict):
 
 class ShareWeeksOut(TypedDict):
     items: list[ShareWeekOut]
+
+
+class SignInBodyRequest(TypedDict):
+    code: NotRequired[str | None]
+    name: str
+    password: str
+
+
+class SignInMethodsOut(TypedDict):
+    oidc: OidcOut | None
+    password: bool
 
 
 class SigningKeysOut(TypedDict):
@@ -1693,6 +1735,14 @@ class QuotaRequestPage(TypedDict):
 
 class SeriesListOut(TypedDict):
     items: list[SeriesOut]
+
+
+class SessionOut(TypedDict):
+    csrf: str
+    expires_at: str
+    session: str
+    tenants: list[WhoTenant]
+    user: WhoUser
 
 
 class ShareDocumentOut(TypedDict):

@@ -256,6 +256,7 @@ def test_signing_out_ends_the_session_and_clears_the_cookie(alice: User) -> None
 
     assert answer.status_code == 204
     assert (answer.cookies[COOKIE].value, answer.cookies[COOKIE]["max-age"]) == ("", 0)
+    assert AuditEvent.objects.filter(verb="session.delete", target_id=str(session.token.pk)).count() == 1
     assert not is_in(session)
     assert refresh_actors([actor]) == [None]
 
@@ -301,6 +302,7 @@ def test_another_password_ends_all_other_sessions_and_tokens(alice: User, cast: 
     answer = browser(own).post("/api/v1/password", {"current": PASSWORD, "new": "five other words of alice"}, format="json")
 
     assert answer.status_code == 204
+    assert AuditEvent.objects.filter(verb="user.edit_self", target_id=str(alice.pk)).count() == 1
     assert (is_in(own), is_in(other)) == (True, False)
     assert api(cast.alice).get("/api/v1/whoami").status_code == 401
     assert sign_in(browser(), password="five other words of alice").status_code == 201

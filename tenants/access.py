@@ -17,8 +17,8 @@ from kernel.actor import Actor, TenantRole
 from kernel.errors import Forbidden, NotAuthenticated, NotFound
 from tenants.ledger_models import Price
 from tenants.models import (
-    BrowserSession,
     Booking,
+    BrowserSession,
     Invitation,
     Membership,
     PriorityGrant,

@@ -190,7 +190,6 @@ class Token(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["prefix"], name="token_prefix_unique"),
-            models.CheckConstraint(condition=Q(kind__in=TokenKind.values), name="token_kind_known"),
             models.CheckConstraint(condition=Q(expires_at__gt=F("created_at")), name="token_expires_after_creation"),
         ]
 

@@ -25,7 +25,8 @@ REFERENCE: dict[str, Entry] = {
     "bad_credentials": Entry("用户名或密码错误", "Check both, or ask an operator to let you in again."),
     "locked": Entry("尝试次数过多", "Wait as long as `Retry-After` says; nothing has to be unlocked."),
     "csrf_failed": Entry(
-        "请求并非来自本门户", "Send the `csrf` of GET /api/v1/session as `X-Berth-CSRF`, from a page under the portal's own address."
+        "请求并非来自本门户",
+        "Send the `csrf` of GET /api/v1/session as `X-Berth-CSRF`, from a page under the portal's own address.",
     ),
     "forbidden": Entry(
         "您的角色无权执行此操作", "Ask a manager of the tenant for the role, or use a token with the needed scope."

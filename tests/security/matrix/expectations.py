@@ -26,7 +26,8 @@ class Expect:
 
     `about`: "tenant" - an object of a tenant, in the path or named by the body or query; "installation" - the same for both
     tenants; "self" - the owner's own, and nobody else's; "account" - nothing but the caller; "list" - whatever the caller
-    sees, never more; "session" - for browsers alone, no token opens it (`test_sessions_matrix.py`). `operator`: the status that operators get instead of success (None: they succeed).
+    sees, never more; "session" - for browsers alone, no token opens it (`test_sessions_matrix.py`).
+    `operator`: the status that operators get instead of success (None: they succeed).
     `before`: run before each cell, for what no transaction brings back.
     `hidden`: whoever may not do it in the tenant does not even see the object. `answers`: the only statuses there are, for
     whoever does not send a bad token. `bad_ids`: bodies that name objects of the other tenant; none may succeed.
@@ -134,6 +135,13 @@ PUBLIC = frozenset(
 
 def tenant_query(world: World, side: Side) -> dict[str, str]:
     return {"tenant": side.tenant.slug}
+
+
+def another_session(world: World, side: Side) -> None:
+    """For the manager, who comes by a token, so that there is something to end."""
+    from tests.factories.tenants import make_session
+
+    make_session(world.principals[Who.MANAGER].user)
 
 
 def upload(side: Side, *, volume: str = "") -> dict[str, Any]:
@@ -251,7 +259,7 @@ EXPECTATIONS: dict[str, Expect] = {
     "DELETE /api/v1/session": session(),
     "GET /api/v1/sign-in-methods": public(),
     "GET /api/v1/sessions": listing(),
-    "POST /api/v1/sessions:end-others": account(),
+    "POST /api/v1/sessions:end-others": account(before=another_session),
     "DELETE /api/v1/sessions/{session_id}": own(),
     "POST /api/v1/password": account(  # Nobody in the matrix has one.
         body=lambda world, side: {"current": "a wrong password", "new": "another long password"}, also=frozenset({422})

@@ -24,6 +24,12 @@ REFERENCE: dict[str, Entry] = {
     ),
     "bad_credentials": Entry("用户名或密码错误", "Check both, or ask an operator to let you in again."),
     "locked": Entry("尝试次数过多", "Wait as long as `Retry-After` says; nothing has to be unlocked."),
+    "second_factor_required": Entry("需要验证器的验证码", "Send the same request again with `code`, from your authenticator."),
+    "bad_code": Entry("验证码错误", "Type the digits that are shown now, or a recovery code; no code works twice."),
+    "authorization_pending": Entry("尚未有人批准", "Wait `interval` seconds and ask again, until the code is over."),
+    "slow_down": Entry("请求过于频繁", "Wait as long as `Retry-After` says before you ask again."),
+    "expired_code": Entry("代码已失效", "Run `berth login` again; a code lasts ten minutes and works once."),
+    "access_denied": Entry("登录请求被拒绝", "Run `berth login` again if you wanted it, and approve it in the browser."),
     "csrf_failed": Entry(
         "请求并非来自本门户",
         "Send the `csrf` of GET /api/v1/session as `X-Berth-CSRF`, from a page under the portal's own address.",

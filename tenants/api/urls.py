@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from tenants.api import bookings, capacity, grants, ledger_urls, people, quota, quota_requests, sessions, tenants
+from tenants.api import bookings, capacity, grants, ledger_urls, people, quota, quota_requests, second_factor, sessions, tenants
 
 urlpatterns = [
     path("whoami", people.WhoamiView.as_view(), name="whoami"),
@@ -11,6 +11,14 @@ urlpatterns = [
     path("sessions:end-others", sessions.EndOthersView.as_view(), name="sessions-end-others"),
     path("sessions/<uuid:session_id>", sessions.OneSessionView.as_view(), name="one-session"),
     path("sign-in-methods", sessions.SignInMethodsView.as_view(), name="sign-in-methods"),
+    path("totp", second_factor.TotpView.as_view(), name="totp"),
+    path("totp:confirm", second_factor.TotpConfirmView.as_view(), name="totp-confirm"),
+    path("users/<uuid:user_id>/totp", second_factor.UserTotpView.as_view(), name="user-totp"),
+    path("device-codes", second_factor.DeviceCodesView.as_view(), name="device-codes"),
+    path("device-codes:redeem", second_factor.RedeemView.as_view(), name="device-codes-redeem"),
+    path("device-codes/<str:user_code>", second_factor.DeviceCodeView.as_view(), name="device-code"),
+    path("device-codes/<str:user_code>/approve", second_factor.DecideView.as_view(), name="device-code-approve"),
+    path("device-codes/<str:user_code>/deny", second_factor.DenyView.as_view(), name="device-code-deny"),
     path("password", sessions.PasswordView.as_view(), name="password"),
     path("tenants", tenants.TenantsView.as_view(), name="tenants"),
     path("tenants/<str:tenant>", tenants.TenantView.as_view(), name="tenant"),

@@ -129,6 +129,8 @@ PUBLIC = frozenset(
         "POST /api/v1/invitations:accept",  # The invitation's code is the credential.
         "POST /api/v1/session",  # The password is.
         "GET /api/v1/sign-in-methods",
+        "POST /api/v1/device-codes",  # It gives nothing before somebody approved it.
+        "POST /api/v1/device-codes:redeem",  # The code is the credential.
     }
 )
 
@@ -258,6 +260,16 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/session": session(),
     "DELETE /api/v1/session": session(),
     "GET /api/v1/sign-in-methods": public(),
+    "GET /api/v1/totp": account(),
+    "POST /api/v1/totp": account(body=lambda world, side: {"password": "wrong"}, also=frozenset({409, 429})),
+    "DELETE /api/v1/totp": account(body=lambda world, side: {"password": "wrong", "code": "123456"}, also=frozenset({409, 429})),
+    "POST /api/v1/totp:confirm": account(body=lambda world, side: {"code": "123456"}, also=frozenset({409, 429})),
+    "DELETE /api/v1/users/{user_id}/totp": Expect(Who.OPERATOR),
+    "POST /api/v1/device-codes": public(body=lambda world, side: {"client": "berth on laptop"}, also=frozenset({429})),
+    "POST /api/v1/device-codes:redeem": Expect(answers=frozenset({400}), body=lambda world, side: {"device_code": "unknown"}),
+    "GET /api/v1/device-codes/{user_code}": session(),
+    "POST /api/v1/device-codes/{user_code}/approve": session(),
+    "POST /api/v1/device-codes/{user_code}/deny": session(),
     "GET /api/v1/sessions": listing(),
     "POST /api/v1/sessions:end-others": account(before=another_session),
     "DELETE /api/v1/sessions/{session_id}": own(),

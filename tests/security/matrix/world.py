@@ -97,6 +97,7 @@ def now() -> datetime:
 
 @maker
 def tenants(world: World, side: Side) -> None:
+    from tenants.services import make_device_code
     from tests.factories.tenants import make_queue, make_service_account, make_session, make_token, top_queue
 
     side.values["tenant"] = side.values["tenants"] = side.tenant.slug
@@ -107,6 +108,7 @@ def tenants(world: World, side: Side) -> None:
     side.objects["top_queue"] = top_queue(side.tenant)
     side.values["tokens"] = str(make_token(side.owner).token.pk)
     side.values["sessions"] = str(make_session(side.owner).token.pk)
+    side.values["user_code"] = make_device_code(client="berth on laptop", address=side.name, now=now()).row.user_code
     side.values["users"] = str(side.owner.pk)
     side.values["service-accounts"] = str(make_service_account(side.tenant, f"{side.canary}-ci").pk)
     side.values["secrets"] = "CANARY_SECRET"

@@ -158,6 +158,11 @@ PERMISSIONS: dict[str, Permission] = {
     "job.prolong": _manager("Give a job more time than it asked for.", scope=Scope.JOBS),
     "job.stop": _own(Scope.JOBS, "Stop a job.", operator=True),
     "job.delete": _own(Scope.JOBS, "Delete an ended job."),
+    "template.read": _viewer("See a tenant's templates; public ones are for everybody."),
+    "template.create": _member(Scope.JOBS, "Keep a template for the tenant."),
+    "template.edit": _own(Scope.JOBS, "Change a template.", operator=True),
+    "template.delete": _own(Scope.JOBS, "Delete a template.", operator=True),
+    "template.publish": _operator("Make templates public, and change public ones."),
     # Software and data.
     "image.read": _viewer("See an image of the tenant, or one that operators share with all."),
     "image.create": _member(Scope.DATA, "Add an image."),

@@ -30,6 +30,7 @@ class ApiView(APIView):
     """One resource of the API. Handlers read `self.actor` and return a `Response`; failures are raised."""
 
     schema = BerthSchema()
+    feature = ""  # The feature that the view is a part of (`webapi/features.py`); none: it is always there.
 
     @property
     def actor(self) -> Actor:

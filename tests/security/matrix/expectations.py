@@ -153,6 +153,10 @@ def priority_request(world: World, side: Side) -> dict[str, Any]:
     return {"tenant": side.tenant.slug, "priority": "urgent", "ends_at": end.isoformat()}
 
 
+def template(side: Side) -> dict[str, Any]:
+    return {"tenant": side.tenant.slug, "name": "new", "title": "New", "spec": {"command": "true"}}
+
+
 def new_image(side: Side) -> dict[str, Any]:
     return {"tenant": side.tenant.slug, "name": "new", "kind": "registry", "reference": "registry.example.org/a/b:1"}
 
@@ -485,5 +489,21 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/jobs/{job}/attempts/{number}/tasks/{role}/{index}/logs/{stream}": viewer(),
     "GET /api/v1/jobs/{job}/artifacts": viewer(operator=403),
     "GET /api/v1/jobs/{job}/artifacts/{path}": viewer(operator=403),
+    "GET /api/v1/templates": viewer(query=tenant_query),
+    "POST /api/v1/templates": member(
+        body=lambda world, side: template(side),
+        bad_ids=(
+            lambda world, side: template(world.other(side)),
+            lambda world, side: {**template(side), "tenant": None, "public": True},
+        ),
+    ),
+    "GET /api/v1/templates/{template_id}": viewer(),
+    "PATCH /api/v1/templates/{template_id}": manager(owner=True, body=lambda world, side: {"title": "Newer"}),
+    "DELETE /api/v1/templates/{template_id}": manager(owner=True),
+    "POST /api/v1/templates/{template_id}/render": viewer(
+        body=lambda world, side: {"parameters": {}},
+        bad_ids=(lambda world, side: {"parameters": {}, "tenant": world.other(side).tenant.slug},),
+    ),
+    "POST /api/v1/templates/{template_id}/publish": Expect(Who.OPERATOR),
     "GET /api/v1/schemas/job-spec": Expect(answers=frozenset({200})),
 }

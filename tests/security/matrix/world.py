@@ -403,6 +403,23 @@ def jobs(world: World, side: Side) -> None:
     )
 
 
+@maker
+def templates(world: World, side: Side) -> None:
+    from jobs.models import Template
+
+    made = Template.objects.create(
+        tenant=side.tenant,
+        owner=side.owner,
+        name=f"{side.canary}-template",
+        title=f"{side.canary} title",
+        spec={"name": f"{side.canary}-made", "command": "true"},
+        found_by=f"{side.canary}-template",
+        created_at=now(),
+        updated_at=now(),
+    )
+    side.values["templates"] = str(made.pk)
+
+
 def job_document(side: Side, **more: Any) -> dict[str, Any]:
     """The smallest job, with a name of its tenant."""
     return {"name": f"{side.canary}-job", "command": "true", "resources": {"cpu": 1, "memory": "64Mi"}, **more}

@@ -63,7 +63,9 @@ def test_a_member_keeps_one_and_whoever_belongs_fills_it_in(api, cast):
 
 
 def test_what_is_wrong_is_told_at_once(api, cast):
-    refused = keep(api, cast.bob, name="Bad name", tags=["ok", "not ok"], icon="<b>", spec={"command": "x", "replicas": 0, "no": 1})
+    refused = keep(
+        api, cast.bob, name="Bad name", tags=["ok", "not ok"], icon="<b>", spec={"command": "x", "replicas": 0, "no": 1}
+    )
     assert {field["path"] for field in refused.json()["fields"]} == {"/name", "/tags/1", "/icon", "/spec/replicas", "/spec/no"}
     made = keep(api, cast.bob).data
     refused = api(cast.bob).post(f"{PATH}/{made['id']}/render", {"parameters": {"rate": 7, "cores": "x", "z": 1}}, format="json")

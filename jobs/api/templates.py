@@ -21,8 +21,10 @@ from kernel.errors import FieldError, InvalidInput
 from kernel.limits import NAME_LENGTH
 from tenants.access import demand
 from tenants.api.serializers import TenantRef, UserRef
+from tenants.features import tenants_without
 from tenants.selectors import find_tenant, tenant_facts, user_names
 from webapi.access import allows, fetch, visible
+from webapi.actors import facts_of
 from webapi.etags import expected_version, with_etag
 from webapi.fields import NameField, utc_text
 from webapi.idempotency import idempotent
@@ -175,6 +177,9 @@ class TemplatesView(ApiView):
         known_query(request, ("tenant", "public", "q", "tag"))
         query = request.query_params
         rows = visible(self.actor, Template)
+        off = tenants_without(facts_of(request), self.feature)
+        if off:
+            rows = rows.exclude(tenant_id__in=off)
         if query.get("tenant"):
             rows = rows.filter(Q(tenant_id=find_tenant(self.actor, query["tenant"]).id) | Q(tenant_id__isnull=True))
         if "public" in query:
@@ -208,13 +213,13 @@ class TemplateView(ApiView):
     @extend_schema(responses=TemplateOut)
     def get(self, request: Request, template_id: str) -> Response:
         """One template with its parameters."""
-        row = fetch(self.actor, Template, template_id, "template.read")
+        row = _fetch(self, template_id, "template.read")
         return with_etag(Response(show_templates(self, [row])[0]), row.version)
 
     @extend_schema(parameters=[IF_MATCH], request=TemplateChange, responses=TemplateOut)
     def patch(self, request: Request, template_id: str) -> Response:
         """Change a template. `parameters` and `spec` are replaced whole, and must fit each other."""
-        row = fetch(self.actor, Template, template_id, "template.edit")
+        row = _fetch(self, template_id, "template.edit")
         body = TemplateChange.validated(request.data, partial=True)
         changed = service.update_template(
             actor=self.actor, template=row, changes=body, expected_version=expected_version(request), now=database_now()
@@ -224,7 +229,7 @@ class TemplateView(ApiView):
     @extend_schema(responses={204: None})
     def delete(self, request: Request, template_id: str) -> Response:
         """Delete a template. Jobs that were made from it stay as they are."""
-        row = fetch(self.actor, Template, template_id, "template.delete")
+        row = _fetch(self, template_id, "template.delete")
         service.delete_template(actor=self.actor, template=row, now=database_now())
         return Response(status=204)
 
@@ -240,7 +245,7 @@ class TemplateRenderView(ApiView):
 
         Parameters that do not suit are refused, all at once. What is wrong with the job that they make is in `problems`.
         """
-        row = fetch(self.actor, Template, template_id, "template.read")
+        row = _fetch(self, template_id, "template.read")
         body = RenderIn.validated(request.data or {})
         made = service.render(
             actor=self.actor,
@@ -264,9 +269,16 @@ class TemplatePublishView(ApiView):
     @idempotent
     def post(self, request: Request, template_id: str) -> Response:
         """Make a tenant's template public, for operators. It leaves the tenant: operators look after it from now on."""
-        row = fetch(self.actor, Template, template_id, "template.publish")
+        row = _fetch(self, template_id, "template.publish")
         made = service.publish_template(actor=self.actor, template=row, now=database_now())
         return with_etag(Response(show_templates(self, [made])[0]), made.version)
+
+
+def _fetch(view: ApiView, template_id: str, verb: str) -> Template:
+    row = fetch(view.actor, Template, template_id, verb)
+    if row.tenant_id is not None:
+        view.check_feature(row.tenant_id)
+    return row
 
 
 def show_templates(view: ApiView, rows: Sequence[Template]) -> list[dict[str, Any]]:

@@ -235,6 +235,28 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/quarantine": listing(),
     "POST /api/v1/quarantine/{attempt}/adopt": Expect(hidden=True),
     "POST /api/v1/quarantine/{attempt}/stop": Expect(hidden=True),
+    # The portal.
+    "GET /api/v1/features": viewer(query=tenant_query),
+    "PUT /api/v1/features/{name}": installation(Who.OPERATOR, body=lambda world, side: {"enabled": True}),
+    "GET /api/v1/announcements": viewer(query=tenant_query),
+    "POST /api/v1/announcements": manager(
+        body=lambda world, side: {"text": "New", "tenant": side.tenant.slug},
+        bad_ids=(
+            lambda world, side: {"text": "New", "tenant": world.other(side).tenant.slug},
+            lambda world, side: {"text": "New"},
+        ),
+    ),
+    "PATCH /api/v1/announcements/{announcement_id}": manager(body=lambda world, side: {"level": "warning"}),
+    "DELETE /api/v1/announcements/{announcement_id}": manager(),
+    "POST /api/v1/announcements/{announcement_id}/dismiss": viewer(),
+    "GET /api/v1/preferences": account(),
+    "PATCH /api/v1/preferences": account(
+        body=lambda world, side: {"theme": "dark"},
+        bad_ids=(lambda world, side: {"default_tenant": world.other(side).tenant.slug},),
+    ),
+    "GET /api/v1/saved-filters": listing(),
+    "POST /api/v1/saved-filters": account(body=lambda world, side: {"page": "jobs", "name": "new", "query": "state=running"}),
+    "DELETE /api/v1/saved-filters/{filter_id}": own(),
     # People and tenants.
     "GET /api/v1/whoami": account(),
     "GET /api/v1/users": listing(),

@@ -26,6 +26,10 @@ PRODUCT_APPS = ("webapi", "activity", "reconciling", "clusters", "tenants", "ima
 UNAUDITED = {
     "POST /api/v1/tickets": "A ticket carries no more than the token that asked for it and ends within 30 seconds.",
     "POST /api/v1/what-if": "It is a question: nothing is written.",
+    "POST /api/v1/announcements/{announcement_id}/dismiss": "It hides words from whoever asked, and from nobody else.",
+    "PATCH /api/v1/preferences": "How one's own screen looks.",
+    "POST /api/v1/saved-filters": "A bookmark of one's own.",
+    "DELETE /api/v1/saved-filters/{filter_id}": "A bookmark of one's own.",
     "POST /api/v1/templates/{template_id}/render": "It counts that a template was used; the job made of it is audited.",
     "POST /api/v1/invitations:accept": "Here the code is invented; accepting a real one is audited, which its own tests show.",
 }

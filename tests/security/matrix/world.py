@@ -404,6 +404,19 @@ def jobs(world: World, side: Side) -> None:
 
 
 @maker
+def portal(world: World, side: Side) -> None:
+    from tenants.models import Announcement, SavedFilter
+
+    made = Announcement.objects.create(
+        tenant=side.tenant, text=f"{side.canary} words", starts_at=now(), created_at=now(), created_by=side.owner
+    )
+    kept = SavedFilter.objects.create(
+        user=side.owner, page="jobs", name=f"{side.canary}-filter", query="mine=true", created_at=now()
+    )
+    side.values.update({"features": "templates", "announcements": str(made.pk), "saved-filters": str(kept.pk)})
+
+
+@maker
 def templates(world: World, side: Side) -> None:
     from jobs.models import Template
 

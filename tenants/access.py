@@ -238,7 +238,7 @@ def register_policy() -> None:
     register(Queue, sees=_sees_queue, allows=_allows_queue)
     register(User, sees=_sees_user, allows=_allows_user)
     register(Token, sees=_sees_token, allows=_allows_token)
-    for label in ("clusters.Cluster", "clusters.Pool", "clusters.Node"):
+    for label in ("clusters.Cluster", "clusters.Pool", "clusters.Node", "clusters.MaintenanceWindow"):
         installation_rule(apps.get_model(label))
     installation_rule(Price)
     operators_rule(apps.get_model("clusters.Quarantined"), "quarantine.read")

@@ -190,6 +190,8 @@ PERMISSIONS: dict[str, Permission] = {
     "pool.edit": _operator("Change pools."),
     "node.read": _everyone("See nodes and their load; whoever belongs to any tenant."),
     "node.edit": _operator("Cordon, release and taint nodes."),
+    "maintenance.read": _everyone("See planned maintenance of machines; whoever belongs to any tenant."),
+    "maintenance.edit": _operator("Plan maintenance of machines, and end it."),
     "quarantine.read": _operator("See what clusters run that the restored database does not know."),
     "quarantine.edit": _operator("Adopt or stop what is in quarantine."),
     "feature.read": _everyone("See which features are switched on."),

@@ -25,6 +25,7 @@ urlpatterns = [
     path("tenants/<str:tenant>/shares", shares.ShareWeeksView.as_view(), name="share_weeks"),
     path("tenants/<str:tenant>/shares/<str:week>", shares.ShareWeekView.as_view(), name="share_week"),
     path("signing-keys", shares.SigningKeysView.as_view(), name="signing_keys"),
+    path("nodes/<str:node_id>/affected", draining.NodeAffectedView.as_view(), name="node_affected"),
     path("nodes/<str:node_id>/drain", draining.NodeDrainView.as_view(), name="node_drain"),
     path("what-if", explain.WhatIfView.as_view(), name="what_if"),
     path("jobs/<str:job>/timeline", history.JobTimelineView.as_view(), name="job_timeline"),

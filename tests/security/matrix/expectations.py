@@ -148,6 +148,12 @@ def booking(world: World, side: Side) -> dict[str, Any]:
     return {"tenant": side.tenant.slug, "pool": side.values["pools"], "gpu_millis": 1000, **window}
 
 
+def maintenance(world: World, side: Side) -> dict[str, Any]:
+    start = datetime.now(UTC) + timedelta(days=7)
+    window = {"starts_at": start.isoformat(), "ends_at": (start + timedelta(hours=6)).isoformat()}
+    return {"nodes": [side.values["nodes"]], "reason": "Fans.", **window}
+
+
 def priority_request(world: World, side: Side) -> dict[str, Any]:
     end = datetime.now(UTC) + timedelta(days=1)
     return {"tenant": side.tenant.slug, "priority": "urgent", "ends_at": end.isoformat()}
@@ -232,6 +238,10 @@ EXPECTATIONS: dict[str, Expect] = {
     ),
     "POST /api/v1/nodes/{node_id}/drain": installation(Who.OPERATOR, body=lambda world, side: {"reason": "Fan."}),
     "GET /api/v1/nodes/{node_id}/metrics": installation(query=lambda world, side: {"metric": "cpu_millis"}),
+    "GET /api/v1/maintenance": listing(),
+    "POST /api/v1/maintenance": installation(Who.OPERATOR, body=maintenance),
+    "DELETE /api/v1/maintenance/{window_id}": installation(Who.OPERATOR),
+    "GET /api/v1/nodes/{node_id}/affected": installation(),
     "GET /api/v1/quarantine": listing(),
     "POST /api/v1/quarantine/{attempt}/adopt": Expect(hidden=True),
     "POST /api/v1/quarantine/{attempt}/stop": Expect(hidden=True),

@@ -136,10 +136,10 @@ def invitations(world: World, side: Side) -> None:
 @maker
 def installation(world: World, side: Side) -> None:
     """Clusters, pools and nodes belong to nobody: both sides see the same."""
-    from clusters.models import Cluster, Node, Pool
+    from clusters.models import Cluster, MaintenanceWindow, Node, Pool
 
     if side is world.foreign:
-        for name in ("clusters", "pools", "nodes"):
+        for name in ("clusters", "pools", "nodes", "maintenance"):
             side.values[name] = world.own.values[name]
         side.objects["pool"] = world.own.objects["pool"]
         return
@@ -157,7 +157,15 @@ def installation(world: World, side: Side) -> None:
         last_seen_at=now(),
         created_at=now(),
     )
+    window = MaintenanceWindow.objects.create(
+        pool=pool,
+        starts_at=now().replace(year=now().year + 1),
+        ends_at=now().replace(year=now().year + 2),
+        created_at=now(),
+        created_by="somebody",
+    )
     side.objects["pool"] = pool
+    side.values.update(maintenance=str(window.pk))
     side.values.update(clusters=str(cluster.pk), pools=str(pool.pk), nodes=str(node.pk))
 
 

@@ -25,6 +25,11 @@ from tenants.ledger_models import Price as Price
 from tenants.ledger_models import ShareStatement as ShareStatement
 from tenants.ledger_models import Statement as Statement
 from tenants.ledger_models import UsageDay as UsageDay
+from tenants.portal_models import Announcement as Announcement
+from tenants.portal_models import AnnouncementDismissal as AnnouncementDismissal
+from tenants.portal_models import FeatureSetting as FeatureSetting
+from tenants.portal_models import Preference as Preference
+from tenants.portal_models import SavedFilter as SavedFilter
 
 
 class UserKind(models.TextChoices):

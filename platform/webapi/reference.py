@@ -64,6 +64,7 @@ REFERENCE: dict[str, Entry] = {
     ),
     "bad_request": Entry("无法理解该请求", "Check headers, host name and encoding of the request."),
     "invalid_cursor": Entry("游标无效", "Start again without `cursor`, and pass on `next` unchanged."),
+    "feature_off": Entry("此功能已关闭", "Ask an operator whether it can be switched on; GET `/api/v1/features` lists what is."),
     "route_not_found": Entry("没有这个路径", "Compare the path with the API description at `/api/v1/docs`."),
     "method_not_allowed": Entry("该路径不支持此方法", "Use a method that the `Allow` header lists."),
     "not_acceptable": Entry("没有所需的表示形式", "Ask for `application/json`."),

@@ -2,7 +2,19 @@
 
 from django.urls import path
 
-from tenants.api import bookings, capacity, grants, ledger_urls, people, quota, quota_requests, second_factor, sessions, tenants
+from tenants.api import (
+    bookings,
+    capacity,
+    grants,
+    ledger_urls,
+    people,
+    portal,
+    quota,
+    quota_requests,
+    second_factor,
+    sessions,
+    tenants,
+)
 
 urlpatterns = [
     path("whoami", people.WhoamiView.as_view(), name="whoami"),
@@ -54,5 +66,13 @@ urlpatterns = [
     path("quota/requests/<uuid:request_id>/deny", quota_requests.QuotaRequestDenyView.as_view(), name="quota-request-deny"),
     path("tenants/<str:tenant>/caps", quota.TenantCapsView.as_view(), name="tenant-caps"),
     path("tenants/<str:tenant>/priority-grants", grants.PriorityGrantsView.as_view(), name="priority-grants"),
+    path("features", portal.FeaturesView.as_view(), name="features"),
+    path("features/<str:name>", portal.FeatureView.as_view(), name="feature"),
+    path("announcements", portal.AnnouncementsView.as_view(), name="announcements"),
+    path("announcements/<uuid:announcement_id>", portal.AnnouncementView.as_view(), name="announcement"),
+    path("announcements/<uuid:announcement_id>/dismiss", portal.AnnouncementDismissView.as_view(), name="announcement-dismiss"),
+    path("preferences", portal.PreferencesView.as_view(), name="preferences"),
+    path("saved-filters", portal.SavedFiltersView.as_view(), name="saved-filters"),
+    path("saved-filters/<uuid:filter_id>", portal.SavedFilterView.as_view(), name="saved-filter"),
     *ledger_urls.urlpatterns,
 ]

@@ -36,6 +36,11 @@ UNAUDITED = {
     "POST /api/v1/device-codes/{user_code}/deny": "As above.",
     "DELETE /api/v1/session": "No token opens it; the same file shows its row.",
     "POST /api/v1/password": "Here nobody has a password; the same file shows its row.",
+    "POST /api/v1/announcements/{announcement_id}/dismiss": "It hides words from whoever asked, and from nobody else.",
+    "PATCH /api/v1/preferences": "How one's own screen looks.",
+    "POST /api/v1/saved-filters": "A bookmark of one's own.",
+    "DELETE /api/v1/saved-filters/{filter_id}": "A bookmark of one's own.",
+    "POST /api/v1/templates/{template_id}/render": "It counts that a template was used; the job made of it is audited.",
     "POST /api/v1/invitations:accept": "Here the code is invented; accepting a real one is audited, which its own tests show.",
 }
 

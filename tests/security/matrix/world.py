@@ -139,10 +139,10 @@ def invitations(world: World, side: Side) -> None:
 @maker
 def installation(world: World, side: Side) -> None:
     """Clusters, pools and nodes belong to nobody: both sides see the same."""
-    from clusters.models import Cluster, Node, Pool
+    from clusters.models import Cluster, MaintenanceWindow, Node, Pool
 
     if side is world.foreign:
-        for name in ("clusters", "pools", "nodes"):
+        for name in ("clusters", "pools", "nodes", "maintenance"):
             side.values[name] = world.own.values[name]
         side.objects["pool"] = world.own.objects["pool"]
         return
@@ -160,7 +160,15 @@ def installation(world: World, side: Side) -> None:
         last_seen_at=now(),
         created_at=now(),
     )
+    window = MaintenanceWindow.objects.create(
+        pool=pool,
+        starts_at=now().replace(year=now().year + 1),
+        ends_at=now().replace(year=now().year + 2),
+        created_at=now(),
+        created_by="somebody",
+    )
     side.objects["pool"] = pool
+    side.values.update(maintenance=str(window.pk))
     side.values.update(clusters=str(cluster.pk), pools=str(pool.pk), nodes=str(node.pk))
 
 
@@ -404,6 +412,36 @@ def jobs(world: World, side: Side) -> None:
         tags="matrix",
         artifacts="model.bin",
     )
+
+
+@maker
+def portal(world: World, side: Side) -> None:
+    from tenants.models import Announcement, SavedFilter
+
+    made = Announcement.objects.create(
+        tenant=side.tenant, text=f"{side.canary} words", starts_at=now(), created_at=now(), created_by=side.owner
+    )
+    kept = SavedFilter.objects.create(
+        user=side.owner, page="jobs", name=f"{side.canary}-filter", query="mine=true", created_at=now()
+    )
+    side.values.update({"features": "templates", "announcements": str(made.pk), "saved-filters": str(kept.pk)})
+
+
+@maker
+def templates(world: World, side: Side) -> None:
+    from jobs.models import Template
+
+    made = Template.objects.create(
+        tenant=side.tenant,
+        owner=side.owner,
+        name=f"{side.canary}-template",
+        title=f"{side.canary} title",
+        spec={"name": f"{side.canary}-made", "command": "true"},
+        found_by=f"{side.canary}-template",
+        created_at=now(),
+        updated_at=now(),
+    )
+    side.values["templates"] = str(made.pk)
 
 
 def job_document(side: Side, **more: Any) -> dict[str, Any]:

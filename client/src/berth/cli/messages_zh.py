@@ -9,6 +9,7 @@ from berth.cli.messages_zh_help import HELP
 from berth.cli.messages_zh_order import ORDER
 from berth.cli.messages_zh_placement import PLACEMENT
 from berth.cli.messages_zh_shares import SHARES
+from berth.cli.messages_zh_templates import TEMPLATES
 
 TITLES = {
     "ABOUT": "事件",
@@ -342,4 +343,4 @@ SENTENCES = {
     "✗ not ready": "✗ 未就绪",
 }
 
-MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY, **ORDER, **EXPLAIN, **PLACEMENT, **SHARES}
+MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY, **ORDER, **EXPLAIN, **PLACEMENT, **SHARES, **TEMPLATES}

@@ -134,7 +134,7 @@ def test_it_ends_with_its_lifeline_even_if_it_ignores_hanging_up(any_local: Benc
     workload = any_local.start(runs_on())
     typed = execute(any_local, workload.attempt_id, "/bin/sh", "-c", "trap '' HUP TERM; echo ready; while :; do sleep 0.05; done")
     typed.read_until(b"ready")
-    assert len(processes_of(workload.attempt_id, b"trap ''")) == 1 + IS_ROOT * 0
+    assert processes_of(workload.attempt_id, b"trap ''")
     typed.execution.close()
     any_local.wait_until(lambda: not processes_of(workload.attempt_id, b"trap ''"), "the end of the shell")
     seen = any_local.see(workload.attempt_id)

@@ -41,9 +41,11 @@ _HANG_UP_SECONDS = 1.0  # For a shell to save its history, an editor its file.
 _PAUSE_SECONDS = 0.02
 _START_SECONDS = 2.0  # For a task that starts just now to become its program.
 _ENVIRONMENT_BYTES = 4 * ENV_BYTES
+_NS_GET_USERNS = 0xB701  # linux/nsfs.h: the user namespace that another namespace belongs to.
 _TIOCSPTLCK = 0x40045431  # asm-generic/ioctls.h: the lock that a new terminal has.
 _TIOCGPTPEER = 0x5441  # The same, Linux 4.13: the terminal's other end, without a path to it.
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+_MARKER = processes.TASK_MARKER.encode()
 _NAME = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*")
 _NAMESPACES = (
     ("user", "--user"),
@@ -82,10 +84,11 @@ class _Opening:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """A live task: whose namespaces to join, and which process to take environment and cores from."""
+    """A live task: whose namespaces to join, which process to take cores from, and what it found in its environment."""
 
     frame: processes.Process
     program: processes.Process
+    environment: Mapping[bytes, bytes] = field(repr=False)
     owner: Owner
     groups: tuple[str, ...]
 
@@ -115,7 +118,7 @@ class Shells:
         input_end, output_end, standard = _ends(ask, target, opening)
         script = opening.keep(os.memfd_create("berth-exec", os.MFD_CLOEXEC))
         with open(script, "wb", closefd=False) as file:
-            file.write(_script(_environment(target.program.pid), ask))
+            file.write(_script(target.environment, ask))
         spaces = _namespaces(target.frame, opening)
         if not processes.is_alive(target.frame.pid, target.frame.start_ticks):
             raise _gone(ask)  # What was opened may be somebody else's.
@@ -217,9 +220,11 @@ def _find(ask: OpenShell, policy: Policy) -> _Target:
     deadline = time.monotonic() + _START_SECONDS
     while True:
         frame, program = _frame_and_program(started.pid, sandbox=record.sandbox)
-        has_become = program is not None and processes.marked([program.pid])
-        if frame is not None and program is not None and (has_become or time.monotonic() > deadline):
-            return _Target(frame, program, owner, started.groups)
+        if frame is not None and program is not None:
+            environment = _environment(program.pid)
+            if _MARKER in environment or time.monotonic() > deadline:
+                environment[_MARKER] = f"{name}.{ask.task}".encode()  # By which a kill finds it where there are no groups.
+                return _Target(frame, program, environment, owner, started.groups)
         if time.monotonic() > deadline or not processes.is_alive(started.pid, started.start_ticks):
             raise _gone(ask)
         time.sleep(_PAUSE_SECONDS)
@@ -298,6 +303,9 @@ def _namespaces(frame: processes.Process, opening: _Opening) -> dict[str, int]:
                 found[option] = opening.keep(os.open(f"/proc/{frame.pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC))
         except FileNotFoundError:  # A kernel without this kind, or the task is gone, which is looked at next.
             continue
+    if "--user" in found and "--mount" in found:
+        # Without root, bubblewrap makes a second user namespace in the one that all others belong to. That one comes first.
+        found["--user"] = opening.keep(fcntl.ioctl(found["--mount"], _NS_GET_USERNS))
     return found
 
 
@@ -333,6 +341,8 @@ def _command(ask: OpenShell, target: _Target, spaces: Mapping[str, int], policy:
     if spaces:
         entering = [f"{option}=/proc/{os.getpid()}/fd/{descriptor}" for option, descriptor in spaces.items()]
         line += [_program("nsenter"), *entering, *(["--preserve-credentials"] if "--user" in spaces else []), "--"]
+    if "--user" in spaces and "--pid" in spaces:  # Now the sandbox's first process is number 1.
+        line += [_program("nsenter"), "--user=/proc/1/ns/user", "--preserve-credentials", "--"]
     line += [_program("setsid"), "--wait", *(["--ctty"] if ask.terminal else [])]
     if policy.drop_rights:
         owner = target.owner

@@ -159,6 +159,7 @@ PERMISSIONS: dict[str, Permission] = {
     "priority_request.delete": _own(Scope.JOBS, "Withdraw a request, or end an approval before its time.", operator=True),
     "job.prolong": _manager("Give a job more time than it asked for.", scope=Scope.JOBS),
     "job.stop": _own(Scope.JOBS, "Stop a job.", operator=True),
+    "job.exec": _own(Scope.JOBS, "Open a terminal or run a command in a running task of a job."),
     "job.delete": _own(Scope.JOBS, "Delete an ended job."),
     "template.read": _viewer("See a tenant's templates; public ones are for everybody."),
     "template.create": _member(Scope.JOBS, "Keep a template for the tenant."),

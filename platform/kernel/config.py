@@ -123,6 +123,10 @@ class Config:
         "", "smtp://user:password@host:port", "empty: mails are written to the delivery log as undeliverable"
     )
     mail_from: str = _setting("berth@localhost", "address", "sender of notifications")
+    exec_enabled: bool = _setting(True, "boolean", "terminals in running tasks; false: nobody opens one, whatever their role")
+    exec_idle_minutes: float = _setting(
+        60.0, "minutes", "a terminal in which nobody typed and nothing was printed for so long ends, 0: never"
+    )
     webhook_private_targets: bool = _setting(False, "boolean", "webhooks to private addresses would reach our own network")
 
     @property

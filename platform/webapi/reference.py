@@ -87,6 +87,12 @@ REFERENCE: dict[str, Entry] = {
     "image_exists": Entry("同名镜像已存在", "Choose another name, or delete the image that has it."),
     "code_absent": Entry("代码快照不存在", "Upload the code again, then rerun the job."),
     "not_built": Entry("此镜像无需构建", "Only Python environments are built; a container image is pulled as it is."),
+    "exec_disabled": Entry("终端功能已关闭", "Ask an operator to set `BERTH_EXEC_ENABLED`; logs and metrics work without it."),
+    "exec_unsupported": Entry(
+        "该集群不支持终端", "Read the log with `berth logs`, or run the job in a pool of a local cluster to get a terminal."
+    ),
+    "exec_not_running": Entry("任务未在运行", "Wait until the task runs; a terminal ends with its task."),
+    "exec_refused": Entry("暂时无法打开终端", "Read `detail`. Close a terminal that is open, or try again in a moment."),
     "range_not_satisfiable": Entry("请求范围超出文件", "Read the length from `Content-Range`, and ask again from there."),
     "internal_error": Entry("Berth 内部错误", "Give the `request_id` to an operator: the log holds the details under it."),
 }

@@ -69,7 +69,7 @@ def _leaves(entry: URLPattern | URLResolver, prefix: str) -> Iterator[tuple[str,
 
 
 def websocket_routes() -> tuple[str, ...]:
-    from activity.routing import websocket_urlpatterns
+    from controlplane.routing import websocket_urlpatterns
 
     return tuple("/" + _template(str(route.pattern)) for route in websocket_urlpatterns)
 

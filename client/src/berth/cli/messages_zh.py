@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from berth.cli.messages_zh_capacity import CAPACITY
 from berth.cli.messages_zh_costs import COSTS
+from berth.cli.messages_zh_exec import EXEC
 from berth.cli.messages_zh_explain import EXPLAIN
 from berth.cli.messages_zh_help import HELP
 from berth.cli.messages_zh_order import ORDER
@@ -343,4 +344,16 @@ SENTENCES = {
     "✗ not ready": "✗ 未就绪",
 }
 
-MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY, **ORDER, **EXPLAIN, **PLACEMENT, **SHARES, **TEMPLATES}
+MESSAGES = {
+    **TITLES,
+    **SENTENCES,
+    **HELP,
+    **COSTS,
+    **CAPACITY,
+    **ORDER,
+    **EXPLAIN,
+    **PLACEMENT,
+    **SHARES,
+    **TEMPLATES,
+    **EXEC,
+}

@@ -40,6 +40,7 @@ COMMANDS: dict[str, Entry] = {
     "ps": Entry("jobs", "ps", JOBS, "List jobs."),
     "get": Entry("show", "get", JOBS, "Show one job: state, reason, attempts, tasks."),
     "logs": Entry("logs", "logs", JOBS, "Print a job's log; -f follows it."),
+    "exec": Entry("execute", "exec_", JOBS, "Open a terminal in a running task, or run a command there."),
     "wait": Entry("jobs", "wait", JOBS, "Wait until a job has ended."),
     "stop": Entry("jobs", "stop", JOBS, "Stop jobs."),
     "move": Entry("priority", "move", JOBS, "Move a waiting job before or after others."),

@@ -1,4 +1,4 @@
-"""How a WebSocket begins, whatever it is for: a page of this server or none, and a credential in a header, a ticket or a cookie."""
+"""How a WebSocket begins, whatever it is for: from a page of this server or none, with a header, a ticket or a cookie."""
 
 from __future__ import annotations
 

@@ -13,7 +13,9 @@ from tests.builders.live import LivePlatform
 pytestmark = pytest.mark.browser
 
 
-def test_somebody_signs_in_by_the_form_and_out_again(open_browser: Callable[..., BrowserContext], live_portal: LivePlatform) -> None:
+def test_somebody_signs_in_by_the_form_and_out_again(
+    open_browser: Callable[..., BrowserContext], live_portal: LivePlatform
+) -> None:
     page = open_browser().new_page()
     page.goto("/jobs")
     page.get_by_label("User name or e-mail").fill(live_portal.operator.name)

@@ -40,7 +40,9 @@ def test_every_page_is_the_same_document_under_a_strict_policy(api: Any, built: 
     assert len(nonces) == 4
 
 
-@pytest.mark.parametrize("path", ["/api/v1/nowhere", "/api/nowhere", "/docs/nowhere", "/assets/gone-12345678.js", "/ws/v1/nowhere"])
+@pytest.mark.parametrize(
+    "path", ["/api/v1/nowhere", "/api/nowhere", "/docs/nowhere", "/assets/gone-12345678.js", "/ws/v1/nowhere"]
+)
 def test_what_is_no_page_stays_a_problem(api: Any, built: None, path: str) -> None:
     answer = api().get(path, headers={"Accept": BROWSER})
     assert (answer.status_code, answer["Content-Type"]) == (404, "application/problem+json")

@@ -13,7 +13,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, TimeoutError, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import TimeoutError as TookTooLong
 
 from tests.browser.conftest import CHROMIUM
 from tests.browser.pages import PAGES, PageAt
@@ -84,7 +85,7 @@ def _take(page: Page, path: str, file: Path) -> str:
     try:
         page.wait_for_selector("main h1, main [role=alert]", timeout=15_000)
         page.wait_for_function(QUIET, timeout=15_000)
-    except TimeoutError:
+    except TookTooLong:
         print(f"{file.name}: it still loads", file=sys.stderr)
     page.wait_for_timeout(SETTLE_MS)
     page.screenshot(path=file)
@@ -94,7 +95,8 @@ def _take(page: Page, path: str, file: Path) -> str:
 
 def _index(names: list[str]) -> str:
     figures = "\n".join(
-        f'<figure><a href="{escape(name)}"><img src="{escape(name)}" loading="lazy"></a><figcaption>{escape(name)}</figcaption></figure>'
+        f'<figure><a href="{escape(name)}"><img src="{escape(name)}" loading="lazy"></a>'
+        f"<figcaption>{escape(name)}</figcaption></figure>"
         for name in sorted(names)
     )
     style = "figure{display:inline-block;width:30%;margin:1%;font:12px sans-serif}img{width:100%;border:1px solid #999}"

@@ -201,6 +201,19 @@ class DeservedInRequest(TypedDict):
     memory_bytes: NotRequired[int | None]
 
 
+class DeviceCodeInRequest(TypedDict):
+    client: str
+
+
+class DeviceCodeOut(TypedDict):
+    device_code: str
+    expires_in: int
+    interval: int
+    user_code: str
+    verification_url: str
+    verification_url_complete: str
+
+
 class DrainInRequest(TypedDict):
     reason: NotRequired[str]
 
@@ -231,6 +244,12 @@ class EndedOut(TypedDict):
     ended: int
 
 
+class EnrolmentOut(TypedDict):
+    qr_svg: str
+    secret: str
+    uri: str
+
+
 ExitOut = TypedDict(
     "ExitOut",
     {
@@ -247,6 +266,24 @@ ExitOut = TypedDict(
         "who_pays": str,
     },
 )
+
+
+class FactorCodeRequest(TypedDict):
+    code: str
+
+
+class FactorInRequest(TypedDict):
+    password: str
+
+
+class FactorOut(TypedDict):
+    enabled: bool
+    recovery_codes_left: int
+
+
+class FactorRemovalRequest(TypedDict):
+    code: str
+    password: str
 
 
 class FieldProblem(TypedDict):
@@ -679,6 +716,14 @@ class ReasonOut(TypedDict):
     text: str
 
 
+class RecoveryCodesOut(TypedDict):
+    recovery_codes: list[str]
+
+
+class RedeemInRequest(TypedDict):
+    device_code: str
+
+
 class ReferenceOut(TypedDict):
     id: str
     name: str
@@ -1082,6 +1127,14 @@ class VolumeInRequest(TypedDict):
     read_only: NotRequired[bool]
     size_quota_bytes: NotRequired[int | None]
     tenant: NotRequired[str | None]
+
+
+class WaitingOut(TypedDict):
+    address: str
+    client: str
+    created_at: str
+    expires_at: str
+    user_code: str
 
 
 class WeightsInRequest(TypedDict):
@@ -1731,6 +1784,19 @@ class QuotaRequestOut(TypedDict):
 class QuotaRequestPage(TypedDict):
     items: list[QuotaRequestOut]
     next: str | None
+
+
+class RedeemedOut(TypedDict):
+    created_at: str
+    expires_at: str
+    id: str
+    last_used_at: str | None
+    name: str
+    prefix: str
+    revoked_at: str | None
+    scopes: list[Literal["all", "read", "jobs", "data", "tenant", "account", "operate"]]
+    token: str
+    user: UserRef
 
 
 class SeriesListOut(TypedDict):

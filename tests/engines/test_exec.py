@@ -49,7 +49,9 @@ class Terminal:
         headers = {"Authorization": f"Bearer {user.token}", **how.pop("headers", {})}
         address = user.platform.url.replace("http", "ws", 1) + "/ws/v1/exec?" + urlencode({"job": job["id"], **how})
         self.life = contextlib.ExitStack()
-        self.socket: ClientConnection = self.life.enter_context(connect(address, additional_headers=headers, proxy=None))
+        self.socket: ClientConnection = self.life.enter_context(
+            connect(address, additional_headers=headers, proxy=None, close_timeout=1)
+        )
         self.seen = b""
         self.messages: list[Json] = []
 
@@ -122,7 +124,12 @@ def test_whoever_only_connects_and_types_has_a_shell(owner: LiveUser, job: Json)
 
 def test_it_is_in_the_tasks_sandbox_as_the_tasks_user(live_platform: LivePlatform, owner: LiveUser, job: Json) -> None:
     with opened(owner, job) as terminal:
-        terminal.start("/bin/sh", "-c", f"id -u; ls /proc | grep -c '^[0-9]'; ls {live_platform.data_dir}; grep NoNewPrivs /proc/self/status", terminal=False)
+        terminal.start(
+            "/bin/sh",
+            "-c",
+            f"id -u; ls /proc | grep -c '^[0-9]'; ls {live_platform.data_dir}; grep NoNewPrivs /proc/self/status",
+            terminal=False,
+        )
         assert terminal.hear()["type"] == "ended"
     lines = terminal.seen.decode().splitlines()
     assert "NoNewPrivs:\t1" in lines

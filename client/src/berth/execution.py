@@ -142,7 +142,8 @@ def start(
         raise from_problem(error.response.status_code, None) from error
     except (OSError, WebSocketException) as error:
         raise ServerUnreachable(
-            f"{settings.server} does not answer: {error}.", hint="Is the platform running, and is the address right? berth version"
+            f"{settings.server} does not answer: {error}.",
+            hint="Is the platform running, and is the address right? berth version",
         ) from error
     execution = Execution(life, connection, settings.server)
     start_message: dict[str, Any] = {"argv": list(argv), "terminal": terminal is not None}
@@ -165,7 +166,8 @@ def run(settings: Settings, job: str, argv: Sequence[str], *, role: str | None, 
             output += piece
             if len(output) > limits.EXEC_OUTPUT_BYTES:
                 raise AnswerInvalid(
-                    f"The command printed more than {limits.EXEC_OUTPUT_BYTES} bytes.", hint="Let it write to a file, or to a volume."
+                    f"The command printed more than {limits.EXEC_OUTPUT_BYTES} bytes.",
+                    hint="Let it write to a file, or to a volume.",
                 )
         return ExecResult(execution.exit_code, bytes(output))
     finally:

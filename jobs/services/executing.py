@@ -169,9 +169,9 @@ def _failure(error: NotRunning | ExecRefused | EngineUnreachable, job: Job, task
 def _tell(
     actor: Actor, job_id: uuid.UUID, job_name: str, tenant_id: uuid.UUID, kind: str, facts: Mapping[str, Any], now: datetime
 ) -> None:
-    shown = {name: value for name, value in facts.items() if name not in ("phase", "from")}
+    data = {"by": actor.name, **{name: value for name, value in facts.items() if name not in ("phase", "from")}}
     event = NewEvent(
-        kind=kind, tenant_id=tenant_id, subject_kind="job", subject_id=job_id, at=now, job_id=job_id, data={"by": actor.name, **shown}
+        kind=kind, tenant_id=tenant_id, subject_kind="job", subject_id=job_id, at=now, job_id=job_id, data=data
     )  # fmt: skip
     with transaction.atomic():
         record_events([event])

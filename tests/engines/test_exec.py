@@ -239,7 +239,7 @@ def test_the_sdk_runs_a_command_and_gives_what_it_printed(live_platform: LivePla
     with berth.Client(live_platform.url, owner.token, tenant=owner.tenant) as client:
         found = client.jobs.get(job["id"])
         text = b"x" * 200_000 + b"\n"
-        result = found.exec(["/bin/sh", "-c", "wc -c; echo $WORD >&2; exit 4"], input=text)
+        result = found.exec(["/bin/sh", "-c", "wc -c; echo $WORD >&2; exit 4"], stdin=text)
         assert (result.exit_code, result.text.split()) == (4, ["200001", "heard"])
         with pytest.raises(berth.NotFound):
             found.exec(["true"], role="nobody")

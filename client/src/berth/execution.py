@@ -155,11 +155,11 @@ def start(
     return execution
 
 
-def run(settings: Settings, job: str, argv: Sequence[str], *, role: str | None, index: int | None, input: bytes) -> ExecResult:
+def run(settings: Settings, job: str, argv: Sequence[str], *, role: str | None, index: int | None, stdin: bytes) -> ExecResult:
     """Run a command to its end, with this input."""
     execution = start(settings, job, argv, role=role, index=index)
     try:
-        feeder = threading.Thread(target=_feed, args=(execution, input), daemon=True)  # It may print before it has read all.
+        feeder = threading.Thread(target=_feed, args=(execution, stdin), daemon=True)  # It may print before it has read all.
         feeder.start()
         output = bytearray()
         for piece in execution:

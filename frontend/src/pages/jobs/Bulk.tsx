@@ -1,7 +1,7 @@
 /** What can be done with the rows chosen, and what became of each of them. */
 
 import { Anchor, Button, Group, List, Menu, Modal, Progress, ScrollArea, Stack, Text, TextInput } from '@mantine/core';
-import { useEffect, useRef, useState, type FormEvent } from 'react';
+import { useEffect, useRef, useState, type FormEvent, type ReactNode } from 'react';
 import { Link } from 'react-router';
 
 import { useSession } from '@/api/session';
@@ -21,7 +21,8 @@ const TAG_LENGTH = 63;
 
 type Asked = Deed['kind'] | null;
 
-export function Bulk({ selection, find, update }: { selection: Selection; find: (ids: readonly string[]) => Job[]; update: (jobs: readonly Job[]) => void }) {
+/** In the place of the chips, so that the list below does not jump when the first row is ticked. */
+export function Bulk({ selection, find, update, children }: { selection: Selection; find: (ids: readonly string[]) => Job[]; update: (jobs: readonly Job[]) => void; children: ReactNode }) {
   const t = useText(words);
   const session = useSession();
   const ids = useSelected(selection);
@@ -37,7 +38,11 @@ export function Bulk({ selection, find, update }: { selection: Selection; find: 
   };
   return (
     <>
-      {ids.length > 0 && (
+      {ids.length === 0 ? (
+        <Group gap="sm" className={classes.bar}>
+          {children}
+        </Group>
+      ) : (
       <Group gap="xs" className={classes.bar} role="toolbar" aria-label={t('selected', { count: ids.length })}>
         <Text fw={600} size="sm" role="status">
           {t('selected', { count: ids.length })}
@@ -173,7 +178,9 @@ function Run({ jobs, deed, update, close }: { jobs: Job[]; deed: Deed; update: (
             {outcomes.map((outcome) => (
               <List.Item key={outcome.job.id}>
                 <Group gap="xs" wrap="nowrap" align="flex-start">
-                  <Mark size="sm" {...marks[outcome.state]} />
+                  <div style={{ flex: 'none' }}>
+                    <Mark size="sm" {...marks[outcome.state]} />
+                  </div>
                   <div style={{ minWidth: 0 }}>
                     <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
                       {outcome.job.name}{' '}

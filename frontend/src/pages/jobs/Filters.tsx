@@ -103,14 +103,14 @@ export function More({ filters, change }: { filters: Filters; change: Change }) 
           {isOperator ? (
             <TextInput label={c('tenant')} placeholder={t('anyTenant')} defaultValue={filters.tenant} onBlur={(event) => change({ tenant: event.currentTarget.value.trim() })} onKeyDown={(event) => event.key === 'Enter' && change({ tenant: event.currentTarget.value.trim() })} />
           ) : (
-            tenants.length > 1 && <Select label={c('tenant')} placeholder={t('anyTenant')} clearable searchable comboboxProps={inside} data={tenants} value={filters.tenant || null} onChange={(value) => change({ tenant: value ?? '' })} />
+            tenants.length > 1 && <Select label={c('tenant')} placeholder={t('anyTenant')} clearable searchable openOnFocus={false} comboboxProps={inside} data={tenants} value={filters.tenant || null} onChange={(value) => change({ tenant: value ?? '' })} />
           )}
-          <Select label={c('queue')} placeholder={t('anyQueue')} clearable searchable comboboxProps={inside} data={filters.queue && !names.includes(filters.queue) ? [...names, filters.queue] : names} value={filters.queue || null} onChange={(value) => change({ queue: value ?? '' })} />
+          <Select label={c('queue')} placeholder={t('anyQueue')} clearable searchable openOnFocus={false} comboboxProps={inside} data={filters.queue && !names.includes(filters.queue) ? [...names, filters.queue] : names} value={filters.queue || null} onChange={(value) => change({ queue: value ?? '' })} />
           <TextInput label={t('userName')} defaultValue={filters.user} onBlur={(event) => change({ user: event.currentTarget.value.trim() })} onKeyDown={(event) => event.key === 'Enter' && change({ user: event.currentTarget.value.trim() })} />
-          <TagsInput label={t('tags')} description={t('tagsHint')} comboboxProps={inside} value={filters.tag} onChange={(tag) => change({ tag })} clearable />
-          <TagsInput label={t('labels')} description={t('labelsHint')} comboboxProps={inside} value={filters.label} onChange={(label) => change({ label: label.filter((each) => each.includes('=')) })} clearable />
-          <Select label={t('since')} placeholder={t('sinceAny')} clearable comboboxProps={inside} data={[...SPANS.map((span) => ({ value: span as string, label: t(`since${span}`) })), ...(filters.since && !SPANS.some((span) => span === filters.since) ? [{ value: filters.since, label: filters.since }] : [])]} value={filters.since || null} onChange={(value) => change({ since: value ?? '' })} />
-          <Select label={t('kind')} placeholder={t('anyKind')} clearable comboboxProps={inside} data={KINDS.map((kind) => ({ value: kind, label: t(kind) }))} value={filters.kind || null} onChange={(value) => change({ kind: (value ?? '') as Kind | '' })} />
+          <TagsInput label={t('tags')} description={t('tagsHint')} openOnFocus={false} comboboxProps={inside} value={filters.tag} onChange={(tag) => change({ tag })} clearable />
+          <TagsInput label={t('labels')} description={t('labelsHint')} openOnFocus={false} comboboxProps={inside} value={filters.label} onChange={(label) => change({ label: label.filter((each) => each.includes('=')) })} clearable />
+          <Select label={t('since')} placeholder={t('sinceAny')} clearable openOnFocus={false} comboboxProps={inside} data={[...SPANS.map((span) => ({ value: span as string, label: t(`since${span}`) })), ...(filters.since && !SPANS.some((span) => span === filters.since) ? [{ value: filters.since, label: filters.since }] : [])]} value={filters.since || null} onChange={(value) => change({ since: value ?? '' })} />
+          <Select label={t('kind')} placeholder={t('anyKind')} clearable openOnFocus={false} comboboxProps={inside} data={KINDS.map((kind) => ({ value: kind, label: t(kind) }))} value={filters.kind || null} onChange={(value) => change({ kind: (value ?? '') as Kind | '' })} />
         </Stack>
       </Popover.Dropdown>
     </Popover>

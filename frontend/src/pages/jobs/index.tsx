@@ -20,6 +20,7 @@ import { Gpus, Lengths, Name, StateAndWhy, Tick, TickAll, Where } from './Cells'
 import { exportJobs } from './export';
 import { Active, More, Quick, SearchField, StateChips } from './Filters';
 import { isFiltered, readFilters, toPairs, writeFilters, type Filters, type JobQuery } from './filters';
+import classes from './Jobs.module.css';
 import { useListKeys } from './keys';
 import { useCounts, useJobList } from './list';
 import type { Job } from './merge';
@@ -78,8 +79,10 @@ export default function Jobs() {
       title={t('title')}
       actions={
         <>
-          <ExportButton query={query} />
-          <CopyAs ways={() => waysOf(query)} />
+          <Group gap="xs" visibleFrom="sm">
+            <ExportButton query={query} />
+            <CopyAs ways={() => waysOf(query)} />
+          </Group>
           {session.may('member') && (
             <Button component={Link} to="/submit" leftSection={<Icon name="submit" size={16} />}>
               {t('submit')}
@@ -95,9 +98,10 @@ export default function Jobs() {
           <More filters={filters} change={change} />
           <Saved current={writeFilters(filters).toString()} apply={(text) => setSearch(writeFilters(readFilters(new URLSearchParams(text))))} />
         </Group>
-        <StateChips filters={filters} counts={counts} change={change} />
-        <Active filters={filters} change={change} clear={clear} />
-        {mayAct && <Bulk selection={selection} find={find} update={update} />}
+        <Bulk selection={selection} find={find} update={update}>
+          <StateChips filters={filters} counts={counts} change={change} />
+          <Active filters={filters} change={change} clear={clear} />
+        </Bulk>
         <div ref={place}>
           {list.error && rows.length === 0 ? (
             <ProblemView error={list.error} retry={() => void list.refetch()} />
@@ -107,7 +111,7 @@ export default function Jobs() {
             <Nothing isFiltered={isFiltered(filters)} mayAct={session.may('member')} clear={clear} />
           ) : (
             <Stack gap={6}>
-              <Rows label={t('list')} rows={rows} columns={columns} rowKey={keyOf} rowHeight={ROW_PX} height="calc(100dvh - 17rem)" onEnd={more} onTop={onTop} handle={handle} />
+              <Rows label={t('list')} rows={rows} columns={columns} rowKey={keyOf} rowHeight={ROW_PX} height="calc(100dvh - 17.5rem)" onEnd={more} onTop={onTop} handle={handle} />
               <Group justify="space-between">
                 <Text size="xs" c="dimmed" role="status">
                   {list.isFetchingNextPage ? t('loadingMore') : t(list.hasNextPage ? 'loaded' : 'loadedAll', { count: rows.length })}
@@ -145,8 +149,8 @@ function useColumns({ selection, all, onTag, mayAct }: { selection: Selection; a
     const columns: Column<Job>[] = [
       { key: 'name', header: t('job'), width: 'minmax(8rem, 2fr)', cell: (job) => <Name job={job} onTag={onTag} /> },
       { key: 'state', header: t('stateAndWhy'), width: 'minmax(8rem, 2.2fr)', cell: (job) => <StateAndWhy job={job} /> },
-      { key: 'place', header: t('place'), width: 'minmax(6rem, 1fr)', isMinor: true, cell: (job) => <Where job={job} /> },
-      { key: 'user', header: c('user'), width: 'minmax(4rem, 0.7fr)', isMinor: true, cell: (job) => job.user.name },
+      { key: 'place', header: t('place'), width: 'minmax(7.2rem, 1fr)', isMinor: true, cell: (job) => <Where job={job} /> },
+      { key: 'user', header: c('user'), width: 'minmax(4rem, 0.7fr)', isMinor: true, cell: (job) => <span className={classes.small}>{job.user.name}</span> },
       { key: 'gpus', header: t('gpus'), width: '7rem', isMinor: true, cell: (job) => <Gpus job={job} /> },
       { key: 'time', header: t('time'), width: '9rem', isMinor: true, cell: (job) => <Lengths job={job} /> },
       { key: 'submitted', header: t('submitted'), width: '8.5rem', isMinor: true, cell: (job) => <When at={job.submitted_at} size="sm" /> },

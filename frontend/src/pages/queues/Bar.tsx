@@ -27,7 +27,7 @@ export function Bar({ name, standing, capacity, resource, lentBy }: { name: stri
   ].filter((mark) => mark.at > 0);
   const parts = [
     { value: standing.guaranteed, label: t('partGuaranteed', { n: say(standing.guaranteed) }), color: 'teal.7', isStriped: false },
-    { value: standing.owed, label: t('partOwed', { n: say(standing.owed) }), color: 'blue.6', isStriped: false },
+    { value: standing.owed, label: t(standing.isPromised ? 'partOwed' : 'partByWeight', { n: say(standing.owed) }), color: standing.isPromised ? 'blue.6' : 'gray.6', isStriped: false },
     { value: standing.borrowed, label: t('partBorrowed', { n: say(standing.borrowed) }), color: 'orange.6', isStriped: true },
   ].filter((part) => part.value > 0);
   const facts = [

@@ -11,6 +11,7 @@ export function Legend() {
   const parts = [
     { color: 'teal.7', isStriped: false, label: t('legendGuaranteed') },
     { color: 'blue.6', isStriped: false, label: t('legendOwed') },
+    { color: 'gray.6', isStriped: false, label: t('legendByWeight') },
     { color: 'orange.6', isStriped: true, label: t('legendBorrowed') },
   ];
   return (

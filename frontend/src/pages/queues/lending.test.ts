@@ -24,8 +24,8 @@ describe('standing', () => {
   it('never lends a guarantee', () => {
     expect(standing(limits(0, 2, 5), 'gpu_millis')).toMatchObject({ guaranteed: 0, owed: 0, borrowed: 0, lends: 3 });
   });
-  it('counts everything as borrowed where nothing is promised', () => {
-    expect(standing(limits(4, 0, null), 'gpu_millis')).toMatchObject({ borrowed: 4, lends: 0 });
+  it('borrows nothing where nothing is promised', () => {
+    expect(standing(limits(4, 0, null), 'gpu_millis')).toMatchObject({ borrowed: 0, owed: 4, isPromised: false, lends: 0 });
   });
 });
 

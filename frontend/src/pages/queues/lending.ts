@@ -8,6 +8,8 @@ export interface Standing {
   /** What it may take back from whoever borrowed it; never below the guarantee. */
   deserved: number;
   ceiling: number | null;
+  /** False: nobody promised it anything, it runs by its weight, and nothing of it is borrowed. */
+  isPromised: boolean;
   /** The parts of `used`, which add up to it. */
   guaranteed: number;
   owed: number;
@@ -21,9 +23,10 @@ export function standing(limits: QueuePool, resource: Resource, isRoot = false):
   const used = limits.used[resource];
   const guarantee = limits.guarantee[resource];
   const deserved = Math.max(guarantee, limits.deserved[resource] ?? 0);
+  const isPromised = !isRoot && (guarantee > 0 || limits.deserved[resource] !== null);
   const guaranteed = Math.min(used, guarantee);
-  const owed = (isRoot ? used : Math.min(used, deserved)) - guaranteed;
-  return { used, guarantee, deserved, ceiling: limits.effective_ceiling[resource], guaranteed, owed, borrowed: used - guaranteed - owed, lends: Math.max(0, deserved - Math.max(used, guarantee)) };
+  const owed = (isPromised ? Math.min(used, deserved) : used) - guaranteed;
+  return { used, guarantee, deserved, ceiling: limits.effective_ceiling[resource], isPromised, guaranteed, owed, borrowed: used - guaranteed - owed, lends: Math.max(0, deserved - Math.max(used, guarantee)) };
 }
 
 export interface Lender {

@@ -14,9 +14,10 @@ from clusters.selectors import NodeKey, register_allocation_source
 from clusters.telemetry import register_collector_source
 from jobs.lifecycle.reasons import explain
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE
-from jobs.models import Attempt, Job, PriorityRequest, Task
+from jobs.models import Attempt, Job, PriorityRequest, Task, Template
 from jobs.prometheus import job_metrics
 from jobs.selectors.find import fetch_job
+from jobs.selectors.templates import allows_template, sees_template
 from jobs.services.what_if import forecast_limits
 from kernel.actor import Actor
 from kernel.config import current
@@ -24,6 +25,7 @@ from kernel.resources import Resources
 from storage.logs import LogFilter, follow
 from tenants.access import tenant_rule
 from tenants.services import register_forecast
+from webapi.access import register as register_rule
 from webapi.fields import utc_text
 
 _SUMS = {"cpu": Sum("cpu_millis"), "memory": Sum("memory_bytes"), "gpu": Sum("gpu_millis")}
@@ -33,6 +35,7 @@ def register() -> None:
     """Called once, from `AppConfig.ready`."""
     tenant_rule(Job, owner="user_id")
     tenant_rule(PriorityRequest, owner="created_by_id", noun="priority_request")
+    register_rule(Template, sees=sees_template, allows=allows_template)
     registry.register_job_directory(_notices)
     registry.register_channel_policy("job", lambda actor, text: fetch_job(actor, text, "job.read").id)
     registry.register_log_source(_log_messages)

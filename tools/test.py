@@ -26,6 +26,8 @@ DEBIAN = {
     "bubblewrap": "/usr/bin/bwrap",
     "openmpi-bin": "/usr/bin/mpirun",
     "python3-torch": "/usr/lib/python3/dist-packages/torch/__init__.py",
+    "chromium": "/usr/bin/chromium",
+    "fonts-noto-cjk": "/usr/share/doc/fonts-noto-cjk",
 }
 FOR_CHAOS = ("python3-venv", "postgresql-15", "redis-server", "bubblewrap")
 
@@ -52,7 +54,7 @@ def main() -> int:
         return subprocess.run([str(python.parent / "ruff"), "format", "."], cwd=ROOT, check=False).returncode
     command = [str(python), str(ROOT / "tools" / "testrun.py"), *(["--long"] if options.long else [])]
     if options.only == "lint":
-        command += [word for check in ("ruff", "format", "mypy", "imports") for word in ("--only", check)]
+        command += [word for check in ("ruff", "format", "mypy", "imports", "portal") for word in ("--only", check)]
     return subprocess.run([*command, *options.rest], cwd=ROOT, check=False).returncode
 
 

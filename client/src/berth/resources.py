@@ -271,6 +271,29 @@ class Images(_Resource):
         return list_all(self._transport, f"/images/{self.get(image)['id']}/builds")
 
 
+class Templates(_Resource):
+    """Jobs to fill in."""
+
+    def list(self, *, q: str | None = None, tag: str | None = None) -> Iterator[Row]:
+        return iterate(self._transport, "/templates", {"tenant": self._tenant or None, "q": q, "tag": tag})
+
+    def get(self, template: str) -> Row:
+        return self._find("/templates", template)
+
+    def render(
+        self,
+        template: str,
+        parameters: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        queue: str | None = None,
+        preview: bool = True,
+    ) -> Row:
+        """`spec`, the job that these parameters make, and `problems` of it. `preview` False counts it as a use."""
+        body = {"parameters": dict(parameters or {}), "name": name, "queue": queue, "preview": preview}
+        return self._post(f"/templates/{self.get(template)['id']}/render", body)
+
+
 class Volumes(_Resource):
     """Data that jobs mount."""
 

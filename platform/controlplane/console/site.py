@@ -1,7 +1,7 @@
 """The console's site: its gate, its sessions, and the policy of its pages.
 
-Sessions exist below `/admin` alone. The API knows nothing but tokens, so the middleware of sessions is put around the console's
-views and around nothing else: no other request pays for it, and no cookie opens anything but these pages.
+Sessions of its own exist below `/admin` alone: their middleware is put around the console's views and around nothing else. No
+other request pays for it, and their cookie opens nothing but these pages. Who is signed in to the portal is in here as well.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ from activity.services import record_audit
 from controlplane.console.signin import ChangePassword, SignIn
 from kernel.actor import Actor
 from kernel.clock import database_now
+from kernel.errors import NotAuthenticated
 from tenants.access import operator_actor
+from tenants.credentials import authenticate
+from tenants.models import TokenKind, User
+from webapi.asgi_auth import session_text
 
 # Alpine, which opens the console's menus, evaluates attributes of its own pages; nothing inline is run.
 POLICY = (
@@ -40,6 +44,8 @@ def with_session(view: View) -> View:
     @functools.wraps(view)
     def around(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         def inner(request: HttpRequest) -> HttpResponse:
+            if not getattr(request, "user", None) or not request.user.is_authenticated:
+                request.user = _portal_user(request) or request.user
             request.actor = _operator(request)  # type: ignore[attr-defined]  # Read back by `webapi.console.operator_of`.
             response: HttpResponse = view(request, *args, **kwargs)
             # Rendered here: what a template writes into the session must be there when it is saved.
@@ -51,6 +57,15 @@ def with_session(view: View) -> View:
         return response
 
     return around
+
+
+def _portal_user(request: HttpRequest) -> User | None:
+    """Whoever is signed in to the portal: the way in for those with a second factor. Forms have the console's own CSRF value."""
+    text = session_text(request.META.get("HTTP_COOKIE"))
+    try:
+        return authenticate(text, TokenKind.SESSION).user if text else None
+    except NotAuthenticated:
+        return None
 
 
 def _operator(request: HttpRequest) -> Actor | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from berth.cli.messages_zh_capacity import CAPACITY
 from berth.cli.messages_zh_costs import COSTS
+from berth.cli.messages_zh_exec import EXEC
 from berth.cli.messages_zh_explain import EXPLAIN
 from berth.cli.messages_zh_help import HELP
 from berth.cli.messages_zh_order import ORDER
 from berth.cli.messages_zh_placement import PLACEMENT
 from berth.cli.messages_zh_shares import SHARES
+from berth.cli.messages_zh_templates import TEMPLATES
 
 TITLES = {
     "ABOUT": "事件",
@@ -342,4 +344,16 @@ SENTENCES = {
     "✗ not ready": "✗ 未就绪",
 }
 
-MESSAGES = {**TITLES, **SENTENCES, **HELP, **COSTS, **CAPACITY, **ORDER, **EXPLAIN, **PLACEMENT, **SHARES}
+MESSAGES = {
+    **TITLES,
+    **SENTENCES,
+    **HELP,
+    **COSTS,
+    **CAPACITY,
+    **ORDER,
+    **EXPLAIN,
+    **PLACEMENT,
+    **SHARES,
+    **TEMPLATES,
+    **EXEC,
+}

@@ -49,11 +49,15 @@ export function App() {
 
 function Gate() {
   const session = useSessionQuery();
-  const info = useQuery({ queryKey: ['info'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/info')) });
+  const features = useQuery({
+    queryKey: ['features', 'mine'],
+    staleTime: 60_000,
+    enabled: Boolean(session.data),
+    queryFn: async () => (await take(api.GET('/api/v1/features'))).items.filter((feature) => feature.enabled).map((feature) => feature.name),
+  });
   if (session.data) {
-    const features = (info.data as { features?: string[] } | undefined)?.features ?? null;
     return (
-      <SessionProvider who={session.data} features={features}>
+      <SessionProvider who={session.data} features={features.data ?? null}>
         <Pages />
       </SessionProvider>
     );

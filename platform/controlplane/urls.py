@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
+from tenants.api import oidc
 from webapi import health, pages
 
 # Routes are tried in turn: those that are asked for most come first.
@@ -15,6 +16,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include([path("", include(f"{app}.api.urls")) for app in _API_APPS])),
 ]
 urlpatterns += [*health.urlpatterns, *pages.urlpatterns]
+urlpatterns += oidc.urlpatterns
 urlpatterns += [path("admin", RedirectView.as_view(url="/admin/")), path("admin/", admin.site.urls)]
 
 handler400 = "webapi.problems.handler400"

@@ -24,7 +24,7 @@ export default function AccountMenu() {
     <Menu position="bottom-end" width={230} withinPortal>
       <Menu.Target>
         <ActionIcon variant="default" radius="xl" size="lg" aria-label={`${t('accountMenu')}: ${who.user.name}`}>
-          <Text fw={600} size="sm" span>
+          <Text fw={600} size="sm" span aria-hidden="true">
             {[...who.user.name][0]?.toUpperCase() ?? '·'}
           </Text>
         </ActionIcon>

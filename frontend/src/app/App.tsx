@@ -12,16 +12,13 @@ import { firstLanguage, LanguageProvider, type Language } from '@/text/language'
 import { Loading, ProblemView } from '@/ui/Feedback';
 
 import { PageBoundary } from './Boundary';
+import { nonce } from './nonce';
 import { Pages } from './routes';
 import { theme, variables } from './theme';
 
 const SignIn = lazy(() => import('@/pages/sign-in'));
 const Notifications = lazy(() => import('@mantine/notifications').then((module) => ({ default: module.Notifications })));
 const LANGUAGE_KEY = 'berth-language';
-
-function nonce(): string {
-  return document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? '';
-}
 
 export function App() {
   const [language, setLanguage] = useState<Language>(() => firstLanguage(localStorage.getItem(LANGUAGE_KEY), navigator.languages));
@@ -52,15 +49,20 @@ export function App() {
 
 function Gate() {
   const session = useSessionQuery();
-  const info = useQuery({ queryKey: ['info'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/info')) });
-  if (session.data) {
-    const features = (info.data as { features?: string[] } | undefined)?.features ?? null;
+  const features = useQuery({
+    queryKey: ['features', 'mine'],
+    staleTime: 60_000,
+    enabled: Boolean(session.data),
+    queryFn: async () => (await take(api.GET('/api/v1/features'))).items.filter((feature) => feature.enabled).map((feature) => feature.name),
+  });
+  if (session.data && (features.data || features.error)) {
     return (
-      <SessionProvider who={session.data} features={features}>
+      <SessionProvider who={session.data} features={features.data ?? null}>
         <Pages />
       </SessionProvider>
     );
   }
+  if (session.data) return <Waiting />;
   if (session.data === null) return <SignIn />;
   if (session.error) {
     return (

@@ -10,6 +10,8 @@ from jobs.decision_models import SchedulerMemory as SchedulerMemory
 from jobs.decision_models import StartPromise as StartPromise
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.order_models import PriorityRequest as PriorityRequest
+from jobs.template_models import TEMPLATE_NAME_LENGTH as TEMPLATE_NAME_LENGTH
+from jobs.template_models import Template as Template
 from kernel.ids import new_id
 from kernel.limits import NAME_LENGTH
 

@@ -9,6 +9,7 @@ from celery import shared_task
 
 from clusters.selectors import observed_clusters
 from jobs.reconcile import builds, finish, launch, poll, stopping
+from jobs.services import maintenance
 from kernel.clock import database_now
 from kernel.config import current
 from reconciling import leases
@@ -64,6 +65,11 @@ def stop_task(cluster_id: str | None = None) -> None:
 @shared_task(name="jobs.finish")
 def finish_task(cluster_id: str | None = None) -> None:
     _for_each(cluster_id, _until_done(finish.finish, finish.BATCH_ATTEMPTS))
+
+
+@shared_task(name="jobs.maintenance")
+def maintenance_task() -> None:
+    maintenance.look(database_now())
 
 
 @shared_task(name="jobs.builds")

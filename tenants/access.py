@@ -17,14 +17,16 @@ from kernel.actor import Actor, TenantRole
 from kernel.errors import Forbidden, NotAuthenticated, NotFound
 from tenants.ledger_models import Price
 from tenants.models import (
-    BrowserSession,
+    Announcement,
     Booking,
+    BrowserSession,
     Invitation,
     Membership,
     PriorityGrant,
     Queue,
     QuotaEdit,
     QuotaRequest,
+    SavedFilter,
     Secret,
     Tenant,
     Token,
@@ -233,11 +235,13 @@ def register_policy() -> None:
     tenant_rule(UserCap, noun="cap")
     tenant_rule(PriorityGrant, noun="priority_grant")
     tenant_rule(Booking, owner="created_by_id")
+    own_rule(SavedFilter)
+    register(Announcement, sees=_sees_announcement, allows=_allows_announcement)
     register(Queue, sees=_sees_queue, allows=_allows_queue)
     register(User, sees=_sees_user, allows=_allows_user)
     register(Token, sees=_sees_token, allows=_allows_token)
     register(BrowserSession, sees=_sees_session, allows=_allows_session)
-    for label in ("clusters.Cluster", "clusters.Pool", "clusters.Node"):
+    for label in ("clusters.Cluster", "clusters.Pool", "clusters.Node", "clusters.MaintenanceWindow"):
         installation_rule(apps.get_model(label))
     installation_rule(Price)
     operators_rule(apps.get_model("clusters.Quarantined"), "quarantine.read")
@@ -267,6 +271,17 @@ def _allows_queue(actor: Actor, queue: Any, verb: str) -> bool:
     if verb in {"queue.limit", "budget.edit"}:  # Capacity is given by whoever owns the queue above; root's by operators.
         return queue.parent_id is not None and role_allows(actor, queue.parent.tenant_id, verb)
     return role_allows(actor, queue.tenant_id, verb)
+
+
+def _sees_announcement(actor: Actor) -> Q | None:
+    tenant_ids = tenants_with(actor, "announcement.read")
+    if tenant_ids is None:
+        return Q()
+    return Q(tenant_id__in=tenant_ids) | Q(tenant_id__isnull=True) if actor.is_authenticated else None
+
+
+def _allows_announcement(actor: Actor, announcement: Any, verb: str) -> bool:
+    return verb == "announcement.read" or role_allows(actor, announcement.tenant_id, verb)
 
 
 def _sees_user(actor: Actor) -> Q | None:

@@ -9,9 +9,12 @@ class TenantsConfig(AppConfig):
         from activity import registry  # Models are loaded only now.
         from tenants import credentials, selectors
         from tenants.access import register_policy
+        from tenants.features import Features
         from webapi.asgi_auth import register_authenticator, register_session_authenticator
+        from webapi.features import register_source
 
         register_policy()
+        register_source(Features())
         register_authenticator(credentials.authenticate_token)
         register_session_authenticator(credentials.authenticate_session)
         registry.register_recipient_directory(credentials.recipients)

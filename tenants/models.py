@@ -25,6 +25,11 @@ from tenants.ledger_models import Price as Price
 from tenants.ledger_models import ShareStatement as ShareStatement
 from tenants.ledger_models import Statement as Statement
 from tenants.ledger_models import UsageDay as UsageDay
+from tenants.portal_models import Announcement as Announcement
+from tenants.portal_models import AnnouncementDismissal as AnnouncementDismissal
+from tenants.portal_models import FeatureSetting as FeatureSetting
+from tenants.portal_models import Preference as Preference
+from tenants.portal_models import SavedFilter as SavedFilter
 
 
 class UserKind(models.TextChoices):
@@ -190,7 +195,6 @@ class Token(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["prefix"], name="token_prefix_unique"),
-            models.CheckConstraint(condition=Q(kind__in=TokenKind.values), name="token_kind_known"),
             models.CheckConstraint(condition=Q(expires_at__gt=F("created_at")), name="token_expires_after_creation"),
         ]
 
@@ -206,6 +210,68 @@ class BrowserSession(Token):
 
     def __str__(self) -> str:
         return f"session {self.prefix} of {self.user_id}"
+
+
+class SecondFactor(models.Model):
+    """An authenticator that a person set up: its secret under the installation's key. It counts once it is confirmed.
+
+    `last_step` is the newest half minute whose code was taken: none is taken twice. `failures` counts wrong ones in a row.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.OneToOneField(User, models.CASCADE, related_name="second_factor")
+    ciphertext = models.TextField()
+    last_step = models.BigIntegerField(default=0)
+    failures = models.PositiveIntegerField(default=0)
+    failed_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField()
+    confirmed_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"second factor of {self.user_id}"
+
+
+class RecoveryCode(models.Model):
+    """A code that stands in once for a lost authenticator. Only its SHA-256 is kept."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(User, models.CASCADE, related_name="recovery_codes")
+    digest = models.CharField(max_length=64)
+    created_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["digest"], name="recovery_code_digest_unique")]
+
+    def __str__(self) -> str:
+        return f"recovery code of {self.user_id}"
+
+
+class DeviceCode(models.Model):
+    """A command line that waits to be let in by its user's browser (RFC 8628). Of its own code only the SHA-256 is kept."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    digest = models.CharField(max_length=64)
+    user_code = models.CharField(max_length=8)
+    client = models.CharField(max_length=100)
+    address = models.CharField(max_length=45, blank=True, default="")
+    interval_seconds = models.PositiveIntegerField()
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(db_index=True)
+    polled_at = models.DateTimeField(null=True)
+    user = models.ForeignKey(User, models.CASCADE, null=True, related_name="device_codes")
+    decided_at = models.DateTimeField(null=True)
+    is_approved = models.BooleanField(default=False)
+    redeemed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["digest"], name="device_code_digest_unique"),
+            models.UniqueConstraint(fields=["user_code"], name="device_code_user_code_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return f"device code {self.id}"
 
 
 class Invitation(models.Model):

@@ -49,11 +49,12 @@ class Stage:
 
 
 STAGES = (
-    Stage("plain", "not database and not engines", with_servers=False),
+    Stage("plain", "not database and not engines and not browser", with_servers=False),
     Stage("postgresql", "database and not engines", with_servers=True),
     Stage("sqlite", "database and not engines", with_servers=False),
     Stage("engines", "engines and not alone", with_servers=True, by_file=True),
     Stage("alone", "engines and alone", with_servers=True, alone=True),
+    Stage("browser", "browser", with_servers=True, by_file=True, folder="tests/browser"),
     Stage("engines-sqlite", "engines and database", with_servers=False, by_file=True),
     Stage(
         "isolation",
@@ -70,6 +71,7 @@ CHECKS: dict[str, Sequence[str]] = {
     "format": ("ruff", "format", "--check", "."),
     "mypy": ("mypy", "platform", "tenants", "storage", "images", "jobs", "client/src"),
     "imports": ("lint-imports",),
+    "portal": ("python", "tools/portal.py", "check"),
 }
 
 

@@ -343,22 +343,34 @@ def is_rolled(place: Place) -> bool:
 
 
 def show_credentials(place: Place) -> None:
-    """Sign this user in with the first token and say once what was generated."""
+    """Sign this user in with the first token, keep name and password beside it, and say once what was generated."""
     path = place.data / "first-credentials.json"
     if not path.exists():
         return
     credentials = json.loads(path.read_text())
     berth(place, "login", "--server", place.url, input_text=credentials["token"])
+    kept = keep_sign_in(place, credentials)
     print(
         "\n  First operator   " + credentials["user"]
         + "\n  First tenant     " + credentials["tenant"]
-        + f"\n  Password         {credentials['password']}   for the console, {place.url}/admin"
+        + f"\n  Password         {credentials['password']}   to sign in at {place.url} and {place.url}/admin"
         + "\n  Token            " + credentials["token"]
         + f"\n  Both shown this once. The token is stored for this user in {config_path()} (0600) and valid until"
-        + f" {credentials['expires_at'][:10]}.\n",
+        + f" {credentials['expires_at'][:10]};"
+        + f"\n  name and password are in {kept} (0600): remove it once you have changed the password.\n",
         flush=True,
     )  # fmt: skip
     path.unlink()
+
+
+def keep_sign_in(place: Place, credentials: dict[str, str]) -> Path:
+    """Write the first name and password where only this user reads them; one file, of the newest installation."""
+    path = config_path().parent / "first-sign-in.txt"
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"Address   {place.url}\nName      {credentials['user']}\nPassword  {credentials['password']}\n")
+    return path
 
 
 # --- example, down, status -------------------------------------------------------------------------------------------

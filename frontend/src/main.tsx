@@ -6,6 +6,9 @@ import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 
 import { App } from './app/App';
+import { offerNonce } from './app/nonce';
+
+offerNonce();
 
 const root = document.getElementById('root');
 if (root) {

@@ -45,6 +45,8 @@ class JobCostOut(serializers.Serializer[Any]):
 class JobCostView(ApiView):
     """What a job cost."""
 
+    feature = "billing"
+
     @extend_schema(operation_id="jobs_cost_get", responses=JobCostOut)
     def get(self, request: Request, job: str) -> Response:
         """What a job cost so far and costs an hour now; for its owner, managers of its tenant, and operators."""

@@ -11,9 +11,11 @@ from rest_framework.response import Response
 
 from clusters.api.representations import ReferenceOut
 from clusters.services import fetch_node
+from jobs.models import Job
 from jobs.services.draining import drain_node, plan_drain
 from kernel.clock import database_now
 from kernel.limits import NOTE_LENGTH
+from webapi.access import visible
 from webapi.idempotency import idempotent
 from webapi.plans import asked_plan, hold_to, named
 from webapi.schema import PLAN
@@ -54,6 +56,28 @@ class DrainOut(serializers.Serializer[Any]):
     node = DrainedNodeOut()
     jobs = LeavingOut(many=True)
     plan = serializers.CharField(help_text="The plan's name: send it with a dry run's as `?plan=` to have just this done.")
+
+
+class AffectedOut(serializers.Serializer[Any]):
+    """Whose jobs have tasks on the machine, as far as you see them."""
+
+    node = DrainedNodeOut()
+    jobs = LeavingOut(many=True)
+    others = serializers.IntegerField(help_text="How many jobs there are besides, of tenants that you do not see.")
+
+
+class NodeAffectedView(ApiView):
+    """Whom a drain of a machine would touch."""
+
+    @extend_schema(operation_id="nodes_affected", responses=AffectedOut)
+    def get(self, request: Request, node_id: str) -> Response:
+        """Jobs that would have to leave a machine: those that you see, and the number of the others. Nothing is changed."""
+        known_query(request, ())
+        node = fetch_node(self.actor, node_id, "node.read")
+        plan = plan_drain(node.id)
+        seen = set(visible(self.actor, Job).filter(id__in=[one.job_id for one in plan.jobs]).values_list("id", flat=True))
+        shown = [one.as_dict() for one in plan.jobs if one.job_id in seen]
+        return Response({"node": plan.as_dict()["node"], "jobs": shown, "others": len(plan.jobs) - len(shown)})
 
 
 class NodeDrainView(ApiView):

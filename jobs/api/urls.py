@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.api import cost, draining, explain, history, jobs, order, output, quarantine, shares
+from jobs.api import board, cost, draining, explain, history, jobs, order, output, quarantine, shares, templates
 
 urlpatterns = [
     path("jobs", jobs.JobListView.as_view(), name="jobs"),
@@ -25,6 +25,7 @@ urlpatterns = [
     path("tenants/<str:tenant>/shares", shares.ShareWeeksView.as_view(), name="share_weeks"),
     path("tenants/<str:tenant>/shares/<str:week>", shares.ShareWeekView.as_view(), name="share_week"),
     path("signing-keys", shares.SigningKeysView.as_view(), name="signing_keys"),
+    path("nodes/<str:node_id>/affected", draining.NodeAffectedView.as_view(), name="node_affected"),
     path("nodes/<str:node_id>/drain", draining.NodeDrainView.as_view(), name="node_drain"),
     path("what-if", explain.WhatIfView.as_view(), name="what_if"),
     path("jobs/<str:job>/timeline", history.JobTimelineView.as_view(), name="job_timeline"),
@@ -52,5 +53,10 @@ urlpatterns = [
     path("quarantine", quarantine.QuarantineView.as_view(), name="quarantine"),
     path("quarantine/<str:attempt>/adopt", quarantine.QuarantineAdoptView.as_view(), name="quarantine_adopt"),
     path("quarantine/<str:attempt>/stop", quarantine.QuarantineStopView.as_view(), name="quarantine_stop"),
+    path("queues/<uuid:queue_id>/board", board.QueueBoardView.as_view(), name="queue_board"),
+    path("templates", templates.TemplatesView.as_view(), name="templates"),
+    path("templates/<str:template_id>", templates.TemplateView.as_view(), name="template"),
+    path("templates/<str:template_id>/render", templates.TemplateRenderView.as_view(), name="template_render"),
+    path("templates/<str:template_id>/publish", templates.TemplatePublishView.as_view(), name="template_publish"),
     path("schemas/job-spec", jobs.JobSpecSchemaView.as_view(), name="job_spec_schema"),
 ]

@@ -29,22 +29,16 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs
 
 import structlog
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError, InterfaceError
 
-from activity import origins, registry
+from activity import connecting, registry
 from activity.feed import Channel, Overrun, feed, oldest_seq, starting_point
 from activity.sessions import Session, sessions
 from activity.threads import in_thread
-from activity.tickets import redeem_ticket
-from kernel.actor import Actor
-from kernel.clock import database_now
-from kernel.config import current
 from kernel.errors import BerthError, InvalidInput, NotAuthenticated, Unavailable
-from webapi.asgi_auth import authenticate_scope, authenticate_scope_cookie
 
 HEARTBEAT_SECONDS = 15.0
 SEND_SECONDS_MAX = 10.0  # A reader that takes nothing for so long is slow; its kernel buffers are full by then.
@@ -79,12 +73,11 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self._tasks: set[asyncio.Task[None]] = set()
         self._life = contextlib.AsyncExitStack()
         self._is_closing = False
-        sent_origins = [value.decode("latin-1") for name, value in self.scope["headers"] if name.lower() == b"origin"]
-        if not origins.is_allowed(sent_origins, current()):
+        if not connecting.is_from_own_page(self.scope):
             await self.close()
             return
         try:
-            actor = await self._authenticate(has_origin=bool(sent_origins))
+            actor = await connecting.authenticate(self.scope)
         except NotAuthenticated:
             await self.close()
             return
@@ -125,20 +118,6 @@ class LiveConsumer(AsyncWebsocketConsumer):
             await self._send({"type": "error", "id": name, "code": error.code, "detail": error.detail, "hint": error.hint})
         except (DatabaseError, InterfaceError):
             await self._close(CLOSED_SLOW)
-
-    async def _authenticate(self, *, has_origin: bool) -> Actor:
-        """By header, ticket or cookie. A cookie counts for a page of ours alone, which always tells its origin."""
-        actor = await authenticate_scope(self.scope)
-        if actor is not None:
-            return actor
-        tickets = parse_qs(self.scope.get("query_string", b"").decode("latin-1"), max_num_fields=8).get("ticket", [])
-        if not tickets and has_origin:
-            actor = await authenticate_scope_cookie(self.scope)
-            if actor is not None:
-                return actor
-        if len(tickets) != 1:
-            raise NotAuthenticated("A live connection needs a header, a ticket or a session.")
-        return await in_thread(_redeem, tickets[0])
 
     async def _subscribe(self, name: str | None, topic: Any, after: Any) -> None:
         kind, text = _topic(topic)
@@ -258,10 +237,6 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self._is_closing = True
         with contextlib.suppress(Exception):  # The other side may be gone already.
             await self.close(code=code)
-
-
-def _redeem(text: str) -> Actor:
-    return redeem_ticket(text, now=database_now())
 
 
 def _parse(text: str | None) -> dict[str, Any]:

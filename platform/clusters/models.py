@@ -130,6 +130,36 @@ class Node(models.Model):
         return f"node {self.name}"
 
 
+class MaintenanceWindow(models.Model):
+    """Machines that are out of service from then to then: all of a pool, or some. What it has come to is told from its times.
+
+    `cordoned_ids` are the nodes that it took out of service itself, and which return when it is over; who was out already stays.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    pool = models.ForeignKey(Pool, on_delete=models.CASCADE, null=True, related_name="maintenance")
+    node_ids = models.JSONField(default=list)  # Ids as texts; empty where the whole pool is meant.
+    reason = models.CharField(max_length=NOTE_LENGTH, blank=True, default="")
+    drain = models.BooleanField(default=False)
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    began_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    cancelled_at = models.DateTimeField(null=True)
+    cordoned_ids = models.JSONField(default=list)
+    created_at = models.DateTimeField()
+    created_by = models.CharField(max_length=NAME_LENGTH)
+
+    class Meta:
+        indexes = [models.Index(fields=["starts_at"], condition=Q(ended_at__isnull=True), name="maintenance_open")]
+        constraints = [
+            models.CheckConstraint(condition=Q(ends_at__gt=models.F("starts_at")), name="maintenance_ends_after_start"),
+        ]
+
+    def __str__(self) -> str:
+        return f"maintenance {self.id}"
+
+
 class NodeContents(models.Model):
     """Which images and data a node holds already, as far as its engine says or as work that ran there brought them: the oldest
     first, at most `contents.HELD_MAX` of each. A preference of the scheduler and nothing more, so it may be out of date.

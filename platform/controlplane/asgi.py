@@ -1,4 +1,4 @@
-"""The web server's entry: HTTP to Django, WebSockets to the live channels. Nothing else listens."""
+"""The web server's entry: HTTP to Django, WebSockets to live channels and terminals. Nothing else listens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ django.setup(set_prefix=False)  # Loads the apps; the routing below needs them.
 
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 
-from activity.routing import websocket_urlpatterns  # noqa: E402  (after the apps are loaded)
+from controlplane.routing import websocket_urlpatterns  # noqa: E402  (after the apps are loaded)
 from webapi.application import Application  # noqa: E402
 from webapi.body_limit import BodyLimit  # noqa: E402
 

@@ -16,6 +16,7 @@ from clusters.engines.interface import EngineUnreachable
 from clusters.services import ensure_local_cluster
 from controlplane.migrating import migrate_patiently
 from controlplane.postgresql import without_statement_timeout
+from jobs.services.templates import ensure_shipped_templates
 from kernel.clock import database_now
 from kernel.config import Config
 from kernel.version import VERSION
@@ -53,7 +54,11 @@ def _alone(connection: BaseDatabaseWrapper) -> Iterator[None]:
 
 
 def create_first_objects(config: Config) -> None:
-    """On an empty installation, leave the generated credentials in a file of mode 0600 for `make up` to show once."""
+    """On an empty installation, leave the generated credentials in a file of mode 0600 for `make up` to show once.
+
+    Templates that come with the release are made on one that never had any.
+    """
+    ensure_shipped_templates(database_now())
     credentials = bootstrap_installation(now=database_now())
     if credentials is None:
         return

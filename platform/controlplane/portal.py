@@ -12,7 +12,8 @@ from pathlib import Path
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import path, re_path
+from django.urls import path, register_converter
+from django.urls.converters import StringConverter
 from django.views.decorators.http import require_safe
 
 NONCE_BYTES = 16
@@ -23,6 +24,15 @@ POLICY = (
 )
 # What answers in another form than a page: an unknown address there stays a problem in JSON.
 OTHERS = ("api", "ws", "admin", "static", "assets", "livez", "readyz", "metrics", "docs")
+
+
+class PageConverter(StringConverter):
+    """An address that may be one of the portal's pages."""
+
+    regex = rf"(?!(?:{'|'.join(OTHERS)})(?:/|$))[^\0]+"
+
+
+register_converter(PageConverter, "page")
 
 
 @require_safe
@@ -54,5 +64,5 @@ def _document() -> str:
 
 urlpatterns = [
     path("", begin, name="begin"),
-    re_path(rf"^(?!(?:{'|'.join(OTHERS)})(?:/|$))(?P<page>[^\0]+)$", show, name="portal"),
+    path("<page:page>", show, name="portal"),
 ]

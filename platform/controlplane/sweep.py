@@ -28,6 +28,7 @@ from storage.services.volumes import remove_deleted_volumes
 from storage.space import troubles
 from tenants.services.bookings import sweep_bookings
 from tenants.services.budgets import measure_budgets
+from tenants.services.device_codes import forget_device_codes
 from tenants.services.edits import apply_due_edits
 from tenants.services.ledger import close_months, fold_days
 from tenants.services.ledger.check import check_hourly
@@ -93,6 +94,7 @@ PARTS: dict[str, Callable[[datetime], int]] = {
     "facts": facts.fold,
     "counts": fold_counts,
     "tickets": tickets.delete_expired,
+    "device_codes": forget_device_codes,
     "events": retention.prune,
     "decisions": forget_old_decisions,
     "promises": promise_starts,

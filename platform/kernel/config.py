@@ -46,7 +46,7 @@ class Config:
     host: str = _setting("127.0.0.1", "address", "nothing is reachable from outside until somebody decides so")
     port: int = _setting(8620, "TCP port", "free of well-known services")
     public_url: str = _setting("", "URL", "empty: made of host and port; used in mails and printed commands")
-    portal_dir: str = _setting("", "directory", "of a built web portal; empty: the one beside the server, as `make up` installs it")
+    portal_dir: str = _setting("", "directory", "of a built web portal; empty: the one beside the server")
     database_url: str = _setting("", "URL", "empty: SQLite in the data directory; postgresql://... for production")
     database_statement_seconds: float = _setting(60.0, "seconds", "PostgreSQL ends a statement that takes longer; 0: never")
     database_lock_seconds: float = _setting(10.0, "seconds", "PostgreSQL ends a wait for a lock that takes longer; 0: never")
@@ -123,6 +123,10 @@ class Config:
         "", "smtp://user:password@host:port", "empty: mails are written to the delivery log as undeliverable"
     )
     mail_from: str = _setting("berth@localhost", "address", "sender of notifications")
+    exec_enabled: bool = _setting(True, "boolean", "terminals in running tasks; false: nobody opens one, whatever their role")
+    exec_idle_minutes: float = _setting(
+        60.0, "minutes", "a terminal in which nobody typed and nothing was printed for so long ends, 0: never"
+    )
     webhook_private_targets: bool = _setting(False, "boolean", "webhooks to private addresses would reach our own network")
 
     @property

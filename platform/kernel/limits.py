@@ -51,3 +51,7 @@ ENV_BYTES = 512 * KIB  # All of one task's own variables; Linux gives arguments 
 RUNTIME_SECONDS = 365 * 86_400  # max_runtime.
 GRACE_SECONDS = 3_600  # checkpoint.grace: how long a stop may be held up.
 HOSTS_IN_ENV = 1_000  # Longer lists stand in the hosts file only: Linux refuses one variable above 128 KiB.
+TERMINAL_CELLS = 1_000  # Rows or columns of a terminal: several walls of screens.
+EXEC_PER_USER = 10  # Terminals that one person has open at once, per process.
+EXEC_FRAME_BYTES = 64 * KIB  # One message of a terminal, either way; the web server takes no larger ones.
+EXEC_PENDING_BYTES = 256 * KIB  # What was typed and not read yet; then the sender waits.

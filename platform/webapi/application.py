@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import contextvars
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
@@ -78,6 +78,8 @@ class Application(ASGIHandler):
 
     async def _stream(self, response: HttpResponseBase, receive: Receive, send: Send) -> None:
         """Send an answer that lasts, until it ends or the client goes."""
+        if not response.is_async:  # type: ignore[attr-defined]  # Streaming answers have it.
+            response.streaming_content = _pieces(response.streaming_content)  # type: ignore[attr-defined]
         async with ThreadSensitiveContext():
             sending = asyncio.create_task(self.send_response(response, send))
             leaving = asyncio.create_task(self.listen_for_disconnect(receive))
@@ -89,6 +91,13 @@ class Application(ASGIHandler):
                     with contextlib.suppress(asyncio.CancelledError, RequestAborted):
                         await task
                 await sync_to_async(response.close)()
+
+
+async def _pieces(content: Iterable[bytes]) -> AsyncIterator[bytes]:
+    """A file piece by piece, read in threads: Django itself would read all of it first."""
+    pieces = iter(content)
+    while (piece := await sync_to_async(next, thread_sensitive=False)(pieces, None)) is not None:  # type: ignore[call-overload]
+        yield piece
 
 
 _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="web")

@@ -29,6 +29,14 @@ class InvalidCursor(BerthError):
     title = "The cursor is not valid"
 
 
+class FeatureOff(BerthError):
+    """The feature that this operation is a part of is switched off for the installation, or for the tenant."""
+
+    code = "feature_off"
+    status = 404
+    title = "This feature is switched off"
+
+
 class RouteNotFound(BerthError):
     """No operation has this path."""
 

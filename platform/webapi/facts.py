@@ -121,6 +121,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "tenants_queuelimit": ("queue_id", "pool_id", "resource", "ceiling"),
     "tenants_queuerule": ("queue_id", "max_runtime_seconds", "max_jobs", "max_containers"),
     "tenants_usercap": ("tenant_id", "user_id", "gpu_millis", "jobs", "containers"),
+    "tenants_featuresetting": ("tenant_id", "name", "enabled"),
     "tenants_prioritygrant": ("tenant_id", "role", "priority"),
     "clusters_cluster": ("name",),
     "clusters_pool": ("cluster_id", "name", "gpu_model"),

@@ -24,8 +24,15 @@ REFERENCE: dict[str, Entry] = {
     ),
     "bad_credentials": Entry("用户名或密码错误", "Check both, or ask an operator to let you in again."),
     "locked": Entry("尝试次数过多", "Wait as long as `Retry-After` says; nothing has to be unlocked."),
+    "second_factor_required": Entry("需要验证器的验证码", "Send the same request again with `code`, from your authenticator."),
+    "bad_code": Entry("验证码错误", "Type the digits that are shown now, or a recovery code; no code works twice."),
+    "authorization_pending": Entry("尚未有人批准", "Wait `interval` seconds and ask again, until the code is over."),
+    "slow_down": Entry("请求过于频繁", "Wait as long as `Retry-After` says before you ask again."),
+    "expired_code": Entry("代码已失效", "Run `berth login` again; a code lasts ten minutes and works once."),
+    "access_denied": Entry("登录请求被拒绝", "Run `berth login` again if you wanted it, and approve it in the browser."),
     "csrf_failed": Entry(
-        "请求并非来自本门户", "Send the `csrf` of GET /api/v1/session as `X-Berth-CSRF`, from a page under the portal's own address."
+        "请求并非来自本门户",
+        "Send the `csrf` of GET /api/v1/session as `X-Berth-CSRF`, from a page under the portal's own address.",
     ),
     "forbidden": Entry(
         "您的角色无权执行此操作", "Ask a manager of the tenant for the role, or use a token with the needed scope."
@@ -57,6 +64,7 @@ REFERENCE: dict[str, Entry] = {
     ),
     "bad_request": Entry("无法理解该请求", "Check headers, host name and encoding of the request."),
     "invalid_cursor": Entry("游标无效", "Start again without `cursor`, and pass on `next` unchanged."),
+    "feature_off": Entry("此功能已关闭", "Ask an operator whether it can be switched on; GET `/api/v1/features` lists what is."),
     "route_not_found": Entry("没有这个路径", "Compare the path with the API description at `/api/v1/docs`."),
     "method_not_allowed": Entry("该路径不支持此方法", "Use a method that the `Allow` header lists."),
     "not_acceptable": Entry("没有所需的表示形式", "Ask for `application/json`."),
@@ -79,6 +87,12 @@ REFERENCE: dict[str, Entry] = {
     "image_exists": Entry("同名镜像已存在", "Choose another name, or delete the image that has it."),
     "code_absent": Entry("代码快照不存在", "Upload the code again, then rerun the job."),
     "not_built": Entry("此镜像无需构建", "Only Python environments are built; a container image is pulled as it is."),
+    "exec_disabled": Entry("终端功能已关闭", "Ask an operator to set `BERTH_EXEC_ENABLED`; logs and metrics work without it."),
+    "exec_unsupported": Entry(
+        "该集群不支持终端", "Read the log with `berth logs`, or run the job in a pool of a local cluster to get a terminal."
+    ),
+    "exec_not_running": Entry("任务未在运行", "Wait until the task runs; a terminal ends with its task."),
+    "exec_refused": Entry("暂时无法打开终端", "Read `detail`. Close a terminal that is open, or try again in a moment."),
     "range_not_satisfiable": Entry("请求范围超出文件", "Read the length from `Content-Range`, and ask again from there."),
     "internal_error": Entry("Berth 内部错误", "Give the `request_id` to an operator: the log holds the details under it."),
 }

@@ -17,6 +17,7 @@ from rest_framework.views import APIView
 from kernel.actor import Actor
 from kernel.errors import FieldError, InvalidInput, NotAuthenticated
 from webapi.actors import actor_of
+from webapi.features import check_feature, named_tenant
 from webapi.permissions import Public, SignedIn
 from webapi.schema import BerthSchema
 from webapi.throttles import charge_stranger, refuse_again
@@ -32,6 +33,7 @@ class ApiView(APIView):
     schema = BerthSchema()
     public_methods: frozenset[str] = frozenset()  # Of a view that is open to everybody in some of its methods only.
     is_by_session = False  # Whether the view is for sessions of browsers alone.
+    feature = ""  # The feature that the view is a part of (`webapi/features.py`); none: it is always there.
 
     @property
     def actor(self) -> Actor:
@@ -50,6 +52,12 @@ class ApiView(APIView):
         except (NotAuthenticated, drf_errors.AuthenticationFailed, drf_errors.NotAuthenticated):
             charge_stranger(request)
             raise
+        if self.feature:
+            self.check_feature(named_tenant(request, kwargs))
+
+    def check_feature(self, tenant: object = None) -> None:
+        """Raise unless the view's feature is on in this tenant (id, slug or name); without one, in any of the caller's."""
+        check_feature(self.request, self.feature, tenant)
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[BaseRenderer, str]:
         """Answer in the view's own format whatever `Accept` says: browsers and EventSource ask for what no view makes."""

@@ -49,6 +49,8 @@ PRICE_FIELDS = {"gpu_hour_micros": "gpu_millis", "cpu_hour_micros": "cpu_millis"
 class PricesView(ApiView):
     """What resources cost."""
 
+    feature = "billing"
+
     @extend_schema(
         parameters=[
             OpenApiParameter("pool", str, description="Name, CLUSTER/POOL or id."),
@@ -95,6 +97,8 @@ class PricesView(ApiView):
 class EstimateView(ApiView):
     """What an ask would cost."""
 
+    feature = "billing"
+
     @extend_schema(
         parameters=[
             OpenApiParameter("pool", str, description="Name, CLUSTER/POOL or id; all pools by default."),
@@ -135,6 +139,8 @@ class EstimateView(ApiView):
 class PriceView(ApiView):
     """One price."""
 
+    feature = "billing"
+
     @extend_schema(responses={204: None})
     def delete(self, request: Request, price_id: str) -> Response:
         """Take back a price that does not hold yet, as an operator. One that holds, or held, stays."""
@@ -145,6 +151,8 @@ class PriceView(ApiView):
 
 class StatementsView(ApiView):
     """A tenant's closed months."""
+
+    feature = "billing"
 
     @extend_schema(parameters=[TENANT_PATH], responses=bodies.StatementsOut)
     def get(self, request: Request, tenant: str) -> Response:
@@ -169,6 +177,8 @@ class StatementsView(ApiView):
 
 class StatementView(ApiView):
     """A tenant's month."""
+
+    feature = "billing"
 
     @extend_schema(
         parameters=[
@@ -218,6 +228,8 @@ class StatementView(ApiView):
 class BudgetsView(ApiView):
     """What queues may spend."""
 
+    feature = "billing"
+
     @extend_schema(parameters=[TENANT], responses=page_of(bodies.BudgetOut))
     def get(self, request: Request) -> Response:
         """Budgets of queues that you see, and what of them is spent this month."""
@@ -232,6 +244,8 @@ class BudgetsView(ApiView):
 
 class BudgetView(ApiView):
     """One queue's budget."""
+
+    feature = "billing"
 
     @extend_schema(responses=bodies.BudgetOut)
     def get(self, request: Request, queue_id: str) -> Response:

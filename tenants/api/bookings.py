@@ -15,9 +15,11 @@ from tenants import selectors, services
 from tenants.api import quota_bodies as bodies
 from tenants.api.pools import find_pool, pool_ref
 from tenants.api.shapes import Shown, tenant_ref, user_ref
+from tenants.features import tenants_without
 from tenants.lifecycle import BOOKING_STATES
 from tenants.models import Booking
 from webapi.access import fetch, visible
+from webapi.actors import facts_of
 from webapi.fields import utc_text
 from webapi.idempotency import idempotent
 from webapi.pagination import page
@@ -32,11 +34,16 @@ RELATED = ("tenant", "queue", "created_by")
 class BookingsView(ApiView):
     """GPUs of a pool for a tenant and a window."""
 
+    feature = "bookings"
+
     @extend_schema(parameters=[TENANT, STATE], responses=page_of(bodies.BookingOut))
     def get(self, request: Request) -> Response:
         """Bookings of tenants that you see, newest first."""
         known_query(request, ("tenant", "state"))
         rows = visible(self.actor, Booking).select_related(*RELATED)
+        off = tenants_without(facts_of(request), self.feature)
+        if off:
+            rows = rows.exclude(tenant_id__in=off)
         if request.query_params.get("tenant"):
             rows = rows.filter(tenant=selectors.get_tenant(self.actor, request.query_params["tenant"]))
         if state := request.query_params.get("state"):
@@ -74,16 +81,20 @@ class BookingsView(ApiView):
 class BookingView(ApiView):
     """One booking."""
 
+    feature = "bookings"
+
     @extend_schema(responses=bodies.BookingOut)
     def get(self, request: Request, booking_id: str) -> Response:
         """One booking with its window and what became of it."""
         booking = fetch(self.actor, Booking, booking_id, "booking.read", related=RELATED)
+        self.check_feature(booking.tenant_id)
         return Response(show_bookings([booking], list_pools())[0])
 
     @extend_schema(responses={200: bodies.BookingOut})
     def delete(self, request: Request, booking_id: str) -> Response:
         """Give a booking up. It stays in the list, cancelled; what runs goes on as ordinary work."""
         booking = fetch(self.actor, Booking, booking_id, "booking.cancel", related=RELATED)
+        self.check_feature(booking.tenant_id)
         services.cancel_booking(actor=self.actor, booking=booking, now=database_now())
         return Response(show_bookings([booking], list_pools())[0])
 

@@ -138,9 +138,7 @@ class PasswordView(ApiView):
 def browser_of(request: Request) -> Browser:
     """What is kept of the browser that signs in."""
     meta = request.META
-    return Browser(
-        meta.get("HTTP_USER_AGENT", ""), meta.get("REMOTE_ADDR", ""), getattr(request, "request_id", "") or ""
-    )
+    return Browser(meta.get("HTTP_USER_AGENT", ""), meta.get("REMOTE_ADDR", ""), getattr(request, "request_id", "") or "")
 
 
 def end_former(request: Request) -> None:
@@ -160,9 +158,7 @@ def set_cookie(response: Any, text: str) -> None:
 
 
 def clear_cookie(response: Any) -> None:
-    response.set_cookie(
-        session_cookie_name(), "", max_age=0, path="/", secure=settings.IS_HTTPS, httponly=True, samesite="Lax"
-    )
+    response.set_cookie(session_cookie_name(), "", max_age=0, path="/", secure=settings.IS_HTTPS, httponly=True, samesite="Lax")
 
 
 def _shown(actor: Actor, user: User, session: Token, text: str) -> dict[str, Any]:

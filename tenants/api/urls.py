@@ -2,7 +2,19 @@
 
 from django.urls import path
 
-from tenants.api import bookings, capacity, grants, ledger_urls, people, quota, quota_requests, sessions, tenants
+from tenants.api import (
+    bookings,
+    capacity,
+    grants,
+    ledger_urls,
+    people,
+    portal,
+    quota,
+    quota_requests,
+    second_factor,
+    sessions,
+    tenants,
+)
 
 urlpatterns = [
     path("whoami", people.WhoamiView.as_view(), name="whoami"),
@@ -11,6 +23,14 @@ urlpatterns = [
     path("sessions:end-others", sessions.EndOthersView.as_view(), name="sessions-end-others"),
     path("sessions/<uuid:session_id>", sessions.OneSessionView.as_view(), name="one-session"),
     path("sign-in-methods", sessions.SignInMethodsView.as_view(), name="sign-in-methods"),
+    path("totp", second_factor.TotpView.as_view(), name="totp"),
+    path("totp:confirm", second_factor.TotpConfirmView.as_view(), name="totp-confirm"),
+    path("users/<uuid:user_id>/totp", second_factor.UserTotpView.as_view(), name="user-totp"),
+    path("device-codes", second_factor.DeviceCodesView.as_view(), name="device-codes"),
+    path("device-codes:redeem", second_factor.RedeemView.as_view(), name="device-codes-redeem"),
+    path("device-codes/<str:user_code>", second_factor.DeviceCodeView.as_view(), name="device-code"),
+    path("device-codes/<str:user_code>/approve", second_factor.DecideView.as_view(), name="device-code-approve"),
+    path("device-codes/<str:user_code>/deny", second_factor.DenyView.as_view(), name="device-code-deny"),
     path("password", sessions.PasswordView.as_view(), name="password"),
     path("tenants", tenants.TenantsView.as_view(), name="tenants"),
     path("tenants/<str:tenant>", tenants.TenantView.as_view(), name="tenant"),
@@ -46,5 +66,13 @@ urlpatterns = [
     path("quota/requests/<uuid:request_id>/deny", quota_requests.QuotaRequestDenyView.as_view(), name="quota-request-deny"),
     path("tenants/<str:tenant>/caps", quota.TenantCapsView.as_view(), name="tenant-caps"),
     path("tenants/<str:tenant>/priority-grants", grants.PriorityGrantsView.as_view(), name="priority-grants"),
+    path("features", portal.FeaturesView.as_view(), name="features"),
+    path("features/<str:name>", portal.FeatureView.as_view(), name="feature"),
+    path("announcements", portal.AnnouncementsView.as_view(), name="announcements"),
+    path("announcements/<uuid:announcement_id>", portal.AnnouncementView.as_view(), name="announcement"),
+    path("announcements/<uuid:announcement_id>/dismiss", portal.AnnouncementDismissView.as_view(), name="announcement-dismiss"),
+    path("preferences", portal.PreferencesView.as_view(), name="preferences"),
+    path("saved-filters", portal.SavedFiltersView.as_view(), name="saved-filters"),
+    path("saved-filters/<uuid:filter_id>", portal.SavedFilterView.as_view(), name="saved-filter"),
     *ledger_urls.urlpatterns,
 ]

@@ -166,6 +166,8 @@ class UsageExportView(ApiView):
 class BreakEvenView(ApiView):
     """Own against rented."""
 
+    feature = "billing"
+
     @extend_schema(
         parameters=[
             TENANT,

@@ -27,9 +27,6 @@ class Migration(migrations.Migration):
         migrations.AddField("token", "kind", KIND),
         migrations.AddField("token", "agent", models.CharField(blank=True, db_default="", default="", max_length=200)),
         migrations.AddField("token", "address", models.CharField(blank=True, db_default="", default="", max_length=45)),
-        migrations.AddConstraint(
-            "token", models.CheckConstraint(condition=models.Q(kind__in=["personal", "session"]), name="token_kind_known")
-        ),
         migrations.CreateModel(
             "BrowserSession",
             fields=[],

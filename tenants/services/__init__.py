@@ -3,6 +3,7 @@
 from tenants.services.bookings import NewBooking, book, cancel_booking, sweep_bookings
 from tenants.services.bootstrap import Credentials, bootstrap_installation
 from tenants.services.caps import CapLine, set_rules, set_user_caps
+from tenants.services.device_codes import decide_device_code, forget_device_codes, make_device_code, redeem_device_code
 from tenants.services.edits import apply_due_edits, cancel_edit, edit_limits, register_forecast, try_limits
 from tenants.services.grants import set_priority_grants
 from tenants.services.invitations import Accepted, IssuedInvitation, accept_invitation, invite_user, withdraw_invitation
@@ -18,6 +19,13 @@ from tenants.services.quota_requests import (
     withdraw_request,
 )
 from tenants.services.reservations import Drift, ReserveRequest, recount_usage, release, reserve
+from tenants.services.second_factor import (
+    begin_second_factor,
+    confirm_second_factor,
+    remove_second_factor,
+    reset_second_factor,
+    rotate_second_factors,
+)
 from tenants.services.secrets import decrypt_secrets, delete_secret, missing_secrets, rotate_secrets, set_secret
 from tenants.services.sessions import end_other_sessions, end_session, sign_in
 from tenants.services.tenants import create_tenant, update_tenant
@@ -49,16 +57,19 @@ __all__ = [
     "append_ledger",
     "apply_due_edits",
     "approve_request",
+    "begin_second_factor",
     "book",
     "bootstrap_installation",
     "cancel_booking",
     "cancel_edit",
     "change_role",
+    "confirm_second_factor",
     "create_queue",
     "create_service_account",
     "create_tenant",
     "create_token",
     "create_user",
+    "decide_device_code",
     "decrypt_secrets",
     "delete_secret",
     "deny_request",
@@ -68,17 +79,23 @@ __all__ = [
     "end_other_sessions",
     "end_session",
     "export_users_csv",
+    "forget_device_codes",
     "import_users_csv",
     "invite_user",
+    "make_device_code",
     "missing_secrets",
     "recount_usage",
+    "redeem_device_code",
     "register_forecast",
     "release",
     "remove_member",
+    "remove_second_factor",
     "rename_queue",
     "request_limits",
     "reserve",
+    "reset_second_factor",
     "revoke_token",
+    "rotate_second_factors",
     "rotate_secrets",
     "set_limits",
     "set_password",

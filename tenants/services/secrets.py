@@ -135,9 +135,12 @@ def _open(tenant_id: uuid.UUID, name: str, ciphertext: str) -> str:
 
 
 def _fernet(tenant_id: uuid.UUID, name: str) -> MultiFernet:
-    """Encrypts under the present key, opens under it and all former ones."""
+    return box_for(_PURPOSE + tenant_id.bytes + name.encode())
+
+
+def box_for(info: bytes) -> MultiFernet:
+    """Encrypts for one purpose under the present key, opens under it and all former ones."""
     keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-    info = _PURPOSE + tenant_id.bytes + name.encode()
     return MultiFernet([Fernet(_derive(key, info)) for key in keys])
 
 

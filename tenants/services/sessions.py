@@ -24,6 +24,7 @@ from tenants.attempts import count_try
 from tenants.models import BrowserSession, Token, TokenKind, User, UserKind
 from tenants.permissions import Scope
 from tenants.services.names import PASSWORD_LENGTH_MAX
+from tenants.services.second_factor import demand_second_factor
 from tenants.services.tokens import NAME_LENGTH, issue, tell_revoked
 
 SESSIONS_PER_USER = 50  # The longest unused end first: a script that signs in for ever fills nothing.
@@ -77,6 +78,7 @@ def sign_in(*, name: str, password: str, code: str | None, browser: Browser, now
     if user is None:
         log.info("sign_in_refused", reason="bad_credentials", address=browser.address)
         raise BadCredentials("There is no account of this name with this password.", hint="Check both; capitals matter.")
+    demand_second_factor(user, code, now=now)
     return open_session(user, browser=browser, how="password", now=now)
 
 

@@ -17,7 +17,7 @@ from activity.sessions import recheck
 from kernel.actor import Actor
 from kernel.errors import Forbidden, QuotaExceeded
 from tenants.access import demand, is_system
-from tenants.models import Token, TokenKind, User
+from tenants.models import DeviceCode, Token, TokenKind, User
 from tenants.permissions import Scope, effective_scopes
 from tenants.services.names import Problems
 
@@ -142,6 +142,7 @@ def revoke_all(user: User, *, now: datetime, but: uuid.UUID | None = None) -> in
     rows = Token.objects.filter(user=user, revoked_at__isnull=True).exclude(id=but)
     live = list(rows)
     rows.update(revoked_at=now)
+    DeviceCode.objects.filter(user=user, redeemed_at__isnull=True).update(is_approved=False)  # No token comes after this.
     tell_revoked(live, now=now)
     return len(live)
 

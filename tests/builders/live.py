@@ -73,10 +73,11 @@ Spec = Mapping[str, Any]
 class LiveUser:
     """Somebody with a token."""
 
-    def __init__(self, platform: LivePlatform, token: str, *, name: str = "", tenant: str = "") -> None:
+    def __init__(self, platform: LivePlatform, token: str, *, name: str = "", tenant: str = "", password: str = "") -> None:
         self.platform = platform
         self.token = token
         self.name = name
+        self.password = password  # Empty for whoever has none.
         self.tenant = tenant
         self.http = httpx2.Client(
             base_url=platform.url, headers={"Authorization": f"Bearer {token}"} if token else {}, timeout=60, trust_env=False
@@ -351,7 +352,9 @@ class LivePlatform:
         credentials = json.loads((self.data_dir / "first-credentials.json").read_text())
         self.token = credentials["token"]
         # Whoever makes tenants belongs to them, so the first operator says in which of its tenants it works.
-        self.operator = LiveUser(self, self.token, name=credentials["user"], tenant=credentials["tenant"])
+        self.operator = LiveUser(
+            self, self.token, name=credentials["user"], tenant=credentials["tenant"], password=credentials.get("password", "")
+        )
 
     def wait_dead(self, *, timeout: float = WAIT_SECONDS) -> int:
         """Wait until the process has ended by itself; gives its exit code, negative for a signal."""
@@ -431,10 +434,11 @@ class LivePlatform:
             operator.api("POST", "/tenants", {"name": tenant})
         body = {"email": f"{name}@example.org", "tenant": tenant, "role": role}
         invitation = operator.api("POST", "/invitations", body)
+        password = secrets.token_urlsafe(24)
         accepted = self.anonymous.api(
-            "POST", "/invitations:accept", {"token": invitation["token"], "name": name, "password": secrets.token_urlsafe(24)}
+            "POST", "/invitations:accept", {"token": invitation["token"], "name": name, "password": password}
         )
-        made = LiveUser(self, accepted["token"]["token"], name=name, tenant=accepted["tenant"]["slug"])
+        made = LiveUser(self, accepted["token"]["token"], name=name, tenant=accepted["tenant"]["slug"], password=password)
         self._people[name, tenant] = made
         return made
 

@@ -20,6 +20,7 @@ from berth.transfers import Progress, download, inside, quote_path, upload
 from berth.transport import Call, Transport, post
 
 if TYPE_CHECKING:
+    from berth.execution import ExecResult
     from berth.snapshots import Snapshot
     from berth.types import ArtifactData, JobData, TaskData
 
@@ -74,6 +75,10 @@ class Job:
     def logs(self, **options: Any) -> Iterator[LogLine]:
         """Lines of the log; options as `client.jobs.logs`."""
         return self._jobs.logs(self.id, **options)
+
+    def exec(self, argv: Sequence[str], **options: Any) -> ExecResult:
+        """Run a command in a running task and wait for it; options as `client.jobs.exec`."""
+        return self._jobs.exec(self.id, argv, **options)
 
     def stop(self, grace_seconds: float | None = None) -> Job:
         self.data = self._jobs.stop(self.id, grace_seconds=grace_seconds).data
@@ -341,6 +346,18 @@ class Jobs:
                 return
             reader = reader.after()
         yield from (line for line in reader.lines(follow=follow) if _is_since(line, since))
+
+    def exec(
+        self, job: str, argv: Sequence[str], *, role: str | None = None, index: int | None = None, stdin: bytes = b""
+    ) -> ExecResult:
+        """Run a command beside a running task, as its user and within its limits, and wait until it has ended.
+
+        Without `role` and `index` in the first task. `stdin` is what the command reads. Ask in the task's own words to end
+        it after a time: ["timeout", "60", ...].
+        """
+        from berth.execution import run
+
+        return run(self._transport.settings, self.resolve(job), argv, role=role, index=index, stdin=stdin)
 
     def log_reader(
         self, job: str, log_filter: LogFilter | None = None, *, cursor: str = "", tail: int | None = None

@@ -123,6 +123,20 @@ class Tokens(_Resource):
         self._delete(f"/tokens/{_segment(token_id)}")
 
 
+class DeviceCodes(_Resource):
+    """Signing in by a browser that is signed in (RFC 8628). Needs no token."""
+
+    def ask(self, client: str) -> Row:
+        """A code that a person approves, and the secret that fetches the token then."""
+        return dict(self._transport.json(Call("POST", "/device-codes", json={"client": client}, repeatable=False)))
+
+    def redeem(self, device_code: str) -> Row:
+        """The token, once it is approved; an ApiError with code `authorization_pending` or `slow_down` until then. The answer is
+        the only place where the token stands, so the request is not sent again once it may have arrived."""
+        body = {"device_code": device_code}
+        return dict(self._transport.json(Call("POST", "/device-codes:redeem", json=body, repeatable=False)))
+
+
 class Users(_Resource):
     """People of the installation; for operators."""
 
@@ -269,6 +283,29 @@ class Images(_Resource):
     def builds(self, image: str) -> Rows:
         """The builds of an image; each is a job whose log tells its progress."""
         return list_all(self._transport, f"/images/{self.get(image)['id']}/builds")
+
+
+class Templates(_Resource):
+    """Jobs to fill in."""
+
+    def list(self, *, q: str | None = None, tag: str | None = None) -> Iterator[Row]:
+        return iterate(self._transport, "/templates", {"tenant": self._tenant or None, "q": q, "tag": tag})
+
+    def get(self, template: str) -> Row:
+        return self._find("/templates", template)
+
+    def render(
+        self,
+        template: str,
+        parameters: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        queue: str | None = None,
+        preview: bool = True,
+    ) -> Row:
+        """`spec`, the job that these parameters make, and `problems` of it. `preview` False counts it as a use."""
+        body = {"parameters": dict(parameters or {}), "name": name, "queue": queue, "preview": preview}
+        return self._post(f"/templates/{self.get(template)['id']}/render", body)
 
 
 class Volumes(_Resource):

@@ -47,7 +47,7 @@ export function SessionProvider({ who, features, children }: { who: Who; feature
   useEffect(() => {
     const leave = () => {
       live.close();
-      queries.setQueryData(SESSION_KEY, null);
+      begin(null);
     };
     onSignedOut(leave);
     live.onSignedOut = leave;
@@ -72,17 +72,21 @@ export function useSession(): SessionState {
   return session;
 }
 
+/** Forget what the last person saw; whoever shows the session is told of the new one. */
+function begin(who: Who | null): void {
+  queries.removeQueries({ predicate: (query) => query.queryKey[0] !== SESSION_KEY[0] && query.queryKey[0] !== 'info' });
+  queries.setQueryData(SESSION_KEY, who);
+}
+
 export async function signIn(body: { name: string; password: string; code?: string }): Promise<void> {
   const session = await take(api.POST('/api/v1/session', { body }));
   setCsrf(session.csrf);
-  queries.clear();
-  await queries.invalidateQueries({ queryKey: SESSION_KEY });
+  begin(await take(api.GET('/api/v1/whoami')));
 }
 
 export async function signOut(): Promise<void> {
   await api.DELETE('/api/v1/session');
   setCsrf('');
   live.close();
-  queries.clear();
-  queries.setQueryData(SESSION_KEY, null);
+  begin(null);
 }

@@ -12,16 +12,13 @@ import { firstLanguage, LanguageProvider, type Language } from '@/text/language'
 import { Loading, ProblemView } from '@/ui/Feedback';
 
 import { PageBoundary } from './Boundary';
+import { nonce } from './nonce';
 import { Pages } from './routes';
 import { theme, variables } from './theme';
 
 const SignIn = lazy(() => import('@/pages/sign-in'));
 const Notifications = lazy(() => import('@mantine/notifications').then((module) => ({ default: module.Notifications })));
 const LANGUAGE_KEY = 'berth-language';
-
-function nonce(): string {
-  return document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? '';
-}
 
 export function App() {
   const [language, setLanguage] = useState<Language>(() => firstLanguage(localStorage.getItem(LANGUAGE_KEY), navigator.languages));
@@ -54,7 +51,7 @@ function Gate() {
   const session = useSessionQuery();
   const info = useQuery({ queryKey: ['info'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/info')) });
   if (session.data) {
-    const features = (info.data as { features?: string[] } | undefined)?.features ?? null;
+    const features = info.data ? Object.entries(info.data.features).flatMap(([name, isOn]) => (isOn ? [name] : [])) : null;
     return (
       <SessionProvider who={session.data} features={features}>
         <Pages />

@@ -403,3 +403,65 @@ class SupportsMetrics(Protocol):
     def sample(self) -> Sequence[Sample]:
         """Measure all nodes and live tasks now; what cannot be measured is left out, never guessed."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalSize:
+    rows: int = 24
+    columns: int = 80
+
+
+class NotRunning(Exception):
+    """The task does not run (any more), so nothing can be started beside it."""
+
+
+class ExecRefused(Exception):
+    """The engine cannot start this: too many run, or the host lacks a program. The text says which."""
+
+
+class Execution(Protocol):
+    """A program that runs beside a task. Its ends are non-blocking descriptors; of a terminal, `input` and `output` are one.
+
+    It ends with its task, with `close`, and with the process that holds it.
+    """
+
+    @property
+    def input(self) -> int:
+        """Where to write what it reads; -1 once closed."""
+        ...
+
+    @property
+    def output(self) -> int: ...
+
+    @property
+    def ended(self) -> int:
+        """A descriptor that becomes readable when the program has ended, or can no longer be told of."""
+        ...
+
+    def resize(self, size: TerminalSize) -> None:
+        """Tell a terminal its new size; without one nothing happens."""
+        ...
+
+    def end_input(self) -> None:
+        """Let the program read its input's end."""
+        ...
+
+    def exit_code(self) -> int | None:
+        """0..255 as a shell sees it, once `ended` is readable; None where nobody can tell any more. Never blocks for long."""
+        ...
+
+    def close(self) -> None:
+        """End it if it runs still, and close the descriptors. May be called twice."""
+        ...
+
+
+@runtime_checkable
+class SupportsExec(Protocol):
+    """Starting a program beside a live task: as its user, in its sandbox, within its limits, with its environment."""
+
+    def execute(self, attempt: AttemptId, task: TaskName, argv: Sequence[str], terminal: TerminalSize | None) -> Execution:
+        """Start `argv`, or a shell where it is empty, at a terminal or (None) at pipes with output and errors in one.
+
+        Raises NotRunning, ExecRefused and EngineUnreachable.
+        """
+        ...

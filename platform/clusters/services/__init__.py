@@ -5,6 +5,7 @@ from clusters.services.contents import Held, note_contents
 from clusters.services.cordons import NodeRef, cordon_node, fetch_node, node_ref, uncordon_node
 from clusters.services.engines import EngineSettings, engine_for, forget_engines, register_engine
 from clusters.services.inventory import InventoryChange, ensure_local_cluster, read_inventory, record_inventory
+from clusters.services.maintenance import begin_windows, end_windows, nodes_to_empty
 from clusters.services.placement import edit_pool, taint_node
 
 __all__ = [
@@ -12,13 +13,16 @@ __all__ = [
     "Held",
     "InventoryChange",
     "NodeRef",
+    "begin_windows",
     "cordon_node",
     "edit_pool",
+    "end_windows",
     "engine_for",
     "ensure_local_cluster",
     "fetch_node",
     "forget_engines",
     "node_ref",
+    "nodes_to_empty",
     "note_contents",
     "read_inventory",
     "record_contact",

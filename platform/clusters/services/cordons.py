@@ -59,9 +59,11 @@ def cordon_node(
     )
 
 
-def uncordon_node(*, actor: Actor, node_id: uuid.UUID, expected_version: int | None = None, now: datetime) -> Node:
-    """Let work start on a node again, as far as it is ready."""
-    return _set_cordon(actor, node_id, is_cordoned=False, reason="", expected=expected_version, audited=True, now=now)
+def uncordon_node(
+    *, actor: Actor, node_id: uuid.UUID, expected_version: int | None = None, audited: bool = True, now: datetime
+) -> Node:
+    """Let work start on a node again, as far as it is ready. `audited` as for `cordon_node`."""
+    return _set_cordon(actor, node_id, is_cordoned=False, reason="", expected=expected_version, audited=audited, now=now)
 
 
 def _set_cordon(

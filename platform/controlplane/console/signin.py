@@ -12,6 +12,7 @@ from kernel.errors import BerthError
 from tenants.access import actor_for, operator_actor
 from tenants.attempts import count_try
 from tenants.services import set_password
+from tenants.services.second_factor import has_second_factor
 from webapi.console import words
 
 
@@ -30,6 +31,11 @@ class SignIn(AuthenticationForm):
     def confirm_login_allowed(self, user: Any) -> None:
         if operator_actor(user) is None:
             raise self.get_invalid_login_error()
+        if has_second_factor(user.pk):
+            raise ValidationError(
+                "This account has a second factor: sign in to the portal, then open this page again.",
+                code="second_factor_required",
+            )
 
 
 class ChangePassword(AdminOwnPasswordChangeForm):

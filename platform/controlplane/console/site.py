@@ -1,7 +1,7 @@
 """The console's site: its gate, its sessions, and the policy of its pages.
 
-Sessions exist below `/admin` alone. The API knows nothing but tokens, so the middleware of sessions is put around the console's
-views and around nothing else: no other request pays for it, and no cookie opens anything but these pages.
+Sessions of its own exist below `/admin` alone: their middleware is put around the console's views and around nothing else. No
+other request pays for it, and their cookie opens nothing but these pages. Who is signed in to the portal is in here as well.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from controlplane.console.signin import ChangePassword, SignIn
 from kernel.actor import Actor
 from kernel.clock import database_now
 from tenants.access import operator_actor
+from tenants.credentials import user_of_cookies
 
 # Alpine, which opens the console's menus, evaluates attributes of its own pages; nothing inline is run.
 POLICY = (
@@ -40,6 +41,9 @@ def with_session(view: View) -> View:
     @functools.wraps(view)
     def around(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         def inner(request: HttpRequest) -> HttpResponse:
+            if not getattr(request, "user", None) or not request.user.is_authenticated:
+                # The way in for those with a second factor. Forms have the console's own CSRF value.
+                request.user = user_of_cookies(request.META.get("HTTP_COOKIE")) or request.user
             request.actor = _operator(request)  # type: ignore[attr-defined]  # Read back by `webapi.console.operator_of`.
             response: HttpResponse = view(request, *args, **kwargs)
             # Rendered here: what a template writes into the session must be there when it is saved.

@@ -17,7 +17,9 @@ from rest_framework.response import Response
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.version import VERSION
+from webapi.actors import facts_of
 from webapi.description import as_json, describe
+from webapi.features import installed
 from webapi.fields import utc_text
 from webapi.views import ApiView, Public
 
@@ -65,6 +67,7 @@ INFO_EXAMPLE = OpenApiExample(
         "now": "2026-11-20T08:15:30.123456Z",
         "profile": "embedded",
         "url": "http://127.0.0.1:8620",
+        "features": {"templates": True, "billing": False},
     },
 )
 
@@ -78,6 +81,9 @@ class InfoOut(serializers.Serializer[Any]):
     now = serializers.DateTimeField(help_text="The database's time.")
     profile = serializers.ChoiceField(choices=["embedded", "production"])
     url = serializers.CharField(help_text="Where people reach this server.")
+    features = serializers.DictField(
+        child=serializers.BooleanField(), help_text="Of the installation; GET /features says what is on for you."
+    )
 
 
 class InfoView(ApiView):
@@ -96,6 +102,7 @@ class InfoView(ApiView):
             "now": utc_text(database_now()),
             "profile": config.server_profile,
             "url": config.url,
+            "features": dict(installed(facts_of(request))),
         }
         return Response(answer)
 

@@ -12,7 +12,19 @@ from django.test.utils import CaptureQueriesContext
 
 from clusters.models import Cluster, Pool
 from images.models import Image
-from tenants.models import Membership, PriorityGrant, Queue, QueueLimit, QueueRule, Tenant, TenantAncestor, Token, User, UserCap
+from tenants.models import (
+    FeatureSetting,
+    Membership,
+    PriorityGrant,
+    Queue,
+    QueueLimit,
+    QueueRule,
+    Tenant,
+    TenantAncestor,
+    Token,
+    User,
+    UserCap,
+)
 from tests.factories.clusters import make_pool
 from tests.factories.tenants import Cast, limit, make_queue, now, top_queue
 from webapi import facts
@@ -33,6 +45,7 @@ MODELS: dict[str, type[models.Model]] = {
         QueueRule,
         UserCap,
         PriorityGrant,
+        FeatureSetting,
         Cluster,
         Pool,
         Image,

@@ -61,7 +61,7 @@ def test_a_name_or_address_and_the_password_make_a_session(name: str, alice: Use
     assert answer.status_code == 201
     assert answer.json()["user"]["name"] == "alice"
     assert [tenant["name"] for tenant in answer.json()["tenants"]] == ["vision"]
-    assert cookie["httponly"] and cookie["samesite"] == "Lax" and cookie["path"] == "/" and not cookie["domain"]
+    assert (cookie["httponly"], cookie["samesite"], cookie["path"], cookie["domain"]) == (True, "Lax", "/", "")
     assert cookie.value not in answer.content.decode()
     again = client.get("/api/v1/session")
     assert again.status_code == 200
@@ -78,10 +78,10 @@ def test_over_https_the_cookie_belongs_to_this_host_alone(alice: User, configure
     answer = sign_in(browser(), HTTP_ORIGIN="https://berth.example.org")
     cookie = answer.cookies["__Host-berth-session"]
 
-    assert cookie["secure"] and cookie["path"] == "/" and not cookie["domain"]
+    assert (cookie["secure"], cookie["path"], cookie["domain"]) == (True, "/", "")
 
 
-@pytest.mark.parametrize("name, password", [("alice", "wrong"), ("nobody", PASSWORD), ("alice", ""), ("svc", PASSWORD)])
+@pytest.mark.parametrize(("name", "password"), [("alice", "wrong"), ("nobody", PASSWORD), ("alice", ""), ("svc", PASSWORD)])
 def test_what_is_wrong_is_not_told(name: str, password: str, alice: User) -> None:
     answer = sign_in(browser(), name, password or " ")
 
@@ -190,9 +190,11 @@ def test_sessions_and_tokens_are_listed_apart(alice: User, cast: Cast, api: Call
 
     assert str(session.token.pk) not in {token["id"] for token in tokens}
     assert [entry["id"] for entry in sessions] == [str(session.token.pk)]
-    assert sessions[0]["is_current"] and sessions[0]["device"] == "Firefox on Linux" and sessions[0]["address"] == "192.0.2.7"
+    shown = sessions[0]
+    assert (shown["is_current"], shown["device"], shown["address"]) == (True, "Firefox on Linux", "192.0.2.7")
     assert api(cast.alice).delete(f"/api/v1/tokens/{session.token.pk}").status_code == 404
-    assert browser(session).delete(f"/api/v1/sessions/{Token.objects.filter(user=alice, kind='personal')[0].pk}").status_code == 404
+    token = Token.objects.filter(user=alice, kind="personal")[0]
+    assert browser(session).delete(f"/api/v1/sessions/{token.pk}").status_code == 404
 
 
 def test_with_a_header_the_cookie_counts_for_nothing(alice: User) -> None:
@@ -253,7 +255,8 @@ def test_signing_out_ends_the_session_and_clears_the_cookie(alice: User) -> None
     answer = browser(session).delete("/api/v1/session")
 
     assert answer.status_code == 204
-    assert answer.cookies[COOKIE].value == "" and answer.cookies[COOKIE]["max-age"] == 0
+    assert (answer.cookies[COOKIE].value, answer.cookies[COOKIE]["max-age"]) == ("", 0)
+    assert AuditEvent.objects.filter(verb="session.delete", target_id=str(session.token.pk)).count() == 1
     assert not is_in(session)
     assert refresh_actors([actor]) == [None]
 
@@ -289,9 +292,7 @@ def test_use_in_another_process_keeps_a_session(alice: User) -> None:
 
     remembered = credentials.authenticate(session.text, TokenKind.SESSION)
     assert remembered.user.pk == alice.pk
-    _, known = credentials.look(), None
-    row, _ = remembered.facts.find(("token", session.token.prefix), lambda: known)
-    row.last_used_at = datetime.now(UTC) - timedelta(hours=13)
+    remembered.facts.find(("token", session.token.prefix), lambda: None)[0].last_used_at = datetime.now(UTC) - timedelta(hours=13)
 
     assert is_in(session)
 
@@ -301,6 +302,7 @@ def test_another_password_ends_all_other_sessions_and_tokens(alice: User, cast: 
     answer = browser(own).post("/api/v1/password", {"current": PASSWORD, "new": "five other words of alice"}, format="json")
 
     assert answer.status_code == 204
+    assert AuditEvent.objects.filter(verb="user.edit_self", target_id=str(alice.pk)).count() == 1
     assert (is_in(own), is_in(other)) == (True, False)
     assert api(cast.alice).get("/api/v1/whoami").status_code == 401
     assert sign_in(browser(), password="five other words of alice").status_code == 201

@@ -26,7 +26,8 @@ class Expect:
 
     `about`: "tenant" - an object of a tenant, in the path or named by the body or query; "installation" - the same for both
     tenants; "self" - the owner's own, and nobody else's; "account" - nothing but the caller; "list" - whatever the caller
-    sees, never more; "session" - for browsers alone, no token opens it (`test_sessions_matrix.py`). `operator`: the status that operators get instead of success (None: they succeed).
+    sees, never more; "session" - for browsers alone, no token opens it (`test_sessions_matrix.py`).
+    `operator`: the status that operators get instead of success (None: they succeed).
     `before`: run before each cell, for what no transaction brings back.
     `hidden`: whoever may not do it in the tenant does not even see the object. `answers`: the only statuses there are, for
     whoever does not send a bad token. `bad_ids`: bodies that name objects of the other tenant; none may succeed.
@@ -128,12 +129,21 @@ PUBLIC = frozenset(
         "POST /api/v1/invitations:accept",  # The invitation's code is the credential.
         "POST /api/v1/session",  # The password is.
         "GET /api/v1/sign-in-methods",
+        "POST /api/v1/device-codes",  # It gives nothing before somebody approved it.
+        "POST /api/v1/device-codes:redeem",  # The code is the credential.
     }
 )
 
 
 def tenant_query(world: World, side: Side) -> dict[str, str]:
     return {"tenant": side.tenant.slug}
+
+
+def another_session(world: World, side: Side) -> None:
+    """For the manager, who comes by a token, so that there is something to end."""
+    from tests.factories.tenants import make_session
+
+    make_session(world.principals[Who.MANAGER].user)
 
 
 def upload(side: Side, *, volume: str = "") -> dict[str, Any]:
@@ -158,9 +168,19 @@ def booking(world: World, side: Side) -> dict[str, Any]:
     return {"tenant": side.tenant.slug, "pool": side.values["pools"], "gpu_millis": 1000, **window}
 
 
+def maintenance(world: World, side: Side) -> dict[str, Any]:
+    start = datetime.now(UTC) + timedelta(days=7)
+    window = {"starts_at": start.isoformat(), "ends_at": (start + timedelta(hours=6)).isoformat()}
+    return {"nodes": [side.values["nodes"]], "reason": "Fans.", **window}
+
+
 def priority_request(world: World, side: Side) -> dict[str, Any]:
     end = datetime.now(UTC) + timedelta(days=1)
     return {"tenant": side.tenant.slug, "priority": "urgent", "ends_at": end.isoformat()}
+
+
+def template(side: Side) -> dict[str, Any]:
+    return {"tenant": side.tenant.slug, "name": "new", "title": "New", "spec": {"command": "true"}}
 
 
 def new_image(side: Side) -> dict[str, Any]:
@@ -238,9 +258,37 @@ EXPECTATIONS: dict[str, Expect] = {
     ),
     "POST /api/v1/nodes/{node_id}/drain": installation(Who.OPERATOR, body=lambda world, side: {"reason": "Fan."}),
     "GET /api/v1/nodes/{node_id}/metrics": installation(query=lambda world, side: {"metric": "cpu_millis"}),
+    "GET /api/v1/maintenance": listing(),
+    "POST /api/v1/maintenance": installation(Who.OPERATOR, body=maintenance),
+    "DELETE /api/v1/maintenance/{window_id}": installation(Who.OPERATOR),
+    "GET /api/v1/occupancy": listing(),
+    "GET /api/v1/nodes/{node_id}/occupancy": installation(),
+    "GET /api/v1/nodes/{node_id}/affected": installation(),
     "GET /api/v1/quarantine": listing(),
     "POST /api/v1/quarantine/{attempt}/adopt": Expect(hidden=True),
     "POST /api/v1/quarantine/{attempt}/stop": Expect(hidden=True),
+    # The portal.
+    "GET /api/v1/features": viewer(query=tenant_query),
+    "PUT /api/v1/features/{name}": installation(Who.OPERATOR, body=lambda world, side: {"enabled": True}),
+    "GET /api/v1/announcements": viewer(query=tenant_query),
+    "POST /api/v1/announcements": manager(
+        body=lambda world, side: {"text": "New", "tenant": side.tenant.slug},
+        bad_ids=(
+            lambda world, side: {"text": "New", "tenant": world.other(side).tenant.slug},
+            lambda world, side: {"text": "New"},
+        ),
+    ),
+    "PATCH /api/v1/announcements/{announcement_id}": manager(body=lambda world, side: {"level": "warning"}),
+    "DELETE /api/v1/announcements/{announcement_id}": manager(),
+    "POST /api/v1/announcements/{announcement_id}/dismiss": viewer(),
+    "GET /api/v1/preferences": account(),
+    "PATCH /api/v1/preferences": account(
+        body=lambda world, side: {"theme": "dark"},
+        bad_ids=(lambda world, side: {"default_tenant": world.other(side).tenant.slug},),
+    ),
+    "GET /api/v1/saved-filters": listing(),
+    "POST /api/v1/saved-filters": account(body=lambda world, side: {"page": "jobs", "name": "new", "query": "state=running"}),
+    "DELETE /api/v1/saved-filters/{filter_id}": own(),
     # People and tenants.
     "GET /api/v1/whoami": account(),
     "POST /api/v1/session": Expect(
@@ -250,8 +298,18 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/session": session(),
     "DELETE /api/v1/session": session(),
     "GET /api/v1/sign-in-methods": public(),
+    "GET /api/v1/totp": account(),
+    "POST /api/v1/totp": account(body=lambda world, side: {"password": "wrong"}, also=frozenset({409, 429})),
+    "DELETE /api/v1/totp": account(body=lambda world, side: {"password": "wrong", "code": "123456"}, also=frozenset({409, 429})),
+    "POST /api/v1/totp:confirm": account(body=lambda world, side: {"code": "123456"}, also=frozenset({409, 429})),
+    "DELETE /api/v1/users/{user_id}/totp": Expect(Who.OPERATOR),
+    "POST /api/v1/device-codes": public(body=lambda world, side: {"client": "berth on laptop"}, also=frozenset({429})),
+    "POST /api/v1/device-codes:redeem": Expect(answers=frozenset({400}), body=lambda world, side: {"device_code": "unknown"}),
+    "GET /api/v1/device-codes/{user_code}": session(),
+    "POST /api/v1/device-codes/{user_code}/approve": session(),
+    "POST /api/v1/device-codes/{user_code}/deny": session(),
     "GET /api/v1/sessions": listing(),
-    "POST /api/v1/sessions:end-others": account(),
+    "POST /api/v1/sessions:end-others": account(before=another_session),
     "DELETE /api/v1/sessions/{session_id}": own(),
     "POST /api/v1/password": account(  # Nobody in the matrix has one.
         body=lambda world, side: {"current": "a wrong password", "new": "another long password"}, also=frozenset({422})
@@ -316,6 +374,7 @@ EXPECTATIONS: dict[str, Expect] = {
         ),
     ),
     "GET /api/v1/queues/{queue_id}": viewer(),
+    "GET /api/v1/queues/{queue_id}/board": viewer(),
     "PATCH /api/v1/queues/{queue_id}": manager(body=lambda world, side: {"name": "new"}),
     "PUT /api/v1/queues/{queue_id}/limits": manager(
         body=lambda world, side: [{"pool": side.values["pools"], "cpu_millis": None, "memory_bytes": None, "gpu_millis": 1000}]
@@ -508,5 +567,21 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/jobs/{job}/attempts/{number}/tasks/{role}/{index}/logs/{stream}": viewer(),
     "GET /api/v1/jobs/{job}/artifacts": viewer(operator=403),
     "GET /api/v1/jobs/{job}/artifacts/{path}": viewer(operator=403),
+    "GET /api/v1/templates": viewer(query=tenant_query),
+    "POST /api/v1/templates": member(
+        body=lambda world, side: template(side),
+        bad_ids=(
+            lambda world, side: template(world.other(side)),
+            lambda world, side: {**template(side), "tenant": None, "public": True},
+        ),
+    ),
+    "GET /api/v1/templates/{template_id}": viewer(),
+    "PATCH /api/v1/templates/{template_id}": manager(owner=True, body=lambda world, side: {"title": "Newer"}),
+    "DELETE /api/v1/templates/{template_id}": manager(owner=True),
+    "POST /api/v1/templates/{template_id}/render": viewer(
+        body=lambda world, side: {"parameters": {}},
+        bad_ids=(lambda world, side: {"parameters": {}, "tenant": world.other(side).tenant.slug},),
+    ),
+    "POST /api/v1/templates/{template_id}/publish": Expect(Who.OPERATOR),
     "GET /api/v1/schemas/job-spec": Expect(answers=frozenset({200})),
 }

@@ -11,7 +11,8 @@ from django.urls.converters import get_converters
 
 # Routes that the description leaves out on purpose, by exact pattern, with the reason. Each must be harmless for anybody.
 OUTSIDE_DESCRIPTION: dict[str, str] = {
-    "/": "Leads people to the description of the API; tells nothing.",
+    "/": "The portal's document, the same for everybody, or the way to the description of the API; tells nothing.",
+    "/{page}": "The same document under every address that nothing else answers.",
     "/docs/errors": "The meaning of the error codes, the same for everybody.",
     "/admin": "Leads operators to their console; tells nothing.",
 }
@@ -68,7 +69,7 @@ def _leaves(entry: URLPattern | URLResolver, prefix: str) -> Iterator[tuple[str,
 
 
 def websocket_routes() -> tuple[str, ...]:
-    from activity.routing import websocket_urlpatterns
+    from controlplane.routing import websocket_urlpatterns
 
     return tuple("/" + _template(str(route.pattern)) for route in websocket_urlpatterns)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -18,14 +19,39 @@ pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
 
 ROUTES = websocket_routes()
 
-# One line per route: what a caller may listen to with an object of a side. A route without a line fails.
-SUBSCRIPTIONS: dict[str, Callable[[Side], dict[str, Any]]] = {
-    "/ws/v1/live": lambda side: {"subscribe": {"tenant": str(side.tenant.pk)}, "id": "cell"},
+
+@dataclass(frozen=True)
+class Expectation:
+    """What a caller sends to a route about an object of a side, and the answer of each caller of `own` about its own object."""
+
+    query: Callable[[Side], str]
+    message: Callable[[Side], dict[str, Any]]
+    own: dict[Who, str]
+
+
+# One entry per route. A route without one fails.
+EXPECTATIONS: dict[str, Expectation] = {
+    "/ws/v1/live": Expectation(
+        query=lambda side: "",
+        message=lambda side: {"subscribe": {"tenant": str(side.tenant.pk)}, "id": "cell"},
+        own=dict.fromkeys((Who.VIEWER, Who.MEMBER, Who.OWNER, Who.MANAGER, Who.OPERATOR), "subscribed"),
+    ),
+    "/ws/v1/exec": Expectation(
+        query=lambda side: f"?job={side.values['jobs']}",
+        message=lambda side: {"start": {}},
+        own={
+            Who.VIEWER: "forbidden",
+            Who.MEMBER: "forbidden",
+            Who.OWNER: "exec_not_running",
+            Who.MANAGER: "exec_not_running",
+            Who.OPERATOR: "forbidden",
+        },
+    ),
 }
 
 
 def test_every_route_has_an_expectation() -> None:
-    assert set(ROUTES) == set(SUBSCRIPTIONS)
+    assert set(ROUTES) == set(EXPECTATIONS)
 
 
 def test_every_path_but_these_is_refused() -> None:
@@ -69,15 +95,17 @@ async def test_a_page_of_another_origin_is_refused_with_a_valid_token(route: str
 @pytest.mark.parametrize("route", ROUTES)
 async def test_a_caller_hears_its_own_tenant_and_no_other_exists(route: str) -> None:
     world = await sync_to_async(make_world)()
-    wrong = []
-    for who in (Who.VIEWER, Who.MEMBER, Who.MANAGER, Who.OTHER):
-        for side in (world.own, world.foreign):
-            answer = await first_answer(route, world, who, side)
-            expected = "subscribed" if (side is world.own) != (who is Who.OTHER) else "error"
-            if answer.get("type") != expected or (expected == "error" and answer.get("code") != "not_found"):
-                wrong.append(f"{who} -> {side.name}: {answer}")
-            if expected == "error" and side.canary in json.dumps(answer):
-                wrong.append(f"{who} -> {side.name} holds {side.canary}")
+    expected, wrong = EXPECTATIONS[route].own, []
+    for who in expected:
+        answer = await first_answer(route, world, who, world.own)
+        if expected[who] not in (answer["type"], answer.get("code")):
+            wrong.append(f"{who} -> own: {answer}")
+    for who, side in [(Who.OTHER, world.own), *((who, world.foreign) for who in expected if who is not Who.OPERATOR)]:
+        answer = await first_answer(route, world, who, side)
+        if (answer["type"], answer.get("code")) != ("error", "not_found"):
+            wrong.append(f"{who} -> {side.name}: {answer}")
+        if side.canary in json.dumps(answer):
+            wrong.append(f"{who} -> {side.name} holds {side.canary}")
 
     assert not wrong
 
@@ -99,10 +127,10 @@ async def opens(path: str, principal: Principal, *, origin: str | None = None) -
 
 
 async def first_answer(route: str, world: World, who: Who, side: Side) -> dict[str, Any]:
-    socket = connection(route, world.principals[who])
+    socket = connection(route + EXPECTATIONS[route].query(side), world.principals[who])
     assert await socket.connect(), who
     try:
-        await socket.send(SUBSCRIPTIONS[route](side))
+        await socket.send(EXPECTATIONS[route].message(side))
         return dict(await socket.receive())
     finally:
         await socket.disconnect()

@@ -26,6 +26,21 @@ PRODUCT_APPS = ("webapi", "activity", "reconciling", "clusters", "tenants", "ima
 UNAUDITED = {
     "POST /api/v1/tickets": "A ticket carries no more than the token that asked for it and ends within 30 seconds.",
     "POST /api/v1/what-if": "It is a question: nothing is written.",
+    "POST /api/v1/session": "Here nobody has a password; `tests/api/tenants/test_sessions.py` shows its row.",
+    "POST /api/v1/totp": "Here nobody has a password; `tests/api/tenants/test_second_factor.py` shows its row.",
+    "DELETE /api/v1/totp": "As above.",
+    "POST /api/v1/totp:confirm": "As above.",
+    "POST /api/v1/device-codes": "It gives nothing; its approval is audited.",
+    "POST /api/v1/device-codes:redeem": "Here the code is invented; `tests/api/tenants/test_device_codes.py` shows its row.",
+    "POST /api/v1/device-codes/{user_code}/approve": "No token opens it; the same file shows its row.",
+    "POST /api/v1/device-codes/{user_code}/deny": "As above.",
+    "DELETE /api/v1/session": "No token opens it; the same file shows its row.",
+    "POST /api/v1/password": "Here nobody has a password; the same file shows its row.",
+    "POST /api/v1/announcements/{announcement_id}/dismiss": "It hides words from whoever asked, and from nobody else.",
+    "PATCH /api/v1/preferences": "How one's own screen looks.",
+    "POST /api/v1/saved-filters": "A bookmark of one's own.",
+    "DELETE /api/v1/saved-filters/{filter_id}": "A bookmark of one's own.",
+    "POST /api/v1/templates/{template_id}/render": "It counts that a template was used; the job made of it is audited.",
     "POST /api/v1/invitations:accept": "Here the code is invented; accepting a real one is audited, which its own tests show.",
 }
 

@@ -97,6 +97,7 @@ def now() -> datetime:
 
 @maker
 def tenants(world: World, side: Side) -> None:
+    from tenants.services import make_device_code
     from tests.factories.tenants import make_queue, make_service_account, make_session, make_token, top_queue
 
     side.values["tenant"] = side.values["tenants"] = side.tenant.slug
@@ -107,6 +108,7 @@ def tenants(world: World, side: Side) -> None:
     side.objects["top_queue"] = top_queue(side.tenant)
     side.values["tokens"] = str(make_token(side.owner).token.pk)
     side.values["sessions"] = str(make_session(side.owner).token.pk)
+    side.values["user_code"] = make_device_code(client="berth on laptop", address=side.name, now=now()).row.user_code
     side.values["users"] = str(side.owner.pk)
     side.values["service-accounts"] = str(make_service_account(side.tenant, f"{side.canary}-ci").pk)
     side.values["secrets"] = "CANARY_SECRET"
@@ -137,10 +139,10 @@ def invitations(world: World, side: Side) -> None:
 @maker
 def installation(world: World, side: Side) -> None:
     """Clusters, pools and nodes belong to nobody: both sides see the same."""
-    from clusters.models import Cluster, Node, Pool
+    from clusters.models import Cluster, MaintenanceWindow, Node, Pool
 
     if side is world.foreign:
-        for name in ("clusters", "pools", "nodes"):
+        for name in ("clusters", "pools", "nodes", "maintenance"):
             side.values[name] = world.own.values[name]
         side.objects["pool"] = world.own.objects["pool"]
         return
@@ -158,7 +160,15 @@ def installation(world: World, side: Side) -> None:
         last_seen_at=now(),
         created_at=now(),
     )
+    window = MaintenanceWindow.objects.create(
+        pool=pool,
+        starts_at=now().replace(year=now().year + 1),
+        ends_at=now().replace(year=now().year + 2),
+        created_at=now(),
+        created_by="somebody",
+    )
     side.objects["pool"] = pool
+    side.values.update(maintenance=str(window.pk))
     side.values.update(clusters=str(cluster.pk), pools=str(pool.pk), nodes=str(node.pk))
 
 
@@ -402,6 +412,36 @@ def jobs(world: World, side: Side) -> None:
         tags="matrix",
         artifacts="model.bin",
     )
+
+
+@maker
+def portal(world: World, side: Side) -> None:
+    from tenants.models import Announcement, SavedFilter
+
+    made = Announcement.objects.create(
+        tenant=side.tenant, text=f"{side.canary} words", starts_at=now(), created_at=now(), created_by=side.owner
+    )
+    kept = SavedFilter.objects.create(
+        user=side.owner, page="jobs", name=f"{side.canary}-filter", query="mine=true", created_at=now()
+    )
+    side.values.update({"features": "templates", "announcements": str(made.pk), "saved-filters": str(kept.pk)})
+
+
+@maker
+def templates(world: World, side: Side) -> None:
+    from jobs.models import Template
+
+    made = Template.objects.create(
+        tenant=side.tenant,
+        owner=side.owner,
+        name=f"{side.canary}-template",
+        title=f"{side.canary} title",
+        spec={"name": f"{side.canary}-made", "command": "true"},
+        found_by=f"{side.canary}-template",
+        created_at=now(),
+        updated_at=now(),
+    )
+    side.values["templates"] = str(made.pk)
 
 
 def job_document(side: Side, **more: Any) -> dict[str, Any]:

@@ -56,6 +56,9 @@ def test_the_first_start_shows_its_credentials_once_and_signs_the_user_in(instal
     assert stat.S_IMODE((newcomer.data / "secret.key").stat().st_mode) == 0o600
     assert stat.S_IMODE((newcomer.data / "berth.sqlite3").stat().st_mode) == 0o600
     assert token in newcomer.config.read_text()
+    kept = newcomer.config.parent / "first-sign-in.txt"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert password in kept.read_text()
     again = newcomer.up()
     for secret in (token, password):
         assert secret not in newcomer.log()

@@ -31,6 +31,15 @@ class AmountsOut(TypedDict):
     memory_bytes: int
 
 
+class AnnouncementInRequest(TypedDict):
+    ends_at: NotRequired[str | None]
+    level: NotRequired[Literal["info", "warning", "critical"]]
+    starts_at: NotRequired[str | None]
+    tenant: NotRequired[str | None]
+    text: str
+    text_zh: NotRequired[str]
+
+
 class ArrayOut(TypedDict):
     index: int | None
     parallelism: int | None
@@ -201,6 +210,19 @@ class DeservedInRequest(TypedDict):
     memory_bytes: NotRequired[int | None]
 
 
+class DeviceCodeInRequest(TypedDict):
+    client: str
+
+
+class DeviceCodeOut(TypedDict):
+    device_code: str
+    expires_in: int
+    interval: int
+    user_code: str
+    verification_url: str
+    verification_url_complete: str
+
+
 class DrainInRequest(TypedDict):
     reason: NotRequired[str]
 
@@ -231,6 +253,12 @@ class EndedOut(TypedDict):
     ended: int
 
 
+class EnrolmentOut(TypedDict):
+    qr_svg: str
+    secret: str
+    uri: str
+
+
 ExitOut = TypedDict(
     "ExitOut",
     {
@@ -247,6 +275,48 @@ ExitOut = TypedDict(
         "who_pays": str,
     },
 )
+
+
+class ExpectedStartOut(TypedDict):
+    p50_at: str | None
+    p90_at: str | None
+    said_at: str
+
+
+class FactorCodeRequest(TypedDict):
+    code: str
+
+
+class FactorInRequest(TypedDict):
+    password: str
+
+
+class FactorOut(TypedDict):
+    enabled: bool
+    recovery_codes_left: int
+
+
+class FactorRemovalRequest(TypedDict):
+    code: str
+    password: str
+
+
+class FeatureInRequest(TypedDict):
+    enabled: bool | None
+    tenant: NotRequired[str | None]
+
+
+class FeatureOut(TypedDict):
+    enabled: bool
+    installation: bool
+    name: str
+    setting: bool | None
+    title: str
+    title_zh: str
+
+
+class FeaturesOut(TypedDict):
+    items: list[FeatureOut]
 
 
 class FieldProblem(TypedDict):
@@ -323,6 +393,7 @@ class ImportedLineOut(TypedDict):
 
 
 class InfoOut(TypedDict):
+    features: dict[str, bool]
     name: str
     now: str
     profile: Literal["embedded", "production"]
@@ -398,6 +469,18 @@ class LogPageOut(TypedDict):
     items: list[LogItemOut]
 
 
+Node: TypeAlias = str
+
+
+class MaintenanceInRequest(TypedDict):
+    drain: NotRequired[bool]
+    ends_at: str
+    nodes: NotRequired[list[Node]]
+    pool: NotRequired[str | None]
+    reason: NotRequired[str]
+    starts_at: str
+
+
 class MemberInRequest(TypedDict):
     role: Literal["viewer", "member", "manager"]
     user: str
@@ -422,6 +505,22 @@ class MovedJobOut(TypedDict):
     id: str
     name: str
     placed_at: str
+
+
+class OccupiedGpuOut(TypedDict):
+    held: bool
+    held_millis: int
+    holders: int
+    identifier: str
+    index: int
+    is_healthy: bool
+    is_simulated: bool
+    job_id: str | None
+    job_name: str | None
+    model: str
+    tenant: str | None
+    user: str | None
+    utilisation: float | None
 
 
 class OidcOut(TypedDict):
@@ -458,6 +557,20 @@ class PackageOut(TypedDict):
     version: str
 
 
+class ParameterOut(TypedDict):
+    choices: list[Any]
+    default: Any
+    description: str
+    description_zh: str
+    maximum: float | None
+    minimum: float | None
+    name: str
+    required: bool
+    title: str
+    title_zh: str
+    type: Literal["string", "integer", "number", "boolean", "choice"]
+
+
 class PasswordBodyRequest(TypedDict):
     current: str
     new: str
@@ -467,6 +580,14 @@ class PastOut(TypedDict):
     by_p90: float | None
     median_error_seconds: int | None
     promises: int
+
+
+class PatchedAnnouncementChangeRequest(TypedDict):
+    ends_at: NotRequired[str | None]
+    level: NotRequired[Literal["info", "warning", "critical"]]
+    starts_at: NotRequired[str | None]
+    text: NotRequired[str]
+    text_zh: NotRequired[str]
 
 
 class PatchedCordonInRequest(TypedDict):
@@ -498,6 +619,13 @@ class PatchedPoolRulesOutRequest(TypedDict):
     weights: NotRequired[dict[str, Any] | None]
 
 
+class PatchedPreferenceInRequest(TypedDict):
+    default_tenant: NotRequired[str | None]
+    language: NotRequired[Literal["", "en", "zh"]]
+    theme: NotRequired[Literal["system", "light", "dark"]]
+    time_zone: NotRequired[str]
+
+
 class PatchedQueueChangeRequest(TypedDict):
     name: NotRequired[str]
 
@@ -521,6 +649,18 @@ class PatchedSubscriptionChangeRequest(TypedDict):
         ]
     ]
     target: NotRequired[str]
+
+
+class PatchedTemplateChangeRequest(TypedDict):
+    description: NotRequired[str]
+    description_zh: NotRequired[str]
+    icon: NotRequired[str]
+    name: NotRequired[str]
+    parameters: NotRequired[list[dict[str, Any]]]
+    spec: NotRequired[Any]
+    tags: NotRequired[list[Tag]]
+    title: NotRequired[str]
+    title_zh: NotRequired[str]
 
 
 class PatchedTenantChangeRequest(TypedDict):
@@ -679,9 +819,25 @@ class ReasonOut(TypedDict):
     text: str
 
 
+class RecoveryCodesOut(TypedDict):
+    recovery_codes: list[str]
+
+
+class RedeemInRequest(TypedDict):
+    device_code: str
+
+
 class ReferenceOut(TypedDict):
     id: str
     name: str
+
+
+class RenderInRequest(TypedDict):
+    name: NotRequired[str]
+    parameters: NotRequired[dict[str, Any]]
+    preview: NotRequired[bool]
+    queue: NotRequired[str]
+    tenant: NotRequired[str | None]
 
 
 class RequestedChangeOut(TypedDict):
@@ -709,6 +865,47 @@ class RulesOut(TypedDict):
     max_jobs: int | None
     max_runtime_seconds: int | None
     version: int
+
+
+class RunningRowOut(TypedDict):
+    borrowed: bool
+    gpus: float
+    job: ReferenceOut | None
+    pool: str | None
+    priority: int
+    queue: ReferenceOut | None
+    started_at: str | None
+    state: Literal[
+        "queued",
+        "admitted",
+        "starting",
+        "running",
+        "stopping",
+        "succeeded",
+        "failed",
+        "stopped",
+    ]
+    tenant: str | None
+    user: ReferenceOut | None
+
+
+class SavedFilterInRequest(TypedDict):
+    name: str
+    page: str
+    query: str
+
+
+class SavedFilterOut(TypedDict):
+    created_at: str
+    id: str
+    name: str
+    page: str
+    query: str
+
+
+class SavedFilterPage(TypedDict):
+    items: list[SavedFilterOut]
+    next: str | None
 
 
 class SecretInRequest(TypedDict):
@@ -814,6 +1011,13 @@ class SigningKeysOut(TypedDict):
 class SpecChangeOut(TypedDict):
     newer: Any
     older: Any
+    path: str
+
+
+class SpecProblemOut(TypedDict):
+    code: str
+    hint: NotRequired[str]
+    message: str
     path: str
 
 
@@ -945,6 +1149,20 @@ class TaskOut(TypedDict):
 class TaskPage(TypedDict):
     items: list[TaskOut]
     next: str | None
+
+
+class TemplateInRequest(TypedDict):
+    description: NotRequired[str]
+    description_zh: NotRequired[str]
+    icon: NotRequired[str]
+    name: str
+    parameters: NotRequired[list[dict[str, Any]]]
+    public: NotRequired[bool]
+    spec: Any
+    tags: NotRequired[list[Tag]]
+    tenant: NotRequired[str | None]
+    title: str
+    title_zh: NotRequired[str]
 
 
 class TenantInRequest(TypedDict):
@@ -1084,6 +1302,28 @@ class VolumeInRequest(TypedDict):
     tenant: NotRequired[str | None]
 
 
+class WaitingOut(TypedDict):
+    address: str
+    client: str
+    created_at: str
+    expires_at: str
+    user_code: str
+
+
+class WaitingRowOut(TypedDict):
+    expected_start: ExpectedStartOut | None
+    gpus: float
+    hold: bool
+    job: ReferenceOut | None
+    position: int | None
+    priority: int
+    queue: ReferenceOut | None
+    reason: ReasonOut | None
+    submitted_at: str
+    tenant: str | None
+    user: ReferenceOut | None
+
+
 class WeightsInRequest(TypedDict):
     cpu_millis: NotRequired[int]
     gpu_millis: NotRequired[int]
@@ -1150,6 +1390,27 @@ class WhoUser(TypedDict):
     name: str
 
 
+class AnnouncementOut(TypedDict):
+    active: bool
+    created_at: str
+    created_by: UserRef | None
+    dismissed: bool
+    ends_at: str | None
+    id: str
+    level: Literal["info", "warning", "critical"]
+    may_edit: bool
+    starts_at: str
+    tenant: TenantRef | None
+    text: str
+    text_zh: str
+    version: int
+
+
+class AnnouncementPage(TypedDict):
+    items: list[AnnouncementOut]
+    next: str | None
+
+
 class AttemptOut(TypedDict):
     cluster: str
     condition: str | None
@@ -1194,6 +1455,16 @@ class AuditOut(TypedDict):
 class AuditPageOut(TypedDict):
     items: list[AuditOut]
     next: str | None
+
+
+class BoardOut(TypedDict):
+    at: str
+    borrowed_count: int
+    queue: ReferenceOut
+    running: list[RunningRowOut]
+    running_count: int
+    waiting: list[WaitingRowOut]
+    waiting_count: int
 
 
 class BookingOut(TypedDict):
@@ -1487,6 +1758,27 @@ class LimitInRequest(TypedDict):
     weight: NotRequired[WeightsInRequest]
 
 
+class MaintenanceOut(TypedDict):
+    began_at: str | None
+    created_at: str
+    created_by: str
+    drain: bool
+    ended_at: str | None
+    ends_at: str
+    id: str
+    node_count: int
+    nodes: list[ReferenceOut]
+    pool: ReferenceOut | None
+    reason: str
+    starts_at: str
+    state: Literal["planned", "active", "over", "cancelled"]
+
+
+class MaintenancePage(TypedDict):
+    items: list[MaintenanceOut]
+    next: str | None
+
+
 class MemberOut(TypedDict):
     created_at: str
     role: Literal["viewer", "member", "manager"]
@@ -1564,6 +1856,18 @@ class NodePage(TypedDict):
     next: str | None
 
 
+class OccupiedNodeOut(TypedDict):
+    cluster: ReferenceOut
+    cordoned: bool
+    gpus: list[OccupiedGpuOut]
+    gpus_simulated: bool
+    name: str
+    node_id: str
+    pool: ReferenceOut
+    ready: bool
+    undecided_gpu_millis: int
+
+
 class OptionRoleOut(TypedDict):
     name: str
     replicas: int
@@ -1608,6 +1912,13 @@ class PoolOut(TypedDict):
 class PoolPage(TypedDict):
     items: list[PoolOut]
     next: str | None
+
+
+class PreferenceOut(TypedDict):
+    default_tenant: TenantRef | None
+    language: Literal["", "en", "zh"]
+    theme: Literal["system", "light", "dark"]
+    time_zone: str
 
 
 class PriceOut(TypedDict):
@@ -1733,6 +2044,24 @@ class QuotaRequestPage(TypedDict):
     next: str | None
 
 
+class RedeemedOut(TypedDict):
+    created_at: str
+    expires_at: str
+    id: str
+    last_used_at: str | None
+    name: str
+    prefix: str
+    revoked_at: str | None
+    scopes: list[Literal["all", "read", "jobs", "data", "tenant", "account", "operate"]]
+    token: str
+    user: UserRef
+
+
+class RenderOut(TypedDict):
+    problems: list[SpecProblemOut]
+    spec: dict[str, Any]
+
+
 class SeriesListOut(TypedDict):
     items: list[SeriesOut]
 
@@ -1811,6 +2140,35 @@ class StatementOut(TypedDict):
     names: dict[str, str]
     sha256: str
     tenant: TenantRef
+
+
+class TemplateOut(TypedDict):
+    created_at: str
+    description: str
+    description_zh: str
+    icon: str
+    id: str
+    may_edit: bool
+    may_publish: bool
+    name: str
+    owner: UserRef | None
+    parameters: list[ParameterOut]
+    public: bool
+    published_at: str | None
+    shipped: bool
+    spec: dict[str, Any]
+    tags: list[str]
+    tenant: TenantRef | None
+    title: str
+    title_zh: str
+    updated_at: str
+    uses: int
+    version: int
+
+
+class TemplatePage(TypedDict):
+    items: list[TemplateOut]
+    next: str | None
 
 
 class TenantOut(TypedDict):
@@ -1909,6 +2267,12 @@ class AcceptedOut(TypedDict):
     user: UserRef
 
 
+class AffectedOut(TypedDict):
+    jobs: list[LeavingOut]
+    node: DrainedNodeOut
+    others: int
+
+
 class DrainOut(TypedDict):
     jobs: list[LeavingOut]
     node: DrainedNodeOut
@@ -1927,6 +2291,11 @@ class ForecastOut(TypedDict):
     jobs: list[ConsequenceOut] | None
     over: list[OverOut]
     problems: list[EditProblemOut]
+
+
+class OccupancyOut(TypedDict):
+    next: str | None
+    nodes: list[OccupiedNodeOut]
 
 
 class OptionOut(TypedDict):

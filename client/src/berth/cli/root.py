@@ -36,9 +36,11 @@ class Entry:
 COMMANDS: dict[str, Entry] = {
     "submit": Entry("submit", "submit", JOBS, "Submit a job from a file or a command, and follow it."),
     "apply": Entry("submit", "submit", JOBS, "The same as submit.", hidden=True),
+    "templates": Entry("templates", "templates", JOBS, "List job templates, and run one with parameters."),
     "ps": Entry("jobs", "ps", JOBS, "List jobs."),
     "get": Entry("show", "get", JOBS, "Show one job: state, reason, attempts, tasks."),
     "logs": Entry("logs", "logs", JOBS, "Print a job's log; -f follows it."),
+    "exec": Entry("execute", "exec_", JOBS, "Open a terminal in a running task, or run a command there."),
     "wait": Entry("jobs", "wait", JOBS, "Wait until a job has ended."),
     "stop": Entry("jobs", "stop", JOBS, "Stop jobs."),
     "move": Entry("priority", "move", JOBS, "Move a waiting job before or after others."),

@@ -25,6 +25,7 @@ from clusters.engines.interface import (
     Cursor,
     EngineUnreachable,
     Ensured,
+    Execution,
     Forgotten,
     GiveUp,
     Gone,
@@ -40,9 +41,10 @@ from clusters.engines.interface import (
     Stream,
     TaskName,
     TaskState,
+    TerminalSize,
     Workload,
 )
-from clusters.engines.local import plan, records
+from clusters.engines.local import execution, plan, records
 from clusters.engines.local.config import LocalEngineConfig
 from clusters.engines.local.gpus import Gpus
 from clusters.engines.local.inventory import take_inventory
@@ -164,6 +166,10 @@ class LocalEngine:
     def open_output(self, attempt: AttemptId, path: str) -> int:
         with _reachable():
             return self._outputs.open(str(attempt), path)
+
+    def execute(self, attempt: AttemptId, task: TaskName, argv: Sequence[str], terminal: TerminalSize | None) -> Execution:
+        with _reachable():
+            return execution.execute(self._launcher, self._root, str(attempt), task, argv, terminal)
 
     def sample(self) -> Sequence[Sample]:
         return self._meter.sample(self._watch.live_tasks())

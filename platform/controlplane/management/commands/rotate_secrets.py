@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from activity import notifications
-from tenants.services import rotate_secrets
+from tenants.services import rotate_second_factors, rotate_secrets
 
 
 class Command(BaseCommand):
@@ -15,4 +15,5 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.stdout.write(f"{rotate_secrets()} secrets of tenants are encrypted under the present key.")
+        self.stdout.write(f"{rotate_second_factors()} second factors are encrypted under the present key.")
         self.stdout.write(f"{notifications.rotate_secrets()} secrets of webhooks are encrypted under the present key.")

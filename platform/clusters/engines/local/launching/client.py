@@ -14,6 +14,8 @@ from clusters.engines.local.launching.verbs import (
     LauncherRefused,
     LauncherUnavailable,
     Listing,
+    OpenedShell,
+    OpenShell,
     Owner,
     PinAttempt,
     SignalAttempt,
@@ -51,12 +53,27 @@ class LauncherClient:
     def open_file(
         self, root: str, path: str, owner: Owner | None, *, write: bool = False, mode: int = 0o640, truncate: bool = True
     ) -> int:
-        _, descriptor = self._ask(
+        _, descriptors = self._ask(
             "open_file", root=root, path=path, owner=wire.encode_owner(owner), write=write, mode=mode, truncate=truncate
         )
-        if descriptor is None:
+        if not descriptors:
             raise LauncherUnavailable("The launcher gave no file.")
-        return descriptor
+        return descriptors[0]
+
+    def open_shell(self, ask: OpenShell) -> OpenedShell:
+        """Over a connection of its own, which is the program's lifeline from then on. Not repeated: it starts something."""
+        try:
+            connection = self._connect()
+            try:
+                wire.send(connection, {"verb": "open_shell", "arguments": asdict(ask)})
+                answer, descriptors = wire.receive(connection)
+                _raise_error(answer)
+            except BaseException:
+                connection.close()
+                raise
+        except (ConnectionError, FileNotFoundError, TimeoutError, wire.Broken) as error:
+            raise LauncherUnavailable(f"The launcher at {self._path} does not answer: {error}") from error
+        return OpenedShell(descriptors[0], descriptors[-1], connection)
 
     def list_directory(
         self, root: str, path: str, owner: Owner | None, *, recursive: bool = False, limit: int = 10_000
@@ -88,20 +105,20 @@ class LauncherClient:
         for connection in idle:
             connection.close()
 
-    def _ask(self, verb: str, **arguments: Any) -> tuple[Any, int | None]:
+    def _ask(self, verb: str, **arguments: Any) -> tuple[Any, tuple[int, ...]]:
         message = {"verb": verb, "arguments": arguments}
         try:
-            answer, descriptor = self._exchange(message)
+            answer, descriptors = self._exchange(message)
         except (OSError, wire.Broken):  # The launcher restarted under an idle connection, or in the middle of the verb.
             self.close()
             try:
-                answer, descriptor = self._exchange(message)
+                answer, descriptors = self._exchange(message)
             except (OSError, wire.Broken) as error:
                 raise LauncherUnavailable(f"The launcher at {self._path} does not answer: {error}") from error
         _raise_error(answer)
-        return answer.get("result"), descriptor
+        return answer.get("result"), descriptors
 
-    def _exchange(self, message: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
+    def _exchange(self, message: dict[str, Any]) -> tuple[dict[str, Any], tuple[int, ...]]:
         connection = self._take()
         try:
             wire.send(connection, message)
@@ -119,6 +136,9 @@ class LauncherClient:
                 self._idle, self._pid = [], os.getpid()
             if self._idle:
                 return self._idle.pop()
+        return self._connect()
+
+    def _connect(self) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.settimeout(_ANSWER_SECONDS)

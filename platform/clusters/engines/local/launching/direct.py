@@ -19,11 +19,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from clusters.engines.local import cgroups, processes, records
-from clusters.engines.local.launching import beneath, spawning
+from clusters.engines.local.launching import beneath, shells, spawning
 from clusters.engines.local.launching.policy import Policy
 from clusters.engines.local.launching.rights import acting_as
 from clusters.engines.local.launching.verbs import (
     Listing,
+    OpenedShell,
+    OpenShell,
     Owner,
     PinAttempt,
     SignalAttempt,
@@ -55,6 +57,7 @@ class DirectLauncher:
         self._policy = policy
         self._groups = cgroups.detect() if use_cgroups else None
         self._children: set[int] = set()
+        self._shells = shells.Shells(policy)
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="launcher")
 
@@ -93,6 +96,14 @@ class DirectLauncher:
                 moved += sum(processes.pin(pid, cores) for pid in pids)
             if not moved:
                 break
+
+    def open_shell(self, ask: OpenShell) -> OpenedShell:
+        """Start it here; a thread keeps it."""
+        return self.start_shell(ask).keep_beside()
+
+    def start_shell(self, ask: OpenShell) -> shells.Shell:
+        """Start it for a caller that keeps it."""
+        return self._shells.start(ask)
 
     def remove_attempts(self, root: str, attempts: Sequence[str]) -> Sequence[bool]:
         real = self._policy.check_root(root)

@@ -23,13 +23,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from clusters.engines.local.launching import wire
+from clusters.engines.local.launching import shells, wire
 from clusters.engines.local.launching.direct import DirectLauncher
 from clusters.engines.local.launching.keeper import keep
 from clusters.engines.local.launching.policy import Policy
 from clusters.engines.local.launching.verbs import LauncherRefused
 
-_CONNECTIONS_MAX = 128  # One per thread of each platform process; more is a leak.
+_CONNECTIONS_MAX = 128 + shells.SHELLS_MAX  # One per thread of each platform process and per open shell; more is a leak.
 _REAP_SECONDS = 1.0
 _START_SECONDS = 20.0
 
@@ -172,8 +172,11 @@ def _converse(connection: socket.socket, launcher: DirectLauncher, slots: thread
         with connection, contextlib.suppress(wire.Broken, ConnectionError):
             while True:
                 message, sent = wire.receive(connection)
-                if sent is not None:
-                    os.close(sent)  # No verb takes one.
+                for descriptor in sent:
+                    os.close(descriptor)  # No verb takes one.
+                if message["verb"] == "open_shell":
+                    _keep_shell(connection, launcher, message["arguments"])
+                    return  # From now on the connection was the shell's lifeline.
                 _answer(connection, launcher, message)
     except Exception:
         logger.exception("A connection ended by an error of the launcher")
@@ -189,14 +192,27 @@ def _answer(connection: socket.socket, launcher: DirectLauncher, message: dict[s
             if message["verb"] == "open_file":
                 descriptor, result = result, None
             answer: dict[str, Any] = {"result": result}
-        except LauncherRefused as error:
-            answer = {"error": {"kind": "refused", "detail": str(error)}}
-        except OSError as error:
-            answer = {"error": {"kind": "os", "number": error.errno or 0, "detail": error.strerror or str(error)}}
-        wire.send(connection, answer, descriptor)
+        except (LauncherRefused, OSError) as error:
+            answer = _error(error)
+        wire.send(connection, answer, () if descriptor is None else (descriptor,))
     finally:
         if descriptor is not None:
             os.close(descriptor)
+
+
+def _keep_shell(connection: socket.socket, launcher: DirectLauncher, arguments: dict[str, Any]) -> None:
+    try:
+        shell = launcher.start_shell(wire.decode_shell(arguments))
+    except (LauncherRefused, OSError) as error:
+        wire.send(connection, _error(error))
+        return
+    shell.keep(connection)
+
+
+def _error(error: LauncherRefused | OSError) -> dict[str, Any]:
+    if isinstance(error, LauncherRefused):
+        return {"error": {"kind": "refused", "detail": str(error)}}
+    return {"error": {"kind": "os", "number": error.errno or 0, "detail": error.strerror or str(error)}}
 
 
 def _carry_out(launcher: DirectLauncher, verb: str, arguments: dict[str, Any]) -> Any:

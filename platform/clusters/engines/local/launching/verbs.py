@@ -5,6 +5,7 @@ Nothing here names a program to run as root. A task's command runs as its tenant
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -109,6 +110,34 @@ class PinAttempt:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenShell:
+    """A program beside a live task: under its user, in its sandbox and its groups, with what its own program found at start.
+
+    An empty `argv` means a shell for a person. `terminal` False: plain pipes, with what it prints and its errors in one.
+    """
+
+    root: str
+    attempt_id: str
+    task: str
+    argv: tuple[str, ...] = ()
+    rows: int = 24
+    columns: int = 80
+    terminal: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedShell:
+    """Both ends as descriptors (of a terminal one and the same), and the connection over which its exit code will come.
+
+    Closing `lifeline` ends the program, and so does the end of the process that holds it.
+    """
+
+    input: int
+    output: int
+    lifeline: socket.socket
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One name in a directory. `kind` is `file`, `directory`, `link` or `other`; links are reported, never followed."""
 
@@ -138,6 +167,10 @@ class Launcher(Protocol):
 
     def pin(self, pins: Sequence[PinAttempt]) -> None:
         """Move live tasks to these cores, with all that they have started."""
+        ...
+
+    def open_shell(self, ask: OpenShell) -> OpenedShell:
+        """Start a program beside a live task. It ends with the task, and with the lifeline that is given."""
         ...
 
     def remove_attempts(self, root: str, attempts: Sequence[str]) -> Sequence[bool]:

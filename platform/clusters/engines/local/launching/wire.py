@@ -1,4 +1,4 @@
-"""How verbs travel over the launcher's socket: a length, JSON, and at most one file descriptor with an answer."""
+"""How verbs travel over the launcher's socket: a length, JSON, and few file descriptors with an answer."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import array
 import json
 import socket
 import struct
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from clusters.engines.local.launching.verbs import (
     Entry,
     Listing,
+    OpenShell,
     Owner,
     PinAttempt,
     SignalAttempt,
@@ -23,6 +25,7 @@ from clusters.engines.local.launching.verbs import (
 )
 
 MESSAGE_BYTES_MAX = 256 * 1024 * 1024  # A batch of 1,000 attempts, each with the largest environment allowed, and room.
+DESCRIPTORS_MAX = 2  # A shell without a terminal has one for what it reads and one for what it prints.
 _HEADER = struct.Struct("!I")
 
 
@@ -30,25 +33,25 @@ class Broken(Exception):
     """The other side closed or sent something that is no message."""
 
 
-def send(connection: socket.socket, message: dict[str, Any], descriptor: int | None = None) -> None:
+def send(connection: socket.socket, message: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
     body = json.dumps(message, separators=(",", ":")).encode()
     header = _HEADER.pack(len(body))
-    if descriptor is None:
+    if not descriptors:
         connection.sendall(header + body)
         return
-    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))]
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
     connection.sendmsg([header], rights)
     connection.sendall(body)
 
 
-def receive(connection: socket.socket) -> tuple[dict[str, Any], int | None]:
-    """Receive one message, with the descriptor that came along (the caller closes it)."""
-    room = socket.CMSG_SPACE(array.array("i").itemsize)
+def receive(connection: socket.socket) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """Receive one message, with the descriptors that came along (the caller closes them)."""
+    room = socket.CMSG_SPACE(array.array("i").itemsize * DESCRIPTORS_MAX)
     first, ancillary, _, _ = connection.recvmsg(_HEADER.size, room, socket.MSG_CMSG_CLOEXEC)
-    descriptor: int | None = None
+    numbers = array.array("i")
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            descriptor = array.array("i", data)[0]
+            numbers.frombytes(data[: len(data) - len(data) % numbers.itemsize])
     header = first + _exactly(connection, _HEADER.size - len(first)) if first else b""
     if not header:
         raise Broken("closed")
@@ -56,7 +59,7 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], int | None]:
     if length > MESSAGE_BYTES_MAX:
         raise Broken(f"a message of {length} bytes")
     message: dict[str, Any] = json.loads(_exactly(connection, length))
-    return message, descriptor
+    return message, tuple(numbers)
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:
@@ -107,6 +110,10 @@ def decode_signal(document: dict[str, Any]) -> SignalAttempt:
 
 def decode_pin(document: dict[str, Any]) -> PinAttempt:
     return PinAttempt(document["root"], document["attempt_id"], tuple(document["tasks"]), tuple(document["cores"]))
+
+
+def decode_shell(document: dict[str, Any]) -> OpenShell:
+    return OpenShell(**{**document, "argv": tuple(document["argv"])})
 
 
 def decode_listing(document: dict[str, Any]) -> Listing:

@@ -1,0 +1,294 @@
+"""The public templates that a new installation begins with. The defaults of each make a job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobs.spec.documents import parse_text
+
+
+def _number(name: str, title: str, title_zh: str, default: float, low: float, high: float, **more: Any) -> dict[str, Any]:
+    kind = "integer" if isinstance(default, int) else "number"
+    return {"name": name, "title": title, "title_zh": title_zh, "type": kind, "default": default, "minimum": low,
+            "maximum": high, "required": True, **more}  # fmt: skip
+
+
+def _text(name: str, title: str, title_zh: str, default: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "title": title, "title_zh": title_zh, "type": "string", "default": default, **more}
+
+
+_MEMORY = _text("memory", "Memory of a task", "每个任务的内存", "2Gi", description="Such as 512Mi or 16Gi.", required=True,
+                description_zh="例如 512Mi 或 16Gi。", minimum=1, maximum=20)  # fmt: skip
+_CPU = _number("cpu", "Cores of a task", "每个任务的 CPU 核数", 1, 1, 512)
+_IMAGE = {"name": "image", "title": "Image", "title_zh": "镜像", "type": "string",
+          "description": "Empty: the cluster's own programs.", "description_zh": "留空则使用集群自带程序。"}  # fmt: skip
+_RUNTIME = _text("max_runtime", "Longest run", "最长运行时间", "1h", description="Such as 30m or 2d.",
+                 description_zh="例如 30m 或 2d。", required=True)  # fmt: skip
+_TORCH = """python3 - <<'PY'
+import torch
+device = "cuda" if torch.cuda.is_available() else "cpu"
+a = torch.rand(2048, 2048, device=device)
+print("torch", torch.__version__, "on", device, float((a @ a).mean()))
+PY
+"""
+_ALLREDUCE = """python3 - <<'PY'
+import torch
+import torch.distributed as dist
+dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+rank = dist.get_rank()
+if torch.cuda.is_available():
+    torch.cuda.set_device(rank % torch.cuda.device_count())
+x = torch.ones(1, device="cuda" if torch.cuda.is_available() else "cpu") * rank
+dist.all_reduce(x)
+print("rank", rank, "of", dist.get_world_size(), "sum", x.item())
+PY
+"""
+
+
+def _one(name: str, title: str, title_zh: str, icon: str, tags: list[str], about: str, about_zh: str,
+         parameters: list[dict[str, Any]], spec: str) -> dict[str, Any]:  # fmt: skip
+    return {"name": name, "title": title, "title_zh": title_zh, "icon": icon, "tags": tags, "description": about,
+            "description_zh": about_zh, "parameters": parameters, "spec": parse_text(spec)}  # fmt: skip
+
+
+SHIPPED: tuple[dict[str, Any], ...] = (
+    _one(
+        "hello",
+        "One process",
+        "单进程",
+        "terminal",
+        ["first-steps", "cpu"],
+        "A command in one process: the smallest job there is.",
+        "在一个进程中运行命令：最小的作业。",
+        [_text("command", "Command", "命令", 'echo "hello from $BERTH_HOST"', required=True), _CPU, _MEMORY, _RUNTIME],
+        """
+name: hello
+command: ${{ parameters.command }}
+resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}"}
+max_runtime: ${{ parameters.max_runtime }}
+tags: [template-hello]
+""",
+    ),
+    _one(
+        "pytorch-single",
+        "PyTorch on one machine",
+        "单机 PyTorch",
+        "flame",
+        ["pytorch", "gpu"],
+        "One task with one or more GPUs of a machine. The default command multiplies two matrices; put your own in its place.",
+        "一个任务使用一台机器上的一块或多块 GPU。默认命令做一次矩阵乘法，请换成自己的命令。",
+        [
+            _text("command", "Command", "命令", _TORCH, required=True),
+            _number("gpus", "GPUs", "GPU 数量", 1, 0, 16),
+            _CPU,
+            _MEMORY,
+            _IMAGE,
+            _RUNTIME,
+        ],
+        """
+name: pytorch-single
+image: ${{ parameters.image }}
+framework: pytorch
+command: ${{ parameters.command }}
+resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}", gpu: "${{ parameters.gpus }}"}
+max_runtime: ${{ parameters.max_runtime }}
+tags: [template-pytorch]
+""",
+    ),
+    _one(
+        "pytorch-distributed",
+        "PyTorch on several machines",
+        "多机 PyTorch",
+        "network",
+        ["pytorch", "gpu", "distributed"],
+        "Data-parallel training over several tasks, which find each other by MASTER_ADDR, RANK and WORLD_SIZE. "
+        "For one process a GPU, begin the command with torchrun.",
+        "多个任务的数据并行训练，通过 MASTER_ADDR、RANK、WORLD_SIZE 相互发现。若每块 GPU 一个进程，请用 torchrun 启动。",
+        [
+            _text("command", "Command", "命令", _ALLREDUCE, required=True),
+            _number("workers", "Tasks", "任务数", 2, 1, 1000),
+            _number("gpus", "GPUs of a task", "每个任务的 GPU 数", 1, 0, 16),
+            _CPU,
+            _MEMORY,
+            _IMAGE,
+            _RUNTIME,
+        ],
+        """
+name: pytorch-distributed
+image: ${{ parameters.image }}
+framework: pytorch
+replicas: ${{ parameters.workers }}
+command: ${{ parameters.command }}
+resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}", gpu: "${{ parameters.gpus }}"}
+placement: {together: pack}
+max_runtime: ${{ parameters.max_runtime }}
+tags: [template-pytorch]
+""",
+    ),
+    _one(
+        "sweep",
+        "Hyperparameter sweep",
+        "超参数搜索",
+        "grid",
+        ["sweep", "array"],
+        "The same job once for each learning rate of a geometric series; BERTH_ARRAY_INDEX tells them apart.",
+        "为等比数列中的每个学习率各运行一次同样的作业，以 BERTH_ARRAY_INDEX 区分。",
+        [
+            _number("trials", "Trials", "试验次数", 4, 1, 1000),
+            _number("parallelism", "At the same time", "并行数", 2, 1, 1000),
+            _number("highest", "Highest learning rate", "最高学习率", 0.1, 0.0, 1000.0),
+            _number("factor", "Factor from one to the next", "相邻倍率", 0.5, 0.0, 1000.0),
+            _text(
+                "command",
+                "Command; LEARNING_RATE is set",
+                "命令（可用 LEARNING_RATE）",
+                'echo "learning rate $LEARNING_RATE"',
+                required=True,
+            ),
+            _number("gpus", "GPUs of a trial", "每次试验的 GPU 数", 0, 0, 16),
+            _CPU,
+            _MEMORY,
+            _IMAGE,
+            _RUNTIME,
+        ],
+        """
+name: sweep
+image: ${{ parameters.image }}
+array: {size: "${{ parameters.trials }}", parallelism: "${{ parameters.parallelism }}"}
+env:
+  SWEEP_HIGHEST: ${{ parameters.highest }}
+  SWEEP_FACTOR: ${{ parameters.factor }}
+  SWEEP_COMMAND: ${{ parameters.command }}
+command: |
+  LEARNING_RATE=$(awk -v h="$SWEEP_HIGHEST" -v f="$SWEEP_FACTOR" -v i="$BERTH_ARRAY_INDEX" 'BEGIN { print h * f ^ i }')
+  export LEARNING_RATE
+  exec /bin/sh -c "$SWEEP_COMMAND"
+resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}", gpu: "${{ parameters.gpus }}"}
+max_runtime: ${{ parameters.max_runtime }}
+tags: [template-sweep]
+""",
+    ),
+    _one(
+        "notebook",
+        "Notebook server",
+        "笔记本服务",
+        "notebook",
+        ["interactive", "notebook"],
+        "JupyterLab in a job, on the task's port `web`. It ends with its time; its folder is the checkpoint's.",
+        "在作业中运行 JupyterLab，监听任务端口 web。到时自动结束，请把重要内容保存在检查点目录。",
+        [
+            _number("gpus", "GPUs", "GPU 数量", 0, 0, 16),
+            _CPU,
+            _MEMORY,
+            _IMAGE,
+            _text("max_runtime", "Longest run", "最长运行时间", "8h", required=True),
+        ],
+        """
+name: notebook
+image: ${{ parameters.image }}
+roles:
+  worker:
+    ports: [web]
+    command: |
+      mkdir -p "$BERTH_CHECKPOINT_DIR/notebooks" && cd "$BERTH_CHECKPOINT_DIR/notebooks" || exit 1
+      exec python3 -m jupyterlab --no-browser --ip="$BERTH_HOST" --port="$BERTH_PORT_WEB"
+    resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}", gpu: "${{ parameters.gpus }}"}
+checkpoint: {path: ckpt}
+max_runtime: ${{ parameters.max_runtime }}
+tags: [template-notebook]
+""",
+    ),
+    _one(
+        "tensorflow-ps",
+        "TensorFlow with parameter servers",
+        "TensorFlow 参数服务器",
+        "layers",
+        ["tensorflow", "distributed"],
+        "A chief, workers and parameter servers with TF_CONFIG set in each. The chief's end is the end of the job.",
+        "包含 chief、worker 与参数服务器，每个任务都已设置 TF_CONFIG。chief 结束则作业结束。",
+        [
+            _text("command", "Command; TF_CONFIG is set", "命令（可用 TF_CONFIG）", 'echo "$TF_CONFIG"', required=True),
+            _number("workers", "Workers", "worker 数", 2, 1, 1000),
+            _number("servers", "Parameter servers", "参数服务器数", 1, 1, 1000),
+            _number("gpus", "GPUs of a worker", "每个 worker 的 GPU 数", 0, 0, 16),
+            _CPU,
+            _MEMORY,
+            _IMAGE,
+            _RUNTIME,
+        ],
+        """
+name: tensorflow-ps
+image: ${{ parameters.image }}
+env:
+  TRAIN: ${{ parameters.command }}
+  START: |
+    import json, os
+    roles = os.environ["BERTH_ROLES"].split(",")
+    cluster = {}
+    for role in roles:
+        hosts = os.environ["BERTH_%s_HOSTS" % role.upper()].split(",")
+        ports = os.environ["BERTH_%s_PORTS_TF" % role.upper()].split(",")
+        cluster[role] = ["%s:%s" % pair for pair in zip(hosts, ports)]
+    task = {"type": os.environ["BERTH_ROLE"], "index": int(os.environ["BERTH_INDEX"])}
+    os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": task})
+    os.execv("/bin/sh", ["sh", "-c", os.environ["TRAIN"]])
+roles:
+  chief:
+    ports: [tf]
+    command: 'exec python3 -c "$START"'
+    resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}", gpu: "${{ parameters.gpus }}"}
+  worker:
+    replicas: ${{ parameters.workers }}
+    ports: [tf]
+    command: 'exec python3 -c "$START"'
+    resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}", gpu: "${{ parameters.gpus }}"}
+  ps:
+    replicas: ${{ parameters.servers }}
+    ports: [tf]
+    command: 'exec python3 -c "$START"'
+    resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}"}
+completion: {chief: chief}
+max_runtime: ${{ parameters.max_runtime }}
+tags: [template-tensorflow]
+""",
+    ),
+    _one(
+        "mpi",
+        "MPI",
+        "MPI",
+        "share",
+        ["mpi", "distributed", "hpc"],
+        "Open MPI over the tasks of a job, without ssh: the launcher runs mpirun, which finds the workers by itself.",
+        "作业各任务之间的 Open MPI，无需 ssh：launcher 运行 mpirun，自动找到所有 worker。",
+        [
+            _text(
+                "command",
+                "Command of each rank",
+                "每个 rank 的命令",
+                'echo "rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE"',
+                required=True,
+            ),
+            _number("workers", "Workers", "worker 数", 2, 1, 1000),
+            _number("gpus", "GPUs of a worker", "每个 worker 的 GPU 数", 0, 0, 16),
+            _CPU,
+            _MEMORY,
+            _IMAGE,
+            _RUNTIME,
+        ],
+        """
+name: mpi
+image: ${{ parameters.image }}
+framework: mpi
+env: {RANK_COMMAND: "${{ parameters.command }}"}
+roles:
+  launcher:
+    resources: {cpu: 500m, memory: 256Mi}
+    command: exec mpirun sh -c "$RANK_COMMAND"
+  worker:
+    replicas: ${{ parameters.workers }}
+    resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}", gpu: "${{ parameters.gpus }}"}
+max_runtime: ${{ parameters.max_runtime }}
+tags: [template-mpi]
+""",
+    ),
+)

@@ -1,0 +1,323 @@
+"""Job templates: a document with places that are filled in, and the parameters that fill them.
+
+A place is `${{ parameters.NAME }}`, and it is data, never a language: the document is parsed first, then its texts are looked
+through. A text that is nothing but one place becomes the value with its type; inside a longer text, and where only text may
+stand (variables, labels), the value is written as text.
+What was put in is not looked through again, so a value can neither name another parameter nor add a key.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from jobs.spec.documents import check_document, pointer
+from jobs.spec.parse import parse_spec
+from jobs.spec.values import SHOWN_LENGTH, shown
+from kernel.errors import FieldError, InvalidInput
+from kernel.limits import SPEC_BYTES, TEXT_BYTES
+
+TYPES = ("string", "integer", "number", "boolean", "choice")
+PARAMETERS_MAX = 32  # More than anybody fills in.
+CHOICES_MAX = 64
+TITLE_LENGTH = 100
+DESCRIPTION_LENGTH = 500
+INTEGER_MAX = 2**63 - 1
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
+PLACE = re.compile(r"\$\{\{\s*parameters\.([A-Za-z_][A-Za-z0-9_]{0,62})\s*\}\}")
+OPENING = "${{"
+KEYS = (
+    "name", "title", "title_zh", "type", "default", "minimum", "maximum", "choices", "description", "description_zh", "required",
+)  # fmt: skip
+
+Value = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One thing that a template asks for. `minimum` and `maximum` bound a number, or the length of a text."""
+
+    name: str
+    type: str
+    title: str = ""
+    title_zh: str = ""
+    description: str = ""
+    description_zh: str = ""
+    default: Value | None = None
+    minimum: int | float | None = None
+    maximum: int | float | None = None
+    choices: tuple[Value, ...] = ()
+    required: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "choices": list(self.choices)}
+
+
+def read_parameters(given: Sequence[Mapping[str, Any]]) -> tuple[Parameter, ...]:
+    """The parameters of a new template. Raises InvalidInput with everything that is wrong, by pointer below `/parameters`."""
+    errors: list[FieldError] = []
+    found: list[Parameter] = []
+    for index, one in enumerate(given):
+        place = f"/parameters/{index}"
+        before = len(errors)
+        _check_parameter(one, place, errors)
+        if len(errors) == before:
+            found.append(_made(one))
+            if any(other.name == one["name"] for other in found[:-1]):
+                errors.append(FieldError(f"{place}/name", "duplicate", f"Two parameters are called {one['name']}."))
+    if len(given) > PARAMETERS_MAX:
+        errors.append(FieldError("/parameters", "too_many", f"A template has at most {PARAMETERS_MAX} parameters."))
+    if errors:
+        raise InvalidInput(errors[0].message, hint=errors[0].hint, fields=errors)
+    return tuple(found)
+
+
+def stored_parameters(stored: Sequence[Mapping[str, Any]]) -> tuple[Parameter, ...]:
+    """Parameters that were checked when they were stored."""
+    return tuple(_made(one) for one in stored)
+
+
+def check_template(document: object, parameters: Sequence[Parameter]) -> None:
+    """Refuse a document that no values could make a job. Raises InvalidInput by pointer below `/spec`.
+
+    It is filled with the defaults, and with examples where there are none; what only an example makes wrong is forgiven.
+    """
+    try:
+        check_document(document)
+    except InvalidInput as error:
+        raise InvalidInput(error.detail, hint=error.hint, fields=_below_spec(error.fields)) from None
+    errors = _misplaced(document, parameters)
+    if errors:
+        raise InvalidInput(errors[0].message, hint=errors[0].hint, fields=errors)
+    values = {one.name: one.default if one.default is not None else _example(one) for one in parameters}
+    unsure = {one.name for one in parameters if one.default is None}
+    guessed = [path for path, names in places(document) if names & unsure]
+    problems = [
+        entry
+        for entry in judge(fill(document, values))
+        if not any(
+            entry.path == path or entry.path.startswith(f"{path}/") or path.startswith(f"{entry.path}/") for path in guessed
+        )
+    ]
+    if problems:
+        fields = _below_spec(problems)
+        raise InvalidInput(fields[0].message, hint=fields[0].hint, fields=fields)
+
+
+def _below_spec(fields: Sequence[FieldError]) -> list[FieldError]:
+    return [FieldError(f"/spec{entry.path}", entry.code, entry.message, entry.hint) for entry in fields]
+
+
+def judge(document: object) -> tuple[FieldError, ...]:
+    """What keeps a document from being a job; nothing where it is one."""
+    try:
+        parse_spec(document)
+    except InvalidInput as error:
+        return error.fields or (FieldError("", "invalid", error.detail, error.hint),)
+    return ()
+
+
+def read_values(parameters: Sequence[Parameter], given: Mapping[str, Any]) -> dict[str, Value | None]:
+    """What fills the places: what was given, else the defaults; None for what is neither. All mistakes at once."""
+    errors: list[FieldError] = []
+    values: dict[str, Value | None] = {}
+    known = {one.name for one in parameters}
+    for name in sorted(set(given) - known):
+        hint = f"Known are: {', '.join(sorted(known)) or 'none'}."
+        errors.append(
+            FieldError(pointer(["parameters", name]), "unknown_parameter", f"The template has no parameter {shown(name)}.", hint)
+        )
+    for one in parameters:
+        place = pointer(["parameters", one.name])
+        value = given.get(one.name)
+        if value is None or (value == "" and not one.required and one.type == "string"):  # An empty field of a form.
+            value = one.default if value is None else None
+            if value is None and one.required:
+                errors.append(FieldError(place, "required", f"The template needs {one.name}.", one.description))
+        else:
+            problem = _misfit(one, value)
+            if problem is not None:
+                errors.append(FieldError(place, problem[0], problem[1]))
+        values[one.name] = value
+    if errors:
+        raise InvalidInput(errors[0].message, hint=errors[0].hint, fields=errors)
+    return values
+
+
+def fill(document: Any, values: Mapping[str, Value | None]) -> Any:
+    """The document with its places filled. A place without a value becomes null where it stands alone, else nothing.
+
+    Raises InvalidInput, before anything is built, where a long value in many places would make more than a job may be.
+    """
+    lengths = {name: len(_as_text(value)) for name, value in values.items()}
+    size = sum(lengths[name] for _, text, is_key in _texts(document, ()) if not is_key for name in PLACE.findall(text))
+    if size > SPEC_BYTES:
+        message = f"Filled in, the job has more than {SPEC_BYTES} bytes."
+        raise InvalidInput(message, fields=[FieldError("/parameters", "too_large", message, "Give shorter values.")])
+    return _fill(document, values)
+
+
+def _fill(document: Any, values: Mapping[str, Value | None], path: tuple[str | int, ...] = ()) -> Any:
+    if isinstance(document, str):
+        whole = PLACE.fullmatch(document)
+        if whole is not None and not _holds_text(path):
+            return values[whole[1]]
+        return PLACE.sub(lambda match: _as_text(values[match[1]]), document)
+    if isinstance(document, Mapping):
+        return {key: _fill(item, values, (*path, key)) for key, item in document.items()}
+    if isinstance(document, (list, tuple)):
+        return [_fill(item, values, (*path, index)) for index, item in enumerate(document)]
+    return document
+
+
+def _holds_text(path: tuple[str | int, ...]) -> bool:
+    """Variables and labels are texts, whatever is put into them."""
+    return path[:-1] in {("env",), ("labels",)} or (len(path) == 4 and path[0] == "roles" and path[2] == "env")
+
+
+def places(document: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str, frozenset[str]]]:
+    """Where the document has places, with the parameters that each names."""
+    if isinstance(document, str):
+        names = frozenset(PLACE.findall(document))
+        if names:
+            yield pointer(path), names
+    elif isinstance(document, Mapping):
+        for key, item in document.items():
+            yield from places(item, (*path, key))
+    elif isinstance(document, (list, tuple)):
+        for index, item in enumerate(document):
+            yield from places(item, (*path, index))
+
+
+def _misplaced(document: Any, parameters: Sequence[Parameter]) -> list[FieldError]:
+    """Places that name no parameter, stand in a key, or are written in another way."""
+    known = {one.name for one in parameters}
+    hint = f"Write ${{{{ parameters.NAME }}}}. Parameters are: {', '.join(sorted(known)) or 'none'}."
+    errors = []
+    for path, names in places(document, ("spec",)):
+        for name in sorted(names - known):
+            errors.append(FieldError(path, "unknown_parameter", f"The template has no parameter {name}.", hint))
+    for path, text, is_key in _texts(document, ("spec",)):
+        if is_key and OPENING in text:
+            errors.append(FieldError(path, "place_in_key", "A key cannot be filled in.", "Use a value."))
+        elif not is_key and OPENING in PLACE.sub("", text):
+            errors.append(FieldError(path, "bad_place", "Something between ${{ and }} is no parameter.", hint))
+    return errors
+
+
+def _texts(document: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str, str, bool]]:
+    if isinstance(document, str):
+        yield pointer(path), document, False
+    elif isinstance(document, Mapping):
+        for key, item in document.items():
+            yield pointer((*path, key)), str(key), True
+            yield from _texts(item, (*path, key))
+    elif isinstance(document, (list, tuple)):
+        for index, item in enumerate(document):
+            yield from _texts(item, (*path, index))
+
+
+def _as_text(value: Value | None) -> str:
+    """A value inside a text, as a job file writes it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _made(given: Mapping[str, Any]) -> Parameter:
+    kept = {key: given[key] for key in KEYS if given.get(key) is not None}
+    kept["choices"] = tuple(kept.get("choices", ()))
+    return Parameter(**kept)
+
+
+def _check_parameter(given: Mapping[str, Any], place: str, errors: list[FieldError]) -> None:
+    def wrong(key: str, code: str, message: str) -> None:
+        errors.append(FieldError(f"{place}/{key}" if key else place, code, message))
+
+    for key in sorted(set(given) - set(KEYS)):
+        wrong(key, "unknown_field", f"A parameter has no {shown(key)}. Known are: {', '.join(KEYS)}.")
+    name, kind = given.get("name"), given.get("type")
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        wrong("name", "invalid", "A parameter's name has letters, digits and _, at most 63, and begins with a letter or _.")
+    for key, length in (
+        ("title", TITLE_LENGTH), ("title_zh", TITLE_LENGTH), ("description", DESCRIPTION_LENGTH),
+        ("description_zh", DESCRIPTION_LENGTH),
+    ):  # fmt: skip
+        text = given.get(key, "")
+        if text is not None and (not isinstance(text, str) or len(text) > length or not text.isprintable()):
+            wrong(key, "invalid", f"{key} is printable text of at most {length} characters.")
+    if not isinstance(given.get("required", False), bool):
+        wrong("required", "invalid", "required is true or false.")
+    if kind not in TYPES:
+        wrong("type", "choice", f"type is one of {', '.join(TYPES)}.")
+        return
+    for key in ("minimum", "maximum"):
+        bound = given.get(key)
+        if bound is not None and (kind in {"boolean", "choice"} or not _is_number(bound)):
+            wrong(key, "invalid", f"{key} is a number, for a number or for the length of a text.")
+    low, high = given.get("minimum"), given.get("maximum")
+    if _is_number(low) and _is_number(high) and low > high:  # type: ignore[operator]
+        wrong("maximum", "range", "maximum is below minimum.")
+    choices = given.get("choices") or ()
+    if not isinstance(choices, (list, tuple)) or len(choices) > CHOICES_MAX or not all(_is_value(one) for one in choices):
+        wrong("choices", "invalid", f"choices is a list of at most {CHOICES_MAX} texts or numbers.")
+    elif (kind == "choice") != bool(choices):
+        wrong("choices", "invalid", "A parameter of type choice, and no other, has choices.")
+    elif given.get("default") is not None and not any(entry.path.startswith(place) for entry in errors):
+        problem = _misfit(_made(given), given["default"])
+        if problem is not None:
+            wrong("default", problem[0], problem[1])
+
+
+def _misfit(one: Parameter, value: Any) -> tuple[str, str] | None:
+    """Why a value does not suit a parameter, as code and message."""
+    if one.type == "choice":
+        if any(value == choice and isinstance(value, bool) == isinstance(choice, bool) for choice in one.choices):
+            return None
+        return "choice", f"{one.name} is one of {', '.join(_as_text(choice)[:SHOWN_LENGTH] for choice in one.choices)}."
+    if one.type == "boolean":
+        return None if isinstance(value, bool) else ("boolean", f"{one.name} is true or false, not {shown(value)}.")
+    if one.type == "string":
+        if not isinstance(value, str):
+            return "string", f"{one.name} is text, not {shown(value)}."
+        if len(value.encode("utf-8", "replace")) > TEXT_BYTES:
+            return "too_long", f"{one.name} has more than {TEXT_BYTES} bytes."
+        return _out_of_range(one, len(value), "characters")
+    if isinstance(value, bool) or not isinstance(value, (int, float) if one.type == "number" else int):
+        kind = "a number" if one.type == "number" else "a whole number"
+        return one.type, f"{one.name} is {kind}, not {shown(value)}."
+    if not math.isfinite(value) or abs(value) > INTEGER_MAX:
+        return "range", f"{one.name} is too large."
+    return _out_of_range(one, value, "")
+
+
+def _out_of_range(one: Parameter, amount: int | float, unit: str) -> tuple[str, str] | None:
+    least = one.minimum is not None and amount < one.minimum
+    most = one.maximum is not None and amount > one.maximum
+    if not least and not most:
+        return None
+    bound = f"at least {one.minimum:g}" if least else f"at most {one.maximum:g}"
+    return "range", f"{one.name} is {bound}{' ' + unit if unit else ''}, not {amount:g}."
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and abs(value) <= INTEGER_MAX
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, bool) or _is_number(value) or (isinstance(value, str) and len(value) <= DESCRIPTION_LENGTH)
+
+
+def _example(one: Parameter) -> Value:
+    if one.type == "choice":
+        return one.choices[0]
+    if one.type == "boolean":
+        return False
+    if one.type == "string":
+        return "x" * max(1, int(one.minimum or 1))
+    return one.minimum if one.minimum is not None else 1

@@ -1,0 +1,232 @@
+"""Maintenance: machines that are taken out of service for a window, and come back by themselves.
+
+`begin_windows` and `end_windows` are called every few seconds and may be called at any time, twice, or late: what a window has
+done already stands in its row. Emptying machines is the business of whoever knows the jobs; `nodes_to_empty` says which.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from activity.services import NewEvent, record_audit, record_events
+from clusters.models import MaintenanceWindow, Node
+from clusters.services.cordons import cordon_node, uncordon_node
+from kernel.actor import Actor, system_actor
+from kernel.errors import Conflict, FieldError, InvalidInput
+
+ACTOR = system_actor("maintenance")
+AHEAD = timedelta(days=366)
+LENGTH_MAX = timedelta(days=92)
+LATE = timedelta(minutes=1)  # Clocks of people and servers differ, and forms are filled in slowly.
+OPEN_MAX = 500  # Planned or under way.
+NODES_MAX = 1_000  # Of one window; for more there are pools.
+NODES_TOLD = 100  # In an audit row.
+
+
+@dataclass(frozen=True, slots=True)
+class NewWindow:
+    """What somebody plans: a pool as a whole, or nodes."""
+
+    pool_id: uuid.UUID | None
+    node_ids: tuple[uuid.UUID, ...]
+    starts_at: datetime
+    ends_at: datetime
+    reason: str = ""
+    drain: bool = False
+
+
+def plan_window(*, actor: Actor, wanted: NewWindow, now: datetime) -> MaintenanceWindow:
+    """Plan a window. The caller was asked whether the actor may do so with these machines."""
+    _check(wanted, now)
+    with transaction.atomic():
+        if MaintenanceWindow.objects.filter(ended_at__isnull=True).count() >= OPEN_MAX:
+            raise Conflict(f"{OPEN_MAX} windows are planned already.", hint="Cancel some that are not needed.")
+        row = MaintenanceWindow.objects.create(
+            pool_id=wanted.pool_id,
+            node_ids=[str(one) for one in wanted.node_ids],
+            reason=wanted.reason,
+            drain=wanted.drain,
+            starts_at=wanted.starts_at,
+            ends_at=wanted.ends_at,
+            created_at=now,
+            created_by=actor.name,
+        )
+        _tell(row, "planned", now)
+        _audit(row, actor, "maintenance.create", now)
+    return row
+
+
+def cancel_window(*, actor: Actor, window: MaintenanceWindow, now: datetime) -> MaintenanceWindow:
+    """Give a window up, or end it before its time: its machines return at once."""
+    with transaction.atomic():
+        windows = _lock()
+        row = windows.get(window.pk)
+        if row is None:
+            raise Conflict("This maintenance is over already.", hint="Only one that is planned or under way can be ended.")
+        row.cancelled_at = now
+        _end(row, windows, actor, now)
+        _audit(row, actor, "maintenance.cancel", now)
+    return row
+
+
+def begin_windows(now: datetime) -> int:
+    """Take out of service what windows under way mean, also machines that have come to their pools since. Returns how many
+    machines were taken."""
+    taken = 0
+    for window_id in _open().filter(starts_at__lte=now, ends_at__gt=now).values_list("id", flat=True):
+        with transaction.atomic():
+            row = _lock().get(window_id)
+            if row is not None:
+                taken += _begin(row, now)
+    return taken
+
+
+def end_windows(now: datetime) -> int:
+    """Give back the machines of windows that are over; returns how many windows that were."""
+    over = list(_open().filter(ends_at__lte=now).values_list("id", flat=True))
+    done = 0
+    for window_id in over:
+        with transaction.atomic():
+            windows = _lock()
+            row = windows.get(window_id)
+            if row is not None:
+                _end(row, windows, ACTOR, now)
+                _audit(row, ACTOR, "maintenance.end", now)
+                done += 1
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfService:
+    """A machine that a window under way wants empty, with the reason for which it is cordoned."""
+
+    id: uuid.UUID
+    cluster_id: uuid.UUID
+    name: str
+    reason: str
+
+
+def nodes_to_empty(now: datetime) -> list[OutOfService]:
+    """Machines of windows under way that drain, as long as they are cordoned: somebody may have taken one back. Two queries."""
+    rows = list(_open().filter(starts_at__lte=now, ends_at__gt=now, began_at__isnull=False, drain=True))
+    found = {node.pk: node for nodes in nodes_of(rows).values() for node in nodes if node.cordoned} if rows else {}
+    return [OutOfService(node.pk, node.cluster_id, node.name, node.cordon_reason) for node in found.values()]
+
+
+def nodes_of(rows: Sequence[MaintenanceWindow]) -> dict[uuid.UUID, list[Node]]:
+    """The machines that each window means, as they are now. One query."""
+    pools = {row.pool_id for row in rows if row.pool_id is not None}
+    ids = {uuid.UUID(one) for row in rows for one in row.node_ids}
+    found = list(Node.objects.filter(Q(pool_id__in=pools) | Q(id__in=ids)))
+    found.sort(key=lambda node: (node.name, node.pk))
+    by_pool: dict[uuid.UUID, list[Node]] = {}
+    by_id = {node.pk: node for node in found}
+    for node in found:
+        by_pool.setdefault(node.pool_id, []).append(node)
+    return {
+        row.pk: by_pool.get(row.pool_id, [])
+        if row.pool_id is not None
+        else [by_id[uuid.UUID(one)] for one in row.node_ids if uuid.UUID(one) in by_id]
+        for row in rows
+    }
+
+
+def _open() -> QuerySet[MaintenanceWindow]:
+    return MaintenanceWindow.objects.filter(ended_at__isnull=True).order_by("starts_at", "id")
+
+
+def _lock() -> dict[uuid.UUID, MaintenanceWindow]:
+    """All open windows, locked in one order: they hand machines to one another."""
+    return {row.pk: row for row in _open().order_by("id").select_for_update()}
+
+
+def _begin(row: MaintenanceWindow, now: datetime) -> int:
+    known = set(row.cordoned_ids)
+    taken = [node for node in nodes_of([row])[row.pk] if not node.cordoned and str(node.pk) not in known]
+    for node in taken:
+        cordon_node(actor=ACTOR, node_id=node.pk, reason=_why(row), audited=False, now=now)
+    if row.began_at is not None and not taken:
+        return 0
+    is_new = row.began_at is None
+    row.began_at = row.began_at or now
+    row.cordoned_ids = [*row.cordoned_ids, *(str(node.pk) for node in taken)]
+    row.save(update_fields=["began_at", "cordoned_ids"])
+    if is_new:
+        _tell(row, "began", now)
+    _audit(row, ACTOR, "maintenance.begin", now, nodes=[node.name for node in taken])
+    return len(taken)
+
+
+def _end(row: MaintenanceWindow, windows: Mapping[uuid.UUID, MaintenanceWindow], actor: Actor, now: datetime) -> None:
+    """Return what this window took, but for machines that another window under way means, or that somebody has cordoned since."""
+    others = [one for one in windows.values() if one.pk != row.pk and one.began_at is not None and one.ends_at > now]
+    nodes_of_others = nodes_of(others)
+    mine = {uuid.UUID(one) for one in row.cordoned_ids}
+    for other in others:
+        kept = [node.pk for node in nodes_of_others[other.pk] if node.pk in mine]
+        if kept:
+            other.cordoned_ids = [*other.cordoned_ids, *(str(one) for one in kept)]
+            other.save(update_fields=["cordoned_ids"])
+            mine -= set(kept)
+    for node in Node.objects.filter(id__in=mine, cordoned=True, cordoned_by=ACTOR.name).order_by("id"):
+        uncordon_node(actor=actor, node_id=node.pk, audited=False, now=now)
+    row.ended_at = now
+    row.save(update_fields=["ended_at", "cancelled_at"])
+    _tell(row, "cancelled" if row.cancelled_at is not None else "ended", now)
+
+
+def _why(row: MaintenanceWindow) -> str:
+    until = f"Maintenance until {row.ends_at:%Y-%m-%dT%H:%M:%SZ}"
+    return f"{until}: {row.reason}" if row.reason else f"{until}."
+
+
+def _check(wanted: NewWindow, now: datetime) -> None:
+    errors = []
+    if (wanted.pool_id is None) == (not wanted.node_ids):
+        errors.append(FieldError("/nodes", "required", "Name a pool or nodes, and not both.", "Leave the other one out."))
+    if len(wanted.node_ids) > NODES_MAX:
+        errors.append(FieldError("/nodes", "too_many", f"A window has at most {NODES_MAX} nodes.", "Name a pool."))
+    if wanted.starts_at < now - LATE:
+        errors.append(FieldError("/starts_at", "in_the_past", f"It is {now:%Y-%m-%dT%H:%M:%SZ} already.", "Begin now or later."))
+    elif wanted.starts_at > now + AHEAD:
+        errors.append(FieldError("/starts_at", "out_of_range", f"A window begins at most {AHEAD.days} days ahead."))
+    if wanted.ends_at <= max(wanted.starts_at, now):
+        errors.append(FieldError("/ends_at", "out_of_range", "The window ends before it begins.", "Give an end after the start."))
+    elif wanted.ends_at - wanted.starts_at > LENGTH_MAX:
+        errors.append(FieldError("/ends_at", "out_of_range", f"A window lasts at most {LENGTH_MAX.days} days."))
+    if errors:
+        raise InvalidInput(errors[0].message, hint=errors[0].hint, fields=errors)
+
+
+def _tell(row: MaintenanceWindow, what: str, now: datetime) -> None:
+    data = {"reason": row.reason, "starts_at": row.starts_at.isoformat(), "ends_at": row.ends_at.isoformat(), "drain": row.drain}
+    record_events(
+        [NewEvent(f"maintenance.{what}", tenant_id=None, subject_kind="maintenance", subject_id=row.pk, data=data, at=now)]
+    )
+
+
+def _audit(row: MaintenanceWindow, actor: Actor, verb: str, now: datetime, *, nodes: Collection[str] = ()) -> None:
+    record_audit(
+        actor=actor,
+        verb=verb,
+        tenant_id=None,
+        target_kind="maintenance",
+        target_id=row.pk,
+        after={
+            "pool": None if row.pool_id is None else str(row.pool_id),
+            "nodes": row.node_ids[:NODES_TOLD],
+            "starts_at": row.starts_at.isoformat(),
+            "ends_at": row.ends_at.isoformat(),
+            "drain": row.drain,
+            "reason": row.reason,
+            **({"cordoned": sorted(nodes)[:NODES_TOLD]} if nodes else {}),
+        },
+        count=max(1, len(nodes)),
+        at=now,
+    )

@@ -1,0 +1,97 @@
+"""Features that an installation, or a tenant, may do without: switched off, they are gone from portal and API.
+
+A view names its feature (`ApiView.feature`), and `ApiView` asks here before the handler runs. What is on for whom is told by the
+tenants app; below it, everything is on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kernel.actor import Actor
+from webapi.actors import actor_of, facts_of
+from webapi.errors import FeatureOff
+from webapi.facts import Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One that can be switched off."""
+
+    name: str
+    title: str
+    title_zh: str
+
+
+FEATURES: Mapping[str, Feature] = {
+    one.name: one
+    for one in (
+        Feature("templates", "Job templates", "作业模板"),
+        Feature("terminal", "Web terminal and exec", "网页终端与 exec"),
+        Feature("notebook", "Notebooks", "笔记本"),
+        Feature("billing", "Prices, costs, budgets and statements", "价格、费用、预算与账单"),
+        Feature("bookings", "Bookings of GPUs", "GPU 预订"),
+        Feature("announcements", "Announcements", "公告"),
+    )
+}
+
+
+class Source(Protocol):
+    """What knows which features are on."""
+
+    def installation(self, facts: Facts) -> Mapping[str, bool]:
+        """Whether each is on for the installation."""
+
+    def is_on(self, facts: Facts, actor: Actor, name: str, tenant: object) -> bool:
+        """Whether it is on in the tenant of this id, slug or name; without one, in any that the actor belongs to."""
+
+
+class _Everything:
+    def installation(self, facts: Facts) -> Mapping[str, bool]:
+        return dict.fromkeys(FEATURES, True)
+
+    def is_on(self, facts: Facts, actor: Actor, name: str, tenant: object) -> bool:
+        return True
+
+
+_source: Source = _Everything()
+
+
+def register_source(source: Source) -> None:
+    """Called once, when the app that knows is ready."""
+    global _source
+    _source = source
+
+
+def installed(facts: Facts) -> Mapping[str, bool]:
+    """Every feature, and whether it is on for the installation."""
+    return _source.installation(facts)
+
+
+def is_on(request: Any, name: str, tenant: object = None) -> bool:
+    """Whether a feature is there for whoever asks: in the tenant that is named, else in any of theirs."""
+    return _source.is_on(facts_of(request), actor_of(request), name, tenant)
+
+
+def check_feature(request: Any, name: str, tenant: object = None) -> None:
+    """Raise FeatureOff where it is not."""
+    if not is_on(request, name, tenant):
+        raise FeatureOff(
+            f"{FEATURES[name].title}: this is switched off here.", hint="An operator can switch it on: PUT /api/v1/features."
+        )
+
+
+def named_tenant(request: Any, kwargs: Mapping[str, Any]) -> object:
+    """The tenant that a request names in its path, query or body; None where it names none."""
+    if isinstance(kwargs.get("tenant"), str):
+        return kwargs["tenant"]
+    text = request.query_params.get("tenant")
+    if text:
+        return text
+    if request.method in {"POST", "PUT", "PATCH"} and "json" in (request.content_type or ""):
+        body = request.data
+        if isinstance(body, dict) and isinstance(body.get("tenant"), str):
+            return body["tenant"]
+    return None

@@ -1,0 +1,371 @@
+"""What the portal keeps, over HTTP: features, announcements, one's own preferences and saved filters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import Q
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from kernel.clock import database_now
+from kernel.limits import NAME_LENGTH
+from tenants import features, selectors
+from tenants.access import demand
+from tenants.api.serializers import TenantRef, UserRef
+from tenants.api.shapes import tenant_ref, user_ref
+from tenants.models import Announcement, AnnouncementDismissal, Preference, SavedFilter
+from tenants.portal_models import LANGUAGES, LEVELS, THEMES
+from tenants.services import portal as service
+from webapi.access import allows, fetch, visible
+from webapi.actors import facts_of
+from webapi.etags import expected_version, with_etag
+from webapi.features import FEATURES
+from webapi.fields import NameField, SlugField, UtcTimeField, utc_text
+from webapi.idempotency import idempotent
+from webapi.pagination import page
+from webapi.schema import IF_MATCH, page_of
+from webapi.serializers import StrictSerializer
+from webapi.views import ApiView, known_query, query_flag
+
+Out = serializers.Serializer[Any]
+TENANT = OpenApiParameter("tenant", str, description="A tenant's slug, id or name.")
+WORDS_LENGTH = 2_000
+QUERY_LENGTH = 1_000
+
+
+class FeatureOut(Out):
+    """Something that can be switched off. Switched off, its pages and operations are not there (404, `feature_off`)."""
+
+    name = serializers.CharField()
+    title = serializers.CharField()
+    title_zh = serializers.CharField()
+    enabled = serializers.BooleanField(help_text="In the tenant that was asked for; else in any of yours.")
+    installation = serializers.BooleanField(help_text="Where no tenant has a setting of its own.")
+    setting = serializers.BooleanField(allow_null=True, help_text="What is set just there; null: it is inherited.")
+
+
+class FeaturesOut(Out):
+    items = FeatureOut(many=True)
+
+
+class FeatureIn(StrictSerializer):
+    """On, off, or (null) as inherited."""
+
+    enabled = serializers.BooleanField(allow_null=True)
+    tenant = serializers.CharField(max_length=NAME_LENGTH, required=False, allow_null=True, default=None)
+
+
+class AnnouncementChange(StrictSerializer):
+    """Words for people, and when they see them."""
+
+    text = serializers.CharField(max_length=WORDS_LENGTH)
+    text_zh = serializers.CharField(max_length=WORDS_LENGTH, required=False, allow_blank=True, help_text="Empty: as `text`.")
+    level = serializers.ChoiceField(LEVELS, required=False)
+    starts_at = UtcTimeField(required=False, allow_null=True, help_text="Now when left out.")
+    ends_at = UtcTimeField(required=False, allow_null=True, help_text="Null: until it is taken back.")
+
+
+class AnnouncementIn(AnnouncementChange):
+    """A new announcement."""
+
+    tenant = serializers.CharField(
+        max_length=NAME_LENGTH, required=False, allow_null=True, default=None, help_text="Null: everybody, by operators."
+    )
+
+
+class AnnouncementOut(Out):
+    """Words for everybody (`tenant` null) or for a tenant."""
+
+    id = serializers.UUIDField()
+    tenant = TenantRef(allow_null=True)
+    level = serializers.ChoiceField(LEVELS)
+    text = serializers.CharField()
+    text_zh = serializers.CharField()
+    starts_at = serializers.DateTimeField()
+    ends_at = serializers.DateTimeField(allow_null=True)
+    active = serializers.BooleanField(help_text="It is shown now.")
+    dismissed = serializers.BooleanField(help_text="You have dismissed it.")
+    may_edit = serializers.BooleanField()
+    version = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+    created_by = UserRef(allow_null=True, help_text="Null for announcements to everybody.")
+
+
+class PreferenceIn(StrictSerializer):
+    """How you want the portal."""
+
+    language = serializers.ChoiceField(
+        ["", *LANGUAGES], required=False, allow_blank=True, help_text="Empty: as the browser says."
+    )
+    theme = serializers.ChoiceField(THEMES, required=False)
+    time_zone = serializers.CharField(
+        max_length=64, required=False, allow_blank=True, help_text="Such as Asia/Shanghai. Empty: as the browser says."
+    )
+    default_tenant = serializers.CharField(max_length=NAME_LENGTH, required=False, allow_null=True, help_text="Slug, id or name.")
+
+
+class PreferenceOut(Out):
+    """How you want the portal."""
+
+    language = serializers.ChoiceField(["", *LANGUAGES])
+    theme = serializers.ChoiceField(THEMES)
+    time_zone = serializers.CharField()
+    default_tenant = TenantRef(allow_null=True)
+
+
+class SavedFilterIn(StrictSerializer):
+    """A query string under a name."""
+
+    page = SlugField(max_length=40, help_text="A word of the portal, such as `jobs`.")
+    name = NameField(max_length=63)
+    query = serializers.CharField(max_length=QUERY_LENGTH, allow_blank=True, help_text="Such as `state=running&tag=vision`.")
+
+
+class SavedFilterOut(Out):
+    """One of your own."""
+
+    id = serializers.UUIDField()
+    page = serializers.CharField()
+    name = serializers.CharField()
+    query = serializers.CharField()
+    created_at = serializers.DateTimeField()
+
+
+class FeaturesView(ApiView):
+    """What is switched on."""
+
+    @extend_schema(operation_id="features_list", parameters=[TENANT], responses=FeaturesOut)
+    def get(self, request: Request) -> Response:
+        """Every feature, and whether it is on: in a tenant, else wherever you belong."""
+        known_query(request, ("tenant",))
+        facts = facts_of(request)
+        text = request.query_params.get("tenant")
+        tenant_id = selectors.find_tenant(self.actor, text).id if text else None
+        source, settings = features.Features(), features.settings(facts)
+        whole = source.installation(facts)
+        items = [
+            {
+                "name": one.name,
+                "title": one.title,
+                "title_zh": one.title_zh,
+                "enabled": source.is_on(facts, self.actor, one.name, tenant_id),
+                "installation": whole[one.name],
+                "setting": settings.get((tenant_id, one.name)),
+            }
+            for one in FEATURES.values()
+        ]
+        return Response({"items": items})
+
+
+class FeatureView(ApiView):
+    """One feature."""
+
+    @extend_schema(
+        operation_id="features_put",
+        request=FeatureIn,
+        responses={204: None},
+        examples=[OpenApiExample("off for a tenant", {"enabled": False, "tenant": "vision"}, request_only=True)],
+    )
+    def put(self, request: Request, name: str) -> Response:
+        """Switch a feature on or off, for operators: for the installation, or for a tenant and those below it."""
+        demand(self.actor, None, "feature.edit")
+        body = FeatureIn.validated(request.data)
+        tenant_id = None if body["tenant"] is None else selectors.find_tenant(self.actor, body["tenant"]).id
+        service.set_feature(actor=self.actor, name=name, enabled=body["enabled"], tenant_id=tenant_id, now=database_now())
+        return Response(status=204)
+
+
+class AnnouncementsView(ApiView):
+    """Words for everybody, or for a tenant."""
+
+    feature = "announcements"
+
+    @extend_schema(
+        parameters=[
+            TENANT,
+            OpenApiParameter("all", bool, description="Also those that are still to come, or over. Default: shown now."),
+        ],
+        responses=page_of(AnnouncementOut),
+    )
+    def get(self, request: Request) -> Response:
+        """Announcements that concern you, newest first, also those that you have dismissed."""
+        known_query(request, ("tenant", "all"))
+        now = database_now()
+        rows = visible(self.actor, Announcement).select_related("tenant", "created_by")
+        if request.query_params.get("tenant"):
+            rows = rows.filter(
+                Q(tenant=selectors.get_tenant(self.actor, request.query_params["tenant"])) | Q(tenant__isnull=True)
+            )
+        if not query_flag(request, "all"):
+            rows = rows.filter(Q(ends_at__isnull=True) | Q(ends_at__gt=now), starts_at__lte=now)
+        off = features.tenants_without(facts_of(request), "announcements")
+        if off:
+            rows = rows.exclude(tenant_id__in=off)
+        return page(request, rows, order=("-id",), serialize=lambda found: show_announcements(self, found))
+
+    @extend_schema(request=AnnouncementIn, responses={201: AnnouncementOut})
+    @idempotent
+    def post(self, request: Request) -> Response:
+        """Announce something to a tenant that you manage; as an operator also to everybody."""
+        body = AnnouncementIn.validated(request.data)
+        text = body.pop("tenant")
+        tenant_id = None if text is None else selectors.find_tenant(self.actor, text).id
+        row = service.announce(actor=self.actor, tenant_id=tenant_id, given=body, now=database_now())
+        return with_etag(Response(show_announcements(self, [_again(row)])[0], status=201), row.version)
+
+
+class AnnouncementView(ApiView):
+    """One announcement."""
+
+    feature = "announcements"
+
+    @extend_schema(parameters=[IF_MATCH], request=AnnouncementChange, responses=AnnouncementOut)
+    def patch(self, request: Request, announcement_id: str) -> Response:
+        """Change an announcement. Who has dismissed it sees it again."""
+        row = _fetch(self, announcement_id, "announcement.edit")
+        body = AnnouncementChange.validated(request.data, partial=True)
+        changed = service.change_announcement(
+            actor=self.actor, announcement=row, changes=body, expected_version=expected_version(request), now=database_now()
+        )
+        return with_etag(Response(show_announcements(self, [_again(changed)])[0]), changed.version)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, announcement_id: str) -> Response:
+        """Take an announcement back."""
+        row = _fetch(self, announcement_id, "announcement.delete")
+        service.take_back(actor=self.actor, announcement=row, now=database_now())
+        return Response(status=204)
+
+
+class AnnouncementDismissView(ApiView):
+    """Read it, and be done with it."""
+
+    feature = "announcements"
+
+    @extend_schema(request=None, responses={204: None})
+    def post(self, request: Request, announcement_id: str) -> Response:
+        """Do not show an announcement to you any more. May be sent twice."""
+        row = _fetch(self, announcement_id, "announcement.read")
+        service.dismiss(actor=self.actor, announcement=row)
+        return Response(status=204)
+
+
+class PreferencesView(ApiView):
+    """How you want the portal."""
+
+    @extend_schema(operation_id="preferences_get", responses=PreferenceOut)
+    def get(self, request: Request) -> Response:
+        """Your own preferences."""
+        known_query(request, ())
+        row = Preference.objects.select_related("default_tenant").filter(user_id=self.actor.user_id).first()
+        return Response(self._shown(row or Preference()))
+
+    @extend_schema(
+        operation_id="preferences_update",
+        request=PreferenceIn,
+        responses=PreferenceOut,
+        examples=[OpenApiExample("dark, in Shanghai", {"theme": "dark", "time_zone": "Asia/Shanghai"}, request_only=True)],
+    )
+    def patch(self, request: Request) -> Response:
+        """Change your own preferences."""
+        demand(self.actor, None, "preference.edit")
+        body = PreferenceIn.validated(request.data, partial=True)
+        if "default_tenant" in body:
+            text = body.pop("default_tenant")
+            body["default_tenant_id"] = None if text is None else selectors.find_tenant(self.actor, text).id
+        row = service.set_preferences(actor=self.actor, changes=body)
+        return Response(self._shown(Preference.objects.select_related("default_tenant").get(pk=row.pk)))
+
+    def _shown(self, row: Preference) -> dict[str, Any]:
+        tenant = row.default_tenant
+        seen = tenant is not None and (self.actor.is_operator or tenant.pk in self.actor.roles)
+        return {
+            "language": row.language,
+            "theme": row.theme,
+            "time_zone": row.time_zone,
+            "default_tenant": tenant_ref(tenant) if tenant is not None and seen else None,
+        }
+
+
+class SavedFiltersView(ApiView):
+    """Your own filters."""
+
+    @extend_schema(
+        parameters=[OpenApiParameter("page", str, description="Only those of this page.")], responses=page_of(SavedFilterOut)
+    )
+    def get(self, request: Request) -> Response:
+        """Your own filters, by page and name."""
+        known_query(request, ("page",))
+        rows = visible(self.actor, SavedFilter)
+        if request.query_params.get("page"):
+            rows = rows.filter(page=request.query_params["page"][:40].replace("\x00", ""))
+        return page(request, rows, order=("page", "name", "id"), serialize=show_filters)
+
+    @extend_schema(request=SavedFilterIn, responses={201: SavedFilterOut})
+    @idempotent
+    def post(self, request: Request) -> Response:
+        """Keep a filter for yourself."""
+        demand(self.actor, None, "saved_filter.create")
+        body = SavedFilterIn.validated(request.data)
+        row = service.save_filter(actor=self.actor, now=database_now(), **body)
+        return Response(show_filters([row])[0], status=201)
+
+
+class SavedFilterView(ApiView):
+    """One of your own filters."""
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, filter_id: str) -> Response:
+        """Delete a filter of yours."""
+        service.delete_filter(fetch(self.actor, SavedFilter, filter_id, "saved_filter.delete"))
+        return Response(status=204)
+
+
+def _fetch(view: ApiView, announcement_id: str, verb: str) -> Announcement:
+    row = fetch(view.actor, Announcement, announcement_id, verb)
+    if row.tenant_id is not None:
+        view.check_feature(row.tenant_id)
+    return row
+
+
+def show_announcements(view: ApiView, rows: Sequence[Announcement]) -> list[dict[str, Any]]:
+    """Rows come with their tenant and author. One query for what the reader has dismissed."""
+    now = database_now()
+    dismissed = set(
+        AnnouncementDismissal.objects.filter(user_id=view.actor.user_id, announcement__in=[row.pk for row in rows]).values_list(
+            "announcement_id", flat=True
+        )
+    )
+    return [
+        {
+            "id": str(row.pk),
+            "tenant": None if row.tenant is None else tenant_ref(row.tenant),
+            "level": row.level,
+            "text": row.text,
+            "text_zh": row.text_zh,
+            "starts_at": utc_text(row.starts_at),
+            "ends_at": utc_text(row.ends_at),
+            "active": row.starts_at <= now and (row.ends_at is None or row.ends_at > now),
+            "dismissed": row.pk in dismissed,
+            "may_edit": allows(view.actor, row, "announcement.edit"),
+            "version": row.version,
+            "created_at": utc_text(row.created_at),
+            "created_by": None if row.tenant is None else user_ref(row.created_by),
+        }
+        for row in rows
+    ]
+
+
+def show_filters(rows: Sequence[SavedFilter]) -> list[dict[str, Any]]:
+    return [
+        {"id": str(row.pk), "page": row.page, "name": row.name, "query": row.query, "created_at": utc_text(row.created_at)}
+        for row in rows
+    ]
+
+
+def _again(row: Announcement) -> Announcement:
+    return Announcement.objects.select_related("tenant", "created_by").get(pk=row.pk)

@@ -1,0 +1,182 @@
+"""The second factor and letting command lines in, over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from kernel.clock import database_now
+from kernel.config import current
+from tenants import services
+from tenants.access import demand
+from tenants.api import session_bodies as bodies
+from tenants.api import shapes
+from tenants.api.authentication import BySession
+from tenants.models import DeviceCode, User
+from tenants.services import device_codes, second_factor
+from tenants.services.sessions import refuse_many_tries
+from webapi.access import fetch
+from webapi.views import ApiView, Public
+
+
+class TotpView(ApiView):
+    """One's own second factor."""
+
+    @extend_schema(responses=bodies.FactorOut)
+    def get(self, request: Request) -> Response:
+        """Whether you have a second factor, and how many recovery codes are left."""
+        demand(self.actor, None, "token.read")
+        state = second_factor.factor_state(_user_of(self).pk)
+        return Response({"enabled": state.enabled, "recovery_codes_left": state.recovery_codes_left})
+
+    # Not idempotent by key: the kept answer would hold the secret.
+    @extend_schema(request=bodies.FactorIn, responses={201: bodies.EnrolmentOut})
+    def post(self, request: Request) -> Response:
+        """Begin to set a second factor up. It counts once a code of it is confirmed."""
+        demand(self.actor, None, "user.edit_self")
+        body = bodies.FactorIn.validated(request.data)
+        user = _user_of(self)
+        refuse_many_tries(user.name, _address(request))
+        made = services.begin_second_factor(actor=self.actor, user=user, password=body["password"], now=database_now())
+        return Response({"secret": made.secret, "uri": made.uri, "qr_svg": made.qr_svg}, status=201)
+
+    @extend_schema(request=bodies.FactorRemoval, responses={204: None})
+    def delete(self, request: Request) -> Response:
+        """Remove your second factor, by your password and a code of it or a recovery code."""
+        demand(self.actor, None, "user.edit_self")
+        body = bodies.FactorRemoval.validated(request.data)
+        user = _user_of(self)
+        refuse_many_tries(user.name, _address(request))
+        services.remove_second_factor(actor=self.actor, user=user, now=database_now(), **body)
+        return Response(status=204)
+
+
+TotpView.delete.has_body = True  # type: ignore[attr-defined]  # Read back by `webapi.schema`.
+
+
+class TotpConfirmView(ApiView):
+    """The first code of an authenticator."""
+
+    # Not idempotent by key: the kept answer would hold the codes.
+    @extend_schema(request=bodies.FactorCode, responses=bodies.RecoveryCodesOut)
+    def post(self, request: Request) -> Response:
+        """Confirm your authenticator by a code of it. The recovery codes are in this answer only; each works once."""
+        demand(self.actor, None, "user.edit_self")
+        body = bodies.FactorCode.validated(request.data)
+        user = _user_of(self)
+        refuse_many_tries(user.name, _address(request))
+        codes = services.confirm_second_factor(actor=self.actor, user=user, code=body["code"], now=database_now())
+        return Response({"recovery_codes": codes})
+
+
+class UserTotpView(ApiView):
+    """Somebody else's second factor."""
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, user_id: str) -> Response:
+        """Take the second factor away from somebody who lost it, as an operator."""
+        user = fetch(self.actor, User, user_id, "user.read")
+        services.reset_second_factor(actor=self.actor, user=user, now=database_now())
+        return Response(status=204)
+
+
+class DeviceCodesView(ApiView):
+    """Command lines that ask to be let in."""
+
+    permission_classes = (Public,)
+    authentication_classes = ()
+
+    # Not idempotent by key: the kept answer would hold the code.
+    @extend_schema(request=bodies.DeviceCodeIn, responses={201: bodies.DeviceCodeOut})
+    def post(self, request: Request) -> Response:
+        """Ask to be let in: show `user_code` and `verification_url` to a person, and redeem `device_code` until they decided."""
+        body = bodies.DeviceCodeIn.validated(request.data)
+        now = database_now()
+        made = services.make_device_code(client=body["client"], address=_address(request), now=now)
+        page = f"{current().url.rstrip('/')}/device"
+        return Response(
+            {
+                "device_code": made.text,
+                "user_code": made.shown,
+                "verification_url": page,
+                "verification_url_complete": f"{page}?code={made.shown}",
+                "expires_in": int((made.row.expires_at - now).total_seconds()),
+                "interval": made.row.interval_seconds,
+            },
+            status=201,
+        )
+
+
+class RedeemView(ApiView):
+    """The other end of a code: its secret is the credential."""
+
+    permission_classes = (Public,)
+
+    @extend_schema(request=bodies.RedeemIn, responses={201: bodies.RedeemedOut})
+    def post(self, request: Request) -> Response:
+        """Fetch the token of an approved code, once. Until then `authorization_pending`; `slow_down` for those in a hurry."""
+        body = bodies.RedeemIn.validated(request.data)
+        request_id = getattr(request, "request_id", "") or ""
+        user, issued = services.redeem_device_code(text=body["device_code"], request_id=request_id, now=database_now())
+        return Response({"user": shapes.user_ref(user), **shapes.show_new_token(issued)}, status=201)
+
+
+class DeviceCodeView(ApiView):
+    """One command line that waits."""
+
+    permission_classes = (BySession,)
+    is_by_session = True
+
+    @extend_schema(responses=bodies.WaitingOut)
+    def get(self, request: Request, user_code: str) -> Response:
+        """Which command line waits under a code, where it is, and since when."""
+        now = database_now()
+        return Response(_shown(device_codes.find_device_code(actor=self.actor, text=user_code, now=now)))
+
+
+class DecideView(ApiView):
+    """The decision on one command line."""
+
+    permission_classes = (BySession,)
+    is_by_session = True
+    approve = True
+
+    @extend_schema(request=None, responses={204: None})
+    def post(self, request: Request, user_code: str) -> Response:
+        """Let the command line in, with all that you may do."""
+        now = database_now()
+        code = device_codes.find_device_code(actor=self.actor, text=user_code, now=now)
+        services.decide_device_code(actor=self.actor, code=code, approve=self.approve, now=now)
+        return Response(status=204)
+
+
+class DenyView(DecideView):
+    """The same, turned down."""
+
+    approve = False
+
+    @extend_schema(request=None, responses={204: None})
+    def post(self, request: Request, user_code: str) -> Response:
+        """Turn the command line away."""
+        return super().post(request, user_code)
+
+
+def _user_of(view: ApiView) -> User:
+    return User.objects.get(id=view.actor.user_id)
+
+
+def _address(request: Request) -> str:
+    return str(request.META.get("REMOTE_ADDR", ""))
+
+
+def _shown(code: DeviceCode) -> dict[str, Any]:
+    return {
+        "user_code": device_codes.shown_code(code.user_code),
+        "client": code.client,
+        "address": code.address,
+        "created_at": code.created_at,
+        "expires_at": code.expires_at,
+    }

@@ -1,0 +1,247 @@
+"""A second factor beside the password: six digits of an authenticator (RFC 6238), or a recovery code that works once.
+
+No code is taken twice, and after ten wrong ones in a row there is one try in a quarter of an hour: whoever knows the password
+alone does not come in by patience. The secret lies under the installation's key, like other secrets.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import pyotp
+import segno
+import structlog
+from cryptography.fernet import InvalidToken, MultiFernet
+from django.db import transaction
+from django.db.models import F
+
+from activity.services import record_audit
+from kernel.actor import Actor
+from kernel.errors import BerthError, Conflict, FieldError, Forbidden, InvalidInput, Unavailable
+from tenants.access import demand
+from tenants.models import RecoveryCode, SecondFactor, User
+from tenants.services.names import PASSWORD_LENGTH_MAX
+from tenants.services.secrets import box_for
+from tenants.services.tokens import digest_of
+
+ISSUER = "Berth"
+STEP_SECONDS = 30  # RFC 6238, section 4.
+STEPS_AROUND = 1  # RFC 6238, section 5.2: a clock that is half a minute off, and a code typed late.
+RECOVERY_CODES = 10
+RECOVERY_GROUPS = 4  # Of four letters each: 80 bits, so that a plain SHA-256 is enough.
+LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"  # 32 of them, none like another.
+FAILURES_MAX = 10
+FAILURE_PAUSE = timedelta(minutes=15)
+_PURPOSE = b"berth second factor v1"
+
+log = structlog.get_logger("tenants")
+
+
+class SecondFactorRequired(BerthError):
+    """Name and password are right, and the account asks for a code of its authenticator beside them."""
+
+    code = "second_factor_required"
+    status = 401
+    title = "A code of your authenticator is needed"
+
+
+class BadCode(BerthError):
+    """The code of the second factor is wrong, was used before, or is of another time."""
+
+    code = "bad_code"
+    status = 401
+    title = "The code is wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolment:
+    """A new authenticator's secret; shown once, to whoever sets it up."""
+
+    secret: str
+    uri: str
+    qr_svg: str
+
+
+@dataclass(frozen=True, slots=True)
+class FactorState:
+    enabled: bool
+    recovery_codes_left: int
+
+
+def factor_state(user_id: uuid.UUID) -> FactorState:
+    """Whether a person has a second factor, and how many recovery codes are left. Two queries."""
+    enabled = has_second_factor(user_id)
+    left = RecoveryCode.objects.filter(user_id=user_id, used_at__isnull=True).count() if enabled else 0
+    return FactorState(enabled, left)
+
+
+def has_second_factor(user_id: uuid.UUID) -> bool:
+    return SecondFactor.objects.filter(user_id=user_id, confirmed_at__isnull=False).exists()
+
+
+def begin_second_factor(*, actor: Actor, user: User, password: str, now: datetime) -> Enrolment:
+    """Make an authenticator's secret. It counts once a code of it was confirmed; until then another one replaces it."""
+    _demand_own(actor, user)
+    if not user.has_usable_password():
+        raise Conflict("This account has no password.", hint="Set the second factor up where you sign in.")
+    _check_password(user, password)
+    secret = pyotp.random_base32()
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).get(id=user.pk)
+        if has_second_factor(user.pk):
+            raise Conflict("There is a second factor already.", hint="Remove it first.")
+        SecondFactor.objects.filter(user=user).delete()
+        sealed = _box(user.pk).encrypt(secret.encode()).decode()
+        SecondFactor.objects.create(user=user, ciphertext=sealed, created_at=now)
+        _audit(actor, user, "second_factor.begin", now)
+    uri = pyotp.TOTP(secret).provisioning_uri(name=user.name, issuer_name=ISSUER)
+    return Enrolment(secret, uri, segno.make(uri, error="m").svg_data_uri(scale=4, dark="#000", light="#fff"))
+
+
+def confirm_second_factor(*, actor: Actor, user: User, code: str, now: datetime) -> list[str]:
+    """Let the authenticator count from now on; returns the recovery codes, which nobody can read again."""
+    _demand_own(actor, user)
+    with transaction.atomic():
+        factor = SecondFactor.objects.select_for_update().filter(user=user).first()
+        if factor is None or factor.confirmed_at is not None:
+            raise Conflict("Nothing waits for a code.", hint="Begin with POST /api/v1/totp.")
+        step = _step_of(factor, code, now)
+        if step is None:
+            message = "The code is wrong."
+            hint = "Type the six digits that are shown now; the clocks must agree to half a minute."
+            raise InvalidInput(message, fields=[FieldError("/code", "bad_code", message, hint)], hint=hint)
+        SecondFactor.objects.filter(id=factor.pk).update(confirmed_at=now, last_step=step, failures=0)
+        codes = _new_recovery_codes(user, now)
+        _audit(actor, user, "second_factor.confirm", now)
+    return codes
+
+
+def remove_second_factor(*, actor: Actor, user: User, password: str, code: str, now: datetime) -> None:
+    """Do without a second factor again: by password and a code of it."""
+    _demand_own(actor, user)
+    if not has_second_factor(user.pk):
+        raise Conflict("There is no second factor.")
+    _check_password(user, password)
+    demand_second_factor(user, code, now=now)
+    with transaction.atomic():
+        _forget(user)
+        _audit(actor, user, "second_factor.delete", now)
+
+
+def reset_second_factor(*, actor: Actor, user: User, now: datetime) -> None:
+    """Take a second factor away from somebody who lost it, as an operator. Of no effect on who has none."""
+    demand(actor, None, "user.edit")
+    with transaction.atomic():
+        _forget(user)
+        _audit(actor, user, "second_factor.reset", now)
+
+
+def demand_second_factor(user: User, code: str | None, *, now: datetime) -> None:
+    """Take a code, or a recovery code, where the person has a second factor; else nothing is asked. Outside any transaction that
+    is rolled back by the refusal: a wrong code is counted."""
+    factor = SecondFactor.objects.filter(user=user, confirmed_at__isnull=False).first()
+    if factor is None:
+        return
+    if not code:
+        raise SecondFactorRequired("This account asks for a code of its authenticator.", hint="Send all again with `code`.")
+    if factor.failures >= FAILURES_MAX and factor.failed_at is not None and now - factor.failed_at < FAILURE_PAUSE:
+        wait = int((factor.failed_at + FAILURE_PAUSE - now).total_seconds()) + 1
+        raise BadCode(
+            "There were too many wrong codes.",
+            hint="Wait a quarter of an hour; an operator can take the second factor away.",
+            retry_after_seconds=wait,
+        )
+    if _take_step(factor, code, now) or _take_recovery_code(user, code, now):
+        SecondFactor.objects.filter(id=factor.pk, failures__gt=0).update(failures=0)
+        return
+    SecondFactor.objects.filter(id=factor.pk).update(failures=F("failures") + 1, failed_at=now)
+    log.info("second_factor_refused", user_id=str(user.pk))
+    raise BadCode("The code is wrong, or was used before.", hint="Type the six digits that are shown now, or a recovery code.")
+
+
+def rotate_second_factors() -> int:
+    """Encrypt all secrets anew under the present key; returns how many. May be repeated."""
+    with transaction.atomic():
+        rows = list(SecondFactor.objects.select_for_update().order_by("id"))
+        for factor in rows:  # As many as people: a rare command.
+            factor.ciphertext = _box(factor.user_id).rotate(factor.ciphertext.encode()).decode()
+            factor.save(update_fields=["ciphertext"])
+    return len(rows)
+
+
+def _demand_own(actor: Actor, user: User) -> None:
+    demand(actor, None, "user.edit_self")
+    if user.pk != actor.user_id:
+        raise Forbidden("Only users themselves change their second factor.")
+
+
+def _check_password(user: User, password: str) -> None:
+    if len(password) > PASSWORD_LENGTH_MAX or not user.check_password(password):
+        message = "The password is wrong."
+        raise InvalidInput(message, fields=[FieldError("/password", "wrong_password", message)])
+
+
+def _take_step(factor: SecondFactor, code: str, now: datetime) -> bool:
+    """Take six digits; the guarded update lets one of two callers with the same code in."""
+    step = _step_of(factor, code, now)
+    if step is None:
+        return False
+    return bool(SecondFactor.objects.filter(id=factor.pk, last_step__lt=step).update(last_step=step))
+
+
+def _step_of(factor: SecondFactor, code: str, now: datetime) -> int | None:
+    """The half minute whose code this is; None for a wrong code."""
+    digits = code.replace(" ", "")
+    if len(digits) != 6 or not (digits.isascii() and digits.isdecimal()):
+        return None
+    try:
+        secret = _box(factor.user_id).decrypt(factor.ciphertext.encode()).decode()
+    except InvalidToken:
+        raise Unavailable(
+            "The second factor does not open with this installation's key.",
+            hint="Ask an operator to put the former key into secret.key.previous, or to take the second factor away.",
+        ) from None
+    now_step = int(now.timestamp()) // STEP_SECONDS
+    totp = pyotp.TOTP(secret, interval=STEP_SECONDS)
+    steps = range(now_step - STEPS_AROUND, now_step + STEPS_AROUND + 1)
+    found = [step for step in steps if secrets.compare_digest(totp.at(step * STEP_SECONDS), digits)]
+    return found[-1] if found else None
+
+
+def _take_recovery_code(user: User, code: str, now: datetime) -> bool:
+    digest = _recovery_digest(user.pk, code)
+    return bool(RecoveryCode.objects.filter(user=user, digest=digest, used_at__isnull=True).update(used_at=now))
+
+
+def _new_recovery_codes(user: User, now: datetime) -> list[str]:
+    codes = [
+        "-".join("".join(secrets.choice(LETTERS) for _ in range(4)) for _ in range(RECOVERY_GROUPS))
+        for _ in range(RECOVERY_CODES)
+    ]
+    RecoveryCode.objects.filter(user=user).delete()
+    RecoveryCode.objects.bulk_create(
+        RecoveryCode(user=user, digest=_recovery_digest(user.pk, code), created_at=now) for code in codes
+    )
+    return codes
+
+
+def _recovery_digest(user_id: uuid.UUID, code: str) -> str:
+    return digest_of(f"{user_id}:{''.join(sign for sign in code.lower() if sign.isalnum())}")
+
+
+def _forget(user: User) -> None:
+    SecondFactor.objects.filter(user=user).delete()
+    RecoveryCode.objects.filter(user=user).delete()
+
+
+def _audit(actor: Actor, user: User, verb: str, now: datetime) -> None:
+    record_audit(
+        actor=actor, verb=verb, tenant_id=None, target_kind="user", target_id=user.pk, target_name=user.name, at=now
+    )  # fmt: skip
+
+
+def _box(user_id: uuid.UUID) -> MultiFernet:
+    return box_for(_PURPOSE + user_id.bytes)

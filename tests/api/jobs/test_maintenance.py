@@ -1,0 +1,144 @@
+"""Maintenance: planned over HTTP, begun and ended by the duty, whatever the duty is late for or does twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from activity.models import AuditEvent, Event
+from clusters.engines.fake import Script
+from clusters.models import Node
+from jobs.services import maintenance
+from tests.builders.quay import Quay
+from tests.factories.clusters import node_facts
+
+pytestmark = pytest.mark.database
+Api = Callable[..., Any]
+PATH = "/api/v1/maintenance"
+ENDLESS = Script(duration_seconds=100_000)
+HALF = {"cpu": 4, "memory": "1Gi"}
+
+
+@pytest.fixture
+def quay(cast: Any) -> Quay:
+    return Quay(cast, nodes=[node_facts("node-1", cores=4), node_facts("node-2", cores=4)])
+
+
+def plan(api: Api, quay: Quay, *, start: float = 60, hours: float = 1, by: Any = None, **body: Any) -> Any:
+    begins = quay.now + timedelta(seconds=start)
+    window = {"starts_at": begins.isoformat(), "ends_at": (begins + timedelta(hours=hours)).isoformat()}
+    return api(by or quay.cast.otto).post(PATH, {**window, **body}, format="json")
+
+
+def cordoned() -> list[str]:
+    return list(Node.objects.filter(cordoned=True).order_by("name").values_list("name", flat=True))
+
+
+def test_a_window_takes_its_machine_empties_it_and_gives_it_back(quay: Quay, api: Api) -> None:
+    jobs = [quay.submit(f"job-{number}", script=ENDLESS, resources=HALF) for number in (1, 2)]
+    quay.turn(3)
+    where = {quay.tasks(job)[0].node_name: job for job in jobs}
+    node = Node.objects.get(name="node-1")
+    affected = api(quay.cast.bob).get(f"/api/v1/nodes/{node.pk}/affected").json()
+    assert ([one["job"]["name"] for one in affected["jobs"]], affected["others"]) == ([where["node-1"].name], 0)
+    hidden = api(quay.cast.carol).get(f"/api/v1/nodes/{node.pk}/affected").json()
+    assert (hidden["jobs"], hidden["others"]) == ([], 1)
+
+    assert plan(api, quay, nodes=["node-1"], by=quay.cast.alice).status_code == 403
+    made = plan(api, quay, nodes=["node-1"], reason="Fans.", drain=True)
+    assert made.status_code == 201, made.data
+    assert (made.data["state"], [one["name"] for one in made.data["nodes"]]) == ("planned", ["node-1"])
+    assert maintenance.look(quay.now) == 0
+    assert cordoned() == []
+
+    quay.pass_time(60)
+    assert maintenance.look(quay.now) == 1
+    assert maintenance.look(quay.now) == 0, "who was told to go is not told again"
+    assert cordoned() == ["node-1"]
+    assert "Fans." in Node.objects.get(name="node-1").cordon_reason
+    assert (quay.state(where["node-1"]), quay.state(where["node-2"])) == ("stopping", "running")
+    assert api(quay.cast.vera).get(PATH, {"open": "true"}).json()["items"][0]["state"] == "active"
+
+    quay.pass_time(3600)
+    maintenance.look(quay.now)
+    maintenance.look(quay.now)
+    assert cordoned() == []
+    assert api(quay.cast.vera).get(PATH).json()["items"][0]["state"] == "over"
+    kinds = list(Event.objects.filter(kind__startswith="maintenance.").values_list("kind", flat=True))
+    assert sorted(kinds) == ["maintenance.began", "maintenance.ended", "maintenance.planned"]
+    verbs = AuditEvent.objects.filter(verb__startswith="maintenance.").values_list("verb", flat=True)
+    assert sorted(verbs) == ["maintenance.begin", "maintenance.create", "maintenance.end"]
+
+
+def test_what_was_out_before_stays_out_and_what_somebody_took_back_stays_in(quay: Quay, api: Api) -> None:
+    first, second = Node.objects.order_by("name")
+    operator = api(quay.cast.otto)
+    operator.patch(f"/api/v1/nodes/{first.pk}", {"cordoned": True, "cordon_reason": "Disk."}, format="json")
+    plan(api, quay, pool=quay.pool.name, start=0, drain=True)
+    maintenance.look(quay.now)
+    assert cordoned() == ["node-1", "node-2"]
+    assert Node.objects.get(pk=first.pk).cordon_reason == "Disk."
+    operator.patch(f"/api/v1/nodes/{second.pk}", {"cordoned": False}, format="json")
+    maintenance.look(quay.now)
+    assert cordoned() == ["node-1"]
+    quay.pass_time(3601)
+    maintenance.look(quay.now)
+    assert cordoned() == ["node-1"]
+
+
+def test_a_machine_returns_with_the_last_of_its_windows(quay: Quay, api: Api) -> None:
+    plan(api, quay, nodes=["node-1"], start=0, hours=1)
+    plan(api, quay, pool=quay.pool.name, start=0, hours=2)
+    maintenance.look(quay.now)
+    quay.pass_time(3601)
+    maintenance.look(quay.now)
+    assert cordoned() == ["node-1", "node-2"]
+    quay.pass_time(3600)
+    maintenance.look(quay.now)
+    assert cordoned() == []
+
+
+def test_a_window_can_be_ended_before_its_time_once(quay: Quay, api: Api) -> None:
+    made = plan(api, quay, nodes=["node-1"], start=0).data
+    maintenance.look(quay.now)
+    path = f"{PATH}/{made['id']}"
+    assert api(quay.cast.alice).delete(path).status_code == 403
+    assert api(quay.cast.otto).delete(path).json()["state"] == "cancelled"
+    assert cordoned() == []
+    assert api(quay.cast.otto).delete(path).status_code == 409
+    maintenance.look(quay.now)
+    assert cordoned() == []
+
+
+def test_a_window_that_nobody_was_there_for_is_over(quay: Quay, api: Api) -> None:
+    plan(api, quay, nodes=["node-1"])
+    quay.pass_time(8000)
+    maintenance.look(quay.now)
+    assert cordoned() == []
+    assert api(quay.cast.otto).get(PATH).json()["items"][0]["state"] == "over"
+
+
+def test_a_machine_that_comes_to_the_pool_meanwhile_is_taken_too(quay: Quay, api: Api) -> None:
+    plan(api, quay, pool=quay.pool.name, start=0)
+    maintenance.look(quay.now)
+    node = Node.objects.get(name="node-1")
+    Node.objects.create(
+        cluster_id=node.cluster_id, pool_id=node.pool_id, name="node-3", ready_since_at=quay.now, last_seen_at=quay.now,
+        created_at=quay.now,
+    )  # fmt: skip
+    maintenance.look(quay.now)
+    assert cordoned() == ["node-1", "node-2", "node-3"]
+    quay.pass_time(3601)
+    maintenance.look(quay.now)
+    assert cordoned() == []
+
+
+def test_what_is_wrong_is_told_at_once(quay: Quay, api: Api) -> None:
+    refused = plan(api, quay, nodes=["node-1", "node-9"], pool="nowhere")
+    assert {field["path"] for field in refused.json()["fields"]} == {"/pool", "/nodes/1"}
+    refused = plan(api, quay, nodes=["node-1"], start=-7200)
+    assert {field["path"] for field in refused.json()["fields"]} == {"/starts_at", "/ends_at"}
+    assert plan(api, quay).status_code == 422

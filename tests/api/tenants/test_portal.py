@@ -1,0 +1,124 @@
+"""Features, announcements, preferences and saved filters over HTTP."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from activity.models import AuditEvent
+from tests.factories.tenants import make_tenant, now
+
+pytestmark = pytest.mark.database
+V1 = "/api/v1"
+
+
+def switch(api, person, name, enabled, tenant=None):
+    return api(person).put(f"{V1}/features/{name}", {"enabled": enabled, "tenant": tenant}, format="json")
+
+
+def test_a_feature_that_is_off_is_gone_for_everybody_and_comes_back(api, cast):
+    assert api(cast.bob).get(f"{V1}/templates").status_code == 200
+    assert switch(api, cast.alice, "templates", False).status_code == 403
+    assert switch(api, cast.otto, "nothing", False).status_code == 404
+    assert switch(api, cast.otto, "templates", False).status_code == 204
+    gone = api(cast.bob).get(f"{V1}/templates", HTTP_ACCEPT_LANGUAGE="zh")
+    assert (gone.status_code, gone.json()["code"], gone.json()["title"]) == (404, "feature_off", "此功能已关闭")
+    assert api(cast.bob).post(f"{V1}/templates", {"name": "x"}, format="json").json()["code"] == "feature_off"
+    assert api().get(f"{V1}/info").json()["features"]["templates"] is False
+    assert api().get(f"{V1}/templates").status_code == 401
+    assert switch(api, cast.otto, "templates", None).status_code == 204
+    assert api(cast.bob).get(f"{V1}/templates").status_code == 200
+    assert AuditEvent.objects.filter(verb="feature.edit").count() == 2
+
+
+def test_a_tenant_has_its_own_setting_and_those_below_inherit_it(api, cast):
+    below = make_tenant("below", parent=cast.tenant)
+    switch(api, cast.otto, "bookings", False, "vision")
+
+    assert api(cast.alice).get(f"{V1}/bookings").json()["code"] == "feature_off"
+    assert api(cast.alice).get(f"{V1}/bookings", {"tenant": below.slug}).json()["code"] == "feature_off"
+    assert api(cast.carol).get(f"{V1}/bookings").status_code == 200
+    assert api(cast.otto).get(f"{V1}/bookings").status_code == 200
+    assert api(cast.otto).get(f"{V1}/bookings", {"tenant": "vision"}).status_code == 404
+    switch(api, cast.otto, "bookings", True, "below")
+    assert api(cast.alice).get(f"{V1}/bookings").status_code == 200
+    assert api(cast.alice).post(f"{V1}/bookings", {"tenant": "vision"}, format="json").json()["code"] == "feature_off"
+    shown = {row["name"]: row for row in api(cast.alice).get(f"{V1}/features", {"tenant": "vision"}).json()["items"]}
+    assert (shown["bookings"]["enabled"], shown["bookings"]["installation"], shown["bookings"]["setting"]) == (False, True, False)
+    assert shown["billing"]["setting"] is None
+
+
+def test_rows_of_a_tenant_without_the_feature_are_not_listed(api, cast):
+    body = {"name": "one", "title": "One", "spec": {"command": "true"}}
+    made = api(cast.bob).post(f"{V1}/templates", body, format="json").data
+    switch(api, cast.otto, "templates", False, "vision")
+
+    assert api(cast.otto).get(f"{V1}/templates").data["items"] == []
+    assert api(cast.otto).get(f"{V1}/templates/{made['id']}").json()["code"] == "feature_off"
+
+
+def test_asking_for_features_costs_nothing_while_nothing_changed(api, cast, django_assert_num_queries):
+    client = api(cast.bob)
+    client.get(f"{V1}/saved-filters")
+    client.get(f"{V1}/templates")
+    with django_assert_num_queries(2):  # The facts and the list.
+        client.get(f"{V1}/templates")
+
+
+def test_a_manager_announces_to_the_tenant_and_an_operator_to_everybody(api, cast):
+    path = f"{V1}/announcements"
+    own = api(cast.alice).post(path, {"text": "Move on Friday", "text_zh": "周五搬迁", "tenant": "vision"}, format="json")
+    assert own.status_code == 201, own.data
+    assert (own.data["level"], own.data["active"], own.data["dismissed"]) == ("info", True, False)
+    assert api(cast.alice).post(path, {"text": "x"}, format="json").status_code == 403
+    assert api(cast.bob).post(path, {"text": "x", "tenant": "vision"}, format="json").status_code == 403
+    later = {"text": "Later", "level": "critical", "starts_at": (now() + timedelta(days=1)).isoformat()}
+    assert api(cast.otto).post(path, later, format="json").data["created_by"] is None
+    assert [row["text"] for row in api(cast.bob).get(path).data["items"]] == ["Move on Friday"]
+    assert [row["text"] for row in api(cast.carol).get(path, {"all": "true"}).data["items"]] == ["Later"]
+    assert api(cast.carol).get(path).data["items"] == []
+
+    one = f"{path}/{own.data['id']}"
+    assert api(cast.bob).post(f"{one}/dismiss").status_code == 204
+    assert api(cast.bob).post(f"{one}/dismiss").status_code == 204
+    assert api(cast.bob).get(path).data["items"][0]["dismissed"] is True
+    assert api(cast.vera).get(path).data["items"][0]["dismissed"] is False
+    assert api(cast.carol).post(f"{one}/dismiss").status_code == 404
+    refused = api(cast.alice).patch(one, {"ends_at": "2020-01-01T00:00:00Z"}, format="json")
+    assert [field["path"] for field in refused.json()["fields"]] == ["/ends_at"]
+    changed = api(cast.alice).patch(one, {"level": "warning"}, format="json", HTTP_IF_MATCH=own["ETag"])
+    assert (changed.data["level"], changed.data["version"]) == ("warning", 2)
+    assert api(cast.bob).get(path).data["items"][0]["dismissed"] is False
+    assert api(cast.alice).patch(one, {"level": "info"}, format="json", HTTP_IF_MATCH=own["ETag"]).status_code == 412
+    assert api(cast.alice).delete(one).status_code == 204
+    assert AuditEvent.objects.filter(verb__startswith="announcement.").count() == 4
+
+
+def test_preferences_are_ones_own_and_bounded(api, cast):
+    path = f"{V1}/preferences"
+    assert api(cast.bob).get(path).data == {"language": "", "theme": "system", "time_zone": "", "default_tenant": None}
+    wanted = {"language": "zh", "theme": "dark", "time_zone": "Asia/Shanghai", "default_tenant": "vision"}
+    done = api(cast.bob).patch(path, wanted, format="json")
+    assert done.data["default_tenant"]["name"] == "vision"
+    assert api(cast.bob).patch(path, {"theme": "light"}, format="json").data["language"] == "zh"
+    assert api(cast.vera).get(path).data["theme"] == "system"
+    refused = api(cast.bob).patch(path, {"language": "xx", "theme": "pink", "more": 1}, format="json")
+    assert {field["path"] for field in refused.json()["fields"]} == {"/language", "/theme", "/more"}
+    assert api(cast.bob).patch(path, {"time_zone": "Mars/Olympus"}, format="json").status_code == 422
+    assert api(cast.bob).patch(path, {"default_tenant": cast.elsewhere.slug}, format="json").status_code == 404
+
+
+def test_filters_are_ones_own(api, cast, monkeypatch):
+    path = f"{V1}/saved-filters"
+    made = api(cast.bob).post(path, {"page": "jobs", "name": "Mine", "query": "state=running&mine=true"}, format="json")
+    assert made.status_code == 201, made.data
+    assert api(cast.bob).post(path, {"page": "jobs", "name": "Mine", "query": ""}, format="json").status_code == 409
+    assert api(cast.bob).post(path, {"page": "jobs", "name": "x", "query": "q" * 1001}, format="json").status_code == 422
+    assert [row["name"] for row in api(cast.bob).get(path, {"page": "jobs"}).data["items"]] == ["Mine"]
+    assert api(cast.bob).get(path, {"page": "nodes"}).data["items"] == []
+    assert api(cast.vera).get(path).data["items"] == []
+    assert api(cast.vera).delete(f"{path}/{made.data['id']}").status_code == 404
+    monkeypatch.setattr("tenants.services.portal.FILTERS_PER_USER", 1)
+    assert api(cast.bob).post(path, {"page": "jobs", "name": "y", "query": ""}, format="json").status_code == 409
+    assert api(cast.bob).delete(f"{path}/{made.data['id']}").status_code == 204

@@ -1,0 +1,109 @@
+"""A real browser in front of a real platform: Debian's Chromium, driven by Playwright, on the portal as it is built.
+
+    page = sign_in(live_portal.operator)            # a browser of its own, signed in by the form's own request
+    page.goto("/jobs")
+
+Whatever a page complains about while a test uses it (an error in its console, a script that threw, an answer of 5xx, something
+that its policy refused) fails the test, even where everything looked right.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, sync_playwright
+
+from tests.builders.live import LivePlatform, LiveUser, running_platform
+from tools import portal as portal_builder
+
+CHROMIUM = "/usr/bin/chromium"
+TIMEOUT_MS = 30_000  # A loaded machine; an idle one needs a fraction of a second.
+# What Chromium itself writes for every answer of 4xx; the page shows those in words, and that is tested.
+EXPECTED = "Failed to load resource: the server responded with a status of 4"
+
+SignIn = Callable[..., Page]
+
+
+@pytest.fixture(scope="session")
+def portal() -> Path:
+    """The built portal; BERTH_TEST_PORTAL names one that is there already."""
+    given = os.environ.get("BERTH_TEST_PORTAL")
+    return Path(given) if given else portal_builder.build(portal_builder.cache_folder())
+
+
+@pytest.fixture(scope="module")
+def live_portal(portal: Path) -> Iterator[LivePlatform]:
+    """A platform that serves it, for all tests of a file."""
+    with running_platform(BERTH_PORTAL_DIR=str(portal)) as platform:
+        yield platform
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])  # Root may not have one.
+        yield browser
+        browser.close()
+
+
+class Complaints:
+    """What pages said that nobody should ever read."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def listen(self, page: Page) -> None:
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.found.append(f"thrown: {error}"))
+        page.on("response", self._response)
+        page.on("dialog", lambda dialog: self.found.append(f"dialog: {dialog.message}"))
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type == "error" and not message.text.startswith(EXPECTED):
+            self.found.append(f"console: {message.text}")
+
+    def _response(self, response: Response) -> None:
+        if response.status >= 500:
+            self.found.append(f"{response.status} {response.request.method} {response.url}")
+
+
+@pytest.fixture
+def complaints() -> Iterator[Complaints]:
+    """Empty it in a test that provokes some."""
+    complaints = Complaints()
+    yield complaints
+    assert complaints.found == []
+
+
+@pytest.fixture
+def open_browser(chromium: Browser, live_portal: LivePlatform, complaints: Complaints) -> Iterator[Callable[..., BrowserContext]]:
+    """Makes browsers that know nobody yet: `open_browser(locale="zh-CN", color_scheme="dark")`."""
+    contexts: list[BrowserContext] = []
+
+    def make(**options: object) -> BrowserContext:
+        facts = {"base_url": live_portal.url, "locale": "en-GB", "viewport": {"width": 1360, "height": 900}, **options}
+        context = chromium.new_context(**facts)  # type: ignore[arg-type]
+        context.set_default_timeout(TIMEOUT_MS)
+        context.on("page", complaints.listen)
+        contexts.append(context)
+        return context
+
+    yield make
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def sign_in(open_browser: Callable[..., BrowserContext]) -> SignIn:
+    """A page in a browser of their own for somebody who is signed in; each call makes another."""
+
+    def enter(user: LiveUser, **options: object) -> Page:
+        context = open_browser(**options)
+        answer = context.request.post("/api/v1/session", data={"name": user.name, "password": user.password})
+        assert answer.ok, answer.text()
+        return context.new_page()
+
+    return enter

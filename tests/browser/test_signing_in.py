@@ -1,0 +1,83 @@
+"""The way in and out, as people take it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import BrowserContext, expect
+
+from tests.browser.conftest import SignIn
+from tests.builders.live import LivePlatform
+
+pytestmark = pytest.mark.browser
+
+
+def test_somebody_signs_in_by_the_form_and_out_again(
+    open_browser: Callable[..., BrowserContext], live_portal: LivePlatform
+) -> None:
+    page = open_browser().new_page()
+    page.goto("/jobs")
+    page.get_by_label("User name or e-mail").fill(live_portal.operator.name)
+    page.get_by_label("Password", exact=False).first.fill(live_portal.operator.password)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Jobs")
+    page.get_by_role("button", name="Your account").click()
+    page.get_by_role("menuitem", name="Sign out").click()
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+    assert page.context.request.get("/api/v1/whoami").status == 401
+
+
+def test_a_wrong_password_is_told_and_nothing_is_opened(
+    open_browser: Callable[..., BrowserContext], live_portal: LivePlatform
+) -> None:
+    page = open_browser(locale="zh-CN").new_page()
+    page.goto("/")
+    page.get_by_label("用户名或邮箱").fill(live_portal.operator.name)
+    page.get_by_label("密码", exact=False).first.fill("not the password at all")
+    page.get_by_role("button", name="登录").click()
+    expect(page.get_by_role("alert")).to_contain_text("用户名与密码不匹配")
+
+
+def test_a_revoked_session_is_out_within_seconds(sign_in: SignIn, live_portal: LivePlatform) -> None:
+    user = live_portal.person("revoked-rita")
+    page = sign_in(user)
+    page.goto("/")
+    expect(page.get_by_role("button", name="Your account")).to_be_visible()
+    other = sign_in(user)
+    other.goto("/")
+    csrf = other.context.request.get("/api/v1/session").json()["csrf"]
+    ended = other.context.request.post(
+        "/api/v1/sessions:end-others", headers={"X-Berth-CSRF": csrf, "Origin": live_portal.url}, data={}
+    )
+    assert ended.ok, ended.text()
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible(timeout=5_000)
+    expect(other.get_by_role("button", name="Your account")).to_be_visible()
+
+
+def test_language_and_theme_are_kept(sign_in: SignIn, live_portal: LivePlatform) -> None:
+    page = sign_in(live_portal.operator)
+    page.goto("/")
+    page.get_by_role("button", name="Your account").click()
+    page.get_by_role("menuitem", name="中文").click()
+    page.get_by_role("menuitem", name="深色").click()
+    page.reload()
+    expect(page.get_by_role("link", name="作业", exact=True)).to_be_visible()
+    assert page.evaluate("document.documentElement.dataset.mantineColorScheme") == "dark"
+    assert page.evaluate("document.documentElement.lang") == "zh-CN"
+
+
+def test_the_palette_and_the_keys_lead_everywhere(sign_in: SignIn, live_portal: LivePlatform) -> None:
+    page = sign_in(live_portal.operator)
+    page.goto("/")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Search pages, jobs and actions").fill("queues")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/queues")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("j")
+    page.wait_for_url("**/jobs")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()

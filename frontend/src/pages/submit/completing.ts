@@ -17,8 +17,10 @@ export function complete(context: CompletionContext, schema: Schema | undefined,
   if (!here) return null;
   if (!context.explicit && here.word === '' && here.wants === 'key') return null;
   const options = here.wants === 'key' ? keysAt(schema, here.path, here.taken, here.isFlow) : valuesAt(schema, here.path, names);
-  if (options.length === 0) return null;
-  return { from: here.from, options, validFor: /^[\w./:-]*$/ };
+  // A word that is whole already is not completed: Enter then ends the line, as it says.
+  const isWhole = (word: string) => options.some((option) => option.label === word);
+  if (options.length === 0 || (!context.explicit && isWhole(here.word))) return null;
+  return { from: here.from, options, validFor: (word) => /^[\w./:-]*$/.test(word) && !isWhole(word) };
 }
 
 function keysAt(root: Schema, path: readonly (string | number)[], taken: ReadonlySet<string>, isFlow: boolean): Completion[] {

@@ -226,7 +226,7 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
   );
   const yamlPane = (
     <Box className={classes.pane}>
-      <JobEditor text={text} onText={write} marks={marks} schema={schema} names={names} label={t('editor')} describedBy="editor-hint" height={view === 'yaml' ? 'max(24rem, calc(100vh - 16rem))' : 'max(24rem, calc(100vh - 17rem))'} handle={editor} onFile={(file) => void openFile(file)} />
+      <JobEditor text={text} onText={write} marks={marks} schema={schema} names={names} label={t('editor')} describedBy="editor-hint" height={view === 'yaml' || isWide ? 'max(24rem, calc(100vh - 17rem))' : '24rem'} handle={editor} onFile={(file) => void openFile(file)} />
       <Text id="editor-hint" size="xs" c="dimmed" mt={4}>
         {t('editorHint')}
       </Text>

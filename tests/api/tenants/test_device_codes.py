@@ -107,7 +107,8 @@ def test_a_token_approves_nothing(alice: APIClient, cast: Cast, api: Callable[..
 
 def test_another_page_approves_nothing(alice: APIClient) -> None:
     asked = ask()
-    answer = alice.post(f"/api/v1/device-codes/{asked['user_code']}/approve", HTTP_X_BERTH_CSRF="")
+    alice.credentials()
+    answer = alice.post(f"/api/v1/device-codes/{asked['user_code']}/approve")
 
     assert code_of(answer) == "csrf_failed"
     assert DeviceCode.objects.get().decided_at is None

@@ -51,7 +51,7 @@ function Gate() {
   const session = useSessionQuery();
   const info = useQuery({ queryKey: ['info'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/info')) });
   if (session.data) {
-    const features = (info.data as { features?: string[] } | undefined)?.features ?? null;
+    const features = info.data ? Object.entries(info.data.features).flatMap(([name, isOn]) => (isOn ? [name] : [])) : null;
     return (
       <SessionProvider who={session.data} features={features}>
         <Pages />

@@ -73,6 +73,7 @@ class Trip:
     nonce: str
     verifier: str
     next: str
+    user_id: str = ""  # Who set out to connect an account that is there; empty: somebody signs in.
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +109,13 @@ def safe_next(text: str) -> str:
 # --- Setting out ------------------------------------------------------------------------------------------------------
 
 
-def new_trip(next_path: str) -> Trip:
-    return Trip(*(secrets.token_urlsafe(32) for _ in range(3)), next=safe_next(next_path))
+def new_trip(next_path: str, *, user_id: str = "") -> Trip:
+    return Trip(*(secrets.token_urlsafe(32) for _ in range(3)), next=safe_next(next_path), user_id=user_id)
 
 
 def sealed(trip: Trip) -> str:
     """The trip as the browser keeps it, who cannot read it."""
-    body = json.dumps([trip.state, trip.nonce, trip.verifier, trip.next]).encode()
+    body = json.dumps([trip.state, trip.nonce, trip.verifier, trip.next, trip.user_id]).encode()
     return box_for(_PURPOSE).encrypt(body).decode()
 
 

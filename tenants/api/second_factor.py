@@ -19,6 +19,7 @@ from tenants.models import DeviceCode, User
 from tenants.services import device_codes, second_factor
 from tenants.services.sessions import refuse_many_tries
 from webapi.access import fetch
+from webapi.throttles import client_address
 from webapi.views import ApiView, Public
 
 
@@ -169,7 +170,7 @@ def _user_of(view: ApiView) -> User:
 
 
 def _address(request: Request) -> str:
-    return str(request.META.get("REMOTE_ADDR", ""))
+    return client_address(request.META)
 
 
 def _shown(code: DeviceCode) -> dict[str, Any]:

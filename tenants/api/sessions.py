@@ -27,6 +27,7 @@ from webapi.access import fetch, visible
 from webapi.asgi_auth import authenticate_cookie, session_cookie_name
 from webapi.pagination import page
 from webapi.schema import page_of
+from webapi.throttles import client_address
 from webapi.views import ApiView, Public, known_query
 
 
@@ -133,7 +134,7 @@ class PasswordView(ApiView):
         demand(self.actor, None, "user.edit_self")
         body = bodies.PasswordBody.validated(request.data)
         user = User.objects.get(id=self.actor.user_id)
-        refuse_many_tries(user.name, request.META.get("REMOTE_ADDR", ""))
+        refuse_many_tries(user.name, client_address(request.META))
         services.set_password(actor=self.actor, user=user, old=body["current"], new=body["new"], now=database_now())
         return Response(status=204)
 
@@ -141,7 +142,7 @@ class PasswordView(ApiView):
 def browser_of(request: Request | HttpRequest) -> Browser:
     """What is kept of the browser that signs in."""
     meta = request.META
-    return Browser(meta.get("HTTP_USER_AGENT", ""), meta.get("REMOTE_ADDR", ""), getattr(request, "request_id", "") or "")
+    return Browser(meta.get("HTTP_USER_AGENT", ""), client_address(meta), getattr(request, "request_id", "") or "")
 
 
 def end_former(request: Request | HttpRequest) -> None:

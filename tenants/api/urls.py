@@ -2,7 +2,19 @@
 
 from django.urls import path
 
-from tenants.api import bookings, capacity, grants, ledger_urls, people, quota, quota_requests, second_factor, sessions, tenants
+from tenants.api import (
+    bookings,
+    capacity,
+    grants,
+    ledger_urls,
+    oidc,
+    people,
+    quota,
+    quota_requests,
+    second_factor,
+    sessions,
+    tenants,
+)
 
 urlpatterns = [
     path("whoami", people.WhoamiView.as_view(), name="whoami"),
@@ -19,6 +31,7 @@ urlpatterns = [
     path("device-codes/<str:user_code>", second_factor.DeviceCodeView.as_view(), name="device-code"),
     path("device-codes/<str:user_code>/approve", second_factor.DecideView.as_view(), name="device-code-approve"),
     path("device-codes/<str:user_code>/deny", second_factor.DenyView.as_view(), name="device-code-deny"),
+    path("identities:connect", oidc.ConnectView.as_view(), name="identities-connect"),
     path("password", sessions.PasswordView.as_view(), name="password"),
     path("tenants", tenants.TenantsView.as_view(), name="tenants"),
     path("tenants/<str:tenant>", tenants.TenantView.as_view(), name="tenant"),

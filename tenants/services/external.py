@@ -53,7 +53,8 @@ def forget_spent_states(now: datetime) -> int:
 def connect(claims: Claims, *, actor: Actor, config: Config, now: datetime) -> User:
     """Let a person of the provider be the user who set out to connect them. SignInFailed if they are somebody here already."""
     _check_domain(claims, config)
-    user = User.objects.filter(id=actor.user_id, is_active=True, kind=UserKind.PERSON).first()
+    rows = User.objects.filter(is_active=True, kind=UserKind.PERSON)
+    user = rows.filter(id=actor.user_id).first() if actor.user_id else None
     if user is None:
         raise SignInFailed("account_disabled", "the account is disabled")
     known = _known(claims)

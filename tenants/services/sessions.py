@@ -149,14 +149,17 @@ def end_session(*, actor: Actor, session: Token, now: datetime) -> bool:
 def end_other_sessions(*, actor: Actor, now: datetime) -> int:
     """End all one's sessions but the one that asks; returns how many."""
     demand(actor, None, "session.delete")
+    if actor.user_id is None:
+        return 0
     rows = live_sessions(BrowserSession.objects.filter(user_id=actor.user_id, kind=TokenKind.SESSION), now=now)
-    return _end(actor, list(rows.exclude(id=actor.token_id)), now)
+    return _end(actor, [row for row in rows if row.pk != actor.token_id], now)
 
 
 def _end(actor: Actor, sessions: list[Token] | list[BrowserSession], now: datetime) -> int:
     with transaction.atomic():
         ids = [session.pk for session in sessions]
-        live = list(Token.objects.select_for_update().filter(id__in=ids, user_id=actor.user_id, revoked_at__isnull=True))
+        own = Token.objects.select_for_update().filter(id__in=ids, revoked_at__isnull=True)
+        live = [session for session in own if session.user_id == actor.user_id]
         if not live:
             return 0
         Token.objects.filter(id__in=[session.pk for session in live]).update(revoked_at=now)

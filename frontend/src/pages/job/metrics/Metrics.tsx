@@ -172,7 +172,7 @@ function Charts({ job, series, isMerged, count }: { job: Job; series: readonly S
 function unitOf(metric: MetricName, format: Format, t: (key: 'perSecond', values: { size: string }) => string): (value: number) => string {
   switch (metric) {
     case 'cpu_millis':
-      return (value) => format.number(value / 1000, value < 1000 ? 3 : 2);
+      return (value) => format.number(value / 1000, value < 10 ? 5 : value < 1000 ? 3 : 2);
     case 'memory_bytes':
     case 'gpu_memory_bytes':
       return format.bytes;

@@ -14,6 +14,7 @@ import { useImperativeHandle } from 'react';
 
 import { complete, describe, type Names } from './completing';
 import type { Schema } from './schema';
+import classes from './Submit.module.css';
 
 export interface Mark {
   from: number;
@@ -48,7 +49,7 @@ const look = (isDark: boolean) =>
       },
       '.cm-scroller': { fontFamily: 'var(--mantine-font-family-monospace)', lineHeight: '1.5' },
       '.cm-content': { caretColor: 'var(--mantine-color-text)', padding: '8px 0' },
-      '&.cm-focused': { outline: '2px solid var(--mantine-primary-color-filled)', outlineOffset: '-1px' },
+      '&.cm-focused': { outline: 'none' },
       '.cm-gutters': { backgroundColor: isDark ? 'var(--mantine-color-dark-8)' : 'var(--mantine-color-gray-0)', color: 'var(--mantine-color-dimmed)', border: 'none' },
       '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: isDark ? 'rgba(255,255,255,.05)' : 'rgba(11,114,133,.06)' },
       '&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground': { backgroundColor: isDark ? 'rgba(99,207,222,.28)' : 'rgba(11,114,133,.2)' },
@@ -176,7 +177,7 @@ export default function Editor({ text, onText, marks, schema, names, label, desc
     },
   }));
 
-  return <div ref={place} data-keys="own" style={{ height, minHeight: 180, border: '1px solid var(--mantine-color-default-border)', borderRadius: 'var(--mantine-radius-md)', overflow: 'hidden' }} />;
+  return <div ref={place} data-keys="own" className={classes.editor} style={{ height }} />;
 }
 
 /** The one piece in which two texts differ, so that cursor and history stay where they are. */

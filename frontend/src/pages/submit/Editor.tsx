@@ -1,6 +1,6 @@
 /** The job file in an editor that knows job files. A chunk of its own: it is read when it is first shown. */
 
-import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from '@codemirror/autocomplete';
+import { autocompletion, completionKeymap } from '@codemirror/autocomplete';
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands';
 import { yaml } from '@codemirror/lang-yaml';
 import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, syntaxHighlighting } from '@codemirror/language';
@@ -103,7 +103,6 @@ export default function Editor({ text, onText, marks, schema, names, label, desc
           indentOnInput(),
           indentUnit.of('  '),
           bracketMatching(),
-          closeBrackets(),
           yaml(),
           syntaxHighlighting(colors),
           lintGutter(),
@@ -121,7 +120,7 @@ export default function Editor({ text, onText, marks, schema, names, label, desc
               },
             };
           }),
-          keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
+          keymap.of([...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
           EditorView.contentAttributes.of({ 'aria-label': label, ...(describedBy ? { 'aria-describedby': describedBy } : {}), spellcheck: 'false', autocapitalize: 'off' }),
           EditorView.domEventHandlers({
             drop: (event) => {

@@ -3,7 +3,7 @@
 import { Alert, Autocomplete, Button, Checkbox, Code, Group, List, NativeSelect, NumberInput, Paper, Pill, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { Link, useNavigate, useParams } from 'react-router';
 
 import { asProblem } from '@/api/problem';
@@ -65,7 +65,9 @@ function Shown({ template }: { template: Template }) {
     queryFn: ({ signal }) => render(template.id, { ...(JSON.parse(quiet) as typeof given), preview: true }, signal),
   });
   const refused = preview.error ? asProblem(preview.error) : null;
-  const text = preview.data ? writeSpec(preview.data.spec) : '';
+  const lastText = useRef('');
+  if (preview.data) lastText.current = writeSpec(preview.data.spec);
+  const text = lastText.current;
   const error = (parameter: string) => {
     const found = refused?.fields.find((field) => field.path === `/parameters/${parameter}`);
     return found ? [found.message, found.hint].filter(Boolean).join(' ') : undefined;
@@ -90,9 +92,9 @@ function Shown({ template }: { template: Template }) {
         <Group gap="xs">
           <Whose row={template} />
           {template.tags.map((tag) => (
-            <Pill key={tag} component={Link as never} {...({ to: `/templates?tag=${encodeURIComponent(tag)}` } as object)}>
-              {tag}
-            </Pill>
+            <Link key={tag} to={`/templates?tag=${encodeURIComponent(tag)}`} className={classes.link}>
+              <Pill>{tag}</Pill>
+            </Link>
           ))}
           <Text size="sm" span>
             {template.shipped ? t('shipped') : template.owner ? t('by', { name: template.owner.name }) : ''} · {t('uses', { count: template.uses })} · {t('updated')} <When at={template.updated_at} />
@@ -186,7 +188,7 @@ function Shown({ template }: { template: Template }) {
                 </Group>
               )}
             </div>
-            <Code block tabIndex={0} style={{ maxHeight: '60vh', minHeight: '14rem', overflow: 'auto' }}>
+            <Code block tabIndex={0} style={{ maxHeight: '60vh', minHeight: '14rem', overflow: 'auto', opacity: refused ? 0.5 : 1 }}>
               {text}
             </Code>
           </Stack>

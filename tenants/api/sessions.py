@@ -6,6 +6,7 @@ import contextlib
 from typing import Any
 
 from django.conf import settings
+from django.http import HttpRequest
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,6 +21,7 @@ from tenants.api import session_bodies as bodies
 from tenants.api import shapes
 from tenants.api.authentication import BySession, csrf_of, demand_own_page, session_of
 from tenants.models import BrowserSession, Token, User
+from tenants.oidc import is_on
 from tenants.services.sessions import Browser, live_sessions, refuse_many_tries
 from webapi.access import fetch, visible
 from webapi.asgi_auth import authenticate_cookie, session_cookie_name
@@ -86,7 +88,8 @@ class SignInMethodsView(ApiView):
     def get(self, request: Request) -> Response:
         """What a sign-in page offers."""
         known_query(request, ())
-        return Response({"password": True, "oidc": None})
+        config = current()
+        return Response({"password": True, "oidc": {"name": config.oidc_name, "url": "/sign-in/oidc"} if is_on(config) else None})
 
 
 class SessionsView(ApiView):
@@ -135,13 +138,13 @@ class PasswordView(ApiView):
         return Response(status=204)
 
 
-def browser_of(request: Request) -> Browser:
+def browser_of(request: Request | HttpRequest) -> Browser:
     """What is kept of the browser that signs in."""
     meta = request.META
     return Browser(meta.get("HTTP_USER_AGENT", ""), meta.get("REMOTE_ADDR", ""), getattr(request, "request_id", "") or "")
 
 
-def end_former(request: Request) -> None:
+def end_former(request: Request | HttpRequest) -> None:
     """End the session that a browser had before it signed in anew."""
     with contextlib.suppress(BerthError):
         former = authenticate_cookie(request.META.get("HTTP_COOKIE"))

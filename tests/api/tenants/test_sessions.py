@@ -356,3 +356,14 @@ def test_a_user_has_so_many_sessions_at_most(alice: User, monkeypatch: pytest.Mo
         assert sign_in(browser()).status_code == 201
 
     assert Token.objects.filter(user=alice, kind=TokenKind.SESSION, revoked_at__isnull=True).count() == 2
+
+
+def test_sessions_that_are_long_over_are_forgotten(alice: User) -> None:
+    from tenants.services.sessions import forget_sessions
+
+    live, ended, token = make_session(alice), make_session(alice), make_token(alice)
+    past = datetime.now(UTC) - timedelta(days=31)
+    Token.objects.filter(pk__in=[ended.token.pk, token.token.pk]).update(revoked_at=past)
+
+    assert forget_sessions(datetime.now(UTC)) == 1
+    assert Token.objects.filter(pk__in=[live.token.pk, token.token.pk]).count() == 2

@@ -94,7 +94,7 @@ class ConnectView(ApiView):
     def post(self, request: Request) -> Response:
         """Set out to connect your account with the identity provider: send the browser to the address within ten minutes."""
         demand(self.actor, None, "user.edit_self")
-        trip = oidc.new_trip("/settings", user_id=str(self.actor.user_id))
+        trip = oidc.new_trip("/account", user_id=str(self.actor.user_id))
         try:
             _count(request)
             response = Response({"url": oidc.leave_url(current(), trip)})

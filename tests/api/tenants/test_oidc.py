@@ -196,7 +196,7 @@ def test_an_account_that_somebody_uses_is_connected_by_its_owner(
     asked = client.post("/api/v1/identities:connect")
     query = {name: values[0] for name, values in parse_qs(urlsplit(asked.json()["url"]).query).items()}
     liar.nonce, liar.challenge = query["nonce"], query["code_challenge"]
-    assert come_back(client, query["state"])["Location"] == "/settings"
+    assert come_back(client, query["state"])["Location"] == "/account"
     assert ExternalIdentity.objects.get().user == alice
     assert AuditEvent.objects.get(verb="identity.link").actor_name == "alice"
     assert trip(liar)["Location"] == "/jobs?state=running"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, WebSocketRoute, expect
 
 from tests.browser.conftest import SignIn
 from tests.browser.scene import SMALL
@@ -80,12 +80,13 @@ def test_no_line_is_missed_or_doubled_over_a_break(sign_in: SignIn, live_portal:
     counting = "i=0; while [ $i -lt 120 ]; do i=$((i+1)); echo line-$i; sleep 0.1; done"
     job = member.submit({"name": "counting", "command": counting, "resources": SMALL}, wait=("running",))
     page = sign_in(member)
+    line = BreakableLine(page)
     page.goto(f"/jobs/{job['id']}/logs")
     expect(page.get_by_text("line-5", exact=True)).to_be_visible(timeout=LIVE_MS)
-    page.context.set_offline(True)
-    _drop_sockets(page)
+    line.cut()
+    expect(page.get_by_text("Reconnecting")).to_be_visible(timeout=LIVE_MS)
     member.wait_for_line(job, "line-60")
-    page.context.set_offline(False)
+    line.mend()
     expect(page.get_by_text("line-120", exact=True)).to_be_visible(timeout=60_000)
     page.get_by_role("button", name="Download").click()
     with page.expect_download() as downloaded:
@@ -130,6 +131,7 @@ def test_an_operator_drains_a_node_knowing_whom_it_touches(sign_in: SignIn, live
     dialog.get_by_role("button", name="Drain").last.click()
     expect(page.locator("main").get_by_text(re.compile("cordoned", re.IGNORECASE)).first).to_be_visible(timeout=LIVE_MS)
     page.get_by_role("button", name="Uncordon").first.click()
+    page.get_by_role("dialog").get_by_role("button", name="Uncordon").click()
     member.wait(job, ("running",))
     member.stop(job, grace_seconds=0)
 
@@ -156,9 +158,30 @@ def _queue_of(platform: LivePlatform, tenant: str) -> Json:
     return found
 
 
-def _drop_sockets(page: Page) -> None:
-    """What a lost network does, at once: `set_offline` alone leaves open sockets open."""
-    page.evaluate("window.dispatchEvent(new Event('offline'))")
+class BreakableLine:
+    """The page's live connection through a proxy that can drop it; Chromium's own offline mode leaves open sockets open."""
+
+    def __init__(self, page: Page) -> None:
+        self._is_cut = False
+        self._open: list[WebSocketRoute] = []
+        page.route_web_socket("**/ws/v1/live", self._pass_on)
+
+    def _pass_on(self, socket: WebSocketRoute) -> None:
+        if self._is_cut:
+            socket.close()
+            return
+        socket.connect_to_server()
+        self._open.append(socket)
+
+    def cut(self) -> None:
+        """Drop what is open, and whatever is opened until `mend`."""
+        self._is_cut = True
+        for socket in self._open:
+            socket.close()
+        self._open.clear()
+
+    def mend(self) -> None:
+        self._is_cut = False
 
 
 def _shown_lines(page: Page) -> list[str]:

@@ -49,15 +49,20 @@ export function App() {
 
 function Gate() {
   const session = useSessionQuery();
-  const info = useQuery({ queryKey: ['info'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/info')) });
-  if (session.data) {
-    const features = info.data ? Object.entries(info.data.features).flatMap(([name, isOn]) => (isOn ? [name] : [])) : null;
+  const features = useQuery({
+    queryKey: ['features', 'mine'],
+    staleTime: 60_000,
+    enabled: Boolean(session.data),
+    queryFn: async () => (await take(api.GET('/api/v1/features'))).items.filter((feature) => feature.enabled).map((feature) => feature.name),
+  });
+  if (session.data && (features.data || features.error)) {
     return (
-      <SessionProvider who={session.data} features={features}>
+      <SessionProvider who={session.data} features={features.data ?? null}>
         <Pages />
       </SessionProvider>
     );
   }
+  if (session.data) return <Waiting />;
   if (session.data === null) return <SignIn />;
   if (session.error) {
     return (

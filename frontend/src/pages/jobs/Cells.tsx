@@ -5,7 +5,7 @@ import { memo, type MouseEvent } from 'react';
 import { Link } from 'react-router';
 
 import { useFormat } from '@/text/format';
-import { useText } from '@/text/language';
+import { useLanguage, useText } from '@/text/language';
 import { Status } from '@/ui/Status';
 import { Elapsed } from '@/ui/Times';
 
@@ -76,8 +76,10 @@ export const Name = memo(function Name({ job, onTag }: { job: Job; onTag: (tag: 
 /** Why it waits, or how it ended, in few words; all of them as the title. */
 export function StateAndWhy({ job }: { job: Job }) {
   const isEnded = job.exit !== null && job.ended_at !== null;
-  const short = job.state === 'running' || job.state === 'succeeded' ? '' : isEnded ? (job.exit?.reason ?? '') : (job.reason?.text ?? '');
-  const whole = [isEnded ? job.exit?.text : job.reason?.text, isEnded ? job.exit?.hint : job.reason?.hint].filter(Boolean).join(' ');
+  const { language } = useLanguage();
+  const isShort = isEnded && language === 'en'; // The words of an exit come in English only.
+  const short = job.state === 'running' || job.state === 'succeeded' ? '' : isShort ? (job.exit?.reason ?? '') : (job.reason?.text ?? '');
+  const whole = [isShort ? job.exit?.text : job.reason?.text, isShort ? job.exit?.hint : job.reason?.hint].filter(Boolean).join(' ');
   return (
     <div className={classes.two}>
       <Status state={job.state} size="sm" />

@@ -171,7 +171,7 @@ function Nothing({ isFiltered: isNarrow, mayAct, clear }: { isFiltered: boolean;
   }
   if (!mayAct) return <Empty icon="jobs" title={t('emptyTitle')}>{t('emptyViewer')}</Empty>;
   return (
-    <Empty icon="jobs" title={t('emptyTitle')} command="berth submit --gpu 1 -- python train.py" action={<Button component={Link} to="/submit">{t('submit')}</Button>}>
+    <Empty icon="jobs" title={t('emptyTitle')} command="berth submit --gpu 1 python train.py" action={<Button component={Link} to="/submit">{t('submit')}</Button>}>
       {t('emptyHint')}
     </Empty>
   );

@@ -1,5 +1,15 @@
-import { Page } from '@/ui/Page';
+/** Tenants as a tree, and one tenant with all that belongs to it. */
 
-export default function Stub() {
-  return <Page title="tenants">{null}</Page>;
+import { Route, Routes } from 'react-router';
+
+import Tenant from './Tenant';
+import Tree from './Tree';
+
+export default function Tenants() {
+  return (
+    <Routes>
+      <Route index element={<Tree />} />
+      <Route path=":slug/:tab?" element={<Tenant />} />
+    </Routes>
+  );
 }

@@ -1,0 +1,38 @@
+/** Something secret that is shown once: a token, the code of an invitation. Closing it is a deed of its own. */
+
+import { Alert, Button, Code, Group, Stack, Text } from '@mantine/core';
+
+import { useFormat } from '@/text/format';
+import { useText } from '@/text/language';
+import { CopyText } from '@/ui/CopyAs';
+import { Icon } from '@/ui/Icon';
+
+import { words } from './text';
+
+export function Once({ title, until, parts, close }: { title: string; until?: string; parts: readonly { label: string; text: string }[]; close: () => void }) {
+  const t = useText(words);
+  const format = useFormat();
+  return (
+    <Stack>
+      <Alert color="yellow" icon={<Icon name="key" />} title={title} role="status">
+        {t('onceHint')} {until && t('until', { time: `${format.time(until)} ${format.zone}` })}
+      </Alert>
+      {parts.map((part) => (
+        <Stack key={part.label} gap={4}>
+          <Text size="sm" fw={600}>
+            {part.label}
+          </Text>
+          <Group wrap="nowrap" gap="xs" align="flex-start">
+            <Code block style={{ flex: 1, overflowWrap: 'anywhere', whiteSpace: 'pre-wrap' }} tabIndex={0}>
+              {part.text}
+            </Code>
+            <CopyText text={part.text} />
+          </Group>
+        </Stack>
+      ))}
+      <Group justify="flex-end">
+        <Button onClick={close}>{t('finished')}</Button>
+      </Group>
+    </Stack>
+  );
+}

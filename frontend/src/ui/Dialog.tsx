@@ -1,0 +1,105 @@
+/** A form in a window of its own: opened by a button, all that is wrong shown at its fields, closed when it is done. */
+
+import { Alert, Button, Group, Modal, Stack, type ButtonProps, type MantineSize } from '@mantine/core';
+import { useEffect, useRef, useState, type FormEvent, type ReactNode } from 'react';
+
+import { asProblem, Problem } from '@/api/problem';
+import { common } from '@/text/common';
+import { useText } from '@/text/language';
+
+import { ProblemView } from './Feedback';
+import { Icon } from './Icon';
+
+/** What is wrong at this JSON pointer of the body, in words. A field that asks for its own is not repeated above the form. */
+export type At = (path: string) => string | undefined;
+
+export function Dialog({
+  label,
+  title,
+  children,
+  size = 'md',
+  ...button
+}: { label: ReactNode; title: string; children: (close: () => void) => ReactNode; size?: MantineSize } & Omit<ButtonProps, 'size' | 'children'> & { buttonSize?: ButtonProps['size']; 'aria-label'?: string }) {
+  const t = useText(common);
+  const [isOpen, setOpen] = useState(false);
+  const close = () => setOpen(false);
+  const { buttonSize, ...rest } = button;
+  return (
+    <>
+      <Button {...rest} size={buttonSize} onClick={() => setOpen(true)}>
+        {label}
+      </Button>
+      <Modal opened={isOpen} onClose={close} title={title} size={size} closeButtonProps={{ 'aria-label': t('close') }}>
+        {isOpen && children(close)}
+      </Modal>
+    </>
+  );
+}
+
+/** `submit` throws what the API refused; its fields are told at the inputs that ask for them by `at`. */
+export function Form({ submit, onCancel, label, children, isReady = true }: { submit: () => Promise<unknown>; onCancel?: () => void; label: string; children: (at: At) => ReactNode; isReady?: boolean }) {
+  const t = useText(common);
+  const form = useRef<HTMLFormElement>(null);
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const claimed = new Set<string>();
+  const at: At = (path) => {
+    claimed.add(path);
+    const found = problem?.fields.find((field) => field.path === path);
+    return found && [found.message, found.hint].filter(Boolean).join(' ');
+  };
+  const inputs = children(at);
+  const rest = problem?.fields.filter((field) => !claimed.has(field.path)) ?? [];
+  const isAllAtFields = problem !== null && problem.fields.length > 0 && rest.length === 0;
+  useEffect(() => {
+    if (problem) form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
+  }, [problem]);
+  const run = async (event: FormEvent) => {
+    event.preventDefault();
+    event.stopPropagation(); // A form in a window that a form opened is no part of that one.
+    setBusy(true);
+    setProblem(null);
+    try {
+      await submit();
+    } catch (error) {
+      setProblem(asProblem(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <form ref={form} onSubmit={(event) => void run(event)} noValidate>
+      <Stack>
+        {isAllAtFields && (
+          <Alert color="red" icon={<Icon name="alert" />} role="alert" py="xs">
+            {t('fieldsWrong', { count: problem.fields.length }).replace(/[:：]$/, '')}
+          </Alert>
+        )}
+        {problem && !isAllAtFields && <ProblemView error={without(problem, claimed)} />}
+        {inputs}
+        <Group justify="flex-end">
+          {onCancel && (
+            <Button variant="default" onClick={onCancel}>
+              {t('cancel')}
+            </Button>
+          )}
+          <Button type="submit" loading={isBusy} disabled={!isReady}>
+            {label}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+function without(problem: Problem, claimed: ReadonlySet<string>): Problem {
+  return new Problem(problem.status, {
+    code: problem.code,
+    title: problem.title,
+    detail: problem.detail,
+    hint: problem.hint,
+    fields: problem.fields.filter((field) => !claimed.has(field.path)),
+    retryable: problem.retryable,
+    request_id: problem.requestId,
+  });
+}

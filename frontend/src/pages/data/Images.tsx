@@ -48,7 +48,7 @@ export default function Images() {
       { key: 'kind', header: t('imageKind'), width: 'minmax(8rem, 1fr)', isMinor: true, cell: (image) => <Text size="sm">{t(image.kind)}</Text> },
       { key: 'state', header: t('state'), width: '8rem', cell: (image) => <Mark {...LOOK[image.state]} label={t(image.state)} size="sm" /> },
       { key: 'size', header: t('size'), width: '6rem', isMinor: true, cell: (image) => <Size image={image} /> },
-      { key: 'made', header: c('from'), width: '9rem', isMinor: true, cell: (image) => <When at={image.ready_at ?? image.created_at} size="sm" /> },
+      { key: 'made', header: t('made'), width: '9rem', isMinor: true, cell: (image) => <When at={image.ready_at ?? image.created_at} size="sm" /> },
     ],
     [t, c],
   );

@@ -102,6 +102,7 @@ export const words = texts(
     state: 'State',
     by: 'By',
     took: 'Took',
+    made: 'Ready since',
     imageDeleteAsk: 'Jobs that run in {name} go on; new ones cannot name it any more.',
   },
   {
@@ -205,6 +206,7 @@ export const words = texts(
     state: '状态',
     by: '由',
     took: '耗时',
+    made: '就绪时间',
     imageDeleteAsk: '正在使用 {name} 的作业会继续；新作业不能再使用它。',
   },
 );

@@ -48,7 +48,7 @@ export function useWhy({ plan, tenant }: { plan: Plan | undefined; tenant: strin
     gcTime: 60_000,
     retry: 1,
     queryFn: async ({ signal }): Promise<string> => {
-      const found = await take(api.POST('/api/v1/what-if', { signal, body: { ...(tenant ? { tenant } : {}), changes: [{ submit: { spec: plan?.spec ?? {} } }] } }));
+      const found = await take(api.POST('/api/v1/what-if', { signal, body: { ...(tenant ? { tenant } : {}), changes: [{ submit: { spec: { ...plan?.spec, priority: plan?.priority } } }] } }));
       const mine = found.waits.jobs.find((entry) => entry.job.id.startsWith('/changes/0/'));
       const words = mine?.reason?.text;
       return typeof words === 'string' ? words : '';

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, WebSocketRoute, expect
 
 from tests.browser.conftest import SignIn
 from tests.browser.scene import SMALL
@@ -80,12 +80,13 @@ def test_no_line_is_missed_or_doubled_over_a_break(sign_in: SignIn, live_portal:
     counting = "i=0; while [ $i -lt 120 ]; do i=$((i+1)); echo line-$i; sleep 0.1; done"
     job = member.submit({"name": "counting", "command": counting, "resources": SMALL}, wait=("running",))
     page = sign_in(member)
+    line = BreakableLine(page)
     page.goto(f"/jobs/{job['id']}/logs")
     expect(page.get_by_text("line-5", exact=True)).to_be_visible(timeout=LIVE_MS)
-    page.context.set_offline(True)
-    _drop_sockets(page)
+    line.cut()
+    expect(page.get_by_text("Reconnecting")).to_be_visible(timeout=LIVE_MS)
     member.wait_for_line(job, "line-60")
-    page.context.set_offline(False)
+    line.mend()
     expect(page.get_by_text("line-120", exact=True)).to_be_visible(timeout=60_000)
     page.get_by_role("button", name="Download").click()
     with page.expect_download() as downloaded:
@@ -98,9 +99,11 @@ def test_a_manager_moves_quota_and_sees_the_wait_end(sign_in: SignIn, live_porta
     member = live_portal.person("ned", tenant="narrow")
     queue = _queue_of(live_portal, "narrow")
     pool = live_portal.operator.items("/pools")[0]
-    live_portal.operator.api("PUT", f"/queues/{queue['id']}/limits", [{"pool": pool["id"], "gpu_millis": 0}])
-    waiting = member.submit({"name": "held-back", "command": "sleep 600", "resources": {**SMALL, "gpu": 1}, "max_runtime": "1h"})
-    member.wait_for_reason(waiting, "quota")
+    live_portal.operator.api("PUT", f"/queues/{queue['id']}/limits", [{"pool": pool["id"], "gpu_millis": 1000}])
+    one = {"command": "sleep 600", "resources": {**SMALL, "gpu": 1}, "max_runtime": "1h"}
+    first = member.submit({"name": "goes-first", **one}, wait=("running",))
+    waiting = member.submit({"name": "held-back", **one})
+    member.wait_for_reason(waiting, "ceiling")
     watching = sign_in(member)
     watching.goto(f"/jobs/{waiting['id']}")
     expect(watching.locator("main").get_by_text("waiting").first).to_be_visible()
@@ -108,12 +111,13 @@ def test_a_manager_moves_quota_and_sees_the_wait_end(sign_in: SignIn, live_porta
     page = sign_in(live_portal.operator)
     page.goto("/quotas")
     cell = page.get_by_label("Ceiling of narrow", exact=True)
-    cell.fill("1")
+    cell.fill("2")
     cell.press("Tab")
     expect(page.get_by_text("1 would start")).to_be_visible(timeout=LIVE_MS)
     page.get_by_role("button", name="Apply now").click()
     expect(watching.locator("main").get_by_text("running").first).to_be_visible(timeout=LIVE_MS)
-    member.stop(waiting, grace_seconds=0)
+    for job in (first, waiting):
+        member.stop(job, grace_seconds=0)
 
 
 def test_an_operator_drains_a_node_knowing_whom_it_touches(sign_in: SignIn, live_portal: LivePlatform) -> None:
@@ -130,6 +134,7 @@ def test_an_operator_drains_a_node_knowing_whom_it_touches(sign_in: SignIn, live
     dialog.get_by_role("button", name="Drain").last.click()
     expect(page.locator("main").get_by_text(re.compile("cordoned", re.IGNORECASE)).first).to_be_visible(timeout=LIVE_MS)
     page.get_by_role("button", name="Uncordon").first.click()
+    page.get_by_role("dialog").get_by_role("button", name="Uncordon").click()
     member.wait(job, ("running",))
     member.stop(job, grace_seconds=0)
 
@@ -156,9 +161,30 @@ def _queue_of(platform: LivePlatform, tenant: str) -> Json:
     return found
 
 
-def _drop_sockets(page: Page) -> None:
-    """What a lost network does, at once: `set_offline` alone leaves open sockets open."""
-    page.evaluate("window.dispatchEvent(new Event('offline'))")
+class BreakableLine:
+    """The page's live connection through a proxy that can drop it; Chromium's own offline mode leaves open sockets open."""
+
+    def __init__(self, page: Page) -> None:
+        self._is_cut = False
+        self._open: list[WebSocketRoute] = []
+        page.route_web_socket("**/ws/v1/live", self._pass_on)
+
+    def _pass_on(self, socket: WebSocketRoute) -> None:
+        if self._is_cut:
+            socket.close()
+            return
+        socket.connect_to_server()
+        self._open.append(socket)
+
+    def cut(self) -> None:
+        """Drop what is open, and whatever is opened until `mend`."""
+        self._is_cut = True
+        for socket in self._open:
+            socket.close()
+        self._open.clear()
+
+    def mend(self) -> None:
+        self._is_cut = False
 
 
 def _shown_lines(page: Page) -> list[str]:

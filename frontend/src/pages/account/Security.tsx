@@ -88,7 +88,7 @@ function Factor() {
           {(state) => (
             <Stack>
               <Group gap="sm" wrap="nowrap">
-                <Mark icon={state.enabled ? 'check' : 'cross'} color={state.enabled ? 'teal' : 'gray'} label={state.enabled ? 'TOTP' : '–'} />
+                <Mark icon={state.enabled ? 'check' : 'cross'} color={state.enabled ? 'teal' : 'gray'} label={t(state.enabled ? 'on' : 'off')} />
                 <Text size="sm">{state.enabled ? t('factorOn', { count: state.recovery_codes_left }) : t('factorOff')}</Text>
               </Group>
               {state.enabled && state.recovery_codes_left < FEW && (

@@ -21,17 +21,17 @@ import { words } from './text';
 type Pool = Schemas['PoolOut'];
 const HOURS_FIRST = 8;
 
-export function BookDialog({ from, pools, pool, bookings, close }: { from: Date; pools: readonly Pool[]; pool: string | undefined; bookings: readonly Booking[]; close: () => void }) {
+export function BookDialog({ from, pools, pool, bookings, close }: { from: Date; pools: readonly Pool[]; pool: string | undefined; bookings: readonly Booking[]; close: (booked?: string) => void }) {
   const t = useText(words);
   const c = useText(common);
   return (
-    <Modal opened onClose={close} title={t('book')} closeButtonProps={{ 'aria-label': c('close') }}>
+    <Modal opened onClose={() => close()} title={t('book')} closeButtonProps={{ 'aria-label': c('close') }}>
       <BookForm first={from} pools={pools} pool={pool} bookings={bookings} close={close} />
     </Modal>
   );
 }
 
-function BookForm({ first, pools, pool: chosen, bookings, close }: { first: Date; pools: readonly Pool[]; pool: string | undefined; bookings: readonly Booking[]; close: () => void }) {
+function BookForm({ first, pools, pool: chosen, bookings, close }: { first: Date; pools: readonly Pool[]; pool: string | undefined; bookings: readonly Booking[]; close: (booked?: string) => void }) {
   const t = useText(words);
   const format = useFormat();
   const session = useSession();
@@ -56,10 +56,10 @@ function BookForm({ first, pools, pool: chosen, bookings, close }: { first: Date
     await api.POST('/api/v1/bookings', { body: { pool: pool ?? '', gpu_millis: wanted, tenant, queue, starts_at: starts ?? '', ends_at: ends ?? '', comment: comment.trim() } });
     notify(t('booked'));
     await queries.invalidateQueries({ queryKey: ['bookings'] });
-    close();
+    close(from.slice(0, 10));
   };
   return (
-    <Form submit={submit} onCancel={close} label={t('book')} isReady={pool !== null && tenant !== null && wanted > 0 && starts !== null && ends !== null && !isBackward}>
+    <Form submit={submit} onCancel={() => close()} label={t('book')} isReady={pool !== null && tenant !== null && wanted > 0 && starts !== null && ends !== null && !isBackward}>
       {(at) => (
         <>
           <Group grow align="flex-start">

@@ -122,7 +122,18 @@ export default function Bookings() {
         {c('timesIn', { zone: format.zone })}
       </Text>
       {shown && <Details booking={list.rows?.find((row) => row.id === shown.id) ?? shown} close={() => setShown(null)} />}
-      {bookFrom && <BookDialog from={bookFrom} pools={gpuPools} pool={onePool?.id} bookings={list.rows ?? []} close={() => setBookFrom(null)} />}
+      {bookFrom && (
+        <BookDialog
+          from={bookFrom}
+          pools={gpuPools}
+          pool={onePool?.id}
+          bookings={list.rows ?? []}
+          close={(booked) => {
+            setBookFrom(null);
+            if (booked) put({ at: booked });
+          }}
+        />
+      )}
     </Page>
   );
 }

@@ -55,7 +55,7 @@ describe('the part of a log that a page holds', () => {
     const window = new LogWindow();
     window.reset(server.read('2900-0'), null, true);
     expect(window.lines).toHaveLength(101);
-    for (let turn = 0; turn < 60 && !window.isAtStart; turn += 1) await window.readOlder((cursor) => Promise.resolve(server.read(cursor)));
+    for (let turn = 0; turn < 200 && !window.isAtStart; turn += 1) await window.readOlder((cursor, rows) => Promise.resolve(server.read(cursor, rows)));
     expect(shown(window)).toEqual(Array.from({ length: 3_000 }, (_, number) => `0:line ${number}`));
     const ids = window.lines.map((line) => line.id);
     expect([...ids].sort((a, b) => a - b)).toEqual(ids);
@@ -75,7 +75,7 @@ describe('the part of a log that a page holds', () => {
     const later = new LogWindow();
     later.reset(server.read('3-0'), null, true);
     expect(shown(later)).toEqual(['0:gins', '0:third']);
-    while (!later.isAtStart) await later.readOlder((cursor) => Promise.resolve(server.read(cursor)));
+    while (!later.isAtStart) await later.readOlder((cursor, rows) => Promise.resolve(server.read(cursor, rows)));
     expect(shown(later)).toEqual(['0:first', '1:other', '0:second begins', '0:third']);
   });
 
@@ -87,7 +87,7 @@ describe('the part of a log that a page holds', () => {
     server.print(1, 'c\nd\n', true);
     window.extend([server.read(window.cursor)], true);
     expect(shown(window)).toEqual(['1:b', '1:c', '1:d']);
-    while (!window.isAtStart) await window.readOlder((cursor) => Promise.resolve(server.read(cursor)));
+    while (!window.isAtStart) await window.readOlder((cursor, rows) => Promise.resolve(server.read(cursor, rows)));
     expect(shown(window).slice(-6)).toEqual(['0:line 38', '0:line 39', '1:a', '1:b', '1:c', '1:d']);
   });
 
@@ -95,9 +95,9 @@ describe('the part of a log that a page holds', () => {
     const server = new Server();
     for (let number = 0; number < 4_000; number += 1) server.print(number % 97, `${number}\n`);
     const window = new LogWindow();
-    const read = (cursor: string) => Promise.resolve(server.read(cursor, 500, 5));
+    const read = (cursor: string, rows: number) => Promise.resolve(server.read(cursor, rows, 5));
     window.reset(server.read('3900-0', 500, 5), null, true);
-    for (let turn = 0; turn < 60 && !window.isAtStart; turn += 1) await window.readOlder(read);
+    for (let turn = 0; turn < 200 && !window.isAtStart; turn += 1) await window.readOlder(read);
     expect(shown(window)).toEqual(server.rows.filter((row) => row.index === 5).map((row) => `5:${row.text.trim()}`));
   });
 
@@ -131,16 +131,16 @@ describe('the part of a log that a page holds', () => {
     expect(window.lines.at(-1)?.text).toBe('new 999');
     const texts = window.lines.map((line) => line.text);
     expect(new Set(texts).size).toBe(texts.length);
-    await window.readOlder((cursor) => Promise.resolve(server.read(cursor)));
+    await window.readOlder((cursor, rows) => Promise.resolve(server.read(cursor, rows)));
     expect(window.lines.length).toBeLessThanOrEqual(1_000);
   });
 
   it('drops the newest when older ones fill it, and reads them again', async () => {
     const server = numbered(5_000);
     const window = new LogWindow(1_000, 1 << 20);
-    const read = (cursor: string) => Promise.resolve(server.read(cursor));
+    const read = (cursor: string, rows: number) => Promise.resolve(server.read(cursor, rows));
     window.reset(server.read('4501-0'), null, true);
-    for (let turn = 0; turn < 80 && !window.isAtStart; turn += 1) await window.readOlder(read);
+    for (let turn = 0; turn < 300 && !window.isAtStart; turn += 1) await window.readOlder(read);
     expect(window.isAtStart).toBe(true);
     expect(window.lines.length).toBeLessThanOrEqual(1_000);
     expect(window.lines[0]?.text).toBe('line 0');
@@ -161,7 +161,7 @@ describe('the part of a log that a page holds', () => {
       };
       print(200 + random(200));
       const window = new LogWindow(120, 1 << 20);
-      const read = (cursor: string) => Promise.resolve(server.read(cursor, 60));
+      const read = (cursor: string, rows: number) => Promise.resolve(server.read(cursor, rows));
       window.reset(server.read(`${server.rows.length - 20}-0`, 60), null, true);
       for (let step = 0; step < 60; step += 1) {
         const act = random(4);

@@ -58,7 +58,12 @@ export function makeFormat(language: Language): Format {
   const day = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric' });
   const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
   const zone = new Intl.DateTimeFormat(locale, { timeZoneName: 'short' }).formatToParts(new Date()).find((part) => part.type === 'timeZoneName')?.value ?? '';
-  const number = (value: number, digits = 1) => new Intl.NumberFormat(locale, { maximumFractionDigits: digits }).format(value);
+  const numbers = new Map<number, Intl.NumberFormat>(); // Making one takes longer than drawing the cell that it is for.
+  const number = (value: number, digits = 1) => {
+    let writer = numbers.get(digits);
+    if (!writer) numbers.set(digits, (writer = new Intl.NumberFormat(locale, { maximumFractionDigits: digits })));
+    return writer.format(value);
+  };
   return {
     number,
     percent: (ratio, digits = 0) => new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: digits }).format(ratio),

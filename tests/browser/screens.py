@@ -24,7 +24,7 @@ from tools import portal
 
 WIDE, PHONE = {"width": 1360, "height": 900}, {"width": 390, "height": 844}
 SETTLE_MS = 400  # Charts and transitions.
-QUIET = "!document.querySelector('[role=status][aria-busy=true]')"
+LOADING = "[role=status][aria-busy=true]"
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _take(page: Page, path: str, file: Path) -> str:
     page.goto(path)
     try:
         page.wait_for_selector("main h1, main [role=alert]", timeout=15_000)
-        page.wait_for_function(QUIET, timeout=15_000)
+        page.wait_for_selector(LOADING, state="detached", timeout=15_000)
     except TookTooLong:
         print(f"{file.name}: it still loads", file=sys.stderr)
     page.wait_for_timeout(SETTLE_MS)

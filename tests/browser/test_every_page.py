@@ -55,7 +55,7 @@ def open_page(page: Page, path: str) -> None:
     """Go there and wait until nothing loads any more."""
     page.goto(path)
     expect(page.locator("main")).to_be_visible()
-    page.wait_for_function("!document.querySelector('[role=status][aria-busy=true]')")
+    expect(page.locator("[role=status][aria-busy=true]")).to_have_count(0)
     expect(page.get_by_role("button", name=re.compile("Load again|重新加载"))).to_have_count(0)
 
 

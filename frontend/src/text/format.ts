@@ -58,15 +58,18 @@ export function makeFormat(language: Language): Format {
   const day = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric' });
   const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
   const zone = new Intl.DateTimeFormat(locale, { timeZoneName: 'short' }).formatToParts(new Date()).find((part) => part.type === 'timeZoneName')?.value ?? '';
-  const numbers = new Map<number, Intl.NumberFormat>(); // Making one takes longer than drawing the cell that it is for.
-  const number = (value: number, digits = 1) => {
-    let writer = numbers.get(digits);
-    if (!writer) numbers.set(digits, (writer = new Intl.NumberFormat(locale, { maximumFractionDigits: digits })));
-    return writer.format(value);
+  // Making one of these costs far more than using it, and a page of cells asks for thousands.
+  const made = new Map<string, Intl.NumberFormat>();
+  const formatter = (style: 'decimal' | 'percent', digits: number) => {
+    const key = `${style}${digits}`;
+    const found = made.get(key) ?? new Intl.NumberFormat(locale, { style, maximumFractionDigits: digits });
+    made.set(key, found);
+    return found;
   };
+  const number = (value: number, digits = 1) => formatter('decimal', digits).format(value);
   return {
     number,
-    percent: (ratio, digits = 0) => new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: digits }).format(ratio),
+    percent: (ratio, digits = 0) => formatter('percent', digits).format(ratio),
     bytes: (bytes) => formatBytes(bytes, language),
     gib: (bytes) => `${number(bytes / GIB)} GiB`,
     milli: (thousandths) => number(thousandths / 1000, 3),

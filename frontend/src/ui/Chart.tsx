@@ -50,7 +50,7 @@ export function Chart({ title, times, lines, unit, height = 180, maximum }: { ti
           { stroke: ink, grid, size: 74, values: (_plot, ticks) => ticks.map(unit) },
         ],
         series: [
-          { value: (_plot, at) => (at ? format.time(new Date(at * 1000).toISOString()) : '–') },
+          { label: format.zone, value: (_plot, at) => (at ? format.time(new Date(at * 1000).toISOString()) : '–') },
           ...lines.map((line, index) => ({
             label: line.label,
             stroke: line.color ?? COLORS[index % COLORS.length] ?? ink,

@@ -89,6 +89,12 @@ def test_a_person_types_and_sees_and_the_code_comes_home(any_local: Bench) -> No
     typed.execution.resize(TerminalSize(50, 132))
     typed.type(b"stty size\n")
     typed.read_until(b"50 132")
+    typed.type(b"sleep 500\n")
+    any_local.wait_until(lambda: bool(processes_of(workload.attempt_id, b"sleep\x00500")), "the program")
+    typed.type(b"\x03")
+    any_local.wait_until(lambda: not processes_of(workload.attempt_id, b"sleep\x00500"), "the end by Ctrl+C")
+    typed.type(b"echo st''ill here\n")
+    typed.read_until(b"still here")
     typed.type(b"exit 7\n")
     assert typed.wait()[1] == 7
 

@@ -73,6 +73,7 @@ class Trip:
     nonce: str
     verifier: str
     next: str
+    user_id: str = ""  # Who set out to connect an account that is there; empty: somebody signs in.
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +109,14 @@ def safe_next(text: str) -> str:
 # --- Setting out ------------------------------------------------------------------------------------------------------
 
 
-def new_trip(next_path: str) -> Trip:
-    return Trip(*(secrets.token_urlsafe(32) for _ in range(3)), next=safe_next(next_path))
+def new_trip(next_path: str, *, user_id: str = "") -> Trip:
+    state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+    return Trip(state, nonce, verifier, safe_next(next_path), user_id)
 
 
 def sealed(trip: Trip) -> str:
     """The trip as the browser keeps it, who cannot read it."""
-    body = json.dumps([trip.state, trip.nonce, trip.verifier, trip.next]).encode()
+    body = json.dumps([trip.state, trip.nonce, trip.verifier, trip.next, trip.user_id]).encode()
     return box_for(_PURPOSE).encrypt(body).decode()
 
 
@@ -252,7 +254,8 @@ def _describe(issuer: str) -> Provider:
     methods = found.get("token_endpoint_auth_methods_supported")
     posts = isinstance(methods, list) and "client_secret_basic" not in methods and "client_secret_post" in methods
     names = tuple(str(name) for name in algorithms) if isinstance(algorithms, list) else ("RS256",)
-    return Provider(issuer, *(str(address) for address in addresses), algorithms=names, posts_secret=posts)
+    authorization, token, keys = (str(address) for address in addresses)
+    return Provider(issuer, authorization, token, keys, names, posts)
 
 
 def _keys(provider: Provider, *, again: bool) -> KeySet:

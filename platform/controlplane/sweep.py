@@ -35,6 +35,7 @@ from tenants.services.ledger import close_months, fold_days
 from tenants.services.ledger.check import check_hourly
 from tenants.services.quota_requests import sweep_quota_requests
 from tenants.services.reservations import recount_usage
+from tenants.services.sessions import forget_sessions
 from tenants.services.shares import close_weeks
 from webapi import facts, idempotency
 
@@ -97,6 +98,7 @@ PARTS: dict[str, Callable[[datetime], int]] = {
     "tickets": tickets.delete_expired,
     "device_codes": forget_device_codes,
     "spent_states": forget_spent_states,
+    "sessions": forget_sessions,
     "events": retention.prune,
     "decisions": forget_old_decisions,
     "promises": promise_starts,

@@ -126,6 +126,9 @@ class Config:
     oidc_trusts_email: bool = _setting(
         False, "boolean", "true: addresses count as verified where the provider does not say; for one that is your own"
     )
+    oidc_links_by_email: bool = _setting(
+        False, "boolean", "true: a verified address leads to an account with a password, too; else its owner connects it once"
+    )
     oidc_groups_claim: str = _setting("groups", "text", "the list of groups in the id_token")
     oidc_groups: str = _setting(
         "", "<group>=<tenant>:<role>, with commas", "empty: groups give nothing; else they decide about the tenants named here"

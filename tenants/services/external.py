@@ -1,8 +1,11 @@
 """Whose account it is that an identity provider speaks of, and where its groups put that person.
 
-The provider's issuer and subject name a person for good. An address brings somebody to an account that was there before only
-if the provider has verified it. Where groups are mapped, the provider decides about the tenants that the mapping names, at each
-sign-in; one that says nothing of groups lets nobody in (security C35).
+The provider's issuer and subject name a person for good. A verified address brings somebody to an account that was there before
+only if nobody has had that account in hands: people choose their addresses here by themselves, and whoever took somebody else's
+would share an account with them. Owners of other accounts connect them once, from a session.
+
+Where groups are mapped, the provider decides about the tenants that the mapping names, at each sign-in; one that says nothing of
+groups lets nobody in (security C35).
 """
 
 from __future__ import annotations
@@ -15,11 +18,11 @@ import structlog
 from django.db import IntegrityError, transaction
 
 from activity.services import record_audit
-from kernel.actor import TenantRole, system_actor
+from kernel.actor import Actor, TenantRole, system_actor
 from kernel.config import Config
 from kernel.errors import BerthError, Conflict
 from tenants import selectors
-from tenants.models import ExternalIdentity, Membership, SpentState, User, UserKind
+from tenants.models import ExternalIdentity, Membership, SpentState, Token, User, UserKind
 from tenants.oidc import TRIP_SECONDS, Claims, SignInFailed
 from tenants.permissions import ROLE_RANK
 from tenants.services import names
@@ -47,6 +50,25 @@ def forget_spent_states(now: datetime) -> int:
     return SpentState.objects.filter(expires_at__lt=now).delete()[0]
 
 
+def connect(claims: Claims, *, actor: Actor, config: Config, now: datetime) -> User:
+    """Let a person of the provider be the user who set out to connect them. SignInFailed if they are somebody here already."""
+    _check_domain(claims, config)
+    rows = User.objects.filter(is_active=True, kind=UserKind.PERSON)
+    user = rows.filter(id=actor.user_id).first() if actor.user_id else None
+    if user is None:
+        raise SignInFailed("account_disabled", "the account is disabled")
+    known = _known(claims)
+    if known is not None and known.pk != user.pk:
+        raise SignInFailed("oidc_taken", "this person is connected with another account")
+    if known is None:
+        try:
+            with transaction.atomic():
+                _link(user, claims, "identity.link", now, actor=actor)
+        except IntegrityError:
+            raise SignInFailed("oidc_taken", "this person was connected a moment ago") from None
+    return user
+
+
 def person_of(claims: Claims, *, config: Config, now: datetime) -> User:
     """The person of checked claims: known, found by a verified address, or made where that is allowed; with the roles that the
     groups give. SignInFailed for everybody else."""
@@ -54,7 +76,7 @@ def person_of(claims: Claims, *, config: Config, now: datetime) -> User:
     wanted = wanted_roles(claims, config)
     try:
         with transaction.atomic():
-            user = _known(claims) or _linked(claims, now) or _made(claims, config, now)
+            user = _known(claims) or _linked(claims, config, now) or _made(claims, config, now)
     except IntegrityError:  # The same person came in twice at once for the first time.
         found = _known(claims)
         if found is None:
@@ -96,7 +118,7 @@ def _known(claims: Claims) -> User | None:
     return found.user if found else None
 
 
-def _linked(claims: Claims, now: datetime) -> User | None:
+def _linked(claims: Claims, config: Config, now: datetime) -> User | None:
     """An account that was there before, by its verified address."""
     if not claims.email or not claims.email_verified:
         return None
@@ -105,6 +127,8 @@ def _linked(claims: Claims, now: datetime) -> User | None:
         return None
     if not user.is_active:
         raise SignInFailed("account_disabled", "the account is disabled")
+    if not config.oidc_links_by_email and (user.has_usable_password() or Token.objects.filter(user=user).exists()):
+        raise SignInFailed("link_needed", "the account of this address was used before; its owner connects it")
     _link(user, claims, "identity.link", now)
     return user
 
@@ -125,10 +149,10 @@ def _made(claims: Claims, config: Config, now: datetime) -> User:
     raise SignInFailed("no_account", "no free name was found")
 
 
-def _link(user: User, claims: Claims, verb: str, now: datetime) -> None:
+def _link(user: User, claims: Claims, verb: str, now: datetime, *, actor: Actor = ACTOR) -> None:
     ExternalIdentity.objects.create(user=user, issuer=claims.issuer, subject=claims.subject, created_at=now)
     record_audit(
-        actor=ACTOR,
+        actor=actor,
         verb=verb,
         tenant_id=None,
         target_kind="user",

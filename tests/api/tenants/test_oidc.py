@@ -21,7 +21,8 @@ from activity.models import AuditEvent
 from tenants import oidc
 from tenants.models import ExternalIdentity, Membership, Token, User
 from tenants.oidc import safe_next
-from tests.factories.tenants import Cast, make_member, make_user
+from tests.api.tenants.test_sessions import browser
+from tests.factories.tenants import Cast, make_member, make_session, make_user
 
 pytestmark = pytest.mark.database
 
@@ -90,6 +91,7 @@ def liar(monkeypatch: pytest.MonkeyPatch, configure: Callable[..., Any]) -> Iter
 @pytest.fixture
 def alice(cast: Cast) -> User:
     User.objects.filter(pk=cast.alice.user.pk).update(email="alice@example.org")
+    Token.objects.filter(user=cast.alice.user).delete()  # Nobody has had the account in hands.
     user: User = User.objects.get(pk=cast.alice.user.pk)
     return user
 
@@ -182,6 +184,44 @@ def test_groups_decide_about_the_tenants_that_are_mapped(
     liar.claims = {"groups": []}
     trip(liar)
     assert not Membership.objects.filter(user=alice).exists()
+
+
+def test_an_account_that_somebody_uses_is_connected_by_its_owner(
+    liar: Liar, alice: User, configure: Callable[..., Any], cast: Cast
+) -> None:
+    """Whoever wrote somebody else's address into an account of their own does not share it with them."""
+    mine = make_session(alice)
+    assert error_of(trip(liar)) == "link_needed"
+    client = browser(mine)
+    asked = client.post("/api/v1/identities:connect")
+    query = {name: values[0] for name, values in parse_qs(urlsplit(asked.json()["url"]).query).items()}
+    liar.nonce, liar.challenge = query["nonce"], query["code_challenge"]
+    assert come_back(client, query["state"])["Location"] == "/account"
+    assert ExternalIdentity.objects.get().user == alice
+    assert AuditEvent.objects.get(verb="identity.link").actor_name == "alice"
+    assert trip(liar)["Location"] == "/jobs?state=running"
+    configure(oidc_links_by_email=True)
+    ExternalIdentity.objects.all().delete()
+    assert trip(liar)["Location"] == "/jobs?state=running"
+
+
+def test_nobody_connects_for_another(liar: Liar, alice: User, cast: Cast) -> None:
+    client = browser(make_session(alice))
+    assert browser(make_session(alice), csrf=False).post("/api/v1/identities:connect").status_code == 403
+
+    def set_out_to_connect() -> str:
+        asked = client.post("/api/v1/identities:connect")
+        query = {name: values[0] for name, values in parse_qs(urlsplit(asked.json()["url"]).query).items()}
+        liar.nonce, liar.challenge = query["nonce"], query["code_challenge"]
+        return query["state"]
+
+    state = set_out_to_connect()
+    client.cookies["berth-session"] = make_session(cast.bob.user).text
+    assert error_of(come_back(client, state)) == "oidc_state"
+    client = browser(make_session(alice))
+    assert come_back(client, set_out_to_connect()).status_code == 302
+    client = browser(make_session(cast.bob.user))
+    assert error_of(come_back(client, set_out_to_connect())) == "oidc_taken"
 
 
 def test_the_provider_is_asked_for_its_description_once(liar: Liar, alice: User) -> None:

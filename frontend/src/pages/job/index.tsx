@@ -15,7 +15,7 @@ import { Page } from '@/ui/Page';
 import { Actions } from './Actions';
 import { HeadLine } from './HeadLine';
 import { Overview } from './overview/Overview';
-import { isArray, jobQuery, rightsTo, type Job } from './queries';
+import { hasEnded, isArray, jobQuery, rightsTo, type Job } from './queries';
 import { words } from './text';
 import { waysTo, type TabName } from './ways';
 
@@ -65,7 +65,7 @@ function Found({ job, tab }: { job: Job; tab: string }) {
   const session = useSession();
   const navigate = useNavigate();
   const rights = rightsTo(job, session);
-  const tabs = TABS.filter((each) => (each.name === 'terminal' ? session.has('terminal') && rights.edit && !isArray(job) : true));
+  const tabs = TABS.filter((each) => (each.name === 'terminal' ? session.has('terminal') && rights.edit && !isArray(job) && !hasEnded(job) : true));
   const shown = tabs.find((each) => each.name === tab)?.name ?? 'overview';
   return (
     <Page

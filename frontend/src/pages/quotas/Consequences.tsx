@@ -55,7 +55,7 @@ export function Consequences({ changes, rights, queues, draft, discard }: { chan
   const done = async (said: string) => {
     notify(said);
     discard();
-    await Promise.all(['queues', 'quotas', 'approvals', 'board'].map((name) => queries.invalidateQueries({ queryKey: [name] })));
+    await Promise.all(['queues', 'quotas', 'quota_requests', 'board'].map((name) => queries.invalidateQueries({ queryKey: [name] })));
   };
   const apply = async () => {
     setBusy(true);

@@ -115,7 +115,7 @@ const Row = memo(
     const isTop = isRoot(queue);
     return (
       <Table.Tr className={classes.row} data-here={isHere || undefined}>
-        <Table.Td>
+        <Table.Td miw={150}>
           <Box pl={depth * 22} style={{ overflowWrap: 'anywhere' }}>
             <Group gap="xs">
               <Text fw={600}>{isTop ? pool.name : queue.name}</Text>

@@ -1,6 +1,6 @@
 /** The job file in an editor that knows job files. A chunk of its own: it is read when it is first shown. */
 
-import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from '@codemirror/autocomplete';
+import { autocompletion, completionKeymap } from '@codemirror/autocomplete';
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands';
 import { yaml } from '@codemirror/lang-yaml';
 import { bracketMatching, HighlightStyle, indentOnInput, indentUnit, syntaxHighlighting } from '@codemirror/language';
@@ -14,6 +14,7 @@ import { useImperativeHandle } from 'react';
 
 import { complete, describe, type Names } from './completing';
 import type { Schema } from './schema';
+import classes from './Submit.module.css';
 
 export interface Mark {
   from: number;
@@ -48,7 +49,7 @@ const look = (isDark: boolean) =>
       },
       '.cm-scroller': { fontFamily: 'var(--mantine-font-family-monospace)', lineHeight: '1.5' },
       '.cm-content': { caretColor: 'var(--mantine-color-text)', padding: '8px 0' },
-      '&.cm-focused': { outline: '2px solid var(--mantine-primary-color-filled)', outlineOffset: '-1px' },
+      '&.cm-focused': { outline: 'none' },
       '.cm-gutters': { backgroundColor: isDark ? 'var(--mantine-color-dark-8)' : 'var(--mantine-color-gray-0)', color: 'var(--mantine-color-dimmed)', border: 'none' },
       '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: isDark ? 'rgba(255,255,255,.05)' : 'rgba(11,114,133,.06)' },
       '&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground': { backgroundColor: isDark ? 'rgba(99,207,222,.28)' : 'rgba(11,114,133,.2)' },
@@ -102,7 +103,6 @@ export default function Editor({ text, onText, marks, schema, names, label, desc
           indentOnInput(),
           indentUnit.of('  '),
           bracketMatching(),
-          closeBrackets(),
           yaml(),
           syntaxHighlighting(colors),
           lintGutter(),
@@ -120,7 +120,7 @@ export default function Editor({ text, onText, marks, schema, names, label, desc
               },
             };
           }),
-          keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
+          keymap.of([...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
           EditorView.contentAttributes.of({ 'aria-label': label, ...(describedBy ? { 'aria-describedby': describedBy } : {}), spellcheck: 'false', autocapitalize: 'off' }),
           EditorView.domEventHandlers({
             drop: (event) => {
@@ -176,7 +176,7 @@ export default function Editor({ text, onText, marks, schema, names, label, desc
     },
   }));
 
-  return <div ref={place} data-keys="own" style={{ height, minHeight: 180, border: '1px solid var(--mantine-color-default-border)', borderRadius: 'var(--mantine-radius-md)', overflow: 'hidden' }} />;
+  return <div ref={place} data-keys="own" className={classes.editor} style={{ height }} />;
 }
 
 /** The one piece in which two texts differ, so that cursor and history stay where they are. */

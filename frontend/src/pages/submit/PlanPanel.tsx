@@ -11,6 +11,7 @@ import { Icon, type IconName } from '@/ui/Icon';
 import { useNow } from '@/ui/Times';
 
 import type { Option, Plan } from './asking';
+import { darkTitle } from './look';
 import { words } from './text';
 
 type T = Translate<keyof typeof words.en>;
@@ -121,7 +122,7 @@ function Told({ plan, why, choose, t }: { plan: Plan; why: UseQueryResult<string
   const past = plan.forecast?.past;
   return (
     <Stack gap="sm">
-      <Alert color={verdict.color} icon={<Icon name={verdict.icon} />} title={verdict.title} p="sm" role="status">
+      <Alert color={verdict.color} icon={<Icon name={verdict.icon} />} title={verdict.title} p="sm" role="status" styles={darkTitle}>
         <Stack gap={4}>
           {asked?.starts_now && asked.pools.length > 0 && <Text size="sm">{t('planWhere', { pools: asked.pools.join(', ') })}</Text>}
           {asked && !asked.starts_now && asked.p50_at && <Likely option={asked} t={t} />}
@@ -154,7 +155,7 @@ function Told({ plan, why, choose, t }: { plan: Plan; why: UseQueryResult<string
         </Text>
       )}
       {plan.warnings.length > 0 && (
-        <Alert color="yellow" icon={<Icon name="alert" />} title={t('warnings')} p="sm">
+        <Alert color="yellow" icon={<Icon name="alert" />} title={t('warnings')} p="sm" styles={darkTitle}>
           <List size="sm">
             {plan.warnings.map((warning) => (
               <List.Item key={warning}>{warning}</List.Item>

@@ -26,10 +26,21 @@ export function lineOf(text: string, position: number): number {
 /** The text as values, or why not. */
 export function readJob(text: string, t: T): Reading & { marks: Mark[] } {
   const document = parse(text);
-  const marks: Mark[] = document.errors.map((error) => ({ from: error.pos[0], to: error.pos[1], message: error.message, severity: 'error' }));
+  const marks: Mark[] = document.errors.map((error) => ({ from: error.pos[0], to: error.pos[1], message: sayBroken(error.code, t), severity: 'error' }));
   const values = read(document);
   if (values === null && marks.length === 0) marks.push({ from: 0, to: Math.min(text.length, 1), message: t('notMapping'), severity: 'error' });
   return { values, marks, broken: marks.map((mark) => ({ path: '', code: 'syntax', message: mark.message, line: lineOf(text, mark.from) })) };
+}
+
+function sayBroken(code: string, t: T): string {
+  if (code === 'BAD_INDENT') return t('indent');
+  if (code === 'TAB_AS_INDENT') return t('tab');
+  if (code === 'DUPLICATE_KEY') return t('duplicate');
+  if (code === 'MISSING_CHAR') return t('missingChar');
+  if (code === 'MULTILINE_IMPLICIT_KEY' || code === 'BLOCK_AS_IMPLICIT_KEY' || code === 'KEY_OVER_1024_CHARS') return t('keyAlone');
+  if (code === 'UNEXPECTED_TOKEN' || code === 'MULTIPLE_DOCS' || code === 'BAD_SCALAR_START') return t('unexpected');
+  if (code === 'BAD_ALIAS' || code === 'TAG_RESOLVE_FAILED' || code === 'MULTIPLE_ANCHORS' || code === 'MULTIPLE_TAGS') return t('noAlias');
+  return t('notYaml');
 }
 
 /** What the schema refuses: told at once, until the server has said it better. */

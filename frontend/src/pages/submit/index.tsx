@@ -7,11 +7,9 @@
 
 import { Alert, Anchor, Box, Button, Group, SegmentedControl, Stack, Text, VisuallyHidden } from '@mantine/core';
 import { useDebouncedValue, useMediaQuery } from '@mantine/hooks';
-import { useQuery } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { Link, useNavigate, useSearchParams } from 'react-router';
 
-import { api, take } from '@/api/client';
 import { asProblem, type FieldProblem } from '@/api/problem';
 import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
@@ -33,14 +31,14 @@ import { makeProblem, type Edit, type Offers } from './edit';
 import type { EditorHandle } from './Editor';
 import { Form } from './Form';
 import { sourceOf, useBeginning, useNames, type Beginning } from './loading';
+import { darkTitle } from './look';
 import { ImportButton, JobEditor, Samples } from './Pieces';
 import { PlanPanel, type Placed } from './PlanPanel';
-import { HELLO } from './samples';
-import type { Schema } from './schema';
 import { openSections } from './Sections';
 import { addRole, bytesText, change, changeAll, imported, isRecord, rename, type Plain } from './spec';
 import classes from './Submit.module.css';
 import { words } from './text';
+import { useSchema } from './useSchema';
 import { waysToSubmit } from './ways';
 
 type View = 'form' | 'both' | 'yaml';
@@ -73,11 +71,6 @@ export default function Submit() {
   return <Writer key={source} source={source} beginning={beginning.data} />;
 }
 
-export function useSchema(): Schema | undefined {
-  const schema = useQuery({ queryKey: ['job-schema'], staleTime: Infinity, queryFn: async () => (await take(api.GET('/api/v1/schemas/job-spec'))) as unknown as Schema });
-  return schema.data;
-}
-
 function Writer({ source, beginning }: { source: string; beginning: Beginning }) {
   const t = useText(words);
   const told = useText(complaints);
@@ -94,7 +87,7 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
   const [text, setText] = useState(beginning.text);
   const [tenant, setTenant] = useState(tenants.some((entry) => entry.value === beginning.tenant) ? beginning.tenant : (tenants[0]?.value ?? ''));
   const [reason, setReason] = useState('');
-  const [isBack, setBack] = useState(beginning.draft !== null && beginning.draft.text !== HELLO);
+  const [isBack, setBack] = useState(beginning.draft !== null && beginning.origin.kind !== 'template' && beginning.draft.text !== beginning.fresh);
   const [unsure, setUnsure] = useState<Attempt | null>(beginning.draft?.attempt ?? null);
   const [isBusy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
@@ -106,6 +99,8 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
   const known = useNames(tenant);
   const reading = useMemo(() => readJob(text, told), [text, told]);
   const { values } = reading;
+  const lastValues = useRef<Record<string, Plain>>({});
+  if (values !== null) lastValues.current = values;
   const [quiet] = useDebouncedValue(text, QUIET_MS);
   const isSettled = quiet === text;
   const plan = usePlan({ text: quiet, tenant, reason, isReady: quiet.trim() !== '' && (isSettled ? values !== null : true) });
@@ -136,7 +131,7 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
   }, [write]);
   const edit: Edit = useMemo(
     () => ({
-      values: values ?? {},
+      values: values ?? lastValues.current, // While the file cannot be read the form shows what it was.
       set: (path, value) => setText((now) => change(now, path, value)),
       setAll: (changes) => setText((now) => changeAll(now, changes)),
       rename: (path, name) => setText((now) => rename(now, path, name)),
@@ -207,9 +202,9 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
   const mayTemplate = session.has('templates');
   const hasProblems = values === null || list.length > 0;
   const formPane = (
-    <Box className={classes.pane}>
-      {values === null ? (
-        <Alert color="yellow" icon={<Icon name="alert" />} title={t('unreadable', { line: reading.broken[0]?.line ?? 1 })}>
+    <Box className={classes.pane} pos="relative">
+      {values === null && (
+        <Alert color="yellow" icon={<Icon name="alert" />} title={t('unreadable', { line: reading.broken[0]?.line ?? 1 })} className={classes.notice} styles={darkTitle}>
           <Stack gap="xs" align="flex-start">
             <Text size="sm">{t('unreadableHint')}</Text>
             {view === 'form' && (
@@ -219,9 +214,10 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
             )}
           </Stack>
         </Alert>
-      ) : (
-        <Form key={formKey} edit={edit} offers={offers} tenant={tenant} setTenant={setTenant} open={openSections(values)} reason={reason} setReason={setReason} />
       )}
+      <fieldset disabled={values === null} className={values === null ? classes.waiting : classes.fields}>
+        <Form key={formKey} edit={edit} offers={offers} tenant={tenant} setTenant={setTenant} open={openSections(edit.values)} reason={reason} setReason={setReason} />
+      </fieldset>
     </Box>
   );
   const yamlPane = (
@@ -245,7 +241,7 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
         </>
       }
     >
-      <Origins beginning={beginning} isBack={isBack} plan={plan.data} reset={() => replace(beginning.origin.kind === 'new' ? HELLO : beginning.text)} />
+      <Origins beginning={beginning} isBack={isBack} plan={plan.data} reset={() => replace(beginning.fresh)} />
       <Group justify="space-between" gap="sm">
         <SegmentedControl
           value={view}

@@ -2,7 +2,7 @@
 
 import { useQuery, type UseQueryResult } from '@tanstack/react-query';
 
-import { api, send, take } from '@/api/client';
+import { api, take } from '@/api/client';
 
 import { findDraft, type Draft } from './draft';
 import { HELLO } from './samples';
@@ -21,6 +21,8 @@ export interface Origin {
 
 export interface Beginning {
   text: string;
+  /** The text as it would be without a draft. */
+  fresh: string;
   tenant: string;
   origin: Origin;
   draft: Draft | null;
@@ -45,20 +47,19 @@ export function useBeginning(source: string, fallbackTenant: string): UseQueryRe
         const path = { params: { path: { job: id } } };
         const [job, spec] = await Promise.all([take(api.GET('/api/v1/jobs/{job}', path)), take(api.GET('/api/v1/jobs/{job}/spec', path))]);
         const stored = isRecord(spec) ? spec : {};
-        const text = writeSpec({ ...stored, ...(stored.queue === undefined ? {} : { queue: stored.queue }) });
-        return { text: draft?.text ?? text, tenant: draft?.tenant ?? job.tenant.slug, origin: { kind: 'job', id, name: job.name, spec: stored }, draft };
+        const text = writeSpec(stored);
+        return { text: draft?.text ?? text, fresh: text, tenant: draft?.tenant ?? job.tenant.slug, origin: { kind: 'job', id, name: job.name, spec: stored }, draft };
       }
       if (kind === 'template') {
-        const answer = await send('GET', `/api/v1/templates/${encodeURIComponent(id)}`);
-        const template = (await answer.json()) as { title: string; tenant: { slug: string } | null };
-        const origin: Origin = { kind: 'template', id, name: template.title, spec: null };
-        const tenant = template.tenant?.slug ?? fallbackTenant;
-        if (draft) return { text: draft.text, tenant: draft.tenant, origin, draft };
-        const rendered = await send('POST', `/api/v1/templates/${encodeURIComponent(id)}/render`, { body: JSON.stringify({ parameters: {} }), headers: { 'Content-Type': 'application/json' } });
-        const made = (await rendered.json()) as { spec: Record<string, unknown> };
-        return { text: writeSpec(made.spec), tenant, origin, draft: null };
+        const path = { params: { path: { template_id: id } } };
+        const template = await take(api.GET('/api/v1/templates/{template_id}', path));
+        const origin: Origin = { kind: 'template', id, name: template.title || template.name, spec: null };
+        if (draft) return { text: draft.text, fresh: draft.text, tenant: draft.tenant, origin, draft };
+        const made = await take(api.POST('/api/v1/templates/{template_id}/render', { ...path, body: { parameters: {}, name: '', queue: '', tenant: null, preview: true } }));
+        const text = writeSpec(made.spec);
+        return { text, fresh: text, tenant: template.tenant?.slug ?? fallbackTenant, origin, draft: null };
       }
-      return { text: draft?.text ?? HELLO, tenant: draft?.tenant ?? fallbackTenant, origin: { kind: 'new', id: '', name: '', spec: null }, draft };
+      return { text: draft?.text ?? HELLO, fresh: HELLO, tenant: draft?.tenant ?? fallbackTenant, origin: { kind: 'new', id: '', name: '', spec: null }, draft };
     },
   });
 }

@@ -186,7 +186,7 @@ function TaskChoice({ tasks, role, index }: { tasks: readonly Task[]; role: stri
   return (
     <Select
       aria-label={t('task')}
-      w="13rem"
+      w="11rem"
       searchable
       allowDeselect={false}
       limit={OPTIONS_SHOWN}
@@ -286,7 +286,7 @@ function Finder({ find }: { find: Finding }) {
         type="search"
         aria-label={t('search')}
         placeholder={t('search')}
-        w="13rem"
+        w="11rem"
         value={find.text}
         onChange={(event) => find.setText(event.currentTarget.value)}
         onKeyDown={press}

@@ -61,7 +61,11 @@ export function parse(text: string, start: Style = PLAIN): { runs: Run[]; end: S
 
 /** The look after a text, without making its runs. */
 export function styleAfter(text: string, start: Style): Style {
-  if (!text.includes('\x1b') && !text.includes('\x9b')) return start;
+  const last = text.lastIndexOf('\x1b');
+  if (!text.includes('\x9b')) {
+    if (last < 0) return start;
+    if (text.startsWith('[0m', last + 1) || text.startsWith('[m', last + 1)) return PLAIN; // As nearly every line ends.
+  }
   let style = start;
   for (const match of text.matchAll(SEQUENCE)) {
     if (match[2] === 'm') style = turned(style, match[1] ?? '');

@@ -18,6 +18,9 @@ export interface LogPage {
   complete: boolean;
 }
 
+/** Reads behind a cursor, so many stored rows at most: a row may be 256 KiB. */
+export type Read = (cursor: string, rows: number) => Promise<LogPage>;
+
 interface Block {
   /** Where to read from to get it again; null: only known to begin at `place`. */
   start: string | null;
@@ -29,6 +32,7 @@ interface Block {
 }
 
 const START = '0-0';
+const BACK_ROWS = 4;
 const BACK_ROWS_MAX = 480; // Below a page of 500 items.
 const BACK_TRIES = 14;
 
@@ -56,7 +60,7 @@ export class LogWindow {
   private tails = new Map<string, Tail>();
   private highest = 0;
   private lowest = 0;
-  private backRows = 32;
+  private backRows = BACK_ROWS;
   private cursorAtEnd = START;
   private listeners = new Set<() => void>();
 
@@ -84,7 +88,7 @@ export class LogWindow {
     this.chars = 0;
     this.tails = new Map();
     this.unseen = 0;
-    this.backRows = 32;
+    this.backRows = BACK_ROWS;
     this.isAttached = isAttached;
     this.isAtStart = start === START;
     this.isComplete = false;
@@ -124,7 +128,7 @@ export class LogWindow {
   }
 
   /** Read what stands before the window and put it there. Gives how many lines came. */
-  async readOlder(read: (cursor: string) => Promise<LogPage>): Promise<number> {
+  async readOlder(read: Read): Promise<number> {
     const first = this.blocks[0];
     if (!first || this.isAtStart) return 0;
     const anchor = first.start ?? first.end;
@@ -132,7 +136,7 @@ export class LogWindow {
     for (let count = 0; count < BACK_TRIES; count += 1) {
       const from = earlier(anchor, rows);
       if (!from) break;
-      const page = await read(from.cursor);
+      const page = await read(from.cursor, rows + 2);
       if (this.blocks[0] !== first) return 0; // The window moved on while we read.
       const found = before(page.items, first.place);
       if (found.found && (found.items.length > 0 || from.isStart)) {
@@ -162,11 +166,11 @@ export class LogWindow {
   }
 
   /** The page does not reach the window: read on, a few pages at most. */
-  private async readUpTo(page: LogPage, first: Block, read: (cursor: string) => Promise<LogPage>): Promise<LogItem[] | null> {
+  private async readUpTo(page: LogPage, first: Block, read: Read): Promise<LogItem[] | null> {
     let items = [...page.items];
     let cursor = page.cursor;
     for (let count = 0; count < 8; count += 1) {
-      const next = await read(cursor);
+      const next = await read(cursor, 32);
       if (next.items.length === 0) return null;
       const found = before(next.items, first.place);
       items = [...items, ...found.items];

@@ -24,7 +24,10 @@ export interface Choice {
 
 const TAIL_LINES = 1_000;
 const SCAN_BYTES_MAX = 256 << 20;
-const PAGE_ITEMS = 500;
+const ROWS = 8; // A stored row may be 256 KiB, or a single line.
+const ROWS_MAX = 500;
+const CHARS_LOW = 128 << 10;
+const CHARS_HIGH = 768 << 10;
 
 export type Reading = 'end' | 'start' | 'older' | 'newer' | 'error' | null;
 
@@ -42,6 +45,7 @@ export class LogReader {
   private abort = new AbortController();
   private listeners = new Set<() => void>();
   private version = 0;
+  private rows = ROWS;
 
   constructor(private readonly choice: Choice) {}
 
@@ -82,7 +86,7 @@ export class LogReader {
   toStart = async (): Promise<void> => {
     await this.run('start', async () => {
       this.unfollow();
-      const page = await this.read({ cursor: '0-0' });
+      const page = await this.forward('0-0');
       if (this.isClosed) return;
       this.isWatched = false;
       this.window.reset(page, '0-0', false);
@@ -92,7 +96,7 @@ export class LogReader {
   older = async (): Promise<void> => {
     if (this.reading || this.window.isAtStart) return;
     await this.run('older', async () => {
-      await this.window.readOlder((cursor) => this.read({ cursor }));
+      await this.window.readOlder((cursor, rows) => this.read({ cursor, limit: Math.min(ROWS_MAX, rows) }));
       if (!this.window.isAttached) this.unfollow();
     });
   };
@@ -100,7 +104,7 @@ export class LogReader {
   newer = async (): Promise<void> => {
     if (this.reading || this.window.isAttached) return;
     await this.run('newer', async () => {
-      this.window.continue(await this.read({ cursor: this.window.cursor }));
+      this.window.continue(await this.forward(this.window.cursor));
       if (this.window.isAttached) this.follow();
     });
   };
@@ -118,7 +122,7 @@ export class LogReader {
       let bytes = 0;
       const tails = new Map();
       while (!this.isClosed) {
-        const page = await this.read({ cursor });
+        const page = await this.forward(cursor);
         if (page.items.length === 0) return;
         if (linesOf(page.items, tails, () => 0).some((line) => line.missing === null && isError(plainOf(line)))) {
           this.unfollow();
@@ -158,9 +162,19 @@ export class LogReader {
     }
   }
 
-  private async read(where: { tail: number } | { cursor: string }): Promise<LogPage> {
+    /** The page behind a cursor: as many rows as make a page of some hundred kilobytes. */
+  private async forward(cursor: string): Promise<LogPage> {
+    const page = await this.read({ cursor, limit: this.rows });
+    let chars = 0;
+    for (const item of page.items) chars += item.text.length;
+    if (chars > CHARS_HIGH) this.rows = Math.max(1, this.rows >> 1);
+    else if (chars < CHARS_LOW && page.items.length === this.rows) this.rows = Math.min(ROWS_MAX, this.rows * 4);
+    return page;
+  }
+
+  private async read(where: { tail: number } | { cursor: string; limit: number }): Promise<LogPage> {
     const { job, attempt, role, index, stream } = this.choice;
-    const query = { attempt, limit: PAGE_ITEMS, ...where, ...(role === null ? {} : { role }), ...(index === null ? {} : { index }), ...(stream === null ? {} : { stream }) };
+    const query = { attempt, ...where, ...(role === null ? {} : { role }), ...(index === null ? {} : { index }), ...(stream === null ? {} : { stream }) };
     return take(api.GET('/api/v1/jobs/{job}/logs', { params: { path: { job }, query }, signal: this.abort.signal }));
   }
 

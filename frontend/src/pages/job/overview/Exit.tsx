@@ -1,6 +1,6 @@
 /** How a job ended, in the words of its class: what happened, what to do, and what that rests on. */
 
-import { Alert, Anchor, Badge, Button, Code, Group, Stack, Text } from '@mantine/core';
+import { Anchor, Badge, Button, Code, Group, Paper, Stack, Text, ThemeIcon, Title } from '@mantine/core';
 import { Link } from 'react-router';
 
 import { useText } from '@/text/language';
@@ -22,14 +22,22 @@ export function Exit({ job }: { job: Job }) {
   const isGood = end === 'succeeded';
   // The API's reason comes in the reader's language; the exit is stored in English.
   const text = hasEnded(job) && job.reason ? job.reason.text : (exit?.text ?? '');
-  const fix = hasEnded(job) && job.reason ? job.reason.hint : (exit?.hint ?? '');
+  const fix = (hasEnded(job) && job.reason?.hint) || (exit?.hint ?? '');
   const payer = exit && exit.who_pays in PAYERS ? t(PAYERS[exit.who_pays as keyof typeof PAYERS]) : exit?.who_pays;
   const task = exit?.task ?? '';
   const cut = task.lastIndexOf('-');
   const logOf = cut > 0 ? `?role=${encodeURIComponent(task.slice(0, cut))}&index=${encodeURIComponent(task.slice(cut + 1))}` : '';
   return (
-    <Alert color={COLORS[end]} icon={<Icon name={SIGNS[end]} />} title={t('exitTitle')} variant="light">
+    <Paper withBorder p="md" component="section" aria-label={t('exitTitle')} style={{ borderInlineStart: `5px solid var(--mantine-color-${COLORS[end]}-filled)` }}>
       <Stack gap="xs">
+        <Group gap="xs">
+          <ThemeIcon color={COLORS[end]} variant="light" size="sm">
+            <Icon name={SIGNS[end]} size={14} />
+          </ThemeIcon>
+          <Title order={2} size="h4">
+            {t('exitTitle')}
+          </Title>
+        </Group>
         <Text fw={600}>{text}</Text>
         {!isGood && fix && (
           <Text>
@@ -68,7 +76,7 @@ export function Exit({ job }: { job: Job }) {
           </Group>
         )}
       </Stack>
-    </Alert>
+    </Paper>
   );
 }
 

@@ -89,6 +89,9 @@ function Tries({ phases, readAt }: { phases: readonly Phase[]; readAt: number })
   );
 }
 
+/** Tenths of a second matter in what is short, and only there. */
+const whole = (seconds: number) => (seconds < 10 ? Math.round(seconds * 10) / 10 : Math.floor(seconds));
+
 function Bar({ one, readAt }: { one: Try; readAt: number }) {
   const t = useText(words);
   const c = useText(common);
@@ -100,7 +103,7 @@ function Bar({ one, readAt }: { one: Try; readAt: number }) {
   return (
     <div>
       <Text size="xs" c="dimmed" mb={4}>
-        {one.attempt === null ? t('waiting') : t('attempt', { number: one.attempt })} · {t('total', { duration: format.duration(Math.floor(total)) })}
+        {one.attempt === null ? t('waiting') : t('attempt', { number: one.attempt })} · {t('total', { duration: format.duration(whole(total)) })}
       </Text>
       <div className={classes.bar} role="img" aria-label={one.phases.map((phase) => `${name(phase)} ${format.duration(phase.seconds)}`).join(', ')}>
         {one.phases.map((phase) => (
@@ -109,11 +112,11 @@ function Bar({ one, readAt }: { one: Try; readAt: number }) {
             className={classes.part}
             data-phase={phase.phase}
             data-live={phase.ended_at === null || undefined}
-            style={{ flexGrow: Math.max(total * 0.004, seconds(phase)) }}
+            style={{ flexGrow: 1 + (total > 0 ? (seconds(phase) / total) * 400 : 0) }}
             title={`${name(phase)}: ${format.duration(phase.seconds)}`}
           >
             <span>
-              {name(phase)} {format.duration(Math.floor(seconds(phase)))}
+              {name(phase)} {format.duration(whole(seconds(phase)))}
             </span>
           </div>
         ))}

@@ -183,7 +183,7 @@ def _alone(cache: Path) -> Iterator[None]:
 
 def _sources() -> list[Path]:
     files = (path for path in SOURCE.rglob("*") if path.is_file() and not SKIPPED & set(path.relative_to(SOURCE).parts))
-    return sorted(path for path in files if path.name != "schema.ts")
+    return sorted(path for path in files if path != SOURCE / "src" / "api" / "schema.ts")  # Made anew where it is needed.
 
 
 def _digest(paths: Iterable[Path]) -> str:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import F, QuerySet, Window
 from django.db.models.functions import Coalesce, RowNumber
@@ -54,8 +55,8 @@ def read_board(queues: Sequence[QueueFacts], *, limit: int) -> Board:
         borrowed=_borrowed(live, queues),
         waiting=tuple(waiting),
         waiting_count=waits.count(),
-        positions={job.id: job.position for job in waiting if not job.hold},
-        expected={job_id: told for job_id, *told in expected},
+        positions={job.id: int(getattr(job, "position")) for job in waiting if not job.hold},  # noqa: B009 - annotated.
+        expected={job_id: (p50, p90, made) for job_id, p50, p90, made in expected},
     )
 
 
@@ -67,7 +68,7 @@ def _in_order(rows: QuerySet[Job]) -> QuerySet[Job]:
     return rows.annotate(position=position).order_by(*order)
 
 
-def _borrowed(live: Sequence[tuple[uuid.UUID, ...]], queues: Sequence[QueueFacts]) -> frozenset[uuid.UUID]:
+def _borrowed(live: Sequence[tuple[Any, ...]], queues: Sequence[QueueFacts]) -> frozenset[uuid.UUID]:
     """Jobs that run on more than their queue, or one above it on the board, was promised: counted in the order of their starts,
     whoever came when the promise was used up. A queue that was promised nothing borrows nothing that anybody could ask back."""
     above = {queue.id: queue.parent_id for queue in queues}

@@ -3,6 +3,7 @@
 import { useQuery } from '@tanstack/react-query';
 
 import { api, take, type Schemas } from './client';
+import { problemOf } from './problem';
 
 export type Pool = Schemas['PoolOut'];
 export type FleetNode = Schemas['NodeOut'];
@@ -53,4 +54,19 @@ export function useQueues() {
 /** A series as a chart's columns: seconds since 1970, and values with gaps. */
 export function chartTimes(series: Series): number[] {
   return series.times.map((at) => Date.parse(at) / 1000);
+}
+
+export type Readiness = Schemas['ReadyzOut'];
+
+/** What the platform says of itself. It answers 503 with the same body when a check fails, which is an answer too. */
+export function useReadiness() {
+  return useQuery({
+    queryKey: ['readiness'],
+    refetchInterval: 15_000,
+    queryFn: async ({ signal }): Promise<Readiness> => {
+      const response = await fetch('/readyz', { signal, headers: { Accept: 'application/json' } });
+      if (!response.ok && response.status !== 503) throw await problemOf(response);
+      return (await response.json()) as Readiness;
+    },
+  });
 }

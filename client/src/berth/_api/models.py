@@ -154,6 +154,10 @@ class ConditionOut(TypedDict):
     since_at: str | None
 
 
+class ConnectOut(TypedDict):
+    url: str
+
+
 class ConsequenceOut(TypedDict):
     job_id: str
     name: str

@@ -9,19 +9,20 @@ import { hue, type Cell } from './cells';
 import classes from './Map.module.css';
 import { words } from './text';
 
-/** What a GPU does, in words. */
-export function useCellWords(): (cell: Cell) => string {
+/** What a GPU does, in words; `isShort`: beside its number and its job. */
+export function useCellWords(): (cell: Cell, isShort?: boolean) => string {
   const t = useText(words);
   const format = useFormat();
-  return (cell) => {
+  return (cell, isShort = false) => {
     const index = cell.index;
-    if (cell.kind === 'broken') return t('gpuBroken', { index });
-    if (cell.kind === 'free') return t('gpuFree', { index });
-    if (cell.kind === 'closed') return t('gpuClosed', { index });
+    if (cell.kind === 'broken') return isShort ? t('legendBroken') : t('gpuBroken', { index });
+    if (cell.kind === 'free') return isShort ? t('legendFree') : t('gpuFree', { index });
+    if (cell.kind === 'closed') return isShort ? t('legendClosed') : t('gpuClosed', { index });
     const { occupant } = cell;
-    const who = occupant?.tenant ? t('byJob', { tenant: occupant.tenant, user: occupant.user ?? '–', job: occupant.job_name ?? '–' }) : occupant ? t('byAnother') : t('inUse');
+    const who = occupant?.tenant ? isShort ? [occupant.tenant, occupant.user].filter(Boolean).join(' · ') : t('byJob', { tenant: occupant.tenant, user: occupant.user ?? '–', job: occupant.job_name ?? '–' }) : occupant ? t('byAnother') : t('inUse');
     const extras = [cell.share < 1000 && t('part', { n: format.milli(cell.share) }), occupant?.utilisation !== null && occupant?.utilisation !== undefined && t('utilised', { percent: format.percent(occupant.utilisation) })].filter(Boolean);
-    return t('gpuUsed', { index, what: [who, ...extras].join(', ') });
+    const what = [who, ...extras].join(', ');
+    return isShort ? what : t('gpuUsed', { index, what });
   };
 }
 

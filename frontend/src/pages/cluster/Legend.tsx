@@ -11,7 +11,7 @@ import { words } from './text';
 const TENANTS_SHOWN = 6;
 
 function sample(kind: CellKind, tenant: string | null = null): Cell {
-  const occupant = tenant === null ? null : { index: 0, held: true, held_millis: 1000, job_id: null, job_name: null, tenant, user: null, utilisation: 0.6 };
+  const occupant = tenant === null ? null : { index: 0, identifier: '', model: '', is_healthy: true, is_simulated: false, holders: 1, held: true, held_millis: 1000, job_id: null, job_name: null, tenant, user: null, utilisation: 0.6 };
   return { index: 0, kind, occupant, share: 1000 };
 }
 

@@ -54,16 +54,16 @@ export function NodeDetails({ node, occupied, close }: { node: FleetNode; occupi
                   <Table.Td>
                     <Group gap={6} wrap="nowrap">
                       <GpuCell cell={cell} />
-                      {cell.index}
+                      <span>{cell.index}</span>
                     </Group>
                   </Table.Td>
                   <Table.Td>
-                    <Text size="sm">{say(cell).replace(/^[^:：]*[:：]\s*/, '')}</Text>
                     {cell.occupant?.job_id && (
-                      <Anchor component={Link} to={`/jobs/${cell.occupant.job_id}`} size="sm">
+                      <Anchor component={Link} to={`/jobs/${cell.occupant.job_id}`} size="sm" fw={500}>
                         {cell.occupant.job_name}
                       </Anchor>
                     )}
+                    <Text size="sm">{say(cell, true)}</Text>
                   </Table.Td>
                 </Table.Tr>
               ))}

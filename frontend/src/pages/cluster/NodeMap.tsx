@@ -3,13 +3,13 @@
 import { Box, Text, UnstyledButton } from '@mantine/core';
 import { useElementSize, useMergedRef } from '@mantine/hooks';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useEffect, useMemo, useRef } from 'react';
+import { memo, useEffect, useMemo, useRef } from 'react';
 
 import type { FleetNode } from '@/api/fleet';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 
-import { cellsOf, mapRows, type Occupancy } from './cells';
+import { cellsOf, mapRows, type Occupancy, type Occupied } from './cells';
 import { GpuCell, useCellWords } from './GpuCell';
 import classes from './Map.module.css';
 import { words } from './text';
@@ -40,7 +40,7 @@ export function NodeMap({ nodes, occupancy, open }: { nodes: readonly FleetNode[
   });
   useEffect(() => virtual.measure(), [rows, virtual]);
   return (
-    <Box ref={ref} className={classes.scroller} tabIndex={0} role="region" aria-label={t('map')}>
+    <Box ref={ref} className={classes.scroller} style={{ height: `min(${virtual.getTotalSize() + 10}px, max(24rem, calc(100vh - 16rem)))` }} tabIndex={0} role="region" aria-label={t('map')}>
       <div style={{ height: virtual.getTotalSize(), position: 'relative' }}>
         {virtual.getVirtualItems().map((item) => {
           const row = rows[item.index];
@@ -61,7 +61,7 @@ export function NodeMap({ nodes, occupancy, open }: { nodes: readonly FleetNode[
           return (
             <div key={item.key} className={classes.line} style={{ ...place, gridTemplateColumns: `repeat(${perLine}, minmax(0, 1fr))` }}>
               {row.nodes.map((node) => (
-                <Tile key={node.id} node={node} occupancy={occupancy} open={open} />
+                <Tile key={node.id} node={node} occupied={occupancy?.get(node.id)} open={open} />
               ))}
             </div>
           );
@@ -76,12 +76,13 @@ export function useNodeState(): (node: FleetNode) => string {
   return (node) => (!node.ready ? t('notReady') : node.cordoned ? (node.allocated.cpu_millis === 0 ? t('emptied') : t('cordoned')) : t('ready'));
 }
 
-function Tile({ node, occupancy, open }: { node: FleetNode; occupancy: Occupancy | null; open: (node: FleetNode) => void }) {
+/** Drawn anew only when its machine changes, not while one scrolls. */
+const Tile = memo(function Tile({ node, occupied, open }: { node: FleetNode; occupied: Occupied | undefined; open: (node: FleetNode) => void }) {
   const t = useText(words);
   const format = useFormat();
   const say = useCellWords();
   const state = useNodeState()(node);
-  const cells = cellsOf(node, occupancy?.get(node.id));
+  const cells = cellsOf(node, occupied);
   const used = format.milli(node.allocated.gpu_millis);
   return (
     <UnstyledButton
@@ -110,4 +111,4 @@ function Tile({ node, occupancy, open }: { node: FleetNode; occupancy: Occupancy
       )}
     </UnstyledButton>
   );
-}
+});

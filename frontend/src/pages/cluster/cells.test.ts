@@ -31,7 +31,7 @@ function machine(name: string, change: Partial<FleetNode> = {}): FleetNode {
   };
 }
 
-const nobody = { index: 0, held: false, held_millis: 0, job_id: null, job_name: null, tenant: null, user: null, utilisation: null };
+const nobody = { index: 0, identifier: 'g', model: 'A100', is_healthy: true, is_simulated: false, holders: 0, held: false, held_millis: 0, job_id: null, job_name: null, tenant: null, user: null, utilisation: null };
 
 describe('cellsOf', () => {
   it('shows as many GPUs as used as are taken where nobody says which', () => {

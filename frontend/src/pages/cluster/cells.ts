@@ -1,17 +1,9 @@
 /** What each GPU of a machine shows: its occupant as far as the reader may know, its health, and whether it could be had. */
 
+import type { Schemas } from '@/api/client';
 import type { FleetNode } from '@/api/fleet';
 
-export interface Occupant {
-  index: number;
-  held: boolean;
-  held_millis: number;
-  job_id: string | null;
-  job_name: string | null;
-  tenant: string | null;
-  user: string | null;
-  utilisation: number | null;
-}
+export type Occupant = Schemas['OccupiedGpuOut'];
 
 export type CellKind = 'free' | 'used' | 'other' | 'broken' | 'closed';
 
@@ -23,11 +15,8 @@ export interface Cell {
   share: number;
 }
 
-/** Who is on a machine's GPUs; `undecided_gpu_millis` is held by tasks that are still coming to run. */
-export interface Occupied {
-  undecided_gpu_millis: number;
-  gpus: readonly Occupant[];
-}
+/** A machine's GPUs as far as the answer says who is on them. */
+export type Occupied = Pick<Schemas['OccupiedNodeOut'], 'gpus' | 'undecided_gpu_millis'>;
 export type Occupancy = ReadonlyMap<string, Occupied>;
 
 export function isClosed(node: FleetNode): boolean {

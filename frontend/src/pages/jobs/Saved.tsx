@@ -4,7 +4,7 @@ import { ActionIcon, Button, Group, Menu, Modal, Stack, Text, TextInput } from '
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState, type FormEvent } from 'react';
 
-import { newKey, send } from '@/api/client';
+import { api, take, type Schemas } from '@/api/client';
 import { asProblem } from '@/api/problem';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
@@ -14,15 +14,8 @@ import { notify, notifyProblem } from '@/ui/notify';
 
 import { words } from './text';
 
-interface SavedFilter {
-  id: string;
-  page: string;
-  name: string;
-  query: string;
-}
-
+type SavedFilter = Schemas['SavedFilterOut'];
 const KEY = ['saved-filters', 'jobs'] as const;
-const PATH = '/api/v1/saved-filters';
 const NAME_LENGTH = 63;
 
 export function Saved({ current, apply }: { current: string; apply: (query: string) => void }) {
@@ -33,13 +26,13 @@ export function Saved({ current, apply }: { current: string; apply: (query: stri
   const saved = useQuery({
     queryKey: KEY,
     staleTime: 60_000,
-    queryFn: async ({ signal }) => ((await (await send('GET', `${PATH}?page=jobs&limit=100`, { signal })).json()) as { items: SavedFilter[] }).items,
+    queryFn: async ({ signal }) => (await take(api.GET('/api/v1/saved-filters', { params: { query: { page: 'jobs', limit: 100 } }, signal }))).items,
   });
   if (saved.error && asProblem(saved.error).status === 404) return null; // Switched off here.
   const items = saved.data ?? [];
   const remove = async (id: string) => {
     try {
-      await send('DELETE', `${PATH}/${encodeURIComponent(id)}`);
+      await take(api.DELETE('/api/v1/saved-filters/{filter_id}', { params: { path: { filter_id: id } } }));
       cache.setQueryData<SavedFilter[]>(KEY, (old) => old?.filter((each) => each.id !== id));
     } catch (error) {
       notifyProblem(error);
@@ -98,9 +91,7 @@ function Naming({ query, done }: { query: string; done: (item: SavedFilter) => v
     setBusy(true);
     setError(null);
     try {
-      const body = JSON.stringify({ page: 'jobs', name: name.trim(), query });
-      const answer = await send('POST', PATH, { body, headers: { 'Content-Type': 'application/json', 'Idempotency-Key': newKey() } });
-      done((await answer.json()) as SavedFilter);
+      done(await take(api.POST('/api/v1/saved-filters', { body: { page: 'jobs', name: name.trim(), query } })));
     } catch (reason) {
       setError(reason);
     } finally {

@@ -2,7 +2,7 @@
 
 import { Alert, Anchor, Badge, Button, Card, Group, SimpleGrid, Stack, Table, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useMemo } from 'react';
+import { useMemo, type ReactNode } from 'react';
 import { Link, useParams } from 'react-router';
 
 import { api, take, type Schemas } from '@/api/client';
@@ -16,13 +16,14 @@ import { Answer } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { Meter } from '@/ui/Meter';
 import { Page } from '@/ui/Page';
+import { Mark } from '@/ui/Status';
 
 import { amount, Bar } from './Bar';
 import { Legend } from './Legend';
 import { standing } from './lending';
 import { Running, Waiting } from './Lines';
-import { held, SubmitHere, useLentBy } from './Overview';
-import { useBudget, useCounts } from './reads';
+import { SubmitHere, useLentBy } from './Overview';
+import { useBoard, useBudget } from './reads';
 import { words } from './text';
 
 export default function One() {
@@ -52,8 +53,8 @@ export default function One() {
           <CopyAs
             ways={{
               cli: `berth ps -q ${quote(found.name)} --sort priority\nberth queues list`,
-              curl: `${curl('GET', `/queues/${id}`)}\n\n${curl('GET', `/jobs?queue=${id}&state=queued&sort=priority`)}`,
-              python: `import berth\n\nclient = berth.Client()\nfor job in client.jobs.list(queue=${JSON.stringify(found.id)}, state="queued"):\n    print(job)`,
+              curl: `${curl('GET', `/queues/${id}`)}\n\n${curl('GET', `/queues/${id}/board`)}`,
+              python: `import berth\n\nclient = berth.Client()\nboard = client.request("GET", "/queues/${found.id}/board")\nfor row in board["waiting"]:\n    print(row["position"], row["job"], row["reason"])`,
             }}
           />
           {found.tenant && (session.isOperator || session.may('manager', found.tenant.slug)) && (
@@ -126,24 +127,28 @@ function PoolCard({ queue, queues, limits, pool }: { queue: Queue; queues: reado
 
 function Board({ queue }: { queue: Queue }) {
   const t = useText(words);
-  const counts = useCounts(queue.id);
-  const running = counts.data ? held(counts.data.states) : undefined;
-  const waiting = counts.data?.states.queued;
+  const { board, waiting, more } = useBoard(queue.id);
   return (
-    <SimpleGrid cols={{ base: 1, lg: 2 }}>
-      <section aria-labelledby="board-running">
-        <Heading id="board-running" label={t('running')} count={running} />
-        <Running queueId={queue.id} total={running} />
-      </section>
-      <section aria-labelledby="board-waiting">
-        <Heading id="board-waiting" label={t('waiting')} count={waiting} />
-        <Waiting queueId={queue.id} total={waiting} />
-      </section>
-    </SimpleGrid>
+    <Answer query={board} lines={8}>
+      {(found) => (
+        <SimpleGrid cols={{ base: 1, lg: 2 }}>
+          <section aria-labelledby="board-running">
+            <Heading id="board-running" label={t('running')} count={found.running_count}>
+              {found.borrowed_count > 0 && <Mark icon="refresh" color="orange" label={t('borrowedJobs', { count: found.borrowed_count })} />}
+            </Heading>
+            <Running rows={found.running} total={found.running_count} more={more} />
+          </section>
+          <section aria-labelledby="board-waiting">
+            <Heading id="board-waiting" label={t('waiting')} count={found.waiting_count} />
+            <Waiting rows={waiting} total={found.waiting_count} more={more} />
+          </section>
+        </SimpleGrid>
+      )}
+    </Answer>
   );
 }
 
-function Heading({ id, label, count }: { id: string; label: string; count: number | undefined }) {
+function Heading({ id, label, count, children }: { id: string; label: string; count: number; children?: ReactNode }) {
   const format = useFormat();
   return (
     <Group gap="xs" mb="xs">
@@ -151,8 +156,9 @@ function Heading({ id, label, count }: { id: string; label: string; count: numbe
         {label}
       </Title>
       <Badge variant="default" size="lg">
-        {count === undefined ? '…' : format.number(count)}
+        {format.number(count)}
       </Badge>
+      {children}
     </Group>
   );
 }

@@ -1,67 +1,73 @@
 /** What the boards read. A queue's board comes in one answer; longer lines go on in pages of jobs. */
 
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { useCallback, useMemo, useState } from 'react';
 
 import { api, take, type Schemas } from '@/api/client';
 import { readAll } from '@/api/fleet';
 
-export type Job = Schemas['JobOut'];
+export type RunningRow = Board['running'][number];
+export type WaitingRow = Board['waiting'][number];
+export type Board = Schemas['BoardOut'];
 
-export interface BoardJob {
-  id: string;
-  name: string;
-}
-interface BoardRow {
-  job: BoardJob | null;
-  user: string | null;
-  tenant?: string | null;
-  gpu_millis: number;
-}
-export interface RunningRow extends BoardRow {
-  started_at: string | null;
-  borrowed: boolean | null;
-}
-export interface WaitingRow extends BoardRow {
-  position: number | null;
-  reason: string;
-  hint: string;
-  expected_start: string | null;
-  priority: number | null;
-}
-export interface Board {
-  running: RunningRow[];
-  waiting: WaitingRow[];
-  counts: { running: number; waiting: number };
-}
+const FIRST_ROWS = 100;
+const BOARD_ROWS_MAX = 500; // The most that the board tells at once.
 
-const ROWS = 100;
-const HELD = ['admitted', 'starting', 'running', 'stopping'] as const;
-
-export function useLine(queueId: string, which: 'running' | 'waiting') {
-  return useInfiniteQuery({
-    queryKey: ['board', queueId, which],
+/** The board of a queue, and a way to read more of its line. What comes from pages of jobs has no place in the line with it. */
+export function useBoard(queueId: string) {
+  const [limit, setLimit] = useState(FIRST_ROWS);
+  const board = useQuery({
+    queryKey: ['board', queueId, limit],
+    placeholderData: keepPreviousData,
+    queryFn: ({ signal }) => take(api.GET('/api/v1/queues/{queue_id}/board', { params: { path: { queue_id: queueId }, query: { limit } }, signal })),
+  });
+  const [isLong, setLong] = useState(false);
+  const tail = useInfiniteQuery({
+    queryKey: ['board-tail', queueId],
+    enabled: isLong,
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page: { next: string | null }) => page.next ?? undefined,
-    queryFn: ({ pageParam, signal }) =>
-      take(
-        api.GET('/api/v1/jobs', {
-          params: { query: { queue: queueId, state: which === 'waiting' ? ['queued'] : [...HELD], sort: which === 'waiting' ? 'priority' : 'created', limit: ROWS, cursor: pageParam } },
-          signal,
-        }),
-      ),
+    queryFn: ({ pageParam, signal }) => take(api.GET('/api/v1/jobs', { params: { query: { queue: queueId, state: ['queued'], sort: 'priority', limit: BOARD_ROWS_MAX, cursor: pageParam } }, signal })),
   });
+  const waiting = useMemo(() => withTail(board.data?.waiting ?? [], (tail.data?.pages ?? []).flatMap((page) => page.items)), [board.data, tail.data]);
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = tail;
+  const count = board.data?.waiting_count ?? 0;
+  const runs = board.data?.running_count ?? 0;
+  const more = useCallback(() => {
+    if (limit < BOARD_ROWS_MAX && Math.max(count, runs) > limit) setLimit(BOARD_ROWS_MAX);
+    else if (count > limit) {
+      setLong(true);
+      if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+    }
+  }, [limit, count, runs, hasNextPage, isFetchingNextPage, fetchNextPage]);
+  return { board, waiting, more };
 }
 
-export function useCounts(queueId?: string) {
-  return useQuery({ queryKey: ['board', queueId ?? '', 'counts'], queryFn: ({ signal }) => take(api.GET('/api/v1/jobs:counts', { params: { query: { queue: queueId } }, signal })) });
+/** The board's rows, then those jobs that it did not name. */
+export function withTail(rows: readonly WaitingRow[], jobs: readonly Schemas['JobOut'][]): WaitingRow[] {
+  const named = new Set(rows.flatMap((row) => (row.job ? [row.job.id] : [])));
+  return [
+    ...rows,
+    ...jobs
+      .filter((job) => !named.has(job.id))
+      .map((job): WaitingRow => ({
+        job: { id: job.id, name: job.name },
+        tenant: job.tenant.name,
+        user: job.user,
+        queue: job.queue,
+        gpus: job.resources.gpu_millis / 1000,
+        position: job.place,
+        priority: job.priority,
+        hold: job.hold,
+        reason: job.reason,
+        expected_start: null,
+        submitted_at: job.submitted_at,
+      })),
+  ];
 }
 
-export function runningRow(job: Job): RunningRow {
-  return { job: { id: job.id, name: job.name }, user: job.user.name, gpu_millis: job.resources.gpu_millis, started_at: job.started_at, borrowed: null };
-}
-
-export function waitingRow(job: Job): WaitingRow {
-  return { job: { id: job.id, name: job.name }, user: job.user.name, gpu_millis: job.resources.gpu_millis, position: job.place, reason: job.reason?.text ?? '', hint: job.reason?.hint ?? '', expected_start: null, priority: job.priority };
+export function useCounts() {
+  return useQuery({ queryKey: ['jobs', 'counts'], queryFn: ({ signal }) => take(api.GET('/api/v1/jobs:counts', { signal })) });
 }
 
 /** The queue's budget, or null where it has none. Asked of the list: a queue without one is no failure. */

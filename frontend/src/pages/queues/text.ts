@@ -83,7 +83,10 @@ export const words = texts(
     headCeiling: 'Ceiling',
     editLimits: 'Change limits',
     submitHere: 'Submit a job',
-    priority: 'Priority',
+    priorityIs: 'Priority {n}',
+    held: 'held',
+    borrowedJobs: '{count} {count|stands|stand} on borrowed room',
+    byAtLatest: 'At the latest, as far as can be told: {time}',
   },
   {
     title: '队列',
@@ -165,6 +168,9 @@ export const words = texts(
     headCeiling: '上限',
     editLimits: '修改限额',
     submitHere: '提交作业',
-    priority: '优先级',
+    priorityIs: '优先级 {n}',
+    held: '暂停',
+    borrowedJobs: '{count} 个占用借用资源',
+    byAtLatest: '预计最迟：{time}',
   },
 );

@@ -85,7 +85,7 @@ function Editor({ tenant, stored, runs }: { tenant: string; stored: Line[]; runs
       </Group>
       {problem && <ProblemView error={problem} />}
       {lines.length === 0 ? (
-        <Empty icon="filter" title={t('noCaps')} command={runs ? `berth queues caps set --user NAME --gpu 4 --tenant ${tenant}` : undefined}>
+        <Empty icon="filter" title={t('noCaps')} command={runs ? `berth queues cap --user NAME --gpu 4 --tenant ${tenant}` : undefined}>
           {t('noCapsHint')}
         </Empty>
       ) : (

@@ -42,7 +42,7 @@ export default function Members({ tenant, runs }: Part) {
           ways={() => ({
             cli: `berth members list --tenant ${quote(tenant.slug)}`,
             curl: curl('GET', `/tenants/${tenant.slug}/members`),
-            python: `from berth import Client\n\nwith Client() as client:\n    for member in client.tenants.members(${JSON.stringify(tenant.slug)}):\n        print(member["user"]["name"], member["role"])`,
+            python: `from berth import Client\n\nwith Client() as client:\n    for member in client.request("GET", "/tenants/${tenant.slug}/members")["items"]:\n        print(member["user"]["name"], member["role"])`,
           })}
         />
         {runs && (

@@ -31,7 +31,7 @@ const WAYS = {
   get curl() {
     return curl('GET', `/tenants?limit=${PAGE}`);
   },
-  python: 'from berth import Client\n\nwith Client() as client:\n    for tenant in client.tenants.list():\n        print(tenant["slug"], tenant["name"])',
+  python: 'from berth import Client\n\nwith Client() as client:\n    for tenant in client.request("GET", "/tenants")["items"]:\n        print(tenant["slug"], tenant["name"])',
 };
 
 export default function Tree() {
@@ -53,7 +53,7 @@ export default function Tree() {
         </>
       }
     >
-      <PagedView list={list} empty={<Empty icon="tenants" title={t('empty')} command="berth login --invitation" >{t('emptyHint')}</Empty>}>
+      <PagedView list={list} empty={<Empty icon="tenants" title={t('empty')} command="berth users accept">{t('emptyHint')}</Empty>}>
         {(rows) => {
           const lower = query.toLocaleLowerCase();
           const shown = lower ? fitting(rows, byId, parentOf, (row) => `${row.name}\n${row.slug}\n${row.description}`.toLocaleLowerCase().includes(lower)) : rows;

@@ -1,0 +1,104 @@
+/** Book GPUs: what is free all that time is told while one types. */
+
+import { Alert, Group, Modal, NumberInput, Select, Text, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+
+import { api, take, type Schemas } from '@/api/client';
+import { queries } from '@/api/query';
+import { useSession } from '@/api/session';
+import { common } from '@/text/common';
+import { useFormat } from '@/text/format';
+import { useText } from '@/text/language';
+import { Form } from '@/ui/Dialog';
+import { Icon } from '@/ui/Icon';
+import { fromLocalInput, toLocalInput } from '@/ui/moments';
+import { notify } from '@/ui/notify';
+
+import { freeIn, type Booking } from './calendar';
+import { words } from './text';
+
+type Pool = Schemas['PoolOut'];
+const HOURS_FIRST = 8;
+
+export function BookDialog({ from, pools, pool, bookings, close }: { from: Date; pools: readonly Pool[]; pool: string | undefined; bookings: readonly Booking[]; close: (booked?: string) => void }) {
+  const t = useText(words);
+  const c = useText(common);
+  return (
+    <Modal opened onClose={() => close()} title={t('book')} closeButtonProps={{ 'aria-label': c('close') }}>
+      <BookForm first={from} pools={pools} pool={pool} bookings={bookings} close={close} />
+    </Modal>
+  );
+}
+
+function BookForm({ first, pools, pool: chosen, bookings, close }: { first: Date; pools: readonly Pool[]; pool: string | undefined; bookings: readonly Booking[]; close: (booked?: string) => void }) {
+  const t = useText(words);
+  const format = useFormat();
+  const session = useSession();
+  const managed = session.who.tenants.filter((found) => session.isOperator || session.may('manager', found.slug));
+  const [pool, setPool] = useState<string | null>(chosen ?? pools[0]?.id ?? null);
+  const [gpus, setGpus] = useState<number | string>(1);
+  const [tenant, setTenant] = useState<string | null>(managed[0]?.slug ?? null);
+  const [queue, setQueue] = useState<string | null>(null);
+  const [from, setFrom] = useState(() => toLocalInput(first));
+  const [until, setUntil] = useState(() => toLocalInput(new Date(first.getTime() + HOURS_FIRST * 3_600_000)));
+  const [comment, setComment] = useState('');
+  const tenants = useQuery({ queryKey: ['tenants', 'choice'], enabled: session.isOperator, queryFn: () => take(api.GET('/api/v1/tenants', { params: { query: { limit: 500 } } })) });
+  const queuesOf = useQuery({ queryKey: ['queues', 'choice', tenant], enabled: tenant !== null, queryFn: () => take(api.GET('/api/v1/queues', { params: { query: { tenant: tenant ?? '', limit: 500 } } })) });
+  const choices = session.isOperator ? (tenants.data?.items ?? managed) : managed;
+  const [starts, ends] = [fromLocalInput(from), fromLocalInput(until)];
+  const isBackward = starts !== null && ends !== null && starts >= ends;
+  const total = pools.find((found) => found.id === pool)?.capacity.gpu_millis ?? 0;
+  const free = pool && starts && ends && !isBackward ? Math.max(0, freeIn(bookings, pool, total, Date.parse(starts), Date.parse(ends))) : null;
+  const wanted = Math.round(Number(gpus) * 1000);
+  const isTooMany = free !== null && wanted > free;
+  const submit = async () => {
+    await api.POST('/api/v1/bookings', { body: { pool: pool ?? '', gpu_millis: wanted, tenant, queue, starts_at: starts ?? '', ends_at: ends ?? '', comment: comment.trim() } });
+    notify(t('booked'));
+    await queries.invalidateQueries({ queryKey: ['bookings'] });
+    close(from.slice(0, 10));
+  };
+  return (
+    <Form submit={submit} onCancel={() => close()} label={t('book')} isReady={pool !== null && tenant !== null && wanted > 0 && starts !== null && ends !== null && !isBackward}>
+      {(at) => (
+        <>
+          <Group grow align="flex-start">
+            <Select label={t('pool')} data={pools.map((found) => ({ value: found.id, label: `${found.cluster.name}/${found.name}` }))} value={pool} onChange={setPool} allowDeselect={false} error={at('/pool')} required />
+            <NumberInput label={t('gpus')} min={0} max={total / 1000 || undefined} value={gpus} onChange={setGpus} error={at('/gpu_millis')} required data-autofocus />
+          </Group>
+          <Group grow align="flex-start">
+            <Select
+              label={t('tenant')}
+              data={choices.map((found) => ({ value: found.slug, label: found.name }))}
+              value={tenant}
+              onChange={(value) => {
+                setTenant(value);
+                setQueue(null);
+              }}
+              allowDeselect={false}
+              searchable
+              error={at('/tenant')}
+              required
+            />
+            <Select label={t('queue')} placeholder={queuesOf.data?.items.find((found) => found.is_top)?.name} data={(queuesOf.data?.items ?? []).map((found) => ({ value: found.id, label: found.path }))} value={queue} onChange={setQueue} clearable error={at('/queue')} />
+          </Group>
+          <Group grow align="flex-start">
+            <TextInput type="datetime-local" label={t('from')} value={from} onChange={(event) => setFrom(event.currentTarget.value)} error={at('/starts_at')} required />
+            <TextInput type="datetime-local" label={t('until')} value={until} onChange={(event) => setUntil(event.currentTarget.value)} error={isBackward ? t('endFirst') : at('/ends_at')} required />
+          </Group>
+          <Text size="xs" c="dimmed">
+            {t('yourTime', { zone: format.zone })} {t('queueHint')}
+          </Text>
+          <TextInput label={t('comment')} value={comment} onChange={(event) => setComment(event.currentTarget.value)} error={at('/comment')} maxLength={1000} />
+          <div aria-live="polite">
+            {free !== null && (
+              <Alert color={isTooMany ? 'orange' : 'teal'} icon={<Icon name={isTooMany ? 'alert' : 'check'} />} py="xs">
+                {t(isTooMany ? 'tooMany' : 'seemsFree', { free: format.milli(free), total: format.milli(total) })} {!session.isOperator && t('othersToo')}
+              </Alert>
+            )}
+          </div>
+        </>
+      )}
+    </Form>
+  );
+}

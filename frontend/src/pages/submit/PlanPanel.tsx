@@ -16,6 +16,9 @@ import { words } from './text';
 
 type T = Translate<keyof typeof words.en>;
 
+/** Less than this is not told exactly. */
+const LEAST_MICROS = 100;
+
 export interface Placed extends FieldProblem {
   line: number;
 }
@@ -257,9 +260,9 @@ function by(name: string, t: T): string {
 }
 
 function money(least: number, most: number | null, currency: string, format: Format, t: T): string {
-  const say = (micros: number) => format.number(micros / 1e6, Math.abs(micros) < 1e6 && micros !== 0 ? 4 : 2);
+  const say = (micros: number) => (micros > 0 && micros < LEAST_MICROS ? `< ${format.number(LEAST_MICROS / 1e6, 4)}` : format.number(micros / 1e6, micros < 1e6 ? 4 : 2));
   if (least === 0 && (most === null || most === 0)) return t('free');
-  return `${say(least)}${most !== null && most !== least ? ` – ${say(most)}` : ''} ${currency}`;
+  return `${say(least)}${most !== null && say(most) !== say(least) ? ` – ${say(most)}` : ''} ${currency}`;
 }
 
 function amounts(resources: { cpu_millis: number; memory_bytes: number; gpu_millis: number }, format: Format, t: T): string {

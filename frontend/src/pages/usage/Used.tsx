@@ -101,7 +101,7 @@ export default function Used() {
           <Answer query={days} lines={6}>
             {(answer) => (
               <Suspense fallback={<Loading lines={6} />}>
-                <Days items={answer.items} isBilled={isBilled} currency={currency} />
+                <Days items={answer.items} since={range.since} isBilled={isBilled} currency={currency} />
               </Suspense>
             )}
           </Answer>
@@ -136,10 +136,10 @@ export default function Used() {
   );
 }
 
-function Days({ items, isBilled, currency }: { items: readonly Item[]; isBilled: boolean; currency: string }) {
+function Days({ items, since, isBilled, currency }: { items: readonly Item[]; since?: string; isBilled: boolean; currency: string }) {
   const t = useText(words);
   const format = useFormat();
-  const days = useMemo(() => byDay(items), [items]);
+  const days = useMemo(() => byDay(items, since), [items, since]);
   if (items.length === 0) return null;
   const hasGpus = days.gpu.some((value) => value > 0);
   return (

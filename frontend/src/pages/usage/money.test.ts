@@ -8,6 +8,8 @@ it('fills days without use', () => {
   const { times, gpu } = byDay([item('2026-11-03', 7_200_000, 5), item('2026-11-01', 3_600_000, 5)]);
   expect(gpu).toEqual([1, 0, 2]);
   expect(times).toHaveLength(3);
+  expect(byDay([item('2026-11-03', 0, 0)]).times).toHaveLength(2);
+  expect(byDay([item('2026-11-03', 0, 0)], '2026-10-31T22:00:00Z').times).toHaveLength(4);
 });
 
 it('does not add up what it is not told', () => {

@@ -53,16 +53,19 @@ export function sum(items: readonly Item[]): Sums {
   );
 }
 
-/** Every day from the first to the last, so that a day without use is nothing and not left out. */
-export function byDay(items: readonly Item[]): { times: number[]; gpu: number[]; cpu: number[]; cost: (number | null)[] } {
+const DAY_MS = 86_400_000;
+
+/** Every day of the window, two at least, so that a day without use is nothing and not left out. */
+export function byDay(items: readonly Item[], since?: string): { times: number[]; gpu: number[]; cpu: number[]; cost: (number | null)[] } {
   const days = new Map(items.map((item) => [item.id, item]));
   const stamps = [...days.keys()].map((day) => Date.parse(`${day}T00:00:00Z`)).filter((at) => !Number.isNaN(at));
   const times: number[] = [];
   const gpu: number[] = [];
   const cpu: number[] = [];
   const cost: (number | null)[] = [];
-  const DAY_MS = 86_400_000;
-  for (let at = Math.min(...stamps); at <= Math.max(...stamps); at += DAY_MS) {
+  const last = Math.max(...stamps);
+  const first = Math.min(...stamps, last - DAY_MS, since ? Math.floor(Date.parse(since) / DAY_MS) * DAY_MS : last);
+  for (let at = first; at <= last; at += DAY_MS) {
     const item = days.get(new Date(at).toISOString().slice(0, 10));
     times.push(at / 1000);
     gpu.push(item ? hours(item.gpu_milli_seconds) : 0);

@@ -5,7 +5,7 @@ CACHE ?= $(if $(BERTH_CACHE),$(BERTH_CACHE),$(if $(filter 0,$(shell id -u)),/var
 export BERTH_CACHE := $(CACHE)
 
 .DEFAULT_GOAL := help
-.PHONY: help up down install example status backup restore test test-long bench chaos lint audit format
+.PHONY: help up down install example status backup restore test test-long bench chaos screens lint audit format
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -42,6 +42,9 @@ bench: python ## Measure against other systems   [ONLY=P1,P2 ARGS="--jobs 2000"]
 
 chaos: python ## Break a platform of its own under load   [MINUTES=1 SEED=n ARGS="--profile embedded"]
 	@$(PYTHON) tools/test.py --only chaos -- $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+screens: python ## A picture of every page of the portal   [FOLDER=build/screens ONLY=jobs]
+	@$(PYTHON) tools/test.py --only screens -- $(if $(FOLDER),$(FOLDER),build/screens) $(ONLY)
 
 lint: python ## Check style, types and the import contract
 	@$(PYTHON) tools/test.py --only lint

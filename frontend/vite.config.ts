@@ -16,7 +16,7 @@ export default defineConfig({
   },
   server: {
     proxy: Object.fromEntries(
-      ['/api', '/ws', '/sign-in/oidc', '/docs'].map((path) => [
+      ['/api', '/readyz', '/ws', '/sign-in/oidc', '/docs'].map((path) => [
         path,
         { target: platform, changeOrigin: true, ws: path === '/ws', headers: { origin: platform } },
       ]),

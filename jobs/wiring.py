@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 from django.db.models import Sum
 
 from activity import registry
-from clusters.selectors import NodeKey, register_allocation_source
+from clusters.selectors import GpuHolder, NodeKey, register_allocation_source, register_holder_source
 from clusters.telemetry import register_collector_source
 from jobs.lifecycle.reasons import explain
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE
@@ -23,7 +23,7 @@ from kernel.actor import Actor
 from kernel.config import current
 from kernel.resources import Resources
 from storage.logs import LogFilter, follow
-from tenants.access import tenant_rule
+from tenants.access import tenant_rule, tenants_with
 from tenants.services import register_forecast
 from webapi.access import register as register_rule
 from webapi.fields import utc_text
@@ -42,6 +42,7 @@ def register() -> None:
     register_collector_source("jobs", job_metrics)
     register_forecast(forecast_limits)
     register_allocation_source(by_pool=_held_in_pools, by_node=_held_on_nodes)
+    register_holder_source(_gpu_holders)
 
 
 def _notices(job_ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, registry.JobNotice]:
@@ -101,6 +102,22 @@ def _held_on_nodes(nodes: Sequence[NodeKey]) -> dict[NodeKey, Resources]:
         .order_by()
     )
     return {(cluster_id, name): Resources(*held) for cluster_id, name, *held in rows if (cluster_id, name) in wanted}
+
+
+def _gpu_holders(actor: Actor, nodes: Sequence[NodeKey]) -> dict[NodeKey, list[GpuHolder]]:
+    """One query. Whose they are, in tenants in which the actor may see jobs; jobs of one's own are in one's own tenants."""
+    wanted, seen = set(nodes), tenants_with(actor, "job.read")
+    columns = (
+        "attempt__cluster_id", "node_name", "gpus", "gpu_millis", "tenant_id", "job_id", "attempt__job__name",
+        "attempt__job__tenant__name", "attempt__job__user__name",
+    )  # fmt: skip
+    rows = _live_tasks().filter(node_name__in={name for _, name in wanted}, gpu_millis__gt=0).order_by("id")
+    held: dict[NodeKey, list[GpuHolder]] = {}
+    for cluster_id, node, gpus, millis, tenant_id, job_id, name, tenant, user in rows.values_list(*columns):
+        if (cluster_id, node) in wanted:
+            whose = (job_id, name, tenant, user) if seen is None or tenant_id in seen else ()
+            held.setdefault((cluster_id, node), []).append(GpuHolder(tuple(gpus), millis, *whose))
+    return held
 
 
 def _live_tasks() -> Any:

@@ -23,6 +23,7 @@ from tenants.access import actor_for, roles_of_many
 from tenants.models import Token, TokenKind, User
 from tenants.permissions import effective_scopes
 from tenants.services.tokens import digest_of, prefix_of
+from webapi.asgi_auth import session_text
 from webapi.facts import Facts, look
 
 LAST_USED_EVERY = timedelta(minutes=1)  # A token's last use is known to the minute; not a write per request.
@@ -46,6 +47,15 @@ def authenticate_token(text: str) -> Actor:
 def authenticate_session(text: str) -> Actor:
     """The actor of a browser's session; NotAuthenticated for one that is unknown, over, ended, or of a disabled user."""
     return authenticate(text, TokenKind.SESSION).actor
+
+
+def user_of_cookies(cookies: str | None) -> User | None:
+    """Whose session a Cookie header holds; None where it holds none that counts."""
+    text = session_text(cookies)
+    try:
+        return authenticate(text, TokenKind.SESSION).user if text else None
+    except NotAuthenticated:
+        return None
 
 
 def authenticate(text: str, kind: TokenKind = TokenKind.PERSONAL) -> Identity:

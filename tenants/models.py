@@ -274,6 +274,33 @@ class DeviceCode(models.Model):
         return f"device code {self.id}"
 
 
+class ExternalIdentity(models.Model):
+    """A person as an identity provider knows them: its subject never changes, whatever becomes of names and addresses."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    user = models.ForeignKey(User, models.CASCADE, related_name="identities")
+    issuer = models.CharField(max_length=255)
+    subject = models.CharField(max_length=255)
+    created_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["issuer", "subject"], name="external_identity_unique")]
+
+    def __str__(self) -> str:
+        return f"identity {self.subject} of {self.user_id}"
+
+
+class SpentState(models.Model):
+    """A sign-in at an identity provider that came back: it does not come back again."""
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    expires_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"spent until {self.expires_at}"
+
+
 class Invitation(models.Model):
     """A code that makes its holder a member once. Only its SHA-256 is kept."""
 

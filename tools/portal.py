@@ -9,6 +9,8 @@ else from its Python package. The packages of `package-lock.json` are installed 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import gzip
 import hashlib
 import os
@@ -17,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,35 +75,40 @@ def build(cache: Path) -> Path:
     target = cache / "portal" / f"built-{_digest([*_sources(), Path(__file__)])}"
     if (target / "complete").exists():
         return target
-    workshop = _workshop(cache, find_node(cache))
-    node = find_node(cache)
-    building = target.with_name(f"{target.name}.{os.getpid()}")
-    shutil.rmtree(building, ignore_errors=True)
-    _run(node, cache, workshop, "node_modules/vite/bin/vite.js", "build", "--outDir", str(building / "public"), "--emptyOutDir")
-    (building / "public" / "index.html").rename(building / "index.html")
-    for path in (building / "public").rglob("*"):
-        if path.suffix in COMPRESSED:
-            # No time in it: the same source gives the same bytes.
-            path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes(), 9, mtime=0))
-    (building / "complete").write_text("")
-    shutil.rmtree(target, ignore_errors=True)
-    building.rename(target)
+    node, folder = find_node(cache), packages(cache)
+    with _alone(cache):
+        if (target / "complete").exists():
+            return target
+        _fill(folder)
+        building = target.with_name(f"{target.name}.building")
+        shutil.rmtree(building, ignore_errors=True)
+        out = str(building / "public")
+        _run(node, cache, folder, "node_modules/vite/bin/vite.js", "build", "--outDir", out, "--emptyOutDir")
+        (building / "public" / "index.html").rename(building / "index.html")
+        for path in (building / "public").rglob("*"):
+            if path.suffix in COMPRESSED:
+                # No time in it: the same source gives the same bytes.
+                path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes(), 9, mtime=0))
+        (building / "complete").write_text("")
+        shutil.rmtree(target, ignore_errors=True)
+        building.rename(target)
     return target
 
 
 def check(cache: Path) -> int:
     """Compile against the types of today's API and run the portal's tests; the exit status."""
-    node = find_node(cache)
-    workshop = _workshop(cache, node)
+    node, folder = find_node(cache), packages(cache)
     steps: tuple[Sequence[str], ...] = (
         ("node_modules/openapi-typescript/bin/cli.js", str(DESCRIPTION), "-o", "src/api/schema.ts"),
         ("node_modules/typescript/bin/tsc", "--noEmit"),
         ("node_modules/vitest/vitest.mjs", "run", "--reporter=dot"),
     )
-    for words in steps:
-        done = subprocess.run([str(node.program), *words], cwd=workshop, env=node.environment(cache), check=False)
-        if done.returncode:
-            return done.returncode
+    with _alone(cache):
+        _fill(folder)
+        for words in steps:
+            done = subprocess.run([str(node.program), *words], cwd=folder, env=node.environment(cache), check=False)
+            if done.returncode:
+                return done.returncode
     return 0
 
 
@@ -130,13 +137,16 @@ def find_node(cache: Path) -> Node:
     return Node(packages / "bin" / "node", packages / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")
 
 
-def _workshop(cache: Path, node: Node) -> Path:
-    """A folder with today's sources and the installed packages, where the programs of the portal run."""
+def packages(cache: Path) -> Path:
+    """The folder with the installed packages, whose `node_modules` this is about."""
+    node = find_node(cache)
     folder = cache / "portal" / f"workshop-{_digest([SOURCE / name for name in MANIFESTS])}"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in MANIFESTS:
-        shutil.copyfile(SOURCE / name, folder / name)
-    if not (folder / "installed").exists():
+    with _alone(cache):
+        if (folder / "installed").exists():
+            return folder
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in MANIFESTS:
+            shutil.copyfile(SOURCE / name, folder / name)
         done = subprocess.run(
             [str(node.program), str(node.npm), "ci", "--ignore-scripts", "--no-progress"],
             cwd=folder, env=node.environment(cache), capture_output=True, text=True, check=False,
@@ -144,6 +154,11 @@ def _workshop(cache: Path, node: Node) -> Path:
         if done.returncode:
             raise PortalError(f"the portal's packages cannot be installed: {_last_line(done.stderr)} Run the same command again.")
         (folder / "installed").write_text("")
+    return folder
+
+
+def _fill(folder: Path) -> None:
+    """Put today's sources beside the installed packages, and nothing of yesterday's."""
     for old in folder.iterdir():
         if old.name in {"node_modules", "installed", *MANIFESTS}:
             continue
@@ -152,15 +167,23 @@ def _workshop(cache: Path, node: Node) -> Path:
         else:
             old.unlink()
     for path in _sources():
-        copy = folder / path.relative_to(SOURCE) if path.is_relative_to(SOURCE) else folder / path.name
+        copy = folder / path.relative_to(SOURCE)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
-    return folder
+
+
+@contextlib.contextmanager
+def _alone(cache: Path) -> Iterator[None]:
+    """Two at once would write into each other's folders."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "portal.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _sources() -> list[Path]:
     files = (path for path in SOURCE.rglob("*") if path.is_file() and not SKIPPED & set(path.relative_to(SOURCE).parts))
-    return sorted(path for path in files if path.name != "schema.ts")
+    return sorted(path for path in files if path != SOURCE / "src" / "api" / "schema.ts")  # Made anew where it is needed.
 
 
 def _digest(paths: Iterable[Path]) -> str:

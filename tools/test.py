@@ -1,4 +1,4 @@
-"""`make test`, `lint`, `audit`, `bench`, `chaos`: install whatever they need, then run them. Standard library only.
+"""`make test`, `lint`, `audit`, `bench`, `chaos`, `screens`: install whatever they need, then run them. Standard library only.
 
 Debian packages as root (without root it names the missing ones and stops), Python packages from requirements-dev.lock into an
 environment outside the checkout, named by the lock's content, so that a second run installs nothing.
@@ -30,21 +30,26 @@ DEBIAN = {
     "fonts-noto-cjk": "/usr/share/doc/fonts-noto-cjk",
 }
 FOR_CHAOS = ("python3-venv", "postgresql-15", "redis-server", "bubblewrap")
+FOR_SCREENS = ("python3-venv", "bubblewrap", "chromium", "fonts-noto-cjk")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Install what the tests need and run them.")
     parser.add_argument("--long", action="store_true", help="full lengths and large numbers")
-    parser.add_argument("--only", choices=["lint", "format", "install", "bench", "chaos", "audit"], help="one part")
+    parser.add_argument("--only", choices=["lint", "format", "install", "bench", "chaos", "screens", "audit"], help="one part")
     parser.add_argument("rest", nargs="*", help="passed on")
     options = parser.parse_args()
-    if options.only in (None, "chaos"):
-        install_debian(FOR_CHAOS if options.only else tuple(DEBIAN))  # A benchmark installs its own peers.
+    if options.only in (None, "chaos", "screens"):
+        install_debian(
+            {"chaos": FOR_CHAOS, "screens": FOR_SCREENS}.get(options.only or "", tuple(DEBIAN))
+        )  # A benchmark installs its own peers.
     python = install_python()
     if options.only == "install":
         return 0
     if options.only == "chaos":
         return subprocess.run([str(python), "-m", "tests.chaos", *options.rest], cwd=ROOT, check=False).returncode
+    if options.only == "screens":
+        return subprocess.run([str(python), "-m", "tests.browser.screens", *options.rest], cwd=ROOT, check=False).returncode
     if options.only == "audit":
         return subprocess.run([str(python), str(ROOT / "tools" / "audit.py"), *options.rest], cwd=ROOT, check=False).returncode
     if options.only == "bench":

@@ -70,7 +70,9 @@ class ParameterOut(serializers.Serializer[Any]):
     minimum = serializers.FloatField(allow_null=True)
     maximum = serializers.FloatField(allow_null=True)
     choices = serializers.ListField(child=AnyValue())
-    required = serializers.BooleanField(help_text="Without a value, or an empty text, it is refused.")
+    required = serializers.BooleanField(  # type: ignore[assignment]  # Only the name of a key.
+        help_text="Without a value, or an empty text, it is refused."
+    )
 
 
 class TemplateOut(serializers.Serializer[Any]):

@@ -72,6 +72,7 @@ CLOSED_SIGNED_OUT, CLOSED_FORBIDDEN, CLOSED_NOT_FOUND, CLOSED_IDLE, CLOSED_CONFL
 _CLOSE_CODES = {401: CLOSED_SIGNED_OUT, 403: CLOSED_FORBIDDEN, 404: CLOSED_NOT_FOUND, 429: CLOSED_REFUSED, 503: CLOSED_SLOW}
 
 log = structlog.get_logger("jobs")
+_SIZE = TerminalSize()
 _open: Counter[object] = Counter()  # By user, in this process; its one event loop counts.
 
 
@@ -80,7 +81,7 @@ class Start:
     """What the client wants to run. An empty `argv` is a shell; no terminal means pipes."""
 
     argv: tuple[str, ...] = ()
-    terminal: TerminalSize | None = TerminalSize()
+    terminal: TerminalSize | None = _SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +199,8 @@ class ExecConsumer(AsyncWebsocketConsumer):
         opened = await self._open(actor, wanted, self._start.result())
         try:
             self._opened = opened
-            await self._send(
-                {"type": "started", "job": str(opened.job_id), "attempt": opened.attempt, "role": opened.task.role, "index": opened.task.index}
-            )  # fmt: skip
+            task = {"attempt": opened.attempt, "role": opened.task.role, "index": opened.task.index}
+            await self._send({"type": "started", "job": str(opened.job_id), **task})
             end = await self._follow(session, opened)
         finally:
             self._is_over, self._opened = True, None
@@ -400,8 +400,7 @@ def _start(text: Any) -> Start:
         raise InvalidInput(f"`argv` is a list of at most {COMMAND_ARGUMENTS} texts without NUL characters.")
     if not isinstance(text.get("terminal", True), bool):
         raise InvalidInput("`terminal` is true or false.")
-    default = TerminalSize()
-    size = _size({"rows": text.get("rows", default.rows), "columns": text.get("columns", default.columns)})
+    size = _size({"rows": text.get("rows", _SIZE.rows), "columns": text.get("columns", _SIZE.columns)})
     return Start(tuple(argv), size if text.get("terminal", True) else None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.api import cost, draining, explain, history, jobs, order, output, quarantine, shares, templates
+from jobs.api import board, cost, draining, explain, history, jobs, order, output, quarantine, shares, templates
 
 urlpatterns = [
     path("jobs", jobs.JobListView.as_view(), name="jobs"),
@@ -53,6 +53,7 @@ urlpatterns = [
     path("quarantine", quarantine.QuarantineView.as_view(), name="quarantine"),
     path("quarantine/<str:attempt>/adopt", quarantine.QuarantineAdoptView.as_view(), name="quarantine_adopt"),
     path("quarantine/<str:attempt>/stop", quarantine.QuarantineStopView.as_view(), name="quarantine_stop"),
+    path("queues/<uuid:queue_id>/board", board.QueueBoardView.as_view(), name="queue_board"),
     path("templates", templates.TemplatesView.as_view(), name="templates"),
     path("templates/<str:template_id>", templates.TemplateView.as_view(), name="template"),
     path("templates/<str:template_id>/render", templates.TemplateRenderView.as_view(), name="template_render"),

@@ -139,7 +139,8 @@ def _find(job: Job, role: str | None, index: int | None) -> tuple[Attempt, TaskN
     """The task that is meant: of those that fit, the first of the present attempt."""
     if job.array_size is not None:
         raise ExecNotRunning(
-            f"Job {job.name} is an array, whose children run.", hint=f"`berth ps --parent {job.id}` lists them; name one by its id."
+            f"Job {job.name} is an array, whose children run.",
+            hint=f"`berth ps --parent {job.id}` lists them; name one by its id.",
         )
     attempt = Attempt.objects.filter(id=job.attempt_id).first() if job.attempt_id else None
     if attempt is None or JOB_LIFECYCLE.is_terminal(job.state):
@@ -150,7 +151,9 @@ def _find(job: Job, role: str | None, index: int | None) -> tuple[Attempt, TaskN
     row = rows.order_by("id").values_list("role", "index", "state").first()
     if row is None:
         wanted = "-".join(str(part) for part in (role, index) if part is not None) or "task"
-        raise NotFound(f"Attempt {attempt.number} of {job.name} has no {wanted[:100]!r}.", hint="`berth get` lists roles and tasks.")
+        raise NotFound(
+            f"Attempt {attempt.number} of {job.name} has no {wanted[:100]!r}.", hint="`berth get` lists roles and tasks."
+        )
     task = TaskName(row[0], row[1])
     if row[2] != TaskState.RUNNING:
         raise ExecNotRunning(f"Task {task} of {job.name} is {row[2]}.", hint="A terminal needs a task that runs.")
@@ -166,9 +169,9 @@ def _failure(error: NotRunning | ExecRefused | EngineUnreachable, job: Job, task
 def _tell(
     actor: Actor, job_id: uuid.UUID, job_name: str, tenant_id: uuid.UUID, kind: str, facts: Mapping[str, Any], now: datetime
 ) -> None:
-    shown = {name: value for name, value in facts.items() if name not in ("phase", "from")}
+    data = {"by": actor.name, **{name: value for name, value in facts.items() if name not in ("phase", "from")}}
     event = NewEvent(
-        kind=kind, tenant_id=tenant_id, subject_kind="job", subject_id=job_id, at=now, job_id=job_id, data={"by": actor.name, **shown}
+        kind=kind, tenant_id=tenant_id, subject_kind="job", subject_id=job_id, at=now, job_id=job_id, data=data
     )  # fmt: skip
     with transaction.atomic():
         record_events([event])

@@ -19,7 +19,7 @@ def _text(name: str, title: str, title_zh: str, default: str, **more: Any) -> di
 
 _MEMORY = _text("memory", "Memory of a task", "每个任务的内存", "2Gi", description="Such as 512Mi or 16Gi.", required=True,
                 description_zh="例如 512Mi 或 16Gi。", minimum=1, maximum=20)  # fmt: skip
-_CPU = _number("cpu", "Cores of a task", "每个任务的 CPU 核数", 1, 1, 512)
+_CPU = {**_number("cpu", "Cores of a task", "每个任务的 CPU 核数", 1, 0.1, 512), "type": "number"}
 _IMAGE = {"name": "image", "title": "Image", "title_zh": "镜像", "type": "string",
           "description": "Empty: the cluster's own programs.", "description_zh": "留空则使用集群自带程序。"}  # fmt: skip
 _RUNTIME = _text("max_runtime", "Longest run", "最长运行时间", "1h", description="Such as 30m or 2d.",

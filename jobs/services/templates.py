@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from activity.services import record_audit
 from jobs.models import TEMPLATE_NAME_LENGTH, Template
@@ -45,7 +45,7 @@ def create_template(*, actor: Actor, tenant_id: uuid.UUID | None, given: Mapping
     demand(actor, tenant_id, "template.publish" if tenant_id is None else "template.create", actor.user_id)
     values = _checked(given)
     with transaction.atomic():
-        if Template.objects.filter(tenant_id=tenant_id).count() >= PER_TENANT:
+        if Template.objects.filter(Q(tenant_id=tenant_id)).count() >= PER_TENANT:
             raise Conflict(f"There are {PER_TENANT} templates here already.", hint="Delete some that nobody uses.")
         row = Template(
             tenant_id=tenant_id,
@@ -239,6 +239,5 @@ def _audit(
 
 def names_of(rows: Sequence[Template]) -> tuple[frozenset[uuid.UUID], frozenset[uuid.UUID]]:
     """Tenants and owners to look up for what is shown of them: owners of public ones are nobody's business."""
-    own = [row for row in rows if row.tenant_id is not None]
-    tenants = frozenset(row.tenant_id for row in own)
-    return tenants, frozenset(row.owner_id for row in own if row.owner_id is not None)
+    tenants = frozenset(row.tenant_id for row in rows if row.tenant_id is not None)
+    return tenants, frozenset(row.owner_id for row in rows if row.tenant_id is not None and row.owner_id is not None)

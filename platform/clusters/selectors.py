@@ -11,6 +11,7 @@ from django.db.models import F, QuerySet, Sum
 
 from clusters.models import Cluster, ClusterCondition, Node, NodeContents, Pool
 from clusters.placement import levels_of, taints_of
+from kernel.actor import Actor
 from kernel.resources import RESOURCE_NAMES, ZERO, Resources
 
 READ_AT_ONCE = 500  # SQLite's bound on parameters is a thousand.
@@ -246,3 +247,36 @@ def allocated_on_nodes(nodes: Sequence[NodeKey]) -> dict[NodeKey, Resources]:
     """What live attempts hold on each node; nothing while no source is registered."""
     found = _by_node(nodes) if _by_node and nodes else {}
     return {key: found.get(key, ZERO) for key in nodes}
+
+
+# --- Who holds which device: the same way ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GpuHolder:
+    """What one task holds of a node's GPUs. `devices` as the engine calls them; none while it has not said which.
+
+    `job_id` None: the reader may not know whose it is, and all other fields are empty.
+    """
+
+    devices: tuple[str, ...]
+    gpu_millis: int
+    job_id: uuid.UUID | None = None
+    job_name: str = ""
+    tenant: str = ""
+    user: str = ""
+
+
+HoldersByNode = Callable[[Actor, Sequence[NodeKey]], Mapping[NodeKey, Sequence[GpuHolder]]]
+_holders: HoldersByNode | None = None
+
+
+def register_holder_source(by_node: HoldersByNode) -> None:
+    """Say who knows which task holds which device, as far as an actor may know."""
+    global _holders
+    _holders = by_node
+
+
+def gpu_holders(actor: Actor, nodes: Sequence[NodeKey]) -> Mapping[NodeKey, Sequence[GpuHolder]]:
+    """What live tasks hold of each node's GPUs; nothing while no source is registered."""
+    return _holders(actor, nodes) if _holders and nodes else {}

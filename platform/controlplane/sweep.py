@@ -30,10 +30,12 @@ from tenants.services.bookings import sweep_bookings
 from tenants.services.budgets import measure_budgets
 from tenants.services.device_codes import forget_device_codes
 from tenants.services.edits import apply_due_edits
+from tenants.services.external import forget_spent_states
 from tenants.services.ledger import close_months, fold_days
 from tenants.services.ledger.check import check_hourly
 from tenants.services.quota_requests import sweep_quota_requests
 from tenants.services.reservations import recount_usage
+from tenants.services.sessions import forget_sessions
 from tenants.services.shares import close_weeks
 from webapi import facts, idempotency
 
@@ -95,6 +97,8 @@ PARTS: dict[str, Callable[[datetime], int]] = {
     "counts": fold_counts,
     "tickets": tickets.delete_expired,
     "device_codes": forget_device_codes,
+    "spent_states": forget_spent_states,
+    "sessions": forget_sessions,
     "events": retention.prune,
     "decisions": forget_old_decisions,
     "promises": promise_starts,

@@ -7,6 +7,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
 from controlplane import portal
+from tenants.api import oidc
 from webapi import health, pages
 
 # Routes are tried in turn: those that are asked for most come first.
@@ -16,6 +17,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include([path("", include(f"{app}.api.urls")) for app in _API_APPS])),
 ]
 urlpatterns += [*health.urlpatterns, *pages.urlpatterns]
+urlpatterns += oidc.urlpatterns
 urlpatterns += [path("admin", RedirectView.as_view(url="/admin/")), path("admin/", admin.site.urls)]
 urlpatterns += portal.urlpatterns  # Whatever else a browser asks for is a page of the portal, or none.
 

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from kernel.actor import TenantRole
 from kernel.priorities import PRIORITY_MAX
 
 SIMULATED_GPUS = re.compile(r"([1-9][0-9]{0,3})x([A-Za-z0-9][A-Za-z0-9 ._-]{0,62})")
@@ -20,10 +22,12 @@ INTERVALS = (
     "lease_seconds", "leadership_seconds", "visibility_seconds", "sweep_seconds", "poll_seconds", "telemetry_seconds",
     "start_timeout_seconds",
 )  # fmt: skip
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 PROCESSES = ("web_processes", "worker_processes", "scheduler_processes", "observer_processes")
 SCHEMES = {
     "selftest_url": ("http://", "https://"),
     "public_url": ("http://", "https://"),
+    "oidc_issuer": ("http://", "https://"),
     "database_url": ("postgresql://", "postgres://"),
     "redis_url": ("redis://", "rediss://", "unix://"),
 }
@@ -112,6 +116,23 @@ class Config:
     )
     session_idle_hours: float = _setting(12.0, "hours", "a browser that nobody used for so long has to sign in again")
     session_days: int = _setting(14, "days", "a browser signs in again after so long, however much it is used")
+    oidc_issuer: str = _setting("", "URL", "empty: nobody signs in at an identity provider; exactly as the provider calls itself")
+    oidc_client_id: str = _setting("", "text", "as the provider knows this server")
+    oidc_client_secret: str = _setting("", "text", "empty: a client without a secret; PKCE protects the code in either case")
+    oidc_name: str = _setting("Single sign-on", "text", "what the button of the sign-in page says")
+    oidc_scopes: str = _setting("openid email profile", "words", "what the provider is asked for; `openid` among them")
+    oidc_creates_users: bool = _setting(False, "boolean", "true: who has no account gets one at the first sign-in")
+    oidc_domains: str = _setting("", "domains, with commas", "empty: any; else only verified addresses of these come in")
+    oidc_trusts_email: bool = _setting(
+        False, "boolean", "true: addresses count as verified where the provider does not say; for one that is your own"
+    )
+    oidc_links_by_email: bool = _setting(
+        False, "boolean", "true: a verified address leads to an account with a password, too; else its owner connects it once"
+    )
+    oidc_groups_claim: str = _setting("groups", "text", "the list of groups in the id_token")
+    oidc_groups: str = _setting(
+        "", "<group>=<tenant>:<role>, with commas", "empty: groups give nothing; else they decide about the tenants named here"
+    )
     selftest_hours: float = _setting(
         24.0, "hours", "between two tenant escape self-tests, 0: none; a hole should be a day old at most"
     )
@@ -133,6 +154,11 @@ class Config:
     def url(self) -> str:
         """Where people reach this server."""
         return self.public_url or f"http://{self.host}:{self.port}"
+
+    @property
+    def oidc_groups_mapping(self) -> tuple[tuple[str, str, str], ...]:
+        """Group, tenant and role of each entry; a bad one is a ValueError, which the start has made sure of."""
+        return tuple(_group_entry(text) for text in self.oidc_groups.split(",") if text.strip())
 
     @property
     def is_production(self) -> bool:
@@ -203,6 +229,7 @@ def _check(config: Config) -> list[str]:
         problems.append(f"BERTH_PORT={config.port} must be between 1 and 65535")
     if config.metrics_token and len(config.metrics_token) < 32:
         problems.append("BERTH_METRICS_TOKEN must have at least 32 characters, or be empty")
+    problems += _check_oidc(config)
     for name in PROCESSES:
         if getattr(config, name) == 0:
             problems.append(f"BERTH_{name.upper()}=0 must be at least 1")
@@ -211,6 +238,32 @@ def _check(config: Config) -> list[str]:
     if config.is_production and not (config.database_url and config.redis_url):
         problems.append("BERTH_SERVER_PROFILE=production needs BERTH_DATABASE_URL and BERTH_REDIS_URL")
     return problems
+
+
+def _check_oidc(config: Config) -> list[str]:
+    problems = []
+    try:
+        config.oidc_groups_mapping  # noqa: B018 - it is read for its error.
+    except ValueError as error:
+        problems.append(f"BERTH_OIDC_GROUPS: {error}")
+    if not config.oidc_issuer:
+        return problems
+    parts = urlsplit(config.oidc_issuer)
+    if parts.scheme != "https" and parts.hostname not in LOOPBACK_HOSTS:
+        problems.append("BERTH_OIDC_ISSUER must begin with https://: whoever is on the way could be anybody otherwise")
+    if not config.oidc_client_id:
+        problems.append("BERTH_OIDC_CLIENT_ID must be set where BERTH_OIDC_ISSUER is")
+    if "openid" not in config.oidc_scopes.split():
+        problems.append("BERTH_OIDC_SCOPES must hold openid")
+    return problems
+
+
+def _group_entry(text: str) -> tuple[str, str, str]:
+    group, _, place = text.strip().rpartition("=")
+    tenant, _, role = place.rpartition(":")
+    if not (group and tenant) or role not in tuple(TenantRole):
+        raise ValueError(f"{text.strip()[:80]!r} must be <group>=<tenant>:<role>, with a role of {', '.join(TenantRole)}")
+    return group, tenant, role
 
 
 def _either(words: tuple[str, ...]) -> str:

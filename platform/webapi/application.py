@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import contextvars
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
@@ -96,8 +96,12 @@ class Application(ASGIHandler):
 async def _pieces(content: Iterable[bytes]) -> AsyncIterator[bytes]:
     """A file piece by piece, read in threads: Django itself would read all of it first."""
     pieces = iter(content)
-    while (piece := await sync_to_async(next, thread_sensitive=False)(pieces, None)) is not None:  # type: ignore[call-overload]
+    while (piece := await sync_to_async(_next, thread_sensitive=False)(pieces)) is not None:
         yield piece
+
+
+def _next(pieces: Iterator[bytes]) -> bytes | None:
+    return next(pieces, None)
 
 
 _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="web")

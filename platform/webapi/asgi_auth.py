@@ -43,11 +43,16 @@ def session_cookie_name() -> str:
 
 
 def session_text(cookies: str | None) -> str | None:
-    """The session's text in a Cookie header; None without one, and where there are two: one of them is somebody else's."""
-    pairs = [part.strip().partition("=") for part in (cookies or "").replace(",", ";").split(";")]
-    found = {value for name, _, value in pairs if name == session_cookie_name()}
-    text = found.pop() if len(found) == 1 else ""
+    """The session's text in a Cookie header; None without one."""
+    text = cookie_value(cookies, session_cookie_name())
     return text if text and len(text) <= TOKEN_LENGTH_MAX and text.isascii() else None
+
+
+def cookie_value(cookies: str | None, wanted: str) -> str | None:
+    """One cookie of ours, whose values hold no quotes; None without it, and where there are two: one is somebody else's."""
+    pairs = [part.strip().partition("=") for part in (cookies or "").replace(",", ";").split(";")]
+    found = {value for name, _, value in pairs if name == wanted}
+    return found.pop() if len(found) == 1 else None
 
 
 def authenticate_cookie(cookies: str | None) -> Actor | None:

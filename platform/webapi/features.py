@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from kernel.actor import Actor
 from webapi.actors import actor_of, facts_of
 from webapi.errors import FeatureOff
-from webapi.facts import Facts
+from webapi.facts import Facts, look
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,11 @@ def installed(facts: Facts) -> Mapping[str, bool]:
 def is_on(request: Any, name: str, tenant: object = None) -> bool:
     """Whether a feature is there for whoever asks: in the tenant that is named, else in any of theirs."""
     return _source.is_on(facts_of(request), actor_of(request), name, tenant)
+
+
+def is_on_for(actor: Actor, name: str, tenant: object = None) -> bool:
+    """The same where there is no request of the framework's, such as at a WebSocket. One statement more."""
+    return _source.is_on(look(), actor, name, tenant)
 
 
 def check_feature(request: Any, name: str, tenant: object = None) -> None:

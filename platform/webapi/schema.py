@@ -112,16 +112,18 @@ class BerthSchema(AutoSchema):
     def get_auth(self) -> list[dict[str, list[str]]]:
         if is_public(self.view, self.method) and self.path != METRICS_PATH:
             return []
-        return [{SESSION_SCHEME: []}] if self.view.is_by_session else [{TOKEN_SCHEME: []}, {SESSION_SCHEME: []}]
+        return (
+            [{SESSION_SCHEME: []}] if getattr(self.view, "is_by_session", False) else [{TOKEN_SCHEME: []}, {SESSION_SCHEME: []}]
+        )
 
     def _get_request_body(self, direction: Any = "request") -> Any:
         """A DELETE has a body only where its view says so: drf-spectacular knows none."""
         handler = getattr(self.view, self.method.lower(), None)
         if self.method != "DELETE" or not getattr(handler, "has_body", False):
-            return super()._get_request_body(direction)
+            return super()._get_request_body(direction)  # type: ignore[no-untyped-call]  # It has no types.
         self.method = "POST"
         try:
-            return super()._get_request_body(direction)
+            return super()._get_request_body(direction)  # type: ignore[no-untyped-call]
         finally:
             self.method = "DELETE"
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import ipaddress
 import threading
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -249,6 +250,30 @@ def caller(request: Request) -> str:
 def address_of(request: Request) -> str:
     """The network address that a request came from, as the server saw it: headers that anybody can write count nothing."""
     return f"address:{request.META.get('REMOTE_ADDR', '')}"
+
+
+def client_address(meta: Mapping[str, Any]) -> str:
+    """Where somebody is who signs in: behind a proxy of ours, which a public address over https needs, as the proxy tells it.
+
+    Whoever the proxy lets write that header evades the count by address; the count by name stays.
+    """
+    peer = str(meta.get("REMOTE_ADDR", ""))
+    told = str(meta.get("HTTP_X_FORWARDED_FOR", "")).rpartition(",")[2].strip()
+    if not told or not current().public_url.startswith("https:") or not _is_private(peer):
+        return peer
+    return told if _as_address(told) is not None else peer
+
+
+def _is_private(text: str) -> bool:
+    address = _as_address(text)
+    return address is None or address.is_private  # None: a Unix socket's other end.
+
+
+def _as_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
 
 
 def _credential_of(request: Request) -> str:

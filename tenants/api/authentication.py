@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import uuid
 
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.permissions import BasePermission
@@ -85,6 +86,12 @@ class BySession(BasePermission):
         if session_of(request) is None:
             raise NotAuthenticated("This needs a session of a browser.", hint="Sign in with POST /api/v1/session.")
         return True
+
+
+def known(found: uuid.UUID | None) -> uuid.UUID:
+    """The id of a user or credential where a permission has made sure that there is one."""
+    assert found is not None, "nobody is signed in"
+    return found
 
 
 def session_of(request: Request) -> str | None:

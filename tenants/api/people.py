@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import Q, QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
@@ -18,8 +19,9 @@ from tenants.access import demand
 from tenants.api import serializers as bodies
 from tenants.api import shapes
 from tenants.api.tenants import find_user
-from tenants.models import Invitation, Token, TokenKind, User
+from tenants.models import Invitation, Token, TokenKind, User, UserKind
 from tenants.permissions import Scope
+from tenants.services.names import Problems
 from webapi.access import fetch, visible
 from webapi.etags import expected_version, with_etag
 from webapi.idempotency import idempotent
@@ -27,6 +29,8 @@ from webapi.pagination import page
 from webapi.parsers import CsvBody
 from webapi.schema import IF_MATCH, page_of
 from webapi.views import ApiView, Public, known_query, query_flag
+
+SEARCH_LENGTH = 200
 
 
 class WhoamiView(ApiView):
@@ -51,11 +55,19 @@ class WhoamiView(ApiView):
 class UsersView(ApiView):
     """People and service accounts."""
 
-    @extend_schema(responses=page_of(bodies.UserOut))
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("q", str, description="Part of the name; for operators also of the address. In whatever case."),
+            OpenApiParameter("kind", str, enum=[str(kind) for kind in UserKind]),
+            OpenApiParameter("active", bool, description="Only those that may, or may not, sign in."),
+            OpenApiParameter("operator", bool, description="Only operators, or only others."),
+        ],
+        responses=page_of(bodies.UserOut),
+    )
     def get(self, request: Request) -> Response:
         """Yourself and whoever shares a tenant with you, by name; operators see everybody."""
-        known_query(request, ())
-        rows = visible(self.actor, User)
+        known_query(request, ("q", "kind", "active", "operator"))
+        rows = _filtered(visible(self.actor, User), request, by_email=self.actor.is_operator)
         return page(request, rows, order=("name",), serialize=lambda rows: shapes.show_users(self.actor, rows))
 
     @extend_schema(request=bodies.UserIn, responses={201: bodies.UserOut})
@@ -237,3 +249,24 @@ class AcceptInvitationView(ApiView):
             },
             status=201,
         )
+
+
+def _filtered(rows: QuerySet[User], request: Request, *, by_email: bool) -> QuerySet[User]:
+    """`by_email`: for whoever is shown the addresses; to others a search would tell them piece by piece."""
+    query, problems = request.query_params, Problems()
+    if text := query.get("q", ""):
+        if len(text) > SEARCH_LENGTH or "\x00" in text:
+            problems.add("/q", "invalid", f"q has at most {SEARCH_LENGTH} characters.")
+        else:
+            rows = rows.filter(Q(name__icontains=text) | Q(email__icontains=text) if by_email else Q(name__icontains=text))
+    if kind := query.get("kind"):
+        if kind not in UserKind.values:
+            problems.add("/kind", "choice", f"kind is one of {', '.join(UserKind.values)}.")
+        rows = rows.filter(kind=kind)
+    for name, column in (("active", "is_active"), ("operator", "is_operator")):
+        if name in query:
+            if query[name] not in {"true", "false"}:
+                problems.add(f"/{name}", "invalid", f"{name} must be true or false.")
+            rows = rows.filter(**{column: query[name] == "true"})
+    problems.raise_if_any()
+    return rows

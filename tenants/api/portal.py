@@ -261,7 +261,7 @@ class PreferencesView(ApiView):
     def get(self, request: Request) -> Response:
         """Your own preferences."""
         known_query(request, ())
-        row = Preference.objects.select_related("default_tenant").filter(user_id=self.actor.user_id).first()
+        row = Preference.objects.select_related("default_tenant").filter(Q(user_id=self.actor.user_id)).first()
         return Response(self._shown(row or Preference()))
 
     @extend_schema(
@@ -336,9 +336,9 @@ def show_announcements(view: ApiView, rows: Sequence[Announcement]) -> list[dict
     """Rows come with their tenant and author. One query for what the reader has dismissed."""
     now = database_now()
     dismissed = set(
-        AnnouncementDismissal.objects.filter(user_id=view.actor.user_id, announcement__in=[row.pk for row in rows]).values_list(
-            "announcement_id", flat=True
-        )
+        AnnouncementDismissal.objects.filter(
+            Q(user_id=view.actor.user_id), announcement__in=[row.pk for row in rows]
+        ).values_list("announcement_id", flat=True)
     )
     return [
         {

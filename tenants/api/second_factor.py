@@ -14,11 +14,12 @@ from tenants import services
 from tenants.access import demand
 from tenants.api import session_bodies as bodies
 from tenants.api import shapes
-from tenants.api.authentication import BySession
+from tenants.api.authentication import BySession, known
 from tenants.models import DeviceCode, User
 from tenants.services import device_codes, second_factor
 from tenants.services.sessions import refuse_many_tries
 from webapi.access import fetch
+from webapi.throttles import client_address
 from webapi.views import ApiView, Public
 
 
@@ -165,11 +166,11 @@ class DenyView(DecideView):
 
 
 def _user_of(view: ApiView) -> User:
-    return User.objects.get(id=view.actor.user_id)
+    return User.objects.get(id=known(view.actor.user_id))
 
 
 def _address(request: Request) -> str:
-    return str(request.META.get("REMOTE_ADDR", ""))
+    return client_address(request.META)
 
 
 def _shown(code: DeviceCode) -> dict[str, Any]:

@@ -42,6 +42,12 @@ class OidcOut(Out):
     url = serializers.CharField(help_text="Where the browser goes, with `?next=` a path of the portal.")
 
 
+class ConnectOut(Out):
+    """Where the browser goes to connect an account."""
+
+    url = serializers.CharField(help_text="At the identity provider; it leads back to this portal.")
+
+
 class SignInMethodsOut(Out):
     """How people sign in here."""
 

@@ -6,6 +6,7 @@ import contextlib
 from typing import Any
 
 from django.conf import settings
+from django.http import HttpRequest
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,13 +19,15 @@ from tenants import selectors, services
 from tenants.access import demand
 from tenants.api import session_bodies as bodies
 from tenants.api import shapes
-from tenants.api.authentication import BySession, csrf_of, demand_own_page, session_of
+from tenants.api.authentication import BySession, csrf_of, demand_own_page, known, session_of
 from tenants.models import BrowserSession, Token, User
+from tenants.oidc import is_on
 from tenants.services.sessions import Browser, live_sessions, refuse_many_tries
 from webapi.access import fetch, visible
 from webapi.asgi_auth import authenticate_cookie, session_cookie_name
 from webapi.pagination import page
 from webapi.schema import page_of
+from webapi.throttles import client_address
 from webapi.views import ApiView, Public, known_query
 
 
@@ -43,7 +46,7 @@ class SessionView(ApiView):
     @extend_schema(responses=bodies.SessionOut)
     def get(self, request: Request) -> Response:
         """Who is signed in with this browser, and the value that each change has to bring."""
-        session = Token.objects.get(id=self.actor.token_id)
+        session = Token.objects.get(id=known(self.actor.token_id))
         user = fetch(self.actor, User, str(self.actor.user_id), "user.read")
         return Response(_shown(self.actor, user, session, session_of(request) or ""))
 
@@ -69,7 +72,7 @@ class SessionView(ApiView):
     @extend_schema(responses={204: None})
     def delete(self, request: Request) -> Response:
         """Sign out: the session ends at once, with all its live connections."""
-        session = Token.objects.get(id=self.actor.token_id)
+        session = Token.objects.get(id=known(self.actor.token_id))
         services.end_session(actor=self.actor, session=session, now=database_now())
         response = Response(status=204)
         clear_cookie(response)
@@ -86,7 +89,8 @@ class SignInMethodsView(ApiView):
     def get(self, request: Request) -> Response:
         """What a sign-in page offers."""
         known_query(request, ())
-        return Response({"password": True, "oidc": None})
+        config = current()
+        return Response({"password": True, "oidc": {"name": config.oidc_name, "url": "/sign-in/oidc"} if is_on(config) else None})
 
 
 class SessionsView(ApiView):
@@ -129,24 +133,24 @@ class PasswordView(ApiView):
         """Change your password. All your tokens and other sessions end: whoever knew the old one is out."""
         demand(self.actor, None, "user.edit_self")
         body = bodies.PasswordBody.validated(request.data)
-        user = User.objects.get(id=self.actor.user_id)
-        refuse_many_tries(user.name, request.META.get("REMOTE_ADDR", ""))
+        user = User.objects.get(id=known(self.actor.user_id))
+        refuse_many_tries(user.name, client_address(request.META))
         services.set_password(actor=self.actor, user=user, old=body["current"], new=body["new"], now=database_now())
         return Response(status=204)
 
 
-def browser_of(request: Request) -> Browser:
+def browser_of(request: Request | HttpRequest) -> Browser:
     """What is kept of the browser that signs in."""
     meta = request.META
-    return Browser(meta.get("HTTP_USER_AGENT", ""), meta.get("REMOTE_ADDR", ""), getattr(request, "request_id", "") or "")
+    return Browser(meta.get("HTTP_USER_AGENT", ""), client_address(meta), getattr(request, "request_id", "") or "")
 
 
-def end_former(request: Request) -> None:
+def end_former(request: Request | HttpRequest) -> None:
     """End the session that a browser had before it signed in anew."""
     with contextlib.suppress(BerthError):
         former = authenticate_cookie(request.META.get("HTTP_COOKIE"))
         if former is not None:
-            services.end_session(actor=former, session=Token.objects.get(id=former.token_id), now=database_now())
+            services.end_session(actor=former, session=Token.objects.get(id=known(former.token_id)), now=database_now())
 
 
 def set_cookie(response: Any, text: str) -> None:

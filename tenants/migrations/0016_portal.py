@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('tenants', '0013_second_factor'),
+        ('tenants', '0014_external_identities'),
     ]
 
     operations = [

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from activity.services import record_audit
 from kernel.actor import Actor
@@ -29,7 +30,7 @@ def set_feature(*, actor: Actor, name: str, enabled: bool | None, tenant_id: uui
     if name not in FEATURES:
         raise NotFound(f"There is no feature {name[:40]!r}.", hint=f"Features are: {', '.join(FEATURES)}.")
     with transaction.atomic():
-        rows = FeatureSetting.objects.select_for_update().filter(name=name, tenant_id=tenant_id)
+        rows = FeatureSetting.objects.select_for_update().filter(Q(tenant_id=tenant_id), name=name)
         before = rows.values_list("enabled", flat=True).first()
         if enabled is None:
             rows.delete()
@@ -47,7 +48,7 @@ def announce(*, actor: Actor, tenant_id: uuid.UUID | None, given: Mapping[str, A
     row = Announcement(tenant_id=tenant_id, created_at=now, created_by_id=actor.user_id, starts_at=now)
     _lay_over(row, given)
     with transaction.atomic():
-        if Announcement.objects.filter(tenant_id=tenant_id).count() >= ANNOUNCEMENTS_MAX:
+        if Announcement.objects.filter(Q(tenant_id=tenant_id)).count() >= ANNOUNCEMENTS_MAX:
             raise Conflict(f"There are {ANNOUNCEMENTS_MAX} announcements already.", hint="Delete those that are over.")
         row.save(force_insert=True)
         _audit(row, actor, "announcement.create", now)
@@ -80,7 +81,7 @@ def take_back(*, actor: Actor, announcement: Announcement, now: datetime) -> Non
 def dismiss(*, actor: Actor, announcement: Announcement) -> None:
     """Show it to this person no more. May be called twice."""
     AnnouncementDismissal.objects.bulk_create(
-        [AnnouncementDismissal(announcement=announcement, user_id=actor.user_id)], ignore_conflicts=True
+        [AnnouncementDismissal(announcement=announcement, user_id=_person(actor))], ignore_conflicts=True
     )
 
 
@@ -91,23 +92,28 @@ def set_preferences(*, actor: Actor, changes: Mapping[str, Any]) -> Preference:
     if zone and zone not in _zones():
         problems.add("/time_zone", "unknown_time_zone", "There is no such time zone.", "Write it like Asia/Shanghai.")
     problems.raise_if_any()
-    row, _ = Preference.objects.update_or_create(user_id=actor.user_id, defaults=dict(changes))
+    row, _ = Preference.objects.update_or_create(user_id=_person(actor), defaults=dict(changes))
     return row
 
 
 def save_filter(*, actor: Actor, page: str, name: str, query: str, now: datetime) -> SavedFilter:
     """Keep a query string under a name for one page."""
-    if SavedFilter.objects.filter(user_id=actor.user_id).count() >= FILTERS_PER_USER:
+    if SavedFilter.objects.filter(user_id=_person(actor)).count() >= FILTERS_PER_USER:
         raise Conflict(f"You have {FILTERS_PER_USER} saved filters already.", hint="Delete some that you do not use.")
     try:
         with transaction.atomic():
-            return SavedFilter.objects.create(user_id=actor.user_id, page=page, name=name, query=query, created_at=now)
+            return SavedFilter.objects.create(user_id=_person(actor), page=page, name=name, query=query, created_at=now)
     except IntegrityError:
         raise Conflict(f"You have a filter called {name} for this page.", hint="Delete it, or take another name.") from None
 
 
 def delete_filter(row: SavedFilter) -> None:
     SavedFilter.objects.filter(id=row.pk).delete()
+
+
+def _person(actor: Actor) -> uuid.UUID:
+    assert actor.user_id is not None, "whoever has settings is signed in"
+    return actor.user_id
 
 
 def _lay_over(row: Announcement, given: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 import structlog
 from django.contrib.auth.hashers import make_password
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from activity.services import record_audit
 from kernel.actor import Actor
@@ -29,6 +29,8 @@ from tenants.services.tokens import NAME_LENGTH, issue, tell_revoked
 
 SESSIONS_PER_USER = 50  # The longest unused end first: a script that signs in for ever fills nothing.
 AGENT_LENGTH = 200
+KEPT = timedelta(days=30)  # What happened stands in the audit for longer.
+FORGET_MAX = 1_000
 ADDRESS_LENGTH = 45
 
 log = structlog.get_logger("tenants")
@@ -149,14 +151,24 @@ def end_session(*, actor: Actor, session: Token, now: datetime) -> bool:
 def end_other_sessions(*, actor: Actor, now: datetime) -> int:
     """End all one's sessions but the one that asks; returns how many."""
     demand(actor, None, "session.delete")
+    if actor.user_id is None:
+        return 0
     rows = live_sessions(BrowserSession.objects.filter(user_id=actor.user_id, kind=TokenKind.SESSION), now=now)
-    return _end(actor, list(rows.exclude(id=actor.token_id)), now)
+    return _end(actor, [row for row in rows if row.pk != actor.token_id], now)
+
+
+def forget_sessions(now: datetime) -> int:
+    """Delete sessions that were over a month ago, a bounded number at once; returns how many. A part of the sweep."""
+    over = Q(expires_at__lt=now - KEPT) | Q(revoked_at__lt=now - KEPT)
+    ids = list(Token.objects.filter(over, kind=TokenKind.SESSION).order_by("id").values_list("id", flat=True)[:FORGET_MAX])
+    return Token.objects.filter(id__in=ids).delete()[0] if ids else 0
 
 
 def _end(actor: Actor, sessions: list[Token] | list[BrowserSession], now: datetime) -> int:
     with transaction.atomic():
         ids = [session.pk for session in sessions]
-        live = list(Token.objects.select_for_update().filter(id__in=ids, user_id=actor.user_id, revoked_at__isnull=True))
+        own = Token.objects.select_for_update().filter(id__in=ids, revoked_at__isnull=True)
+        live = [session for session in own if session.user_id == actor.user_id]
         if not live:
             return 0
         Token.objects.filter(id__in=[session.pk for session in live]).update(revoked_at=now)

@@ -139,7 +139,9 @@ def revoke_token(*, actor: Actor, token: Token, now: datetime) -> bool:
 
 def revoke_all(user: User, *, now: datetime, but: uuid.UUID | None = None) -> int:
     """End every token and session of a user, all but one if given; inside the caller's transaction, who also audits."""
-    rows = Token.objects.filter(user=user, revoked_at__isnull=True).exclude(id=but)
+    rows = Token.objects.filter(user=user, revoked_at__isnull=True)
+    if but is not None:
+        rows = rows.exclude(id=but)
     live = list(rows)
     rows.update(revoked_at=now)
     DeviceCode.objects.filter(user=user, redeemed_at__isnull=True).update(is_approved=False)  # No token comes after this.

@@ -1,5 +1,6 @@
 """The documents say what is true: links lead somewhere, commands exist, tables are those of the code."""
 
+import json
 import re
 import subprocess
 import sys
@@ -148,15 +149,35 @@ def test_every_dependency_has_its_reason(file, document):
     wanted = {re.match(r"[A-Za-z0-9._-]+", line).group().lower() for line in lines}
     page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     sections = re.split(r"^## ", page, flags=re.MULTILINE)
-    told = {
+    told = _told(sections, (document, "development") if document == "server" else (document,))
+
+    assert told == wanted, f"docs/dependencies.md, {document}: {sorted(told ^ wanted)}"
+
+
+def test_every_package_of_the_portal_has_its_reason_and_one_version():
+    manifest = json.loads((ROOT / "frontend" / "package.json").read_text(encoding="utf-8"))
+    packages = manifest["dependencies"] | manifest["devDependencies"]
+    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+
+    assert _told(re.split(r"^## ", page, flags=re.MULTILINE), ("portal",)) == set(packages)
+    assert not {name: version for name, version in packages.items() if not re.fullmatch(r"\d+\.\d+\.\d+", version)}
+
+
+def test_the_portal_s_lock_names_no_host():
+    lock = (ROOT / "frontend" / "package-lock.json").read_text(encoding="utf-8")
+
+    assert '"resolved"' not in lock
+    assert len(re.findall(r'"integrity"', lock)) > 100
+
+
+def _told(sections, headings):
+    return {
         name.lower()
         for section in sections
-        if section.lower().startswith((document, "development") if document == "server" else document)
+        if section.lower().startswith(headings)
         for row in re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)
         for name in re.findall(r"`([^`]+)`", row)
     }
-
-    assert told == wanted, f"docs/dependencies.md, {document}: {sorted(told ^ wanted)}"
 
 
 def test_the_tools_for_pages_run_by_themselves(tmp_path):

@@ -310,6 +310,66 @@ def test_login_keeps_the_token_for_its_owner_alone(run: Any, own_home: Path) -> 
     assert TOKEN not in path.read_text()
 
 
+@pytest.fixture
+def at_a_terminal(monkeypatch: pytest.MonkeyPatch, stub: Any) -> Any:
+    """A person at the keyboard, whose browser approves on the third look; waits are counted, not slept."""
+    from berth.cli import account
+
+    waits: list[float] = []
+    monkeypatch.setattr(account, "is_terminal", lambda stream: True)
+    monkeypatch.setattr(account.time, "sleep", waits.append)
+    code = {"device_code": "d" * 43, "user_code": "BCDF-GHJK", "expires_in": 600, "interval": 5}
+    code["verification_url"] = "http://berth.test/device"
+    code["verification_url_complete"] = "http://berth.test/device?code=BCDF-GHJK"
+    stub.fail("POST /device-codes", httpx2.Response(201, json=code))
+    return waits
+
+
+def pending(code: str = "authorization_pending", **headers: str) -> httpx2.Response:
+    return httpx2.Response(400, json={"code": code, "detail": "Wait.", "status": 400}, headers=headers)
+
+
+def test_login_waits_for_a_browser_to_approve(run: Any, stub: Any, at_a_terminal: list[float], own_home: Path) -> None:
+    unset: dict[str, str | None] = {"BERTH_SERVER": None, "BERTH_TOKEN": None}
+    answers = (pending(), pending("slow_down", **{"Retry-After": "10"}), httpx2.Response(201, json={"token": TOKEN}))
+    stub.fail("POST /device-codes:redeem", *answers)
+    done = run("login", "--server", "http://127.0.0.1:8400", env=unset)
+
+    assert done.exit_code == 0, done.stderr
+    assert "http://berth.test/device?code=BCDF-GHJK" in done.stderr
+    assert "BCDF-GHJK:" in done.stderr
+    assert at_a_terminal == [5, 5, 10]
+    assert TOKEN not in done.output
+    assert TOKEN in (own_home / "config/berth/config.toml").read_text()
+    assert all("Authorization" not in request.headers for request in stub.sent("POST /device-codes.*"))
+
+
+def test_a_login_that_is_denied_keeps_nothing(run: Any, stub: Any, at_a_terminal: list[float], own_home: Path) -> None:
+    denied = httpx2.Response(403, json={"code": "access_denied", "detail": "This sign-in was denied.", "status": 403})
+    stub.fail("POST /device-codes:redeem", denied)
+    done = run("login", "--server", "http://127.0.0.1:8400")
+
+    assert done.exit_code != 0
+    assert "denied" in done.stderr
+    assert not (own_home / "config/berth/config.toml").exists()
+
+
+def test_waiting_for_a_login_is_given_up_by_the_keyboard(
+    run: Any, stub: Any, at_a_terminal: list[float], own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from berth.cli import account
+
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(account.time, "sleep", interrupt)
+    done = run("login", "--server", "http://127.0.0.1:8400")
+
+    assert done.exit_code == 130
+    assert "Nothing was kept." in done.stderr
+    assert not (own_home / "config/berth/config.toml").exists()
+
+
 def test_a_wrong_token_is_not_kept(run: Any, own_home: Path) -> None:
     done = run("login", "--server", "http://127.0.0.1:8400", input="wrong\n")
 

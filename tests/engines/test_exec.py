@@ -49,7 +49,9 @@ class Terminal:
         headers = {"Authorization": f"Bearer {user.token}", **how.pop("headers", {})}
         address = user.platform.url.replace("http", "ws", 1) + "/ws/v1/exec?" + urlencode({"job": job["id"], **how})
         self.life = contextlib.ExitStack()
-        self.socket: ClientConnection = self.life.enter_context(connect(address, additional_headers=headers, proxy=None))
+        self.socket: ClientConnection = self.life.enter_context(
+            connect(address, additional_headers=headers, proxy=None, close_timeout=1)
+        )
         self.seen = b""
         self.messages: list[Json] = []
 
@@ -122,7 +124,12 @@ def test_whoever_only_connects_and_types_has_a_shell(owner: LiveUser, job: Json)
 
 def test_it_is_in_the_tasks_sandbox_as_the_tasks_user(live_platform: LivePlatform, owner: LiveUser, job: Json) -> None:
     with opened(owner, job) as terminal:
-        terminal.start("/bin/sh", "-c", f"id -u; ls /proc | grep -c '^[0-9]'; ls {live_platform.data_dir}; grep NoNewPrivs /proc/self/status", terminal=False)
+        terminal.start(
+            "/bin/sh",
+            "-c",
+            f"id -u; ls /proc | grep -c '^[0-9]'; ls {live_platform.data_dir}; grep NoNewPrivs /proc/self/status",
+            terminal=False,
+        )
         assert terminal.hear()["type"] == "ended"
     lines = terminal.seen.decode().splitlines()
     assert "NoNewPrivs:\t1" in lines
@@ -232,7 +239,7 @@ def test_the_sdk_runs_a_command_and_gives_what_it_printed(live_platform: LivePla
     with berth.Client(live_platform.url, owner.token, tenant=owner.tenant) as client:
         found = client.jobs.get(job["id"])
         text = b"x" * 200_000 + b"\n"
-        result = found.exec(["/bin/sh", "-c", "wc -c; echo $WORD >&2; exit 4"], input=text)
+        result = found.exec(["/bin/sh", "-c", "wc -c; echo $WORD >&2; exit 4"], stdin=text)
         assert (result.exit_code, result.text.split()) == (4, ["200001", "heard"])
         with pytest.raises(berth.NotFound):
             found.exec(["true"], role="nobody")

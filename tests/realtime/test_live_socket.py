@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,10 +19,11 @@ from activity.threads import in_thread
 from activity.tickets import LIFETIME, issue_ticket
 from kernel.actor import Actor
 from kernel.errors import NotFound
-from tenants.models import Membership, Token
+from tenants.models import Membership, Token, User
+from tenants.services import IssuedToken, end_session, set_password
 from tests.factories.activity import make_events, now
 from tests.factories.sockets import Socket
-from tests.factories.tenants import Cast
+from tests.factories.tenants import Cast, actor_of, make_session
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
 
@@ -316,12 +318,36 @@ class TestHowItIsBounded:
             assert await socket.close_code() == 1013
 
 
+def end(how: str, user: User, session: IssuedToken, other: IssuedToken) -> None:
+    if how == "unused":
+        Token.objects.filter(id=session.token.pk).update(last_used_at=now() - timedelta(hours=13))
+    elif how == "signed out":
+        end_session(actor=actor_of(user, session), session=session.token, now=now())
+    else:
+        user.set_password("a long old password")
+        user.save()
+        actor = actor_of(user, other)
+        set_password(actor=actor, user=user, old="a long old password", new="quite another long one", now=now())
+
+
 class TestHowRightsEnd:
     async def test_a_revoked_token_ends_its_socket_within_five_seconds(self, cast: Cast) -> None:
         async with connected(cast.bob.token) as socket:
             await subscribe(socket, {"user": "me"})
             await in_thread(lambda: Token.objects.filter(user=cast.bob.user).update(revoked_at=now()))
             assert await asyncio.wait_for(socket.close_code(), 5) == 4401
+
+    @pytest.mark.parametrize("how", ["signed out", "another password", "unused"])
+    async def test_a_sessions_socket_ends_with_it(self, how: str, cast: Cast) -> None:
+        user = cast.bob.user
+        session, other = await in_thread(make_session, user), await in_thread(make_session, user)
+        headers = [(b"cookie", f"berth-session={session.text}".encode()), (b"origin", b"http://127.0.0.1:8620")]
+        socket = Socket(URLRouter(websocket_urlpatterns), "/ws/v1/live", headers=headers)
+        assert await socket.connect()
+        await subscribe(socket, {"user": "me"})
+        await in_thread(end, how, user, session, other)
+        assert await asyncio.wait_for(socket.close_code(), 5) == 4401
+        await socket.disconnect()
 
     async def test_a_hint_ends_it_at_once(self, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sessions, "RECHECK_SECONDS", 60)

@@ -15,7 +15,18 @@ from berth.costs import Costs
 from berth.jobs import Jobs
 from berth.order import Priorities
 from berth.questions import Questions
-from berth.resources import Activity, Clusters, Images, Queues, Templates, Tenants, Tokens, Users, Volumes
+from berth.resources import (
+    Activity,
+    Clusters,
+    DeviceCodes,
+    Images,
+    Queues,
+    Templates,
+    Tenants,
+    Tokens,
+    Users,
+    Volumes,
+)
 from berth.shares import Shares
 from berth.transport import Call, Transport
 
@@ -51,6 +62,7 @@ class Client:
         self.jobs = Jobs(self.transport, tenant=chosen)
         self.tenants = Tenants(self.transport, tenant=chosen)
         self.tokens = Tokens(self.transport, tenant=chosen)
+        self.device_codes = DeviceCodes(self.transport, tenant=chosen)
         self.users = Users(self.transport, tenant=chosen)
         self.queues = Queues(self.transport, tenant=chosen)
         self.quota = Quota(self.transport, tenant=chosen)

@@ -142,7 +142,8 @@ def start(
         raise from_problem(error.response.status_code, None) from error
     except (OSError, WebSocketException) as error:
         raise ServerUnreachable(
-            f"{settings.server} does not answer: {error}.", hint="Is the platform running, and is the address right? berth version"
+            f"{settings.server} does not answer: {error}.",
+            hint="Is the platform running, and is the address right? berth version",
         ) from error
     execution = Execution(life, connection, settings.server)
     start_message: dict[str, Any] = {"argv": list(argv), "terminal": terminal is not None}
@@ -154,18 +155,19 @@ def start(
     return execution
 
 
-def run(settings: Settings, job: str, argv: Sequence[str], *, role: str | None, index: int | None, input: bytes) -> ExecResult:
+def run(settings: Settings, job: str, argv: Sequence[str], *, role: str | None, index: int | None, stdin: bytes) -> ExecResult:
     """Run a command to its end, with this input."""
     execution = start(settings, job, argv, role=role, index=index)
     try:
-        feeder = threading.Thread(target=_feed, args=(execution, input), daemon=True)  # It may print before it has read all.
+        feeder = threading.Thread(target=_feed, args=(execution, stdin), daemon=True)  # It may print before it has read all.
         feeder.start()
         output = bytearray()
         for piece in execution:
             output += piece
             if len(output) > limits.EXEC_OUTPUT_BYTES:
                 raise AnswerInvalid(
-                    f"The command printed more than {limits.EXEC_OUTPUT_BYTES} bytes.", hint="Let it write to a file, or to a volume."
+                    f"The command printed more than {limits.EXEC_OUTPUT_BYTES} bytes.",
+                    hint="Let it write to a file, or to a volume.",
                 )
         return ExecResult(execution.exit_code, bytes(output))
     finally:

@@ -348,16 +348,16 @@ class Jobs:
         yield from (line for line in reader.lines(follow=follow) if _is_since(line, since))
 
     def exec(
-        self, job: str, argv: Sequence[str], *, role: str | None = None, index: int | None = None, input: bytes = b""
+        self, job: str, argv: Sequence[str], *, role: str | None = None, index: int | None = None, stdin: bytes = b""
     ) -> ExecResult:
         """Run a command beside a running task, as its user and within its limits, and wait until it has ended.
 
-        Without `role` and `index` in the first task. `input` is what the command reads. Ask in the task's own words to end
+        Without `role` and `index` in the first task. `stdin` is what the command reads. Ask in the task's own words to end
         it after a time: ["timeout", "60", ...].
         """
         from berth.execution import run
 
-        return run(self._transport.settings, self.resolve(job), argv, role=role, index=index, input=input)
+        return run(self._transport.settings, self.resolve(job), argv, role=role, index=index, stdin=stdin)
 
     def log_reader(
         self, job: str, log_filter: LogFilter | None = None, *, cursor: str = "", tail: int | None = None

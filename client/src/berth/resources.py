@@ -123,6 +123,20 @@ class Tokens(_Resource):
         self._delete(f"/tokens/{_segment(token_id)}")
 
 
+class DeviceCodes(_Resource):
+    """Signing in by a browser that is signed in (RFC 8628). Needs no token."""
+
+    def ask(self, client: str) -> Row:
+        """A code that a person approves, and the secret that fetches the token then."""
+        return dict(self._transport.json(Call("POST", "/device-codes", json={"client": client}, repeatable=False)))
+
+    def redeem(self, device_code: str) -> Row:
+        """The token, once it is approved; an ApiError with code `authorization_pending` or `slow_down` until then. The answer is
+        the only place where the token stands, so the request is not sent again once it may have arrived."""
+        body = {"device_code": device_code}
+        return dict(self._transport.json(Call("POST", "/device-codes:redeem", json=body, repeatable=False)))
+
+
 class Users(_Resource):
     """People of the installation; for operators."""
 

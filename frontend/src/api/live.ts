@@ -133,6 +133,11 @@ export class LiveConnection {
   }
 
   private subscribe(id: string, subscription: EventSubscription | LogSubscription): void {
+    const waiting = this.inbox.get(id);
+    if (waiting && subscription.kind === 'logs') {
+      this.inbox.delete(id); // Told first, or the cursor of `request` would lie before what has come already.
+      subscription.onMessages(waiting as LogMessage[]);
+    }
     const command =
       subscription.kind === 'events'
         ? { subscribe: subscription.topic, id, ...(subscription.after === null ? {} : { after: subscription.after }) }

@@ -8,7 +8,7 @@ import { live } from './live';
 import { asProblem } from './problem';
 import { queries } from './query';
 
-export type Who = Schemas['WhoOut'];
+export type Who = Pick<Schemas['WhoOut'], 'user' | 'tenants'>;
 export type Role = 'viewer' | 'member' | 'manager';
 
 /** A session as the API tells it: `user` is the answer of whoami. */
@@ -34,7 +34,7 @@ export function useSessionQuery() {
       try {
         const session = await take(api.GET('/api/v1/session'));
         setCsrf(session.csrf);
-        return await take(api.GET('/api/v1/whoami'));
+        return session;
       } catch (error) {
         if (asProblem(error).status === 401) return null;
         throw error;
@@ -81,7 +81,7 @@ function begin(who: Who | null): void {
 export async function signIn(body: { name: string; password: string; code?: string }): Promise<void> {
   const session = await take(api.POST('/api/v1/session', { body }));
   setCsrf(session.csrf);
-  begin(await take(api.GET('/api/v1/whoami')));
+  begin(session);
 }
 
 export async function signOut(): Promise<void> {

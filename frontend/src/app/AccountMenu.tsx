@@ -1,6 +1,6 @@
-/** Who is signed in; theme, language, sign out. */
+/** Who is signed in; theme, language, sign out. Read when the button is first pressed, and open from then on. */
 
-import { ActionIcon, Menu, Text, useMantineColorScheme } from '@mantine/core';
+import { Menu, useMantineColorScheme } from '@mantine/core';
 import { Link } from 'react-router';
 
 import { signOut, useSession } from '@/api/session';
@@ -8,6 +8,7 @@ import { LANGUAGES, useLanguage, useText } from '@/text/language';
 import { Icon } from '@/ui/Icon';
 import { notifyProblem } from '@/ui/notify';
 
+import { AccountButton } from './AccountButton';
 import { shell } from './text';
 
 export default function AccountMenu() {
@@ -21,13 +22,9 @@ export default function AccountMenu() {
     { value: 'auto', icon: 'system' },
   ] as const;
   return (
-    <Menu position="bottom-end" width={230} withinPortal>
+    <Menu position="bottom-end" width={230} withinPortal defaultOpened>
       <Menu.Target>
-        <ActionIcon variant="default" radius="xl" size="lg" aria-label={`${t('accountMenu')}: ${who.user.name}`}>
-          <Text fw={600} size="sm" span>
-            {[...who.user.name][0]?.toUpperCase() ?? '·'}
-          </Text>
-        </ActionIcon>
+        <AccountButton />
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>{who.user.name}</Menu.Label>

@@ -56,13 +56,14 @@ function Gate() {
     enabled: Boolean(session.data),
     queryFn: async () => (await take(api.GET('/api/v1/features'))).items.filter((feature) => feature.enabled).map((feature) => feature.name),
   });
-  if (session.data) {
+  if (session.data && (features.data || features.error)) {
     return (
       <SessionProvider who={session.data} features={features.data ?? null}>
         <Pages />
       </SessionProvider>
     );
   }
+  if (session.data) return <Waiting />;
   if (session.data === null) return location.pathname === '/invitation' ? <Invitation /> : <SignIn />;
   if (session.error) {
     return (

@@ -12,6 +12,7 @@ import { useText } from '@/text/language';
 import { Loading } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 
+import { AccountButton } from './AccountButton';
 import { PageBoundary } from './Boundary';
 import { useFollowing } from './following';
 import { GROUPS, pagesFor } from './pages';
@@ -29,6 +30,7 @@ export function Shell() {
   const session = useSession();
   const location = useLocation();
   const [isOpen, { toggle, close }] = useDisclosure();
+  const [isAccountOpen, setAccountOpen] = useState(false);
   const [overlay, setOverlay] = useState<'palette' | 'help' | null>(null);
   const pages = useMemo(() => pagesFor(session), [session]);
   const openPalette = useCallback(() => setOverlay('palette'), []);
@@ -65,9 +67,13 @@ export function Shell() {
             <ActionIcon variant="subtle" color="gray" size="lg" visibleFrom="sm" onClick={openHelp} aria-label={t('shortcuts')} title={`${t('shortcuts')} (?)`}>
               <Icon name="keyboard" />
             </ActionIcon>
-            <Suspense fallback={<Box w={34} h={34} />}>
-              <AccountMenu />
-            </Suspense>
+            {isAccountOpen ? (
+              <Suspense fallback={<AccountButton loading />}>
+                <AccountMenu />
+              </Suspense>
+            ) : (
+              <AccountButton aria-expanded={false} onClick={() => setAccountOpen(true)} />
+            )}
           </Group>
         </Group>
       </AppShell.Header>

@@ -10,6 +10,8 @@ import { useEffect } from 'react';
 import { live, type LiveEvent } from '@/api/live';
 import { queries } from '@/api/query';
 
+import { tell } from './heard';
+
 const EVERY_MS = 1_000;
 
 /** The first words of the query keys that an event of this kind makes old. */
@@ -38,7 +40,10 @@ export function useFollowing(): void {
     const stop = live.events(
       { user: 'me' },
       {
-        onEvents: (events) => note(events.flatMap(touched)),
+        onEvents: (events) => {
+          note(events.flatMap(touched));
+          tell(events);
+        },
         onGap: () => void queries.invalidateQueries(),
       },
     );

@@ -20,9 +20,33 @@ export const theme = mergeMantineTheme(
   }),
 );
 
+/** Text on a light ground of its own colour, as marks have it: Mantine's own is too faint for letters of 11 px. */
+const ON_LIGHT: Record<string, string> = {
+  berth: '#064a58',
+  blue: '#14508f',
+  cyan: '#0b5563',
+  dark: '#2e2e2e',
+  grape: '#702283',
+  gray: '#3f464d',
+  green: '#1d6b2b',
+  indigo: '#2f3f9e',
+  lime: '#426600',
+  orange: '#8a3000',
+  pink: '#9c1f52',
+  red: '#a51d1d',
+  teal: '#06603f',
+  violet: '#4b2fa8',
+  yellow: '#7a4100',
+};
+
 /** Dimmed text as Mantine has it is too faint on grey ground. */
 export const variables: CSSVariablesResolver = () => ({
   variables: {},
-  light: { '--mantine-color-dimmed': '#565e66', '--mantine-color-placeholder': '#6c757d', '--mantine-color-anchor': '#0b6577' },
+  light: {
+    '--mantine-color-dimmed': '#565e66',
+    '--mantine-color-placeholder': '#6c757d',
+    '--mantine-color-anchor': '#0b6577',
+    ...Object.fromEntries(Object.entries(ON_LIGHT).map(([name, color]) => [`--mantine-color-${name}-light-color`, color])),
+  },
   dark: { '--mantine-color-dimmed': '#a9afb5', '--mantine-color-placeholder': '#8d949b', '--mantine-color-anchor': '#63cfde' },
 });

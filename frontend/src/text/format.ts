@@ -19,6 +19,8 @@ export interface Format {
   /** Day and time with seconds, in local time. */
   time: (iso: string | null | undefined) => string;
   day: (iso: string) => string;
+  /** A mark on an axis of time that spans so many seconds. */
+  tick: (seconds: number, spanSeconds: number) => string;
   /** The same as seen from now: `3 minutes ago`. */
   ago: (iso: string | null | undefined, now?: number) => string;
   /** The reader's zone, as shown beside times. */
@@ -56,17 +58,28 @@ export function makeFormat(language: Language): Format {
   const locale = language === 'zh' ? 'zh-CN' : 'en';
   const time = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
   const day = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric' });
+  const hour = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+  const date = new Intl.DateTimeFormat(locale, { month: 'numeric', day: 'numeric' });
   const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
   const zone = new Intl.DateTimeFormat(locale, { timeZoneName: 'short' }).formatToParts(new Date()).find((part) => part.type === 'timeZoneName')?.value ?? '';
-  const number = (value: number, digits = 1) => new Intl.NumberFormat(locale, { maximumFractionDigits: digits }).format(value);
+  // Making one of these costs far more than using it, and a page of cells asks for thousands.
+  const made = new Map<string, Intl.NumberFormat>();
+  const formatter = (style: 'decimal' | 'percent', digits: number) => {
+    const key = `${style}${digits}`;
+    const found = made.get(key) ?? new Intl.NumberFormat(locale, { style, maximumFractionDigits: digits });
+    made.set(key, found);
+    return found;
+  };
+  const number = (value: number, digits = 1) => formatter('decimal', digits).format(value);
   return {
     number,
-    percent: (ratio, digits = 0) => new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: digits }).format(ratio),
+    percent: (ratio, digits = 0) => formatter('percent', digits).format(ratio),
     bytes: (bytes) => formatBytes(bytes, language),
     gib: (bytes) => `${number(bytes / GIB)} GiB`,
     milli: (thousandths) => number(thousandths / 1000, 3),
     duration: (seconds) => (seconds === null || seconds === undefined ? '–' : formatDuration(seconds, language)),
     time: (iso) => (iso ? time.format(new Date(iso)) : '–'),
+    tick: (seconds, span) => (span <= 2 * 86_400 ? hour : date).format(new Date(seconds * 1000)),
     day: (iso) => day.format(new Date(iso)),
     ago: (iso, now = Date.now()) => {
       if (!iso) return '–';

@@ -20,7 +20,7 @@ export function Meter({ label, total, parts, words }: { label: string; total: nu
           {words}
         </Text>
       </Group>
-      <Progress.Root size="lg" aria-label={`${label}: ${words}`}>
+      <Progress.Root size="lg" role="group" aria-label={`${label}: ${words}`}>
         {parts.map((part) => (
           <Progress.Section key={part.label} value={Math.min(100, (part.value / safe) * 100)} color={part.color} aria-label={part.label} title={part.label} />
         ))}

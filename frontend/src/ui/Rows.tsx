@@ -2,7 +2,7 @@
 
 import { Box } from '@mantine/core';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useEffect, useRef, type ReactNode } from 'react';
+import { memo, useCallback, useEffect, useImperativeHandle, useRef, type ReactNode, type Ref } from 'react';
 
 import classes from './Rows.module.css';
 
@@ -16,6 +16,14 @@ export interface Column<T> {
   isMinor?: boolean;
 }
 
+/** What a page may ask of its table: bring a row into sight, and put the keyboard on it. */
+export interface RowsHandle {
+  focus: (index: number) => void;
+  toTop: () => void;
+}
+
+const TOP_PX = 40;
+
 export function Rows<T>({
   label,
   rows,
@@ -26,6 +34,8 @@ export function Rows<T>({
   onEnd,
   total,
   selected,
+  onTop,
+  handle,
 }: {
   label: string;
   rows: readonly T[];
@@ -38,6 +48,9 @@ export function Rows<T>({
   /** How many rows there are in all, when that is known. */
   total?: number;
   selected?: (row: T) => boolean;
+  /** Called when the first row comes into sight, and when it leaves. */
+  onTop?: (isTop: boolean) => void;
+  handle?: Ref<RowsHandle>;
 }) {
   const scroller = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => rowHeight, overscan: 12, getItemKey: (index) => rowKey(rows[index] as T) });
@@ -46,10 +59,28 @@ export function Rows<T>({
   useEffect(() => {
     if (onEnd && rows.length > 0 && last >= rows.length - 20) onEnd();
   }, [last, rows.length, onEnd]);
+  useImperativeHandle(
+    handle,
+    () => ({
+      focus: (index) => {
+        virtual.scrollToIndex(index);
+        focusRow(scroller.current, index, 3);
+      },
+      toTop: () => scroller.current?.scrollTo({ top: 0 }),
+    }),
+    [virtual],
+  );
+  const wasTop = useRef(true);
+  const scrolled = useCallback(() => {
+    const isTop = (scroller.current?.scrollTop ?? 0) < TOP_PX;
+    if (isTop === wasTop.current) return;
+    wasTop.current = isTop;
+    onTop?.(isTop);
+  }, [onTop]);
   const tracks = columns.map((column) => column.width).join(' ');
   const narrow = columns.filter((column) => !column.isMinor).map((column) => column.width).join(' ');
   return (
-    <Box ref={scroller} className={classes.scroller} style={{ height, '--tracks': tracks, '--narrow': narrow }} tabIndex={0} role="region" aria-label={label}>
+    <Box ref={scroller} className={classes.scroller} style={{ height, '--tracks': tracks, '--narrow': narrow }} tabIndex={0} role="region" aria-label={label} onScroll={onTop ? scrolled : undefined}>
       <div role="table" aria-label={label} aria-rowcount={(total ?? rows.length) + 1}>
         <div role="rowgroup" className={classes.head}>
           <div role="row" aria-rowindex={1} className={classes.row}>
@@ -72,11 +103,7 @@ export function Rows<T>({
                 data-selected={selected?.(row) || undefined}
                 style={{ height: item.size, transform: `translateY(${item.start}px)` }}
               >
-                {columns.map((column) => (
-                  <div role="cell" key={column.key} className={`${classes.cell} ${column.isMinor ? classes.minor : ''}`}>
-                    {column.cell(row)}
-                  </div>
-                ))}
+                <Cells row={row} columns={columns as readonly Column<unknown>[]} isSelected={selected?.(row) ?? false} />
               </div>
             );
           })}
@@ -84,4 +111,20 @@ export function Rows<T>({
       </div>
     </Box>
   );
+}
+
+/** Drawn anew only when the row itself, its selection or the columns change: one change among many rows costs one row. */
+const Cells = memo(function Cells({ row, columns }: { row: unknown; columns: readonly Column<unknown>[]; isSelected: boolean }) {
+  return columns.map((column) => (
+    <div role="cell" key={column.key} className={`${classes.cell} ${column.isMinor ? classes.minor : ''}`}>
+      {column.cell(row)}
+    </div>
+  ));
+});
+
+/** The row may not be drawn yet right after scrolling to it. */
+function focusRow(scroller: HTMLElement | null, index: number, tries: number): void {
+  const link = scroller?.querySelector<HTMLElement>(`[aria-rowindex="${index + 2}"] a`);
+  if (link) link.focus({ preventScroll: true });
+  else if (tries > 0) requestAnimationFrame(() => focusRow(scroller, index, tries - 1));
 }

@@ -12,6 +12,7 @@ let timer: ReturnType<typeof setInterval> | undefined;
 
 function watch(listener: () => void): () => void {
   listeners.add(listener);
+  now = Math.max(now, Date.now()); // Nobody may have looked for a while.
   timer ??= setInterval(() => {
     now = Date.now();
     for (const each of listeners) each();

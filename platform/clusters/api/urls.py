@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from clusters.api import maintenance, views
+from clusters.api import maintenance, occupancy, views
 
 urlpatterns = [
     path("clusters", views.ClusterListView.as_view(), name="clusters"),
@@ -14,6 +14,8 @@ urlpatterns = [
     path("pools/<str:pool_id>/metrics", views.PoolMetricsView.as_view(), name="pool_metrics"),
     path("maintenance", maintenance.MaintenanceView.as_view(), name="maintenance"),
     path("maintenance/<uuid:window_id>", maintenance.MaintenanceWindowView.as_view(), name="maintenance_window"),
+    path("occupancy", occupancy.OccupancyView.as_view(), name="occupancy"),
+    path("nodes/<str:node_id>/occupancy", occupancy.NodeOccupancyView.as_view(), name="node_occupancy"),
     path("nodes", views.NodeListView.as_view(), name="nodes"),
     path("nodes/<str:node_id>", views.NodeView.as_view(), name="node"),
     path("nodes/<str:node_id>/metrics", views.NodeMetricsView.as_view(), name="node_metrics"),

@@ -89,7 +89,7 @@ class PoolListView(ApiView):
     )
     def get(self, request: Request) -> Response:
         known_query(request, ("cluster",))
-        rows = _narrowed(request, pools_with_capacity(visible(self.actor, Pool)), "cluster")
+        rows = narrowed(request, pools_with_capacity(visible(self.actor, Pool)), "cluster")
         return page(request, rows, order=("name", "id"), serialize=pool_json)
 
 
@@ -166,7 +166,7 @@ class NodeListView(ApiView):
     def get(self, request: Request) -> Response:
         known_query(request, ("cluster", "pool", "ready", "cordoned"))
         rows = visible(self.actor, Node).select_related("cluster", "pool")
-        rows = _narrowed(request, _narrowed(request, rows, "cluster"), "pool")
+        rows = narrowed(request, narrowed(request, rows, "cluster"), "pool")
         for name in ("ready", "cordoned"):
             wanted = _flag(request, name)
             rows = rows if wanted is None else rows.filter(**{name: wanted})
@@ -297,7 +297,7 @@ def _only(metric: Metric, kind: SubjectKind) -> tuple[Metric, ...]:
     return (metric,) if kind in metric.subjects else ()
 
 
-def _narrowed(request: Request, rows: Any, relation: str) -> Any:
+def narrowed(request: Request, rows: Any, relation: str) -> Any:
     """Only rows of the cluster or pool that the query names, by id or name."""
     text = request.query_params.get(relation)
     if text is None:

@@ -459,9 +459,7 @@ class Execution(Protocol):
 class SupportsExec(Protocol):
     """Starting a program beside a live task: as its user, in its sandbox, within its limits, with its environment."""
 
-    def execute(
-        self, attempt: AttemptId, task: TaskName, argv: Sequence[str], terminal: TerminalSize | None
-    ) -> Execution:
+    def execute(self, attempt: AttemptId, task: TaskName, argv: Sequence[str], terminal: TerminalSize | None) -> Execution:
         """Start `argv`, or a shell where it is empty, at a terminal or (None) at pipes with output and errors in one.
 
         Raises NotRunning, ExecRefused and EngineUnreachable.

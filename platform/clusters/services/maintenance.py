@@ -183,7 +183,8 @@ def _end(row: MaintenanceWindow, windows: Mapping[uuid.UUID, MaintenanceWindow],
 
 def _why(row: MaintenanceWindow) -> str:
     until = f"Maintenance until {row.ends_at:%Y-%m-%dT%H:%M:%SZ}"
-    return f"{until}: {row.reason}" if row.reason else f"{until}."
+    reason = row.reason.rstrip(" .。")  # Where it is told, the sentence goes on.
+    return f"{until}: {reason}" if reason else until
 
 
 def _check(wanted: NewWindow, now: datetime) -> None:

@@ -115,8 +115,10 @@ def summarize_tasks(attempt_id: uuid.UUID, tasks: Sequence[TaskName]) -> dict[Ta
     return {task: tuple(found) for task, found in summaries.items()}
 
 
-def latest_values(subjects: Sequence[str], *, now: datetime) -> dict[tuple[str, str], float]:
-    """The newest value of each (subject, metric) that is still fresh: a subject that fell silent is missing."""
+def latest_values(
+    subjects: Sequence[str], *, now: datetime, metrics: Sequence[str] | None = None
+) -> dict[tuple[str, str], float]:
+    """The newest value of each (subject, metric) that is still fresh: what fell silent is missing. None: all metrics."""
     raw = tiers(config.current().telemetry_seconds)[0]
     fresh_millis = max(3 * raw.resolution_millis, int(2 * raw.flush_seconds * 1000))
     now_millis = millis_of(now)
@@ -126,6 +128,8 @@ def latest_values(subjects: Sequence[str], *, now: datetime) -> dict[tuple[str, 
         rows = SeriesChunk.objects.filter(
             subject__in=subjects[start : start + BATCH_ROWS], resolution_millis=raw.resolution_millis, start_at__gt=oldest
         )
+        if metrics is not None:
+            rows = rows.filter(metric__in=metrics)
         for subject, metric, start_at, packed in rows.values_list("subject", "metric", "start_at", "packed"):
             for moment, point in _points(millis_of(start_at), raw.resolution_millis, packed):
                 if now_millis - fresh_millis <= moment and moment > newest.get((subject, metric), (-1, 0.0))[0]:

@@ -14,6 +14,7 @@ from tenants.attempts import count_try
 from tenants.services import set_password
 from tenants.services.second_factor import has_second_factor
 from webapi.console import words
+from webapi.throttles import client_address
 
 
 class SignIn(AuthenticationForm):
@@ -22,7 +23,7 @@ class SignIn(AuthenticationForm):
     def clean(self) -> dict[str, Any]:
         """Count the try before the password is looked at, which costs a tenth of a second."""
         name = str(self.cleaned_data.get("username", ""))[:150].lower()
-        address = self.request.META.get("REMOTE_ADDR", "") if self.request is not None else ""
+        address = client_address(self.request.META) if self.request is not None else ""
         wait = count_try(name, address)
         if wait:
             raise ValidationError(f"Too many tries. Try again in {wait} seconds.", code="too_many_requests")

@@ -24,11 +24,8 @@ from activity.services import record_audit
 from controlplane.console.signin import ChangePassword, SignIn
 from kernel.actor import Actor
 from kernel.clock import database_now
-from kernel.errors import NotAuthenticated
 from tenants.access import operator_actor
-from tenants.credentials import authenticate
-from tenants.models import TokenKind, User
-from webapi.asgi_auth import session_text
+from tenants.credentials import user_of_cookies
 
 # Alpine, which opens the console's menus, evaluates attributes of its own pages; nothing inline is run.
 POLICY = (
@@ -45,7 +42,8 @@ def with_session(view: View) -> View:
     def around(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         def inner(request: HttpRequest) -> HttpResponse:
             if not getattr(request, "user", None) or not request.user.is_authenticated:
-                request.user = _portal_user(request) or request.user
+                # The way in for those with a second factor. Forms have the console's own CSRF value.
+                request.user = user_of_cookies(request.META.get("HTTP_COOKIE")) or request.user
             request.actor = _operator(request)  # type: ignore[attr-defined]  # Read back by `webapi.console.operator_of`.
             response: HttpResponse = view(request, *args, **kwargs)
             # Rendered here: what a template writes into the session must be there when it is saved.
@@ -57,15 +55,6 @@ def with_session(view: View) -> View:
         return response
 
     return around
-
-
-def _portal_user(request: HttpRequest) -> User | None:
-    """Whoever is signed in to the portal: the way in for those with a second factor. Forms have the console's own CSRF value."""
-    text = session_text(request.META.get("HTTP_COOKIE"))
-    try:
-        return authenticate(text, TokenKind.SESSION).user if text else None
-    except NotAuthenticated:
-        return None
 
 
 def _operator(request: HttpRequest) -> Actor | None:

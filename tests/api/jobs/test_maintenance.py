@@ -58,7 +58,7 @@ def test_a_window_takes_its_machine_empties_it_and_gives_it_back(quay: Quay, api
     assert maintenance.look(quay.now) == 1
     assert maintenance.look(quay.now) == 0, "who was told to go is not told again"
     assert cordoned() == ["node-1"]
-    assert "Fans." in Node.objects.get(name="node-1").cordon_reason
+    assert "Fans" in Node.objects.get(name="node-1").cordon_reason
     assert (quay.state(where["node-1"]), quay.state(where["node-2"])) == ("stopping", "running")
     assert api(quay.cast.vera).get(PATH, {"open": "true"}).json()["items"][0]["state"] == "active"
 

@@ -39,7 +39,7 @@ def test_what_does_not_suit_is_said(berth: Run, quay: Quay) -> None:
     bob = quay.cast.bob
 
     refused = berth(bob, "templates", "use", "hello", "-p", "cpu=many", "-p", "nothing=1", code=2).output
-    assert "whole number" in refused
+    assert "is a number" in refused
     assert "nothing" in refused
     assert "/resources/memory" in berth(bob, "templates", "use", "hello", "-p", "memory=much", code=2).output
     assert not Job.objects.exists()

@@ -8,6 +8,7 @@ import pytest
 
 from activity.models import AuditEvent
 from tests.factories.tenants import make_tenant, now
+from webapi import features
 
 pytestmark = pytest.mark.database
 V1 = "/api/v1"
@@ -39,6 +40,8 @@ def test_a_tenant_has_its_own_setting_and_those_below_inherit_it(api, cast):
     assert api(cast.alice).get(f"{V1}/bookings").json()["code"] == "feature_off"
     assert api(cast.alice).get(f"{V1}/bookings", {"tenant": below.slug}).json()["code"] == "feature_off"
     assert api(cast.carol).get(f"{V1}/bookings").status_code == 200
+    assert not features.is_on_for(cast.alice.actor, "bookings", cast.tenant.pk)
+    assert features.is_on_for(cast.carol.actor, "bookings")
     assert api(cast.otto).get(f"{V1}/bookings").status_code == 200
     assert api(cast.otto).get(f"{V1}/bookings", {"tenant": "vision"}).status_code == 404
     switch(api, cast.otto, "bookings", True, "below")

@@ -126,6 +126,21 @@ def test_guessing_is_locked_for_a_moment(alice: User) -> None:
     assert 0 < int(right["Retry-After"]) <= 60
 
 
+def test_an_address_tries_so_often_whatever_the_names(alice: User, configure: Callable[..., Any]) -> None:
+    """Behind a proxy the address is what the proxy says, and only there."""
+    configure(public_url="https://berth.example.org")
+    asked = {"HTTP_X_FORWARDED_FOR": "10.9.9.9, 192.0.2.1", "REMOTE_ADDR": "127.0.0.1"}
+    names = (f"nobody-{number}" for number in range(100))
+    answers = [code_of(sign_in(browser(), next(names), **asked)) for _ in range(26)]  # One more is let in every three seconds.
+
+    assert answers[:20] == ["bad_credentials"] * 20
+    assert "locked" in answers
+    assert code_of(sign_in(browser(), next(names), HTTP_X_FORWARDED_FOR="192.0.2.2")) == "bad_credentials"
+    spoofed = {"HTTP_X_FORWARDED_FOR": "192.0.2.3", "REMOTE_ADDR": "9.9.9.9"}
+    answers = [code_of(sign_in(browser(), next(names), **{**spoofed, "HTTP_X_FORWARDED_FOR": f"192.0.2.{n}"})) for n in range(26)]
+    assert "locked" in answers
+
+
 def test_each_sign_in_makes_another_session_and_ends_the_one_before(alice: User) -> None:
     client = browser()
     sign_in(client)
@@ -341,3 +356,14 @@ def test_a_user_has_so_many_sessions_at_most(alice: User, monkeypatch: pytest.Mo
         assert sign_in(browser()).status_code == 201
 
     assert Token.objects.filter(user=alice, kind=TokenKind.SESSION, revoked_at__isnull=True).count() == 2
+
+
+def test_sessions_that_are_long_over_are_forgotten(alice: User) -> None:
+    from tenants.services.sessions import forget_sessions
+
+    live, ended, token = make_session(alice), make_session(alice), make_token(alice)
+    past = datetime.now(UTC) - timedelta(days=31)
+    Token.objects.filter(pk__in=[ended.token.pk, token.token.pk]).update(revoked_at=past)
+
+    assert forget_sessions(datetime.now(UTC)) == 1
+    assert Token.objects.filter(pk__in=[live.token.pk, token.token.pk]).count() == 2

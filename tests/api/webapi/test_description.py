@@ -37,7 +37,7 @@ def test_an_operation_is_named_by_its_path_and_method(method, path, has_list, na
 def test_the_server_says_what_it_is(nobody):
     body = nobody.get("/api/v1/info").json()
 
-    assert set(body) == {"name", "version", "time_zone", "now", "profile", "url"}
+    assert set(body) == {"name", "version", "time_zone", "now", "profile", "url", "features"}
     assert body["name"] == "berth"
     assert body["now"].endswith("Z")
 

@@ -261,6 +261,8 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/maintenance": listing(),
     "POST /api/v1/maintenance": installation(Who.OPERATOR, body=maintenance),
     "DELETE /api/v1/maintenance/{window_id}": installation(Who.OPERATOR),
+    "GET /api/v1/occupancy": listing(),
+    "GET /api/v1/nodes/{node_id}/occupancy": installation(),
     "GET /api/v1/nodes/{node_id}/affected": installation(),
     "GET /api/v1/quarantine": listing(),
     "POST /api/v1/quarantine/{attempt}/adopt": Expect(hidden=True),
@@ -296,6 +298,7 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/session": session(),
     "DELETE /api/v1/session": session(),
     "GET /api/v1/sign-in-methods": public(),
+    "POST /api/v1/identities:connect": session(),
     "GET /api/v1/totp": account(),
     "POST /api/v1/totp": account(body=lambda world, side: {"password": "wrong"}, also=frozenset({409, 429})),
     "DELETE /api/v1/totp": account(body=lambda world, side: {"password": "wrong", "code": "123456"}, also=frozenset({409, 429})),
@@ -372,6 +375,7 @@ EXPECTATIONS: dict[str, Expect] = {
         ),
     ),
     "GET /api/v1/queues/{queue_id}": viewer(),
+    "GET /api/v1/queues/{queue_id}/board": viewer(),
     "PATCH /api/v1/queues/{queue_id}": manager(body=lambda world, side: {"name": "new"}),
     "PUT /api/v1/queues/{queue_id}/limits": manager(
         body=lambda world, side: [{"pool": side.values["pools"], "cpu_millis": None, "memory_bytes": None, "gpu_millis": 1000}]

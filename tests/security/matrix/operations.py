@@ -14,6 +14,8 @@ OUTSIDE_DESCRIPTION: dict[str, str] = {
     "/": "The portal's document, the same for everybody, or the way to the description of the API; tells nothing.",
     "/{page}": "The same document under every address that nothing else answers.",
     "/docs/errors": "The meaning of the error codes, the same for everybody.",
+    "/sign-in/oidc": "Leads a browser to the identity provider; tells nothing of anybody.",
+    "/sign-in/oidc/return": "The provider's signature is the credential; `tests/api/tenants/test_oidc.py`.",
     "/admin": "Leads operators to their console; tells nothing.",
 }
 CONSOLE = "/admin/"  # The operators' console has sessions and a gate of its own: `test_console_matrix.py`.

@@ -108,7 +108,7 @@ def test_a_name_that_is_encoded_twice_is_not_decoded_twice(world: World) -> None
 
 
 def is_refused(response: Any) -> bool:
-    return response.status_code in {400, 403, 404, 405, 409, 416, 422}
+    return response.status_code in {400, 401, 403, 404, 405, 409, 416, 422}
 
 
 def creates_a_name(operation: Operation) -> bool:

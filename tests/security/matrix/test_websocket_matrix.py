@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
 
 ROUTES = websocket_routes()
 
+
 @dataclass(frozen=True)
 class Expectation:
     """What a caller sends to a route about an object of a side, and the answer of each caller of `own` about its own object."""
@@ -33,7 +34,7 @@ EXPECTATIONS: dict[str, Expectation] = {
     "/ws/v1/live": Expectation(
         query=lambda side: "",
         message=lambda side: {"subscribe": {"tenant": str(side.tenant.pk)}, "id": "cell"},
-        own={who: "subscribed" for who in (Who.VIEWER, Who.MEMBER, Who.OWNER, Who.MANAGER, Who.OPERATOR)},
+        own=dict.fromkeys((Who.VIEWER, Who.MEMBER, Who.OWNER, Who.MANAGER, Who.OPERATOR), "subscribed"),
     ),
     "/ws/v1/exec": Expectation(
         query=lambda side: f"?job={side.values['jobs']}",
@@ -92,7 +93,7 @@ async def test_a_page_of_another_origin_is_refused_with_a_valid_token(route: str
 
 
 @pytest.mark.parametrize("route", ROUTES)
-async def test_a_caller_reaches_its_own_tenant_by_its_role_and_no_other_exists(route: str) -> None:
+async def test_a_caller_hears_its_own_tenant_and_no_other_exists(route: str) -> None:
     world = await sync_to_async(make_world)()
     expected, wrong = EXPECTATIONS[route].own, []
     for who in expected:

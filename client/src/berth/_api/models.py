@@ -154,6 +154,10 @@ class ConditionOut(TypedDict):
     since_at: str | None
 
 
+class ConnectOut(TypedDict):
+    url: str
+
+
 class ConsequenceOut(TypedDict):
     job_id: str
     name: str
@@ -275,6 +279,12 @@ ExitOut = TypedDict(
         "who_pays": str,
     },
 )
+
+
+class ExpectedStartOut(TypedDict):
+    p50_at: str | None
+    p90_at: str | None
+    said_at: str
 
 
 class FactorCodeRequest(TypedDict):
@@ -499,6 +509,22 @@ class MovedJobOut(TypedDict):
     id: str
     name: str
     placed_at: str
+
+
+class OccupiedGpuOut(TypedDict):
+    held: bool
+    held_millis: int
+    holders: int
+    identifier: str
+    index: int
+    is_healthy: bool
+    is_simulated: bool
+    job_id: str | None
+    job_name: str | None
+    model: str
+    tenant: str | None
+    user: str | None
+    utilisation: float | None
 
 
 class OidcOut(TypedDict):
@@ -843,6 +869,28 @@ class RulesOut(TypedDict):
     max_jobs: int | None
     max_runtime_seconds: int | None
     version: int
+
+
+class RunningRowOut(TypedDict):
+    borrowed: bool
+    gpus: float
+    job: ReferenceOut | None
+    pool: str | None
+    priority: int
+    queue: ReferenceOut | None
+    started_at: str | None
+    state: Literal[
+        "queued",
+        "admitted",
+        "starting",
+        "running",
+        "stopping",
+        "succeeded",
+        "failed",
+        "stopped",
+    ]
+    tenant: str | None
+    user: ReferenceOut | None
 
 
 class SavedFilterInRequest(TypedDict):
@@ -1266,6 +1314,20 @@ class WaitingOut(TypedDict):
     user_code: str
 
 
+class WaitingRowOut(TypedDict):
+    expected_start: ExpectedStartOut | None
+    gpus: float
+    hold: bool
+    job: ReferenceOut | None
+    position: int | None
+    priority: int
+    queue: ReferenceOut | None
+    reason: ReasonOut | None
+    submitted_at: str
+    tenant: str | None
+    user: ReferenceOut | None
+
+
 class WeightsInRequest(TypedDict):
     cpu_millis: NotRequired[int]
     gpu_millis: NotRequired[int]
@@ -1397,6 +1459,16 @@ class AuditOut(TypedDict):
 class AuditPageOut(TypedDict):
     items: list[AuditOut]
     next: str | None
+
+
+class BoardOut(TypedDict):
+    at: str
+    borrowed_count: int
+    queue: ReferenceOut
+    running: list[RunningRowOut]
+    running_count: int
+    waiting: list[WaitingRowOut]
+    waiting_count: int
 
 
 class BookingOut(TypedDict):
@@ -1786,6 +1858,18 @@ class NodeOut(TypedDict):
 class NodePage(TypedDict):
     items: list[NodeOut]
     next: str | None
+
+
+class OccupiedNodeOut(TypedDict):
+    cluster: ReferenceOut
+    cordoned: bool
+    gpus: list[OccupiedGpuOut]
+    gpus_simulated: bool
+    name: str
+    node_id: str
+    pool: ReferenceOut
+    ready: bool
+    undecided_gpu_millis: int
 
 
 class OptionRoleOut(TypedDict):
@@ -2211,6 +2295,11 @@ class ForecastOut(TypedDict):
     jobs: list[ConsequenceOut] | None
     over: list[OverOut]
     problems: list[EditProblemOut]
+
+
+class OccupancyOut(TypedDict):
+    next: str | None
+    nodes: list[OccupiedNodeOut]
 
 
 class OptionOut(TypedDict):

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from berth import __version__
 from berth.cli import formats
 from berth.cli.command import Session, UsageMistake, asked, command, make_group
-from berth.cli.messages import _
+from berth.cli.messages import _, language
 from berth.cli.output import Column, hint, note, print_data, print_facts
 from berth.cli.paint import is_terminal, paint
 from berth.config import (
     ConfigFile,
     Profile,
+    Settings,
     config_path,
     normal_server,
     read_config,
@@ -26,8 +30,11 @@ from berth.config import (
     valid_profile_name,
     write_config,
 )
-from berth.errors import BerthError
+from berth.errors import ApiError, BerthError, ServerUnreachable, TooManyRequests, Unavailable
 from berth.sanitize import plain
+
+if TYPE_CHECKING:
+    from berth.resources import DeviceCodes
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -64,17 +71,23 @@ def place_to_keep(session: Session, *, usage: str) -> Place:
 @command()
 def login(
     session: Session,
-    token: Annotated[str | None, typer.Option("--token", help="Token; better leave it out and paste it at the prompt.")] = None,
+    token: Annotated[
+        str | None, typer.Option("--token", help="Token; better a dash, which asks for it without showing it.")
+    ] = None,
 ) -> None:
-    """Sign in: checks the token with the server, and keeps it in a file that only you can read.
+    """Sign in: prints an address and a code, and waits until you approve them in a browser.
 
-    The token is asked for without being shown, or read from standard input: berth login --server URL < token-file
+    The token is kept in a file that only you can read. Without a browser: berth login --server URL < token-file
     """
     from berth.client import Client
 
     usage = "berth login --server URL --token TOKEN"
     place = place_to_keep(session, usage=usage)
-    token = (token or asked(_("Token"), hidden=True, usage=usage)).strip()
+    if token is None and is_terminal(sys.stdin):
+        token = token_by_browser(session, place)
+    if token in (None, "-"):
+        token = asked(_("Token"), hidden=True, usage=usage)
+    token = (token or "").strip()
     with Client(place.server, token, http=session.http, config_path=place.path) as client:
         me = client.whoami()
     place.keep(token, tenant=session.choices.tenant or "")
@@ -91,6 +104,58 @@ def login(
     if not session.is_for_programs:
         _print_tenants(me)
         hint(_("berth submit -f job.yaml   ·   berth ps"))
+
+
+def token_by_browser(session: Session, place: Place) -> str | None:
+    """Ask for a code, show it, and wait for its approval; None where the server knows no codes. Ctrl+C ends the waiting."""
+    from berth.resources import DeviceCodes
+    from berth.transport import Transport
+
+    nobody = Settings(server=place.server, token="", tenant="", profile=place.name)
+    transport = Transport(nobody, http=session.http, language="zh-CN" if language() == "zh" else "en")
+    with contextlib.closing(transport):
+        codes = DeviceCodes(transport)
+        try:
+            asked_for = codes.ask(_client_name())
+        except ApiError as error:
+            if error.status in (401, 404, 405):
+                return None
+            raise
+        note(_("Open this address in a browser, and check that it shows the code {code}:", code=plain(asked_for["user_code"])))
+        note(f"  {plain(asked_for['verification_url_complete'])}", style="bold")
+        note(_("Waiting for your approval; Ctrl+C gives up."))
+        try:
+            return _wait_for_approval(codes, asked_for)
+        except KeyboardInterrupt:
+            note(_("Nothing was kept."))
+            raise typer.Exit(130) from None
+
+
+def _wait_for_approval(codes: DeviceCodes, asked_for: Mapping[str, Any]) -> str:
+    interval = float(asked_for["interval"])
+    give_up_at = time.monotonic() + float(asked_for["expires_in"])
+    while True:
+        time.sleep(interval)
+        try:
+            return str(codes.redeem(asked_for["device_code"])["token"])
+        except ServerUnreachable:
+            if time.monotonic() > give_up_at:
+                raise
+        except ApiError as error:
+            if error.code == "slow_down":
+                interval = max(interval + 5, float(error.retry_after_seconds or 0))
+            elif error.code != "authorization_pending" and not isinstance(error, (Unavailable, TooManyRequests)):
+                raise
+            if time.monotonic() > give_up_at:
+                raise
+
+
+def _client_name() -> str:
+    """What the page of approval shows: this program, and this machine's name as far as it is plain."""
+    import platform
+
+    host = "".join(sign for sign in platform.node() if sign.isascii() and sign.isprintable())[:60]
+    return f"berth {__version__} on {host or 'an unnamed machine'}"
 
 
 @command(reads=False)

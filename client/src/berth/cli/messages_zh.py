@@ -274,6 +274,11 @@ SENTENCES = {
     "This is no code of an invitation; those begin with {prefix}": "这不是邀请码；邀请码以 {prefix} 开头",
     "To {volume}": "上传到 {volume}",
     "Token {name} is revoked.": "令牌 {name} 已吊销。",
+    "Open this address in a browser, and check that it shows the code {code}:": (
+        "请在浏览器中打开此地址，并核对页面显示的代码 {code}："
+    ),
+    "Waiting for your approval; Ctrl+C gives up.": "正在等待您的批准；按 Ctrl+C 放弃。",
+    "Nothing was kept.": "未保存任何内容。",
     "Uploading code": "正在上传代码",
     "Usage:": "用法：",
     "Use berth metrics --json in a program.": "在程序里请用 berth metrics --json。",

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 EXEC = {
     "Open a terminal in a running task, or run a command there.": "在运行中的任务里打开终端或执行命令。",
+    (
+        "Open a terminal in a running task, or run one command there: berth exec JOB -- nvidia-smi\n\n"
+        "It is the task's user, sandbox, environment and limits, and it ends with the task. At a terminal it behaves like one;\n"
+        "in a pipe bytes pass as they are, in and out. The exit code is the command's."
+    ): (
+        "在运行中的任务里打开终端，或执行一条命令：berth exec JOB -- nvidia-smi\n\n"
+        "使用任务的用户、沙箱、环境与限额，并随任务结束。在终端中表现为终端；\n"
+        "在管道中按原样传递输入与输出。退出码即命令的退出码。"
+    ),
     "What to run; nothing: a shell.": "要运行的命令；留空则打开 shell。",
     "Role of the task; default: the first.": "任务的角色；默认第一个。",
     "Index of the task; default: the first.": "任务的序号；默认第一个。",

@@ -201,10 +201,10 @@ HELP = {
     "Show who did what.": "显示操作记录。",
     "Show who you are on the server, and where you belong.": "显示你在服务器上的身份和所属租户。",
     "Sign in to a server and keep the token.": "登录服务器并保存令牌。",
-    "Sign in: checks the token with the server, and keeps it in a file that only you can read.\n\n"
-    "The token is asked for without being shown, or read from standard input: berth login --server URL < token-file": (
-        "登录：向服务器验证令牌，并保存到只有你能读取的文件。\n\n"
-        "令牌输入时不显示，也可以来自标准输入：berth login --server URL < token-file"
+    "Sign in: prints an address and a code, and waits until you approve them in a browser.\n\n"
+    "The token is kept in a file that only you can read. Without a browser: berth login --server URL < token-file": (
+        "登录：显示地址和代码，等待你在浏览器中批准。\n\n"
+        "令牌保存到只有你能读取的文件。没有浏览器时：berth login --server URL < token-file"
     ),
     "Split a queue of the tenant: jobs may wait in the new one, and it may have limits of its own.": (
         "拆分租户的队列：任务可以在新队列中排队，新队列可以有自己的上限。"
@@ -241,7 +241,7 @@ HELP = {
     "The same commands under one noun.": "同样的命令，归在一个名词之下。",
     "This computer": "本机",
     "Time between the signal and the kill, such as 30s.": "发信号到强制结束之间的时间，例如 30s。",
-    "Token; better leave it out and paste it at the prompt.": "令牌；最好省略，在提示处粘贴。",
+    "Token; better a dash, which asks for it without showing it.": "令牌；最好写 -，随后输入时不显示。",
     "Up to this time.": "截至此时。",
     "User name of the new account; asked for when left out.": "新账户的用户名；省略时会询问。",
     "Variable; may be repeated.": "环境变量；可重复。",

@@ -1,5 +1,250 @@
-import { Page } from '@/ui/Page';
+/** Clusters, the platform's own checks, self-tests, and the rules of pools, for operators. */
 
-export default function Stub() {
-  return <Page title="clusters">{null}</Page>;
+import { Card, Group, List, SimpleGrid, Stack, Table, Text, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+
+import { api, take } from '@/api/client';
+import { useClusters, usePools, useReadiness, type Cluster } from '@/api/fleet';
+import { useSession } from '@/api/session';
+import { common } from '@/text/common';
+import { useFormat } from '@/text/format';
+import { useText } from '@/text/language';
+import { CopyAs, curl } from '@/ui/CopyAs';
+import { Answer, Empty } from '@/ui/Feedback';
+import { Page } from '@/ui/Page';
+import { Mark } from '@/ui/Status';
+import { When } from '@/ui/Times';
+
+import { PoolRules } from './PoolRules';
+import { words } from './text';
+
+export default function Clusters() {
+  const t = useText(words);
+  const clusters = useClusters();
+  return (
+    <Page title={t('title')} subtitle={t('subtitle')} actions={<CopyAs ways={{ cli: 'berth clusters\nberth pools', curl: `${curl('GET', '/clusters')}\n\n${curl('GET', '/pools')}`, python: 'import berth\n\nclient = berth.Client()\nfor cluster in client.request("GET", "/clusters")["items"]:\n    print(cluster["name"], cluster["condition"]["name"])' }} />}>
+      <Answer query={clusters}>
+        {(all) =>
+          all.length === 0 ? (
+            <Empty icon="clusters" title={t('empty')} command="berth clusters">
+              {t('emptyHint')}
+            </Empty>
+          ) : (
+            <SimpleGrid cols={{ base: 1, lg: 2 }}>
+              {all.map((cluster) => (
+                <ClusterCard key={cluster.id} cluster={cluster} />
+              ))}
+            </SimpleGrid>
+          )
+        }
+      </Answer>
+      <Pools />
+      <SimpleGrid cols={{ base: 1, lg: 2 }}>
+        <Platform />
+        <SelfTests />
+      </SimpleGrid>
+    </Page>
+  );
+}
+
+function ClusterCard({ cluster }: { cluster: Cluster }) {
+  const t = useText(words);
+  const condition = cluster.condition.name;
+  const look = { reachable: { icon: 'check', color: 'teal' }, lost_contact: { icon: 'alert', color: 'red' }, unknown: { icon: 'hourglass', color: 'gray' } } as const;
+  return (
+    <Card withBorder component="section" aria-label={cluster.name}>
+      <Group justify="space-between" mb="xs">
+        <Group gap="xs">
+          <Title order={2} size="h4">
+            {cluster.name}
+          </Title>
+          <Text size="sm" c="dimmed">
+            {t('kind')}: {cluster.kind}
+          </Text>
+        </Group>
+        <Group gap="xs">
+          {!cluster.is_enabled && <Mark icon="pause" color="gray" label={t('disabled')} />}
+          <Mark icon={look[condition].icon} color={look[condition].color} label={t(condition)} />
+        </Group>
+      </Group>
+      <Stack gap={6}>
+        <Text size="sm" c="dimmed">
+          {cluster.condition.since_at && (
+            <>
+              {t(condition)} {t('since')} <When at={cluster.condition.since_at} size="sm" /> ·{' '}
+            </>
+          )}
+          {t('inventory')} <When at={cluster.inventory_read_at} size="sm" />
+        </Text>
+        {cluster.condition.detail && <Text size="sm">{cluster.condition.detail}</Text>}
+        <Mark icon={cluster.isolation.tenants_kept_apart ? 'check' : 'alert'} color={cluster.isolation.tenants_kept_apart ? 'teal' : 'red'} label={t(cluster.isolation.tenants_kept_apart ? 'apart' : 'notApart')} />
+        <List size="sm" aria-label={t('isolation')}>
+          {cluster.isolation.facts.map((fact) => (
+            <List.Item key={fact}>{fact}</List.Item>
+          ))}
+        </List>
+      </Stack>
+    </Card>
+  );
+}
+
+function Pools() {
+  const t = useText(words);
+  const w = useText(common);
+  const format = useFormat();
+  const pools = usePools();
+  const { isOperator } = useSession();
+  return (
+    <section aria-labelledby="pools">
+      <Title order={2} size="h4" id="pools" mb="xs">
+        {t('pools')}
+      </Title>
+      <Answer query={pools} lines={3}>
+        {(all) => (
+          <Table.ScrollContainer minWidth={760}>
+            <Table>
+              <Table.Thead>
+                <Table.Tr>
+                  <Table.Th>{w('pool')}</Table.Th>
+                  <Table.Th>{t('nodes')}</Table.Th>
+                  <Table.Th>{t('shape')}</Table.Th>
+                  <Table.Th>{t('policy')}</Table.Th>
+                  <Table.Th>{t('gpuShares')}</Table.Th>
+                  <Table.Th>{t('levels')}</Table.Th>
+                  <Table.Th>{t('weights')}</Table.Th>
+                  {isOperator && <Table.Th>{w('actions')}</Table.Th>}
+                </Table.Tr>
+              </Table.Thead>
+              <Table.Tbody>
+                {all.map((pool) => (
+                  <Table.Tr key={pool.id}>
+                    <Table.Td>
+                      {pool.cluster.name}/{pool.name}
+                    </Table.Td>
+                    <Table.Td>
+                      {pool.nodes_available} / {pool.node_count}
+                    </Table.Td>
+                    <Table.Td>
+                      {[pool.node_shape.gpu_millis > 0 && `${format.milli(pool.node_shape.gpu_millis)} ${pool.gpu_model ?? 'GPU'}`, `${format.milli(pool.node_shape.cpu_millis)} ${w('cores')}`, format.bytes(pool.node_shape.memory_bytes)].filter(Boolean).join(' · ')}
+                    </Table.Td>
+                    <Table.Td>{pool.rules.policy ? t(pool.rules.policy) : t('byDefault')}</Table.Td>
+                    <Table.Td>{pool.rules.gpu_shares === null || pool.rules.gpu_shares === undefined ? t('byDefault') : pool.rules.gpu_shares ? w('yes') : w('no')}</Table.Td>
+                    <Table.Td>{pool.rules.levels?.map((level) => t(level)).join(', ') ?? t('byDefault')}</Table.Td>
+                    <Table.Td>
+                      {Object.entries(pool.rules.weights ?? {})
+                        .map(([term, weight]) => `${term}=${weight}`)
+                        .join(', ') || t('byDefault')}
+                    </Table.Td>
+                    {isOperator && (
+                      <Table.Td>
+                        <PoolRules pool={pool} />
+                      </Table.Td>
+                    )}
+                  </Table.Tr>
+                ))}
+              </Table.Tbody>
+            </Table>
+          </Table.ScrollContainer>
+        )}
+      </Answer>
+    </section>
+  );
+}
+
+function Platform() {
+  const t = useText(words);
+  const ready = useReadiness();
+  const info = useQuery({ queryKey: ['info'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/info')) });
+  return (
+    <section aria-labelledby="platform">
+      <Group gap="sm" mb="xs">
+        <Title order={2} size="h4" id="platform">
+          {t('platform')}
+        </Title>
+        {ready.data && <Mark icon={ready.data.ok ? 'check' : 'alert'} color={ready.data.ok ? 'teal' : 'red'} label={t(ready.data.ok ? 'ok' : 'notOk')} />}
+      </Group>
+      {info.data && (
+        <Text size="sm" c="dimmed" mb="xs">
+          {t('version', { version: info.data.version, profile: info.data.profile })}
+        </Text>
+      )}
+      <Answer query={ready} lines={5}>
+        {(found) => (
+          <Table.ScrollContainer minWidth={360}>
+            <Table>
+              <Table.Thead>
+                <Table.Tr>
+                  <Table.Th>{t('check')}</Table.Th>
+                  <Table.Th>{t('verdict')}</Table.Th>
+                  <Table.Th>{t('detail')}</Table.Th>
+                  <Table.Th>{t('took')}</Table.Th>
+                </Table.Tr>
+              </Table.Thead>
+              <Table.Tbody>
+                {Object.entries(found.checks).map(([name, check]) => (
+                  <Table.Tr key={name}>
+                    <Table.Td>{name}</Table.Td>
+                    <Table.Td>
+                      <Mark icon={check.ok ? 'check' : 'alert'} color={check.ok ? 'teal' : 'red'} label={t(check.ok ? 'ok' : 'notOk')} size="sm" />
+                    </Table.Td>
+                    <Table.Td>{check.detail}</Table.Td>
+                    <Table.Td>{check.milliseconds} ms</Table.Td>
+                  </Table.Tr>
+                ))}
+              </Table.Tbody>
+            </Table>
+          </Table.ScrollContainer>
+        )}
+      </Answer>
+    </section>
+  );
+}
+
+function SelfTests() {
+  const t = useText(words);
+  const format = useFormat();
+  const tests = useQuery({ queryKey: ['selftests'], refetchInterval: 60_000, queryFn: ({ signal }) => take(api.GET('/api/v1/selftests', { params: { query: { limit: 10 } }, signal })) });
+  const look = { '': { icon: 'hourglass', color: 'blue', word: 'runs' }, passed: { icon: 'check', color: 'teal', word: 'passed' }, failed: { icon: 'alert', color: 'red', word: 'failed' }, broken: { icon: 'cross', color: 'orange', word: 'broken' } } as const;
+  return (
+    <section aria-labelledby="selftests">
+      <Title order={2} size="h4" id="selftests">
+        {t('selftests')}
+      </Title>
+      <Text size="sm" c="dimmed" mb="xs">
+        {t('selftestsHint')}
+      </Text>
+      <Answer query={tests} lines={3}>
+        {(page) =>
+          page.items.length === 0 ? (
+            <Text size="sm">{t('selftestsNone')}</Text>
+          ) : (
+            <Table>
+              <Table.Thead>
+                <Table.Tr>
+                  <Table.Th>{t('started')}</Table.Th>
+                  <Table.Th>{t('verdict')}</Table.Th>
+                  <Table.Th>{t('requests')}</Table.Th>
+                  <Table.Th>{t('findings')}</Table.Th>
+                </Table.Tr>
+              </Table.Thead>
+              <Table.Tbody>
+                {page.items.map((test) => (
+                  <Table.Tr key={test.id}>
+                    <Table.Td>
+                      <When at={test.started_at} size="sm" />
+                    </Table.Td>
+                    <Table.Td title={test.detail}>
+                      <Mark icon={look[test.verdict].icon} color={look[test.verdict].color} label={t(look[test.verdict].word)} size="sm" />
+                    </Table.Td>
+                    <Table.Td>{format.number(test.requests)}</Table.Td>
+                    <Table.Td>{test.findings.length === 0 ? '0' : test.findings.slice(0, 5).map((finding) => <Text key={`${finding.by}${finding.operation}`} size="xs">{`${finding.operation}: ${finding.problem}`}</Text>)}</Table.Td>
+                  </Table.Tr>
+                ))}
+              </Table.Tbody>
+            </Table>
+          )
+        }
+      </Answer>
+    </section>
+  );
 }

@@ -1,5 +1,15 @@
-import { Page } from '@/ui/Page';
+/** Machines, for operators: all of them, and one close up. */
 
-export default function Stub() {
-  return <Page title="nodes">{null}</Page>;
+import { Route, Routes } from 'react-router';
+
+import List from './List';
+import One from './One';
+
+export default function Nodes() {
+  return (
+    <Routes>
+      <Route index element={<List />} />
+      <Route path=":id" element={<One />} />
+    </Routes>
+  );
 }

@@ -1,5 +1,15 @@
-import { Page } from '@/ui/Page';
+/** Queues: the board of all pools, and the board of one queue. */
 
-export default function Stub() {
-  return <Page title="queues">{null}</Page>;
+import { Route, Routes } from 'react-router';
+
+import One from './One';
+import Overview from './Overview';
+
+export default function Queues() {
+  return (
+    <Routes>
+      <Route index element={<Overview />} />
+      <Route path=":id" element={<One />} />
+    </Routes>
+  );
 }

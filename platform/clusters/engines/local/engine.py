@@ -167,9 +167,7 @@ class LocalEngine:
         with _reachable():
             return self._outputs.open(str(attempt), path)
 
-    def execute(
-        self, attempt: AttemptId, task: TaskName, argv: Sequence[str], terminal: TerminalSize | None
-    ) -> Execution:
+    def execute(self, attempt: AttemptId, task: TaskName, argv: Sequence[str], terminal: TerminalSize | None) -> Execution:
         with _reachable():
             return execution.execute(self._launcher, self._root, str(attempt), task, argv, terminal)
 

@@ -1,0 +1,272 @@
+/** What one is told, how, and whether the messages arrived. */
+
+import { Alert, Button, Checkbox, Group, Modal, Paper, SegmentedControl, Select, Stack, Table, Text, TextInput, Title } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState, type FormEvent } from 'react';
+
+import { api, take, type Schemas } from '@/api/client';
+import { useSession } from '@/api/session';
+import { common } from '@/text/common';
+import { useText } from '@/text/language';
+import { Confirm } from '@/ui/Confirm';
+import { Answer, Empty, ProblemView } from '@/ui/Feedback';
+import { Icon } from '@/ui/Icon';
+import { notify, notifyProblem } from '@/ui/notify';
+import { Mark } from '@/ui/Status';
+import { When } from '@/ui/Times';
+
+import { useDeed } from './deed';
+import { words } from './text';
+import { Secret } from './Tokens';
+
+type Subscription = Schemas['SubscriptionOut'];
+const KEY = ['subscriptions'] as const;
+const DELIVERIES = ['deliveries'] as const;
+const KINDS = ['succeeded', 'failed', 'stopped', 'running', 'retried', 'limit', 'budget', 'priority', 'capacity'] as const;
+type Kind = (typeof KINDS)[number];
+const isKind = (text: string): text is Kind => (KINDS as readonly string[]).includes(text);
+
+export default function Notifications() {
+  const t = useText(words);
+  const subscriptions = useQuery({ queryKey: KEY, queryFn: () => take(api.GET('/api/v1/subscriptions', { params: { query: { limit: 100 } } })) });
+  const [editing, setEditing] = useState<Subscription | 'new' | null>(null);
+  const add = (
+    <Button leftSection={<Icon name="submit" size={16} />} onClick={() => setEditing('new')}>
+      {t('addNotification')}
+    </Button>
+  );
+  return (
+    <Stack>
+      <Group justify="space-between">
+        <Text c="dimmed" size="sm">
+          {t('notificationsText')}
+        </Text>
+        {(subscriptions.data?.items.length ?? 0) > 0 && add}
+      </Group>
+      <Answer query={subscriptions}>
+        {(page) =>
+          page.items.length === 0 ? (
+            <Empty icon="announcements" title={t('notificationsNone')} action={add} command="berth notify --help">
+              {t('notificationsNoneHint')}
+            </Empty>
+          ) : (
+            <Stack gap="sm">
+              {page.items.map((subscription) => (
+                <One key={subscription.id} subscription={subscription} edit={() => setEditing(subscription)} />
+              ))}
+            </Stack>
+          )
+        }
+      </Answer>
+      {(subscriptions.data?.items.length ?? 0) > 0 && <Deliveries />}
+      {editing && <Edit subscription={editing === 'new' ? null : editing} close={() => setEditing(null)} />}
+    </Stack>
+  );
+}
+
+function One({ subscription, edit }: { subscription: Subscription; edit: () => void }) {
+  const t = useText(words);
+  const c = useText(common);
+  const { who } = useSession();
+  const cache = useQueryClient();
+  const { isBusy, run } = useDeed();
+  const path = { subscription: subscription.id };
+  const again = () => cache.invalidateQueries({ queryKey: KEY });
+  const toggle = () =>
+    run(async () => {
+      await take(api.PATCH('/api/v1/subscriptions/{subscription}', { params: { path }, body: { is_active: !subscription.is_active } }));
+      await again();
+    });
+  const test = async () => {
+    try {
+      await take(api.POST('/api/v1/subscriptions/{subscription}/test', { params: { path } }));
+      notify(t('testSent'));
+      await cache.invalidateQueries({ queryKey: DELIVERIES });
+    } catch (error) {
+      notifyProblem(error);
+    }
+  };
+  const remove = async () => {
+    await take(api.DELETE('/api/v1/subscriptions/{subscription}', { params: { path } }));
+    await again();
+  };
+  const tenant = who.tenants.find((each) => each.id === subscription.tenant_id);
+  return (
+    <Paper withBorder p="md">
+      <Group justify="space-between" align="flex-start">
+        <Stack gap={4} style={{ minWidth: 0, flex: '1 1 18rem' }}>
+          <Group gap="xs">
+            <Text fw={600}>{t(subscription.channel === 'webhook' ? 'webhook' : 'mail')}</Text>
+            {!subscription.is_active && <Mark icon="pause" color="gray" label={t('paused')} size="sm" />}
+            <Text size="sm" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
+              {t('toYou', { address: subscription.target || who.user.email })}
+            </Text>
+          </Group>
+          <Text size="sm">{subscription.kinds.map((kind) => (isKind(kind) ? t(`kind_${kind}`) : kind)).join(', ')}</Text>
+          <Text size="sm" c="dimmed">
+            {t(subscription.jobs === 'all' ? 'all' : 'mine')} · {tenant ? tenant.name : t('anyTenant')}
+          </Text>
+        </Stack>
+        <Group gap="xs">
+          <Button size="xs" variant="default" onClick={() => void test()} disabled={!subscription.is_active}>
+            {t('test')}
+          </Button>
+          <Button size="xs" variant="default" onClick={edit}>
+            {t('editNotification')}
+          </Button>
+          <Button size="xs" variant="default" loading={isBusy} onClick={() => void toggle()}>
+            {t(subscription.is_active ? 'pause' : 'resume')}
+          </Button>
+          <Confirm label={c('delete')} title={c('delete')} size="xs" color="red" variant="subtle" act={remove}>
+            {t('deleteAsk')}
+          </Confirm>
+        </Group>
+      </Group>
+    </Paper>
+  );
+}
+
+function Edit({ subscription, close }: { subscription: Subscription | null; close: () => void }) {
+  const t = useText(words);
+  const c = useText(common);
+  const { who } = useSession();
+  const cache = useQueryClient();
+  const { isBusy, problem, run } = useDeed();
+  const [channel, setChannel] = useState<'mail' | 'webhook'>(subscription?.channel === 'webhook' ? 'webhook' : 'mail');
+  const [target, setTarget] = useState(subscription?.target ?? '');
+  const [kinds, setKinds] = useState<Kind[]>(subscription ? subscription.kinds.filter(isKind) : ['succeeded', 'failed']);
+  const [jobs, setJobs] = useState<'mine' | 'all'>(subscription?.jobs === 'all' ? 'all' : 'mine');
+  const [tenant, setTenant] = useState<string | null>(null);
+  const [secret, setSecret] = useState<string | null>(null);
+  const save = async (event: FormEvent) => {
+    event.preventDefault();
+    let shown: string | null = null;
+    const done = await run(async () => {
+      if (subscription) {
+        const body = { kinds, jobs, ...(channel === 'webhook' && target !== subscription.target ? { target: target.trim() } : {}) };
+        await take(api.PATCH('/api/v1/subscriptions/{subscription}', { params: { path: { subscription: subscription.id } }, body }));
+      } else {
+        const made = await take(api.POST('/api/v1/subscriptions', { body: { channel, kinds, jobs, tenant, target: channel === 'webhook' ? target.trim() : '' } }));
+        shown = made.secret ?? null;
+      }
+    });
+    if (!done) return;
+    void cache.invalidateQueries({ queryKey: KEY });
+    if (shown) setSecret(shown);
+    else close();
+  };
+  return (
+    <Modal opened onClose={close} title={secret ? t('webhookSecret') : t(subscription ? 'editNotification' : 'addNotification')} closeOnClickOutside={!secret} closeButtonProps={{ 'aria-label': c('close') }}>
+      {secret ? (
+        <Stack>
+          <Alert color="yellow" icon={<Icon name="alert" />}>
+            {t('webhookSecretText')}
+          </Alert>
+          <Secret text={secret} />
+          <Group justify="flex-end">
+            <Button onClick={close}>{c('close')}</Button>
+          </Group>
+        </Stack>
+      ) : (
+        <form onSubmit={(event) => void save(event)}>
+          <Stack>
+            {!subscription && <SegmentedControl aria-label={t('channel')} value={channel} onChange={(value) => setChannel(value === 'webhook' ? 'webhook' : 'mail')} data={[{ value: 'mail', label: t('mail') }, { value: 'webhook', label: t('webhook') }]} />}
+            {channel === 'webhook' && <TextInput label={t('target')} type="url" placeholder="https://" value={target} onChange={(event) => setTarget(event.currentTarget.value)} error={problem?.at('/target')} required />}
+            <Checkbox.Group label={t('kinds')} value={kinds} onChange={(values) => setKinds(KINDS.filter((kind) => values.includes(kind)))} error={problem?.at('/kinds')}>
+              <Stack gap={6} mt={6}>
+                {KINDS.map((kind) => (
+                  <Checkbox key={kind} value={kind} label={t(`kind_${kind}`)} />
+                ))}
+              </Stack>
+            </Checkbox.Group>
+            <Select label={t('whose')} allowDeselect={false} data={[{ value: 'mine', label: t('mine') }, { value: 'all', label: t('all') }]} value={jobs} onChange={(value) => setJobs(value === 'all' ? 'all' : 'mine')} error={problem?.at('/jobs')} />
+            {!subscription && <Select label={t('inTenant')} placeholder={t('anyTenant')} clearable data={who.tenants.map((each) => ({ value: each.slug, label: each.name }))} value={tenant} onChange={setTenant} error={problem?.at('/tenant')} />}
+            {problem && problem.fields.length === 0 && <ProblemView error={problem} />}
+            <Group justify="flex-end">
+              <Button type="submit" loading={isBusy} disabled={kinds.length === 0}>
+                {c('save')}
+              </Button>
+            </Group>
+          </Stack>
+        </form>
+      )}
+    </Modal>
+  );
+}
+
+const LOOK = {
+  pending: { icon: 'hourglass', color: 'yellow' },
+  sent: { icon: 'check', color: 'teal' },
+  failed: { icon: 'cross', color: 'red' },
+} as const;
+
+function Deliveries() {
+  const t = useText(words);
+  const c = useText(common);
+  const cache = useQueryClient();
+  const deliveries = useQuery({ queryKey: DELIVERIES, refetchInterval: 15_000, queryFn: () => take(api.GET('/api/v1/deliveries', { params: { query: { limit: 20 } } })) });
+  const retry = async (delivery: string) => {
+    try {
+      await take(api.POST('/api/v1/deliveries/{delivery}/retry', { params: { path: { delivery } } }));
+      await cache.invalidateQueries({ queryKey: DELIVERIES });
+    } catch (error) {
+      notifyProblem(error);
+    }
+  };
+  return (
+    <Stack gap="xs" component="section" aria-label={t('deliveries')}>
+      <Title order={2} size="h5">
+        {t('deliveries')}
+      </Title>
+      <Answer query={deliveries} lines={3}>
+        {(page) =>
+          page.items.length === 0 ? (
+            <Text size="sm" c="dimmed">
+              {t('deliveriesNone')}
+            </Text>
+          ) : (
+            <Table.ScrollContainer minWidth={560}>
+              <Table>
+                <Table.Thead>
+                  <Table.Tr>
+                    <Table.Th>{t('when')}</Table.Th>
+                    <Table.Th>{t('what')}</Table.Th>
+                    <Table.Th>{c('state')}</Table.Th>
+                    <Table.Th />
+                  </Table.Tr>
+                </Table.Thead>
+                <Table.Tbody>
+                  {page.items.map((delivery) => (
+                    <Table.Tr key={delivery.id}>
+                      <Table.Td>
+                        <When at={delivery.created_at} />
+                      </Table.Td>
+                      <Table.Td>{isKind(delivery.kind) ? t(`kind_${delivery.kind}`) : delivery.kind}</Table.Td>
+                      <Table.Td>
+                        <Group gap="xs">
+                          <Mark {...LOOK[delivery.state]} label={t(delivery.state)} size="sm" />
+                          {delivery.last_error && delivery.state !== 'sent' && (
+                            <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
+                              {t('tries', { count: delivery.tries })}: {delivery.last_error}
+                            </Text>
+                          )}
+                        </Group>
+                      </Table.Td>
+                      <Table.Td ta="right">
+                        {delivery.state === 'failed' && (
+                          <Button size="compact-xs" variant="default" onClick={() => void retry(delivery.id)}>
+                            {t('again_send')}
+                          </Button>
+                        )}
+                      </Table.Td>
+                    </Table.Tr>
+                  ))}
+                </Table.Tbody>
+              </Table>
+            </Table.ScrollContainer>
+          )
+        }
+      </Answer>
+    </Stack>
+  );
+}

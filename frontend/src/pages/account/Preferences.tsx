@@ -1,0 +1,73 @@
+/** How one wants the portal, kept with the account and put to use at once. */
+
+import { Select, Stack, Text, useMantineColorScheme } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+
+import { api, take, type Schemas } from '@/api/client';
+import { useSession } from '@/api/session';
+import { useFormat } from '@/text/format';
+import { firstLanguage, LANGUAGES, useLanguage, useText } from '@/text/language';
+import { Answer, ProblemView } from '@/ui/Feedback';
+import { notify } from '@/ui/notify';
+
+import { useDeed } from './deed';
+import { words } from './text';
+
+const KEY = ['preferences'] as const;
+type Change = Schemas['PatchedPreferenceInRequest'];
+
+export default function Preferences() {
+  const t = useText(words);
+  const format = useFormat();
+  const { who } = useSession();
+  const { choose } = useLanguage();
+  const { setColorScheme } = useMantineColorScheme();
+  const cache = useQueryClient();
+  const { isBusy, problem, run } = useDeed();
+  const preferences = useQuery({ queryKey: KEY, queryFn: () => take(api.GET('/api/v1/preferences')) });
+  const change = async (body: Change) => {
+    const done = await run(async () => cache.setQueryData(KEY, await take(api.PATCH('/api/v1/preferences', { body }))));
+    if (!done) return;
+    if (body.language !== undefined) choose(firstLanguage(body.language, navigator.languages));
+    if (body.theme !== undefined) setColorScheme(body.theme === 'system' ? 'auto' : body.theme);
+    notify(t('saved'));
+  };
+  return (
+    <Stack maw={480}>
+      <Text c="dimmed" size="sm">
+        {t('preferencesText')}
+      </Text>
+      {problem && <ProblemView error={problem} />}
+      <Answer query={preferences}>
+        {(kept) => (
+          <Stack>
+            <Select label={t('language')} allowDeselect={false} disabled={isBusy} data={[{ value: '', label: t('asBrowser') }, ...LANGUAGES]} value={kept.language} onChange={(value) => void change({ language: value === 'en' || value === 'zh' ? value : '' })} />
+            <Select
+              label={t('theme')}
+              allowDeselect={false}
+              disabled={isBusy}
+              data={(['system', 'light', 'dark'] as const).map((value) => ({ value, label: t(value) }))}
+              value={kept.theme}
+              onChange={(value) => void change({ theme: value === 'light' || value === 'dark' ? value : 'system' })}
+            />
+            {who.tenants.length > 0 && (
+              <Select
+                label={t('defaultTenant')}
+                placeholder={t('noDefault')}
+                clearable
+                searchable
+                disabled={isBusy}
+                data={who.tenants.map((tenant) => ({ value: tenant.slug, label: tenant.name }))}
+                value={kept.default_tenant?.slug ?? null}
+                onChange={(value) => void change({ default_tenant: value })}
+              />
+            )}
+            <Text size="sm" c="dimmed">
+              {t('zoneNow', { zone: format.zone })}
+            </Text>
+          </Stack>
+        )}
+      </Answer>
+    </Stack>
+  );
+}

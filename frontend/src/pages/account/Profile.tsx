@@ -1,0 +1,77 @@
+/** Who one is here, and where one belongs. */
+
+import { Paper, Stack, Table, Text, Title } from '@mantine/core';
+
+import { useSession, type Role } from '@/api/session';
+import { common } from '@/text/common';
+import { useText } from '@/text/language';
+import { Mark } from '@/ui/Status';
+
+import { words } from './text';
+
+const COLORS: Record<Role, string> = { viewer: 'gray', member: 'blue', manager: 'grape' };
+
+export function Profile() {
+  const t = useText(words);
+  const c = useText(common);
+  const { who, isOperator } = useSession();
+  const names = new Map(who.tenants.map((tenant) => [tenant.slug, tenant.name]));
+  return (
+    <Stack maw={720}>
+      <Paper withBorder p="md">
+        <Table variant="vertical" layout="fixed" withRowBorders={false}>
+          <Table.Tbody>
+            <Table.Tr>
+              <Table.Th w={140}>{c('name')}</Table.Th>
+              <Table.Td>
+                {who.user.name} {isOperator && <Mark icon="features" color="orange" label={t('operator')} size="sm" />}
+              </Table.Td>
+            </Table.Tr>
+            <Table.Tr>
+              <Table.Th>{t('email')}</Table.Th>
+              <Table.Td style={{ overflowWrap: 'anywhere' }}>{who.user.email || t('noEmail')}</Table.Td>
+            </Table.Tr>
+          </Table.Tbody>
+        </Table>
+      </Paper>
+      <Title order={2} size="h5">
+        {t('roles')}
+      </Title>
+      {who.tenants.length === 0 ? (
+        <Text c="dimmed">{t('noTenants')}</Text>
+      ) : (
+        <>
+          <Table.ScrollContainer minWidth={320}>
+            <Table>
+              <Table.Thead>
+                <Table.Tr>
+                  <Table.Th>{c('tenant')}</Table.Th>
+                  <Table.Th>{t('role')}</Table.Th>
+                </Table.Tr>
+              </Table.Thead>
+              <Table.Tbody>
+                {who.tenants.map((tenant) => (
+                  <Table.Tr key={tenant.id}>
+                    <Table.Td>
+                      {tenant.name}{' '}
+                      <Text size="xs" c="dimmed" span>
+                        {tenant.slug}
+                        {tenant.parent ? ` · ${t('below', { name: names.get(tenant.parent) ?? tenant.parent })}` : ''}
+                      </Text>
+                    </Table.Td>
+                    <Table.Td>
+                      <Mark icon="users" color={COLORS[tenant.role]} label={t(tenant.role)} size="sm" />
+                    </Table.Td>
+                  </Table.Tr>
+                ))}
+              </Table.Tbody>
+            </Table>
+          </Table.ScrollContainer>
+          <Text size="sm" c="dimmed">
+            {t('roleHint')}
+          </Text>
+        </>
+      )}
+    </Stack>
+  );
+}

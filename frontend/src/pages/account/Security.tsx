@@ -1,0 +1,236 @@
+/** The password, and what is asked for beside it. */
+
+import { Alert, Button, Code, Group, Image, Modal, Paper, PasswordInput, PinInput, SimpleGrid, Stack, Text, TextInput, Title } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState, type FormEvent } from 'react';
+
+import { api, take, type Schemas } from '@/api/client';
+import { common } from '@/text/common';
+import { useText } from '@/text/language';
+import { CopyText } from '@/ui/CopyAs';
+import { Answer, ProblemView } from '@/ui/Feedback';
+import { Icon } from '@/ui/Icon';
+import { notify } from '@/ui/notify';
+import { Mark } from '@/ui/Status';
+
+import { useDeed } from './deed';
+import { saveText } from './saveText';
+import { words } from './text';
+
+const FEW = 3;
+const FACTOR = ['totp'] as const;
+const PICTURE = 'data:image/svg+xml';
+
+export default function Security() {
+  return (
+    <SimpleGrid cols={{ base: 1, md: 2 }}>
+      <Password />
+      <Factor />
+    </SimpleGrid>
+  );
+}
+
+function Password() {
+  const t = useText(words);
+  const [current, setCurrent] = useState('');
+  const [fresh, setFresh] = useState('');
+  const [again, setAgain] = useState('');
+  const { isBusy, problem, run } = useDeed();
+  const differs = again !== '' && again !== fresh;
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    if (differs || again === '') return;
+    const done = await run(() => take(api.POST('/api/v1/password', { body: { current, new: fresh } })));
+    if (!done) return;
+    setCurrent('');
+    setFresh('');
+    setAgain('');
+    notify(t('changed'));
+  };
+  const atFields = problem?.at('/current') ?? problem?.at('/new');
+  const eye = { visibilityToggleButtonProps: { 'aria-label': t('showPassword') } };
+  return (
+    <Paper withBorder p="md" component="section" aria-label={t('password')}>
+      <form onSubmit={(event) => void submit(event)}>
+        <Stack>
+          <Title order={2} size="h5">
+            {t('password')}
+          </Title>
+          <Text size="sm" c="dimmed">
+            {t('passwordText')}
+          </Text>
+          <PasswordInput label={t('current')} autoComplete="current-password" value={current} onChange={(event) => setCurrent(event.currentTarget.value)} error={problem?.at('/current')} required {...eye} />
+          <PasswordInput label={t('new')} autoComplete="new-password" value={fresh} onChange={(event) => setFresh(event.currentTarget.value)} error={problem?.fields.filter((field) => field.path === '/new').map((field) => field.message).join(' ') || undefined} required {...eye} />
+          <PasswordInput label={t('again')} autoComplete="new-password" value={again} onChange={(event) => setAgain(event.currentTarget.value)} error={differs ? t('mismatch') : undefined} required {...eye} />
+          {problem && !atFields && <ProblemView error={problem} />}
+          <Group justify="flex-end">
+            <Button type="submit" loading={isBusy} disabled={differs}>
+              {t('change')}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Paper>
+  );
+}
+
+function Factor() {
+  const t = useText(words);
+  const factor = useQuery({ queryKey: FACTOR, queryFn: () => take(api.GET('/api/v1/totp')) });
+  const [open, setOpen] = useState<'add' | 'remove' | null>(null);
+  return (
+    <Paper withBorder p="md" component="section" aria-label={t('factor')}>
+      <Stack>
+        <Title order={2} size="h5">
+          {t('factor')}
+        </Title>
+        <Answer query={factor} lines={2}>
+          {(state) => (
+            <Stack>
+              <Group gap="sm" wrap="nowrap">
+                <Mark icon={state.enabled ? 'check' : 'cross'} color={state.enabled ? 'teal' : 'gray'} label={t(state.enabled ? 'on' : 'off')} />
+                <Text size="sm">{state.enabled ? t('factorOn', { count: state.recovery_codes_left }) : t('factorOff')}</Text>
+              </Group>
+              {state.enabled && state.recovery_codes_left < FEW && (
+                <Alert color="yellow" icon={<Icon name="alert" />}>
+                  {t('factorFew')}
+                </Alert>
+              )}
+              <Group>
+                {state.enabled ? (
+                  <Button color="red" variant="light" onClick={() => setOpen('remove')}>
+                    {t('remove')}
+                  </Button>
+                ) : (
+                  <Button onClick={() => setOpen('add')} leftSection={<Icon name="key" size={16} />}>
+                    {t('setUp')}
+                  </Button>
+                )}
+              </Group>
+            </Stack>
+          )}
+        </Answer>
+      </Stack>
+      {open === 'add' && <Enrol close={() => setOpen(null)} />}
+      {open === 'remove' && <Remove close={() => setOpen(null)} />}
+    </Paper>
+  );
+}
+
+/** Password, then the secret and a first code of it, then the recovery codes. */
+function Enrol({ close }: { close: () => void }) {
+  const t = useText(words);
+  const c = useText(common);
+  const cache = useQueryClient();
+  const { isBusy, problem, run } = useDeed();
+  const [password, setPassword] = useState('');
+  const [code, setCode] = useState('');
+  const [enrolment, setEnrolment] = useState<Schemas['EnrolmentOut'] | null>(null);
+  const [codes, setCodes] = useState<readonly string[] | null>(null);
+  const begin = async (event: FormEvent) => {
+    event.preventDefault();
+    await run(async () => setEnrolment(await take(api.POST('/api/v1/totp', { body: { password } }))));
+  };
+  const confirm = async (text: string) => {
+    const done = await run(async () => setCodes((await take(api.POST('/api/v1/totp:confirm', { body: { code: text } }))).recovery_codes));
+    if (done) void cache.invalidateQueries({ queryKey: FACTOR });
+    else setCode('');
+  };
+  return (
+    <Modal opened onClose={close} title={codes ? t('recovery') : t('factor')} closeOnClickOutside={!codes} closeButtonProps={{ 'aria-label': c('close') }}>
+      {codes ? (
+        <Stack>
+          <Alert color="yellow" icon={<Icon name="alert" />}>
+            {t('recoveryText')}
+          </Alert>
+          <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="xs">
+            {codes.map((each) => (
+              <Code key={each} block>
+                {each}
+              </Code>
+            ))}
+          </SimpleGrid>
+          <Group justify="space-between">
+            <Group gap="xs">
+              <CopyText text={codes.join('\n')} />
+              <Button variant="default" leftSection={<Icon name="download" size={16} />} onClick={() => saveText(`${codes.join('\n')}\n`, 'berth-recovery-codes.txt')}>
+                {c('download')}
+              </Button>
+            </Group>
+            <Button onClick={close}>{t('kept')}</Button>
+          </Group>
+        </Stack>
+      ) : enrolment ? (
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            void confirm(code);
+          }}
+        >
+          <Stack align="center">
+            <Text size="sm">{t('scan')}</Text>
+            {enrolment.qr_svg.startsWith(PICTURE) && <Image src={enrolment.qr_svg} alt={t('qrAlt')} w={220} h={220} bg="white" p={8} radius="md" />}
+            <Group gap={4} wrap="nowrap">
+              <Text size="sm">{t('secret')}</Text>
+              <Code style={{ overflowWrap: 'anywhere' }}>{enrolment.secret}</Code>
+              <CopyText text={enrolment.secret} />
+            </Group>
+            <Text size="sm" fw={600} id="totp-code">
+              {t('codeNow')}
+            </Text>
+            <PinInput length={6} type="number" oneTimeCode value={code} onChange={setCode} onComplete={(text) => void confirm(text)} aria-labelledby="totp-code" aria-label={t('codeNow')} error={problem !== null} data-autofocus />
+            {problem && <ProblemView error={problem} />}
+            <Button type="submit" loading={isBusy} disabled={code.length < 6} fullWidth>
+              {t('confirm')}
+            </Button>
+          </Stack>
+        </form>
+      ) : (
+        <form onSubmit={(event) => void begin(event)}>
+          <Stack>
+            <PasswordInput label={t('askPassword')} autoComplete="current-password" value={password} onChange={(event) => setPassword(event.currentTarget.value)} required data-autofocus visibilityToggleButtonProps={{ 'aria-label': t('showPassword') }} />
+            {problem && <ProblemView error={problem} />}
+            <Group justify="flex-end">
+              <Button type="submit" loading={isBusy}>
+                {t('next')}
+              </Button>
+            </Group>
+          </Stack>
+        </form>
+      )}
+    </Modal>
+  );
+}
+
+function Remove({ close }: { close: () => void }) {
+  const t = useText(words);
+  const c = useText(common);
+  const cache = useQueryClient();
+  const { isBusy, problem, run } = useDeed();
+  const [password, setPassword] = useState('');
+  const [code, setCode] = useState('');
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    if (!(await run(() => take(api.DELETE('/api/v1/totp', { body: { password, code: code.trim() } }))))) return;
+    void cache.invalidateQueries({ queryKey: FACTOR });
+    notify(t('removed'));
+    close();
+  };
+  return (
+    <Modal opened onClose={close} title={t('remove')} closeButtonProps={{ 'aria-label': c('close') }}>
+      <form onSubmit={(event) => void submit(event)}>
+        <Stack>
+          <Text size="sm">{t('removeText')}</Text>
+          <PasswordInput label={t('askPassword')} autoComplete="current-password" value={password} onChange={(event) => setPassword(event.currentTarget.value)} required data-autofocus visibilityToggleButtonProps={{ 'aria-label': t('showPassword') }} />
+          <TextInput label={t('removeCode')} autoComplete="one-time-code" value={code} onChange={(event) => setCode(event.currentTarget.value)} required />
+          {problem && <ProblemView error={problem} />}
+          <Group justify="flex-end">
+            <Button type="submit" color="red" loading={isBusy}>
+              {t('remove')}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

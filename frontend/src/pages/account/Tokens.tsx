@@ -1,0 +1,200 @@
+/** Tokens for programs: made here, shown once, revoked at once. */
+
+import { Alert, Button, Checkbox, Code, Group, Modal, Select, Stack, Switch, Table, Text, TextInput } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState, type FormEvent } from 'react';
+
+import { api, take, type Schemas } from '@/api/client';
+import { useSession } from '@/api/session';
+import { common } from '@/text/common';
+import { useText } from '@/text/language';
+import { Confirm } from '@/ui/Confirm';
+import { CopyText, quote } from '@/ui/CopyAs';
+import { Answer, Empty, ProblemView } from '@/ui/Feedback';
+import { Icon } from '@/ui/Icon';
+import { Mark } from '@/ui/Status';
+import { useNow, When } from '@/ui/Times';
+
+import { useDeed } from './deed';
+import { words } from './text';
+
+type Token = Schemas['TokenOut'];
+const KEY = ['tokens'] as const;
+const SCOPES = ['all', 'read', 'jobs', 'data', 'tenant', 'account', 'operate'] as const;
+type Scope = (typeof SCOPES)[number];
+const DAYS = [7, 30, 90, 365] as const;
+const DAY_MS = 86_400_000;
+const SPARE_MS = 600_000; // The server allows a year at most; its clock may be a little ahead.
+
+export default function Tokens() {
+  const t = useText(words);
+  const tokens = useQuery({ queryKey: KEY, queryFn: () => take(api.GET('/api/v1/tokens', { params: { query: { limit: 200 } } })) });
+  const [isMaking, setMaking] = useState(false);
+  const [withOver, setWithOver] = useState(false);
+  const now = useNow();
+  const make = (
+    <Button leftSection={<Icon name="submit" size={16} />} onClick={() => setMaking(true)}>
+      {t('makeToken')}
+    </Button>
+  );
+  return (
+    <Stack>
+      <Group justify="space-between">
+        <Text c="dimmed" size="sm">
+          {t('tokensText')}
+        </Text>
+        {make}
+      </Group>
+      <Answer query={tokens}>
+        {(page) => {
+          const isOver = (token: Token) => token.revoked_at !== null || Date.parse(token.expires_at) <= now;
+          const shown = page.items.filter((token) => withOver || !isOver(token));
+          return (
+            <>
+              {page.items.some(isOver) && <Switch label={t('showRevoked')} checked={withOver} onChange={(event) => setWithOver(event.currentTarget.checked)} />}
+              {shown.length === 0 ? (
+                <Empty icon="key" title={t('tokensNone')} command={`berth login --server ${quote(location.origin)}`}>
+                  {t('tokensNoneHint')}
+                </Empty>
+              ) : (
+                <List tokens={shown} isOver={isOver} />
+              )}
+            </>
+          );
+        }}
+      </Answer>
+      {isMaking && <Make close={() => setMaking(false)} />}
+    </Stack>
+  );
+}
+
+function List({ tokens, isOver }: { tokens: readonly Token[]; isOver: (token: Token) => boolean }) {
+  const t = useText(words);
+  const c = useText(common);
+  const { who } = useSession();
+  const cache = useQueryClient();
+  const revoke = (token_id: string) => async () => {
+    await take(api.DELETE('/api/v1/tokens/{token_id}', { params: { path: { token_id } } }));
+    await cache.invalidateQueries({ queryKey: KEY });
+  };
+  return (
+    <Table.ScrollContainer minWidth={720}>
+      <Table verticalSpacing="sm">
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>{c('name')}</Table.Th>
+            <Table.Th>{t('scopes')}</Table.Th>
+            <Table.Th>{t('lastUsed')}</Table.Th>
+            <Table.Th>{t('expires')}</Table.Th>
+            <Table.Th>{c('state')}</Table.Th>
+            <Table.Th />
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {tokens.map((token) => (
+            <Table.Tr key={token.id}>
+              <Table.Td style={{ overflowWrap: 'anywhere' }}>
+                {token.name}{' '}
+                <Text size="xs" c="dimmed">
+                  {token.prefix}…{token.user.id !== who.user.id ? ` · ${token.user.name}` : ''}
+                </Text>
+              </Table.Td>
+              <Table.Td>
+                <Text size="sm">{token.scopes.map((scope) => t(`scope_${scope}`)).join(', ')}</Text>
+              </Table.Td>
+              <Table.Td>{token.last_used_at ? <When at={token.last_used_at} /> : t('never')}</Table.Td>
+              <Table.Td>
+                <When at={token.expires_at} />
+              </Table.Td>
+              <Table.Td>
+                <Mark icon={isOver(token) ? 'cross' : 'check'} color={isOver(token) ? 'gray' : 'teal'} label={t(token.revoked_at ? 'revoked' : isOver(token) ? 'expired' : 'active')} size="sm" />
+              </Table.Td>
+              <Table.Td ta="right">
+                {!isOver(token) && (
+                  <Confirm label={t('revoke')} title={t('revoke')} color="red" variant="subtle" size="xs" act={revoke(token.id)}>
+                    {t('revokeAsk', { name: token.name })}
+                  </Confirm>
+                )}
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
+  );
+}
+
+function Make({ close }: { close: () => void }) {
+  const t = useText(words);
+  const c = useText(common);
+  const { isOperator } = useSession();
+  const cache = useQueryClient();
+  const { isBusy, problem, run } = useDeed();
+  const [name, setName] = useState('');
+  const [scopes, setScopes] = useState<Scope[]>(['all']);
+  const [days, setDays] = useState('90');
+  const [made, setMade] = useState<string | null>(null);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    const expires_at = new Date(Date.now() + Number(days) * DAY_MS - SPARE_MS).toISOString();
+    const done = await run(async () => setMade((await take(api.POST('/api/v1/tokens', { body: { name: name.trim(), scopes, expires_at } }))).token));
+    if (done) void cache.invalidateQueries({ queryKey: KEY });
+  };
+  return (
+    <Modal opened onClose={close} size="lg" title={made ? t('newToken') : t('makeToken')} closeOnClickOutside={!made} closeButtonProps={{ 'aria-label': c('close') }}>
+      {made ? (
+        <Stack>
+          <Alert color="yellow" icon={<Icon name="alert" />}>
+            {t('newTokenText')}
+          </Alert>
+          <Secret text={made} />
+          <Text size="sm" fw={600}>
+            {t('useIt')}
+          </Text>
+          <Code block>{`berth login --server ${quote(location.origin)}\nexport BERTH_TOKEN=...`}</Code>
+          <Group justify="flex-end">
+            <Button onClick={close}>{c('close')}</Button>
+          </Group>
+        </Stack>
+      ) : (
+        <form onSubmit={(event) => void submit(event)}>
+          <Stack>
+            <TextInput label={t('tokenName')} value={name} maxLength={100} onChange={(event) => setName(event.currentTarget.value)} error={problem?.at('/name')} required data-autofocus />
+            <Checkbox.Group label={t('scopes')} value={scopes} onChange={(values) => setScopes(narrow(values, scopes))} error={problem?.at('/scopes')} required>
+              <Stack gap={6} mt={6}>
+                {SCOPES.filter((scope) => scope !== 'operate' || isOperator).map((scope) => (
+                  <Checkbox key={scope} value={scope} label={t(`scope_${scope}`)} />
+                ))}
+              </Stack>
+            </Checkbox.Group>
+            <Select label={t('expiresIn')} allowDeselect={false} data={DAYS.map((count) => ({ value: String(count), label: count === 365 ? t('year') : t('days', { count }) }))} value={days} onChange={(value) => setDays(value ?? '90')} error={problem?.at('/expires_at')} />
+            {problem && problem.fields.length === 0 && <ProblemView error={problem} />}
+            <Group justify="flex-end">
+              <Button type="submit" loading={isBusy} disabled={scopes.length === 0}>
+                {t('makeToken')}
+              </Button>
+            </Group>
+          </Stack>
+        </form>
+      )}
+    </Modal>
+  );
+}
+
+/** `all` stands alone: choosing it drops the others, choosing another drops it. */
+function narrow(values: readonly string[], before: readonly Scope[]): Scope[] {
+  const chosen = SCOPES.filter((scope) => values.includes(scope));
+  if (!chosen.includes('all') || chosen.length === 1) return chosen;
+  return before.includes('all') ? chosen.filter((scope) => scope !== 'all') : ['all'];
+}
+
+export function Secret({ text }: { text: string }) {
+  return (
+    <Group gap={4} wrap="nowrap">
+      <Code block style={{ flex: 1, minWidth: 0, overflowWrap: 'anywhere', whiteSpace: 'pre-wrap' }}>
+        {text}
+      </Code>
+      <CopyText text={text} />
+    </Group>
+  );
+}

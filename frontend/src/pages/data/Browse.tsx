@@ -1,0 +1,354 @@
+/** The files of one volume, folder by folder: look, fetch, bring, delete. */
+
+import { ActionIcon, Alert, Anchor, Box, Breadcrumbs, Button, Group, List, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useCallback, useMemo, useRef, useState, type DragEvent } from 'react';
+import { Link, useNavigate, useParams } from 'react-router';
+
+import { api, take, type Schemas } from '@/api/client';
+import { useSession } from '@/api/session';
+import { common } from '@/text/common';
+import { useFormat } from '@/text/format';
+import { useText } from '@/text/language';
+import { Confirm } from '@/ui/Confirm';
+import { CopyAs, curl, quote } from '@/ui/CopyAs';
+import { Dialog } from '@/ui/Dialog';
+import { Answer, Empty, Loading, ProblemView } from '@/ui/Feedback';
+import { Icon } from '@/ui/Icon';
+import { notify, notifyProblem } from '@/ui/notify';
+import { Page } from '@/ui/Page';
+import { Rows, type Column } from '@/ui/Rows';
+import { Mark } from '@/ui/Status';
+import { When } from '@/ui/Times';
+
+import classes from './Data.module.css';
+import { Sharing } from './Grants';
+import { contentOf, nameOf, pageOf, parentsOf } from './paths';
+import { words } from './text';
+import { add, FILES_MAX } from './uploads';
+import { EditForm, Used, type Volume } from './Volumes';
+
+type File_ = Schemas['FileOut'];
+const REPLACED_SHOWN = 10;
+const SEARCH_FROM = 12;
+
+export default function Browse() {
+  const params = useParams();
+  const volume_id = params.volume ?? '';
+  const folder = (params['*'] ?? '').replace(/\/+$/, '');
+  const t = useText(words);
+  const volume = useQuery({ queryKey: ['volume', volume_id], queryFn: () => take(api.GET('/api/v1/volumes/{volume_id}', { params: { path: { volume_id } } })) });
+  if (!volume.data) return <Page title={t('title')}>{volume.error ? <ProblemView error={volume.error} retry={() => void volume.refetch()} /> : <Loading />}</Page>;
+  return <Folder volume={volume.data} folder={folder} />;
+}
+
+function useRights(volume: Volume): { mayWrite: boolean; mayEdit: boolean; mayShare: boolean; tenant: string | null } {
+  const session = useSession();
+  // Another tenant's volume is written in the name of one of one's own.
+  const tenant = volume.is_granted ? (session.who.tenants.find((each) => session.may('member', each.slug) && volume.grants.some((grant) => grant.tenant.slug === each.slug))?.slug ?? null) : volume.tenant.slug;
+  const isManager = session.may('manager', volume.tenant.slug);
+  return {
+    mayWrite: !volume.read_only && (volume.is_granted ? tenant !== null || session.may('member') : session.may('member', volume.tenant.slug)),
+    mayEdit: isManager || (session.may('member', volume.tenant.slug) && volume.created_by?.id === session.who.user.id),
+    mayShare: isManager,
+    tenant,
+  };
+}
+
+function Folder({ volume, folder }: { volume: Volume; folder: string }) {
+  const t = useText(words);
+  const rights = useRights(volume);
+  const navigate = useNavigate();
+  const cache = useQueryClient();
+  const picker = useRef<HTMLInputElement>(null);
+  const [isOver, setOver] = useState(false);
+  const [pending, setPending] = useState<{ files: File[]; replaced: string[] } | null>(null);
+  const files = useQuery({
+    queryKey: ['volume-files', volume.id, folder],
+    queryFn: ({ signal }) => take(api.GET('/api/v1/volumes/{volume_id}/files', { params: { path: { volume_id: volume.id }, query: folder ? { path: folder } : {} }, signal })),
+  });
+  const place = folder ? `${volume.mount_as}:${folder}` : `${volume.mount_as}:`;
+
+  const begin = (chosen: File[]) => {
+    setPending(null);
+    add(chosen, { volume: volume.id, volumeName: volume.name, tenant: rights.tenant, folder });
+  };
+  const choose = (chosen: File[]) => {
+    if (chosen.length === 0) return;
+    if (chosen.length > FILES_MAX) {
+      notify(t('tooMany', { count: FILES_MAX }), 'failed');
+      return;
+    }
+    const there = new Set(files.data?.items.map((file) => nameOf(file.path)));
+    const replaced = chosen.map((file) => file.name).filter((name) => there.has(name));
+    if (replaced.length > 0) setPending({ files: chosen, replaced });
+    else begin(chosen);
+  };
+  const drop = (event: DragEvent) => {
+    event.preventDefault();
+    setOver(false);
+    if (!rights.mayWrite) return;
+    const isFolder = Array.from(event.dataTransfer.items).some((item) => item.webkitGetAsEntry()?.isDirectory);
+    if (isFolder) notify(t('noFolders'), 'failed');
+    else choose(Array.from(event.dataTransfer.files));
+  };
+  const over = (event: DragEvent) => {
+    if (!rights.mayWrite || !event.dataTransfer.types.includes('Files')) return;
+    event.preventDefault();
+    setOver(true);
+  };
+  const remove = async () => {
+    await take(api.DELETE('/api/v1/volumes/{volume_id}', { params: { path: { volume_id: volume.id } } }));
+    await cache.invalidateQueries({ queryKey: ['volumes'] });
+    await navigate('/data');
+  };
+
+  return (
+    <Page
+      wide
+      title={volume.name}
+      subtitle={
+        <Stack gap={6}>
+          <Group gap="xs">
+            <Text size="sm">{volume.tenant.name}</Text>
+            {volume.is_granted && <Mark icon="link" color="grape" label={t('grantedBy', { name: volume.tenant.name })} size="sm" />}
+            {volume.read_only && <Mark icon="key" color="gray" label={t('readOnly')} size="sm" />}
+            {volume.description && <Text size="sm">{volume.description}</Text>}
+          </Group>
+          <Box maw={320}>
+            <Used volume={volume} />
+          </Box>
+        </Stack>
+      }
+      actions={
+        <>
+          <CopyAs
+            ways={{
+              cli: `berth volumes files ${quote(volume.mount_as)}${folder ? ` ${quote(folder)}` : ''}\nberth cp ./data ${quote(place)}`,
+              curl: curl('GET', `/volumes/${volume.id}/files${folder ? `?path=${encodeURIComponent(folder)}` : ''}`),
+              python: `import berth\n\nwith berth.Client() as client:\n    print(client.request("GET", "/volumes/${volume.id}/files", params=${JSON.stringify(folder ? { path: folder } : {})}))`,
+            }}
+          />
+          {rights.mayShare && <Sharing volume={volume} />}
+          {rights.mayEdit && (
+            <Dialog label={t('edit')} title={t('edit')} variant="default">
+              {(close) => <EditForm volume={volume} close={close} />}
+            </Dialog>
+          )}
+          {rights.mayEdit && <Delete volume={volume} remove={remove} />}
+          {rights.mayWrite && (
+            <Button leftSection={<Icon name="submit" size={16} />} onClick={() => picker.current?.click()}>
+              {t('upload')}
+            </Button>
+          )}
+        </>
+      }
+    >
+      <input
+        ref={picker}
+        type="file"
+        multiple
+        hidden
+        aria-label={t('upload')}
+        onChange={(event) => {
+          choose(Array.from(event.currentTarget.files ?? []));
+          event.currentTarget.value = '';
+        }}
+      />
+      <Breadcrumbs>
+        <Anchor component={Link} to="/data" size="sm">
+          {t('root')}
+        </Anchor>
+        <Anchor component={Link} to={pageOf(volume.id, '')} size="sm" aria-current={folder === '' ? 'page' : undefined}>
+          {volume.name}
+        </Anchor>
+        {parentsOf(folder).map((parent) => (
+          <Anchor key={parent.path} component={Link} to={pageOf(volume.id, parent.path)} size="sm" aria-current={parent.path === folder ? 'page' : undefined}>
+            {parent.name}
+          </Anchor>
+        ))}
+      </Breadcrumbs>
+      <Box className={classes.drop} data-over={isOver || undefined} onDragOver={over} onDragLeave={() => setOver(false)} onDrop={drop}>
+        <Answer query={files}>{(list) => <Files volume={volume} list={list} mayWrite={rights.mayWrite} place={place} />}</Answer>
+      </Box>
+      {rights.mayWrite && (
+        <Text size="xs" c="dimmed">
+          {t('dropHere')}
+        </Text>
+      )}
+      {pending && (
+        <Replace names={pending.replaced} close={() => setPending(null)} go={() => begin(pending.files)} />
+      )}
+    </Page>
+  );
+}
+
+function Files({ volume, list, mayWrite, place }: { volume: Volume; list: Schemas['FileListOut']; mayWrite: boolean; place: string }) {
+  const t = useText(words);
+  const c = useText(common);
+  const cache = useQueryClient();
+  const [sought, setSought] = useState('');
+  const remove = useCallback(
+    async (path: string) => {
+      await take(api.DELETE('/api/v1/volumes/{volume_id}/content', { params: { path: { volume_id: volume.id }, query: { path } } }));
+      await cache.invalidateQueries({ queryKey: ['volume-files', volume.id] });
+    },
+    [cache, volume.id],
+  );
+  const rows = useMemo(() => {
+    const needle = sought.trim().toLowerCase();
+    const found = list.items.filter((file) => nameOf(file.path).toLowerCase().includes(needle));
+    return [...found.filter((file) => file.kind === 'directory'), ...found.filter((file) => file.kind !== 'directory')];
+  }, [list.items, sought]);
+  const columns = useMemo<readonly Column<File_>[]>(
+    () => [
+      { key: 'name', header: c('name'), width: 'minmax(8rem, 3fr)', cell: (file) => <Entry volume={volume} file={file} /> },
+      { key: 'size', header: t('size'), width: '6.5rem', cell: (file) => <Size file={file} /> },
+      { key: 'modified', header: t('modified'), width: '9rem', isMinor: true, cell: (file) => <When at={file.modified_at} size="sm" /> },
+      { key: 'actions', header: '', width: '5rem', cell: (file) => <Actions volume={volume} file={file} remove={mayWrite ? remove : null} /> },
+    ],
+    [t, c, volume, mayWrite, remove],
+  );
+  if (list.items.length === 0) {
+    return (
+      <Empty icon="data" title={t('emptyFolder')} command={mayWrite ? `berth cp ./data ${quote(place)}` : undefined}>
+        {t(mayWrite ? 'emptyFolderHint' : 'emptyFolderRead')}
+      </Empty>
+    );
+  }
+  return (
+    <Stack gap="sm">
+      {list.items.length > SEARCH_FROM && <TextInput type="search" aria-label={t('search')} placeholder={t('search')} leftSection={<Icon name="search" size={16} />} value={sought} onChange={(event) => setSought(event.currentTarget.value)} maw={360} />}
+      {rows.length === 0 ? (
+        <Text c="dimmed">{t('noMatch')}</Text>
+      ) : (
+        <Rows label={t('files', { name: volume.name })} rows={rows} columns={columns} rowKey={(file) => file.path} height={`min(calc(100dvh - 22rem), ${rows.length * 44 + 48}px)`} />
+      )}
+      {list.truncated && (
+        <Alert color="yellow" icon={<Icon name="info" />}>
+          {t('truncated', { count: list.items.length })}
+        </Alert>
+      )}
+    </Stack>
+  );
+}
+
+function Entry({ volume, file }: { volume: Volume; file: File_ }) {
+  const name = nameOf(file.path);
+  if (file.kind === 'directory') {
+    return (
+      <Anchor component={Link} to={pageOf(volume.id, file.path)} fw={600} size="sm" title={name}>
+        {name}/
+      </Anchor>
+    );
+  }
+  if (file.kind === 'file') {
+    return (
+      <Anchor href={contentOf(volume.id, file.path)} download={name} size="sm" title={name}>
+        {name}
+      </Anchor>
+    );
+  }
+  return (
+    <Text size="sm" c="dimmed" title={name} span>
+      {name}
+    </Text>
+  );
+}
+
+function Size({ file }: { file: File_ }) {
+  const t = useText(words);
+  const format = useFormat();
+  return (
+    <Text size="sm" c="dimmed">
+      {file.kind === 'file' ? format.bytes(file.size_bytes) : t(file.kind === 'directory' ? 'folder' : file.kind)}
+    </Text>
+  );
+}
+
+function Actions({ volume, file, remove }: { volume: Volume; file: File_; remove: ((path: string) => Promise<void>) | null }) {
+  const t = useText(words);
+  const c = useText(common);
+  const name = nameOf(file.path);
+  const [isAsking, setAsking] = useState(false);
+  if (file.kind === 'directory') return null;
+  return (
+    <Group gap={4} wrap="nowrap" justify="flex-end">
+      {file.kind === 'file' && (
+        <ActionIcon component="a" href={contentOf(volume.id, file.path)} download={name} variant="subtle" color="gray" aria-label={t('downloadNamed', { name })}>
+          <Icon name="download" size={16} />
+        </ActionIcon>
+      )}
+      {remove && (
+        <>
+          <ActionIcon variant="subtle" color="red" aria-label={t('deleteNamed', { name })} onClick={() => setAsking(true)}>
+            <Icon name="trash" size={16} />
+          </ActionIcon>
+          <Modal opened={isAsking} onClose={() => setAsking(false)} title={t('delete')} closeButtonProps={{ 'aria-label': c('close') }}>
+            <Stack>
+              <Text style={{ overflowWrap: 'anywhere' }}>{t('deleteFileAsk', { name: file.path })}</Text>
+              <Group justify="flex-end">
+                <Button variant="default" onClick={() => setAsking(false)}>
+                  {c('cancel')}
+                </Button>
+                <Button
+                  color="red"
+                  data-autofocus
+                  onClick={() => {
+                    setAsking(false);
+                    void remove(file.path).catch(notifyProblem);
+                  }}
+                >
+                  {t('delete')}
+                </Button>
+              </Group>
+            </Stack>
+          </Modal>
+        </>
+      )}
+    </Group>
+  );
+}
+
+function Replace({ names, close, go }: { names: readonly string[]; close: () => void; go: () => void }) {
+  const t = useText(words);
+  const c = useText(common);
+  return (
+    <Modal opened onClose={close} title={t('replaceTitle')} closeButtonProps={{ 'aria-label': c('close') }}>
+      <Stack>
+        <Text>{t('replaceAsk', { count: names.length })}</Text>
+        <List size="sm">
+          {names.slice(0, REPLACED_SHOWN).map((name) => (
+            <List.Item key={name}>{name}</List.Item>
+          ))}
+          {names.length > REPLACED_SHOWN && <List.Item>…</List.Item>}
+        </List>
+        <Group justify="flex-end">
+          <Button variant="default" onClick={close}>
+            {c('cancel')}
+          </Button>
+          <Button onClick={go} data-autofocus>
+            {t('replace')}
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}
+
+function Delete({ volume, remove }: { volume: Volume; remove: () => Promise<void> }) {
+  const t = useText(words);
+  const [typed, setTyped] = useState('');
+  const act = async () => {
+    if (typed.trim() !== volume.name) throw new Error(t('typeName'));
+    await remove();
+  };
+  return (
+    <Confirm label={t('delete')} title={t('delete')} color="red" variant="light" act={act}>
+      <Stack gap="sm">
+        <Text>{t('deleteAsk', { name: volume.name })}</Text>
+        <TextInput label={t('typeName')} description={volume.name} value={typed} onChange={(event) => setTyped(event.currentTarget.value)} />
+      </Stack>
+    </Confirm>
+  );
+}

@@ -1,0 +1,23 @@
+/** Paths inside of a volume, as the API, the portal's address and the screen write them. */
+
+export function join(folder: string, name: string): string {
+  return folder ? `${folder}/${name}` : name;
+}
+
+export function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}
+
+export function pageOf(volume: string, folder: string): string {
+  return `/data/${encodeURIComponent(volume)}${folder ? `/${folder.split('/').map(encodeURIComponent).join('/')}` : ''}`;
+}
+
+/** The address that the browser fetches a file from by itself: large ones never pass through the page. */
+export function contentOf(volume: string, path: string): string {
+  return `/api/v1/volumes/${encodeURIComponent(volume)}/content?path=${encodeURIComponent(path)}`;
+}
+
+export function parentsOf(folder: string): { name: string; path: string }[] {
+  const names = folder.split('/').filter(Boolean);
+  return names.map((name, index) => ({ name, path: names.slice(0, index + 1).join('/') }));
+}

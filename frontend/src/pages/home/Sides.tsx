@@ -1,0 +1,176 @@
+/** What is free, what one's tenants got of what they were promised, and what is left of the money. */
+
+import { Alert, Group, Stack, Text } from '@mantine/core';
+
+import type { Schemas } from '@/api/client';
+import { useFormat, type Format } from '@/text/format';
+import { useText, type Translate } from '@/text/language';
+import { Answer } from '@/ui/Feedback';
+import { Meter } from '@/ui/Meter';
+
+import { Card } from './Card';
+import { useBudgets, usePools, useShares } from './reads';
+import { words } from './text';
+
+const SHARES_SHOWN = 6;
+const HOUR_MILLIS = 3_600_000; // Thousandths times seconds in an hour of one whole.
+
+export function Free() {
+  const t = useText(words);
+  const pools = usePools();
+  return (
+    <Card title={t('free')} to="/cluster" more={t('seeAll')}>
+      <Answer query={pools}>
+        {(page) =>
+          page.items.length === 0 ? (
+            <Text size="sm" c="dimmed">
+              {t('noPools')}
+            </Text>
+          ) : (
+            <Stack gap="md">
+              {page.items.map((pool) => (
+                <Pool key={pool.id} pool={pool} />
+              ))}
+            </Stack>
+          )
+        }
+      </Answer>
+    </Card>
+  );
+}
+
+function Pool({ pool }: { pool: Schemas['PoolOut'] }) {
+  const t = useText(words);
+  const format = useFormat();
+  const isGpu = pool.capacity.gpu_millis > 0;
+  const [total, used] = isGpu ? [pool.capacity.gpu_millis, pool.allocated.gpu_millis] : [pool.capacity.cpu_millis, pool.allocated.cpu_millis];
+  const free = Math.max(0, total - used);
+  const models = Object.values(pool.use.idle?.models ?? {});
+  const task = Math.max(0, ...models.map((model) => model.largest_task));
+  const job = Math.max(0, ...models.map((model) => model.largest_job));
+  const away = pool.node_count - pool.nodes_available;
+  return (
+    <Stack gap={4}>
+      <Meter
+        label={`${pool.name}${pool.gpu_model ? ` · ${pool.gpu_model}` : ''}${pool.gpus_simulated ? ` (${t('simulated')})` : ''}`}
+        total={total}
+        words={t(isGpu ? 'freeGpus' : 'freeCores', { free: format.milli(free), total: format.milli(total) })}
+        parts={[{ value: used, label: format.milli(used), color: free === 0 ? 'orange' : 'berth' }]}
+      />
+      {isGpu && models.length > 0 && free > 0 && (
+        <Text size="xs" c="dimmed">
+          {t('largest', { job, task })}
+        </Text>
+      )}
+      {away > 0 && (
+        <Text size="xs" c="dimmed">
+          {t('nodesAway', { away, count: pool.node_count })}
+        </Text>
+      )}
+    </Stack>
+  );
+}
+
+export function Shares() {
+  const t = useText(words);
+  const format = useFormat();
+  const shares = useShares();
+  return (
+    <Card title={t('share')} to="/usage" more={t('detail')}>
+      <Answer query={shares}>
+        {(items) => {
+          const tops = items.filter((share) => share.is_top && share.pool !== null);
+          const withGpus = new Set(tops.filter((share) => share.resource === 'gpu_millis' && (share.wanted > 0 || share.promised > 0)).map(placeOf));
+          const shown = tops
+            .filter((share) => (share.resource === 'gpu_millis' ? withGpus.has(placeOf(share)) : share.resource === 'cpu_millis' && !withGpus.has(placeOf(share)) && share.wanted > 0))
+            .slice(0, SHARES_SHOWN);
+          if (shown.length === 0) {
+            return (
+              <Text size="sm" c="dimmed">
+                {t('shareNone')}
+              </Text>
+            );
+          }
+          return (
+            <Stack gap="md">
+              {shown.map((share) => (
+                <Share key={`${placeOf(share)} ${share.resource}`} share={share} t={t} format={format} />
+              ))}
+            </Stack>
+          );
+        }}
+      </Answer>
+    </Card>
+  );
+}
+
+function placeOf(share: Schemas['ShareOut']): string {
+  return `${share.queue.id} ${share.pool?.id ?? ''}`;
+}
+
+function Share({ share, t, format }: { share: Schemas['ShareOut']; t: Translate<keyof (typeof words)['en']>; format: Format }) {
+  const unit = share.resource === 'gpu_millis' ? 'gotHours' : 'gotCores';
+  const hours = (amount: number) => t(unit, { got: format.number(amount / HOUR_MILLIS) });
+  const promise = share.promised > 0 ? share.promised : share.fair;
+  const said = share.promised > 0 ? t('gotOf', { got: hours(share.delivered), promised: hours(share.promised) }) : t('gotFair', { got: hours(share.delivered), fair: hours(share.fair) });
+  return (
+    <Stack gap={4}>
+      <Meter
+        label={`${share.tenant.name} · ${share.pool?.name ?? ''}`}
+        total={Math.max(promise, share.delivered, 1)}
+        words=""
+        parts={[
+          { value: Math.min(share.delivered, promise), label: t('got', { hours: hours(share.delivered) }), color: 'berth' },
+          ...(share.delivered > promise ? [{ value: share.delivered - promise, label: hours(share.delivered - promise), color: 'teal.4' }] : []),
+        ]}
+      />
+      <Group justify="space-between" gap="xs">
+        <Text size="xs" c="dimmed">
+          {said}
+        </Text>
+        {share.shortfall > 0 && (
+          <Text size="xs" fw={600}>
+            {t('missing', { hours: hours(share.shortfall) })}
+          </Text>
+        )}
+      </Group>
+    </Stack>
+  );
+}
+
+export function Budgets() {
+  const t = useText(words);
+  const format = useFormat();
+  const budgets = useBudgets();
+  const items = budgets.data?.items ?? [];
+  if (items.length === 0) return null;
+  const amount = (budget: Schemas['BudgetOut'], value: number) => {
+    if (budget.kind === 'money') return `${format.number(value / 1_000_000, 2)} ${budget.currency}`;
+    return t(budget.kind === 'gpu_time' ? 'gpuHours' : 'nodeHours', { hours: format.number(value / HOUR_MILLIS) });
+  };
+  return (
+    <Card title={t('budget', { month: items[0]?.month ?? '' })} to="/usage" more={t('detail')}>
+      <Stack gap="md">
+        {items.map((budget) => (
+          <Stack key={budget.queue.id} gap={4}>
+            <Meter
+              label={budget.queue.name}
+              total={budget.amount}
+              words={t('spent', { spent: amount(budget, budget.spent), amount: amount(budget, budget.amount) })}
+              parts={[{ value: budget.spent, label: `${budget.percent} %`, color: budget.percent >= 100 ? 'red' : budget.percent >= Math.min(...budget.warn_at, 80) ? 'orange' : 'berth' }]}
+            />
+            {budget.spent >= budget.amount && budget.stops ? (
+              <Alert color="red" p="xs">
+                {t('over')}
+              </Alert>
+            ) : (
+              <Text size="xs" c="dimmed">
+                {t('left', { left: amount(budget, Math.max(0, budget.amount - budget.spent)) })}
+              </Text>
+            )}
+          </Stack>
+        ))}
+      </Stack>
+    </Card>
+  );
+}

@@ -1,0 +1,154 @@
+/** What can be done with a job by whoever looks at it: stop, rerun, clone, its place in the order. Nothing else is offered. */
+
+import { Button, Group, Modal, NumberInput, SegmentedControl, Stack, Switch, Text } from '@mantine/core';
+import { lazy, Suspense, useState } from 'react';
+import { Link } from 'react-router';
+
+import { api, take } from '@/api/client';
+import { queries } from '@/api/query';
+import { common } from '@/text/common';
+import { useText } from '@/text/language';
+import { Confirm } from '@/ui/Confirm';
+import { Loading, ProblemView } from '@/ui/Feedback';
+import { Icon } from '@/ui/Icon';
+import { notify } from '@/ui/notify';
+
+import { hasEnded, isArray, type Job, type Rights } from './queries';
+import { words } from './text';
+
+const Rerun = lazy(() => import('./Rerun'));
+
+export function Actions({ job, rights }: { job: Job; rights: Rights }) {
+  const t = useText(words);
+  return (
+    <>
+      {rights.edit && !hasEnded(job) && <Stop job={job} />}
+      {rights.edit && job.state === 'queued' && <Order job={job} mayManage={rights.manage} />}
+      {rights.rerun && !job.parent_id && <RerunButton job={job} />}
+      {rights.rerun && (
+        <Button component={Link} to={`/submit?from=${job.id}`} variant="default" leftSection={<Icon name="copy" size={16} />}>
+          {t('clone')}
+        </Button>
+      )}
+    </>
+  );
+}
+
+function reread(job: Job): void {
+  void queries.invalidateQueries({ queryKey: ['job', job.id] });
+  void queries.invalidateQueries({ queryKey: ['jobs'] });
+}
+
+function Stop({ job }: { job: Job }) {
+  const t = useText(words);
+  const [grace, setGrace] = useState<number | string>('');
+  const stop = async () => {
+    await take(api.POST('/api/v1/jobs/{job}/stop', { params: { path: { job: job.id } }, body: typeof grace === 'number' ? { grace_seconds: grace } : {} }));
+    notify(t('stopped'));
+    reread(job);
+  };
+  const isWaiting = job.state === 'queued';
+  return (
+    <Confirm label={t('stop')} title={t('stopTitle', { name: job.name })} act={stop} color="red" variant="light" leftSection={<Icon name="stop" size={16} />}>
+      <Stack>
+        <Text>{isArray(job) ? t('stopArray') : isWaiting ? t('stopWaiting') : t('stopText')}</Text>
+        {!isWaiting && <NumberInput label={t('stopGrace')} description={t('stopGraceHint')} min={0} max={3600} value={grace} onChange={setGrace} />}
+      </Stack>
+    </Confirm>
+  );
+}
+
+function RerunButton({ job }: { job: Job }) {
+  const t = useText(words);
+  const c = useText(common);
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <Button variant="default" leftSection={<Icon name="refresh" size={16} />} onClick={() => setOpen(true)}>
+        {t('rerun')}
+      </Button>
+      <Modal opened={isOpen} onClose={() => setOpen(false)} title={t('rerunTitle', { name: job.name })} size="xl" closeButtonProps={{ 'aria-label': c('close') }}>
+        <Suspense fallback={<Loading />}>{isOpen && <Rerun job={job} close={() => setOpen(false)} />}</Suspense>
+      </Modal>
+    </>
+  );
+}
+
+function Order({ job, mayManage }: { job: Job; mayManage: boolean }) {
+  const t = useText(words);
+  const c = useText(common);
+  const [isOpen, setOpen] = useState(false);
+  const [priority, setPriority] = useState<number | string>(job.priority);
+  const [among, setAmong] = useState<'own' | 'queue'>('own');
+  const [error, setError] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const run = async (act: () => Promise<string>) => {
+    setBusy(true);
+    setError(null);
+    try {
+      notify(await act());
+      reread(job);
+    } catch (refused) {
+      setError(refused);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const edit = (body: { priority?: number; hold?: boolean }) => take(api.PATCH('/api/v1/jobs/{job}', { params: { path: { job: job.id } }, body }));
+  const move = (to: 'first' | 'last') =>
+    run(async () => {
+      const answer = await take(api.POST('/api/v1/jobs/{job}/move', { params: { path: { job: job.id } }, body: { to, among } }));
+      return t('moved', { count: answer.moved });
+    });
+  return (
+    <>
+      <Button variant="default" leftSection={<Icon name="queues" size={16} />} onClick={() => setOpen(true)}>
+        {t('order')}
+      </Button>
+      <Modal opened={isOpen} onClose={() => setOpen(false)} title={t('orderTitle', { name: job.name })} closeButtonProps={{ 'aria-label': c('close') }}>
+        <Stack>
+          {error !== null && <ProblemView error={error} />}
+          <NumberInput label={t('priority')} description={t('priorityHint')} min={0} max={1000} value={priority} onChange={setPriority} allowDecimal={false} />
+          <Group>
+            <Button
+              loading={isBusy}
+              disabled={typeof priority !== 'number' || priority === job.priority}
+              onClick={() => void run(async () => t('prioritySet', { priority: (await edit({ priority: Number(priority) })).priority }))}
+            >
+              {t('setPriority')}
+            </Button>
+          </Group>
+          <Switch label={t('hold')} description={t('holdHint')} checked={job.hold} disabled={isBusy} onChange={(event) => {
+            const hold = event.currentTarget.checked;
+            void run(async () => {
+              await edit({ hold });
+              return t('hold');
+            });
+          }} />
+          <Text fw={500} size="sm">
+            {t('place')}
+          </Text>
+          {mayManage && (
+            <SegmentedControl
+              aria-label={t('among')}
+              value={among}
+              onChange={(value) => setAmong(value === 'queue' ? 'queue' : 'own')}
+              data={[
+                { value: 'own', label: t('amongOwn') },
+                { value: 'queue', label: t('amongQueue') },
+              ]}
+            />
+          )}
+          <Group>
+            <Button variant="default" loading={isBusy} onClick={() => void move('first')}>
+              {t('toFirst')}
+            </Button>
+            <Button variant="default" loading={isBusy} onClick={() => void move('last')}>
+              {t('toLast')}
+            </Button>
+          </Group>
+        </Stack>
+      </Modal>
+    </>
+  );
+}

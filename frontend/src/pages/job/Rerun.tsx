@@ -1,0 +1,137 @@
+/** A rerun with changes: the spec as it was, to be edited, with what differs beside it before anything is submitted. */
+
+import { Alert, Button, Group, List, Stack, Text, Textarea } from '@mantine/core';
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { useMemo, useState } from 'react';
+import { useNavigate } from 'react-router';
+import { parse, stringify } from 'yaml';
+
+import { api, take, type Schemas } from '@/api/client';
+import { queries } from '@/api/query';
+import { common } from '@/text/common';
+import { useText } from '@/text/language';
+import { CopyAs, curl, quote } from '@/ui/CopyAs';
+import { Answer, ProblemView } from '@/ui/Feedback';
+import { Icon } from '@/ui/Icon';
+import { notify } from '@/ui/notify';
+
+import { changedKeys } from './diff';
+import { DiffView } from './DiffView';
+import { specQuery, type Job } from './queries';
+import { words } from './text';
+
+type Spec = Record<string, unknown>;
+
+export default function Rerun({ job, close }: { job: Job; close: () => void }) {
+  const query = useQuery(specQuery(job.id));
+  return <Answer query={query}>{(spec) => <Editor job={job} spec={spec} close={close} />}</Answer>;
+}
+
+function Editor({ job, spec, close }: { job: Job; spec: Spec; close: () => void }) {
+  const t = useText(words);
+  const c = useText(common);
+  const navigate = useNavigate();
+  const older = useMemo(() => stringify(spec, { lineWidth: 0 }), [spec]);
+  const [text, setText] = useState(older);
+  const read = useMemo(() => readSpec(text), [text]);
+  const problem = 'problem' in read ? (read.problem === null ? t('notMapping') : t('notYaml', { problem: read.problem })) : null;
+  const changes = 'spec' in read ? changedKeys(spec, read.spec) : {};
+  const path = { path: { job: job.id } };
+  const check = useMutation({
+    mutationFn: async () => (await take(api.POST('/api/v1/jobs/{job}/rerun', { params: { ...path, query: { dry_run: true } }, body: { changes } }))) as Schemas['PlanOut'],
+  });
+  const start = useMutation({
+    mutationFn: async () => (await take(api.POST('/api/v1/jobs/{job}/rerun', { params: path, body: { changes } }))) as Schemas['JobOut'],
+    onSuccess: (made) => {
+      notify(t('rerunStarted', { name: made.name }));
+      void queries.invalidateQueries({ queryKey: ['jobs'] });
+      close();
+      void navigate(`/jobs/${made.id}`);
+    },
+  });
+  const edit = (value: string) => {
+    setText(value);
+    check.reset();
+    start.reset();
+  };
+  const sets = Object.entries(changes).map(([key, value]) => `--set ${quote(`${key}=${value === null ? 'null' : typeof value === 'string' ? value : JSON.stringify(value)}`)}`);
+  return (
+    <Stack>
+      <Text size="sm" c="dimmed">
+        {t('rerunHint')}
+      </Text>
+      <Textarea
+        label={t('rerunSpec')}
+        value={text}
+        onChange={(event) => edit(event.currentTarget.value)}
+        error={problem}
+        autosize
+        minRows={8}
+        maxRows={20}
+        spellCheck={false}
+        styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)', fontSize: 'var(--mantine-font-size-xs)' } }}
+        data-autofocus
+      />
+      <Text size="sm" fw={600}>
+        {t('changes')}
+      </Text>
+      {'spec' in read && <DiffView older={older} newer={stringify(inOrder(read.spec, spec), { lineWidth: 0 })} />}
+      {(start.error ?? check.error) && <ProblemView error={start.error ?? check.error} />}
+      {check.data && !start.error && (
+        <Alert color={check.data.warnings.length > 0 ? 'yellow' : 'teal'} icon={<Icon name={check.data.warnings.length > 0 ? 'alert' : 'check'} />} title={check.data.warnings.length > 0 ? t('warnings') : t('rerunFine')}>
+          {check.data.warnings.length > 0 && (
+            <List size="sm">
+              {check.data.warnings.map((warning) => (
+                <List.Item key={warning}>{warning}</List.Item>
+              ))}
+            </List>
+          )}
+        </Alert>
+      )}
+      <Group justify="space-between">
+        <CopyAs
+          ways={() => ({
+            cli: ['berth rerun', quote(job.id), ...sets].join(' '),
+            curl: curl('POST', `/jobs/${job.id}/rerun`, { changes }),
+            python: `from berth import Client\n\nberth = Client()\njob = berth.jobs.rerun("${job.id}", changes=${python(changes)})\nprint(job.id)`,
+          })}
+        />
+        <Group>
+          <Button variant="default" onClick={close}>
+            {c('cancel')}
+          </Button>
+          <Button variant="default" disabled={problem !== null} loading={check.isPending} onClick={() => check.mutate()}>
+            {t('rerunCheck')}
+          </Button>
+          <Button disabled={problem !== null} loading={start.isPending} onClick={() => start.mutate()} leftSection={<Icon name="refresh" size={16} />}>
+            {t('rerunDo')}
+          </Button>
+        </Group>
+      </Group>
+    </Stack>
+  );
+}
+
+function readSpec(text: string): { spec: Spec } | { problem: string | null } {
+  try {
+    const value: unknown = parse(text);
+    return value && typeof value === 'object' && !Array.isArray(value) ? { spec: value as Spec } : { problem: null };
+  } catch (error) {
+    return { problem: (error instanceof Error ? error.message : String(error)).split('\n')[0] ?? '' };
+  }
+}
+
+/** The keys as the older spec has them, so that moved lines are no changes. */
+function inOrder(spec: Spec, like: Spec): Spec {
+  const keys = [...Object.keys(like).filter((key) => key in spec), ...Object.keys(spec).filter((key) => !(key in like))];
+  return Object.fromEntries(keys.map((key) => [key, spec[key]]));
+}
+
+function python(value: unknown): string {
+  if (value === null || value === undefined) return 'None';
+  if (value === true) return 'True';
+  if (value === false) return 'False';
+  if (Array.isArray(value)) return `[${value.map(python).join(', ')}]`;
+  if (typeof value === 'object') return `{${Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)}: ${python(inner)}`).join(', ')}}`;
+  return JSON.stringify(value);
+}

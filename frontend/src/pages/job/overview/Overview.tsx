@@ -1,0 +1,32 @@
+/** The first look at a job: how it ended or why it waits, its life so far, what it asks for and costs. */
+
+import { Grid, Stack } from '@mantine/core';
+
+import type { Job } from '../queries';
+import { Attempts } from './Attempts';
+import { Exit } from './Exit';
+import { Explain } from './Explain';
+import { Children, Cost, Facts } from './Facts';
+import { Timeline } from './Timeline';
+
+export function Overview({ job }: { job: Job }) {
+  return (
+    <Grid gap="md">
+      <Grid.Col span={{ base: 12, lg: 8 }}>
+        <Stack>
+          <Exit job={job} />
+          {job.state === 'queued' && <Explain job={job} />}
+          <Children job={job} />
+          <Timeline job={job} />
+          {job.attempt > 1 && <Attempts job={job} />}
+        </Stack>
+      </Grid.Col>
+      <Grid.Col span={{ base: 12, lg: 4 }}>
+        <Stack>
+          <Facts job={job} />
+          <Cost job={job} />
+        </Stack>
+      </Grid.Col>
+    </Grid>
+  );
+}

@@ -1,0 +1,81 @@
+/** What the boards read. A queue's board comes in one answer; longer lines go on in pages of jobs. */
+
+import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { useCallback, useMemo, useState } from 'react';
+
+import { api, take, type Schemas } from '@/api/client';
+import { readAll } from '@/api/fleet';
+
+export type RunningRow = Board['running'][number];
+export type WaitingRow = Board['waiting'][number];
+export type Board = Schemas['BoardOut'];
+
+const FIRST_ROWS = 100;
+const BOARD_ROWS_MAX = 500; // The most that the board tells at once.
+
+/** The board of a queue, and a way to read more of its line. What comes from pages of jobs has no place in the line with it. */
+export function useBoard(queueId: string) {
+  const [limit, setLimit] = useState(FIRST_ROWS);
+  const board = useQuery({
+    queryKey: ['board', queueId, limit],
+    placeholderData: keepPreviousData,
+    queryFn: ({ signal }) => take(api.GET('/api/v1/queues/{queue_id}/board', { params: { path: { queue_id: queueId }, query: { limit } }, signal })),
+  });
+  const [isLong, setLong] = useState(false);
+  const tail = useInfiniteQuery({
+    queryKey: ['board-tail', queueId],
+    enabled: isLong,
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page: { next: string | null }) => page.next ?? undefined,
+    queryFn: ({ pageParam, signal }) => take(api.GET('/api/v1/jobs', { params: { query: { queue: queueId, state: ['queued'], sort: 'priority', limit: BOARD_ROWS_MAX, cursor: pageParam } }, signal })),
+  });
+  const waiting = useMemo(() => withTail(board.data?.waiting ?? [], (tail.data?.pages ?? []).flatMap((page) => page.items)), [board.data, tail.data]);
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = tail;
+  const count = board.data?.waiting_count ?? 0;
+  const runs = board.data?.running_count ?? 0;
+  const more = useCallback(() => {
+    if (limit < BOARD_ROWS_MAX && Math.max(count, runs) > limit) setLimit(BOARD_ROWS_MAX);
+    else if (count > limit) {
+      setLong(true);
+      if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+    }
+  }, [limit, count, runs, hasNextPage, isFetchingNextPage, fetchNextPage]);
+  return { board, waiting, more };
+}
+
+/** The board's rows, then those jobs that it did not name. */
+export function withTail(rows: readonly WaitingRow[], jobs: readonly Schemas['JobOut'][]): WaitingRow[] {
+  const named = new Set(rows.flatMap((row) => (row.job ? [row.job.id] : [])));
+  return [
+    ...rows,
+    ...jobs
+      .filter((job) => !named.has(job.id))
+      .map((job): WaitingRow => ({
+        job: { id: job.id, name: job.name },
+        tenant: job.tenant.name,
+        user: job.user,
+        queue: job.queue,
+        gpus: job.resources.gpu_millis / 1000,
+        position: job.place,
+        priority: job.priority,
+        hold: job.hold,
+        reason: job.reason,
+        expected_start: null,
+        submitted_at: job.submitted_at,
+      })),
+  ];
+}
+
+export function useCounts() {
+  return useQuery({ queryKey: ['jobs', 'counts'], queryFn: ({ signal }) => take(api.GET('/api/v1/jobs:counts', { signal })) });
+}
+
+/** The queue's budget, or null where it has none. Asked of the list: a queue without one is no failure. */
+export function useBudget(queueId: string, isOn: boolean) {
+  return useQuery({
+    queryKey: ['budgets'],
+    enabled: isOn,
+    queryFn: ({ signal }) => readAll((page) => take(api.GET('/api/v1/budgets', { params: { query: page }, signal }))),
+    select: (all): Schemas['BudgetOut'] | null => all.find((budget) => budget.queue.id === queueId) ?? null,
+  });
+}

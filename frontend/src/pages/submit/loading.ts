@@ -1,0 +1,97 @@
+/** Where a page of submission begins: a kept draft, another job, a template, or the first example. */
+
+import { useQuery, type UseQueryResult } from '@tanstack/react-query';
+
+import { api, take } from '@/api/client';
+
+import { findDraft, type Draft } from './draft';
+import { HELLO } from './samples';
+import { isRecord, writeSpec, type Plain } from './spec';
+
+/** Names are fetched in one page each; a tenant with more types the rest. */
+const NAMES_MAX = 200;
+
+export interface Origin {
+  kind: 'new' | 'job' | 'template';
+  id: string;
+  name: string;
+  tenant: string;
+  /** Its spec as stored, to tell what differs. */
+  spec: Record<string, Plain> | null;
+}
+
+export interface Beginning {
+  text: string;
+  /** The text as it would be without a draft. */
+  fresh: string;
+  tenant: string;
+  origin: Origin;
+  draft: Draft | null;
+}
+
+export function sourceOf(search: URLSearchParams): string {
+  const job = search.get('from');
+  const template = search.get('template');
+  return job ? `job:${job}` : template ? `template:${template}` : '';
+}
+
+export function useBeginning(source: string, fallbackTenant: string): UseQueryResult<Beginning> {
+  return useQuery({
+    queryKey: ['submit-beginning', source],
+    staleTime: Infinity,
+    gcTime: 0,
+    queryFn: async (): Promise<Beginning> => {
+      const draft = findDraft(source);
+      const [kind = '', ...rest] = source.split(':');
+      const id = rest.join(':');
+      if (kind === 'job') {
+        const path = { params: { path: { job: id } } };
+        const [job, spec] = await Promise.all([take(api.GET('/api/v1/jobs/{job}', path)), take(api.GET('/api/v1/jobs/{job}/spec', path))]);
+        const stored = isRecord(spec) ? spec : {};
+        const text = writeSpec(stored);
+        return { text: draft?.text ?? text, fresh: text, tenant: draft?.tenant ?? job.tenant.slug, origin: { kind: 'job', id: job.id, name: job.name, tenant: job.tenant.slug, spec: stored }, draft };
+      }
+      if (kind === 'template') {
+        const path = { params: { path: { template_id: id } } };
+        const template = await take(api.GET('/api/v1/templates/{template_id}', path));
+        const origin: Origin = { kind: 'template', id, name: template.title || template.name, tenant: '', spec: null };
+        if (draft) return { text: draft.text, fresh: draft.text, tenant: draft.tenant, origin, draft };
+        const made = await take(api.POST('/api/v1/templates/{template_id}/render', { ...path, body: { parameters: {}, name: '', queue: '', tenant: null, preview: true } }));
+        const text = writeSpec(made.spec);
+        return { text, fresh: text, tenant: template.tenant?.slug ?? fallbackTenant, origin, draft: null };
+      }
+      return { text: draft?.text ?? HELLO, fresh: HELLO, tenant: draft?.tenant ?? fallbackTenant, origin: { kind: 'new', id: '', name: '', tenant: '', spec: null }, draft };
+    },
+  });
+}
+
+interface Named {
+  name: string;
+}
+
+/** Names that may stand in a job of a tenant. What cannot be read is not offered, and may be typed all the same. */
+export function useNames(tenant: string) {
+  const query = { limit: NAMES_MAX };
+  const queues = useQuery({ queryKey: ['queues', 'names'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/queues', { params: { query } })) });
+  const images = useQuery({ queryKey: ['images', 'names', tenant], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/images', { params: { query } })) });
+  const volumes = useQuery({ queryKey: ['volumes', 'names', tenant], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/volumes', { params: { query } })) });
+  const pools = useQuery({ queryKey: ['pools'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/pools')) });
+  const secrets = useQuery({
+    queryKey: ['secrets', tenant],
+    enabled: tenant !== '',
+    retry: false,
+    staleTime: 60_000,
+    queryFn: () => take(api.GET('/api/v1/tenants/{tenant}/secrets', { params: { path: { tenant } } })),
+  });
+  const mine = (queues.data?.items ?? []).filter((queue) => queue.tenant?.slug === tenant);
+  const names = (rows: readonly Named[] | undefined) => (rows ?? []).map((row) => row.name);
+  return {
+    queues: mine.filter((queue) => !queue.is_top).map((queue) => queue.name),
+    topQueue: mine.find((queue) => queue.is_top)?.name ?? '',
+    images: [...new Set((images.data?.items ?? []).filter((image) => image.tenant === null || image.tenant.slug === tenant).map((image) => image.name))],
+    volumes: names(volumes.data?.items),
+    secrets: names(secrets.data?.items),
+    models: [...new Set((pools.data?.items ?? []).map((pool) => pool.gpu_model).filter((model): model is string => Boolean(model)).map((model) => model.toLowerCase()))],
+    pools: names(pools.data?.items),
+  };
+}

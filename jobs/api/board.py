@@ -1,0 +1,150 @@
+"""The board of a queue over HTTP: who runs, who waits, what is borrowed."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from clusters.api.representations import ReferenceOut
+from jobs.api.jobs import reader_language
+from jobs.api.representations import JOB_STATES, ReasonOut, reason_json
+from jobs.models import Job
+from jobs.selectors.board import Board, read_board
+from kernel.clock import database_now
+from kernel.limits import PAGE_SIZE_MAX
+from tenants.access import tenants_with
+from tenants.selectors import queues_below
+from webapi.fields import utc_text
+from webapi.pagination import page_size
+from webapi.views import ApiView, known_query
+
+ROWS = 100  # Of each side, when nothing is said: a screen and a half.
+GPU = 1000
+
+
+class BoardRowOut(serializers.Serializer[Any]):
+    """A job of the queue, or of one below it. `job`, `user` and `tenant` null: you may not see whose it is."""
+
+    job = ReferenceOut(allow_null=True)
+    user = ReferenceOut(allow_null=True)
+    tenant = serializers.CharField(allow_null=True)
+    queue = ReferenceOut(allow_null=True)
+    gpus = serializers.FloatField(help_text="Of the whole job.")
+    priority = serializers.IntegerField()
+
+
+class RunningRowOut(BoardRowOut):
+    """A job that runs, or is coming to run or to its end."""
+
+    state = serializers.ChoiceField(JOB_STATES)
+    pool = serializers.CharField(allow_null=True)
+    started_at = serializers.DateTimeField(allow_null=True)
+    borrowed = serializers.BooleanField(
+        help_text="It runs on more than its queue, or one above it on this board, was promised; that may be asked back."
+    )
+
+
+class ExpectedStartOut(serializers.Serializer[Any]):
+    """As it was expected when somebody first looked: as likely as not by p50, nine times in ten by p90."""
+
+    p50_at = serializers.DateTimeField(allow_null=True)
+    p90_at = serializers.DateTimeField(allow_null=True)
+    said_at = serializers.DateTimeField()
+
+
+class WaitingRowOut(BoardRowOut):
+    """A job that waits."""
+
+    position = serializers.IntegerField(allow_null=True, help_text="In its own queue, from 1; null while it is held.")
+    hold = serializers.BooleanField()
+    submitted_at = serializers.DateTimeField()
+    reason = ReasonOut(allow_null=True)
+    expected_start = ExpectedStartOut(allow_null=True, help_text="GET /jobs/{job}/explain looks anew.")
+
+
+class BoardOut(serializers.Serializer[Any]):
+    """Counts are of all, rows of the first: those that started first, and those that come next."""
+
+    queue = ReferenceOut()
+    at = serializers.DateTimeField()
+    running = RunningRowOut(many=True)
+    running_count = serializers.IntegerField()
+    borrowed_count = serializers.IntegerField()
+    waiting = WaitingRowOut(many=True)
+    waiting_count = serializers.IntegerField()
+
+
+class QueueBoardView(ApiView):
+    """A queue and those below it at a glance."""
+
+    @extend_schema(
+        operation_id="queues_board",
+        parameters=[OpenApiParameter("limit", int, description=f"Rows of each side, 1 to {PAGE_SIZE_MAX}; {ROWS} by default.")],
+        responses=BoardOut,
+    )
+    def get(self, request: Request, queue_id: uuid.UUID) -> Response:
+        """Who runs in a queue and in those below it, on what they borrowed, and who waits, in which order and for what."""
+        known_query(request, ("limit",))
+        queues = queues_below(self.actor, str(queue_id))
+        limit = page_size(request) if "limit" in request.query_params else ROWS
+        board = read_board(queues, limit=limit)
+        seen, language = tenants_with(self.actor, "job.read"), reader_language(request)
+        top = next(queue for queue in queues if queue.id == queue_id)
+        return Response(
+            {
+                "queue": {"id": str(top.id), "name": top.name},
+                "at": utc_text(database_now()),
+                "running": [_running(job, board, seen) for job in board.running],
+                "running_count": board.running_count,
+                "borrowed_count": len(board.borrowed),
+                "waiting": [_waiting(job, board, seen, language) for job in board.waiting],
+                "waiting_count": board.waiting_count,
+            }
+        )
+
+
+def _running(job: Job, board: Board, seen: frozenset[uuid.UUID] | None) -> dict[str, Any]:
+    attempt = job.attempt
+    return {
+        **_row(job, seen),
+        "state": job.state,
+        "pool": None if attempt is None else attempt.pool_name,
+        "started_at": utc_text(job.started_at),
+        "borrowed": job.id in board.borrowed,
+    }
+
+
+def _waiting(job: Job, board: Board, seen: frozenset[uuid.UUID] | None, language: str) -> dict[str, Any]:
+    told = board.expected.get(job.id)
+    is_seen = _is_seen(job, seen)
+    return {
+        **_row(job, seen),
+        "position": board.positions.get(job.id),
+        "hold": job.hold,
+        "submitted_at": utc_text(job.submitted_at),
+        "reason": reason_json(job, language) if is_seen else None,
+        "expected_start": None
+        if told is None
+        else {"p50_at": utc_text(told[0]), "p90_at": utc_text(told[1]), "said_at": utc_text(told[2])},
+    }
+
+
+def _row(job: Job, seen: frozenset[uuid.UUID] | None) -> dict[str, Any]:
+    names: dict[str, Any] = dict.fromkeys(("job", "user", "tenant", "queue"))
+    if _is_seen(job, seen):
+        names = {
+            "job": {"id": str(job.id), "name": job.name},
+            "user": {"id": str(job.user_id), "name": job.user.name},
+            "tenant": job.tenant.name,
+            "queue": {"id": str(job.queue_id), "name": job.queue.name},
+        }
+    return {**names, "gpus": job.gpu_millis / GPU, "priority": job.priority}
+
+
+def _is_seen(job: Job, seen: frozenset[uuid.UUID] | None) -> bool:
+    return seen is None or job.tenant_id in seen

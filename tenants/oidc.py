@@ -1,0 +1,323 @@
+"""Signing in elsewhere: OpenID Connect's authorization code flow, with PKCE, state and nonce, as this server speaks it.
+
+Nothing that the provider says counts before it is checked: its own description names the issuer that operators configured, and
+each id_token is signed by one of its keys under an algorithm of our list, made for this client, for this browser's sign-in, and
+now. The way back is bound to the browser that set out by a cookie that only this server reads and that works once. Where the
+provider does not answer, nobody new comes in; those who are signed in stay.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import httpx2
+import structlog
+from cryptography.fernet import InvalidToken
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+
+from kernel.config import Config
+from tenants.services.secrets import box_for
+
+# Signatures with a public key alone: `none` and those by a shared secret are on no list (RFC 8725, section 3.1).
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+TRIP_SECONDS = 600  # From setting out to coming back: somebody looks for a telephone meanwhile.
+ANSWER_SECONDS = 5.0
+ANSWER_BYTES_MAX = 1024**2  # Security C14: nor does the provider make us read more.
+DESCRIPTION_SECONDS = 3_600.0
+KEYS_AGAIN_SECONDS = 60.0  # An unknown key asks for the keys again, so often at most.
+LEEWAY_SECONDS = 60
+SUBJECT_LENGTH = 255  # OpenID Connect Core 1.0, section 2.
+NEXT_LENGTH = 2_000
+_PURPOSE = b"berth oidc sign-in v1"
+
+log = structlog.get_logger("tenants")
+
+
+class SignInFailed(Exception):
+    """The sign-in did not come to its end; `code` is what the sign-in page is told, and all that it is told."""
+
+    def __init__(self, code: str, why: str) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """What a provider's description says of it."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    jwks_uri: str
+    algorithms: tuple[str, ...]
+    posts_secret: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trip:
+    """One browser's way to the provider and back."""
+
+    state: str
+    nonce: str
+    verifier: str
+    next: str
+    user_id: str = ""  # Who set out to connect an account that is there; empty: somebody signs in.
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a checked id_token says of a person."""
+
+    issuer: str
+    subject: str
+    email: str
+    email_verified: bool
+    name: str
+    groups: tuple[str, ...] | None  # None: the claim is not there, or no list of texts.
+
+
+def client() -> httpx2.Client:
+    """Follows no redirect: a provider's addresses are what its description says."""
+    return httpx2.Client(timeout=ANSWER_SECONDS, follow_redirects=False, trust_env=True)
+
+
+def is_on(config: Config) -> bool:
+    return bool(config.oidc_issuer)
+
+
+def safe_next(text: str) -> str:
+    """A path of this portal, or its beginning for anything else (security C30)."""
+    is_plain = text.isprintable() and "\\" not in text and len(text) <= NEXT_LENGTH
+    if not is_plain or not text.startswith("/") or text.startswith("//"):
+        return "/"
+    parts = urlsplit(text)
+    return "/" if parts.scheme or parts.netloc else text
+
+
+# --- Setting out ------------------------------------------------------------------------------------------------------
+
+
+def new_trip(next_path: str, *, user_id: str = "") -> Trip:
+    state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+    return Trip(state, nonce, verifier, safe_next(next_path), user_id)
+
+
+def sealed(trip: Trip) -> str:
+    """The trip as the browser keeps it, who cannot read it."""
+    body = json.dumps([trip.state, trip.nonce, trip.verifier, trip.next, trip.user_id]).encode()
+    return box_for(_PURPOSE).encrypt(body).decode()
+
+
+def unsealed(text: str) -> Trip:
+    """The trip of a browser that comes back within ten minutes."""
+    try:
+        return Trip(*json.loads(box_for(_PURPOSE).decrypt(text.encode(), ttl=TRIP_SECONDS)))
+    except (InvalidToken, ValueError, TypeError):
+        raise SignInFailed("oidc_state", "the cookie is missing, too old or not ours") from None
+
+
+def leave_url(config: Config, trip: Trip) -> str:
+    """Where the browser goes."""
+    provider = describe(config)
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(trip.verifier.encode()).digest()).rstrip(b"=").decode()
+    query = {
+        "response_type": "code",
+        "client_id": config.oidc_client_id,
+        "redirect_uri": return_url(config),
+        "scope": config.oidc_scopes,
+        "state": trip.state,
+        "nonce": trip.nonce,
+        "code_challenge": challenge,
+        "code_challenge_method": "S256",
+    }
+    separator = "&" if urlsplit(provider.authorization_endpoint).query else "?"
+    return f"{provider.authorization_endpoint}{separator}{urlencode(query)}"
+
+
+def return_url(config: Config) -> str:
+    return f"{config.url.rstrip('/')}/sign-in/oidc/return"
+
+
+# --- Coming back ------------------------------------------------------------------------------------------------------
+
+
+def come_back(config: Config, trip: Trip, *, state: str, code: str) -> Claims:
+    """What the provider says of whoever comes back with a code. SignInFailed, whatever is wrong."""
+    if not state or not hmac.compare_digest(state.encode("utf-8", "replace"), trip.state.encode()):
+        raise SignInFailed("oidc_state", "the state is another browser's, or of another sign-in")
+    provider = describe(config)
+    answer = _token_answer(config, provider, trip, code)
+    token = answer.get("id_token")
+    if not isinstance(token, str) or not token:
+        raise SignInFailed("oidc_token", "the answer holds no id_token")
+    return check_id_token(config, provider, token, nonce=trip.nonce)
+
+
+def check_id_token(config: Config, provider: Provider, text: str, *, nonce: str) -> Claims:
+    """The claims of an id_token that is right in every respect (OpenID Connect Core 1.0, section 3.1.3.7)."""
+    claims = _signed_claims(provider, text)
+    audience = claims.get("aud")
+    audiences = audience if isinstance(audience, list) else [audience]
+    now = time.time()
+    wrong = {
+        "issuer": claims.get("iss") != provider.issuer,
+        "audience": config.oidc_client_id not in audiences,
+        "authorized party": (len(audiences) > 1 or "azp" in claims) and claims.get("azp") != config.oidc_client_id,
+        "expiry": not _is_number(claims.get("exp")) or claims["exp"] <= now - LEEWAY_SECONDS,
+        "time of issue": not _is_number(claims.get("iat")) or claims["iat"] > now + LEEWAY_SECONDS,
+        "start": "nbf" in claims and (not _is_number(claims["nbf"]) or claims["nbf"] > now + LEEWAY_SECONDS),
+        "nonce": not hmac.compare_digest(str(claims.get("nonce", "")).encode("utf-8", "replace"), nonce.encode()),
+        "subject": not isinstance(claims.get("sub"), str) or not 0 < len(claims["sub"]) <= SUBJECT_LENGTH,
+    }
+    found = [name for name, is_wrong in wrong.items() if is_wrong]
+    if found:
+        raise SignInFailed("oidc_token", f"the id_token is wrong in its {', '.join(found)}")
+    return _read(config, claims)
+
+
+def _signed_claims(provider: Provider, text: str) -> dict[str, Any]:
+    allowed = [name for name in provider.algorithms if name in ALGORITHMS] or ["RS256"]
+    for is_again in (False, True):
+        try:
+            return dict(jwt.decode(text, _keys(provider, again=is_again), algorithms=allowed).claims)
+        except (JoseError, ValueError, TypeError, KeyError) as error:
+            # The provider may have changed its keys since we read them.
+            if is_again or not _is_other_key(error):
+                raise SignInFailed("oidc_token", f"the id_token is not signed as it should be: {type(error).__name__}") from None
+    raise AssertionError("the second look answers")
+
+
+def _is_other_key(error: Exception) -> bool:
+    return type(error).__name__ in {"BadSignatureError", "InvalidKeyIdError", "MissingKeyError", "KeyNotFoundError", "ValueError"}
+
+
+def _read(config: Config, claims: Mapping[str, Any]) -> Claims:
+    email = claims.get("email")
+    groups = claims.get(config.oidc_groups_claim)
+    is_list = isinstance(groups, list) and all(isinstance(group, str) for group in groups)
+    words = (claims.get(name) for name in ("preferred_username", "nickname", "email", "name"))
+    return Claims(
+        issuer=str(claims["iss"]),
+        subject=str(claims["sub"]),
+        email=email.strip() if isinstance(email, str) else "",
+        email_verified=claims.get("email_verified") is True or (config.oidc_trusts_email and "email_verified" not in claims),
+        name=next((word for word in words if isinstance(word, str) and word), ""),
+        groups=tuple(groups) if isinstance(groups, list) and is_list else None,
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+# --- The provider -----------------------------------------------------------------------------------------------------
+
+_lock = threading.Lock()
+_known: dict[str, tuple[float, Any]] = {}
+
+
+def forget() -> None:
+    """Ask the provider anew, as a new process does."""
+    with _lock:
+        _known.clear()
+
+
+def describe(config: Config) -> Provider:
+    """The provider's description, at most an hour old."""
+    issuer = config.oidc_issuer
+    if not issuer:
+        raise SignInFailed("oidc_off", "no provider is set")
+    return _cached(f"description:{issuer}", DESCRIPTION_SECONDS, lambda: _describe(issuer))  # type: ignore[no-any-return]
+
+
+def _describe(issuer: str) -> Provider:
+    found = _json(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+    if found.get("issuer") != issuer:
+        raise SignInFailed("oidc_unavailable", f"the provider calls itself {str(found.get('issuer'))[:100]!r}")
+    addresses = [found.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
+    scheme = "https://" if issuer.startswith("https://") else ("http://", "https://")
+    if not all(isinstance(address, str) and address.startswith(scheme) for address in addresses):
+        raise SignInFailed("oidc_unavailable", "the description lacks addresses, or gives some without https")
+    algorithms = found.get("id_token_signing_alg_values_supported")
+    methods = found.get("token_endpoint_auth_methods_supported")
+    posts = isinstance(methods, list) and "client_secret_basic" not in methods and "client_secret_post" in methods
+    names = tuple(str(name) for name in algorithms) if isinstance(algorithms, list) else ("RS256",)
+    authorization, token, keys = (str(address) for address in addresses)
+    return Provider(issuer, authorization, token, keys, names, posts)
+
+
+def _keys(provider: Provider, *, again: bool) -> KeySet:
+    found = _cached(
+        f"keys:{provider.jwks_uri}", KEYS_AGAIN_SECONDS if again else DESCRIPTION_SECONDS, lambda: _json(provider.jwks_uri)
+    )
+    try:
+        usable = [key for key in found.get("keys", ()) if isinstance(key, dict) and key.get("use", "sig") == "sig"]
+        return KeySet.import_key_set({"keys": [key for key in usable if key.get("kty") in {"RSA", "EC", "OKP"}]})
+    except (JoseError, ValueError, TypeError, KeyError):
+        raise SignInFailed("oidc_unavailable", "the provider's keys cannot be read") from None
+
+
+def _cached(name: str, seconds: float, load: Any) -> Any:
+    """What was loaded so recently; loads outside the lock, where two at once do no harm."""
+    with _lock:
+        at, value = _known.get(name, (0.0, None))
+    if value is not None and time.monotonic() - at < seconds:
+        return value
+    value = load()
+    with _lock:
+        _known[name] = (time.monotonic(), value)
+    return value
+
+
+def _token_answer(config: Config, provider: Provider, trip: Trip, code: str) -> dict[str, Any]:
+    form = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "redirect_uri": return_url(config),
+        "code_verifier": trip.verifier,
+        "client_id": config.oidc_client_id,
+    }
+    if provider.posts_secret or not config.oidc_client_secret:
+        secret = {"client_secret": config.oidc_client_secret} if config.oidc_client_secret else {}
+        return _json(provider.token_endpoint, form={**form, **secret})
+    return _json(provider.token_endpoint, form=form, auth=(config.oidc_client_id, config.oidc_client_secret))
+
+
+def _json(url: str, *, form: dict[str, str] | None = None, auth: tuple[str, str] | None = None) -> dict[str, Any]:
+    """One bounded answer as a JSON object. A refusal of the code is told from a provider that does not work."""
+    try:
+        with (
+            client() as connection,
+            connection.stream(
+                "GET" if form is None else "POST", url, data=form, auth=auth, headers={"Accept": "application/json"}
+            ) as response,
+        ):
+            content = b""
+            for piece in response.iter_bytes():
+                content += piece
+                if len(content) > ANSWER_BYTES_MAX:
+                    raise SignInFailed("oidc_unavailable", "the provider's answer is too long")
+            status = response.status_code
+    except httpx2.HTTPError as error:
+        raise SignInFailed("oidc_unavailable", f"the provider does not answer: {type(error).__name__}") from None
+    if form is not None and status in {400, 401, 403}:
+        raise SignInFailed("oidc_refused", f"the provider refused the code with {status}")
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        found = None
+    if status != 200 or not isinstance(found, dict):
+        raise SignInFailed("oidc_unavailable", f"the provider answered {status}, or no JSON object")
+    return found

@@ -1,0 +1,197 @@
+"""Whose account it is that an identity provider speaks of, and where its groups put that person.
+
+The provider's issuer and subject name a person for good. A verified address brings somebody to an account that was there before
+only if nobody has had that account in hands: people choose their addresses here by themselves, and whoever took somebody else's
+would share an account with them. Owners of other accounts connect them once, from a session.
+
+Where groups are mapped, the provider decides about the tenants that the mapping names, at each sign-in; one that says nothing of
+groups lets nobody in (security C35).
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from datetime import datetime, timedelta
+
+import structlog
+from django.db import IntegrityError, transaction
+
+from activity.services import record_audit
+from kernel.actor import Actor, TenantRole, system_actor
+from kernel.config import Config
+from kernel.errors import BerthError, Conflict
+from tenants import selectors
+from tenants.models import ExternalIdentity, Membership, SpentState, Token, User, UserKind
+from tenants.oidc import TRIP_SECONDS, Claims, SignInFailed
+from tenants.permissions import ROLE_RANK
+from tenants.services import names
+from tenants.services.members import add_member, change_role, remove_member
+from tenants.services.tokens import digest_of
+from tenants.services.users import insert_user
+
+ACTOR = system_actor("oidc")
+NAME_TRIES = 5
+
+log = structlog.get_logger("tenants")
+
+
+def spend_state(state: str, *, now: datetime) -> None:
+    """Let a way back count once; SignInFailed the second time, also for two at once."""
+    try:
+        with transaction.atomic():
+            SpentState.objects.create(digest=digest_of(state), expires_at=now + timedelta(seconds=2 * TRIP_SECONDS))
+    except IntegrityError:
+        raise SignInFailed("oidc_state", "this sign-in came back before") from None
+
+
+def forget_spent_states(now: datetime) -> int:
+    """Delete what has run out by itself; returns how many. A part of the sweep."""
+    return SpentState.objects.filter(expires_at__lt=now).delete()[0]
+
+
+def connect(claims: Claims, *, actor: Actor, config: Config, now: datetime) -> User:
+    """Let a person of the provider be the user who set out to connect them. SignInFailed if they are somebody here already."""
+    _check_domain(claims, config)
+    rows = User.objects.filter(is_active=True, kind=UserKind.PERSON)
+    user = rows.filter(id=actor.user_id).first() if actor.user_id else None
+    if user is None:
+        raise SignInFailed("account_disabled", "the account is disabled")
+    known = _known(claims)
+    if known is not None and known.pk != user.pk:
+        raise SignInFailed("oidc_taken", "this person is connected with another account")
+    if known is None:
+        try:
+            with transaction.atomic():
+                _link(user, claims, "identity.link", now, actor=actor)
+        except IntegrityError:
+            raise SignInFailed("oidc_taken", "this person was connected a moment ago") from None
+    return user
+
+
+def person_of(claims: Claims, *, config: Config, now: datetime) -> User:
+    """The person of checked claims: known, found by a verified address, or made where that is allowed; with the roles that the
+    groups give. SignInFailed for everybody else."""
+    _check_domain(claims, config)
+    wanted = wanted_roles(claims, config)
+    try:
+        with transaction.atomic():
+            user = _known(claims) or _linked(claims, config, now) or _made(claims, config, now)
+    except IntegrityError:  # The same person came in twice at once for the first time.
+        found = _known(claims)
+        if found is None:
+            raise SignInFailed("no_account", "two people came in at once") from None
+        user = found
+    if not user.is_active or user.kind != UserKind.PERSON:
+        raise SignInFailed("account_disabled", "the account is disabled")
+    ExternalIdentity.objects.filter(issuer=claims.issuer, subject=claims.subject).update(last_used_at=now)
+    for tenant, role in wanted.items():
+        _give(user, tenant, role, now)
+    return user
+
+
+def wanted_roles(claims: Claims, config: Config) -> dict[str, TenantRole | None]:
+    """The role in each tenant of the mapping, the strongest where several groups give one; None where no group does."""
+    mapping = config.oidc_groups_mapping
+    if not mapping:
+        return {}
+    if claims.groups is None:
+        raise SignInFailed("oidc_groups", f"the id_token holds no list {config.oidc_groups_claim!r}")
+    wanted: dict[str, TenantRole | None] = {}
+    for group, tenant, text in mapping:
+        role, before = TenantRole(text), wanted.setdefault(tenant, None)
+        if group in claims.groups and (before is None or ROLE_RANK[role] > ROLE_RANK[before]):
+            wanted[tenant] = role
+    return wanted
+
+
+def _check_domain(claims: Claims, config: Config) -> None:
+    domains = {domain.strip().lower() for domain in config.oidc_domains.split(",") if domain.strip()}
+    if not domains:
+        return
+    if not claims.email_verified or claims.email.rpartition("@")[2].lower() not in domains:
+        raise SignInFailed("oidc_domain", "the address is of another domain, or not verified")
+
+
+def _known(claims: Claims) -> User | None:
+    found = ExternalIdentity.objects.select_related("user").filter(issuer=claims.issuer, subject=claims.subject).first()
+    return found.user if found else None
+
+
+def _linked(claims: Claims, config: Config, now: datetime) -> User | None:
+    """An account that was there before, by its verified address."""
+    if not claims.email or not claims.email_verified:
+        return None
+    user = User.objects.filter(email__iexact=claims.email, kind=UserKind.PERSON).first()
+    if user is None:
+        return None
+    if not user.is_active:
+        raise SignInFailed("account_disabled", "the account is disabled")
+    if not config.oidc_links_by_email and (user.has_usable_password() or Token.objects.filter(user=user).exists()):
+        raise SignInFailed("link_needed", "the account of this address was used before; its owner connects it")
+    _link(user, claims, "identity.link", now)
+    return user
+
+
+def _made(claims: Claims, config: Config, now: datetime) -> User:
+    if not config.oidc_creates_users:
+        raise SignInFailed("no_account", "nobody has this address, and accounts are not made")
+    email = _usable_email(claims)
+    for number in range(NAME_TRIES):
+        name = _user_name(claims, is_first=number == 0)
+        try:
+            with transaction.atomic():
+                user = insert_user(name=name, email=email, password=None, now=now)
+                _link(user, claims, "user.create", now)
+        except Conflict:
+            continue
+        return user
+    raise SignInFailed("no_account", "no free name was found")
+
+
+def _link(user: User, claims: Claims, verb: str, now: datetime, *, actor: Actor = ACTOR) -> None:
+    ExternalIdentity.objects.create(user=user, issuer=claims.issuer, subject=claims.subject, created_at=now)
+    record_audit(
+        actor=actor,
+        verb=verb,
+        tenant_id=None,
+        target_kind="user",
+        target_id=user.pk,
+        target_name=user.name,
+        after={"name": user.name, "email": user.email, "issuer": claims.issuer, "subject": claims.subject},
+        at=now,
+    )
+
+
+def _usable_email(claims: Claims) -> str:
+    """An address that nobody verified is not written: it would let its owner be mistaken for somebody."""
+    if not claims.email_verified:
+        return ""
+    problems = names.Problems()
+    email = names.email_address(claims.email, problems)
+    return "" if problems.fields else email
+
+
+def _user_name(claims: Claims, *, is_first: bool) -> str:
+    """A name of our grammar that is like the provider's."""
+    plain = re.sub(r"[^a-z0-9._-]+", "-", claims.name.partition("@")[0].lower()).strip("._-")[:40].strip("._-")
+    problems = names.Problems()
+    names.user_name(plain, problems)
+    if problems.fields:
+        plain = "user"
+    return plain if is_first and plain != "user" else f"{plain}-{secrets.token_hex(3)}"
+
+
+def _give(user: User, tenant_name: str, role: TenantRole | None, now: datetime) -> None:
+    """Bring one membership to what the groups say. What cannot be, such as taking the last manager away, is logged and left."""
+    try:
+        tenant = selectors.get_tenant(ACTOR, tenant_name)
+        membership = Membership.objects.select_related("user").filter(tenant=tenant, user=user).first()
+        if membership is None and role is not None:
+            add_member(actor=ACTOR, tenant_id=tenant.pk, user=user, role=role, now=now)
+        elif membership is not None and role is None:
+            remove_member(actor=ACTOR, membership=membership, now=now)
+        elif membership is not None and role is not None and membership.role != role:
+            change_role(actor=ACTOR, membership=membership, role=role, now=now)
+    except BerthError as error:
+        log.warning("oidc_group_not_applied", tenant=tenant_name, user=user.name, code=error.code)

@@ -1,0 +1,53 @@
+"""Every page of the portal: its address on a platform with work on it, and who may open it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PageAt:
+    """`path` may hold `{job}` (one that ended), `{running}`, `{tenant}`, `{queue}`, `{node}`: see `Scene`."""
+
+    name: str
+    path: str
+    is_for_operators: bool = False
+
+
+PAGES = (
+    PageAt("home", "/"),
+    PageAt("jobs", "/jobs"),
+    PageAt("job", "/jobs/{job}"),
+    PageAt("job-logs", "/jobs/{job}/logs"),
+    PageAt("job-metrics", "/jobs/{running}/metrics"),
+    PageAt("job-tasks", "/jobs/{running}/tasks"),
+    PageAt("job-events", "/jobs/{job}/events"),
+    PageAt("job-artifacts", "/jobs/{job}/artifacts"),
+    PageAt("job-spec", "/jobs/{job}/spec"),
+    PageAt("job-waiting", "/jobs/{waiting}"),
+    PageAt("submit", "/submit"),
+    PageAt("templates", "/templates"),
+    PageAt("notebook", "/notebook"),
+    PageAt("data", "/data"),
+    PageAt("queues", "/queues"),
+    PageAt("queue", "/queues/{queue}"),
+    PageAt("cluster", "/cluster"),
+    PageAt("usage", "/usage"),
+    PageAt("account", "/account"),
+    PageAt("device", "/device?code=BBBB-CCCC"),
+    PageAt("tenants", "/tenants"),
+    PageAt("tenant", "/tenants/{tenant}"),
+    PageAt("quotas", "/quotas", is_for_operators=True),
+    PageAt("approvals", "/approvals"),
+    PageAt("bookings", "/bookings"),
+    PageAt("prices", "/prices"),
+    PageAt("nodes", "/nodes", is_for_operators=True),
+    PageAt("node", "/nodes/{node}", is_for_operators=True),
+    PageAt("clusters", "/clusters", is_for_operators=True),
+    PageAt("maintenance", "/maintenance", is_for_operators=True),
+    PageAt("users", "/users", is_for_operators=True),
+    PageAt("announcements", "/announcements", is_for_operators=True),
+    PageAt("features", "/features", is_for_operators=True),
+    PageAt("audit", "/audit", is_for_operators=True),
+    PageAt("nowhere", "/nowhere"),
+)

@@ -1,0 +1,71 @@
+"""Every page, for an operator and for a member, in both languages and both schemes: it opens, says what it is, breaks no rule of
+accessibility, and nothing on it complains."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import SignIn
+from tests.browser.pages import PAGES, PageAt
+from tests.browser.scene import Scene, set_up
+from tests.builders.live import LivePlatform
+from tools import portal as portal_builder
+
+pytestmark = pytest.mark.browser
+
+# WCAG 2.2 AA and what it builds on.
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+ASK_AXE = "rules => axe.run(document, {runOnly: {type: 'tag', values: rules}, resultTypes: ['violations']})"
+MEMBER_PAGES = [page for page in PAGES if not page.is_for_operators]
+
+
+@pytest.fixture(scope="module")
+def scene(live_portal: LivePlatform) -> Scene:
+    return set_up(live_portal)
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """The rules' own program, from the portal's packages."""
+    folder = portal_builder.packages(portal_builder.cache_folder())
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("at", PAGES, ids=lambda at: at.name)
+def test_an_operator_opens_it(at: PageAt, sign_in: SignIn, live_portal: LivePlatform, scene: Scene, axe: str) -> None:
+    page = sign_in(live_portal.operator, color_scheme="light")
+    open_page(page, scene.address(at.path))
+    assert violations(page, axe) == []
+
+
+@pytest.mark.parametrize("at", MEMBER_PAGES, ids=lambda at: at.name)
+def test_a_member_opens_it_in_chinese_and_in_the_dark(at: PageAt, sign_in: SignIn, scene: Scene, axe: str) -> None:
+    page = sign_in(scene.member, color_scheme="dark", locale="zh-CN")
+    open_page(page, scene.address(at.path))
+    heading = page.get_by_role("heading", level=1).first.inner_text() if at.name != "nowhere" else "页"
+    assert at.name in {"job", "queue", "tenant", "node"} or at.name.startswith("job-") or re.search(r"[\u4e00-\u9fff]", heading)
+    assert violations(page, axe) == []
+
+
+def open_page(page: Page, path: str) -> None:
+    """Go there and wait until nothing loads any more."""
+    page.goto(path)
+    expect(page.locator("main")).to_be_visible()
+    expect(page.locator("[role=status][aria-busy=true]")).to_have_count(0)
+    expect(page.get_by_role("button", name=re.compile("Load again|重新加载"))).to_have_count(0)
+
+
+def violations(page: Page, axe: str) -> list[str]:
+    """What breaks a rule, with the first places."""
+    page.evaluate(axe)
+    found: Any = page.evaluate(
+        "rules => axe.run(document, {runOnly: {type: 'tag', values: rules}, resultTypes: ['violations']})", RULES
+    )
+    return [
+        f"{entry['id']}: {entry['help']}: {[(node['html'][:200], node['failureSummary'][:300]) for node in entry['nodes'][:3]]}"
+        for entry in found["violations"]
+    ]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, sync_playwright
@@ -96,14 +97,26 @@ def open_browser(chromium: Browser, live_portal: LivePlatform, complaints: Compl
         context.close()
 
 
-@pytest.fixture
-def sign_in(open_browser: Callable[..., BrowserContext]) -> SignIn:
-    """A page in a browser of their own for somebody who is signed in; each call makes another."""
+@pytest.fixture(scope="module")
+def sessions() -> dict[str, Any]:
+    """The cookies of whoever signed in before: one name may try only a few times a minute."""
+    return {}
 
-    def enter(user: LiveUser, **options: object) -> Page:
+
+@pytest.fixture
+def sign_in(open_browser: Callable[..., BrowserContext], sessions: dict[str, Any]) -> SignIn:
+    """A page in a browser of their own for somebody who is signed in; each call makes another. `fresh`: with a session of its
+    own, which may be ended."""
+
+    def enter(user: LiveUser, *, fresh: bool = False, **options: object) -> Page:
         context = open_browser(**options)
+        if user.name in sessions and not fresh:
+            context.add_cookies(sessions[user.name])
+            return context.new_page()
         answer = context.request.post("/api/v1/session", data={"name": user.name, "password": user.password})
         assert answer.ok, answer.text()
+        if not fresh:
+            sessions[user.name] = context.cookies()
         return context.new_page()
 
     return enter

@@ -41,10 +41,10 @@ def test_a_wrong_password_is_told_and_nothing_is_opened(
 
 def test_a_revoked_session_is_out_within_seconds(sign_in: SignIn, live_portal: LivePlatform) -> None:
     user = live_portal.person("revoked-rita")
-    page = sign_in(user)
+    page = sign_in(user, fresh=True)
     page.goto("/")
     expect(page.get_by_role("button", name="Your account")).to_be_visible()
-    other = sign_in(user)
+    other = sign_in(user, fresh=True)
     other.goto("/")
     csrf = other.context.request.get("/api/v1/session").json()["csrf"]
     ended = other.context.request.post(

@@ -2,7 +2,9 @@
 
 import { Grid, Stack } from '@mantine/core';
 
-import type { Job } from '../queries';
+import { useSession } from '@/api/session';
+
+import { rightsTo, type Job } from '../queries';
 import { Attempts } from './Attempts';
 import { Exit } from './Exit';
 import { Explain } from './Explain';
@@ -10,6 +12,7 @@ import { Children, Cost, Facts } from './Facts';
 import { Timeline } from './Timeline';
 
 export function Overview({ job }: { job: Job }) {
+  const session = useSession();
   return (
     <Grid gap="md">
       <Grid.Col span={{ base: 12, lg: 8 }}>
@@ -24,7 +27,7 @@ export function Overview({ job }: { job: Job }) {
       <Grid.Col span={{ base: 12, lg: 4 }}>
         <Stack>
           <Facts job={job} />
-          <Cost job={job} />
+          {rightsTo(job, session).edit && session.has('billing') && <Cost job={job} />}
         </Stack>
       </Grid.Col>
     </Grid>

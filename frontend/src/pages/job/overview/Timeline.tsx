@@ -92,6 +92,9 @@ function Tries({ phases, readAt }: { phases: readonly Phase[]; readAt: number })
 /** Tenths of a second matter in what is short, and only there. */
 const whole = (seconds: number) => (seconds < 10 ? Math.round(seconds * 10) / 10 : Math.floor(seconds));
 
+/** An array runs without an attempt of its own. */
+const isOnlyWait = (one: Try) => one.phases.every((phase) => phase.phase === 'queued');
+
 function Bar({ one, readAt }: { one: Try; readAt: number }) {
   const t = useText(words);
   const c = useText(common);
@@ -103,7 +106,8 @@ function Bar({ one, readAt }: { one: Try; readAt: number }) {
   return (
     <div>
       <Text size="xs" c="dimmed" mb={4}>
-        {one.attempt === null ? t('waiting') : t('attempt', { number: one.attempt })} · {t('total', { duration: format.duration(whole(total)) })}
+        {one.attempt !== null ? `${t('attempt', { number: one.attempt })} · ` : isOnlyWait(one) ? `${t('waiting')} · ` : ''}
+        {t('total', { duration: format.duration(whole(total)) })}
       </Text>
       <div className={classes.bar} role="img" aria-label={one.phases.map((phase) => `${name(phase)} ${format.duration(phase.seconds)}`).join(', ')}>
         {one.phases.map((phase) => (

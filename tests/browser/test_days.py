@@ -99,9 +99,11 @@ def test_a_manager_moves_quota_and_sees_the_wait_end(sign_in: SignIn, live_porta
     member = live_portal.person("ned", tenant="narrow")
     queue = _queue_of(live_portal, "narrow")
     pool = live_portal.operator.items("/pools")[0]
-    live_portal.operator.api("PUT", f"/queues/{queue['id']}/limits", [{"pool": pool["id"], "gpu_millis": 0}])
-    waiting = member.submit({"name": "held-back", "command": "sleep 600", "resources": {**SMALL, "gpu": 1}, "max_runtime": "1h"})
-    member.wait_for_reason(waiting, "quota")
+    live_portal.operator.api("PUT", f"/queues/{queue['id']}/limits", [{"pool": pool["id"], "gpu_millis": 1000}])
+    one = {"command": "sleep 600", "resources": {**SMALL, "gpu": 1}, "max_runtime": "1h"}
+    first = member.submit({"name": "goes-first", **one}, wait=("running",))
+    waiting = member.submit({"name": "held-back", **one})
+    member.wait_for_reason(waiting, "ceiling")
     watching = sign_in(member)
     watching.goto(f"/jobs/{waiting['id']}")
     expect(watching.locator("main").get_by_text("waiting").first).to_be_visible()
@@ -109,12 +111,13 @@ def test_a_manager_moves_quota_and_sees_the_wait_end(sign_in: SignIn, live_porta
     page = sign_in(live_portal.operator)
     page.goto("/quotas")
     cell = page.get_by_label("Ceiling of narrow", exact=True)
-    cell.fill("1")
+    cell.fill("2")
     cell.press("Tab")
     expect(page.get_by_text("1 would start")).to_be_visible(timeout=LIVE_MS)
     page.get_by_role("button", name="Apply now").click()
     expect(watching.locator("main").get_by_text("running").first).to_be_visible(timeout=LIVE_MS)
-    member.stop(waiting, grace_seconds=0)
+    for job in (first, waiting):
+        member.stop(job, grace_seconds=0)
 
 
 def test_an_operator_drains_a_node_knowing_whom_it_touches(sign_in: SignIn, live_portal: LivePlatform) -> None:

@@ -17,6 +17,7 @@ import { Pages } from './routes';
 import { theme, variables } from './theme';
 
 const SignIn = lazy(() => import('@/pages/sign-in'));
+const Invitation = lazy(() => import('@/pages/invitation'));
 const Notifications = lazy(() => import('@mantine/notifications').then((module) => ({ default: module.Notifications })));
 const LANGUAGE_KEY = 'berth-language';
 
@@ -63,7 +64,7 @@ function Gate() {
     );
   }
   if (session.data) return <Waiting />;
-  if (session.data === null) return <SignIn />;
+  if (session.data === null) return location.pathname === '/invitation' ? <Invitation /> : <SignIn />;
   if (session.error) {
     return (
       <Center mih="100vh" p="md">

@@ -42,7 +42,7 @@ export const PAGES: readonly PageEntry[] = [
   { name: 'clusters', path: '/clusters', icon: 'clusters', group: 'groupOperate', isFor: operator },
   { name: 'maintenance', path: '/maintenance', icon: 'maintenance', group: 'groupOperate', isFor: operator },
   { name: 'users', path: '/users', icon: 'users', group: 'groupOperate', isFor: operator },
-  { name: 'announcements', path: '/announcements', icon: 'announcements', group: 'groupOperate', isFor: (session) => operator(session) && session.has('announcements') },
+  { name: 'announcements', path: '/announcements', icon: 'announcements', group: 'groupManage', isFor: (session) => manager(session) && session.has('announcements') },
   { name: 'features', path: '/features', icon: 'features', group: 'groupOperate', isFor: operator },
   { name: 'audit', path: '/audit', icon: 'audit', group: 'groupManage', isFor: manager },
 ];

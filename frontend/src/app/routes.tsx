@@ -21,6 +21,7 @@ const Queues = lazy(() => import('@/pages/queues'));
 const Cluster = lazy(() => import('@/pages/cluster'));
 const Usage = lazy(() => import('@/pages/usage'));
 const Account = lazy(() => import('@/pages/account'));
+const Invitation = lazy(() => import('@/pages/invitation'));
 const Device = lazy(() => import('@/pages/device'));
 const Tenants = lazy(() => import('@/pages/tenants'));
 const Quotas = lazy(() => import('@/pages/quotas'));
@@ -50,6 +51,7 @@ export function Pages() {
         <Route path="cluster/*" element={<Cluster />} />
         <Route path="usage/*" element={<Usage />} />
         <Route path="account/*" element={<Account />} />
+        <Route path="invitation" element={<Invitation />} />
         <Route path="device" element={<Device />} />
         <Route path="tenants/*" element={<Tenants />} />
         <Route path="quotas" element={<Quotas />} />

@@ -19,6 +19,8 @@ export interface Format {
   /** Day and time with seconds, in local time. */
   time: (iso: string | null | undefined) => string;
   day: (iso: string) => string;
+  /** A mark on an axis of time that spans so many seconds. */
+  tick: (seconds: number, spanSeconds: number) => string;
   /** The same as seen from now: `3 minutes ago`. */
   ago: (iso: string | null | undefined, now?: number) => string;
   /** The reader's zone, as shown beside times. */
@@ -56,6 +58,8 @@ export function makeFormat(language: Language): Format {
   const locale = language === 'zh' ? 'zh-CN' : 'en';
   const time = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
   const day = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric' });
+  const hour = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+  const date = new Intl.DateTimeFormat(locale, { month: 'numeric', day: 'numeric' });
   const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
   const zone = new Intl.DateTimeFormat(locale, { timeZoneName: 'short' }).formatToParts(new Date()).find((part) => part.type === 'timeZoneName')?.value ?? '';
   // Making one of these costs far more than using it, and a page of cells asks for thousands.
@@ -75,6 +79,7 @@ export function makeFormat(language: Language): Format {
     milli: (thousandths) => number(thousandths / 1000, 3),
     duration: (seconds) => (seconds === null || seconds === undefined ? '–' : formatDuration(seconds, language)),
     time: (iso) => (iso ? time.format(new Date(iso)) : '–'),
+    tick: (seconds, span) => (span <= 2 * 86_400 ? hour : date).format(new Date(seconds * 1000)),
     day: (iso) => day.format(new Date(iso)),
     ago: (iso, now = Date.now()) => {
       if (!iso) return '–';

@@ -19,6 +19,7 @@ export interface Line {
 
 const COLORS = ['#1c7ed6', '#e8590c', '#2f9e44', '#9c36b5', '#e03131', '#0c8599', '#f08c00', '#6741d9'];
 const ROWS_MAX = 200;
+const ALONE_SECONDS = 1_800;
 
 /** `times` in seconds since 1970, ascending. `unit` writes a value with its unit. */
 export function Chart({ title, times, lines, unit, height = 180, maximum }: { title: string; times: readonly number[]; lines: readonly Line[]; unit: (value: number) => string; height?: number; maximum?: number }) {
@@ -42,11 +43,11 @@ export function Chart({ title, times, lines, unit, height = 180, maximum }: { ti
       {
         width,
         height,
-        scales: { y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), maximum ?? Math.max(high ?? 0, 1e-9) * 1.08] } },
+        scales: { x: { range: (_plot, first, last) => around(first, last) }, y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), maximum ?? Math.max(high ?? 0, 1e-9) * 1.08] } },
         legend: { live: true },
         cursor: { y: false },
         axes: [
-          { stroke: ink, grid },
+          { stroke: ink, grid, values: (plot, ticks) => ticks.map((at) => format.tick(at, (plot.scales.x?.max ?? 0) - (plot.scales.x?.min ?? 0))) },
           { stroke: ink, grid, size: 74, values: (_plot, ticks) => ticks.map(unit) },
         ],
         series: [
@@ -90,6 +91,12 @@ export function Chart({ title, times, lines, unit, height = 180, maximum }: { ti
       </Box>
     </Stack>
   );
+}
+
+/** One moment alone would be drawn on an axis of years. */
+function around(first: number | null, last: number | null): [number, number] {
+  if (first === null || last === null) return [0, 1];
+  return first === last ? [first - ALONE_SECONDS, last + ALONE_SECONDS] : [first, last];
 }
 
 function Twin({ times, lines, unit }: { times: readonly number[]; lines: readonly Line[]; unit: (value: number) => string }) {

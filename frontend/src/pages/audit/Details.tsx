@@ -1,7 +1,9 @@
 /** One entry: who, by what, and what was before and after. */
 
 import { Anchor, Code, Group, Modal, Stack, Table, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 
+import { api, take } from '@/api/client';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
@@ -17,6 +19,8 @@ export function Details({ entry, tenant, close, narrow }: { entry: Entry; tenant
   const t = useText(words);
   const c = useText(common);
   const format = useFormat();
+  const pools = useQuery({ queryKey: ['pools', 'all'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/pools', { params: { query: { limit: 500 } } })) });
+  const names = new Map((pools.data?.items ?? []).map((pool) => [pool.id, pool.name]));
   const found = differences(entry.before, entry.after);
   const actor = entry.actor.id;
   return (
@@ -89,7 +93,10 @@ export function Details({ entry, tenant, close, narrow }: { entry: Entry; tenant
             {found.map((difference) => (
               <Table.Tr key={difference.path}>
                 <Table.Td ff="monospace" style={{ overflowWrap: 'anywhere' }}>
-                  {difference.path}
+                  {difference.path
+                    .split('.')
+                    .map((part) => names.get(part) ?? part)
+                    .join('.')}
                 </Table.Td>
                 <Table.Td>
                   <Mark

@@ -37,12 +37,9 @@ interface Filters {
 
 const PAGE = 200;
 const EXPORT_MAX = 10_000;
-const VERBS = [
-  'booking.create', 'booking.cancel', 'budget.edit', 'cap.edit', 'feature.edit', 'invitation.create', 'job.edit', 'job.stop', 'job.submit', 'member.edit', 'node.drain', 'node.edit', 'price.edit', 'priority_grant.edit',
-  'priority_request.decide', 'queue.create', 'queue.edit', 'queue.limit', 'quota_edit.apply', 'quota_edit.cancel', 'quota_edit.plan', 'secret.delete', 'secret.edit', 'service_account.edit', 'session.create', 'session.delete', 'tenant.create',
-  'tenant.edit', 'token.create', 'token.delete', 'user.create', 'user.edit', 'volume.create', 'volume.delete', 'volume.grant',
-];
-const KINDS = ['booking', 'cluster', 'image', 'invitation', 'job', 'member', 'node', 'pool', 'queue', 'quota_edit', 'secret', 'session', 'tenant', 'token', 'user', 'volume'];
+const VERBS =
+  'booking.create booking.cancel budget.edit cap.edit cluster.trust device_code.approve feature.edit image.create image.delete invitation.accept invitation.create invitation.delete job.edit job.exec job.move job.stop job.submit member.edit node.cordon node.drain node.taint pool.edit price.edit priority_grant.edit priority_request.decide queue.create queue.edit queue.limit quota_edit.apply quota_edit.cancel quota_edit.plan secret.delete secret.edit service_account.edit session.create session.delete tenant.create tenant.edit token.create token.delete user.create user.edit volume.create volume.delete volume.edit volume.grant volume.write'.split(' ');
+const KINDS = 'announcement attempt booking cluster device_code feature image installation invitation job maintenance node pool priority_request queue quota_edit quota_request secret session subscription template tenant token upload user volume'.split(' ');
 const NAMES = ['actor', 'verb', 'kind', 'target', 'tenant', 'since', 'until'] as const;
 
 function readPage(filters: Filters, cursor: string | undefined, limit = PAGE) {

@@ -1,7 +1,7 @@
-/** What stands in a row. Each piece reads only its own job. */
+/** What stands in a row. Each piece reads only its own job; plain elements, because a fast scroll draws hundreds of them. */
 
-import { Anchor, Badge, Checkbox, Group, Text, Tooltip } from '@mantine/core';
-import { memo, type MouseEvent } from 'react';
+import { Checkbox } from '@mantine/core';
+import type { MouseEvent, ReactNode } from 'react';
 import { Link } from 'react-router';
 
 import { useFormat } from '@/text/format';
@@ -20,8 +20,9 @@ export function Tick({ job, selection, all }: { job: Job; selection: Selection; 
   const t = useText(words);
   const isOn = useIsSelected(selection, job.id);
   return (
-    <Checkbox
-      size="xs"
+    <input
+      type="checkbox"
+      className={classes.tick}
       checked={isOn}
       aria-label={t('select', { name: job.name })}
       onChange={() => undefined}
@@ -38,55 +39,44 @@ export function TickAll({ selection, all }: { selection: Selection; all: () => r
   return <Checkbox size="xs" checked={isAll} indeterminate={ids.length > 0 && !isAll} aria-label={t('selectAll')} onChange={() => (isAll ? selection.clear() : selection.set(all()))} />;
 }
 
-export const Name = memo(function Name({ job, onTag }: { job: Job; onTag: (tag: string) => void }) {
+export function Name({ job, onTag }: { job: Job; onTag: (tag: string) => void }) {
   const t = useText(words);
+  const size = job.array?.size;
+  const more = job.tags.slice(TAGS_SHOWN).join(', ');
   return (
     <div className={classes.two}>
-      <Anchor component={Link} to={`/jobs/${job.id}`} fw={600} size="sm" title={job.name} className={classes.line}>
+      <Link to={`/jobs/${job.id}`} title={job.name} className={`${classes.line} ${classes.name}`}>
         {job.name}
-      </Anchor>
-      <Group gap={4} wrap="nowrap" className={classes.line}>
-        {job.array?.size != null && (
-          <Text size="xs" c="dimmed" span>
-            {t('arrayOf', { count: job.array.size })}
-          </Text>
-        )}
-        {job.hold && (
-          <Text size="xs" c="dimmed" span>
-            {t('held')}
-          </Text>
-        )}
-        {job.tags.slice(0, TAGS_SHOWN).map((tag) => (
-          <Badge key={tag} component="button" type="button" size="xs" variant="default" className={`berth-mark ${classes.tag}`} onClick={() => onTag(tag)} title={tag}>
-            {tag}
-          </Badge>
-        ))}
-        {job.tags.length > TAGS_SHOWN && (
-          <Tooltip label={job.tags.slice(TAGS_SHOWN).join(', ')}>
-            <Text size="xs" c="dimmed" span>
-              +{job.tags.length - TAGS_SHOWN}
-            </Text>
-          </Tooltip>
-        )}
-      </Group>
+      </Link>
+      {(job.tags.length > 0 || size != null || job.hold) && (
+        <div className={`${classes.row} ${classes.faint}`}>
+          {size != null && <span>{t('arrayOf', { count: size })}</span>}
+          {job.hold && <span>{t('held')}</span>}
+          {job.tags.slice(0, TAGS_SHOWN).map((tag) => (
+            <button key={tag} type="button" className={classes.tag} onClick={() => onTag(tag)} title={tag}>
+              {tag}
+            </button>
+          ))}
+          {more && <span title={more}>+{job.tags.length - TAGS_SHOWN}</span>}
+        </div>
+      )}
     </div>
   );
-});
+}
 
 /** Why it waits, or how it ended, in few words; all of them as the title. */
 export function StateAndWhy({ job }: { job: Job }) {
-  const isEnded = job.exit !== null && job.ended_at !== null;
   const { language } = useLanguage();
-  const isShort = isEnded && language === 'en'; // The words of an exit come in English only.
+  const isShort = job.exit !== null && job.ended_at !== null && language === 'en'; // The words of an exit come in English only.
   const short = job.state === 'running' || job.state === 'succeeded' ? '' : isShort ? (job.exit?.reason ?? '') : (job.reason?.text ?? '');
   const whole = [isShort ? job.exit?.text : job.reason?.text, isShort ? job.exit?.hint : job.reason?.hint].filter(Boolean).join(' ');
   return (
     <div className={classes.two}>
       <Status state={job.state} size="sm" />
       {short && (
-        <Text size="xs" c="dimmed" className={classes.line} title={whole}>
+        <span className={`${classes.line} ${classes.faint}`} title={whole}>
           {short}
-        </Text>
+        </span>
       )}
     </div>
   );
@@ -95,13 +85,13 @@ export function StateAndWhy({ job }: { job: Job }) {
 export function Where({ job }: { job: Job }) {
   return (
     <div className={classes.two}>
-      <Text size="sm" className={classes.line} title={job.tenant.name}>
+      <span className={classes.line} title={job.tenant.name}>
         {job.tenant.name}
-      </Text>
+      </span>
       {job.queue.name !== job.tenant.name && (
-        <Text size="xs" c="dimmed" className={classes.line} title={job.queue.name}>
+        <span className={`${classes.line} ${classes.faint}`} title={job.queue.name}>
           {job.queue.name}
-        </Text>
+        </span>
       )}
     </div>
   );
@@ -110,14 +100,13 @@ export function Where({ job }: { job: Job }) {
 export function Gpus({ job }: { job: Job }) {
   const t = useText(words);
   const format = useFormat();
+  const hasGpus = job.resources.gpu_millis > 0;
   return (
     <div className={classes.two}>
-      <Text size="sm" fw={job.resources.gpu_millis > 0 ? 600 : 400} c={job.resources.gpu_millis > 0 ? undefined : 'dimmed'}>
-        {format.milli(job.resources.gpu_millis)}
-      </Text>
-      <Text size="xs" c="dimmed" className={classes.line} title={job.gpus_simulated ? t('simulated') : undefined}>
+      <span className={hasGpus ? classes.strong : classes.dimmed}>{format.milli(job.resources.gpu_millis)}</span>
+      <span className={`${classes.line} ${classes.faint}`} title={job.gpus_simulated ? t('simulated') : undefined}>
         {job.gpus_simulated ? t('simulated') : t('cores', { count: format.milli(job.resources.cpu_millis) })}
-      </Text>
+      </span>
     </div>
   );
 }
@@ -125,27 +114,25 @@ export function Gpus({ job }: { job: Job }) {
 /** How long it has waited, and how long it ran. */
 export function Lengths({ job }: { job: Job }) {
   const t = useText(words);
-  const ended = job.ended_at ?? (job.state === 'queued' ? null : undefined);
-  const [waited, ran] = [t(job.started_at || job.ended_at ? 'waited' : 'waits', { time: '\n' }), t(job.ended_at ? 'ran' : 'runs', { time: '\n' })];
   return (
     <div className={classes.two}>
       {job.started_at && (
-        <Text size="sm" className={classes.line}>
-          <Around text={ran}>
-            <Elapsed from={job.started_at} to={ended ?? null} />
+        <span className={classes.line}>
+          <Around text={t(job.ended_at ? 'ran' : 'runs', { time: '\n' })}>
+            <Elapsed from={job.started_at} to={job.ended_at} />
           </Around>
-        </Text>
+        </span>
       )}
-      <Text size={job.started_at ? 'xs' : 'sm'} c={job.started_at ? 'dimmed' : undefined} className={classes.line}>
-        <Around text={waited}>
+      <span className={`${classes.line} ${job.started_at ? classes.faint : ''}`}>
+        <Around text={t(job.started_at || job.ended_at ? 'waited' : 'waits', { time: '\n' })}>
           <Elapsed from={job.submitted_at} to={job.started_at ?? job.ended_at} />
         </Around>
-      </Text>
+      </span>
     </div>
   );
 }
 
-function Around({ text, children }: { text: string; children: React.ReactNode }) {
+function Around({ text, children }: { text: string; children: ReactNode }) {
   const [before, after] = text.split('\n');
   return (
     <>

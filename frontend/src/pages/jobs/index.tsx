@@ -113,6 +113,11 @@ export default function Jobs() {
             <Stack gap={6}>
               <Rows label={t('list')} rows={rows} columns={columns} rowKey={keyOf} rowHeight={ROW_PX} height="calc(100dvh - 17.5rem)" onEnd={more} onTop={onTop} handle={handle} />
               <Group justify="space-between">
+                {list.isFetchNextPageError && (
+                  <Button size="compact-sm" color="red" variant="light" onClick={() => void list.fetchNextPage()}>
+                    {t('moreFailed')}
+                  </Button>
+                )}
                 <Text size="xs" c="dimmed" role="status">
                   {list.isFetchingNextPage ? t('loadingMore') : t(list.hasNextPage ? 'loaded' : 'loadedAll', { count: rows.length })}
                 </Text>
@@ -153,7 +158,11 @@ function useColumns({ selection, all, onTag, mayAct }: { selection: Selection; a
       { key: 'user', header: c('user'), width: 'minmax(4rem, 0.7fr)', isMinor: true, cell: (job) => <span className={classes.small}>{job.user.name}</span> },
       { key: 'gpus', header: t('gpus'), width: '7rem', isMinor: true, cell: (job) => <Gpus job={job} /> },
       { key: 'time', header: t('time'), width: '9rem', isMinor: true, cell: (job) => <Lengths job={job} /> },
-      { key: 'submitted', header: t('submitted'), width: '8.5rem', isMinor: true, cell: (job) => <When at={job.submitted_at} size="sm" /> },
+      { key: 'submitted', header: t('submitted'), width: '8.5rem', isMinor: true, cell: (job) => (
+          <span className={classes.small}>
+            <When at={job.submitted_at} />
+          </span>
+        ) },
     ];
     if (mayAct) columns.unshift({ key: 'tick', header: <TickAll selection={selection} all={all} />, width: '1.5rem', cell: (job) => <Tick job={job} selection={selection} all={all} /> });
     return columns;

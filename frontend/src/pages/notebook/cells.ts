@@ -45,9 +45,9 @@ import json, random, time
 inside = total = 0
 end = time.monotonic() + 12
 while time.monotonic() < end:
-    for _ in range(50_000):
+    for _ in range(400_000):
         inside += random.random() ** 2 + random.random() ** 2 <= 1
-    total += 50_000
+    total += 400_000
     print(f"{total:>9,} points   pi = {4 * inside / total:.5f}", flush=True)
 json.dump({"points": total, "pi": 4 * inside / total}, open("pi.json", "w"))
 """

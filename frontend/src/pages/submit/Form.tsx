@@ -2,6 +2,7 @@
 
 import { Autocomplete, NativeSelect, Paper, SimpleGrid, Stack, TagsInput, Text } from '@mantine/core';
 
+import type { FieldProblem } from '@/api/problem';
 import { useText } from '@/text/language';
 
 import { listOf, textOf, type Edit, type Offers } from './edit';
@@ -17,7 +18,7 @@ const FRAMEWORKS = [
   { value: 'mpi', label: 'MPI' },
 ];
 
-export function Form({ edit, offers, tenant, setTenant, open, reason, setReason }: { edit: Edit; offers: Offers; tenant: string; setTenant: (tenant: string) => void; open: string[]; reason: string; setReason: (text: string) => void }) {
+export function Form({ edit, offers, tenant, setTenant, open, problems, reason, setReason }: { edit: Edit; offers: Offers; tenant: string; setTenant: (tenant: string) => void; open: string[]; problems: readonly FieldProblem[]; reason: string; setReason: (text: string) => void }) {
   const t = useText(words);
   const { values, set, problem } = edit;
   const framework = textOf(values.framework);
@@ -55,7 +56,7 @@ export function Form({ edit, offers, tenant, setTenant, open, reason, setReason 
       <Paper withBorder p="md">
         <Roles edit={edit} offers={offers} />
       </Paper>
-      <Sections edit={edit} offers={offers} open={open} reason={reason} setReason={setReason} />
+      <Sections edit={edit} offers={offers} open={open} problems={problems} reason={reason} setReason={setReason} />
     </Stack>
   );
 }

@@ -2,6 +2,9 @@
 
 import { Accordion, ActionIcon, Alert, Anchor, Autocomplete, Button, Checkbox, Group, MultiSelect, NativeSelect, SimpleGrid, Stack, TagsInput, Text } from '@mantine/core';
 
+import { useEffect, useState } from 'react';
+
+import type { FieldProblem } from '@/api/problem';
 import { useText } from '@/text/language';
 import { Icon } from '@/ui/Icon';
 
@@ -20,10 +23,23 @@ export function openSections(values: Record<string, unknown>): string[] {
   return [...(has('env', 'secrets') ? ['variables'] : []), ...(has('code', 'mounts', 'outputs') ? ['data'] : []), ...(has('retry', 'array', 'hold', 'priority') ? ['limits'] : [])];
 }
 
-export function Sections({ edit, offers, open, reason, setReason }: { edit: Edit; offers: Offers; open: string[]; reason: string; setReason: (text: string) => void }) {
+const KEYS: Record<string, readonly string[]> = { variables: ['env', 'secrets'], data: ['code', 'mounts', 'outputs'], limits: ['retry', 'priority', 'array', 'hold'] };
+
+function sectionOf(pointer: string): string[] {
+  const key = pointer.split('/')[1] ?? '';
+  return Object.entries(KEYS).flatMap(([section, keys]) => (keys.includes(key) ? [section] : []));
+}
+
+export function Sections({ edit, offers, open, problems, reason, setReason }: { edit: Edit; offers: Offers; open: string[]; problems: readonly FieldProblem[]; reason: string; setReason: (text: string) => void }) {
   const t = useText(words);
+  const [opened, setOpened] = useState(open);
+  const wrong = [...new Set(problems.flatMap((problem) => sectionOf(problem.path)))].join(' ');
+  useEffect(() => {
+    // Something wrong in a section that is closed would not be seen.
+    if (wrong !== '') setOpened((now) => [...new Set([...now, ...wrong.split(' ')])]);
+  }, [wrong]);
   return (
-    <Accordion multiple defaultValue={open} variant="separated" keepMounted={false} order={2}>
+    <Accordion multiple value={opened} onChange={setOpened} variant="separated" keepMounted={false} order={2}>
       <Accordion.Item value="variables">
         <Accordion.Control>{t('variables')}</Accordion.Control>
         <Accordion.Panel>

@@ -5,6 +5,8 @@ import { useQuery, type UseQueryResult } from '@tanstack/react-query';
 import { api, newKey, send, take, type Schemas } from '@/api/client';
 import { asProblem } from '@/api/problem';
 
+import { isRecord, type Plain } from './spec';
+
 export type Plan = Schemas['PlanOut'];
 export type Option = Schemas['OptionOut'];
 
@@ -46,7 +48,7 @@ export function useWhy({ plan, tenant }: { plan: Plan | undefined; tenant: strin
     gcTime: 60_000,
     retry: 1,
     queryFn: async ({ signal }): Promise<string> => {
-      const found = await take(api.POST('/api/v1/what-if', { signal, body: { ...(tenant ? { tenant } : {}), changes: [{ submit: { spec: plan?.spec ?? {} } }] } }));
+      const found = await take(api.POST('/api/v1/what-if', { signal, body: { ...(tenant ? { tenant } : {}), changes: [{ submit: { spec: { ...plan?.spec, priority: plan?.priority } } }] } }));
       const mine = found.waits.jobs.find((entry) => entry.job.id.startsWith('/changes/0/'));
       const words = mine?.reason?.text;
       return typeof words === 'string' ? words : '';
@@ -55,22 +57,80 @@ export function useWhy({ plan, tenant }: { plan: Plan | undefined; tenant: strin
 }
 
 export interface Attempt {
-  /** What is sent; another text, tenant or plan is another attempt, with another key. */
+  /** The text that it is of: another text or tenant is another attempt, with another key. */
+  text: string;
+  tenant: string;
   body: string;
+  type: 'application/yaml' | 'application/json';
   url: string;
   key: string;
 }
 
+/** A job that this one is a change of. */
+export interface Older {
+  id: string;
+  tenant: string;
+  spec: Record<string, Plain>;
+}
+
 /** The attempt to send for this text: the one before, if it may have arrived without our knowing. */
-export function attemptFor(text: string, tenant: string, reason: string, plan: string | undefined, unsure: Attempt | null): Attempt {
-  const bare = address(tenant, reason ? { priority_reason: reason } : {});
-  if (unsure && unsure.body === text && unsure.url.startsWith(bare)) return unsure;
-  return { body: text, url: plan ? `${bare}${bare.endsWith('?') ? '' : '&'}plan=${plan}` : bare, key: newKey() };
+export async function attemptFor(ask: { text: string; tenant: string; reason: string; plan: Plan | undefined; older: Older | null }, unsure: Attempt | null): Promise<Attempt> {
+  const { text, tenant, reason, plan, older } = ask;
+  if (unsure && unsure.text === text && unsure.tenant === tenant) return unsure;
+  const again = older && plan && reason === '' && older.tenant === tenant ? await asRerun(older, plan) : null;
+  const url = address(tenant, { ...(reason ? { priority_reason: reason } : {}), ...(plan?.plan ? { plan: plan.plan } : {}) });
+  return { text, tenant, body: text, type: 'application/yaml', url, key: newKey(), ...again };
+}
+
+/**
+ * The same job as a rerun with changes, so that it is known what it came from. Null where that would not make just this job, or is not
+ * allowed: then it is submitted by itself.
+ */
+async function asRerun(older: Older, plan: Plan): Promise<{ body: string; type: 'application/json'; url: string } | null> {
+  const path = `/api/v1/jobs/${encodeURIComponent(older.id)}/rerun`;
+  const body = JSON.stringify({ changes: changesBetween(older.spec, plan.spec as Record<string, Plain>) });
+  try {
+    const response = await send('POST', `${path}?dry_run=true`, { body, headers: { 'Content-Type': 'application/json' } });
+    const shown = (await response.json()) as Plan;
+    if (shown.spec_digest !== plan.spec_digest || !shown.plan) return null;
+    return { body, type: 'application/json', url: `${path}?plan=${shown.plan}` };
+  } catch (error) {
+    if (isUnsure(error)) throw error; // Nothing was made yet: say so, and let it be tried again.
+    return null;
+  }
+}
+
+/** Top-level parts of a stored spec that differ; null takes one out. */
+export function changesBetween(older: Record<string, Plain>, newer: Record<string, Plain>): Record<string, Plain> {
+  const changes: Record<string, Plain> = {};
+  for (const key of new Set([...Object.keys(older), ...Object.keys(newer)])) if (!same(older[key], newer[key])) changes[key] = newer[key] ?? null;
+  return changes;
+}
+
+export interface Difference {
+  path: string;
+  older: Plain | undefined;
+  newer: Plain | undefined;
+}
+
+/** Where two stored specs differ, mappings part by part. */
+export function differences(older: Record<string, Plain>, newer: Record<string, Plain>, prefix = ''): Difference[] {
+  return [...new Set([...Object.keys(older), ...Object.keys(newer)])].flatMap((key) => {
+    const [before, after] = [older[key], newer[key]];
+    if (same(before, after)) return [];
+    const path = `${prefix}${key}`;
+    return isRecord(before) && isRecord(after) ? differences(before, after, `${path}.`) : [{ path, older: before, newer: after }];
+  });
+}
+
+function same(one: Plain | undefined, other: Plain | undefined): boolean {
+  if (isRecord(one) && isRecord(other)) return [...new Set([...Object.keys(one), ...Object.keys(other)])].every((key) => same(one[key], other[key]));
+  return JSON.stringify(one) === JSON.stringify(other);
 }
 
 /** The job made. Sent twice with the same key, it is the same job. */
 export async function submit(attempt: Attempt): Promise<{ id: string; name: string }> {
-  const response = await send('POST', attempt.url, { body: attempt.body, headers: { 'Content-Type': 'application/yaml', 'Idempotency-Key': attempt.key } });
+  const response = await send('POST', attempt.url, { body: attempt.body, headers: { 'Content-Type': attempt.type, 'Idempotency-Key': attempt.key } });
   return (await response.json()) as { id: string; name: string };
 }
 

@@ -37,7 +37,7 @@ export function harmless(text: string): string {
 
 export function keepDraft(draft: Draft): void {
   const text = harmless(draft.text);
-  const attempt = draft.attempt && draft.attempt.body === text ? draft.attempt : null;
+  const attempt = draft.attempt && draft.attempt.text === text && harmless(draft.attempt.body) === draft.attempt.body ? draft.attempt : null;
   try {
     sessionStorage.setItem(KEY + draft.source, JSON.stringify({ ...draft, text, attempt }));
   } catch {

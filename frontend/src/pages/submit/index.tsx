@@ -5,8 +5,8 @@
  * all of the same text.
  */
 
-import { Alert, Anchor, Box, Button, Group, SegmentedControl, Stack, Text, VisuallyHidden } from '@mantine/core';
-import { useDebouncedValue, useMediaQuery } from '@mantine/hooks';
+import { Alert, Anchor, Box, Button, Code, Group, List, SegmentedControl, Stack, Text, VisuallyHidden } from '@mantine/core';
+import { useDebouncedValue, useHotkeys, useMediaQuery } from '@mantine/hooks';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { Link, useNavigate, useSearchParams } from 'react-router';
 
@@ -22,7 +22,7 @@ import { Icon } from '@/ui/Icon';
 import { notify } from '@/ui/notify';
 import { Page } from '@/ui/Page';
 
-import { attemptFor, isUnsure, submit, usePlan, useWhy, type Attempt, type Option, type Plan } from './asking';
+import { attemptFor, differences, isUnsure, submit, usePlan, useWhy, type Attempt, type Option, type Plan } from './asking';
 import { complaints } from './complaintsText';
 import { placed, readJob, schemaProblems } from './complaints';
 import type { Names } from './completing';
@@ -44,6 +44,8 @@ import { waysToSubmit } from './ways';
 type View = 'form' | 'both' | 'yaml';
 const QUIET_MS = 500;
 const FILE_BYTES_MAX = 1024 * 1024;
+const DIFFERENCES_SHOWN = 8;
+const VALUE_SHOWN = 120;
 
 export default function Submit() {
   const t = useText(words);
@@ -94,6 +96,7 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
   const [formKey, setFormKey] = useState(0);
   const editor = useRef<EditorHandle>(null);
   const inFlight = useRef(false);
+  const isDone = useRef(false);
 
   const schema = useSchema();
   const known = useNames(tenant);
@@ -102,8 +105,9 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
   const lastValues = useRef<Record<string, Plain>>({});
   if (values !== null) lastValues.current = values;
   const [quiet] = useDebouncedValue(text, QUIET_MS);
+  const [quietReason] = useDebouncedValue(reason.trim(), QUIET_MS);
   const isSettled = quiet === text;
-  const plan = usePlan({ text: quiet, tenant, reason, isReady: quiet.trim() !== '' && (isSettled ? values !== null : true) });
+  const plan = usePlan({ text: quiet, tenant, reason: quietReason, isReady: quiet.trim() !== '' && (isSettled ? values !== null : true) });
   const lastPlan = useRef<Plan | undefined>(undefined);
   if (plan.data) lastPlan.current = plan.data;
   const why = useWhy({ plan: plan.data, tenant });
@@ -117,7 +121,7 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
   const { marks, list } = useMemo(() => (values === null ? { marks: reading.marks, list: reading.broken } : placed(text, problems)), [text, values, problems, reading]);
 
   useEffect(() => {
-    if (text !== beginning.text || unsure) keepDraft({ text: quiet, tenant, source, attempt: unsure });
+    if (!isDone.current && (text !== beginning.text || unsure)) keepDraft({ text: quiet, tenant, source, attempt: unsure });
   }, [quiet, tenant, source, unsure, text, beginning.text]);
 
   const write = useCallback((made: string) => {
@@ -181,16 +185,20 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
     inFlight.current = true;
     setBusy(true);
     setFailure(null);
-    const attempt = attemptFor(text, tenant, reason, isSettled ? plan.data?.plan : undefined, unsure);
+    let attempt: Attempt | null = null;
     try {
+      attempt = await attemptFor({ text, tenant, reason, plan: isSettled ? plan.data : undefined, older: beginning.origin.spec ? { id: beginning.origin.id, tenant: beginning.origin.tenant, spec: beginning.origin.spec } : null }, unsure);
+      keepDraft({ text, tenant, source, attempt }); // Should this tab go before the answer comes, a second try makes no second job.
       const job = await submit(attempt);
+      isDone.current = true;
       forgetDraft(source);
-      setUnsure(null);
       void queries.invalidateQueries({ queryKey: ['jobs'] });
       notify(t('submitted', { name: job.name }));
       await navigate(`/jobs/${job.id}`);
     } catch (error) {
-      setUnsure(isUnsure(error) ? attempt : null);
+      const mayHaveMade = attempt !== null && isUnsure(error) ? attempt : null;
+      setUnsure(mayHaveMade);
+      keepDraft({ text, tenant, source, attempt: mayHaveMade });
       setFailure(error);
       if (asProblem(error).code === 'plan_changed') void plan.refetch();
     } finally {
@@ -198,6 +206,8 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
       setBusy(false);
     }
   };
+
+  useHotkeys([['mod+Enter', () => void (values !== null && send())]], [], true);
 
   const mayTemplate = session.has('templates');
   const hasProblems = values === null || list.length > 0;
@@ -216,7 +226,7 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
         </Alert>
       )}
       <fieldset disabled={values === null} className={values === null ? classes.waiting : classes.fields}>
-        <Form key={formKey} edit={edit} offers={offers} tenant={tenant} setTenant={setTenant} open={openSections(edit.values)} reason={reason} setReason={setReason} />
+        <Form key={formKey} edit={edit} offers={offers} tenant={tenant} setTenant={setTenant} open={openSections(edit.values)} problems={problems} reason={reason} setReason={setReason} />
       </fieldset>
     </Box>
   );
@@ -259,7 +269,7 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
               {t('saveAsTemplate')}
             </Button>
           )}
-          <Button onClick={() => void send()} loading={isBusy} disabled={values === null} leftSection={<Icon name="play" size={16} />} color={hasProblems ? 'gray' : undefined}>
+          <Button onClick={() => void send()} loading={isBusy} disabled={values === null} leftSection={<Icon name="play" size={16} />} color={hasProblems ? 'gray' : undefined} title={`${t('submit')} (Ctrl+Enter)`} aria-keyshortcuts="Control+Enter">
             {t('submit')}
           </Button>
         </Group>
@@ -299,24 +309,36 @@ function Origins({ beginning, isBack, plan, reset }: { beginning: Beginning; isB
   const t = useText(words);
   const { origin } = beginning;
   if (origin.kind === 'new' && !isBack) return null;
-  const parts = origin.kind === 'job' && origin.spec && plan ? differing(origin.spec, plan.spec as Record<string, Plain>) : null;
+  const found = origin.kind === 'job' && origin.spec && plan ? differences(origin.spec, plan.spec as Record<string, Plain>) : null;
   return (
     <Alert color="blue" icon={<Icon name={origin.kind === 'new' ? 'edit' : 'link'} />} p="sm">
-      <Group justify="space-between" gap="sm">
-        <Text size="sm">
-          {origin.kind === 'job' && (
-            <>
-              {t('fromJob', { name: origin.name })}{' '}
-              <Anchor component={Link} to={`/jobs/${origin.id}`} size="sm">
-                {origin.name}
-              </Anchor>
-              {'. '}
-            </>
+      <Group justify="space-between" gap="sm" align="flex-start">
+        <div style={{ minWidth: 0, flex: 1 }}>
+          <Text size="sm">
+            {origin.kind === 'job' && (
+              <>
+                {t('fromJob')}{' '}
+                <Anchor component={Link} to={`/jobs/${origin.id}`} size="sm">
+                  {origin.name}
+                </Anchor>
+                {'. '}
+              </>
+            )}
+            {origin.kind === 'template' && `${t('fromTemplate', { name: origin.name })} `}
+            {found && (found.length > 0 ? t('differs', { count: found.length }) : t('differsNot'))}
+            {isBack && ` ${t('draftBack')}`}
+          </Text>
+          {found && found.length > 0 && (
+            <List size="sm" listStyleType="none" mt={4}>
+              {found.slice(0, DIFFERENCES_SHOWN).map((each) => (
+                <List.Item key={each.path} style={{ overflowWrap: 'anywhere' }}>
+                  <Code>{each.path}</Code>: <del>{short(each.older)}</del> → <ins className={classes.newer}>{short(each.newer)}</ins>
+                </List.Item>
+              ))}
+              {found.length > DIFFERENCES_SHOWN && <List.Item>…</List.Item>}
+            </List>
           )}
-          {origin.kind === 'template' && `${t('fromTemplate', { name: origin.name })} `}
-          {parts && (parts.length > 0 ? t('differs', { count: parts.length, name: origin.name, parts: parts.join(', ') }) : t('differsNot', { name: origin.name }))}
-          {isBack && ` ${t('draftBack')}`}
-        </Text>
+        </div>
         {isBack && (
           <Confirm label={t('startOver')} title={t('startOverTitle')} size="compact-sm" variant="default" act={() => Promise.resolve(reset())}>
             {t('startOverHint')}
@@ -327,23 +349,8 @@ function Origins({ beginning, isBack, plan, reset }: { beginning: Beginning; isB
   );
 }
 
-/** Names of the parts in which two stored specs differ, roles one level deeper. */
-export function differing(before: Record<string, Plain>, after: Record<string, Plain>, prefix = ''): string[] {
-  const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])];
-  return keys.flatMap((key) => {
-    const one = before[key];
-    const other = after[key];
-    if (same(one, other)) return [];
-    const name = `${prefix}${key}`;
-    if (isRecord(one) && isRecord(other)) return differing(one, other, `${name}.`);
-    return [name];
-  });
-}
-
-function same(one: unknown, other: unknown): boolean {
-  if (isRecord(one) && isRecord(other)) {
-    const keys = new Set([...Object.keys(one), ...Object.keys(other)]);
-    return [...keys].every((key) => same(one[key], other[key]));
-  }
-  return JSON.stringify(one) === JSON.stringify(other);
+function short(value: Plain | undefined): string {
+  if (value === undefined) return '–';
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return text.length > VALUE_SHOWN ? `${text.slice(0, VALUE_SHOWN)}…` : text;
 }

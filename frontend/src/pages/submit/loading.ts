@@ -15,6 +15,7 @@ export interface Origin {
   kind: 'new' | 'job' | 'template';
   id: string;
   name: string;
+  tenant: string;
   /** Its spec as stored, to tell what differs. */
   spec: Record<string, Plain> | null;
 }
@@ -48,18 +49,18 @@ export function useBeginning(source: string, fallbackTenant: string): UseQueryRe
         const [job, spec] = await Promise.all([take(api.GET('/api/v1/jobs/{job}', path)), take(api.GET('/api/v1/jobs/{job}/spec', path))]);
         const stored = isRecord(spec) ? spec : {};
         const text = writeSpec(stored);
-        return { text: draft?.text ?? text, fresh: text, tenant: draft?.tenant ?? job.tenant.slug, origin: { kind: 'job', id, name: job.name, spec: stored }, draft };
+        return { text: draft?.text ?? text, fresh: text, tenant: draft?.tenant ?? job.tenant.slug, origin: { kind: 'job', id: job.id, name: job.name, tenant: job.tenant.slug, spec: stored }, draft };
       }
       if (kind === 'template') {
         const path = { params: { path: { template_id: id } } };
         const template = await take(api.GET('/api/v1/templates/{template_id}', path));
-        const origin: Origin = { kind: 'template', id, name: template.title || template.name, spec: null };
+        const origin: Origin = { kind: 'template', id, name: template.title || template.name, tenant: '', spec: null };
         if (draft) return { text: draft.text, fresh: draft.text, tenant: draft.tenant, origin, draft };
         const made = await take(api.POST('/api/v1/templates/{template_id}/render', { ...path, body: { parameters: {}, name: '', queue: '', tenant: null, preview: true } }));
         const text = writeSpec(made.spec);
         return { text, fresh: text, tenant: template.tenant?.slug ?? fallbackTenant, origin, draft: null };
       }
-      return { text: draft?.text ?? HELLO, fresh: HELLO, tenant: draft?.tenant ?? fallbackTenant, origin: { kind: 'new', id: '', name: '', spec: null }, draft };
+      return { text: draft?.text ?? HELLO, fresh: HELLO, tenant: draft?.tenant ?? fallbackTenant, origin: { kind: 'new', id: '', name: '', tenant: '', spec: null }, draft };
     },
   });
 }

@@ -101,7 +101,10 @@ export function addRole(text: string): string {
   const roles = document.getIn(['roles'], true);
   if (!isMap(roles)) return text;
   const name = ['worker', 'server', 'helper'].find((each) => !roles.has(each)) ?? `role-${roles.items.length + 1}`;
-  roles.set(document.createNode(name), document.createNode({ replicas: 1, resources: { cpu: 1, memory: '1Gi' }, command: 'echo "$BERTH_ROLE $BERTH_INDEX"' }));
+  const made = document.createNode({ replicas: 1, resources: { cpu: 1, memory: '1Gi' }, command: 'echo "$BERTH_ROLE $BERTH_INDEX"' });
+  const resources = made.get('resources', true);
+  if (isMap(resources)) resources.flow = true;
+  roles.set(document.createNode(name), made);
   return write(document);
 }
 

@@ -29,6 +29,9 @@ type Member = Schemas['MemberOut'];
 type Invitation = Schemas['InvitationOut'];
 const PAGE = 200;
 
+/** A service account that was deleted stays in the books, disabled; people who are disabled may come back. */
+const isThere = (member: Member) => member.user.is_active || member.user.kind === 'person';
+
 export default function Members({ tenant, runs }: Part) {
   const t = useText(words);
   const c = useText(common);
@@ -61,7 +64,7 @@ export default function Members({ tenant, runs }: Part) {
       >
         {(rows) => (
           <SmallTable label={t('members')} head={[c('name'), t('mail'), t('role'), t('since'), c('actions')]}>
-            {rows.map((member) => (
+            {rows.filter(isThere).map((member) => (
               <Table.Tr key={member.user.id}>
                 <Table.Td>
                   <Group gap="xs">
@@ -158,6 +161,7 @@ function AddForm({ tenant, close }: { tenant: string; close: () => void }) {
         title={t('inviteMade', { email: made.email })}
         until={made.expires_at}
         parts={[
+          { label: t('inviteLink'), text: `${location.origin}/invitation#${encodeURIComponent(made.token)}` },
           { label: t('inviteCommand'), text: made.command },
           { label: t('inviteCode'), text: made.token },
         ]}

@@ -94,7 +94,7 @@ function SecretForm({ tenant, name: known, close }: { tenant: string; name?: str
     <Form submit={submit} onCancel={close} label={c('save')} isReady={name.trim() !== '' && value !== ''}>
       {(at) => (
         <>
-          <TextInput label={c('name')} ff="monospace" value={name} onChange={(event) => setName(event.currentTarget.value)} error={at('/name')} disabled={known !== undefined} required />
+          <TextInput label={c('name')} value={name} onChange={(event) => setName(event.currentTarget.value)} error={at('/name')} disabled={known !== undefined} required />
           <Textarea label={t('value')} value={value} onChange={(event) => setValue(event.currentTarget.value)} error={at('/value')} autosize minRows={3} maxRows={12} autoComplete="off" spellCheck={false} required data-autofocus />
         </>
       )}

@@ -48,7 +48,7 @@ export function Import({ close }: { close: () => void }) {
       <Text size="sm" c="dimmed">
         {t('importHint')}
       </Text>
-      <Textarea label={t('lines')} placeholder={'name,email,tenant,role\nerin,erin@example.org,vision,member'} ff="monospace" value={text} onChange={(event) => type(event.currentTarget.value)} autosize minRows={5} maxRows={12} spellCheck={false} />
+      <Textarea label={t('lines')} placeholder={'name,email,tenant,role\nerin,erin@example.org,vision,member'} value={text} onChange={(event) => type(event.currentTarget.value)} autosize minRows={5} maxRows={12} spellCheck={false} />
       <Group justify="space-between">
         <FileButton onChange={(file) => file && void file.text().then(type)} accept="text/csv,.csv,text/plain">
           {(props) => (

@@ -9,6 +9,7 @@ import { useEffect, useState, useSyncExternalStore } from 'react';
 
 import { api, take } from '@/api/client';
 import { live, type LogMessage } from '@/api/live';
+import { asProblem } from '@/api/problem';
 
 import { isError } from './errors';
 import { linesOf } from './lines';
@@ -26,6 +27,7 @@ const TAIL_LINES = 1_000;
 const SCAN_BYTES_MAX = 256 << 20;
 const ROWS = 8; // A stored row may be 256 KiB, or a single line.
 const ROWS_MAX = 500;
+const RETRY_MS = 3_000;
 const CHARS_LOW = 128 << 10;
 const CHARS_HIGH = 768 << 10;
 
@@ -46,6 +48,7 @@ export class LogReader {
   private listeners = new Set<() => void>();
   private version = 0;
   private rows = ROWS;
+  private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly choice: Choice) {}
 
@@ -66,6 +69,7 @@ export class LogReader {
 
   close(): void {
     this.isClosed = true;
+    clearTimeout(this.timer);
     this.abort.abort();
     this.unfollow();
   }
@@ -148,6 +152,7 @@ export class LogReader {
   }
 
   private async run(reading: Exclude<Reading, null>, work: () => Promise<void>): Promise<void> {
+    clearTimeout(this.timer);
     this.reading = reading;
     this.problem = null;
     this.bump();
@@ -155,7 +160,9 @@ export class LogReader {
       await work();
       this.isReady = true;
     } catch (error) {
-      if (!this.isClosed) this.problem = error;
+      if (this.isClosed) return;
+      this.problem = error;
+      if (reading === 'end' && asProblem(error).retryable) this.timer = setTimeout(() => void this.toEnd(), RETRY_MS);
     } finally {
       this.reading = null;
       this.bump();

@@ -14,7 +14,7 @@ import { Icon } from '@/ui/Icon';
 
 import { tasksQuery, type Job, type Task } from '../queries';
 import { ExecConnection, type Ended } from './connection';
-import { documentWithNonce } from './styled';
+import { withNonce } from './styled';
 import classes from './Terminal.module.css';
 import { words } from './text';
 
@@ -110,12 +110,11 @@ function Shell({ job, task, again }: { job: Job; task: Task; again: () => void }
       fontFamily: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "Noto Sans Mono", monospace',
       scrollback: SCROLLBACK,
       screenReaderMode: true,
-      documentOverride: documentWithNonce(document),
       linkHandler: { activate: () => undefined }, // A program's links lead nowhere.
     });
     const fit = new FitAddon();
     terminal.loadAddon(fit);
-    terminal.open(element);
+    withNonce(() => terminal.open(element));
     fit.fit();
     screen.current = terminal;
     const encoder = new TextEncoder();

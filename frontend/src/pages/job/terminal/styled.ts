@@ -1,19 +1,27 @@
-/** The document as xterm sees it: the style elements that it makes carry the nonce that the page's policy asks for. */
+/**
+ * Lets xterm make its style elements under the page's policy: they carry the nonce that it asks for.
+ *
+ * Its option `documentOverride` does not reach all of them (the scrollbar's is made from the window's document), so the document itself
+ * hands out elements with the nonce, for as long as one synchronous call takes.
+ */
 
-export function documentWithNonce(real: Document): Document {
-  const nonce = real.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? '';
-  if (!nonce) return real;
-  return new Proxy(real, {
-    get(target, name) {
-      if (name === 'createElement') {
-        return (tag: string, options?: ElementCreationOptions) => {
-          const element = target.createElement(tag, options);
-          if (tag.toLowerCase() === 'style') element.setAttribute('nonce', nonce);
-          return element;
-        };
-      }
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === 'function' ? (value as (...given: unknown[]) => unknown).bind(target) : value;
+export function withNonce(act: () => void): void {
+  const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? '';
+  if (!nonce) {
+    act();
+    return;
+  }
+  Object.defineProperty(document, 'createElement', {
+    configurable: true,
+    value: (tag: string, options?: ElementCreationOptions): HTMLElement => {
+      const element = Document.prototype.createElement.call(document, tag, options);
+      if (element instanceof HTMLStyleElement) element.nonce = nonce;
+      return element;
     },
   });
+  try {
+    act();
+  } finally {
+    Reflect.deleteProperty(document, 'createElement');
+  }
 }

@@ -1,0 +1,73 @@
+/**
+ * Where the link of an invitation leads: it makes an account, or adds a tenant to the account that is signed in.
+ *
+ * The code stands behind the `#` of the address, which no server and no log ever sees, and is taken out of it at once.
+ */
+
+import { Anchor, Center, Paper, PasswordInput, Stack, Text, TextInput, Title } from '@mantine/core';
+import { useEffect, useState } from 'react';
+import { useNavigate } from 'react-router';
+
+import { api, take } from '@/api/client';
+import { queries } from '@/api/query';
+import { SESSION_KEY, signIn, type Who } from '@/api/session';
+import { useText } from '@/text/language';
+import { Form } from '@/ui/Dialog';
+import { notify } from '@/ui/notify';
+
+import { words } from './text';
+
+export default function Invitation() {
+  const t = useText(words);
+  const navigate = useNavigate();
+  const who = queries.getQueryData<Who | null>(SESSION_KEY) ?? null;
+  const [code, setCode] = useState(() => decodeURIComponent(location.hash.slice(1)));
+  const [name, setName] = useState('');
+  const [password, setPassword] = useState('');
+  const [again, setAgain] = useState('');
+  useEffect(() => {
+    document.title = `${t('title')} · Berth`;
+    if (location.hash) history.replaceState(history.state, '', location.pathname);
+  }, [t]);
+  const isDifferent = again !== '' && again !== password;
+  const submit = async () => {
+    const made = await take(api.POST('/api/v1/invitations:accept', { body: { token: code.trim(), name: who ? '' : name.trim(), password: who ? '' : password } }));
+    if (who) await queries.invalidateQueries();
+    else await signIn({ name: name.trim(), password });
+    notify(t('joined', { tenant: made.tenant.name, role: t(made.role) }));
+    void navigate(`/tenants/${made.tenant.slug}`);
+  };
+  return (
+    <Center component={who ? 'section' : 'main'} mih={who ? undefined : '100vh'} p="md">
+      <Paper withBorder shadow="sm" radius="lg" p="xl" w="100%" maw={440}>
+        <Stack>
+          <Title order={1} size="h3">
+            {t('title')}
+          </Title>
+          <Text size="sm" c="dimmed">
+            {who ? t('introKnown', { name: who.user.name }) : t('intro')}
+          </Text>
+          <Form submit={submit} label={t('join')} isReady={code.trim() !== '' && (who !== null || (name.trim() !== '' && password !== '' && again === password))}>
+            {(at) => (
+              <>
+                <TextInput label={t('code')} description={t('codeHint')} value={code} onChange={(event) => setCode(event.currentTarget.value)} error={at('/token')} autoComplete="off" spellCheck={false} required />
+                {!who && (
+                  <>
+                    <TextInput label={t('name')} value={name} onChange={(event) => setName(event.currentTarget.value)} error={at('/name')} autoComplete="username" required autoFocus />
+                    <PasswordInput label={t('password')} value={password} onChange={(event) => setPassword(event.currentTarget.value)} error={at('/password')} autoComplete="new-password" required />
+                    <PasswordInput label={t('again')} value={again} onChange={(event) => setAgain(event.currentTarget.value)} error={isDifferent ? t('differs') : undefined} autoComplete="new-password" required />
+                  </>
+                )}
+              </>
+            )}
+          </Form>
+          {!who && (
+            <Anchor size="sm" href="/sign-in">
+              {t('have')}
+            </Anchor>
+          )}
+        </Stack>
+      </Paper>
+    </Center>
+  );
+}

@@ -1,0 +1,40 @@
+/** Words of the page that an invitation's link opens. */
+
+import { texts } from '@/text/language';
+
+export const words = texts(
+  {
+    title: 'You are invited',
+    intro: 'Choose a name and a password: the invitation makes your account and signs you in.',
+    introKnown: 'You are signed in as {name}. The invitation adds the tenant to this account.',
+    code: 'Code of the invitation',
+    codeHint: 'It works once, within 7 days.',
+    name: 'User name',
+    password: 'Password',
+    again: 'The same password again',
+    differs: 'The two passwords differ.',
+    join: 'Join',
+    have: 'I have an account: sign in, then open the link again',
+    joined: 'Welcome to {tenant}. Your role: {role}.',
+    viewer: 'viewer',
+    member: 'member',
+    manager: 'manager',
+  },
+  {
+    title: '您收到了邀请',
+    intro: '设置用户名和密码：邀请会创建您的账户并登录。',
+    introKnown: '您已登录为 {name}。邀请会将该租户加入此账户。',
+    code: '邀请码',
+    codeHint: '7 天内只能使用一次。',
+    name: '用户名',
+    password: '密码',
+    again: '再次输入密码',
+    differs: '两次输入的密码不同。',
+    join: '加入',
+    have: '我已有账户：先登录，再打开此链接',
+    joined: '欢迎加入 {tenant}。您的角色：{role}。',
+    viewer: '查看者',
+    member: '成员',
+    manager: '管理员',
+  },
+);

@@ -36,7 +36,7 @@ export function PoolCards({ pools }: { pools: readonly Pool[] }) {
         return (
           <Card withBorder key={pool.id} component="section" aria-label={`${w('pool')} ${pool.cluster.name}/${pool.name}`}>
             <Group justify="space-between" mb={6}>
-              <Title order={3} size="h5">
+              <Title order={2} size="h5">
                 {pool.name}{' '}
                 <Text span size="sm" c="dimmed">
                   {[pool.cluster.name, pool.gpu_model].filter(Boolean).join(' · ')}

@@ -46,7 +46,7 @@ export function Bar({ name, standing, capacity, resource, lentBy }: { name: stri
             <span className={classes.letter}>{mark.letter}</span>
           </span>
         ))}
-        <Progress.Root size="lg" aria-label={`${name}: ${facts.join(', ')}`}>
+        <Progress.Root size="lg" role="group" aria-label={`${name}: ${facts.join(', ')}`}>
           {parts.map((part) => (
             <Progress.Section key={part.color} value={percent(part.value)} color={part.color} striped={part.isStriped} aria-label={part.label} title={part.label} />
           ))}

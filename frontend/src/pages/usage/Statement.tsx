@@ -157,7 +157,7 @@ function Sheet({ statement, path }: { statement: Schemas['StatementOut']; path: 
       </section>
       <Text size="xs" c="dimmed" component="div">
         {t('digest')}: <Code style={{ overflowWrap: 'anywhere' }}>{statement.sha256}</Code>{' '}
-        <Anchor href={`${path}?format=canonical`} download size="xs" className="berth-no-print">
+        <Anchor href={`${path}?format=canonical`} download underline="always" size="xs" className="berth-no-print">
           {t('canonical')}
         </Anchor>
       </Text>

@@ -162,7 +162,7 @@ function Fates({ items, isBilled, currency }: { items: readonly Item[]; isBilled
       hint={t('fateHint')}
       empty=""
       above={
-        <Progress.Root size="xl" mb="xs" aria-label={items.map((item) => `${name(item.id)} ${format.percent(part(item), 1)}`).join(', ')}>
+        <Progress.Root size="xl" mb="xs" role="group" aria-label={items.map((item) => `${name(item.id)} ${format.percent(part(item), 1)}`).join(', ')}>
           {items.map((item) => (
             <Progress.Section key={item.id} value={part(item) * 100} color={FATE_LOOK[item.id as Fate] ?? 'gray'} striped={item.id !== 'useful'} title={`${name(item.id)} ${format.percent(part(item), 1)}`} />
           ))}
@@ -268,7 +268,7 @@ function Groups({ items, by, isBilled, currency }: { items: readonly Item[]; by:
           <Table.Tr>
             <Table.Th>{t('total')}</Table.Th>
             <Table.Th ta="right">{sayHours(format, all.gpu)}</Table.Th>
-            <Table.Th />
+            <Table.Td />
             <Table.Th ta="right">{sayHours(format, all.cpu)}</Table.Th>
             <Table.Th ta="right">{format.number(gibHours(all.memory), 2)}</Table.Th>
             <Table.Th ta="right">{format.number(all.attempts)}</Table.Th>

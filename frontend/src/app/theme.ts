@@ -46,7 +46,8 @@ export const variables: CSSVariablesResolver = () => ({
     '--mantine-color-dimmed': '#565e66',
     '--mantine-color-placeholder': '#6c757d',
     '--mantine-color-anchor': '#0b6577',
+    '--mantine-color-error': '#c92a2a',
     ...Object.fromEntries(Object.entries(ON_LIGHT).map(([name, color]) => [`--mantine-color-${name}-light-color`, color])),
   },
-  dark: { '--mantine-color-dimmed': '#a9afb5', '--mantine-color-placeholder': '#8d949b', '--mantine-color-anchor': '#63cfde' },
+  dark: { '--mantine-color-dimmed': '#a9afb5', '--mantine-color-placeholder': '#8d949b', '--mantine-color-anchor': '#63cfde', '--mantine-color-error': '#ff8787' },
 });

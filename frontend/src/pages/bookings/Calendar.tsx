@@ -27,7 +27,7 @@ interface CalendarProps {
 
 export function Calendar({ label, weeks, ...rest }: CalendarProps) {
   return (
-    <Stack gap="xs" role="region" aria-label={label} tabIndex={0} style={{ overflowX: 'auto' }}>
+    <Stack gap="xs" role="region" aria-label={label} tabIndex={0} style={{ overflowX: 'auto', position: 'relative' }}>
       {weeks.map((week) => (
         <Week key={week.getTime()} week={week} isBig={weeks.length === 1} {...rest} />
       ))}

@@ -458,7 +458,10 @@ CAPABILITIES = (
                 "engines/test_four_doors.py::test_the_same_job_through_every_door_is_stored_as_the_same_bytes",
             ),
             "The notebook runs": ("client/test_live.py::test_the_notebook_of_the_first_job_runs",),
-            "By web portal": (),
+            "By web portal, by form and by file": (
+                "browser/test_days.py::test_a_member_fills_in_the_form_and_sees_the_job_succeed",
+                "browser/test_days.py::test_a_job_written_as_yaml_waits_says_why_runs_prints_stops_and_runs_again",
+            ),
         },
     ),
     Capability(
@@ -496,6 +499,104 @@ CAPABILITIES = (
             "A clone keeps the spec and asks for name and secrets again": (
                 "api/jobs/test_jobs.py::test_a_clone_takes_a_name_of_its_own_and_asks_for_secrets_again",
             ),
+            "A terminal in a running task, by portal and command line, audited": (
+                "engines/test_exec.py::test_a_person_types_sees_resizes_and_leaves",
+                "engines/test_exec.py::test_the_audit_says_who_where_and_how_long_and_not_what",
+            ),
+        },
+    ),
+    Capability(
+        53,
+        "The web portal",
+        {
+            "Every page opens for an operator and a member, in both languages and schemes, and breaks no rule of WCAG 2.2 AA": (
+                "browser/test_every_page.py::test_an_operator_opens_it",
+                "browser/test_every_page.py::test_a_member_opens_it_in_chinese_and_in_the_dark",
+            ),
+            "A member's, a manager's and an operator's day by hand": (
+                "browser/test_days.py::test_a_job_written_as_yaml_waits_says_why_runs_prints_stops_and_runs_again",
+                "browser/test_days.py::test_a_manager_moves_quota_and_sees_the_wait_end",
+                "browser/test_days.py::test_an_operator_drains_a_node_knowing_whom_it_touches",
+            ),
+            "Two tenants see nothing of each other": ("browser/test_days.py::test_two_tenants_see_nothing_of_each_other",),
+            "No line of a log is missed or doubled over a break": (
+                "browser/test_days.py::test_no_line_is_missed_or_doubled_over_a_break",
+            ),
+            "Everything from the keyboard": ("browser/test_signing_in.py::test_the_palette_and_the_keys_lead_everywhere",),
+            "Users' text stays text": (
+                "browser/test_hostile_text.py::test_five_hundred_texts_in_a_log_stay_text",
+                "browser/test_hostile_text.py::test_names_titles_tags_and_errors_stay_text",
+            ),
+            "The first load is light": ("browser/test_weight.py::test_the_first_load_is_light",),
+            "A strict policy, without inline script": (
+                "api/controlplane/test_portal.py::test_every_page_is_the_same_document_under_a_strict_policy",
+            ),
+            "Quick with a million jobs": (),
+        },
+    ),
+    Capability(
+        "sign-in",
+        "Signing in",
+        {
+            "By name or address and password, with a session of one's own that can be ended": (
+                "api/tenants/test_sessions.py::test_a_name_or_address_and_the_password_make_a_session",
+                "api/tenants/test_sessions.py::test_one_session_ends_another_and_all_others",
+                "browser/test_signing_in.py::test_a_revoked_session_is_out_within_seconds",
+            ),
+            "Guessing is locked, and finds out nobody": (
+                "api/tenants/test_sessions.py::test_guessing_is_locked_for_a_moment",
+                "api/tenants/test_sessions.py::test_nobody_unknown_is_found_out_by_the_time",
+            ),
+            "A second factor": (
+                "api/tenants/test_second_factor.py::test_a_second_factor_is_set_up_and_asked_for",
+                "api/tenants/test_second_factor.py::test_no_code_is_taken_twice",
+                "api/tenants/test_second_factor.py::test_a_recovery_code_works_once",
+            ),
+            "By the organisation's own provider": (
+                "api/tenants/test_oidc.py::test_alice_signs_in_at_a_provider_of_others",
+                "api/tenants/test_oidc.py::test_a_claim_that_is_wrong_lets_nobody_in",
+                "api/tenants/test_oidc.py::test_a_signature_that_is_wrong_lets_nobody_in",
+            ),
+            "A command line is approved in a browser": (
+                "api/tenants/test_device_codes.py::test_a_command_line_gets_the_rights_of_whoever_approves",
+            ),
+            "No other page acts for somebody who is signed in": (
+                "api/tenants/test_sessions.py::test_whatever_changes_anything_brings_the_value",
+                "api/tenants/test_sessions.py::test_the_value_alone_does_not_do_from_another_origin",
+            ),
+        },
+    ),
+    Capability(
+        107,
+        "Job templates",
+        {
+            "A catalogue with parameters, filled in as data and checked like any job": (
+                "api/jobs/test_templates.py::test_a_member_keeps_one_and_whoever_belongs_fills_it_in",
+                "api/jobs/test_templates.py::test_what_is_wrong_is_told_at_once",
+                "api/jobs/test_templates.py::test_the_shipped_ones_are_made_once_and_each_is_a_job",
+            ),
+            "A badge of its last test run": (),
+        },
+    ),
+    Capability(
+        110,
+        "What an installation does without",
+        {
+            "A feature that is off is gone from portal and API, for the installation or a tenant": (
+                "api/tenants/test_portal.py::test_a_feature_that_is_off_is_gone_for_everybody_and_comes_back",
+                "api/tenants/test_portal.py::test_a_tenant_has_its_own_setting_and_those_below_inherit_it",
+                "realtime/test_exec_socket.py::test_it_may_be_switched_off_for_a_tenant",
+            ),
+        },
+    ),
+    Capability(
+        121,
+        "Maintenance of machines",
+        {
+            "A window takes its machine, empties it and gives it back": (
+                "api/jobs/test_maintenance.py::test_a_window_takes_its_machine_empties_it_and_gives_it_back",
+            ),
+            "Whom it touches is told before": ("browser/test_days.py::test_an_operator_drains_a_node_knowing_whom_it_touches",),
         },
     ),
     Capability(

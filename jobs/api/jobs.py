@@ -18,7 +18,7 @@ from jobs.api import examples
 from jobs.api.representations import JOB_STATES, JobCountsOut, JobOut, job_json, new_job_json
 from jobs.api.requests import AgainIn, BatchIn, EditIn, StopIn, SubmitIn, many_documents, one_document, priority_reason
 from jobs.models import Job, StoredSpec
-from jobs.selectors.counts import job_counts
+from jobs.selectors.counts import job_counts, job_counts_by_queue
 from jobs.selectors.find import fetch_job
 from jobs.selectors.lists import place_in_queue, with_label, with_tag
 from jobs.selectors.text import with_text
@@ -164,18 +164,23 @@ class JobCountsView(ApiView):
         parameters=[
             OpenApiParameter("tenant", str, description="Id, slug or name."),
             OpenApiParameter("queue", str, description="Id or name."),
+            OpenApiParameter("by_queue", bool, description="Also of each queue with jobs that have not ended."),
         ],
         responses=JobCountsOut,
         examples=[examples.answer("Counts", examples.COUNTS)],
     )
     def get(self, request: Request) -> Response:
         """How many jobs are in each state, an array counting as one. The numbers are kept, not counted for this call."""
-        known_query(request, ("tenant", "queue"))
+        known_query(request, ("tenant", "queue", "by_queue"))
         query = request.query_params
         tenant_id = get_tenant(self.actor, query["tenant"]).id if "tenant" in query else None
         queue_ids = find_queue_ids(self.actor, query["queue"]) if "queue" in query else None
         counts = job_counts(self.actor, tenant_id=tenant_id, queue_ids=queue_ids)
-        return Response({"states": counts, "total": sum(counts.values())})
+        answer: dict[str, Any] = {"states": counts, "total": sum(counts.values())}
+        if query_flag(request, "by_queue"):
+            found = job_counts_by_queue(self.actor, tenant_id=tenant_id, queue_ids=queue_ids)
+            answer["queues"] = [{"queue_id": str(queue_id), "states": states} for queue_id, states in found.items()]
+        return Response(answer)
 
 
 class JobBatchView(ApiView):

@@ -114,11 +114,19 @@ class JobOut(serializers.Serializer[Any]):
     version = serializers.IntegerField()
 
 
+class QueueCountsOut(serializers.Serializer[Any]):
+    """How many jobs of a queue itself, not of those below it, have not ended."""
+
+    queue_id = serializers.UUIDField()
+    states = serializers.DictField(child=serializers.IntegerField())
+
+
 class JobCountsOut(serializers.Serializer[Any]):
     """How many jobs there are, arrays as one."""
 
     states = serializers.DictField(child=serializers.IntegerField(), help_text="Every state with its number, also 0.")
     total = serializers.IntegerField()
+    queues = QueueCountsOut(many=True, required=False, help_text="With `by_queue` only.")
 
 
 class TaskOut(serializers.Serializer[Any]):

@@ -30,12 +30,13 @@ from jobs.models import Attempt, Job, Task
 from kernel.actor import Actor
 from kernel.config import current
 from kernel.errors import BerthError, Conflict, Forbidden, NotFound, Unavailable
+from webapi.features import is_on_for
 
 STARTED, ENDED = "job.exec_started", "job.exec_ended"
 
 
 class ExecDisabled(Forbidden):
-    """Nobody opens terminals on this installation."""
+    """Nobody opens terminals on this installation, or in this tenant."""
 
     code = "exec_disabled"
     title = "Terminals are switched off"
@@ -96,6 +97,10 @@ def open_exec(
     if not current().exec_enabled:
         raise ExecDisabled(
             "Terminals are switched off on this installation.", hint="`berth logs` and `berth metrics` show what a job does."
+        )
+    if not is_on_for(actor, "terminal", job.tenant_id):
+        raise ExecDisabled(
+            "Terminals are switched off for this tenant.", hint="`berth logs` and `berth metrics` show what a job does."
         )
     attempt, task = _find(job, role, index)
     engine = engine_for(attempt.cluster_id)

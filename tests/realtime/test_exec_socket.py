@@ -18,6 +18,7 @@ from clusters.engines.interface import AttemptId, ExecRefused, NotRunning, TaskN
 from clusters.services.engines import _factories, forget_engines, register_engine
 from jobs.api import terminal
 from kernel import limits
+from tenants.portal_models import FeatureSetting
 from tests.factories.sockets import SECONDS, Socket
 from tests.security.matrix.principals import Who
 from tests.security.matrix.world import World, make_world, now
@@ -205,6 +206,14 @@ async def test_the_installation_may_switch_it_off(engine: PlayedEngine, configur
         await opened.send({"start": {}})
         assert (await opened.receive())["code"] == "exec_disabled"
         assert await opened.close_code() == 4403
+
+
+async def test_it_may_be_switched_off_for_a_tenant(engine: PlayedEngine) -> None:
+    world = await sync_to_async(running_world)()
+    await FeatureSetting.objects.acreate(tenant_id=world.own.tenant.pk, name="terminal", enabled=False)
+    async with connected(world) as opened:
+        await opened.send({"start": {}})
+        assert (await opened.receive())["code"] == "exec_disabled"
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ import { GROUPS, pagesFor } from './pages';
 import classes from './Shell.module.css';
 import { useShortcuts } from './shortcuts';
 import { shell } from './text';
+import { usePreferences } from './usePreferences';
 
 const AccountMenu = lazy(() => import('./AccountMenu'));
 const Palette = lazy(() => import('./Palette'));
@@ -37,6 +38,7 @@ export function Shell() {
   const openHelp = useCallback(() => setOverlay('help'), []);
   useShortcuts({ pages, openPalette, openHelp });
   useFollowing();
+  usePreferences();
   useEffect(close, [location.pathname, close]);
 
   return (

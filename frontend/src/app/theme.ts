@@ -44,6 +44,7 @@ export const variables: CSSVariablesResolver = () => ({
   variables: {},
   light: {
     '--mantine-color-dimmed': '#565e66',
+    '--mantine-color-error': '#c92a2a',
     '--mantine-color-placeholder': '#6c757d',
     '--mantine-color-anchor': '#0b6577',
     '--mantine-color-error': '#c92a2a',

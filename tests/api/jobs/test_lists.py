@@ -167,3 +167,11 @@ def test_counts_are_those_of_what_the_reader_sees(quay: Quay, api: Api) -> None:
     assert api(quay.cast.otto).get("/api/v1/jobs:counts?queue=vision").json()["total"] == 2
     assert api(quay.cast.bob).get("/api/v1/jobs:counts?queue=elsewhere").json()["total"] == 0
     assert api(quay.cast.carol).get(f"/api/v1/jobs:counts?tenant={quay.cast.tenant.slug}").status_code == 404
+
+
+def test_counts_are_told_of_each_queue_that_the_reader_sees(quay: Quay, api: Api) -> None:
+    quay.submit("held", hold=True)
+    mine = api(quay.cast.bob).get("/api/v1/jobs:counts?by_queue=true").json()
+    assert [one["states"] for one in mine["queues"]] == [{"queued": 1, "admitted": 0, "starting": 0, "running": 0, "stopping": 0}]
+    assert api(quay.cast.carol).get("/api/v1/jobs:counts?by_queue=true").json()["queues"] == []
+    assert "queues" not in api(quay.cast.bob).get("/api/v1/jobs:counts").json()

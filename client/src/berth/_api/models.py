@@ -427,11 +427,6 @@ class JobCostOut(TypedDict):
     micros_per_hour: int
 
 
-class JobCountsOut(TypedDict):
-    states: dict[str, int]
-    total: int
-
-
 class JobImageOut(TypedDict):
     digest: str
     name: str
@@ -775,6 +770,11 @@ class QuarantinedTaskOut(TypedDict):
     node: str
     role: str
     state: str
+
+
+class QueueCountsOut(TypedDict):
+    queue_id: str
+    states: dict[str, int]
 
 
 class QueueInRequest(TypedDict):
@@ -1688,6 +1688,12 @@ class InvitationOut(TypedDict):
 class InvitationPage(TypedDict):
     items: list[InvitationOut]
     next: str | None
+
+
+class JobCountsOut(TypedDict):
+    queues: NotRequired[list[QueueCountsOut]]
+    states: dict[str, int]
+    total: int
 
 
 class JobOut(TypedDict):

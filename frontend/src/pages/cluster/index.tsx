@@ -88,7 +88,7 @@ function Machines({ nodes, occupancy, search, choose }: { nodes: readonly FleetN
   const isList = search.get('view') === 'list';
   const labels: Record<Shows, string> = { all: w('all'), free: t('free'), busy: t('busy'), unhealthy: t('unhealthy'), drained: t('drained') };
   return (
-    <section aria-label={t('map')}>
+    <div>
       <Group mb="sm" align="flex-end">
         <SegmentedControl aria-label={t('show')} value={filter.shows} onChange={(value) => choose({ show: value === 'all' ? '' : value })} data={SHOWS.map((name) => ({ value: name, label: labels[name] }))} style={{ overflowX: 'auto', maxWidth: '100%' }} />
         <Select aria-label={w('pool')} placeholder={t('allPools')} clearable w={180} value={filter.pool || null} onChange={(value) => choose({ pool: value ?? '' })} data={poolChoices} />
@@ -132,6 +132,6 @@ function Machines({ nodes, occupancy, search, choose }: { nodes: readonly FleetN
       <Text size="xs" c="dimmed" mt={4}>
         {nodes.some((node) => node.gpus_simulated) ? `≈ ${w('simulated')}: ${t('simulatedHint')}` : ''}
       </Text>
-    </section>
+    </div>
   );
 }

@@ -21,6 +21,7 @@ import { words } from './text';
 export default function Clusters() {
   const t = useText(words);
   const clusters = useClusters();
+  const { isOperator } = useSession();
   return (
     <Page title={t('title')} subtitle={t('subtitle')} actions={<CopyAs ways={{ cli: 'berth clusters\nberth pools', curl: `${curl('GET', '/clusters')}\n\n${curl('GET', '/pools')}`, python: 'import berth\n\nclient = berth.Client()\nfor cluster in client.request("GET", "/clusters")["items"]:\n    print(cluster["name"], cluster["condition"]["name"])' }} />}>
       <Answer query={clusters}>
@@ -41,7 +42,7 @@ export default function Clusters() {
       <Pools />
       <SimpleGrid cols={{ base: 1, lg: 2 }}>
         <Platform />
-        <SelfTests />
+        {isOperator && <SelfTests />}
       </SimpleGrid>
     </Page>
   );

@@ -72,7 +72,7 @@ function Going({ job, expected }: { job: Job; expected: Expected | undefined }) 
         {isWaiting && job.reason && (
           <Text size="sm">
             {job.reason.text}{' '}
-            <Anchor component={Link} to={`/jobs/${job.id}`} size="sm">
+            <Anchor component={Link} to={`/jobs/${job.id}`} size="sm" underline="always">
               {t('whyNot')}
             </Anchor>
           </Text>

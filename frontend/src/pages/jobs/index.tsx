@@ -113,6 +113,11 @@ export default function Jobs() {
             <Stack gap={6}>
               <Rows label={t('list')} rows={rows} columns={columns} rowKey={keyOf} rowHeight={ROW_PX} height="calc(100dvh - 17.5rem)" onEnd={more} onTop={onTop} handle={handle} />
               <Group justify="space-between">
+                {list.isFetchNextPageError && (
+                  <Button size="compact-sm" color="red" variant="light" onClick={() => void list.fetchNextPage()}>
+                    {t('moreFailed')}
+                  </Button>
+                )}
                 <Text size="xs" c="dimmed" role="status">
                   {list.isFetchingNextPage ? t('loadingMore') : t(list.hasNextPage ? 'loaded' : 'loadedAll', { count: rows.length })}
                 </Text>

@@ -5,6 +5,7 @@ import { useMemo } from 'react';
 import { Link, useSearchParams } from 'react-router';
 
 import { useNodes, type FleetNode } from '@/api/fleet';
+import { useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
@@ -27,6 +28,7 @@ export default function List() {
   const w = useText(common);
   const format = useFormat();
   const nodes = useNodes();
+  const { isOperator } = useSession();
   const [search, setSearch] = useSearchParams();
   const shows = SHOWS.find((name) => name === search.get('show')) ?? 'all';
   const needle = search.get('q') ?? '';
@@ -99,7 +101,7 @@ export default function List() {
           )
         }
       </Answer>
-      <Quarantine />
+      {isOperator && <Quarantine />}
     </Page>
   );
 }

@@ -10,7 +10,7 @@ import { useText } from '@/text/language';
 import { Empty } from '@/ui/Feedback';
 import { Rows, type Column } from '@/ui/Rows';
 import { Mark } from '@/ui/Status';
-import { When } from '@/ui/Times';
+import { useNow, When } from '@/ui/Times';
 
 import type { RunningRow, WaitingRow } from './reads';
 import { words } from './text';
@@ -72,13 +72,13 @@ export function Waiting({ rows, total, more }: { rows: readonly WaitingRow[]; to
       {
         key: 'expected',
         header: t('expected'),
-        width: '7rem',
+        width: '8.5rem',
         isMinor: true,
         cell: (row) => {
           const told = row.expected_start;
           return told?.p50_at ? (
             <span title={told.p90_at ? t('byAtLatest', { time: format.time(told.p90_at) }) : undefined}>
-              <When at={told.p50_at} size="sm" />
+              <Expected at={told.p50_at} />
             </span>
           ) : (
             <Text size="sm" c="dimmed">
@@ -98,6 +98,14 @@ export function Waiting({ rows, total, more }: { rows: readonly WaitingRow[]; to
     );
   }
   return <Rows label={t('waiting')} rows={rows} columns={columns} rowKey={(row) => row.job?.id ?? `${row.submitted_at}#${row.position}`} rowHeight={ROW_HEIGHT} height={heightFor(rows.length)} onEnd={more} total={total} />;
+}
+
+/** What should have begun by now is late: a time that is past would say nothing. */
+function Expected({ at }: { at: string }) {
+  const t = useText(words);
+  const now = useNow();
+  if (Date.parse(at) > now) return <When at={at} size="sm" />;
+  return <Mark icon="clock" color="yellow" label={t('late')} size="sm" />;
 }
 
 function Small({ children, title }: { children: ReactNode; title?: string }) {

@@ -132,16 +132,16 @@ function Board({ queue }: { queue: Queue }) {
     <Answer query={board} lines={8}>
       {(found) => (
         <SimpleGrid cols={{ base: 1, lg: 2 }}>
-          <section aria-labelledby="board-running">
+          <div>
             <Heading id="board-running" label={t('running')} count={found.running_count}>
               {found.borrowed_count > 0 && <Mark icon="refresh" color="orange" label={t('borrowedJobs', { count: found.borrowed_count })} />}
             </Heading>
             <Running rows={found.running} total={found.running_count} more={more} />
-          </section>
-          <section aria-labelledby="board-waiting">
+          </div>
+          <div>
             <Heading id="board-waiting" label={t('waiting')} count={found.waiting_count} />
             <Waiting rows={waiting} total={found.waiting_count} more={more} />
-          </section>
+          </div>
         </SimpleGrid>
       )}
     </Answer>

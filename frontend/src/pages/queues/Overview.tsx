@@ -16,14 +16,14 @@ import { Mark } from '@/ui/Status';
 import { amount, Bar } from './Bar';
 import { lenders, limitsIn, standing, tree } from './lending';
 import { Legend } from './Legend';
-import { useCounts } from './reads';
+import { held, useCounts, type QueueCounts } from './reads';
 import { words } from './text';
 
 export default function Overview() {
   const t = useText(words);
   const queues = useQueues();
   const pools = usePools();
-  const counts = useCounts();
+  const counts = useCounts(queues.data);
   const [search, setSearch] = useSearchParams();
   const asked = search.get('resource');
   const resource: Resource = RESOURCES.find((name) => name === asked) ?? 'gpu_millis';
@@ -51,10 +51,10 @@ export default function Overview() {
             </Empty>
           ) : (
             <>
-              {counts.data && (
+              {counts.states && (
                 <Group gap="xs">
-                  <Mark icon="play" color="blue" label={t('runningCount', { count: held(counts.data.states) })} size="lg" />
-                  <Mark icon="hourglass" color="yellow" label={t('waitingCount', { count: counts.data.states.queued ?? 0 })} size="lg" />
+                  <Mark icon="play" color="blue" label={t('runningCount', { count: held(counts.states) })} size="lg" />
+                  <Mark icon="hourglass" color="yellow" label={t('waitingCount', { count: counts.states.queued ?? 0 })} size="lg" />
                 </Group>
               )}
               {pools.error ? (
@@ -62,7 +62,7 @@ export default function Overview() {
               ) : pools.data?.length === 0 ? (
                 <Text c="dimmed">{t('noPool')}</Text>
               ) : (
-                pools.data?.map((pool) => <PoolBoard key={pool.id} pool={pool} queues={all} resource={resource} />)
+                pools.data?.map((pool) => <PoolBoard key={pool.id} pool={pool} queues={all} resource={resource} counts={counts.byQueue} />)
               )}
               <Legend />
             </>
@@ -73,11 +73,9 @@ export default function Overview() {
   );
 }
 
-export function held(states: Record<string, number>): number {
-  return (states.admitted ?? 0) + (states.starting ?? 0) + (states.running ?? 0) + (states.stopping ?? 0);
-}
+type Counts = ReadonlyMap<string, QueueCounts>;
 
-function PoolBoard({ pool, queues, resource }: { pool: Pool; queues: readonly Queue[]; resource: Resource }) {
+function PoolBoard({ pool, queues, resource, counts }: { pool: Pool; queues: readonly Queue[]; resource: Resource; counts: Counts }) {
   const t = useText(words);
   const w = useText(common);
   const format = useFormat();
@@ -102,14 +100,15 @@ function PoolBoard({ pool, queues, resource }: { pool: Pool; queues: readonly Qu
       </Group>
       <Stack gap="md">
         {rows.map(({ queue, depth }) => (
-          <QueueRow key={queue.id} queue={queue} depth={depth} pool={pool} queues={queues} resource={resource} knowsAll={isOperator} />
+          <QueueRow key={queue.id} queue={queue} depth={depth} pool={pool} queues={queues} resource={resource} knowsAll={isOperator} count={counts.get(queue.id)} />
         ))}
       </Stack>
     </Card>
   );
 }
 
-function QueueRow({ queue, depth, pool, queues, resource, knowsAll }: { queue: Queue; depth: number; pool: Pool; queues: readonly Queue[]; resource: Resource; knowsAll: boolean }) {
+function QueueRow({ queue, depth, pool, queues, resource, knowsAll, count }: { queue: Queue; depth: number; pool: Pool; queues: readonly Queue[]; resource: Resource; knowsAll: boolean; count: QueueCounts | undefined }) {
+  const t = useText(words);
   const lentBy = useLentBy(queue, queues, pool.id, resource, knowsAll);
   const limits = limitsIn(queue, pool.id);
   if (!limits) return null;
@@ -122,6 +121,11 @@ function QueueRow({ queue, depth, pool, queues, resource, knowsAll }: { queue: Q
         {queue.tenant && queue.tenant.name !== queue.name && (
           <Text size="xs" c="dimmed">
             {queue.tenant.name}
+          </Text>
+        )}
+        {count && (
+          <Text size="xs" c="dimmed">
+            {[t('runningCount', { count: count.running }), t('waitingCount', { count: count.waiting })].join(' · ')}
           </Text>
         )}
       </Stack>

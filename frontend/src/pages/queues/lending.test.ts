@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Queue, QueuePool } from '@/api/fleet';
 
 import { lenders, standing, tree } from './lending';
+import { sumUp } from './reads';
 
 const amounts = (gpu: number) => ({ cpu_millis: 0, memory_bytes: 0, gpu_millis: gpu });
 const limits = (used: number, guarantee: number, deserved: number | null): QueuePool => ({
@@ -43,5 +44,22 @@ it('puts children below their parents', () => {
     ['a', 0],
     ['b', 0],
     ['b/x', 1],
+  ]);
+});
+
+it('counts jobs at their queue and above it', () => {
+  const queues = [
+    { id: 'root', parent_id: null },
+    { id: 'a', parent_id: 'root' },
+    { id: 'b', parent_id: 'a' },
+  ];
+  const found = sumUp(queues, [
+    { queue_id: 'b', states: { queued: 2, running: 1 } },
+    { queue_id: 'a', states: { starting: 1 } },
+  ]);
+  expect([...found]).toEqual([
+    ['b', { running: 1, waiting: 2 }],
+    ['a', { running: 2, waiting: 2 }],
+    ['root', { running: 2, waiting: 2 }],
   ]);
 });

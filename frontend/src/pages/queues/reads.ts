@@ -4,7 +4,7 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-qu
 import { useCallback, useMemo, useState } from 'react';
 
 import { api, take, type Schemas } from '@/api/client';
-import { readAll } from '@/api/fleet';
+import { readAll, type Queue } from '@/api/fleet';
 
 export type RunningRow = Board['running'][number];
 export type WaitingRow = Board['waiting'][number];
@@ -66,8 +66,34 @@ export function withTail(rows: readonly WaitingRow[], jobs: readonly Schemas['Jo
   ];
 }
 
-export function useCounts() {
-  return useQuery({ queryKey: ['jobs', 'counts'], queryFn: ({ signal }) => take(api.GET('/api/v1/jobs:counts', { signal })) });
+export interface QueueCounts {
+  running: number;
+  waiting: number;
+}
+
+/** Jobs that wait and run: in all, and of each queue with those of the queues below it. */
+export function useCounts(queues: readonly Queue[] | undefined) {
+  const counts = useQuery({ queryKey: ['jobs', 'counts', 'queues'], queryFn: ({ signal }) => take(api.GET('/api/v1/jobs:counts', { params: { query: { by_queue: true } }, signal })) });
+  const byQueue = useMemo(() => sumUp(queues ?? [], counts.data?.queues ?? []), [queues, counts.data]);
+  return { states: counts.data?.states, byQueue };
+}
+
+/** Each queue's own jobs, counted at itself and at every queue above it. */
+export function sumUp(queues: readonly Pick<Queue, 'id' | 'parent_id'>[], own: readonly { queue_id: string; states: Record<string, number> }[]): ReadonlyMap<string, QueueCounts> {
+  const parents = new Map(queues.map((queue) => [queue.id, queue.parent_id]));
+  const found = new Map<string, QueueCounts>();
+  for (const { queue_id, states } of own) {
+    for (let id: string | null | undefined = queue_id; id; id = parents.get(id)) {
+      const sum = found.get(id) ?? { running: 0, waiting: 0 };
+      found.set(id, { running: sum.running + held(states), waiting: sum.waiting + (states.queued ?? 0) });
+    }
+  }
+  return found;
+}
+
+/** Jobs that hold room: from the moment they are let in until all of them is gone. */
+export function held(states: Record<string, number>): number {
+  return (states.admitted ?? 0) + (states.starting ?? 0) + (states.running ?? 0) + (states.stopping ?? 0);
 }
 
 /** The queue's budget, or null where it has none. Asked of the list: a queue without one is no failure. */

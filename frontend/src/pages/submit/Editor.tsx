@@ -121,7 +121,7 @@ export default function Editor({ text, onText, marks, schema, names, label, desc
             };
           }),
           keymap.of([{ key: 'Mod-Enter', run: () => true }, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
-          EditorView.contentAttributes.of({ 'aria-label': label, ...(describedBy ? { 'aria-describedby': describedBy } : {}), spellcheck: 'false', autocapitalize: 'off' }),
+          EditorView.contentAttributes.of({ 'aria-label': label, ...(describedBy ? { 'aria-describedby': describedBy } : {}), tabindex: '0', spellcheck: 'false', autocapitalize: 'off' }),
           EditorView.domEventHandlers({
             drop: (event) => {
               const file = event.dataTransfer?.files[0];

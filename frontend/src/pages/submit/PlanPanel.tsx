@@ -17,7 +17,7 @@ import { words } from './text';
 type T = Translate<keyof typeof words.en>;
 
 /** Less than this is not told exactly. */
-const LEAST_MICROS = 100;
+const LEAST_MICROS = 10_000;
 
 export interface Placed extends FieldProblem {
   line: number;
@@ -194,13 +194,12 @@ function Options({ plan, options, choose, t }: { plan: Plan; options: readonly O
   const currency = plan.forecast?.currency ?? '';
   const asked = options.find((option) => option.size === 'asked');
   return (
-    <Table.ScrollContainer minWidth={380}>
+    <Table.ScrollContainer minWidth={300}>
       <Table verticalSpacing={4} horizontalSpacing={6} fz="sm">
         <Table.Thead>
           <Table.Tr>
             <Table.Th>{t('size')}</Table.Th>
             <Table.Th>{t('start')}</Table.Th>
-            <Table.Th>{t('hourly')}</Table.Th>
             <Table.Th>{t('cost')}</Table.Th>
             <Table.Th>
               <VisuallyHidden>{t('useThis')}</VisuallyHidden>
@@ -230,8 +229,7 @@ function Options({ plan, options, choose, t }: { plan: Plan; options: readonly O
                   <span title={option.reason}>–</span>
                 )}
               </Table.Td>
-              <Table.Td style={{ whiteSpace: 'nowrap' }}>{option.cost ? money(option.cost.micros_per_hour, option.cost.micros_per_hour_max, currency, format, t) : '–'}</Table.Td>
-              <Table.Td style={{ whiteSpace: 'nowrap' }}>{option.cost && option.cost.micros !== null ? money(option.cost.micros, option.cost.micros_max, currency, format, t) : '–'}</Table.Td>
+              <Table.Td>{option.cost ? <Cost cost={option.cost} currency={currency} t={t} /> : '–'}</Table.Td>
               <Table.Td>
                 {option !== asked && (
                   <Button size="compact-xs" variant="default" onClick={() => choose(option)} aria-label={t('useThisLabel', { size: size(option.size, t) })}>
@@ -244,6 +242,21 @@ function Options({ plan, options, choose, t }: { plan: Plan; options: readonly O
         </Table.Tbody>
       </Table>
     </Table.ScrollContainer>
+  );
+}
+
+function Cost({ cost, currency, t }: { cost: NonNullable<Option['cost']>; currency: string; t: T }) {
+  const format = useFormat();
+  const hourly = money(cost.micros_per_hour, cost.micros_per_hour_max, currency, format, t);
+  return (
+    <>
+      <Text size="sm">{cost.micros === null ? '–' : money(cost.micros, cost.micros_max, currency, format, t)}</Text>
+      {cost.micros_per_hour > 0 && (
+        <Text size="xs" c="dimmed">
+          {t('hourly', { money: hourly })}
+        </Text>
+      )}
+    </>
   );
 }
 
@@ -260,7 +273,7 @@ function by(name: string, t: T): string {
 }
 
 function money(least: number, most: number | null, currency: string, format: Format, t: T): string {
-  const say = (micros: number) => (micros > 0 && micros < LEAST_MICROS ? `< ${format.number(LEAST_MICROS / 1e6, 4)}` : format.number(micros / 1e6, micros < 1e6 ? 4 : 2));
+  const say = (micros: number) => (micros > 0 && micros < LEAST_MICROS ? `< ${format.number(LEAST_MICROS / 1e6, 2)}` : format.number(micros / 1e6, micros < 1e6 ? 3 : 2));
   if (least === 0 && (most === null || most === 0)) return t('free');
   return `${say(least)}${most !== null && say(most) !== say(least) ? ` – ${say(most)}` : ''} ${currency}`;
 }

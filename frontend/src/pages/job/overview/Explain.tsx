@@ -213,9 +213,8 @@ function SuggestionRow({ suggestion }: { suggestion: Suggestion }) {
   });
   return (
     <Group gap="sm" justify="space-between" wrap="wrap">
-      <Group gap="sm" style={{ flex: '1 1 18rem' }}>
-        <Icon name="right" size={14} />
-        <Text>{suggestion.text}</Text>
+      <Group gap="xs" style={{ flex: '1 1 18rem' }}>
+        <Text style={{ flex: '0 1 auto' }}>{suggestion.text}</Text>
         <Mark
           icon={suggestion.starts_now ? 'play' : 'alert'}
           color={suggestion.starts_now ? 'teal' : 'orange'}

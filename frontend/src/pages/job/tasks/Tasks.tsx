@@ -1,6 +1,6 @@
 /** The tasks of an attempt: a thousand of them as a virtual table, by state and role, each with its log and terminal. */
 
-import { ActionIcon, Alert, Group, Select, Stack, Text, Tooltip } from '@mantine/core';
+import { Alert, Group, Select, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { Link, useSearchParams } from 'react-router';
@@ -17,6 +17,7 @@ import { Elapsed } from '@/ui/Times';
 
 import { AttemptChoice, useAttempt } from '../AttemptChoice';
 import { rightsTo, tasksQuery, type Job, type Task } from '../queries';
+import classes from './Tasks.module.css';
 import { words } from './text';
 
 type TaskState = Task['state'];
@@ -118,28 +119,28 @@ function useColumns(job: Job, attempt: number | null, hasTerminal: boolean): rea
       return `/jobs/${job.id}/${part}?${query}`;
     };
     const columns: Column<Task>[] = [
-      { key: 'task', header: t('task'), width: 'minmax(7rem, 1.2fr)', cell: keyOf },
-      { key: 'state', header: c('state'), width: '8rem', cell: (task) => <TaskStatus state={task.state} /> },
-      { key: 'node', header: c('node'), width: 'minmax(6rem, 1.2fr)', cell: (task) => task.node ?? '–', isMinor: true },
+      { key: 'task', header: t('task'), width: 'minmax(6rem, 1.2fr)', cell: keyOf },
+      { key: 'state', header: c('state'), width: '7.5rem', cell: (task) => <TaskStatus state={task.state} /> },
+      { key: 'node', header: c('node'), width: 'minmax(5rem, 1.2fr)', cell: (task) => task.node ?? '–', isMinor: true },
       {
         key: 'gpus',
         header: c('gpus'),
-        width: 'minmax(8rem, 2fr)',
+        width: 'minmax(5rem, 2fr)',
         cell: (task) => (task.gpus.length > 0 ? <span title={task.gpus.join(', ')}>{task.gpus.join(', ')}</span> : format.milli(task.resources.gpu_millis)),
         isMinor: true,
       },
-      { key: 'exit', header: t('exit'), width: 'minmax(6rem, 1fr)', cell: (task) => exitOf(task, t), isMinor: true },
-      { key: 'took', header: t('took'), width: '7rem', cell: (task) => <Elapsed from={task.started_at} to={task.ended_at} />, isMinor: true },
+      { key: 'exit', header: t('exit'), width: 'minmax(5rem, 1fr)', cell: (task) => exitOf(task, t), isMinor: true },
+      { key: 'took', header: t('took'), width: '6.5rem', cell: (task) => <Elapsed from={task.started_at} to={task.ended_at} />, isMinor: true },
       {
         key: 'links',
         header: c('actions'),
-        width: '7rem',
+        width: '6.5rem',
         cell: (task) => (
-          <Group gap={4} wrap="nowrap">
+          <span className={classes.links}>
             <Go to={address('logs', task)} icon="jobs" label={t('log', { task: keyOf(task) })} />
             <Go to={address('metrics', task)} icon="usage" label={t('use', { task: keyOf(task) })} />
             {hasTerminal && task.state === 'running' && <Go to={address('terminal', task)} icon="terminal" label={t('terminal', { task: keyOf(task) })} />}
-          </Group>
+          </span>
         ),
       },
     ];
@@ -147,13 +148,12 @@ function useColumns(job: Job, attempt: number | null, hasTerminal: boolean): rea
   }, [job.id, attempt, hasTerminal, t, c, format]);
 }
 
+/** A plain title, not a tooltip component: a thousand rows pass by here. */
 function Go({ to, icon, label }: { to: string; icon: IconName; label: string }) {
   return (
-    <Tooltip label={label}>
-      <ActionIcon component={Link} to={to} variant="subtle" color="gray" aria-label={label}>
-        <Icon name={icon} size={16} />
-      </ActionIcon>
-    </Tooltip>
+    <Link to={to} className={classes.go} title={label} aria-label={label}>
+      <Icon name={icon} size={16} />
+    </Link>
   );
 }
 

@@ -25,7 +25,7 @@ export function Loading({ lines = 4 }: { lines?: number }) {
 export function Empty({ icon = 'info', title, children, command, action }: { icon?: IconName; title: string; children?: ReactNode; command?: string; action?: ReactNode }) {
   return (
     <Center py="xl">
-      <Stack align="center" gap="sm" maw={520}>
+      <Stack align="center" gap="sm" maw={520} miw={0}>
         <Text c="dimmed" component="span">
           <Icon name={icon} size={40} />
         </Text>
@@ -38,7 +38,11 @@ export function Empty({ icon = 'info', title, children, command, action }: { ico
           </Text>
         )}
         {action}
-        {command && <Code block>{command}</Code>}
+        {command && (
+          <Code block maw="100%" style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
+            {command}
+          </Code>
+        )}
       </Stack>
     </Center>
   );

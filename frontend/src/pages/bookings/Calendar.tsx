@@ -1,6 +1,6 @@
 /** Weeks, each with its days and bars. Every bar is a button, in the order of time. */
 
-import { Box, Stack } from '@mantine/core';
+import { Box, Stack, VisuallyHidden } from '@mantine/core';
 
 import { useFormat } from '@/text/format';
 import { useLanguage, useText } from '@/text/language';
@@ -27,7 +27,7 @@ interface CalendarProps {
 
 export function Calendar({ label, weeks, ...rest }: CalendarProps) {
   return (
-    <Stack gap="xs" role="region" aria-label={label} tabIndex={0} style={{ overflowX: 'auto' }}>
+    <Stack gap="xs" role="region" aria-label={label} tabIndex={0} style={{ overflowX: 'auto', position: 'relative' }}>
       {weeks.map((week) => (
         <Week key={week.getTime()} week={week} isBig={weeks.length === 1} {...rest} />
       ))}
@@ -80,8 +80,9 @@ function Day({ day, isFaint, all, pool, book }: { day: Date; isFaint: boolean } 
     );
   }
   return (
-    <button type="button" className={classes.day} {...marks} aria-label={`${t('bookOn', { day: name })}${free ? `, ${free}` : ''}`} onClick={() => book(isToday ? new Date(Math.ceil(Date.now() / 3_600_000) * 3_600_000) : day)}>
+    <button type="button" className={classes.day} {...marks} onClick={() => book(isToday ? new Date(Math.ceil(Date.now() / 3_600_000) * 3_600_000) : day)}>
       {content}
+      <VisuallyHidden>{t('bookOn', { day: name })}</VisuallyHidden>
     </button>
   );
 }
@@ -99,7 +100,6 @@ function BarButton({ bar, height, isBig, show }: { bar: Bar; height: number; isB
       type="button"
       className={classes.bar}
       data-look={look}
-      aria-label={all}
       title={all}
       style={{ left: `${bar.left * 100}%`, width: `calc(${bar.width * 100}% - 3px)`, top: bar.lane * (height + 4) + 4, height }}
       onClick={() => show(booking)}
@@ -113,6 +113,7 @@ function BarButton({ bar, height, isBig, show }: { bar: Bar; height: number; isB
           {booking.comment || `${booking.pool?.name ?? ''} · ${t(look)}`}
         </>
       )}
+      <VisuallyHidden>{all}</VisuallyHidden>
     </button>
   );
 }

@@ -133,7 +133,7 @@ function NewTenant({ parents, parent }: { parents: readonly Tenant[]; parent?: T
       label={parent ? t('below') : t('create')}
       title={parent ? t('createBelow', { name: parent.name }) : t('create')}
       leftSection={<Icon name="submit" size={16} />}
-      {...(parent ? { variant: 'subtle', buttonSize: 'compact-sm' as const, 'aria-label': t('createBelow', { name: parent.name }) } : {})}
+      {...(parent ? { variant: 'subtle', buttonSize: 'compact-sm' as const, 'aria-label': `${t('below')}: ${parent.name}` } : {})}
     >
       {(close) => <NewTenantForm parents={parents} parent={parent} close={close} />}
     </Dialog>

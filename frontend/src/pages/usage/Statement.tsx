@@ -32,7 +32,7 @@ export default function Statement() {
           ‹ {t('backToUsage')}
         </Anchor>
       }
-      actions={
+      actions={statement.data && (
         <Group gap="xs" className="berth-no-print">
           <Button variant="default" onClick={() => window.print()}>
             {t('print')}
@@ -42,7 +42,7 @@ export default function Statement() {
           </Button>
           <CopyAs ways={{ cli: `berth statement ${month} -t ${quote(tenant)} --verify`, curl: curl('GET', `/tenants/${tenant}/statements/${month}`), python: `import berth\n\nclient = berth.Client()\nprint(client.request("GET", "/tenants/${tenant}/statements/${month}")["document"]["totals"])` }} />
         </Group>
-      }
+      )}
     >
       <Answer query={statement} lines={10}>
         {(found) => <Sheet statement={found} path={path} />}

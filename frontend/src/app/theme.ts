@@ -47,7 +47,6 @@ export const variables: CSSVariablesResolver = () => ({
     '--mantine-color-error': '#c92a2a',
     '--mantine-color-placeholder': '#6c757d',
     '--mantine-color-anchor': '#0b6577',
-    '--mantine-color-error': '#c92a2a',
     ...Object.fromEntries(Object.entries(ON_LIGHT).map(([name, color]) => [`--mantine-color-${name}-light-color`, color])),
   },
   dark: { '--mantine-color-dimmed': '#a9afb5', '--mantine-color-placeholder': '#8d949b', '--mantine-color-anchor': '#63cfde', '--mantine-color-error': '#ff8787' },

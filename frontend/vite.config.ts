@@ -10,6 +10,7 @@ export default defineConfig({
   resolve: { alias: { '@': fileURLToPath(new URL('./src', import.meta.url)) } },
   build: {
     target: 'es2022',
+    cssTarget: ['chrome123', 'firefox120', 'safari17.5'], // They know light-dark(); a build for older ones would ask the system, not the person.
     assetsInlineLimit: 0, // The policy allows no data: scripts, and a file is cached.
     modulePreload: { polyfill: false }, // The polyfill is an inline script.
     chunkSizeWarningLimit: 700,

@@ -1,6 +1,6 @@
 /** Machines as tiles by cluster and pool. Only the lines in sight are drawn, so thousands of machines scroll as a dozen do. */
 
-import { Box, Text, UnstyledButton } from '@mantine/core';
+import { Box, Text, UnstyledButton, VisuallyHidden } from '@mantine/core';
 import { useElementSize, useMergedRef } from '@mantine/hooks';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { memo, useEffect, useMemo, useRef } from 'react';
@@ -89,10 +89,10 @@ const Tile = memo(function Tile({ node, occupied, open }: { node: FleetNode; occ
       className={classes.tile}
       data-simulated={node.gpus_simulated || undefined}
       onClick={() => open(node)}
-      aria-label={t('nodeLabel', { name: node.name, pool: node.pool.name, used, all: format.milli(node.capacity.gpu_millis), state })}
       title={node.gpus_simulated ? t('simulatedHint') : undefined}
     >
-      <span className={classes.name}>
+      <VisuallyHidden>{t('nodeLabel', { name: node.name, pool: node.pool.name, used, all: format.milli(node.capacity.gpu_millis), state })}</VisuallyHidden>
+      <span className={classes.name} aria-hidden="true">
         <span>{node.name}</span>
         <Text component="span" inherit className={classes.note} c={node.ready && !node.cordoned ? 'dimmed' : node.ready ? 'orange' : 'red'}>
           {node.ready && !node.cordoned ? (node.gpus_simulated ? '≈' : '') : `${node.ready ? '×' : '!'} ${state}`}

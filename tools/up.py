@@ -445,6 +445,7 @@ def print_next_steps(place: Place) -> None:
         (f"{name} submit -f examples/digits.yaml", "submit the example again"),
         (f"{name} ps", "what waits, runs and ran"),
         (f"{name} --help", "everything else"),
+        *([(place.url, "the portal: sign in with the name and password above")] if has_portal(place) else []),
         (f"{place.url}/api/v1/docs", "the REST API, to try in a browser"),
         ("make down", "stop the platform; jobs run on"),
     ]
@@ -454,6 +455,11 @@ def print_next_steps(place: Place) -> None:
         print(f"  {line:<{width}}  {meaning}")
     if not ours:
         print(f"\nFor the short name `berth`: export PATH={command_folder()}:$PATH")
+
+
+def has_portal(place: Place) -> bool:
+    """Whether the present release was installed with one."""
+    return (place.release / "portal" / "index.html").is_file()
 
 
 # --- The command line ------------------------------------------------------------------------------------------------

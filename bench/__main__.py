@@ -25,6 +25,7 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], str]] = {
     "P8": (("bench.tenancy",), "tenancy: waits of Philly's tenants in one pool, against each on its own nodes"),
     "P9": (("bench.promises",), "promises: booked starts against EASY, prediction, and expected starts that come true"),
     "P10": (("bench.lists",), "lists: pages of a million jobs, against squeue"),
+    "SCREENS": (("bench.screens",), "screens: the portal in Chromium with a million jobs behind it"),
     "P12": (("bench.memory",), "memory: all processes idle, loaded, and per pending job, against slurmctld"),
     "GOLD": (("bench.golden",), "determinism: public traces give the same decisions to the byte, in any process, as they did"),
     "WHY": (("bench.explanations",), "explanations: whether who waits is told why, and whether what is suggested comes true"),

@@ -26,7 +26,34 @@ export default function Security() {
     <SimpleGrid cols={{ base: 1, md: 2 }}>
       <Password />
       <Factor />
+      <Provider />
     </SimpleGrid>
+  );
+}
+
+/** Where the organisation has a provider: this account is entered through it from then on, too. */
+function Provider() {
+  const t = useText(words);
+  const { isBusy, problem, run } = useDeed();
+  const methods = useQuery({ queryKey: ['sign-in-methods'], staleTime: Infinity, queryFn: () => take(api.GET('/api/v1/sign-in-methods')) });
+  const oidc = methods.data?.oidc;
+  if (!oidc) return null;
+  const connect = () => run(async () => window.location.assign((await take(api.POST('/api/v1/identities:connect'))).url));
+  return (
+    <Paper withBorder p="md" component="section" aria-label={oidc.name}>
+      <Stack align="flex-start">
+        <Title order={2} size="h5">
+          {oidc.name}
+        </Title>
+        <Text size="sm" c="dimmed">
+          {t('providerText', { name: oidc.name })}
+        </Text>
+        {problem && <ProblemView error={problem} />}
+        <Button variant="default" loading={isBusy} onClick={() => void connect()} leftSection={<Icon name="key" size={16} />}>
+          {t('providerConnect', { name: oidc.name })}
+        </Button>
+      </Stack>
+    </Paper>
   );
 }
 

@@ -52,6 +52,8 @@ export const words = texts(
     kept: 'I have kept them',
     removeText: 'Sign-in will ask for the password alone again.',
     removeCode: 'A code of the app, or a recovery code',
+    providerText: 'Sign in with {name} as well as with your password. You go there once, and come back here.',
+    providerConnect: 'Connect with {name}',
     removed: 'The second factor is removed.',
     next: 'Next',
 
@@ -202,6 +204,8 @@ export const words = texts(
     kept: '我已保存',
     removeText: '此后登录将只需密码。',
     removeCode: '应用验证码或恢复码',
+    providerText: '除密码外，也可使用 {name} 登录。您将前往该处一次，然后回到这里。',
+    providerConnect: '关联 {name}',
     removed: '两步验证已移除。',
     next: '下一步',
 

@@ -205,6 +205,19 @@ def test_an_account_that_somebody_uses_is_connected_by_its_owner(
     assert trip(liar)["Location"] == "/jobs?state=running"
 
 
+def test_whoever_was_given_somebodys_former_address_gets_no_account_by_it(
+    liar: Liar, alice: User, configure: Callable[..., Any]
+) -> None:
+    """Sessions that are over for long are deleted; who the account belongs to is still known."""
+    trip(liar)
+    Token.objects.filter(user=alice).delete()
+    liar.claims = {"sub": "subject-2"}
+    assert error_of(trip(liar)) == "link_needed"
+    configure(oidc_links_by_email=True)
+    assert error_of(trip(liar)) == "link_needed"
+    assert ExternalIdentity.objects.get().subject == "subject-1"
+
+
 def test_nobody_connects_for_another(liar: Liar, alice: User, cast: Cast) -> None:
     client = browser(make_session(alice))
     assert browser(make_session(alice), csrf=False).post("/api/v1/identities:connect").status_code == 403

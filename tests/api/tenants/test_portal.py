@@ -7,6 +7,9 @@ from datetime import timedelta
 import pytest
 
 from activity.models import AuditEvent
+from kernel.errors import Conflict, NotFound
+from tenants.models import Announcement, FeatureSetting
+from tenants.services import portal as service
 from tests.factories.tenants import make_tenant, now
 from webapi import features
 
@@ -96,6 +99,26 @@ def test_a_manager_announces_to_the_tenant_and_an_operator_to_everybody(api, cas
     assert api(cast.alice).patch(one, {"level": "info"}, format="json", HTTP_IF_MATCH=own["ETag"]).status_code == 412
     assert api(cast.alice).delete(one).status_code == 204
     assert AuditEvent.objects.filter(verb__startswith="announcement.").count() == 4
+
+
+def test_whoever_changes_what_another_process_changed_meanwhile_is_told(cast, monkeypatch):
+    """Two operators at once, at the last moment."""
+    row = service.announce(actor=cast.alice.actor, tenant_id=cast.tenant.pk, given={"text": "x"}, now=now())
+    service.take_back(actor=cast.alice.actor, announcement=Announcement.objects.get(id=row.pk), now=now())
+    with pytest.raises(NotFound):
+        service.change_announcement(
+            actor=cast.alice.actor, announcement=row, changes={"text": "y"}, expected_version=None, now=now()
+        )
+    create = service._create_setting
+
+    def late(name, tenant_id, enabled):
+        create(name, tenant_id, enabled)
+        create(name, tenant_id, enabled)
+
+    monkeypatch.setattr(service, "_create_setting", late)
+    with pytest.raises(Conflict):
+        service.set_feature(actor=cast.otto.actor, name="templates", enabled=False, tenant_id=None, now=now())
+    assert not FeatureSetting.objects.exists()
 
 
 def test_preferences_are_ones_own_and_bounded(api, cast):

@@ -64,6 +64,15 @@ def test_rows_of_a_tenant_without_the_feature_are_not_listed(api, cast):
     assert api(cast.otto).get(f"{V1}/templates/{made['id']}").json()["code"] == "feature_off"
 
 
+def test_a_tenant_named_in_the_address_opens_nothing_that_is_off_in_that_of_the_body(api, cast):
+    switch(api, cast.otto, "templates", False, "vision")
+    body = {"name": "one", "title": "One", "spec": {"command": "true"}}
+    for tenant in ({}, {"tenant": "vision"}):
+        for address in ("nowhere", cast.elsewhere.slug):
+            told = api(cast.bob).post(f"{V1}/templates?tenant={address}", {**body, **tenant}, format="json")
+            assert told.json()["code"] == "feature_off", (tenant, address)
+
+
 def test_asking_for_features_costs_nothing_while_nothing_changed(api, cast, django_assert_num_queries):
     client = api(cast.bob)
     client.get(f"{V1}/saved-filters")

@@ -359,8 +359,10 @@ class Wanted:
 def _wanted(query: Mapping[str, Sequence[str]]) -> Wanted:
     values = {name: query[name][0] for name in ("job", "role", "index") if len(query.get(name, ())) == 1}
     job, role, index = values.get("job", ""), values.get("role"), values.get("index")
-    if not 0 < len(job) <= NAME_LENGTH:
+    if not 0 < len(job) <= NAME_LENGTH or "\0" in job:
         raise InvalidInput("The address names no job.", hint="/ws/v1/exec?job=<id or name>&role=<role>&index=<n>")
+    if role is not None and (len(role) > NAME_LENGTH or "\0" in role):  # PostgreSQL refuses NUL, SQLite compares it.
+        raise InvalidInput(f"`role` has at most {NAME_LENGTH} characters.")
     if index is not None and not (index.isascii() and index.isdecimal() and len(index) <= 9 and int(index) < REPLICAS):
         raise InvalidInput(f"`index` is a whole number below {REPLICAS}.")
     return Wanted(job, role, None if index is None else int(index))

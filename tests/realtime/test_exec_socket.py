@@ -167,6 +167,8 @@ async def test_whoever_says_nothing_gets_a_shell(engine: PlayedEngine, monkeypat
         ("&role=worker&index=1", "exec_not_running", 4409),
         ("&role=worker&index=7", "not_found", 4404),
         ("&role=nobody", "not_found", 4404),
+        ("&role=wor%00ker", "invalid_input", 4409),
+        ("&role=" + "x" * 300, "invalid_input", 4409),
         ("&index=-1", "invalid_input", 4409),
         ("&index=1e3", "invalid_input", 4409),
         ("&job=again", "invalid_input", 4409),

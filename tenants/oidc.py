@@ -38,7 +38,7 @@ ANSWER_BYTES_MAX = 1024**2  # Security C14: nor does the provider make us read m
 DESCRIPTION_SECONDS = 3_600.0
 KEYS_AGAIN_SECONDS = 60.0  # An unknown key asks for the keys again, so often at most.
 LEEWAY_SECONDS = 60
-SUBJECT_LENGTH = 255  # OpenID Connect Core 1.0, section 2.
+SUBJECT_LENGTH = 255  # OpenID Connect Core 1.0, section 2: of ASCII.
 NEXT_LENGTH = 2_000
 _PURPOSE = b"berth oidc sign-in v1"
 
@@ -179,7 +179,7 @@ def check_id_token(config: Config, provider: Provider, text: str, *, nonce: str)
         "time of issue": not _is_number(claims.get("iat")) or claims["iat"] > now + LEEWAY_SECONDS,
         "start": "nbf" in claims and (not _is_number(claims["nbf"]) or claims["nbf"] > now + LEEWAY_SECONDS),
         "nonce": not hmac.compare_digest(str(claims.get("nonce", "")).encode("utf-8", "replace"), nonce.encode()),
-        "subject": not isinstance(claims.get("sub"), str) or not 0 < len(claims["sub"]) <= SUBJECT_LENGTH,
+        "subject": not _is_word(claims.get("sub")),
     }
     found = [name for name, is_wrong in wrong.items() if is_wrong]
     if found:
@@ -211,11 +211,15 @@ def _read(config: Config, claims: Mapping[str, Any]) -> Claims:
     return Claims(
         issuer=str(claims["iss"]),
         subject=str(claims["sub"]),
-        email=email.strip() if isinstance(email, str) else "",
+        email=email.strip() if isinstance(email, str) and email.isprintable() else "",
         email_verified=claims.get("email_verified") is True or (config.oidc_trusts_email and "email_verified" not in claims),
         name=next((word for word in words if isinstance(word, str) and word), ""),
         groups=tuple(groups) if isinstance(groups, list) and is_list else None,
     )
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= SUBJECT_LENGTH and value.isascii() and value.isprintable()
 
 
 def _is_number(value: object) -> bool:

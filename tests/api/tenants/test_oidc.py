@@ -292,6 +292,7 @@ LIES: dict[str, dict[str, Any]] = {
     "no subject": {"sub": None},
     "an empty subject": {"sub": ""},
     "a giant subject": {"sub": "x" * 300},
+    "a subject that no database keeps": {"sub": "subject\x00"},
 }
 
 
@@ -418,6 +419,12 @@ def test_an_address_that_nobody_verified_is_nobodys(liar: Liar, alice: User, con
     configure(oidc_creates_users=True)
     trip(liar)
     assert User.objects.get(name="alice-" + User.objects.latest("created_at").name.rpartition("-")[2]).email == ""
+
+
+def test_an_address_that_no_database_keeps_is_none(liar: Liar, alice: User) -> None:
+    liar.claims = {"email": "alice\x00@example.org"}
+
+    assert error_of(trip(liar)) == "no_account"
 
 
 def test_only_people_of_the_named_domains_come_in(liar: Liar, alice: User, configure: Callable[..., Any]) -> None:

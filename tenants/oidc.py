@@ -33,7 +33,8 @@ from tenants.services.secrets import box_for
 # Signatures with a public key alone: `none` and those by a shared secret are on no list (RFC 8725, section 3.1).
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 TRIP_SECONDS = 600  # From setting out to coming back: somebody looks for a telephone meanwhile.
-ANSWER_SECONDS = 5.0
+ANSWER_SECONDS = 5.0  # To connect, and for each piece of an answer.
+WHOLE_ANSWER_SECONDS = 10.0  # Somebody waits, and a thread with them.
 ANSWER_BYTES_MAX = 1024**2  # Security C14: nor does the provider make us read more.
 DESCRIPTION_SECONDS = 3_600.0
 KEYS_AGAIN_SECONDS = 60.0  # An unknown key asks for the keys again, so often at most.
@@ -301,6 +302,7 @@ def _token_answer(config: Config, provider: Provider, trip: Trip, code: str) -> 
 
 def _json(url: str, *, form: dict[str, str] | None = None, auth: tuple[str, str] | None = None) -> dict[str, Any]:
     """One bounded answer as a JSON object. A refusal of the code is told from a provider that does not work."""
+    until = time.monotonic() + WHOLE_ANSWER_SECONDS
     try:
         with (
             client() as connection,
@@ -313,6 +315,8 @@ def _json(url: str, *, form: dict[str, str] | None = None, auth: tuple[str, str]
                 content += piece
                 if len(content) > ANSWER_BYTES_MAX:
                     raise SignInFailed("oidc_unavailable", "the provider's answer is too long")
+                if time.monotonic() > until:
+                    raise SignInFailed("oidc_unavailable", "the provider's answer takes too long")
             status = response.status_code
     except httpx2.HTTPError as error:
         raise SignInFailed("oidc_unavailable", f"the provider does not answer: {type(error).__name__}") from None

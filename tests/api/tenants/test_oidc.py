@@ -388,6 +388,12 @@ def test_where_the_provider_is_away_nobody_new_comes_in(liar: Liar, alice: User)
     assert inside.get("/api/v1/session").status_code == 200
 
 
+def test_an_answer_that_comes_drop_by_drop_is_not_waited_for(liar: Liar, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oidc, "WHOLE_ANSWER_SECONDS", -1.0)
+
+    assert error_of(APIClient().get("/sign-in/oidc")) == "oidc_unavailable"
+
+
 @pytest.mark.parametrize(
     "said",
     [

@@ -58,6 +58,8 @@ from kernel.limits import (
     REPLICAS,
     TERMINAL_CELLS,
 )
+from webapi.asgi_auth import header_of
+from webapi.throttles import client_address
 
 VERB = "job.exec"
 START_SECONDS = 2.0  # For the first message; a page sends it as soon as it is connected.
@@ -212,8 +214,7 @@ class ExecConsumer(AsyncWebsocketConsumer):
 
     async def _open(self, actor: Actor, wanted: Wanted, start: Start) -> Opened:
         """Start the program, in a thread that goes on when we are cancelled: then what it started is ended here."""
-        client = self.scope.get("client")
-        work = asyncio.ensure_future(in_thread(_begin, actor, wanted, start, str(client[0]) if client else ""))
+        work = asyncio.ensure_future(in_thread(_begin, actor, wanted, start, _address_of(self.scope)))
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
@@ -366,6 +367,13 @@ def _wanted(query: Mapping[str, Sequence[str]]) -> Wanted:
     if index is not None and not (index.isascii() and index.isdecimal() and len(index) <= 9 and int(index) < REPLICAS):
         raise InvalidInput(f"`index` is a whole number below {REPLICAS}.")
     return Wanted(job, role, None if index is None else int(index))
+
+
+def _address_of(scope: Mapping[str, Any]) -> str:
+    """Where the client is: behind a proxy of ours, as the proxy tells it."""
+    client = scope.get("client")
+    told = header_of(scope, b"x-forwarded-for")
+    return client_address({"REMOTE_ADDR": client[0] if client else "", "HTTP_X_FORWARDED_FOR": told or ""})
 
 
 def _begin(actor: Actor, wanted: Wanted, start: Start, address: str) -> Opened:

@@ -253,7 +253,7 @@ def _describe(issuer: str) -> Provider:
         raise SignInFailed("oidc_unavailable", f"the provider calls itself {str(found.get('issuer'))[:100]!r}")
     addresses = [found.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
     scheme = "https://" if issuer.startswith("https://") else ("http://", "https://")
-    if not all(isinstance(address, str) and address.startswith(scheme) for address in addresses):
+    if not all(isinstance(address, str) and address.startswith(scheme) and _is_address(address) for address in addresses):
         raise SignInFailed("oidc_unavailable", "the description lacks addresses, or gives some without https")
     algorithms = found.get("id_token_signing_alg_values_supported")
     methods = found.get("token_endpoint_auth_methods_supported")
@@ -261,6 +261,13 @@ def _describe(issuer: str) -> Provider:
     names = tuple(str(name) for name in algorithms) if isinstance(algorithms, list) else ("RS256",)
     authorization, token, keys = (str(address) for address in addresses)
     return Provider(issuer, authorization, token, keys, names, posts)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return bool(urlsplit(text).hostname and httpx2.URL(text).host)
+    except (httpx2.InvalidURL, ValueError):
+        return False
 
 
 def _keys(provider: Provider, *, again: bool) -> KeySet:

@@ -401,6 +401,9 @@ def test_an_answer_that_comes_drop_by_drop_is_not_waited_for(liar: Liar, alice: 
         {"token_endpoint": "http://id.example.org/token"},
         {"jwks_uri": None},
         {"authorization_endpoint": "javascript:alert(1)"},
+        {"authorization_endpoint": "https://["},
+        {"jwks_uri": "https://\u2024x/keys"},
+        {"token_endpoint": "https://id.example.org:port/token"},
     ],
 )
 def test_a_description_that_is_wrong_is_not_followed(said: dict[str, Any], liar: Liar, alice: User) -> None:

@@ -10,7 +10,7 @@ from activity.models import AuditEvent
 from kernel.errors import Conflict, NotFound
 from tenants.models import Announcement, FeatureSetting
 from tenants.services import portal as service
-from tests.factories.tenants import make_tenant, now
+from tests.factories.tenants import make_member, make_tenant, now, top_queue
 from webapi import features
 
 pytestmark = pytest.mark.database
@@ -62,6 +62,20 @@ def test_rows_of_a_tenant_without_the_feature_are_not_listed(api, cast):
 
     assert api(cast.otto).get(f"{V1}/templates").data["items"] == []
     assert api(cast.otto).get(f"{V1}/templates/{made['id']}").json()["code"] == "feature_off"
+
+
+def test_costs_and_budgets_of_a_tenant_without_billing_are_not_there(api, cast):
+    """Also for whoever belongs to another tenant, where they are."""
+    path = f"{V1}/queues/{top_queue(cast.tenant).pk}/budget"
+    assert api(cast.otto).put(path, {"kind": "money", "amount": 10, "stops": False}, format="json").status_code == 200
+    job = api(cast.bob).post(f"{V1}/jobs", {"spec": {"name": "one", "command": "true"}}, format="json").data["id"]
+    make_member(cast.elsewhere, cast.alice.user, "manager")
+    assert api(cast.alice).get(f"{V1}/jobs/{job}/cost").status_code == 200
+    switch(api, cast.otto, "billing", False, "vision")
+
+    assert api(cast.alice).get(path).json()["code"] == "feature_off"
+    assert api(cast.alice).get(f"{V1}/jobs/{job}/cost").json()["code"] == "feature_off"
+    assert api(cast.alice).get(f"{V1}/budgets").json()["items"] == []
 
 
 def test_a_tenant_named_in_the_address_opens_nothing_that_is_off_in_that_of_the_body(api, cast):

@@ -1,5 +1,6 @@
 """How often somebody may try: passwords and codes, for the portal, the console and whoever changes a password, all counted
-together. A count is kept where `webapi.throttles` keeps its own, and forgotten within two minutes: nobody locks anybody out."""
+together. A count is kept where `webapi.throttles` keeps its own, and forgotten within two minutes: whoever keeps
+trying a name keeps its owner out for so long, and no longer."""
 
 from __future__ import annotations
 

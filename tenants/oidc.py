@@ -33,12 +33,13 @@ from tenants.services.secrets import box_for
 # Signatures with a public key alone: `none` and those by a shared secret are on no list (RFC 8725, section 3.1).
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 TRIP_SECONDS = 600  # From setting out to coming back: somebody looks for a telephone meanwhile.
-ANSWER_SECONDS = 5.0
+ANSWER_SECONDS = 5.0  # To connect, and for each piece of an answer.
+WHOLE_ANSWER_SECONDS = 10.0  # Somebody waits, and a thread with them.
 ANSWER_BYTES_MAX = 1024**2  # Security C14: nor does the provider make us read more.
 DESCRIPTION_SECONDS = 3_600.0
 KEYS_AGAIN_SECONDS = 60.0  # An unknown key asks for the keys again, so often at most.
 LEEWAY_SECONDS = 60
-SUBJECT_LENGTH = 255  # OpenID Connect Core 1.0, section 2.
+SUBJECT_LENGTH = 255  # OpenID Connect Core 1.0, section 2: of ASCII.
 NEXT_LENGTH = 2_000
 _PURPOSE = b"berth oidc sign-in v1"
 
@@ -179,7 +180,7 @@ def check_id_token(config: Config, provider: Provider, text: str, *, nonce: str)
         "time of issue": not _is_number(claims.get("iat")) or claims["iat"] > now + LEEWAY_SECONDS,
         "start": "nbf" in claims and (not _is_number(claims["nbf"]) or claims["nbf"] > now + LEEWAY_SECONDS),
         "nonce": not hmac.compare_digest(str(claims.get("nonce", "")).encode("utf-8", "replace"), nonce.encode()),
-        "subject": not isinstance(claims.get("sub"), str) or not 0 < len(claims["sub"]) <= SUBJECT_LENGTH,
+        "subject": not _is_word(claims.get("sub")),
     }
     found = [name for name, is_wrong in wrong.items() if is_wrong]
     if found:
@@ -211,11 +212,15 @@ def _read(config: Config, claims: Mapping[str, Any]) -> Claims:
     return Claims(
         issuer=str(claims["iss"]),
         subject=str(claims["sub"]),
-        email=email.strip() if isinstance(email, str) else "",
+        email=email.strip() if isinstance(email, str) and email.isprintable() else "",
         email_verified=claims.get("email_verified") is True or (config.oidc_trusts_email and "email_verified" not in claims),
         name=next((word for word in words if isinstance(word, str) and word), ""),
         groups=tuple(groups) if isinstance(groups, list) and is_list else None,
     )
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= SUBJECT_LENGTH and value.isascii() and value.isprintable()
 
 
 def _is_number(value: object) -> bool:
@@ -248,7 +253,7 @@ def _describe(issuer: str) -> Provider:
         raise SignInFailed("oidc_unavailable", f"the provider calls itself {str(found.get('issuer'))[:100]!r}")
     addresses = [found.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
     scheme = "https://" if issuer.startswith("https://") else ("http://", "https://")
-    if not all(isinstance(address, str) and address.startswith(scheme) for address in addresses):
+    if not all(isinstance(address, str) and address.startswith(scheme) and _is_address(address) for address in addresses):
         raise SignInFailed("oidc_unavailable", "the description lacks addresses, or gives some without https")
     algorithms = found.get("id_token_signing_alg_values_supported")
     methods = found.get("token_endpoint_auth_methods_supported")
@@ -256,6 +261,13 @@ def _describe(issuer: str) -> Provider:
     names = tuple(str(name) for name in algorithms) if isinstance(algorithms, list) else ("RS256",)
     authorization, token, keys = (str(address) for address in addresses)
     return Provider(issuer, authorization, token, keys, names, posts)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return bool(urlsplit(text).hostname and httpx2.URL(text).host)
+    except (httpx2.InvalidURL, ValueError):
+        return False
 
 
 def _keys(provider: Provider, *, again: bool) -> KeySet:
@@ -297,6 +309,7 @@ def _token_answer(config: Config, provider: Provider, trip: Trip, code: str) -> 
 
 def _json(url: str, *, form: dict[str, str] | None = None, auth: tuple[str, str] | None = None) -> dict[str, Any]:
     """One bounded answer as a JSON object. A refusal of the code is told from a provider that does not work."""
+    until = time.monotonic() + WHOLE_ANSWER_SECONDS
     try:
         with (
             client() as connection,
@@ -309,6 +322,8 @@ def _json(url: str, *, form: dict[str, str] | None = None, auth: tuple[str, str]
                 content += piece
                 if len(content) > ANSWER_BYTES_MAX:
                     raise SignInFailed("oidc_unavailable", "the provider's answer is too long")
+                if time.monotonic() > until:
+                    raise SignInFailed("oidc_unavailable", "the provider's answer takes too long")
             status = response.status_code
     except httpx2.HTTPError as error:
         raise SignInFailed("oidc_unavailable", f"the provider does not answer: {type(error).__name__}") from None

@@ -31,7 +31,7 @@ class FeatureSetting(models.Model):
 
 
 class Announcement(models.Model):
-    """Words for everybody, or for a tenant and those below it, in a window."""
+    """Words for everybody, or for those who belong to a tenant, or to one above it; in a window."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     tenant = models.ForeignKey("tenants.Tenant", models.CASCADE, null=True, related_name="announcements")

@@ -52,6 +52,7 @@ class JobCostView(ApiView):
         """What a job cost so far and costs an hour now; for its owner, managers of its tenant, and operators."""
         known_query(request, ())
         found = fetch_job(self.actor, job, "cost.read")
+        self.check_feature(found.tenant_id)
         job_ids = [found.id, *Job.objects.filter(parent_id=found.id).order_by("id").values_list("id", flat=True)]
         live = Attempt.objects.filter(job_id=found.id) | Attempt.objects.filter(job__parent_id=found.id)
         running = live.filter(ended_at__isnull=True, launched_at__isnull=False).order_by()

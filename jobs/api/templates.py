@@ -201,6 +201,7 @@ class TemplatesView(ApiView):
         body = TemplateIn.validated(request.data)
         public, tenant = body.pop("public"), body.pop("tenant", None)
         tenant_id = None if public else find_tenant(self.actor, tenant).id
+        self.check_feature(tenant_id)
         demand(self.actor, tenant_id, "template.publish" if public else "template.create", self.actor.user_id)
         row = service.create_template(actor=self.actor, tenant_id=tenant_id, given=body, now=database_now())
         response = Response(show_templates(self, [row])[0], status=201, headers={"Location": f"/api/v1/templates/{row.pk}"})

@@ -58,6 +58,8 @@ from kernel.limits import (
     REPLICAS,
     TERMINAL_CELLS,
 )
+from webapi.asgi_auth import header_of
+from webapi.throttles import client_address
 
 VERB = "job.exec"
 START_SECONDS = 2.0  # For the first message; a page sends it as soon as it is connected.
@@ -212,8 +214,7 @@ class ExecConsumer(AsyncWebsocketConsumer):
 
     async def _open(self, actor: Actor, wanted: Wanted, start: Start) -> Opened:
         """Start the program, in a thread that goes on when we are cancelled: then what it started is ended here."""
-        client = self.scope.get("client")
-        work = asyncio.ensure_future(in_thread(_begin, actor, wanted, start, str(client[0]) if client else ""))
+        work = asyncio.ensure_future(in_thread(_begin, actor, wanted, start, _address_of(self.scope)))
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
@@ -359,11 +360,20 @@ class Wanted:
 def _wanted(query: Mapping[str, Sequence[str]]) -> Wanted:
     values = {name: query[name][0] for name in ("job", "role", "index") if len(query.get(name, ())) == 1}
     job, role, index = values.get("job", ""), values.get("role"), values.get("index")
-    if not 0 < len(job) <= NAME_LENGTH:
+    if not 0 < len(job) <= NAME_LENGTH or "\0" in job:
         raise InvalidInput("The address names no job.", hint="/ws/v1/exec?job=<id or name>&role=<role>&index=<n>")
+    if role is not None and (len(role) > NAME_LENGTH or "\0" in role):  # PostgreSQL refuses NUL, SQLite compares it.
+        raise InvalidInput(f"`role` has at most {NAME_LENGTH} characters.")
     if index is not None and not (index.isascii() and index.isdecimal() and len(index) <= 9 and int(index) < REPLICAS):
         raise InvalidInput(f"`index` is a whole number below {REPLICAS}.")
     return Wanted(job, role, None if index is None else int(index))
+
+
+def _address_of(scope: Mapping[str, Any]) -> str:
+    """Where the client is: behind a proxy of ours, as the proxy tells it."""
+    client = scope.get("client")
+    told = header_of(scope, b"x-forwarded-for")
+    return client_address({"REMOTE_ADDR": client[0] if client else "", "HTTP_X_FORWARDED_FOR": told or ""})
 
 
 def _begin(actor: Actor, wanted: Wanted, start: Start, address: str) -> Opened:

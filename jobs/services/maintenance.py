@@ -8,9 +8,10 @@ from __future__ import annotations
 from datetime import datetime
 
 import structlog
+from django.db import transaction
 
 from clusters.services import begin_windows, end_windows, nodes_to_empty
-from clusters.services.maintenance import OutOfService
+from clusters.services.maintenance import OutOfService, is_to_be_emptied
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, AttemptState
 from jobs.models import Task
 from jobs.services.draining import drain_node
@@ -30,11 +31,20 @@ def look(now: datetime) -> int:
     drained = 0
     for node in _to_empty(now)[:DRAINS_AT_ONCE]:
         try:
-            drain_node(actor=ACTOR, node_id=node.id, reason=node.reason, now=now)
-            drained += 1
+            drained += _drain(node, now)
         except BerthError as error:  # Of one machine; the others go on, and the next look tries again.
             log.warning("drain_refused", node_id=str(node.id), detail=error.detail)
     return drained
+
+
+def _drain(node: OutOfService, now: datetime) -> bool:
+    """Empty a machine, unless somebody took it back or ended its window while the others before it were emptied: draining it
+    would cordon it again, and nobody would return it."""
+    with transaction.atomic():
+        if not is_to_be_emptied(node.id, now):
+            return False
+        drain_node(actor=ACTOR, node_id=node.id, reason=node.reason, now=now)
+    return True
 
 
 def _to_empty(now: datetime) -> list[OutOfService]:

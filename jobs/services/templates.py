@@ -20,7 +20,7 @@ from jobs.services.submit import prepare
 from jobs.spec.templating import check_template, fill, judge, read_parameters, read_values, stored_parameters
 from jobs.spec.values import BadValue, parse_tag
 from kernel.actor import Actor, system_actor
-from kernel.errors import BerthError, Conflict, FieldError, InvalidInput, PreconditionFailed, TooLarge
+from kernel.errors import BerthError, Conflict, FieldError, InvalidInput, NotFound, PreconditionFailed, TooLarge
 from kernel.limits import SPEC_BYTES
 from tenants.access import demand
 from webapi.fields import SLUG
@@ -65,7 +65,7 @@ def update_template(
 ) -> Template:
     """Change a template; the caller was asked whether the actor may."""
     with transaction.atomic():
-        row = Template.objects.select_for_update().get(id=template.pk)
+        row = _locked(template)
         if expected_version is not None and row.version != expected_version:
             raise PreconditionFailed(
                 f"The template has version {row.version} now, not {expected_version}.",
@@ -85,10 +85,10 @@ def update_template(
 
 def publish_template(*, actor: Actor, template: Template, now: datetime) -> Template:
     """Give a tenant's template to everybody. It leaves the tenant: from now on operators look after it."""
+    if template.tenant_id is None:
+        raise Conflict("This template is public already.", hint="There is nothing left to do.")
     with transaction.atomic():
-        row = Template.objects.select_for_update().get(id=template.pk)
-        if row.tenant_id is None:
-            raise Conflict("This template is public already.", hint="There is nothing left to do.")
+        row = _locked(template)
         tenant_id, row.tenant_id = row.tenant_id, None
         row.published_at = row.updated_at = now
         row.version += 1
@@ -100,8 +100,9 @@ def publish_template(*, actor: Actor, template: Template, now: datetime) -> Temp
 def delete_template(*, actor: Actor, template: Template, now: datetime) -> None:
     """Delete a template. Jobs that were made from it are their own."""
     with transaction.atomic():
-        _audit(template, actor, "template.delete", now, before={"name": template.name, "title": template.title})
-        Template.objects.filter(id=template.pk).delete()
+        row = _locked(template)
+        _audit(row, actor, "template.delete", now, before={"name": row.name, "title": row.title})
+        row.delete()
 
 
 def render(
@@ -202,6 +203,17 @@ def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
         "spec": document,
         "found_by": found_by(name, (texts["title"], texts["title_zh"]), tags),
     }
+
+
+def _locked(template: Template) -> Template:
+    """The row as it is now, where the template still belongs to whom it did when the actor was asked about: the rights of a
+    tenant's member end when it is published."""
+    row = Template.objects.select_for_update().filter(id=template.pk).first()
+    if row is None:
+        raise NotFound("There is no such template any more.", hint="Somebody deleted it a moment ago.")
+    if row.tenant_id != template.tenant_id:
+        raise Conflict("The template was published meanwhile.", hint="Read it again: operators look after it now.")
+    return row
 
 
 def _save(row: Template, *, force_insert: bool = False) -> None:

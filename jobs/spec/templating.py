@@ -260,6 +260,8 @@ def _check_parameter(given: Mapping[str, Any], place: str, errors: list[FieldErr
         bound = given.get(key)
         if bound is not None and (kind in {"boolean", "choice"} or not _is_number(bound)):
             wrong(key, "invalid", f"{key} is a number, for a number or for the length of a text.")
+        elif bound is not None and kind == "string" and not 0 <= bound <= TEXT_BYTES:  # An example is made as long as this.
+            wrong(key, "range", f"A text has 0 to {TEXT_BYTES} characters.")
     low, high = given.get("minimum"), given.get("maximum")
     if _is_number(low) and _is_number(high) and low > high:  # type: ignore[operator]
         wrong("maximum", "range", "maximum is below minimum.")

@@ -89,14 +89,15 @@ def check_feature(request: Any, name: str, tenant: object = None) -> None:
 
 
 def named_tenant(request: Any, kwargs: Mapping[str, Any]) -> object:
-    """The tenant that a request names in its path, query or body; None where it names none."""
+    """The tenant that a request names in its path, body or query; None where it names none. A handler that takes another one
+    when none is named asks for that one itself."""
     if isinstance(kwargs.get("tenant"), str):
         return kwargs["tenant"]
-    text = request.query_params.get("tenant")
-    if text:
-        return text
     if request.method in {"POST", "PUT", "PATCH"} and "json" in (request.content_type or ""):
         body = request.data
         if isinstance(body, dict) and isinstance(body.get("tenant"), str):
             return body["tenant"]
+    text = request.query_params.get("tenant")
+    if text:
+        return text
     return None

@@ -35,6 +35,7 @@ from kernel.errors import TooManyRequests
 from webapi.actors import actor_of
 from webapi.asgi_auth import session_text
 
+ADDRESS_LENGTH = 45  # IPv6 with an IPv4 address in it; a zone behind it, of any length, is no address of anybody's.
 BUCKETS_MAX = 50_000  # The longest unused go first; a forgotten bucket is a full one.
 REDIS_SECONDS = 0.25  # A slow Redis must not slow every request; the local count takes over.
 REDIS_PAUSE_SECONDS = 5.0  # After a failure nobody waits for Redis again so soon.
@@ -261,7 +262,7 @@ def client_address(meta: Mapping[str, Any]) -> str:
     told = str(meta.get("HTTP_X_FORWARDED_FOR", "")).rpartition(",")[2].strip()
     if not told or not current().public_url.startswith("https:") or not _is_private(peer):
         return peer
-    return told if _as_address(told) is not None else peer
+    return told if len(told) <= ADDRESS_LENGTH and _as_address(told) is not None else peer
 
 
 def _is_private(text: str) -> bool:

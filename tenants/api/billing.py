@@ -25,6 +25,7 @@ from tenants.api.shapes import tenant_ref, user_ref
 from tenants.api.tenants import TENANT_PATH
 from tenants.api.usage import TENANT, csv_answer, read_format
 from tenants.costs import estimate
+from tenants.features import tenants_without
 from tenants.ledger.budgets import WARN_AT, BudgetKind, Spent
 from tenants.ledger.entries import day_of, month_of, month_text
 from tenants.ledger.statements import statement_csv
@@ -35,6 +36,7 @@ from tenants.services.names import Problems
 from tenants.services.prices import set_prices, withdraw_price
 from tenants.statements import closed_months, statement_of
 from webapi.access import fetch, require, visible
+from webapi.actors import facts_of
 from webapi.etags import expected_version, with_etag
 from webapi.fields import utc_text
 from webapi.idempotency import idempotent
@@ -237,6 +239,9 @@ class BudgetsView(ApiView):
         queues = visible(self.actor, Queue)
         if request.query_params.get("tenant"):
             queues = queues.filter(tenant=selectors.get_tenant(self.actor, request.query_params["tenant"]))
+        off = tenants_without(facts_of(request), self.feature)
+        if off:
+            queues = queues.exclude(tenant_id__in=off)
         rows = Budget.objects.filter(queue__in=queues).select_related("queue", "queue__tenant")
         now, money = database_now(), currency()
         return page(request, rows, order=("id",), serialize=lambda found: [_show_budget(row, now, money) for row in found])
@@ -250,13 +255,12 @@ class BudgetView(ApiView):
     @extend_schema(responses=bodies.BudgetOut)
     def get(self, request: Request, queue_id: str) -> Response:
         """A queue's budget for every month, and what of it is spent in this one."""
-        queue = fetch(self.actor, Queue, queue_id, "queue.read", related=("tenant",))
-        return self._answer(_budget(queue))
+        return self._answer(_budget(self._queue(queue_id)))
 
     @extend_schema(parameters=[IF_MATCH], request=bodies.BudgetIn, responses=bodies.BudgetOut)
     def put(self, request: Request, queue_id: str) -> Response:
         """Give a queue and all below it a budget for every month. For whoever manages the queue above it."""
-        queue = fetch(self.actor, Queue, queue_id, "queue.read", related=("tenant", "parent"))
+        queue = self._queue(queue_id)
         require(self.actor, queue, "budget.edit")
         body = bodies.BudgetIn.validated(request.data)
         wish = BudgetWish(BudgetKind(body["kind"]), body["amount"], tuple(sorted(body.get("warn_at", WARN_AT))), body["stops"])
@@ -266,10 +270,15 @@ class BudgetView(ApiView):
     @extend_schema(responses={204: None})
     def delete(self, request: Request, queue_id: str) -> Response:
         """Take a queue's budget away."""
-        queue = fetch(self.actor, Queue, queue_id, "queue.read", related=("tenant", "parent"))
+        queue = self._queue(queue_id)
         require(self.actor, queue, "budget.edit")
         delete_budget(actor=self.actor, queue=queue, now=database_now())
         return Response(status=204)
+
+    def _queue(self, queue_id: str) -> Queue:
+        queue = fetch(self.actor, Queue, queue_id, "queue.read", related=("tenant", "parent"))
+        self.check_feature(queue.tenant_id)
+        return queue
 
     def _answer(self, row: Budget) -> Response:
         return with_etag(Response(_show_budget(row, database_now(), currency())), row.version)

@@ -171,9 +171,12 @@ def _count_poll(row: DeviceCode, now: datetime) -> None:
 
 def _issue(row: DeviceCode, user: User, request_id: str, now: datetime) -> IssuedToken:
     with transaction.atomic():
-        if not DeviceCode.objects.filter(id=row.pk, redeemed_at__isnull=True).update(redeemed_at=now):
-            raise ExpiredCode("This code was used.", hint="Run `berth login` again.")
-        User.objects.select_for_update(no_key=True).get(id=user.pk)
+        # The user first, as whoever ends all tokens does: what they take back while we look is taken back.
+        locked = User.objects.select_for_update(no_key=True).get(id=user.pk)
+        if not DeviceCode.objects.filter(id=row.pk, is_approved=True, redeemed_at__isnull=True).update(redeemed_at=now):
+            raise ExpiredCode("This code was used, or taken back.", hint="Run `berth login` again.")
+        if not locked.is_active:
+            raise AccessDenied("This account is disabled.", hint="Ask an operator to enable it.")
         if _live_tokens(user.pk, now) >= TOKENS_PER_USER:
             raise Conflict(f"{user.name} has {TOKENS_PER_USER} tokens.", hint="Revoke those that are no longer used.")
         name = f"berth login: {row.client}"[:NAME_LENGTH]

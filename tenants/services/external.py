@@ -127,7 +127,10 @@ def _linked(claims: Claims, config: Config, now: datetime) -> User | None:
         return None
     if not user.is_active:
         raise SignInFailed("account_disabled", "the account is disabled")
-    if not config.oidc_links_by_email and (user.has_usable_password() or Token.objects.filter(user=user).exists()):
+    issuers = set(ExternalIdentity.objects.filter(user=user).values_list("issuer", flat=True))
+    # Another subject of the same provider is another person: addresses are given to somebody new, subjects never.
+    was_used = bool(issuers) or user.has_usable_password() or Token.objects.filter(user=user).exists()
+    if claims.issuer in issuers or (was_used and not config.oidc_links_by_email):
         raise SignInFailed("link_needed", "the account of this address was used before; its owner connects it")
     _link(user, claims, "identity.link", now)
     return user

@@ -35,15 +35,23 @@ def set_feature(*, actor: Actor, name: str, enabled: bool | None, tenant_id: uui
         if enabled is None:
             rows.delete()
         elif not rows.update(enabled=enabled):
-            FeatureSetting.objects.create(name=name, tenant_id=tenant_id, enabled=enabled)
+            _create_setting(name, tenant_id, enabled)
         record_audit(
             actor=actor, verb="feature.edit", tenant_id=tenant_id, target_kind="feature", target_id=None, target_name=name,
             before={"enabled": before}, after={"enabled": enabled}, at=now,
         )  # fmt: skip
 
 
+def _create_setting(name: str, tenant_id: uuid.UUID | None, enabled: bool) -> None:
+    try:
+        with transaction.atomic():
+            FeatureSetting.objects.create(name=name, tenant_id=tenant_id, enabled=enabled)
+    except IntegrityError:
+        raise Conflict("Somebody else set this feature a moment ago.", hint="Look again, and repeat your change.") from None
+
+
 def announce(*, actor: Actor, tenant_id: uuid.UUID | None, given: Mapping[str, Any], now: datetime) -> Announcement:
-    """Announce something to a tenant and those below it; without a tenant, to everybody."""
+    """Announce something to those who belong to a tenant, or to one above it; without a tenant, to everybody."""
     demand(actor, tenant_id, "announcement.create")
     row = Announcement(tenant_id=tenant_id, created_at=now, created_by_id=actor.user_id, starts_at=now)
     _lay_over(row, given)
@@ -60,7 +68,9 @@ def change_announcement(
 ) -> Announcement:
     """Change words or window. Who has dismissed it sees it again: it says something else now."""
     with transaction.atomic():
-        row = Announcement.objects.select_for_update().get(id=announcement.pk)
+        row = Announcement.objects.select_for_update().filter(id=announcement.pk).first()
+        if row is None:
+            raise NotFound("There is no such announcement any more.", hint="Somebody took it back a moment ago.")
         if expected_version is not None and row.version != expected_version:
             raise PreconditionFailed("The announcement was changed meanwhile.", hint="Read it again and repeat your change.")
         _lay_over(row, changes)

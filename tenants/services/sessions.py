@@ -79,9 +79,14 @@ def sign_in(*, name: str, password: str, code: str | None, browser: Browser, now
     user = user_by_password(name, password)
     if user is None:
         log.info("sign_in_refused", reason="bad_credentials", address=browser.address)
-        raise BadCredentials("There is no account of this name with this password.", hint="Check both; capitals matter.")
+        raise _bad_credentials()
     demand_second_factor(user, code, now=now)
-    return open_session(user, browser=browser, how="password", now=now)
+    with transaction.atomic():
+        # Whoever changed the password or disabled the account meanwhile ended all sessions, and could not end this one.
+        locked = User.objects.select_for_update(no_key=True).get(id=user.pk)
+        if locked.password != user.password or not locked.is_active:
+            raise _bad_credentials()
+        return open_session(user, browser=browser, how="password", now=now)
 
 
 def refuse_many_tries(name: str, address: str) -> None:
@@ -162,6 +167,10 @@ def forget_sessions(now: datetime) -> int:
     over = Q(expires_at__lt=now - KEPT) | Q(revoked_at__lt=now - KEPT)
     ids = list(Token.objects.filter(over, kind=TokenKind.SESSION).order_by("id").values_list("id", flat=True)[:FORGET_MAX])
     return Token.objects.filter(id__in=ids).delete()[0] if ids else 0
+
+
+def _bad_credentials() -> BadCredentials:
+    return BadCredentials("There is no account of this name with this password.", hint="Check both; capitals matter.")
 
 
 def _end(actor: Actor, sessions: list[Token] | list[BrowserSession], now: datetime) -> int:

@@ -152,6 +152,14 @@ async def test_bytes_go_both_ways_and_the_end_is_told_and_written_down(engine: P
     assert "bash" not in json.dumps([start, end])
 
 
+def test_the_audit_is_told_the_address_behind_the_proxy(configure: Callable[..., Any]) -> None:
+    scope = {"client": ("127.0.0.1", 40_000), "headers": [(b"x-forwarded-for", b"10.9.9.9, 192.0.2.1")]}
+    assert terminal._address_of(scope) == "127.0.0.1"
+    configure(public_url="https://berth.example.org")
+    assert terminal._address_of(scope) == "192.0.2.1"
+    assert terminal._address_of({"client": None, "headers": []}) == ""
+
+
 async def test_whoever_says_nothing_gets_a_shell(engine: PlayedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terminal, "START_SECONDS", 0.05)
     world = await sync_to_async(running_world)()
@@ -167,6 +175,8 @@ async def test_whoever_says_nothing_gets_a_shell(engine: PlayedEngine, monkeypat
         ("&role=worker&index=1", "exec_not_running", 4409),
         ("&role=worker&index=7", "not_found", 4404),
         ("&role=nobody", "not_found", 4404),
+        ("&role=wor%00ker", "invalid_input", 4409),
+        ("&role=" + "x" * 300, "invalid_input", 4409),
         ("&index=-1", "invalid_input", 4409),
         ("&index=1e3", "invalid_input", 4409),
         ("&job=again", "invalid_input", 4409),

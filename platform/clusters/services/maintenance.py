@@ -114,9 +114,15 @@ class OutOfService:
 
 def nodes_to_empty(now: datetime) -> list[OutOfService]:
     """Machines of windows under way that drain, as long as they are cordoned: somebody may have taken one back. Two queries."""
-    rows = list(_open().filter(starts_at__lte=now, ends_at__gt=now, began_at__isnull=False, drain=True))
+    rows = list(_draining(now))
     found = {node.pk: node for nodes in nodes_of(rows).values() for node in nodes if node.cordoned} if rows else {}
     return [OutOfService(node.pk, node.cluster_id, node.name, node.cordon_reason) for node in found.values()]
+
+
+def is_to_be_emptied(node_id: uuid.UUID, now: datetime) -> bool:
+    """Whether that is still so of one machine. Inside the caller's transaction, in which it stays so: locks the machine."""
+    node = Node.objects.select_for_update().filter(id=node_id, cordoned=True).first()
+    return node is not None and any(row.pool_id == node.pool_id or str(node.pk) in row.node_ids for row in _draining(now))
 
 
 def nodes_of(rows: Sequence[MaintenanceWindow]) -> dict[uuid.UUID, list[Node]]:
@@ -139,6 +145,10 @@ def nodes_of(rows: Sequence[MaintenanceWindow]) -> dict[uuid.UUID, list[Node]]:
 
 def _open() -> QuerySet[MaintenanceWindow]:
     return MaintenanceWindow.objects.filter(ended_at__isnull=True).order_by("starts_at", "id")
+
+
+def _draining(now: datetime) -> QuerySet[MaintenanceWindow]:
+    return _open().filter(starts_at__lte=now, ends_at__gt=now, began_at__isnull=False, drain=True)
 
 
 def _lock() -> dict[uuid.UUID, MaintenanceWindow]:

@@ -25,6 +25,7 @@ from controlplane.console.signin import ChangePassword, SignIn
 from kernel.actor import Actor
 from kernel.clock import database_now
 from tenants.access import operator_actor
+from tenants.api.sessions import clear_cookie, end_former
 from tenants.credentials import user_of_cookies
 
 # Alpine, which opens the console's menus, evaluates attributes of its own pages; nothing inline is run.
@@ -90,6 +91,14 @@ class Console(UnfoldAdminSite):
                     actor=actor, verb="console.sign_in", tenant_id=None, target_kind="user", target_id=actor.user_id,
                     target_name=actor.name, at=database_now(),
                 )  # fmt: skip
+        return response
+
+    def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """Out of the portal as well: its session would lead straight back in here."""
+        response = super().logout(request, extra_context)
+        if request.method == "POST":
+            end_former(request)
+            clear_cookie(response)
         return response
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:

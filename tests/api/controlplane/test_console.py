@@ -18,7 +18,7 @@ from clusters.models import Node
 from tenants.lifecycle import EditState
 from tenants.models import QueueLimit, QuotaEdit, Token, User
 from tests.factories.clusters import a_cluster
-from tests.factories.tenants import make_tenant, make_token, make_user, top_queue
+from tests.factories.tenants import make_session, make_tenant, make_token, make_user, top_queue
 
 pytestmark = pytest.mark.database
 PASSWORD = "correct horse battery"
@@ -58,6 +58,19 @@ def test_an_operator_signs_in_and_out_and_the_audit_has_it(console: Client, otto
     assert AuditEvent.objects.filter(verb="console.sign_in", actor_id=otto.pk).count() == 1
     console.post("/admin/logout/")
     assert console.get("/admin/").status_code == 302
+
+
+def test_whoever_came_by_the_portal_is_out_of_both(otto: User) -> None:
+    session = make_session(otto)
+    client = browser()
+    client.cookies["berth-session"] = session.text
+    assert client.get("/admin/").status_code == 200
+    answer = client.post("/admin/logout/")
+    assert answer.cookies["berth-session"].value == ""
+    client.cookies["berth-session"] = session.text
+
+    assert client.get("/admin/").status_code == 302
+    assert client.get("/api/v1/session").status_code == 401
 
 
 @pytest.mark.parametrize("name", ["mia", "robot", "gone", "nobody"])

@@ -113,6 +113,28 @@ def test_a_window_can_be_ended_before_its_time_once(quay: Quay, api: Api) -> Non
     assert cordoned() == []
 
 
+def test_a_machine_that_returns_while_others_are_emptied_is_left_alone(
+    quay: Quay, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operator ends the window between the look at what is to be emptied and the emptying."""
+    jobs = [quay.submit(f"job-{number}", script=ENDLESS, resources=HALF) for number in (1, 2)]
+    quay.turn(3)
+    made = plan(api, quay, nodes=["node-1"], start=0, drain=True).data
+    to_empty = maintenance._to_empty
+
+    def late(now: Any) -> Any:
+        found = to_empty(now)
+        assert [one.name for one in found] == ["node-1"]
+        api(quay.cast.otto).delete(f"{PATH}/{made['id']}")
+        return found
+
+    monkeypatch.setattr(maintenance, "_to_empty", late)
+
+    assert maintenance.look(quay.now) == 0
+    assert cordoned() == []
+    assert {quay.state(job) for job in jobs} == {"running"}
+
+
 def test_a_window_that_nobody_was_there_for_is_over(quay: Quay, api: Api) -> None:
     plan(api, quay, nodes=["node-1"])
     quay.pass_time(8000)

@@ -9,7 +9,8 @@ import pytest
 from activity.models import AuditEvent
 from jobs.models import Template
 from jobs.services.shipped_templates import SHIPPED
-from jobs.services.templates import ensure_shipped_templates
+from jobs.services.templates import delete_template, ensure_shipped_templates, update_template
+from kernel.errors import Conflict, NotFound
 from tests.factories.tenants import now
 
 pytestmark = pytest.mark.database
@@ -60,6 +61,20 @@ def test_a_member_keeps_one_and_whoever_belongs_fills_it_in(api, cast):
     assert api(cast.carol).get(path).status_code == 404
     assert api(cast.carol).get(PATH).data["items"] == []
     assert AuditEvent.objects.filter(verb="template.create").count() == 1
+
+
+def test_a_members_rights_end_the_moment_a_template_is_published(api, cast):
+    """The member was asked about a template of the tenant's; another process publishes it before it is changed."""
+    before = Template.objects.get(id=keep(api, cast.bob).data["id"])
+    assert api(cast.otto).post(f"{PATH}/{before.pk}/publish").status_code == 200
+
+    with pytest.raises(Conflict, match="published meanwhile"):
+        update_template(actor=cast.bob.actor, template=before, changes={"title": "x"}, expected_version=None, now=now())
+    with pytest.raises(Conflict, match="published meanwhile"):
+        delete_template(actor=cast.bob.actor, template=before, now=now())
+    delete_template(actor=cast.otto.actor, template=Template.objects.get(id=before.pk), now=now())
+    with pytest.raises(NotFound):
+        delete_template(actor=cast.bob.actor, template=before, now=now())
 
 
 def test_what_is_wrong_is_told_at_once(api, cast):

@@ -11,7 +11,9 @@ from rest_framework.test import APIClient
 
 from activity.models import AuditEvent
 from tenants.models import DeviceCode, Token, User
+from tenants.services import device_codes
 from tenants.services.device_codes import CODES_PER_MINUTE, LOOKS_PER_MINUTE, forget_device_codes
+from tenants.services.tokens import revoke_all
 from tests.api.tenants.test_sessions import PASSWORD, browser, code_of
 from tests.factories.tenants import Cast, make_session
 
@@ -65,6 +67,24 @@ def test_what_is_denied_or_over_gives_nothing(alice: APIClient, clock: Any) -> N
     clock.shift(2 * 86_400)
     assert forget_device_codes(datetime.now(UTC)) == 2
     assert AuditEvent.objects.filter(verb="device_code.deny").count() == 1
+
+
+def test_a_code_that_is_taken_back_while_it_is_redeemed_gives_nothing(
+    alice: APIClient, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process ends all tokens between the look at the code and its use."""
+    asked = ask()
+    alice.post(f"/api/v1/device-codes/{asked['user_code']}/approve")
+    issue = device_codes._issue
+
+    def late(row: DeviceCode, user: User, *rest: Any) -> Any:
+        revoke_all(user, now=datetime.now(UTC))
+        return issue(row, user, *rest)
+
+    monkeypatch.setattr(device_codes, "_issue", late)
+
+    assert code_of(redeem(asked)) == "expired_code"
+    assert not Token.objects.filter(user=cast.alice.user, kind="personal", name__startswith="berth login").exists()
 
 
 def test_whoever_is_in_a_hurry_waits_longer(alice: APIClient, clock: Any) -> None:

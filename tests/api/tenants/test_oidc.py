@@ -205,6 +205,19 @@ def test_an_account_that_somebody_uses_is_connected_by_its_owner(
     assert trip(liar)["Location"] == "/jobs?state=running"
 
 
+def test_whoever_was_given_somebodys_former_address_gets_no_account_by_it(
+    liar: Liar, alice: User, configure: Callable[..., Any]
+) -> None:
+    """Sessions that are over for long are deleted; who the account belongs to is still known."""
+    trip(liar)
+    Token.objects.filter(user=alice).delete()
+    liar.claims = {"sub": "subject-2"}
+    assert error_of(trip(liar)) == "link_needed"
+    configure(oidc_links_by_email=True)
+    assert error_of(trip(liar)) == "link_needed"
+    assert ExternalIdentity.objects.get().subject == "subject-1"
+
+
 def test_nobody_connects_for_another(liar: Liar, alice: User, cast: Cast) -> None:
     client = browser(make_session(alice))
     assert browser(make_session(alice), csrf=False).post("/api/v1/identities:connect").status_code == 403
@@ -279,6 +292,7 @@ LIES: dict[str, dict[str, Any]] = {
     "no subject": {"sub": None},
     "an empty subject": {"sub": ""},
     "a giant subject": {"sub": "x" * 300},
+    "a subject that no database keeps": {"sub": "subject\x00"},
 }
 
 
@@ -374,6 +388,12 @@ def test_where_the_provider_is_away_nobody_new_comes_in(liar: Liar, alice: User)
     assert inside.get("/api/v1/session").status_code == 200
 
 
+def test_an_answer_that_comes_drop_by_drop_is_not_waited_for(liar: Liar, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oidc, "WHOLE_ANSWER_SECONDS", -1.0)
+
+    assert error_of(APIClient().get("/sign-in/oidc")) == "oidc_unavailable"
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -381,6 +401,9 @@ def test_where_the_provider_is_away_nobody_new_comes_in(liar: Liar, alice: User)
         {"token_endpoint": "http://id.example.org/token"},
         {"jwks_uri": None},
         {"authorization_endpoint": "javascript:alert(1)"},
+        {"authorization_endpoint": "https://["},
+        {"jwks_uri": "https://\u2024x/keys"},
+        {"token_endpoint": "https://id.example.org:port/token"},
     ],
 )
 def test_a_description_that_is_wrong_is_not_followed(said: dict[str, Any], liar: Liar, alice: User) -> None:
@@ -405,6 +428,12 @@ def test_an_address_that_nobody_verified_is_nobodys(liar: Liar, alice: User, con
     configure(oidc_creates_users=True)
     trip(liar)
     assert User.objects.get(name="alice-" + User.objects.latest("created_at").name.rpartition("-")[2]).email == ""
+
+
+def test_an_address_that_no_database_keeps_is_none(liar: Liar, alice: User) -> None:
+    liar.claims = {"email": "alice\x00@example.org"}
+
+    assert error_of(trip(liar)) == "no_account"
 
 
 def test_only_people_of_the_named_domains_come_in(liar: Liar, alice: User, configure: Callable[..., Any]) -> None:

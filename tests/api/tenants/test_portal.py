@@ -7,7 +7,10 @@ from datetime import timedelta
 import pytest
 
 from activity.models import AuditEvent
-from tests.factories.tenants import make_tenant, now
+from kernel.errors import Conflict, NotFound
+from tenants.models import Announcement, FeatureSetting
+from tenants.services import portal as service
+from tests.factories.tenants import make_member, make_tenant, now, top_queue
 from webapi import features
 
 pytestmark = pytest.mark.database
@@ -61,6 +64,29 @@ def test_rows_of_a_tenant_without_the_feature_are_not_listed(api, cast):
     assert api(cast.otto).get(f"{V1}/templates/{made['id']}").json()["code"] == "feature_off"
 
 
+def test_costs_and_budgets_of_a_tenant_without_billing_are_not_there(api, cast):
+    """Also for whoever belongs to another tenant, where they are."""
+    path = f"{V1}/queues/{top_queue(cast.tenant).pk}/budget"
+    assert api(cast.otto).put(path, {"kind": "money", "amount": 10, "stops": False}, format="json").status_code == 200
+    job = api(cast.bob).post(f"{V1}/jobs", {"spec": {"name": "one", "command": "true"}}, format="json").data["id"]
+    make_member(cast.elsewhere, cast.alice.user, "manager")
+    assert api(cast.alice).get(f"{V1}/jobs/{job}/cost").status_code == 200
+    switch(api, cast.otto, "billing", False, "vision")
+
+    assert api(cast.alice).get(path).json()["code"] == "feature_off"
+    assert api(cast.alice).get(f"{V1}/jobs/{job}/cost").json()["code"] == "feature_off"
+    assert api(cast.alice).get(f"{V1}/budgets").json()["items"] == []
+
+
+def test_a_tenant_named_in_the_address_opens_nothing_that_is_off_in_that_of_the_body(api, cast):
+    switch(api, cast.otto, "templates", False, "vision")
+    body = {"name": "one", "title": "One", "spec": {"command": "true"}}
+    for tenant in ({}, {"tenant": "vision"}):
+        for address in ("nowhere", cast.elsewhere.slug):
+            told = api(cast.bob).post(f"{V1}/templates?tenant={address}", {**body, **tenant}, format="json")
+            assert told.json()["code"] == "feature_off", (tenant, address)
+
+
 def test_asking_for_features_costs_nothing_while_nothing_changed(api, cast, django_assert_num_queries):
     client = api(cast.bob)
     client.get(f"{V1}/saved-filters")
@@ -96,6 +122,26 @@ def test_a_manager_announces_to_the_tenant_and_an_operator_to_everybody(api, cas
     assert api(cast.alice).patch(one, {"level": "info"}, format="json", HTTP_IF_MATCH=own["ETag"]).status_code == 412
     assert api(cast.alice).delete(one).status_code == 204
     assert AuditEvent.objects.filter(verb__startswith="announcement.").count() == 4
+
+
+def test_whoever_changes_what_another_process_changed_meanwhile_is_told(cast, monkeypatch):
+    """Two operators at once, at the last moment."""
+    row = service.announce(actor=cast.alice.actor, tenant_id=cast.tenant.pk, given={"text": "x"}, now=now())
+    service.take_back(actor=cast.alice.actor, announcement=Announcement.objects.get(id=row.pk), now=now())
+    with pytest.raises(NotFound):
+        service.change_announcement(
+            actor=cast.alice.actor, announcement=row, changes={"text": "y"}, expected_version=None, now=now()
+        )
+    create = service._create_setting
+
+    def late(name, tenant_id, enabled):
+        create(name, tenant_id, enabled)
+        create(name, tenant_id, enabled)
+
+    monkeypatch.setattr(service, "_create_setting", late)
+    with pytest.raises(Conflict):
+        service.set_feature(actor=cast.otto.actor, name="templates", enabled=False, tenant_id=None, now=now())
+    assert not FeatureSetting.objects.exists()
 
 
 def test_preferences_are_ones_own_and_bounded(api, cast):

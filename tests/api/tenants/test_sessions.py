@@ -13,6 +13,7 @@ from activity.models import AuditEvent
 from tenants.api.authentication import csrf_of
 from tenants.credentials import refresh_actors
 from tenants.models import Token, TokenKind, User
+from tenants.services import sessions
 from tests.factories.tenants import Cast, actor_of, make_session, make_token, make_user
 
 pytestmark = pytest.mark.database
@@ -70,6 +71,20 @@ def test_a_name_or_address_and_the_password_make_a_session(name: str, alice: Use
     assert (whoami["user"]["name"], whoami["token"]) == ("alice", None)
     row = AuditEvent.objects.get(verb="session.create")
     assert (row.target_name, row.after["by"]) == ("Edge on Windows", "password")
+
+
+def test_a_password_that_is_changed_while_somebody_signs_in_lets_nobody_in(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process changes it between the look at the password and the session's row."""
+
+    def meanwhile(user: User, code: str | None, *, now: datetime) -> None:
+        other = User.objects.get(id=user.pk)
+        other.set_password("four words of somebody else")
+        other.save()
+
+    monkeypatch.setattr(sessions, "demand_second_factor", meanwhile)
+
+    assert code_of(sign_in(browser())) == "bad_credentials"
+    assert not Token.objects.filter(user=alice, kind=TokenKind.SESSION).exists()
 
 
 def test_over_https_the_cookie_belongs_to_this_host_alone(alice: User, configure: Callable[..., Any], settings: Any) -> None:

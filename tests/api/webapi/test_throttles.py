@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from webapi.throttles import Buckets
+from webapi.throttles import Buckets, client_address
 
 
 class Clock:
@@ -113,3 +113,13 @@ def test_whoever_was_refused_is_refused_until_the_time_is_over():
     assert refusals.of("Bearer b")[0] == 0
     clock.now += 3
     assert refusals.of("Bearer a")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("told", "address"),
+    [("10.9.9.9, 192.0.2.1", "192.0.2.1"), ("fe80::1%" + "x" * 300, "127.0.0.1"), ("nobody", "127.0.0.1"), ("", "127.0.0.1")],
+)
+def test_a_proxy_tells_an_address_that_every_column_holds(told, address, configure):
+    configure(public_url="https://berth.example.org")
+
+    assert client_address({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": told}) == address

@@ -52,6 +52,12 @@ def test_what_was_put_in_is_data(text):
     assert set(made) == {*SPEC, "labels"}
 
 
+@pytest.mark.parametrize("bound", ["minimum", "maximum"])
+def test_a_text_is_never_asked_to_be_longer_than_any_text_may_be(bound):
+    """The example that a template is tried with is as long as its minimum."""
+    assert refused(read_parameters, [{"name": "data", "type": "string", bound: 10**12}]) == {f"/parameters/0/{bound}": "range"}
+
+
 def test_all_wrong_values_are_told_at_once():
     parameters = read_parameters(PARAMETERS)
 

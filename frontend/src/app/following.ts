@@ -19,7 +19,7 @@ export function touched(event: LiveEvent): string[][] {
   const kind = event.kind.split('.')[0] ?? '';
   if (event.job_id) return [['job', event.job_id], ['jobs'], ['queues'], ['home'], ['board']];
   if (kind === 'node' || kind === 'pool' || kind === 'cluster' || kind === 'maintenance') return [['nodes'], ['node'], ['pools'], ['clusters'], ['cluster'], ['maintenance']];
-  if (kind === 'queue' || kind === 'quota' || kind === 'capacity' || kind === 'booking') return [['queues'], ['quotas'], ['bookings'], ['board']];
+  if (kind === 'queue' || kind === 'quota' || kind === 'capacity' || kind === 'booking') return [['queues'], ['queue-names'], ['quotas'], ['bookings'], ['board']];
   return [[kind], [`${kind}s`]];
 }
 

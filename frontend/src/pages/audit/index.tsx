@@ -6,6 +6,7 @@ import { useState } from 'react';
 import { useSearchParams } from 'react-router';
 
 import { api, take, type Schemas } from '@/api/client';
+import { useTenantNames } from '@/api/fleet';
 import { usePaged } from '@/api/paging';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
@@ -84,9 +85,9 @@ function List() {
   );
   const list = usePaged<Entry>(['audit', filters], (cursor) => readPage(filters, cursor));
   const users = useQuery({ queryKey: ['users', 'known'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/users', { params: { query: { limit: 500 } } })) });
-  const tenants = useQuery({ queryKey: ['tenants', 'choice'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/tenants', { params: { query: { limit: 500 } } })) });
-  const tenantNames = new Map((tenants.data?.items ?? []).map((tenant) => [tenant.id, tenant.name]));
-  const managed = (tenants.data?.items ?? []).filter((tenant) => session.isOperator || tenant.role === 'manager');
+  const tenants = useTenantNames();
+  const tenantNames = new Map((tenants.data ?? []).map((tenant) => [tenant.id, tenant.name]));
+  const managed = (tenants.data ?? []).filter((tenant) => session.isOperator || tenant.role === 'manager');
   const people = (users.data?.items ?? []).map((user) => ({ value: user.id, label: user.name }));
   const actor = get('actor');
   const columns: Column<Entry>[] = [

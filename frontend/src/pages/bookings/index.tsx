@@ -1,11 +1,11 @@
 /** Reservations of GPUs: on a calendar by week and month, and the same as a list. */
 
 import { ActionIcon, Button, Group, SegmentedControl, Select, Text, Title } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { useSearchParams } from 'react-router';
 
 import { api, take } from '@/api/client';
+import { usePools } from '@/api/fleet';
 import { usePaged } from '@/api/paging';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
@@ -47,10 +47,10 @@ export default function Bookings() {
       }
       return next;
     });
-  const pools = useQuery({ queryKey: ['pools', 'all'], queryFn: () => take(api.GET('/api/v1/pools', { params: { query: { limit: 500 } } })) });
+  const pools = usePools();
   const list = usePaged<Booking>(['bookings', tenant], (cursor) => take(api.GET('/api/v1/bookings', { params: { query: { limit: 500, cursor, tenant: tenant ?? undefined } } })));
   const rows = useMemo(() => (list.rows ?? []).filter((booking) => !pool || booking.pool?.id === pool), [list.rows, pool]);
-  const gpuPools = (pools.data?.items ?? []).filter((found) => found.capacity.gpu_millis > 0);
+  const gpuPools = (pools.data ?? []).filter((found) => found.capacity.gpu_millis > 0);
   const onePool = gpuPools.find((found) => found.id === pool) ?? (gpuPools.length === 1 ? gpuPools[0] : undefined);
   const weeks = view === 'month' ? weeksOfMonth(day) : [weekOf(day)];
   const last = dayOf(weeks.at(-1) ?? day, 6);

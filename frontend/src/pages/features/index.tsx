@@ -6,6 +6,7 @@ import { useState } from 'react';
 import { useSearchParams } from 'react-router';
 
 import { api, take, type Schemas } from '@/api/client';
+import { useTenantNames } from '@/api/fleet';
 import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
@@ -39,8 +40,8 @@ function List() {
   const [search, setSearch] = useSearchParams();
   const tenant = search.get('tenant');
   const query = useQuery({ queryKey: ['features', 'of', tenant], queryFn: () => take(api.GET('/api/v1/features', { params: { query: { tenant: tenant ?? undefined } } })) });
-  const tenants = useQuery({ queryKey: ['tenants', 'choice'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/tenants', { params: { query: { limit: 500 } } })) });
-  const choices = (tenants.data?.items ?? []).map((found) => ({ value: found.slug, label: found.name }));
+  const tenants = useTenantNames();
+  const choices = (tenants.data ?? []).map((found) => ({ value: found.slug, label: found.name }));
   const scope = choices.find((choice) => choice.value === tenant)?.label ?? tenant;
   return (
     <Page

@@ -3,32 +3,34 @@
 import { Alert, Group, Stack, Text } from '@mantine/core';
 
 import type { Schemas } from '@/api/client';
+import { usePools } from '@/api/fleet';
 import { useFormat, type Format } from '@/text/format';
 import { useText, type Translate } from '@/text/language';
 import { Answer } from '@/ui/Feedback';
 import { Meter } from '@/ui/Meter';
 
 import { Card } from './Card';
-import { useBudgets, usePools, useShares } from './reads';
+import { useBudgets, useShares } from './reads';
 import { words } from './text';
 
 const SHARES_SHOWN = 6;
+const POOLS_EVERY_MS = 30_000;
 const HOUR_MILLIS = 3_600_000; // Thousandths times seconds in an hour of one whole.
 
 export function Free() {
   const t = useText(words);
-  const pools = usePools();
+  const pools = usePools(POOLS_EVERY_MS);
   return (
     <Card title={t('free')} to="/cluster" more={t('seeAll')}>
       <Answer query={pools}>
-        {(page) =>
-          page.items.length === 0 ? (
+        {(all) =>
+          all.length === 0 ? (
             <Text size="sm" c="dimmed">
               {t('noPools')}
             </Text>
           ) : (
             <Stack gap="md">
-              {page.items.map((pool) => (
+              {all.map((pool) => (
                 <Pool key={pool.id} pool={pool} />
               ))}
             </Stack>

@@ -65,10 +65,6 @@ export function useCounts() {
   return useQuery({ queryKey: ['my-jobs', 'counts'], queryFn: ({ signal }) => take(api.GET('/api/v1/jobs:counts', { signal })) });
 }
 
-export function usePools() {
-  return useQuery({ queryKey: ['pools', 'home'], refetchInterval: 30_000, queryFn: ({ signal }) => take(api.GET('/api/v1/pools', { params: { query: { limit: 50 } }, signal })) });
-}
-
 export function useShares() {
   return useQuery({
     queryKey: ['home-shares'],

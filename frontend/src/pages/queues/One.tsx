@@ -6,7 +6,7 @@ import { useMemo, type ReactNode } from 'react';
 import { Link, useParams } from 'react-router';
 
 import { api, take, type Schemas } from '@/api/client';
-import { usePools, useQueues, type Pool, type Queue, type QueuePool, type Resource } from '@/api/fleet';
+import { useBudgetList, usePools, useQueues, type Pool, type Queue, type QueuePool, type Resource } from '@/api/fleet';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
@@ -23,7 +23,7 @@ import { Legend } from './Legend';
 import { standing } from './lending';
 import { Running, Waiting } from './Lines';
 import { SubmitHere, useLentBy } from './Overview';
-import { useBoard, useBudget } from './reads';
+import { useBoard } from './reads';
 import { words } from './text';
 
 export default function One() {
@@ -247,12 +247,13 @@ function Budget({ queue }: { queue: Queue }) {
   const format = useFormat();
   const session = useSession();
   const isOn = session.has('billing');
-  const budget = useBudget(queue.id, isOn);
+  const budgets = useBudgetList(isOn);
   if (!isOn) return null;
   return (
     <Card withBorder component="section">
-      <Answer query={budget} lines={3}>
-        {(found) => {
+      <Answer query={budgets} lines={3}>
+        {(all) => {
+          const found = all.find((budget) => budget.queue.id === queue.id);
           if (!found) {
             return (
               <>

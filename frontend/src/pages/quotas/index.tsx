@@ -1,11 +1,11 @@
 /** Limits of all queues as a tree, edited in place; what an edit would do is shown before it is done. */
 
 import { Group, SegmentedControl, Select, Stack, Text, TextInput } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { useSearchParams } from 'react-router';
 
 import { api, take } from '@/api/client';
+import { usePools } from '@/api/fleet';
 import { usePaged } from '@/api/paging';
 import { useSession } from '@/api/session';
 import { amountText, RESOURCES, type Resource } from '@/text/amounts';
@@ -25,19 +25,19 @@ import { words } from './text';
 
 export default function Quotas() {
   const t = useText(words);
-  const pools = useQuery({ queryKey: ['pools', 'all'], queryFn: () => take(api.GET('/api/v1/pools', { params: { query: { limit: 500 } } })) });
+  const pools = usePools();
   const queues = usePaged<Queue>(['queues', 'all'], (cursor) => take(api.GET('/api/v1/queues', { params: { query: { limit: 500, cursor } } })));
   return (
     <Page title={t('title')} subtitle={t('subtitle')} wide>
       <Answer query={pools} lines={8}>
         {(found) =>
-          found.items.length === 0 ? (
+          found.length === 0 ? (
             <Empty icon="quotas" title={t('noPools')} command="berth pools">
               {t('noPoolsHint')}
             </Empty>
           ) : (
             <PagedView list={queues} empty={<Empty icon="queues" title={t('noMatch')} />}>
-              {(rows) => <Editor queues={rows} pools={found.items.map((pool) => ({ id: pool.id, name: pool.name, cluster: pool.cluster.name, capacity: pool.capacity }))} />}
+              {(rows) => <Editor queues={rows} pools={found.map((pool) => ({ id: pool.id, name: pool.name, cluster: pool.cluster.name, capacity: pool.capacity }))} />}
             </PagedView>
           )
         }

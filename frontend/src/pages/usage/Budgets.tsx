@@ -1,11 +1,9 @@
 /** What queues may spend this month, and what is spent. */
 
 import { Anchor, SimpleGrid, Stack, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 
-import { api, take } from '@/api/client';
-import { readAll } from '@/api/fleet';
+import { useBudgetList } from '@/api/fleet';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Answer, Empty } from '@/ui/Feedback';
@@ -17,7 +15,7 @@ import { words } from './text';
 export default function Budgets() {
   const t = useText(words);
   const format = useFormat();
-  const budgets = useQuery({ queryKey: ['budgets'], queryFn: ({ signal }) => readAll((page) => take(api.GET('/api/v1/budgets', { params: { query: page }, signal }))) });
+  const budgets = useBudgetList();
   return (
     <Answer query={budgets}>
       {(all) =>

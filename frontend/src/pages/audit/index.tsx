@@ -14,6 +14,7 @@ import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { CopyAs, curl, quote } from '@/ui/CopyAs';
 import { Empty } from '@/ui/Feedback';
+import { saveCsv } from '@/ui/files';
 import { Icon } from '@/ui/Icon';
 import { fromLocalInput, toLocalInput } from '@/ui/moments';
 import { notify, notifyProblem } from '@/ui/notify';
@@ -21,7 +22,6 @@ import { Page } from '@/ui/Page';
 import { PagedView } from '@/ui/PagedView';
 import { Rows, type Column } from '@/ui/Rows';
 
-import { csv } from './csv';
 import { Details } from './Details';
 import { words } from './text';
 
@@ -214,7 +214,7 @@ function Export({ filters, tenantNames }: { filters: Filters; tenantNames: Reado
         row.at, row.actor.name, row.actor.id, row.verb, row.count, row.target.kind, row.target.name, row.target.id, row.tenant_id ? (tenantNames.get(row.tenant_id) ?? row.tenant_id) : null,
         row.before && JSON.stringify(row.before), row.after && JSON.stringify(row.after), row.request_id, row.seq, row.hash,
       ]);
-      save('berth-audit.csv', csv([head, ...lines]));
+      saveCsv('berth-audit.csv', [head, ...lines]);
       if (cursor) notify(t('exportedPart', { count: rows.length }));
     } catch (error) {
       notifyProblem(error);
@@ -227,13 +227,4 @@ function Export({ filters, tenantNames }: { filters: Filters; tenantNames: Reado
       {read === null ? t('export') : t('exporting', { count: read })}
     </Button>
   );
-}
-
-function save(name: string, text: string): void {
-  const url = URL.createObjectURL(new Blob(['\ufeff', text], { type: 'text/csv' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(url);
 }

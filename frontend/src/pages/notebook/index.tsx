@@ -9,6 +9,7 @@ import { useQueueNames } from '@/api/fleet';
 import { useSession } from '@/api/session';
 import { useText } from '@/text/language';
 import { CopyText } from '@/ui/CopyAs';
+import { save } from '@/ui/files';
 import { Icon } from '@/ui/Icon';
 import { Page } from '@/ui/Page';
 
@@ -37,14 +38,7 @@ export default function Notebook() {
   const server = serverOf(info.data);
   const place: Place = { server, tenant: tenants.length > 1 && chosen ? (isOnly ? chosen.name : chosen.slug) : '', queue, gpu, token: made && isInCell ? made.token : '' };
 
-  const download = () => {
-    const url = URL.createObjectURL(new Blob([notebook(place, t('fileTitle'), (name) => t(name))], { type: 'application/x-ipynb+json' }));
-    const link = document.createElement('a');
-    link.href = url;
-    link.download = 'berth-first-steps.ipynb';
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(url), 1_000);
-  };
+  const download = () => save('berth-first-steps.ipynb', notebook(place, t('fileTitle'), (name) => t(name)), 'application/x-ipynb+json');
   return (
     <Page
       title={t('title')}

@@ -10,12 +10,12 @@ import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Empty, Loading, ProblemView } from '@/ui/Feedback';
+import { save } from '@/ui/files';
 import { Icon, type IconName } from '@/ui/Icon';
 
 import { AttemptChoice, useAttempt } from '../AttemptChoice';
 import { useLiveState } from '../HeadLine';
 import { hasEnded, tasksQuery, type Job, type Task } from '../queries';
-import { save } from '../save';
 import classes from './Logs.module.css';
 import { plainOf } from './logWindow';
 import { LogView, type LogViewHandle } from './LogView';

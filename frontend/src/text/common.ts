@@ -60,6 +60,8 @@ export const common = texts(
     failed: 'failed',
     nothingYet: 'Nothing yet',
     timesIn: 'Times are in {zone}',
+    gpuHours: '{hours} GPU-hours',
+    nodeHours: '{hours} node-hours',
   },
   {
     loading: '正在加载',
@@ -118,5 +120,7 @@ export const common = texts(
     failed: '已失败',
     nothingYet: '暂无内容',
     timesIn: '时间为 {zone} 时区',
+    gpuHours: '{hours} 卡时',
+    nodeHours: '{hours} 节点时',
   },
 );

@@ -4,6 +4,8 @@ import { Alert, Group, Stack, Text } from '@mantine/core';
 
 import type { Schemas } from '@/api/client';
 import { usePools } from '@/api/fleet';
+import { common } from '@/text/common';
+import { sayBudget, sayHours } from '@/text/costs';
 import { useFormat, type Format } from '@/text/format';
 import { useText, type Translate } from '@/text/language';
 import { Answer } from '@/ui/Feedback';
@@ -15,7 +17,6 @@ import { words } from './text';
 
 const SHARES_SHOWN = 6;
 const POOLS_EVERY_MS = 30_000;
-const HOUR_MILLIS = 3_600_000; // Thousandths times seconds in an hour of one whole.
 
 export function Free() {
   const t = useText(words);
@@ -112,7 +113,7 @@ function placeOf(share: Schemas['ShareOut']): string {
 
 function Share({ share, t, format }: { share: Schemas['ShareOut']; t: Translate<keyof (typeof words)['en']>; format: Format }) {
   const unit = share.resource === 'gpu_millis' ? 'gotHours' : 'gotCores';
-  const hours = (amount: number) => t(unit, { got: format.number(amount / HOUR_MILLIS) });
+  const hours = (amount: number) => t(unit, { got: sayHours(format, amount) });
   const promise = share.promised > 0 ? share.promised : share.fair;
   const said = share.promised > 0 ? t('gotOf', { got: hours(share.delivered), promised: hours(share.promised) }) : t('gotFair', { got: hours(share.delivered), fair: hours(share.fair) });
   return (
@@ -142,14 +143,12 @@ function Share({ share, t, format }: { share: Schemas['ShareOut']; t: Translate<
 
 export function Budgets() {
   const t = useText(words);
+  const c = useText(common);
   const format = useFormat();
   const budgets = useBudgets();
   const items = budgets.data?.items ?? [];
   if (items.length === 0) return null;
-  const amount = (budget: Schemas['BudgetOut'], value: number) => {
-    if (budget.kind === 'money') return `${format.number(value / 1_000_000, 2)} ${budget.currency}`;
-    return t(budget.kind === 'gpu_time' ? 'gpuHours' : 'nodeHours', { hours: format.number(value / HOUR_MILLIS) });
-  };
+  const amount = (budget: Schemas['BudgetOut'], value: number) => sayBudget(format, c, budget, value);
   return (
     <Card title={t('budget', { month: items[0]?.month ?? '' })} to="/usage" more={t('detail')}>
       <Stack gap="md">

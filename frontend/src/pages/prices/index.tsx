@@ -11,7 +11,8 @@ import { readAll, usePools } from '@/api/fleet';
 import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
-import { useFormat, type Format } from '@/text/format';
+import { sayMoney, sayPrice } from '@/text/costs';
+import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
 import { CopyAs, curl } from '@/ui/CopyAs';
@@ -75,10 +76,6 @@ export default function Prices() {
   );
 }
 
-export function money(format: Format, micros: number, currency: string): string {
-  return `${format.number(micros / 1e6, 6)} ${currency}`;
-}
-
 function PoolCard({ pool }: { pool: PoolPrices }) {
   const t = useText(words);
   const w = useText(common);
@@ -104,7 +101,7 @@ function PoolCard({ pool }: { pool: PoolPrices }) {
                 {t(resource)}
               </Text>
               <Text size="xl" fw={650}>
-                {price ? money(format, price.micros_per_hour, price.currency) : t('none')}
+                {price ? sayPrice(format, price.micros_per_hour, price.currency) : t('none')}
               </Text>
             </div>
           );
@@ -129,7 +126,7 @@ function PoolCard({ pool }: { pool: PoolPrices }) {
                   <Mark icon={LOOK[price.state].icon} color={LOOK[price.state].color} label={t(price.state)} size="sm" />
                 </Table.Td>
                 <Table.Td>{isResource(price.resource) ? t(price.resource) : price.resource}</Table.Td>
-                <Table.Td ta="right">{money(format, price.micros_per_hour, price.currency)}</Table.Td>
+                <Table.Td ta="right">{sayPrice(format, price.micros_per_hour, price.currency)}</Table.Td>
                 <Table.Td>
                   {format.time(price.effective_at)}{' '}
                   <Text span size="xs" c="dimmed">
@@ -225,8 +222,8 @@ function Estimate() {
                     <Table.Td>
                       {item.pool.cluster}/{item.pool.name}
                     </Table.Td>
-                    <Table.Td ta="right">{money(format, item.micros_per_hour, found.currency)}</Table.Td>
-                    <Table.Td ta="right">{money(format, item.micros, found.currency)}</Table.Td>
+                    <Table.Td ta="right">{sayPrice(format, item.micros_per_hour, found.currency)}</Table.Td>
+                    <Table.Td ta="right">{sayMoney(format, item.micros, found.currency)}</Table.Td>
                   </Table.Tr>
                 ))}
               </Table.Tbody>

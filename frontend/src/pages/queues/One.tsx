@@ -9,6 +9,7 @@ import { api, take, type Schemas } from '@/api/client';
 import { useBudgetList, usePools, useQueues, type Pool, type Queue, type QueuePool, type Resource } from '@/api/fleet';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
+import { sayBudget } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { CopyAs, curl, quote } from '@/ui/CopyAs';
@@ -244,6 +245,7 @@ function Rules({ id }: { id: string }) {
 
 function Budget({ queue }: { queue: Queue }) {
   const t = useText(words);
+  const c = useText(common);
   const format = useFormat();
   const session = useSession();
   const isOn = session.has('billing');
@@ -266,10 +268,7 @@ function Budget({ queue }: { queue: Queue }) {
               </>
             );
           }
-          const say = (value: number) =>
-            found.kind === 'money'
-              ? `${format.number(value / 1e6, 2)} ${found.currency}`
-              : t(found.kind === 'gpu_time' ? 'gpuHours' : 'nodeHours', { n: format.number(value / 3_600_000) });
+          const say = (value: number) => sayBudget(format, c, found, value);
           return (
             <Stack gap="xs">
               <Meter

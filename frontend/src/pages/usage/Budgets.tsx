@@ -4,16 +4,18 @@ import { Anchor, SimpleGrid, Stack, Text } from '@mantine/core';
 import { Link } from 'react-router';
 
 import { useBudgetList } from '@/api/fleet';
+import { common } from '@/text/common';
+import { sayBudget } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Answer, Empty } from '@/ui/Feedback';
 import { Meter } from '@/ui/Meter';
 
-import { sayHours, sayMoney } from './money';
 import { words } from './text';
 
 export default function Budgets() {
   const t = useText(words);
+  const c = useText(common);
   const format = useFormat();
   const budgets = useBudgetList();
   return (
@@ -26,7 +28,7 @@ export default function Budgets() {
         ) : (
           <SimpleGrid cols={{ base: 1, md: 2 }}>
             {all.map((budget) => {
-              const say = (value: number) => (budget.kind === 'money' ? sayMoney(format, value, budget.currency) : sayHours(format, value));
+              const say = (value: number) => sayBudget(format, c, budget, value);
               return (
                 <Stack key={budget.queue.id} gap={4}>
                   <Meter

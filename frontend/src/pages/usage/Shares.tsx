@@ -6,6 +6,7 @@ import { Link, useSearchParams } from 'react-router';
 
 import { api, take } from '@/api/client';
 import { useSession } from '@/api/session';
+import { gibHours, sayHours } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { CopyAs, curl, quote } from '@/ui/CopyAs';
@@ -14,7 +15,6 @@ import { Icon } from '@/ui/Icon';
 import { Mark } from '@/ui/Status';
 
 import { json } from './json';
-import { gibHours, sayHours } from './money';
 import { words } from './text';
 
 interface Row {

@@ -9,13 +9,14 @@ import { api, take } from '@/api/client';
 import { usePools } from '@/api/fleet';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
+import { gibHours, sayHours, sayMoney } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { CopyAs, curl, quote } from '@/ui/CopyAs';
 import { Answer, Empty, Loading, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 
-import { byDay, gibHours, hasCost, sayHours, sayMoney, sum, type Item } from './money';
+import { byDay, hasCost, sum, type Item } from './money';
 import { RANGES, windowOf } from './range';
 import { words } from './text';
 

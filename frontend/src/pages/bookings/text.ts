@@ -52,9 +52,6 @@ export const words = texts(
     cancel: 'Give it up',
     cancelTitle: 'Give this booking up?',
     cancelHint: 'It stays in the list, cancelled. What runs goes on as ordinary work.',
-    submitInto: 'Submit into it',
-    states: 'Which',
-    open: 'Not cancelled',
   },
   {
     title: '预约',
@@ -105,8 +102,5 @@ export const words = texts(
     cancel: '放弃预约',
     cancelTitle: '放弃此预约？',
     cancelHint: '它会以“已取消”留在列表中。正在运行的作业作为普通作业继续。',
-    submitInto: '提交到此预约',
-    states: '显示',
-    open: '未取消',
   },
 );

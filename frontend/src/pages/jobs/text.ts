@@ -3,7 +3,6 @@ import { texts } from '@/text/language';
 export const words = texts(
   {
     title: 'Jobs',
-    subtitle: 'Everything that you may see, kept up to date by itself.',
     submit: 'Submit a job',
     list: 'List of jobs',
     job: 'Job',
@@ -61,7 +60,6 @@ export const words = texts(
     exporting: 'Reading {count} …',
     exported: '{count} {count|job|jobs} exported.',
     exportCut: 'The first {count} jobs were exported; narrow the filters for the rest.',
-    newOnes: '{count} new',
     showNew: 'Show {count} new {count|job|jobs}',
     loaded: '{count} loaded',
     loadedAll: '{count} {count|job|jobs}',
@@ -101,7 +99,6 @@ export const words = texts(
   },
   {
     title: '作业',
-    subtitle: '您可以看到的全部作业，自动保持更新。',
     submit: '提交作业',
     list: '作业列表',
     job: '作业',
@@ -159,7 +156,6 @@ export const words = texts(
     exporting: '已读取 {count} …',
     exported: '已导出 {count} 个作业。',
     exportCut: '已导出前 {count} 个作业；其余请缩小筛选范围。',
-    newOnes: '{count} 个新作业',
     showNew: '显示 {count} 个新作业',
     loaded: '已加载 {count} 个',
     loadedAll: '共 {count} 个作业',

@@ -93,7 +93,6 @@ export const words = texts(
     weekOpen: 'This week is not over.',
     short: 'short of {n}',
     kept: 'promise kept',
-    ofDue: '{delivered} of {due} due',
     budgetsNone: 'No queue has a budget.',
     budgetsHint: 'A manager sets what a queue may spend in a month.',
     spent: '{spent} of {amount} ({percent})',
@@ -117,7 +116,6 @@ export const words = texts(
     months: 'Month {n}',
     name: 'Name',
     shares: 'Shares',
-    managersOnly: 'This is for managers and operators.',
   },
   {
     title: '用量',
@@ -209,7 +207,6 @@ export const words = texts(
     weekOpen: '本周尚未结束。',
     short: '欠缺 {n}',
     kept: '承诺已兑现',
-    ofDue: '应得 {due}，交付 {delivered}',
     budgetsNone: '没有队列设有预算。',
     budgetsHint: '管理员可设置队列每月可花费的额度。',
     spent: '{spent} / {amount}（{percent}）',
@@ -233,6 +230,5 @@ export const words = texts(
     months: '第 {n} 个月',
     name: '名称',
     shares: '份额',
-    managersOnly: '仅供管理员与运维人员。',
   },
 );

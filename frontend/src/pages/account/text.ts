@@ -214,7 +214,7 @@ export const words = texts(
     endOthersAsk: '其他所有浏览器将在数秒内退出登录。',
     ended: '已结束 {count} 个会话。',
 
-    tokensText: '供命令行、笔记本和脚本使用。令牌只能做其范围允许的事，且不会超过您的权限。',
+    tokensText: '供命令行、Notebook 和脚本使用。令牌只能做其范围允许的事，且不会超过您的权限。',
     tokensNone: '还没有令牌',
     tokensNoneHint: '命令行会要求令牌，或通过本页面自动登录：',
     makeToken: '创建令牌',
@@ -258,7 +258,7 @@ export const words = texts(
     kind_failed: '作业失败',
     kind_stopped: '作业被停止',
     kind_retried: '作业重试',
-    kind_budget: '预算将用尽',
+    kind_budget: '预算用尽',
     kind_priority: '优先级申请',
     kind_capacity: '预约与限额',
     kind_limit: '作业剩余时间不多',

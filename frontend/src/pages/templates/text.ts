@@ -114,7 +114,7 @@ export const words = texts(
     jobName: '作业名称',
     queue: '队列',
     result: '由此得到的作业',
-    rendering: '正在填写…',
+    rendering: '正在填写……',
     fits: '可以提交。',
     problems: '有 {count} 处使其无法提交',
     publish: '公开',
@@ -161,6 +161,6 @@ export const words = texts(
     unreadable: '作业不是可读的 YAML，请先修正。',
     mayNot: '您不能编写模板',
     mayNotHint: '这需要在某个租户中具有成员角色。',
-    icon_terminal: '终端', icon_flame: '火焰', icon_network: '网络', icon_grid: '网格', icon_notebook: '笔记本', icon_layers: '分层', icon_share: '共享', icon_chart: '图表', icon_data: '数据', icon_star: '星标', icon_none: '无', // prettier-ignore
+    icon_terminal: '终端', icon_flame: '火焰', icon_network: '网络', icon_grid: '网格', icon_notebook: 'Notebook', icon_layers: '分层', icon_share: '共享', icon_chart: '图表', icon_data: '数据', icon_star: '星标', icon_none: '无', // prettier-ignore
   },
 );

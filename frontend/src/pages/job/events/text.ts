@@ -19,7 +19,7 @@ export const words = texts(
     refuse: 'Refused',
     pool: 'Pool {pool}',
     nodes: 'on {nodes}',
-    candidates: '{count} {count|machine|machines} came into question',
+    candidates: '{count} {count|node|nodes} came into question',
     waited: 'after {duration} of waiting',
     standing: 'capacity: {standing}',
     because: 'because of {reason}',

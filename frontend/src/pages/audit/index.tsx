@@ -3,12 +3,12 @@
 import { Anchor, Autocomplete, Button, Group, Select, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { useSearchParams } from 'react-router';
 
 import { api, take, type Schemas } from '@/api/client';
 import { useTenantNames } from '@/api/fleet';
 import { usePaged } from '@/api/paging';
 import { useSession } from '@/api/session';
+import { useAddress } from '@/app/address';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
@@ -65,21 +65,9 @@ function List() {
   const c = useText(common);
   const format = useFormat();
   const session = useSession();
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddress();
   const [shown, setShown] = useState<Entry | null>(null);
   const get = (name: (typeof NAMES)[number]) => search.get(name) ?? undefined;
-  const put = (values: Partial<Record<(typeof NAMES)[number], string | null>>) =>
-    setSearch(
-      (now) => {
-        const next = new URLSearchParams(now);
-        for (const [name, value] of Object.entries(values)) {
-          if (value) next.set(name, value);
-          else next.delete(name);
-        }
-        return next;
-      },
-      { replace: true },
-    );
   const filters: Filters = Object.fromEntries(
     Object.entries({ actor: get('actor'), verb: get('verb'), target_kind: get('kind'), target_id: get('kind') ? get('target') : undefined, tenant: get('tenant'), since: get('since'), until: get('until') }).filter(([, value]) => value),
   );
@@ -157,7 +145,7 @@ function List() {
         <TextInput type="datetime-local" label={`${t('since')} (${format.zone})`} value={filters.since ? toLocalInput(filters.since) : ''} onChange={(event) => put({ since: fromLocalInput(event.currentTarget.value) })} />
         <TextInput type="datetime-local" label={`${t('until')} (${format.zone})`} value={filters.until ? toLocalInput(filters.until) : ''} onChange={(event) => put({ until: fromLocalInput(event.currentTarget.value) })} />
         {Object.keys(filters).length > 0 && (
-          <Button variant="subtle" onClick={() => setSearch({}, { replace: true })}>
+          <Button variant="subtle" onClick={() => put(Object.fromEntries(NAMES.map((name) => [name, null])))}>
             {t('clear')}
           </Button>
         )}

@@ -2,12 +2,12 @@
 
 import { ActionIcon, Button, Group, SegmentedControl, Select, Text, Title } from '@mantine/core';
 import { useMemo, useState } from 'react';
-import { useSearchParams } from 'react-router';
 
 import { api, take } from '@/api/client';
 import { usePools } from '@/api/fleet';
 import { usePaged } from '@/api/paging';
 import { useSession } from '@/api/session';
+import { useAddress } from '@/app/address';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
@@ -31,22 +31,13 @@ export default function Bookings() {
   const c = useText(common);
   const format = useFormat();
   const session = useSession();
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddress('step');
   const [shown, setShown] = useState<Booking | null>(null);
   const [bookFrom, setBookFrom] = useState<Date | null>(null);
   const view = VIEWS.find((name) => name === search.get('view')) ?? 'week';
   const day = readDate(search.get('at'), new Date());
   const pool = search.get('pool');
   const tenant = search.get('tenant');
-  const put = (values: Record<string, string | null>) =>
-    setSearch((now) => {
-      const next = new URLSearchParams(now);
-      for (const [name, value] of Object.entries(values)) {
-        if (value) next.set(name, value);
-        else next.delete(name);
-      }
-      return next;
-    });
   const pools = usePools();
   const list = usePaged<Booking>(['bookings', tenant], (cursor) => take(api.GET('/api/v1/bookings', { params: { query: { limit: 500, cursor, tenant: tenant ?? undefined } } })));
   const rows = useMemo(() => (list.rows ?? []).filter((booking) => !pool || booking.pool?.id === pool), [list.rows, pool]);

@@ -3,11 +3,11 @@
 import { Button, Card, Group, SegmentedControl, Stack, Text } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { useSearchParams } from 'react-router';
 
 import { api, take, type Schemas } from '@/api/client';
 import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
+import { useAddress } from '@/app/address';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
@@ -28,7 +28,7 @@ export default function Maintenance() {
   const t = useText(words);
   const w = useText(common);
   const { isOperator } = useSession();
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddress();
   const isOpen = search.get('show') !== 'past';
   const [isPlanning, setPlanning] = useState(false);
   const windows = useInfiniteQuery({
@@ -58,7 +58,7 @@ export default function Maintenance() {
         w="fit-content"
         aria-label={w('state')}
         value={isOpen ? 'open' : 'past'}
-        onChange={(value) => setSearch(value === 'past' ? { show: 'past' } : {}, { replace: true })}
+        onChange={(value) => put({ show: value === 'past' ? 'past' : null })}
         data={[
           { value: 'open', label: t('open') },
           { value: 'past', label: t('past') },

@@ -12,12 +12,12 @@ import { Confirm } from '@/ui/Confirm';
 import { Answer, Empty, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { notify, notifyProblem } from '@/ui/notify';
+import { Secret } from '@/ui/Secret';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
 
 import { useDeed } from './deed';
 import { words } from './text';
-import { Secret } from './Tokens';
 
 type Subscription = Schemas['SubscriptionOut'];
 const KEY = ['subscriptions'] as const;

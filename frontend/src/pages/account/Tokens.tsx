@@ -9,9 +9,10 @@ import { useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
-import { CopyText, quote } from '@/ui/CopyAs';
+import { quote } from '@/ui/CopyAs';
 import { Answer, Empty, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
+import { Secret } from '@/ui/Secret';
 import { Mark } from '@/ui/Status';
 import { useNow, When } from '@/ui/Times';
 
@@ -186,15 +187,4 @@ function narrow(values: readonly string[], before: readonly Scope[]): Scope[] {
   const chosen = SCOPES.filter((scope) => values.includes(scope));
   if (!chosen.includes('all') || chosen.length === 1) return chosen;
   return before.includes('all') ? chosen.filter((scope) => scope !== 'all') : ['all'];
-}
-
-export function Secret({ text }: { text: string }) {
-  return (
-    <Group gap={4} wrap="nowrap">
-      <Code block style={{ flex: 1, minWidth: 0, overflowWrap: 'anywhere', whiteSpace: 'pre-wrap' }}>
-        {text}
-      </Code>
-      <CopyText text={text} />
-    </Group>
-  );
 }

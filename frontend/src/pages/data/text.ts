@@ -1,3 +1,5 @@
+/** Words of volumes, files and images. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(

@@ -1,3 +1,5 @@
+/** Words of the home page. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(

@@ -1,3 +1,5 @@
+/** Which lines and which keys differ. */
+
 import { describe, expect, it } from 'vitest';
 
 import { changedKeys, diffLines } from './diff';

@@ -1,3 +1,5 @@
+/** Words of the page of one job. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(

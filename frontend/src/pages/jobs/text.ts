@@ -1,3 +1,5 @@
+/** Words of the list of jobs. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(

@@ -1,3 +1,5 @@
+/** A draft is kept without what looks secret. */
+
 import { beforeEach, describe, expect, it } from 'vitest';
 
 import { changesBetween, differences } from './asking';

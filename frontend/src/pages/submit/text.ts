@@ -1,3 +1,5 @@
+/** Words of submitting a job. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(

@@ -1,3 +1,5 @@
+/** Words of the templates. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(

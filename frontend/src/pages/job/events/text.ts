@@ -1,3 +1,5 @@
+/** Words of a job's events and decisions. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(

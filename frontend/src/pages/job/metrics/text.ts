@@ -1,3 +1,5 @@
+/** Words of what a job uses. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(

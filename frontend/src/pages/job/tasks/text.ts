@@ -1,3 +1,5 @@
+/** Words of a job's tasks. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(

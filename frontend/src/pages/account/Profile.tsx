@@ -2,14 +2,13 @@
 
 import { Paper, Stack, Table, Text, Title } from '@mantine/core';
 
-import { useSession, type Role } from '@/api/session';
+import { useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
+import { RoleMark } from '@/ui/RoleMark';
 import { Mark } from '@/ui/Status';
 
 import { words } from './text';
-
-const COLORS: Record<Role, string> = { viewer: 'gray', member: 'blue', manager: 'grape' };
 
 export function Profile() {
   const t = useText(words);
@@ -60,7 +59,7 @@ export function Profile() {
                       </Text>
                     </Table.Td>
                     <Table.Td>
-                      <Mark icon="users" color={COLORS[tenant.role]} label={t(tenant.role)} size="sm" />
+                      <RoleMark role={tenant.role} size="sm" />
                     </Table.Td>
                   </Table.Tr>
                 ))}

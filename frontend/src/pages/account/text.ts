@@ -18,9 +18,6 @@ export const words = texts(
     roles: 'Tenants and your role in them',
     noTenants: 'You are in no tenant. Ask a manager of your team to add you.',
     role: 'Role',
-    viewer: 'viewer',
-    member: 'member',
-    manager: 'manager',
     roleHint: 'A role also holds in all tenants below.',
     below: 'below {name}',
 
@@ -166,9 +163,6 @@ export const words = texts(
     roles: '所在租户与角色',
     noTenants: '您不在任何租户中。请联系团队管理员添加您。',
     role: '角色',
-    viewer: '查看者',
-    member: '成员',
-    manager: '管理员',
     roleHint: '角色在所有下级租户中同样有效。',
     below: '隶属 {name}',
 

@@ -17,10 +17,10 @@ import { Empty } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { Page } from '@/ui/Page';
 import { PagedView } from '@/ui/PagedView';
+import { RoleMark } from '@/ui/RoleMark';
 import { SmallTable } from '@/ui/SmallTable';
 import { When } from '@/ui/Times';
 
-import { RoleMark } from './RoleMark';
 import { words } from './text';
 import { asTree, fitting } from './tree';
 

@@ -1,4 +1,4 @@
-/** What each GPU of a machine shows: its occupant as far as the reader may know, its health, and whether it could be had. */
+/** What each GPU of a node shows: its occupant as far as the reader may know, its health, and whether it could be had. */
 
 import type { Schemas } from '@/api/client';
 import type { FleetNode } from '@/api/fleet';
@@ -15,7 +15,7 @@ export interface Cell {
   share: number;
 }
 
-/** A machine's GPUs as far as the answer says who is on them. */
+/** A node's GPUs as far as the answer says who is on them. */
 export type Occupied = Pick<Schemas['OccupiedNodeOut'], 'gpus' | 'undecided_gpu_millis'>;
 export type Occupancy = ReadonlyMap<string, Occupied>;
 
@@ -65,7 +65,7 @@ function hasRoom(node: FleetNode): boolean {
 
 export type MapRow = { kind: 'head'; key: string; node: FleetNode; count: number } | { kind: 'nodes'; key: string; nodes: readonly FleetNode[] };
 
-/** Machines by cluster and pool, so many to a line, each group below its own heading. */
+/** Nodes by cluster and pool, so many to a line, each group below its own heading. */
 export function mapRows(nodes: readonly FleetNode[], perLine: number): MapRow[] {
   const groups = new Map<string, FleetNode[]>();
   for (const node of nodes) {

@@ -52,7 +52,6 @@ function List() {
           ways={() => {
             const body = { enabled: false, ...(tenant ? { tenant } : {}) };
             return {
-              cli: curl('PUT', '/features/terminal', body),
               curl: curl('PUT', '/features/terminal', body),
               python: `from berth import Client\n\nwith Client() as client:\n    client.request("PUT", "/features/terminal", json={"enabled": False${tenant ? `, "tenant": ${JSON.stringify(tenant)}` : ''}})`,
             };

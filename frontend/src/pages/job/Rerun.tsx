@@ -10,7 +10,7 @@ import { api, take, type Schemas } from '@/api/client';
 import { queries } from '@/api/query';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
-import { CopyAs, curl, quote } from '@/ui/CopyAs';
+import { CopyAs, curl, python, quote } from '@/ui/CopyAs';
 import { Answer, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { notify } from '@/ui/notify';
@@ -125,13 +125,4 @@ function readSpec(text: string): { spec: Spec } | { problem: string | null } {
 function inOrder(spec: Spec, like: Spec): Spec {
   const keys = [...Object.keys(like).filter((key) => key in spec), ...Object.keys(spec).filter((key) => !(key in like))];
   return Object.fromEntries(keys.map((key) => [key, spec[key]]));
-}
-
-function python(value: unknown): string {
-  if (value === null || value === undefined) return 'None';
-  if (value === true) return 'True';
-  if (value === false) return 'False';
-  if (Array.isArray(value)) return `[${value.map(python).join(', ')}]`;
-  if (typeof value === 'object') return `{${Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)}: ${python(inner)}`).join(', ')}}`;
-  return JSON.stringify(value);
 }

@@ -49,7 +49,7 @@ export default function Maintenance() {
       subtitle={t('subtitle')}
       actions={
         <>
-          <CopyAs ways={{ cli: 'berth nodes\nberth nodes drain NAME --reason "New driver."', curl: `${curl('GET', '/maintenance?open=true')}\n\n${curl('POST', '/maintenance', { pool: 'a100', starts_at: '2027-01-01T20:00:00Z', ends_at: '2027-01-01T23:00:00Z', reason: 'New driver.', drain: true })}`, python: 'import berth\n\nclient = berth.Client()\nfor window in client.request("GET", "/maintenance", params={"open": True})["items"]:\n    print(window["starts_at"], window["ends_at"], window["reason"])' }} />
+          <CopyAs ways={{ curl: `${curl('GET', '/maintenance?open=true')}\n\n${curl('POST', '/maintenance', { pool: 'a100', starts_at: '2027-01-01T20:00:00Z', ends_at: '2027-01-01T23:00:00Z', reason: 'New driver.', drain: true })}`, python: 'import berth\n\nclient = berth.Client()\nfor window in client.request("GET", "/maintenance", params={"open": True})["items"]:\n    print(window["starts_at"], window["ends_at"], window["reason"])' }} />
           {plan}
         </>
       }

@@ -1,4 +1,4 @@
-/** All machines with their condition, self-tests of the installation, and what is in quarantine. */
+/** All nodes with their condition, and what is in quarantine. */
 
 import { Anchor, Group, SegmentedControl, Stack, Text, TextInput } from '@mantine/core';
 import { useMemo } from 'react';

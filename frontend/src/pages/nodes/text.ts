@@ -1,4 +1,4 @@
-/** Words of the operators' pages about machines. */
+/** Words of the operators' pages about nodes. */
 
 import { texts } from '@/text/language';
 

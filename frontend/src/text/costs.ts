@@ -5,6 +5,7 @@ import type { Format } from './format';
 const MICROS = 1_000_000;
 const MILLI_SECONDS_PER_HOUR = 3_600_000;
 const GIB_SECONDS_PER_HOUR = 1024 ** 3 * 3600;
+const WARN_PERCENT = 80;
 const PRICE_DIGITS = 6; // Prices are exact; amounts are rounded.
 
 export function hours(milliSeconds: number): number {
@@ -36,6 +37,10 @@ export interface Budgeted {
 
 /** What one of a budget is in the API: a currency's millionth, or a thousandth for a second. */
 export const BUDGET_UNITS: Record<Budgeted['kind'], number> = { money: MICROS, gpu_time: MILLI_SECONDS_PER_HOUR, node_time: MILLI_SECONDS_PER_HOUR };
+
+export function budgetColor(percent: number): string {
+  return percent >= 100 ? 'red' : percent >= WARN_PERCENT ? 'orange' : 'berth';
+}
 
 /** `t` is of the words that all pages share. */
 export function sayBudget(format: Format, t: (key: 'gpuHours' | 'nodeHours', values: { hours: string }) => string, budget: Budgeted, value: number): string {

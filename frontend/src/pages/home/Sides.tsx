@@ -5,7 +5,7 @@ import { Alert, Group, Stack, Text } from '@mantine/core';
 import type { Schemas } from '@/api/client';
 import { usePools } from '@/api/fleet';
 import { common } from '@/text/common';
-import { sayBudget, sayHours } from '@/text/costs';
+import { budgetColor, sayBudget, sayHours } from '@/text/costs';
 import { useFormat, type Format } from '@/text/format';
 import { useText, type Translate } from '@/text/language';
 import { Answer } from '@/ui/Feedback';
@@ -79,7 +79,7 @@ export function Shares() {
   const format = useFormat();
   const shares = useShares();
   return (
-    <Card title={t('share')} to="/usage" more={t('detail')}>
+    <Card title={t('share')} to="/usage?tab=shares" more={t('detail')}>
       <Answer query={shares}>
         {(items) => {
           const tops = items.filter((share) => share.is_top && share.pool !== null);
@@ -150,7 +150,7 @@ export function Budgets() {
   if (items.length === 0) return null;
   const amount = (budget: Schemas['BudgetOut'], value: number) => sayBudget(format, c, budget, value);
   return (
-    <Card title={t('budget', { month: items[0]?.month ?? '' })} to="/usage" more={t('detail')}>
+    <Card title={t('budget', { month: items[0]?.month ?? '' })} to="/usage?tab=budgets" more={t('detail')}>
       <Stack gap="md">
         {items.map((budget) => (
           <Stack key={budget.queue.id} gap={4}>
@@ -158,7 +158,7 @@ export function Budgets() {
               label={budget.queue.name}
               total={budget.amount}
               words={t('spent', { spent: amount(budget, budget.spent), amount: amount(budget, budget.amount) })}
-              parts={[{ value: budget.spent, label: `${budget.percent} %`, color: budget.percent >= 100 ? 'red' : budget.percent >= Math.min(...budget.warn_at, 80) ? 'orange' : 'berth' }]}
+              parts={[{ value: budget.spent, label: `${budget.percent} %`, color: budgetColor(budget.percent) }]}
             />
             {budget.spent >= budget.amount && budget.stops ? (
               <Alert color="red" p="xs">

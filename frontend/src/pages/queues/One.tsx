@@ -9,7 +9,7 @@ import { api, take, type Schemas } from '@/api/client';
 import { useBudgetList, usePools, useQueues, type Pool, type Queue, type QueuePool, type Resource } from '@/api/fleet';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
-import { sayBudget } from '@/text/costs';
+import { budgetColor, sayBudget } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { CopyAs, curl, quote } from '@/ui/CopyAs';
@@ -274,7 +274,7 @@ function Budget({ queue }: { queue: Queue }) {
               <Meter
                 label={t('budget', { month: found.month })}
                 total={found.amount}
-                parts={[{ value: found.spent, label: say(found.spent), color: found.percent >= 100 ? 'red' : 'blue' }]}
+                parts={[{ value: found.spent, label: say(found.spent), color: budgetColor(found.percent) }]}
                 words={t('spent', { spent: say(found.spent), amount: say(found.amount), percent: format.percent(found.percent / 100) })}
               />
               <Text size="sm" c="dimmed">

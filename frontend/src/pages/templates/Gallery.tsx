@@ -61,7 +61,7 @@ export function Gallery() {
               python: `import berth\n\nwith berth.Client() as client:\n    for template in client.templates.list(${[q ? `q=${JSON.stringify(q)}` : '', tag ? `tag=${JSON.stringify(tag)}` : ''].filter(Boolean).join(', ')}):\n        print(template["name"], template["title"])`,
             }}
           />
-          {session.may('member') && (
+          {(session.may('member') || session.isOperator) && (
             <Button component={Link} to="/templates/new" leftSection={<Icon name="submit" size={16} />}>
               {t('new')}
             </Button>

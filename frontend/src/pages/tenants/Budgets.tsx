@@ -8,7 +8,7 @@ import { usePaged } from '@/api/paging';
 import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
-import { BUDGET_UNITS, sayBudget } from '@/text/costs';
+import { BUDGET_UNITS, budgetColor, sayBudget } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
@@ -62,7 +62,7 @@ export default function Budgets({ tenant }: Part) {
                       label={t(budget.kind)}
                       total={budget.amount}
                       words={t('spentOf', { spent: amount(budget, budget.spent), amount: amount(budget, budget.amount), percent: budget.percent })}
-                      parts={[{ value: budget.spent, label: amount(budget, budget.spent), color: budget.percent >= 100 ? 'red' : budget.percent >= 80 ? 'yellow' : 'teal' }]}
+                      parts={[{ value: budget.spent, label: amount(budget, budget.spent), color: budgetColor(budget.percent) }]}
                     />
                   </Table.Td>
                   <Table.Td>{budget.stops ? <Mark icon="stop" color="orange" label={t('holds')} /> : <Mark icon="info" color="gray" label={t('onlyWarns')} />}</Table.Td>

@@ -5,7 +5,7 @@ import { Link } from 'react-router';
 
 import { useBudgetList } from '@/api/fleet';
 import { common } from '@/text/common';
-import { sayBudget } from '@/text/costs';
+import { budgetColor, sayBudget } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Answer, Empty } from '@/ui/Feedback';
@@ -34,7 +34,7 @@ export default function Budgets() {
                   <Meter
                     label={`${budget.queue.name} · ${budget.month}`}
                     total={budget.amount}
-                    parts={[{ value: budget.spent, label: say(budget.spent), color: budget.percent >= 100 ? 'red' : budget.percent >= 80 ? 'orange' : 'blue' }]}
+                    parts={[{ value: budget.spent, label: say(budget.spent), color: budgetColor(budget.percent) }]}
                     words={t('spent', { spent: say(budget.spent), amount: say(budget.amount), percent: format.percent(budget.percent / 100) })}
                   />
                   <Text size="xs" c="dimmed">

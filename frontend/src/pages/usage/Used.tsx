@@ -39,7 +39,7 @@ export default function Used() {
   const by = GROUPS.find((one) => one === search.get('by')) ?? (session.isOperator || session.who.tenants.length > 1 ? 'tenant' : 'user');
   const filters = { since: range.since, until: range.until, tenant: search.get('tenant') ?? undefined, pool: search.get('pool') ?? undefined, user: search.get('user') || undefined, queue: search.get('queue') || undefined };
   const groups = useInfiniteQuery({
-    queryKey: ['usage', by, filters],
+    queryKey: ['usage', 'groups', by, filters],
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page: { next: string | null }) => page.next ?? undefined,
     placeholderData: keepPreviousData,

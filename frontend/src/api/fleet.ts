@@ -73,7 +73,7 @@ export function chartTimes(series: Series): number[] {
   return series.times.map((at) => Date.parse(at) / 1000);
 }
 
-export type Readiness = Schemas['ReadyzOut'];
+type Readiness = Schemas['ReadyzOut'];
 
 /** What the platform says of itself. It answers 503 with the same body when a check fails, which is an answer too. */
 export function useReadiness() {

@@ -30,7 +30,7 @@ export function sayPrice(format: Format, micros: number, currency: string): stri
   return `${format.number(micros / MICROS, PRICE_DIGITS)} ${currency}`;
 }
 
-export interface Budgeted {
+interface Budgeted {
   kind: 'money' | 'gpu_time' | 'node_time';
   currency: string;
 }

@@ -3,7 +3,7 @@
 import type { Schemas } from '@/api/client';
 import type { FleetNode } from '@/api/fleet';
 
-export type Occupant = Schemas['OccupiedGpuOut'];
+type Occupant = Schemas['OccupiedGpuOut'];
 
 export type CellKind = 'free' | 'used' | 'other' | 'broken' | 'closed';
 
@@ -63,7 +63,7 @@ function hasRoom(node: FleetNode): boolean {
   return node.capacity.gpu_millis > 0 ? node.allocated.gpu_millis < node.capacity.gpu_millis : node.allocated.cpu_millis < node.capacity.cpu_millis;
 }
 
-export type MapRow = { kind: 'head'; key: string; node: FleetNode; count: number } | { kind: 'nodes'; key: string; nodes: readonly FleetNode[] };
+type MapRow = { kind: 'head'; key: string; node: FleetNode; count: number } | { kind: 'nodes'; key: string; nodes: readonly FleetNode[] };
 
 /** Nodes by cluster and pool, so many to a line, each group below its own heading. */
 export function mapRows(nodes: readonly FleetNode[], perLine: number): MapRow[] {

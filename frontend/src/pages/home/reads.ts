@@ -8,7 +8,7 @@ import { useSession } from '@/api/session';
 import { hear } from '@/app/heard';
 
 const AFTER_EVENTS_MS = 3_000;
-export const ACTIVE_SHOWN = 12;
+const ACTIVE_SHOWN = 12;
 const FAILED_SHOWN = 5;
 const EXPLAINED = 3; // An answer costs the server a scheduling pass.
 

@@ -8,6 +8,7 @@ import { parse, stringify } from 'yaml';
 
 import { api, take, type Schemas } from '@/api/client';
 import { queries } from '@/api/query';
+import { changedParts } from '@/api/rerun';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { CopyAs, curl, python, quote } from '@/ui/CopyAs';
@@ -15,7 +16,6 @@ import { Answer, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { notify } from '@/ui/notify';
 
-import { changedKeys } from './diff';
 import { DiffView } from './DiffView';
 import { specQuery, type Job } from './queries';
 import { words } from './text';
@@ -35,7 +35,7 @@ function Editor({ job, spec, close }: { job: Job; spec: Spec; close: () => void 
   const [text, setText] = useState(older);
   const read = useMemo(() => readSpec(text), [text]);
   const problem = 'problem' in read ? (read.problem === null ? t('notMapping') : t('notYaml', { problem: read.problem })) : null;
-  const changes = 'spec' in read ? changedKeys(spec, read.spec) : {};
+  const changes = 'spec' in read ? changedParts(spec, read.spec) : {};
   const path = { path: { job: job.id } };
   const check = useMutation({
     mutationFn: async () => (await take(api.POST('/api/v1/jobs/{job}/rerun', { params: { ...path, query: { dry_run: true } }, body: { changes } }))) as Schemas['PlanOut'],

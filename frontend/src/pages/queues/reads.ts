@@ -44,7 +44,7 @@ export function useBoard(queueId: string) {
 }
 
 /** The board's rows, then those jobs that it did not name. */
-export function withTail(rows: readonly WaitingRow[], jobs: readonly Schemas['JobOut'][]): WaitingRow[] {
+function withTail(rows: readonly WaitingRow[], jobs: readonly Schemas['JobOut'][]): WaitingRow[] {
   const named = new Set(rows.flatMap((row) => (row.job ? [row.job.id] : [])));
   return [
     ...rows,

@@ -12,7 +12,7 @@ import { isRecord, writeSpec, type Plain } from './spec';
 /** Names are fetched in one page each; a tenant with more types the rest. */
 const NAMES_MAX = 200;
 
-export interface Origin {
+interface Origin {
   kind: 'new' | 'job' | 'template';
   id: string;
   name: string;
@@ -36,9 +36,10 @@ export function sourceOf(search: URLSearchParams): string {
   return job ? `job:${job}` : template ? `template:${template}` : '';
 }
 
-export function useBeginning(source: string, fallbackTenant: string): UseQueryResult<Beginning> {
+export function useBeginning(source: string, fallbackTenant: string, isOn: boolean): UseQueryResult<Beginning> {
   return useQuery({
     queryKey: ['submit-beginning', source],
+    enabled: isOn,
     staleTime: Infinity,
     gcTime: 0,
     queryFn: async (): Promise<Beginning> => {

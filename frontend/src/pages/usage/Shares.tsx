@@ -155,7 +155,7 @@ function Lines({ rows }: { rows: readonly Row[] }) {
 }
 
 /** `2026-W47`, by ISO 8601 in UTC. */
-export function isoWeek(at: Date): string {
+function isoWeek(at: Date): string {
   const day = new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()));
   day.setUTCDate(day.getUTCDate() + 4 - (day.getUTCDay() || 7)); // The Thursday of the week says which year it belongs to.
   const first = Date.UTC(day.getUTCFullYear(), 0, 1);

@@ -97,7 +97,7 @@ function List({ job, tasks, isWhole, attempt }: { job: Job; tasks: readonly Task
 
 const keyOf = (task: Task) => `${task.role}-${task.index}`;
 
-export function TaskStatus({ state }: { state: TaskState }) {
+function TaskStatus({ state }: { state: TaskState }) {
   const t = useText(words);
   if (!isJobState(state)) return <Mark icon="clock" color="gray" label={t('pending')} />;
   return <Status state={state} />;

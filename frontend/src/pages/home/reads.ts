@@ -67,7 +67,7 @@ export function useCounts() {
 
 export function useShares() {
   return useQuery({
-    queryKey: ['home-shares'],
+    queryKey: ['usage', 'home-shares'],
     staleTime: 60_000,
     refetchInterval: 120_000,
     queryFn: async ({ signal }) => {
@@ -79,5 +79,5 @@ export function useShares() {
 
 export function useBudgets() {
   const { has } = useSession();
-  return useQuery({ queryKey: ['home-budgets'], enabled: has('billing'), staleTime: 60_000, queryFn: ({ signal }) => take(api.GET('/api/v1/budgets', { params: { query: { limit: 20 } }, signal })) });
+  return useQuery({ queryKey: ['budgets', 'home'], enabled: has('billing'), staleTime: 60_000, queryFn: ({ signal }) => take(api.GET('/api/v1/budgets', { params: { query: { limit: 20 } }, signal })) });
 }

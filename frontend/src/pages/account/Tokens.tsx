@@ -13,6 +13,7 @@ import { quote } from '@/ui/CopyAs';
 import { Answer, Empty, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { Secret } from '@/ui/Secret';
+import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
 import { useNow, When } from '@/ui/Times';
 
@@ -79,49 +80,35 @@ function List({ tokens, isOver }: { tokens: readonly Token[]; isOver: (token: To
     await cache.invalidateQueries({ queryKey: KEY });
   };
   return (
-    <Table.ScrollContainer minWidth={720}>
-      <Table verticalSpacing="sm">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>{c('name')}</Table.Th>
-            <Table.Th>{t('scopes')}</Table.Th>
-            <Table.Th>{t('lastUsed')}</Table.Th>
-            <Table.Th>{t('expires')}</Table.Th>
-            <Table.Th>{c('state')}</Table.Th>
-            <Table.Th />
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {tokens.map((token) => (
-            <Table.Tr key={token.id}>
-              <Table.Td style={{ overflowWrap: 'anywhere' }}>
-                {token.name}{' '}
-                <Text size="xs" c="dimmed">
-                  {token.prefix}…{token.user.id !== who.user.id ? ` · ${token.user.name}` : ''}
-                </Text>
-              </Table.Td>
-              <Table.Td>
-                <Text size="sm">{token.scopes.map((scope) => t(`scope_${scope}`)).join(', ')}</Text>
-              </Table.Td>
-              <Table.Td>{token.last_used_at ? <When at={token.last_used_at} /> : t('never')}</Table.Td>
-              <Table.Td>
-                <When at={token.expires_at} />
-              </Table.Td>
-              <Table.Td>
-                <Mark icon={isOver(token) ? 'cross' : 'check'} color={isOver(token) ? 'gray' : 'teal'} label={t(token.revoked_at ? 'revoked' : isOver(token) ? 'expired' : 'active')} size="sm" />
-              </Table.Td>
-              <Table.Td ta="right">
-                {!isOver(token) && (
-                  <Confirm label={t('revoke')} title={t('revoke')} color="red" variant="subtle" size="xs" act={revoke(token.id)}>
-                    {t('revokeAsk', { name: token.name })}
-                  </Confirm>
-                )}
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+    <SmallTable label={t('tokens')} head={[c('name'), t('scopes'), t('lastUsed'), t('expires'), c('state'), '']} minWidth={720}>
+      {tokens.map((token) => (
+        <Table.Tr key={token.id}>
+          <Table.Td style={{ overflowWrap: 'anywhere' }}>
+            {token.name}{' '}
+            <Text size="xs" c="dimmed">
+              {token.prefix}…{token.user.id !== who.user.id ? ` · ${token.user.name}` : ''}
+            </Text>
+          </Table.Td>
+          <Table.Td>
+            <Text size="sm">{token.scopes.map((scope) => t(`scope_${scope}`)).join(', ')}</Text>
+          </Table.Td>
+          <Table.Td>{token.last_used_at ? <When at={token.last_used_at} /> : t('never')}</Table.Td>
+          <Table.Td>
+            <When at={token.expires_at} />
+          </Table.Td>
+          <Table.Td>
+            <Mark icon={isOver(token) ? 'cross' : 'check'} color={isOver(token) ? 'gray' : 'teal'} label={t(token.revoked_at ? 'revoked' : isOver(token) ? 'expired' : 'active')} size="sm" />
+          </Table.Td>
+          <Table.Td ta="right">
+            {!isOver(token) && (
+              <Confirm label={t('revoke')} title={t('revoke')} color="red" variant="subtle" size="xs" act={revoke(token.id)}>
+                {t('revokeAsk', { name: token.name })}
+              </Confirm>
+            )}
+          </Table.Td>
+        </Table.Tr>
+      ))}
+    </SmallTable>
   );
 }
 

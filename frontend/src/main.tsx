@@ -1,3 +1,5 @@
+/** Puts the portal into the page. */
+
 import '@mantine/core/styles.css';
 import '@mantine/notifications/styles.css';
 import './base.css';

@@ -1,4 +1,4 @@
-/** What several boards read alike: pools, machines, clusters, queues. Lists that are shown whole are read to their end. */
+/** What several pages read alike, each under one key of its own: pools, nodes, clusters, queues, budgets. Lists that are shown whole are read to their end. */
 
 import { useQuery } from '@tanstack/react-query';
 
@@ -10,6 +10,7 @@ export type FleetNode = Schemas['NodeOut'];
 export type Cluster = Schemas['ClusterOut'];
 export type Queue = Schemas['QueueOut'];
 export type QueuePool = Schemas['QueuePoolOut'];
+export type Budget = Schemas['BudgetOut'];
 export type Series = Schemas['SeriesOut'];
 export type Resource = 'gpu_millis' | 'cpu_millis' | 'memory_bytes';
 
@@ -35,8 +36,9 @@ export async function readAll<T>(read: (page: { limit: number; cursor?: string }
   return items;
 }
 
-export function usePools() {
-  return useQuery({ queryKey: ['pools'], queryFn: ({ signal }) => readAll((page) => take(api.GET('/api/v1/pools', { params: { query: page }, signal }))) });
+/** `everyMs`: read again that often; jobs that begin and end change what is free, and no event of the pool tells it. */
+export function usePools(everyMs?: number) {
+  return useQuery({ queryKey: ['pools'], refetchInterval: everyMs, queryFn: ({ signal }) => readAll((page) => take(api.GET('/api/v1/pools', { params: { query: page }, signal }))) });
 }
 
 export function useClusters() {
@@ -51,12 +53,27 @@ export function useQueues() {
   return useQuery({ queryKey: ['queues'], queryFn: ({ signal }) => readAll((page) => take(api.GET('/api/v1/queues', { params: { query: page }, signal }))) });
 }
 
+/** The same for choices and filters: not read anew at each event of a job. */
+export function useQueueNames(isOn = true) {
+  return useQuery({ queryKey: ['queue-names'], enabled: isOn, staleTime: 60_000, queryFn: ({ signal }) => readAll((page) => take(api.GET('/api/v1/queues', { params: { query: page }, signal }))) });
+}
+
+/** What an operator may choose from; everybody else chooses among the tenants of the session. */
+export function useTenantNames(isOn = true) {
+  return useQuery({ queryKey: ['tenants', 'names'], enabled: isOn, staleTime: 60_000, queryFn: ({ signal }) => readAll((page) => take(api.GET('/api/v1/tenants', { params: { query: page }, signal }))) });
+}
+
+/** Budgets of the queues that one sees. A queue without one is not in it. */
+export function useBudgetList(isOn = true) {
+  return useQuery({ queryKey: ['budgets'], enabled: isOn, queryFn: ({ signal }) => readAll((page) => take(api.GET('/api/v1/budgets', { params: { query: page }, signal }))) });
+}
+
 /** A series as a chart's columns: seconds since 1970, and values with gaps. */
 export function chartTimes(series: Series): number[] {
   return series.times.map((at) => Date.parse(at) / 1000);
 }
 
-export type Readiness = Schemas['ReadyzOut'];
+type Readiness = Schemas['ReadyzOut'];
 
 /** What the platform says of itself. It answers 503 with the same body when a check fails, which is an answer too. */
 export function useReadiness() {

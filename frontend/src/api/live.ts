@@ -15,7 +15,7 @@ export interface LiveEvent {
   data: Record<string, unknown>;
 }
 
-export type Topic = { job: string } | { tenant: string } | { user: 'me' };
+type Topic = { job: string } | { tenant: string } | { user: 'me' };
 export type LiveState = 'connecting' | 'open' | 'lost';
 export type LogMessage = Record<string, unknown>;
 

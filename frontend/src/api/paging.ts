@@ -3,7 +3,7 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { useCallback, useMemo } from 'react';
 
-export interface PageOf<T> {
+interface PageOf<T> {
   items: T[];
   next: string | null;
 }

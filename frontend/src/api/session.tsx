@@ -9,7 +9,8 @@ import { asProblem } from './problem';
 import { queries } from './query';
 
 export type Who = Pick<Schemas['WhoOut'], 'user' | 'tenants'>;
-export type Role = 'viewer' | 'member' | 'manager';
+export const ROLES = ['viewer', 'member', 'manager'] as const;
+export type Role = (typeof ROLES)[number];
 
 /** A session as the API tells it: `user` is the answer of whoami. */
 export interface SessionState {

@@ -17,9 +17,11 @@ const EVERY_MS = 1_000;
 /** The first words of the query keys that an event of this kind makes old. */
 export function touched(event: LiveEvent): string[][] {
   const kind = event.kind.split('.')[0] ?? '';
-  if (event.job_id) return [['job', event.job_id], ['jobs'], ['queues'], ['home'], ['board']];
+  if (event.job_id) return [['job', event.job_id], ['jobs'], ['queues'], ['board']];
   if (kind === 'node' || kind === 'pool' || kind === 'cluster' || kind === 'maintenance') return [['nodes'], ['node'], ['pools'], ['clusters'], ['cluster'], ['maintenance']];
-  if (kind === 'queue' || kind === 'quota' || kind === 'capacity' || kind === 'booking') return [['queues'], ['quotas'], ['bookings'], ['board']];
+  if (kind === 'queue' || kind === 'quota' || kind === 'capacity' || kind === 'booking') return [['queues'], ['queue-names'], ['quotas'], ['bookings'], ['board']];
+  if (kind === 'member') return [['tenant'], ['tenants'], ['session']]; // One's own role may be another now.
+  if (kind === 'statement' || kind === 'share_statement') return [['usage']];
   return [[kind], [`${kind}s`]];
 }
 

@@ -3,7 +3,7 @@
 import type { SessionState } from '@/api/session';
 import type { IconName } from '@/ui/Icon';
 
-export type PageName =
+type PageName =
   | 'home' | 'jobs' | 'submit' | 'templates' | 'notebook' | 'queues' | 'cluster' | 'usage' | 'data' | 'tenants' | 'quotas' | 'approvals'
   | 'bookings' | 'prices' | 'users' | 'nodes' | 'clusters' | 'audit' | 'announcements' | 'features' | 'maintenance';
 export type GroupName = 'groupWork' | 'groupLook' | 'groupManage' | 'groupOperate';
@@ -23,7 +23,7 @@ const manager = (session: SessionState) => session.isOperator || session.may('ma
 const operator = (session: SessionState) => session.isOperator;
 const member = (session: SessionState) => session.may('member');
 
-export const PAGES: readonly PageEntry[] = [
+const PAGES: readonly PageEntry[] = [
   { name: 'home', path: '/', icon: 'home', group: 'groupWork', key: 'h' },
   { name: 'jobs', path: '/jobs', icon: 'jobs', group: 'groupWork', key: 'j' },
   { name: 'submit', path: '/submit', icon: 'submit', group: 'groupWork', key: 's', isFor: member },

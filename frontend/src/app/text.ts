@@ -69,7 +69,7 @@ export const shell = texts(
     jobs: '作业',
     submit: '提交',
     templates: '模板',
-    notebook: '笔记本',
+    notebook: 'Notebook',
     queues: '队列',
     cluster: '集群',
     usage: '用量',

@@ -32,7 +32,7 @@ const WORDS = {
   zh: { d: '天', h: '小时', min: '分', s: '秒' },
 } as const;
 
-export function formatDuration(seconds: number, language: Language): string {
+function formatDuration(seconds: number, language: Language): string {
   const words = WORDS[language];
   const gap = language === 'zh' ? '' : ' ';
   const say = (...parts: [number, string][]) => parts.filter(([count], index) => index === 0 || count > 0).map(([count, word]) => `${count}${gap}${word}`).join(' ');
@@ -43,7 +43,7 @@ export function formatDuration(seconds: number, language: Language): string {
   return say([Math.floor(whole / 86_400), words.d], [Math.floor((whole % 86_400) / 3600), words.h]);
 }
 
-export function formatBytes(bytes: number, language: Language): string {
+function formatBytes(bytes: number, language: Language): string {
   let value = bytes;
   let unit = 0;
   while (Math.abs(value) >= 1024 && unit < UNITS.length - 1) {
@@ -54,7 +54,7 @@ export function formatBytes(bytes: number, language: Language): string {
   return `${new Intl.NumberFormat(language, { maximumFractionDigits: digits }).format(value)} ${UNITS[unit]}`;
 }
 
-export function makeFormat(language: Language): Format {
+function makeFormat(language: Language): Format {
   const locale = language === 'zh' ? 'zh-CN' : 'en';
   const time = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
   const day = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric' });

@@ -9,7 +9,8 @@ import { useText } from '@/text/language';
 import { Icon } from './Icon';
 
 export interface Ways {
-  cli: string;
+  /** Left out where the command line has no word for it. */
+  cli?: string;
   curl: string;
   python: string;
 }
@@ -26,11 +27,30 @@ export function curl(method: string, path: string, body?: unknown): string {
   return parts.join(' \\\n  ');
 }
 
+/** A value as Python writes it. */
+export function python(value: unknown): string {
+  if (value === null || value === undefined) return 'None';
+  if (value === true) return 'True';
+  if (value === false) return 'False';
+  if (Array.isArray(value)) return `[${value.map(python).join(', ')}]`;
+  if (typeof value === 'object') return `{${Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)}: ${python(inner)}`).join(', ')}}`;
+  return JSON.stringify(value);
+}
+
+const WAYS = [
+  { value: 'cli', label: 'CLI' },
+  { value: 'curl', label: 'curl' },
+  { value: 'python', label: 'Python' },
+] as const satisfies readonly { value: keyof Ways; label: string }[];
+
 export function CopyAs({ ways }: { ways: Ways | (() => Ways) }) {
   const t = useText(common);
-  const [way, setWay] = useState<keyof Ways>('cli');
+  const [chosen, setChosen] = useState<keyof Ways>('cli');
   const [isOpen, setOpen] = useState(false);
   const found = isOpen ? (typeof ways === 'function' ? ways() : ways) : null;
+  const offered = WAYS.filter(({ value }) => found?.[value] !== undefined);
+  const way = found?.[chosen] === undefined ? 'curl' : chosen;
+  const text = found?.[way] ?? '';
   return (
     <>
       <Button variant="default" leftSection={<Icon name="terminal" size={16} />} onClick={() => setOpen(true)}>
@@ -42,17 +62,13 @@ export function CopyAs({ ways }: { ways: Ways | (() => Ways) }) {
             <Group justify="space-between">
               <SegmentedControl
                 value={way}
-                onChange={(value) => setWay(value as keyof Ways)}
-                data={[
-                  { value: 'cli', label: 'CLI' },
-                  { value: 'curl', label: 'curl' },
-                  { value: 'python', label: 'Python' },
-                ]}
+                onChange={(value) => setChosen(value as keyof Ways)}
+                data={offered}
               />
-              <CopyText text={found[way]} />
+              <CopyText text={text} />
             </Group>
             <Code block tabIndex={0} style={{ maxHeight: '50vh', overflow: 'auto' }}>
-              {found[way]}
+              {text}
             </Code>
           </Stack>
         )}

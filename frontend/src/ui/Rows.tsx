@@ -40,7 +40,8 @@ export function Rows<T>({
   label: string;
   rows: readonly T[];
   columns: readonly Column<T>[];
-  rowKey: (row: T) => string;
+  /** Its own id; its place where it has none, as rows of others that are shown without one. */
+  rowKey: (row: T, index: number) => string;
   rowHeight?: number;
   height?: string;
   /** Called when the last rows come into sight: read the next page. */
@@ -53,7 +54,7 @@ export function Rows<T>({
   handle?: Ref<RowsHandle>;
 }) {
   const scroller = useRef<HTMLDivElement>(null);
-  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => rowHeight, overscan: 12, getItemKey: (index) => rowKey(rows[index] as T) });
+  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => rowHeight, overscan: 12, getItemKey: (index) => rowKey(rows[index] as T, index) });
   const items = virtual.getVirtualItems();
   const last = items.at(-1)?.index ?? -1;
   useEffect(() => {

@@ -12,12 +12,13 @@ import { Confirm } from '@/ui/Confirm';
 import { Answer, Empty, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { notify, notifyProblem } from '@/ui/notify';
+import { Secret } from '@/ui/Secret';
+import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
 
 import { useDeed } from './deed';
 import { words } from './text';
-import { Secret } from './Tokens';
 
 type Subscription = Schemas['SubscriptionOut'];
 const KEY = ['subscriptions'] as const;
@@ -225,45 +226,33 @@ function Deliveries() {
               {t('deliveriesNone')}
             </Text>
           ) : (
-            <Table.ScrollContainer minWidth={560}>
-              <Table>
-                <Table.Thead>
-                  <Table.Tr>
-                    <Table.Th>{t('when')}</Table.Th>
-                    <Table.Th>{t('what')}</Table.Th>
-                    <Table.Th>{c('state')}</Table.Th>
-                    <Table.Th />
-                  </Table.Tr>
-                </Table.Thead>
-                <Table.Tbody>
-                  {page.items.map((delivery) => (
-                    <Table.Tr key={delivery.id}>
-                      <Table.Td>
-                        <When at={delivery.created_at} />
-                      </Table.Td>
-                      <Table.Td>{isKind(delivery.kind) ? t(`kind_${delivery.kind}`) : delivery.kind}</Table.Td>
-                      <Table.Td>
-                        <Group gap="xs">
-                          <Mark {...LOOK[delivery.state]} label={t(delivery.state)} size="sm" />
-                          {delivery.last_error && delivery.state !== 'sent' && (
-                            <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
-                              {t('tries', { count: delivery.tries })}: {delivery.last_error}
-                            </Text>
-                          )}
-                        </Group>
-                      </Table.Td>
-                      <Table.Td ta="right">
-                        {delivery.state === 'failed' && (
-                          <Button size="compact-xs" variant="default" onClick={() => void retry(delivery.id)}>
-                            {t('again_send')}
-                          </Button>
-                        )}
-                      </Table.Td>
-                    </Table.Tr>
-                  ))}
-                </Table.Tbody>
-              </Table>
-            </Table.ScrollContainer>
+            <SmallTable label={t('deliveries')} head={[t('when'), t('what'), c('state'), '']} minWidth={560}>
+              {page.items.map((delivery) => (
+                <Table.Tr key={delivery.id}>
+                  <Table.Td>
+                    <When at={delivery.created_at} />
+                  </Table.Td>
+                  <Table.Td>{isKind(delivery.kind) ? t(`kind_${delivery.kind}`) : delivery.kind}</Table.Td>
+                  <Table.Td>
+                    <Group gap="xs">
+                      <Mark {...LOOK[delivery.state]} label={t(delivery.state)} size="sm" />
+                      {delivery.last_error && delivery.state !== 'sent' && (
+                        <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
+                          {t('tries', { count: delivery.tries })}: {delivery.last_error}
+                        </Text>
+                      )}
+                    </Group>
+                  </Table.Td>
+                  <Table.Td ta="right">
+                    {delivery.state === 'failed' && (
+                      <Button size="compact-xs" variant="default" onClick={() => void retry(delivery.id)}>
+                        {t('again_send')}
+                      </Button>
+                    )}
+                  </Table.Td>
+                </Table.Tr>
+              ))}
+            </SmallTable>
           )
         }
       </Answer>

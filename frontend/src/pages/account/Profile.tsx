@@ -2,14 +2,14 @@
 
 import { Paper, Stack, Table, Text, Title } from '@mantine/core';
 
-import { useSession, type Role } from '@/api/session';
+import { useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
+import { RoleMark } from '@/ui/RoleMark';
+import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
 
 import { words } from './text';
-
-const COLORS: Record<Role, string> = { viewer: 'gray', member: 'blue', manager: 'grape' };
 
 export function Profile() {
   const t = useText(words);
@@ -41,32 +41,22 @@ export function Profile() {
         <Text c="dimmed">{t('noTenants')}</Text>
       ) : (
         <>
-          <Table.ScrollContainer minWidth={320}>
-            <Table>
-              <Table.Thead>
-                <Table.Tr>
-                  <Table.Th>{c('tenant')}</Table.Th>
-                  <Table.Th>{t('role')}</Table.Th>
-                </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {who.tenants.map((tenant) => (
-                  <Table.Tr key={tenant.id}>
-                    <Table.Td>
-                      {tenant.name}{' '}
-                      <Text size="xs" c="dimmed" span>
-                        {tenant.slug}
-                        {tenant.parent ? ` · ${t('below', { name: names.get(tenant.parent) ?? tenant.parent })}` : ''}
-                      </Text>
-                    </Table.Td>
-                    <Table.Td>
-                      <Mark icon="users" color={COLORS[tenant.role]} label={t(tenant.role)} size="sm" />
-                    </Table.Td>
-                  </Table.Tr>
-                ))}
-              </Table.Tbody>
-            </Table>
-          </Table.ScrollContainer>
+          <SmallTable label={t('roles')} head={[c('tenant'), t('role')]} minWidth={320}>
+            {who.tenants.map((tenant) => (
+              <Table.Tr key={tenant.id}>
+                <Table.Td>
+                  {tenant.name}{' '}
+                  <Text size="xs" c="dimmed" span>
+                    {tenant.slug}
+                    {tenant.parent ? ` · ${t('below', { name: names.get(tenant.parent) ?? tenant.parent })}` : ''}
+                  </Text>
+                </Table.Td>
+                <Table.Td>
+                  <RoleMark role={tenant.role} size="sm" />
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </SmallTable>
           <Text size="sm" c="dimmed">
             {t('roleHint')}
           </Text>

@@ -9,12 +9,12 @@ import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { CopyText } from '@/ui/CopyAs';
 import { Answer, ProblemView } from '@/ui/Feedback';
+import { save } from '@/ui/files';
 import { Icon } from '@/ui/Icon';
 import { notify } from '@/ui/notify';
 import { Mark } from '@/ui/Status';
 
 import { useDeed } from './deed';
-import { saveText } from './saveText';
 import { words } from './text';
 
 const FEW = 3;
@@ -180,7 +180,7 @@ function Enrol({ close }: { close: () => void }) {
           <Group justify="space-between">
             <Group gap="xs">
               <CopyText text={codes.join('\n')} />
-              <Button variant="default" leftSection={<Icon name="download" size={16} />} onClick={() => saveText(`${codes.join('\n')}\n`, 'berth-recovery-codes.txt')}>
+              <Button variant="default" leftSection={<Icon name="download" size={16} />} onClick={() => save('berth-recovery-codes.txt', `${codes.join('\n')}\n`)}>
                 {c('download')}
               </Button>
             </Group>

@@ -8,6 +8,7 @@ import { useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
 import { Answer } from '@/ui/Feedback';
 import { notify } from '@/ui/notify';
+import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
 
@@ -43,44 +44,31 @@ export default function Sessions() {
       </Group>
       <Answer query={sessions}>
         {(page) => (
-          <Table.ScrollContainer minWidth={560}>
-            <Table verticalSpacing="sm">
-              <Table.Thead>
-                <Table.Tr>
-                  <Table.Th>{t('device')}</Table.Th>
-                  <Table.Th>{t('address')}</Table.Th>
-                  <Table.Th>{t('signedIn')}</Table.Th>
-                  <Table.Th>{t('lastUsed')}</Table.Th>
-                  <Table.Th />
-                </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {page.items.map((session) => (
-                  <Table.Tr key={session.id}>
-                    <Table.Td>
-                      <Group gap="xs">
-                        {session.device} {session.is_current && <Mark icon="check" color="teal" label={t('here')} size="sm" />}
-                      </Group>
-                    </Table.Td>
-                    <Table.Td>{session.address}</Table.Td>
-                    <Table.Td>
-                      <When at={session.created_at} />
-                    </Table.Td>
-                    <Table.Td>
-                      <When at={session.last_used_at} />
-                    </Table.Td>
-                    <Table.Td ta="right">
-                      {!session.is_current && (
-                        <Confirm label={t('end')} title={t('endNamed', { device: session.device })} size="xs" variant="default" act={end(session.id)}>
-                          {session.address}
-                        </Confirm>
-                      )}
-                    </Table.Td>
-                  </Table.Tr>
-                ))}
-              </Table.Tbody>
-            </Table>
-          </Table.ScrollContainer>
+          <SmallTable label={t('sessions')} head={[t('device'), t('address'), t('signedIn'), t('lastUsed'), '']} minWidth={560}>
+            {page.items.map((session) => (
+              <Table.Tr key={session.id}>
+                <Table.Td>
+                  <Group gap="xs">
+                    {session.device} {session.is_current && <Mark icon="check" color="teal" label={t('here')} size="sm" />}
+                  </Group>
+                </Table.Td>
+                <Table.Td>{session.address}</Table.Td>
+                <Table.Td>
+                  <When at={session.created_at} />
+                </Table.Td>
+                <Table.Td>
+                  <When at={session.last_used_at} />
+                </Table.Td>
+                <Table.Td ta="right">
+                  {!session.is_current && (
+                    <Confirm label={t('end')} title={t('endNamed', { device: session.device })} size="xs" variant="default" act={end(session.id)}>
+                      {session.address}
+                    </Confirm>
+                  )}
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </SmallTable>
         )}
       </Answer>
     </Stack>

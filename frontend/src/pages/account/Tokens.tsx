@@ -9,9 +9,11 @@ import { useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
-import { CopyText, quote } from '@/ui/CopyAs';
+import { quote } from '@/ui/CopyAs';
 import { Answer, Empty, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
+import { Secret } from '@/ui/Secret';
+import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
 import { useNow, When } from '@/ui/Times';
 
@@ -78,49 +80,35 @@ function List({ tokens, isOver }: { tokens: readonly Token[]; isOver: (token: To
     await cache.invalidateQueries({ queryKey: KEY });
   };
   return (
-    <Table.ScrollContainer minWidth={720}>
-      <Table verticalSpacing="sm">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>{c('name')}</Table.Th>
-            <Table.Th>{t('scopes')}</Table.Th>
-            <Table.Th>{t('lastUsed')}</Table.Th>
-            <Table.Th>{t('expires')}</Table.Th>
-            <Table.Th>{c('state')}</Table.Th>
-            <Table.Th />
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {tokens.map((token) => (
-            <Table.Tr key={token.id}>
-              <Table.Td style={{ overflowWrap: 'anywhere' }}>
-                {token.name}{' '}
-                <Text size="xs" c="dimmed">
-                  {token.prefix}…{token.user.id !== who.user.id ? ` · ${token.user.name}` : ''}
-                </Text>
-              </Table.Td>
-              <Table.Td>
-                <Text size="sm">{token.scopes.map((scope) => t(`scope_${scope}`)).join(', ')}</Text>
-              </Table.Td>
-              <Table.Td>{token.last_used_at ? <When at={token.last_used_at} /> : t('never')}</Table.Td>
-              <Table.Td>
-                <When at={token.expires_at} />
-              </Table.Td>
-              <Table.Td>
-                <Mark icon={isOver(token) ? 'cross' : 'check'} color={isOver(token) ? 'gray' : 'teal'} label={t(token.revoked_at ? 'revoked' : isOver(token) ? 'expired' : 'active')} size="sm" />
-              </Table.Td>
-              <Table.Td ta="right">
-                {!isOver(token) && (
-                  <Confirm label={t('revoke')} title={t('revoke')} color="red" variant="subtle" size="xs" act={revoke(token.id)}>
-                    {t('revokeAsk', { name: token.name })}
-                  </Confirm>
-                )}
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+    <SmallTable label={t('tokens')} head={[c('name'), t('scopes'), t('lastUsed'), t('expires'), c('state'), '']} minWidth={720}>
+      {tokens.map((token) => (
+        <Table.Tr key={token.id}>
+          <Table.Td style={{ overflowWrap: 'anywhere' }}>
+            {token.name}{' '}
+            <Text size="xs" c="dimmed">
+              {token.prefix}…{token.user.id !== who.user.id ? ` · ${token.user.name}` : ''}
+            </Text>
+          </Table.Td>
+          <Table.Td>
+            <Text size="sm">{token.scopes.map((scope) => t(`scope_${scope}`)).join(', ')}</Text>
+          </Table.Td>
+          <Table.Td>{token.last_used_at ? <When at={token.last_used_at} /> : t('never')}</Table.Td>
+          <Table.Td>
+            <When at={token.expires_at} />
+          </Table.Td>
+          <Table.Td>
+            <Mark icon={isOver(token) ? 'cross' : 'check'} color={isOver(token) ? 'gray' : 'teal'} label={t(token.revoked_at ? 'revoked' : isOver(token) ? 'expired' : 'active')} size="sm" />
+          </Table.Td>
+          <Table.Td ta="right">
+            {!isOver(token) && (
+              <Confirm label={t('revoke')} title={t('revoke')} color="red" variant="subtle" size="xs" act={revoke(token.id)}>
+                {t('revokeAsk', { name: token.name })}
+              </Confirm>
+            )}
+          </Table.Td>
+        </Table.Tr>
+      ))}
+    </SmallTable>
   );
 }
 
@@ -186,15 +174,4 @@ function narrow(values: readonly string[], before: readonly Scope[]): Scope[] {
   const chosen = SCOPES.filter((scope) => values.includes(scope));
   if (!chosen.includes('all') || chosen.length === 1) return chosen;
   return before.includes('all') ? chosen.filter((scope) => scope !== 'all') : ['all'];
-}
-
-export function Secret({ text }: { text: string }) {
-  return (
-    <Group gap={4} wrap="nowrap">
-      <Code block style={{ flex: 1, minWidth: 0, overflowWrap: 'anywhere', whiteSpace: 'pre-wrap' }}>
-        {text}
-      </Code>
-      <CopyText text={text} />
-    </Group>
-  );
 }

@@ -1,3 +1,5 @@
+/** Words of the account. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(
@@ -16,9 +18,6 @@ export const words = texts(
     roles: 'Tenants and your role in them',
     noTenants: 'You are in no tenant. Ask a manager of your team to add you.',
     role: 'Role',
-    viewer: 'viewer',
-    member: 'member',
-    manager: 'manager',
     roleHint: 'A role also holds in all tenants below.',
     below: 'below {name}',
 
@@ -45,7 +44,6 @@ export const words = texts(
     secret: 'Secret',
     qrAlt: 'QR code of the secret, for an authenticator app',
     codeNow: 'The six digits that the app shows now',
-    code: 'Code',
     confirm: 'Switch on',
     recovery: 'Recovery codes',
     recoveryText: 'Each works once in place of the app. They are shown only now: keep them where you would keep a spare key.',
@@ -149,7 +147,6 @@ export const words = texts(
     dark: 'dark',
     defaultTenant: 'Tenant to begin with',
     noDefault: 'none',
-    zone: 'Time zone',
     zoneNow: 'Times are shown in the zone of this browser: {zone}.',
     saved: 'Saved.',
   },
@@ -168,9 +165,6 @@ export const words = texts(
     roles: '所在租户与角色',
     noTenants: '您不在任何租户中。请联系团队管理员添加您。',
     role: '角色',
-    viewer: '查看者',
-    member: '成员',
-    manager: '管理员',
     roleHint: '角色在所有下级租户中同样有效。',
     below: '隶属 {name}',
 
@@ -197,7 +191,6 @@ export const words = texts(
     secret: '密钥',
     qrAlt: '供验证器应用扫描的密钥二维码',
     codeNow: '应用当前显示的六位数字',
-    code: '验证码',
     confirm: '启用',
     recovery: '恢复码',
     recoveryText: '每个恢复码可代替应用使用一次。仅此刻显示：请像备用钥匙一样妥善保管。',
@@ -221,7 +214,7 @@ export const words = texts(
     endOthersAsk: '其他所有浏览器将在数秒内退出登录。',
     ended: '已结束 {count} 个会话。',
 
-    tokensText: '供命令行、笔记本和脚本使用。令牌只能做其范围允许的事，且不会超过您的权限。',
+    tokensText: '供命令行、Notebook 和脚本使用。令牌只能做其范围允许的事，且不会超过您的权限。',
     tokensNone: '还没有令牌',
     tokensNoneHint: '命令行会要求令牌，或通过本页面自动登录：',
     makeToken: '创建令牌',
@@ -265,7 +258,7 @@ export const words = texts(
     kind_failed: '作业失败',
     kind_stopped: '作业被停止',
     kind_retried: '作业重试',
-    kind_budget: '预算将用尽',
+    kind_budget: '预算用尽',
     kind_priority: '优先级申请',
     kind_capacity: '预约与限额',
     kind_limit: '作业剩余时间不多',
@@ -301,7 +294,6 @@ export const words = texts(
     dark: '深色',
     defaultTenant: '默认租户',
     noDefault: '无',
-    zone: '时区',
     zoneNow: '时间按此浏览器的时区显示：{zone}。',
     saved: '已保存。',
   },

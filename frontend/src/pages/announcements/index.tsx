@@ -43,8 +43,7 @@ export default function Announcements() {
         <>
           <CopyAs
             ways={{
-              cli: curl('GET', '/announcements?all=true'),
-              curl: curl('POST', '/announcements', { text: 'Maintenance on Friday at 18:00.', text_zh: '周五 18:00 维护。', level: 'warning' }),
+              curl: `${curl('GET', '/announcements?all=true')}\n\n${curl('POST', '/announcements', { text: 'Maintenance on Friday at 18:00.', text_zh: '周五 18:00 维护。', level: 'warning' })}`,
               python: 'from berth import Client\n\nwith Client() as client:\n    client.request("POST", "/announcements", json={"text": "Maintenance on Friday at 18:00.", "level": "warning"})',
             }}
           />

@@ -2,11 +2,12 @@
 
 import { Anchor, Button, Group, Paper, SegmentedControl, Stack, Text } from '@mantine/core';
 import { useMemo } from 'react';
-import { Link, useSearchParams } from 'react-router';
+import { Link } from 'react-router';
 
 import { api, take } from '@/api/client';
 import { usePaged, type Paged } from '@/api/paging';
 import { useSession } from '@/api/session';
+import { useAddress } from '@/app/address';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { CopyAs, curl } from '@/ui/CopyAs';
@@ -31,16 +32,9 @@ const KINDS = ['', 'priority', 'quota'] as const;
 export default function Approvals() {
   const t = useText(words);
   const session = useSession();
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddress('step');
   const view = VIEWS.find((name) => name === search.get('view')) ?? 'waiting';
   const kind = KINDS.find((name) => name === search.get('kind')) ?? '';
-  const put = (name: string, value: string) =>
-    setSearch((now) => {
-      const next = new URLSearchParams(now);
-      if (value) next.set(name, value);
-      else next.delete(name);
-      return next;
-    });
   const state = view === 'waiting' ? ('pending' as const) : undefined;
   const priorities = usePaged<PriorityRequest>(['priority_requests', view], (cursor) => take(api.GET('/api/v1/priority-requests', { params: { query: { limit: 50, cursor, state } } })), kind !== 'quota');
   const quotas = usePaged<QuotaRequest>(['quota_requests', view], (cursor) => take(api.GET('/api/v1/quota/requests', { params: { query: { limit: 50, cursor, state } } })), kind !== 'priority');
@@ -72,8 +66,8 @@ export default function Approvals() {
       }
     >
       <Group>
-        <SegmentedControl aria-label={t('views')} value={view} onChange={(value) => put('view', value === 'waiting' ? '' : value)} data={VIEWS.map((value) => ({ value, label: t(value) }))} />
-        <SegmentedControl aria-label={t('kinds')} value={kind} onChange={(value) => put('kind', value)} data={KINDS.map((value) => ({ value, label: t(value || 'anyKind') }))} />
+        <SegmentedControl aria-label={t('views')} value={view} onChange={(value) => put({ view: value === 'waiting' ? '' : value })} data={VIEWS.map((value) => ({ value, label: t(value) }))} />
+        <SegmentedControl aria-label={t('kinds')} value={kind} onChange={(value) => put({ kind: value })} data={KINDS.map((value) => ({ value, label: t(value || 'anyKind') }))} />
       </Group>
       <PagedView
         list={list}

@@ -1,9 +1,8 @@
 /** One entry: who, by what, and what was before and after. */
 
 import { Anchor, Code, Group, Modal, Stack, Table, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 
-import { api, take } from '@/api/client';
+import { usePools } from '@/api/fleet';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
@@ -19,8 +18,8 @@ export function Details({ entry, tenant, close, narrow }: { entry: Entry; tenant
   const t = useText(words);
   const c = useText(common);
   const format = useFormat();
-  const pools = useQuery({ queryKey: ['pools', 'all'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/pools', { params: { query: { limit: 500 } } })) });
-  const names = new Map((pools.data?.items ?? []).map((pool) => [pool.id, pool.name]));
+  const pools = usePools();
+  const names = new Map((pools.data ?? []).map((pool) => [pool.id, pool.name]));
   const found = differences(entry.before, entry.after);
   const actor = entry.actor.id;
   return (

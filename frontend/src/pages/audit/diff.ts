@@ -10,7 +10,7 @@ export interface Difference {
 const SHOWN_MAX = 500; // Of one row; more is no reading matter.
 
 /** Values as JSON, texts without quotes. */
-export function valueText(value: unknown): string {
+function valueText(value: unknown): string {
   if (value === undefined) return '';
   return typeof value === 'string' ? value : JSON.stringify(value);
 }

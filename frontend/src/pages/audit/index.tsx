@@ -3,16 +3,18 @@
 import { Anchor, Autocomplete, Button, Group, Select, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { useSearchParams } from 'react-router';
 
 import { api, take, type Schemas } from '@/api/client';
+import { useTenantNames } from '@/api/fleet';
 import { usePaged } from '@/api/paging';
 import { useSession } from '@/api/session';
+import { useAddress } from '@/app/address';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { CopyAs, curl, quote } from '@/ui/CopyAs';
 import { Empty } from '@/ui/Feedback';
+import { saveCsv } from '@/ui/files';
 import { Icon } from '@/ui/Icon';
 import { fromLocalInput, toLocalInput } from '@/ui/moments';
 import { notify, notifyProblem } from '@/ui/notify';
@@ -20,7 +22,6 @@ import { Page } from '@/ui/Page';
 import { PagedView } from '@/ui/PagedView';
 import { Rows, type Column } from '@/ui/Rows';
 
-import { csv } from './csv';
 import { Details } from './Details';
 import { words } from './text';
 
@@ -64,29 +65,17 @@ function List() {
   const c = useText(common);
   const format = useFormat();
   const session = useSession();
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddress();
   const [shown, setShown] = useState<Entry | null>(null);
   const get = (name: (typeof NAMES)[number]) => search.get(name) ?? undefined;
-  const put = (values: Partial<Record<(typeof NAMES)[number], string | null>>) =>
-    setSearch(
-      (now) => {
-        const next = new URLSearchParams(now);
-        for (const [name, value] of Object.entries(values)) {
-          if (value) next.set(name, value);
-          else next.delete(name);
-        }
-        return next;
-      },
-      { replace: true },
-    );
   const filters: Filters = Object.fromEntries(
     Object.entries({ actor: get('actor'), verb: get('verb'), target_kind: get('kind'), target_id: get('kind') ? get('target') : undefined, tenant: get('tenant'), since: get('since'), until: get('until') }).filter(([, value]) => value),
   );
   const list = usePaged<Entry>(['audit', filters], (cursor) => readPage(filters, cursor));
   const users = useQuery({ queryKey: ['users', 'known'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/users', { params: { query: { limit: 500 } } })) });
-  const tenants = useQuery({ queryKey: ['tenants', 'choice'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/tenants', { params: { query: { limit: 500 } } })) });
-  const tenantNames = new Map((tenants.data?.items ?? []).map((tenant) => [tenant.id, tenant.name]));
-  const managed = (tenants.data?.items ?? []).filter((tenant) => session.isOperator || tenant.role === 'manager');
+  const tenants = useTenantNames();
+  const tenantNames = new Map((tenants.data ?? []).map((tenant) => [tenant.id, tenant.name]));
+  const managed = (tenants.data ?? []).filter((tenant) => session.isOperator || tenant.role === 'manager');
   const people = (users.data?.items ?? []).map((user) => ({ value: user.id, label: user.name }));
   const actor = get('actor');
   const columns: Column<Entry>[] = [
@@ -156,7 +145,7 @@ function List() {
         <TextInput type="datetime-local" label={`${t('since')} (${format.zone})`} value={filters.since ? toLocalInput(filters.since) : ''} onChange={(event) => put({ since: fromLocalInput(event.currentTarget.value) })} />
         <TextInput type="datetime-local" label={`${t('until')} (${format.zone})`} value={filters.until ? toLocalInput(filters.until) : ''} onChange={(event) => put({ until: fromLocalInput(event.currentTarget.value) })} />
         {Object.keys(filters).length > 0 && (
-          <Button variant="subtle" onClick={() => setSearch({}, { replace: true })}>
+          <Button variant="subtle" onClick={() => put(Object.fromEntries(NAMES.map((name) => [name, null])))}>
             {t('clear')}
           </Button>
         )}
@@ -213,7 +202,7 @@ function Export({ filters, tenantNames }: { filters: Filters; tenantNames: Reado
         row.at, row.actor.name, row.actor.id, row.verb, row.count, row.target.kind, row.target.name, row.target.id, row.tenant_id ? (tenantNames.get(row.tenant_id) ?? row.tenant_id) : null,
         row.before && JSON.stringify(row.before), row.after && JSON.stringify(row.after), row.request_id, row.seq, row.hash,
       ]);
-      save('berth-audit.csv', csv([head, ...lines]));
+      saveCsv('berth-audit.csv', [head, ...lines]);
       if (cursor) notify(t('exportedPart', { count: rows.length }));
     } catch (error) {
       notifyProblem(error);
@@ -226,13 +215,4 @@ function Export({ filters, tenantNames }: { filters: Filters; tenantNames: Reado
       {read === null ? t('export') : t('exporting', { count: read })}
     </Button>
   );
-}
-
-function save(name: string, text: string): void {
-  const url = URL.createObjectURL(new Blob(['\ufeff', text], { type: 'text/csv' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(url);
 }

@@ -4,7 +4,8 @@ import { Alert, Group, Modal, NumberInput, Select, Text, TextInput } from '@mant
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 
-import { api, take, type Schemas } from '@/api/client';
+import { api, take } from '@/api/client';
+import { useTenantNames, type Pool } from '@/api/fleet';
 import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
@@ -18,7 +19,6 @@ import { notify } from '@/ui/notify';
 import { freeIn, type Booking } from './calendar';
 import { words } from './text';
 
-type Pool = Schemas['PoolOut'];
 const HOURS_FIRST = 8;
 
 export function BookDialog({ from, pools, pool, bookings, close }: { from: Date; pools: readonly Pool[]; pool: string | undefined; bookings: readonly Booking[]; close: (booked?: string) => void }) {
@@ -43,9 +43,9 @@ function BookForm({ first, pools, pool: chosen, bookings, close }: { first: Date
   const [from, setFrom] = useState(() => toLocalInput(first));
   const [until, setUntil] = useState(() => toLocalInput(new Date(first.getTime() + HOURS_FIRST * 3_600_000)));
   const [comment, setComment] = useState('');
-  const tenants = useQuery({ queryKey: ['tenants', 'choice'], enabled: session.isOperator, queryFn: () => take(api.GET('/api/v1/tenants', { params: { query: { limit: 500 } } })) });
+  const tenants = useTenantNames(session.isOperator);
   const queuesOf = useQuery({ queryKey: ['queues', 'choice', tenant], enabled: tenant !== null, queryFn: () => take(api.GET('/api/v1/queues', { params: { query: { tenant: tenant ?? '', limit: 500 } } })) });
-  const choices = session.isOperator ? (tenants.data?.items ?? managed) : managed;
+  const choices = session.isOperator ? (tenants.data ?? managed) : managed;
   const [starts, ends] = [fromLocalInput(from), fromLocalInput(until)];
   const isBackward = starts !== null && ends !== null && starts >= ends;
   const total = pools.find((found) => found.id === pool)?.capacity.gpu_millis ?? 0;

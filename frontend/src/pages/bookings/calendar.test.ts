@@ -1,3 +1,5 @@
+/** Weeks, days and what is free. */
+
 import { expect, test } from 'vitest';
 
 import { barsOf, freeIn, readDate, weekOf, weeksOfMonth, type Booking } from './calendar';

@@ -44,7 +44,7 @@ export function readDate(text: string | null, now: Date): Date {
 }
 
 /** When it really ends: one that was given back early takes nothing any more. */
-export function endOf(booking: Booking): number {
+function endOf(booking: Booking): number {
   return Math.min(Date.parse(booking.ends_at), booking.released_at ? Math.max(Date.parse(booking.released_at), Date.parse(booking.starts_at)) : Number.POSITIVE_INFINITY);
 }
 

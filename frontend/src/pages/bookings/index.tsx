@@ -1,13 +1,13 @@
 /** Reservations of GPUs: on a calendar by week and month, and the same as a list. */
 
 import { ActionIcon, Button, Group, SegmentedControl, Select, Text, Title } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import { useSearchParams } from 'react-router';
 
 import { api, take } from '@/api/client';
+import { usePools } from '@/api/fleet';
 import { usePaged } from '@/api/paging';
 import { useSession } from '@/api/session';
+import { useAddress } from '@/app/address';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
@@ -31,26 +31,17 @@ export default function Bookings() {
   const c = useText(common);
   const format = useFormat();
   const session = useSession();
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddress('step');
   const [shown, setShown] = useState<Booking | null>(null);
   const [bookFrom, setBookFrom] = useState<Date | null>(null);
   const view = VIEWS.find((name) => name === search.get('view')) ?? 'week';
   const day = readDate(search.get('at'), new Date());
   const pool = search.get('pool');
   const tenant = search.get('tenant');
-  const put = (values: Record<string, string | null>) =>
-    setSearch((now) => {
-      const next = new URLSearchParams(now);
-      for (const [name, value] of Object.entries(values)) {
-        if (value) next.set(name, value);
-        else next.delete(name);
-      }
-      return next;
-    });
-  const pools = useQuery({ queryKey: ['pools', 'all'], queryFn: () => take(api.GET('/api/v1/pools', { params: { query: { limit: 500 } } })) });
+  const pools = usePools();
   const list = usePaged<Booking>(['bookings', tenant], (cursor) => take(api.GET('/api/v1/bookings', { params: { query: { limit: 500, cursor, tenant: tenant ?? undefined } } })));
   const rows = useMemo(() => (list.rows ?? []).filter((booking) => !pool || booking.pool?.id === pool), [list.rows, pool]);
-  const gpuPools = (pools.data?.items ?? []).filter((found) => found.capacity.gpu_millis > 0);
+  const gpuPools = (pools.data ?? []).filter((found) => found.capacity.gpu_millis > 0);
   const onePool = gpuPools.find((found) => found.id === pool) ?? (gpuPools.length === 1 ? gpuPools[0] : undefined);
   const weeks = view === 'month' ? weeksOfMonth(day) : [weekOf(day)];
   const last = dayOf(weeks.at(-1) ?? day, 6);

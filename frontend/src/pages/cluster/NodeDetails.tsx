@@ -1,4 +1,4 @@
-/** One machine close up: each GPU with who is on it. */
+/** One node close up: each GPU with who is on it. */
 
 import { Anchor, Button, Drawer, Group, Stack, Table, Text } from '@mantine/core';
 import { Link } from 'react-router';

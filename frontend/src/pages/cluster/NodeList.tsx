@@ -1,4 +1,4 @@
-/** The map's twin for who reads rather than looks: one machine a row, everything in words. */
+/** The map's twin for who reads rather than looks: one node a row, everything in words. */
 
 import { Text, UnstyledButton } from '@mantine/core';
 import { useMemo } from 'react';

@@ -1,4 +1,4 @@
-/** Machines as tiles by cluster and pool. Only the lines in sight are drawn, so thousands of machines scroll as a dozen do. */
+/** Nodes as tiles by cluster and pool. Only the lines in sight are drawn, so thousands of nodes scroll as a dozen do. */
 
 import { Box, Text, UnstyledButton, VisuallyHidden } from '@mantine/core';
 import { useElementSize, useMergedRef } from '@mantine/hooks';
@@ -76,7 +76,7 @@ export function useNodeState(): (node: FleetNode) => string {
   return (node) => (!node.ready ? t('notReady') : node.cordoned ? (node.allocated.cpu_millis === 0 ? t('emptied') : t('cordoned')) : t('ready'));
 }
 
-/** Drawn anew only when its machine changes, not while one scrolls. */
+/** Drawn anew only when its node changes, not while one scrolls. */
 const Tile = memo(function Tile({ node, occupied, open }: { node: FleetNode; occupied: Occupied | undefined; open: (node: FleetNode) => void }) {
   const t = useText(words);
   const format = useFormat();

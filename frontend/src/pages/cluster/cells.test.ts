@@ -1,3 +1,5 @@
+/** Who is on which GPU. */
+
 import { describe, expect, it } from 'vitest';
 
 import type { FleetNode } from '@/api/fleet';

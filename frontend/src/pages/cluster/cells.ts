@@ -1,9 +1,9 @@
-/** What each GPU of a machine shows: its occupant as far as the reader may know, its health, and whether it could be had. */
+/** What each GPU of a node shows: its occupant as far as the reader may know, its health, and whether it could be had. */
 
 import type { Schemas } from '@/api/client';
 import type { FleetNode } from '@/api/fleet';
 
-export type Occupant = Schemas['OccupiedGpuOut'];
+type Occupant = Schemas['OccupiedGpuOut'];
 
 export type CellKind = 'free' | 'used' | 'other' | 'broken' | 'closed';
 
@@ -15,7 +15,7 @@ export interface Cell {
   share: number;
 }
 
-/** A machine's GPUs as far as the answer says who is on them. */
+/** A node's GPUs as far as the answer says who is on them. */
 export type Occupied = Pick<Schemas['OccupiedNodeOut'], 'gpus' | 'undecided_gpu_millis'>;
 export type Occupancy = ReadonlyMap<string, Occupied>;
 
@@ -63,9 +63,9 @@ function hasRoom(node: FleetNode): boolean {
   return node.capacity.gpu_millis > 0 ? node.allocated.gpu_millis < node.capacity.gpu_millis : node.allocated.cpu_millis < node.capacity.cpu_millis;
 }
 
-export type MapRow = { kind: 'head'; key: string; node: FleetNode; count: number } | { kind: 'nodes'; key: string; nodes: readonly FleetNode[] };
+type MapRow = { kind: 'head'; key: string; node: FleetNode; count: number } | { kind: 'nodes'; key: string; nodes: readonly FleetNode[] };
 
-/** Machines by cluster and pool, so many to a line, each group below its own heading. */
+/** Nodes by cluster and pool, so many to a line, each group below its own heading. */
 export function mapRows(nodes: readonly FleetNode[], perLine: number): MapRow[] {
   const groups = new Map<string, FleetNode[]>();
   for (const node of nodes) {

@@ -3,9 +3,9 @@
 import { Button, Group, SegmentedControl, Select, Text, TextInput, Title } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useCallback, useMemo, useState } from 'react';
-import { useSearchParams } from 'react-router';
 
 import { useNodes, usePools, type FleetNode } from '@/api/fleet';
+import { useAddress } from '@/app/address';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { CopyAs, curl } from '@/ui/CopyAs';
@@ -27,21 +27,7 @@ export default function Cluster() {
   const pools = usePools();
   const nodes = useNodes();
   const occupancy = useOccupancy();
-  const [search, setSearch] = useSearchParams();
-  const choose = useCallback(
-    (changes: Record<string, string>) =>
-      setSearch(
-        (before) => {
-          for (const [name, value] of Object.entries(changes)) {
-            if (value) before.set(name, value);
-            else before.delete(name);
-          }
-          return before;
-        },
-        { replace: true },
-      ),
-    [setSearch],
-  );
+  const [search, choose] = useAddress();
   const range = search.get('range') ?? '';
   return (
     <Page

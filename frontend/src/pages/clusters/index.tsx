@@ -12,6 +12,7 @@ import { useText } from '@/text/language';
 import { CopyAs, curl } from '@/ui/CopyAs';
 import { Answer, Empty } from '@/ui/Feedback';
 import { Page } from '@/ui/Page';
+import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
 
@@ -171,30 +172,18 @@ function Platform() {
       )}
       <Answer query={ready} lines={5}>
         {(found) => (
-          <Table.ScrollContainer minWidth={360}>
-            <Table>
-              <Table.Thead>
-                <Table.Tr>
-                  <Table.Th>{t('check')}</Table.Th>
-                  <Table.Th>{t('verdict')}</Table.Th>
-                  <Table.Th>{t('detail')}</Table.Th>
-                  <Table.Th>{t('took')}</Table.Th>
-                </Table.Tr>
-              </Table.Thead>
-              <Table.Tbody>
-                {Object.entries(found.checks).map(([name, check]) => (
-                  <Table.Tr key={name}>
-                    <Table.Td>{name}</Table.Td>
-                    <Table.Td>
-                      <Mark icon={check.ok ? 'check' : 'alert'} color={check.ok ? 'teal' : 'red'} label={t(check.ok ? 'ok' : 'notOk')} size="sm" />
-                    </Table.Td>
-                    <Table.Td>{check.detail}</Table.Td>
-                    <Table.Td>{check.milliseconds} ms</Table.Td>
-                  </Table.Tr>
-                ))}
-              </Table.Tbody>
-            </Table>
-          </Table.ScrollContainer>
+          <SmallTable label={t('platform')} head={[t('check'), t('verdict'), t('detail'), t('took')]} minWidth={360}>
+            {Object.entries(found.checks).map(([name, check]) => (
+              <Table.Tr key={name}>
+                <Table.Td>{name}</Table.Td>
+                <Table.Td>
+                  <Mark icon={check.ok ? 'check' : 'alert'} color={check.ok ? 'teal' : 'red'} label={t(check.ok ? 'ok' : 'notOk')} size="sm" />
+                </Table.Td>
+                <Table.Td>{check.detail}</Table.Td>
+                <Table.Td>{check.milliseconds} ms</Table.Td>
+              </Table.Tr>
+            ))}
+          </SmallTable>
         )}
       </Answer>
     </section>

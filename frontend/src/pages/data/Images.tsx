@@ -19,6 +19,7 @@ import { Icon } from '@/ui/Icon';
 import { notifyProblem } from '@/ui/notify';
 import { PagedView } from '@/ui/PagedView';
 import { Rows, type Column } from '@/ui/Rows';
+import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
 import { Elapsed, When } from '@/ui/Times';
 
@@ -197,47 +198,34 @@ function Line({ label, text }: { label: string; text: string }) {
 function Builds({ builds }: { builds: readonly Schemas['BuildOut'][] }) {
   const t = useText(words);
   return (
-    <Table.ScrollContainer minWidth={480}>
-      <Table>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>{t('state')}</Table.Th>
-            <Table.Th>{t('by')}</Table.Th>
-            <Table.Th>{t('modified')}</Table.Th>
-            <Table.Th>{t('took')}</Table.Th>
-            <Table.Th />
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {builds.map((build) => (
-            <Table.Tr key={build.id}>
-              <Table.Td>
-                <Mark {...LOOK[build.state]} label={t(build.state)} size="sm" />
-                {build.error && (
-                  <Text size="xs" c="red">
-                    {build.error}
-                  </Text>
-                )}
-              </Table.Td>
-              <Table.Td>{build.requested_by?.name ?? '–'}</Table.Td>
-              <Table.Td>
-                <When at={build.created_at} />
-              </Table.Td>
-              <Table.Td>
-                <Elapsed from={build.started_at} to={build.ended_at} />
-              </Table.Td>
-              <Table.Td>
-                {build.job_id && (
-                  <Anchor component={Link} to={`/jobs/${build.job_id}`} size="sm">
-                    {t('buildJob')}
-                  </Anchor>
-                )}
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+    <SmallTable label={t('builds')} head={[t('state'), t('by'), t('modified'), t('took'), '']} minWidth={480}>
+      {builds.map((build) => (
+        <Table.Tr key={build.id}>
+          <Table.Td>
+            <Mark {...LOOK[build.state]} label={t(build.state)} size="sm" />
+            {build.error && (
+              <Text size="xs" c="red">
+                {build.error}
+              </Text>
+            )}
+          </Table.Td>
+          <Table.Td>{build.requested_by?.name ?? '–'}</Table.Td>
+          <Table.Td>
+            <When at={build.created_at} />
+          </Table.Td>
+          <Table.Td>
+            <Elapsed from={build.started_at} to={build.ended_at} />
+          </Table.Td>
+          <Table.Td>
+            {build.job_id && (
+              <Anchor component={Link} to={`/jobs/${build.job_id}`} size="sm">
+                {t('buildJob')}
+              </Anchor>
+            )}
+          </Table.Td>
+        </Table.Tr>
+      ))}
+    </SmallTable>
   );
 }
 

@@ -1,3 +1,5 @@
+/** Our digest against known ones. */
+
 import { createHash } from 'node:crypto';
 
 import { describe, expect, it } from 'vitest';

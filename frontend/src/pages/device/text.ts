@@ -1,3 +1,5 @@
+/** Words of signing in a command line. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(

@@ -3,11 +3,12 @@
 import { Button, Group, Modal, Paper, SegmentedControl, Select, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { useSearchParams } from 'react-router';
 
 import { api, take, type Schemas } from '@/api/client';
+import { useTenantNames } from '@/api/fleet';
 import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
+import { useAddress } from '@/app/address';
 import { common } from '@/text/common';
 import { useLanguage, useText } from '@/text/language';
 import { CopyAs, curl } from '@/ui/CopyAs';
@@ -36,11 +37,11 @@ export default function Features() {
 
 function List() {
   const t = useText(words);
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddress();
   const tenant = search.get('tenant');
   const query = useQuery({ queryKey: ['features', 'of', tenant], queryFn: () => take(api.GET('/api/v1/features', { params: { query: { tenant: tenant ?? undefined } } })) });
-  const tenants = useQuery({ queryKey: ['tenants', 'choice'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/tenants', { params: { query: { limit: 500 } } })) });
-  const choices = (tenants.data?.items ?? []).map((found) => ({ value: found.slug, label: found.name }));
+  const tenants = useTenantNames();
+  const choices = (tenants.data ?? []).map((found) => ({ value: found.slug, label: found.name }));
   const scope = choices.find((choice) => choice.value === tenant)?.label ?? tenant;
   return (
     <Page
@@ -51,7 +52,6 @@ function List() {
           ways={() => {
             const body = { enabled: false, ...(tenant ? { tenant } : {}) };
             return {
-              cli: curl('PUT', '/features/terminal', body),
               curl: curl('PUT', '/features/terminal', body),
               python: `from berth import Client\n\nwith Client() as client:\n    client.request("PUT", "/features/terminal", json={"enabled": False${tenant ? `, "tenant": ${JSON.stringify(tenant)}` : ''}})`,
             };
@@ -59,7 +59,7 @@ function List() {
         />
       }
     >
-      <Select label={t('scope')} placeholder={t('installation')} maw={320} data={choices} value={tenant} onChange={(value) => setSearch(value ? { tenant: value } : {}, { replace: true })} clearable searchable />
+      <Select label={t('scope')} placeholder={t('installation')} maw={320} data={choices} value={tenant} onChange={(value) => put({ tenant: value })} clearable searchable />
       <Answer query={query}>
         {(found) => (
           <Stack component="ul" gap="sm" p={0} m={0} style={{ listStyle: 'none' }}>

@@ -3,32 +3,35 @@
 import { Alert, Group, Stack, Text } from '@mantine/core';
 
 import type { Schemas } from '@/api/client';
+import { usePools } from '@/api/fleet';
+import { common } from '@/text/common';
+import { budgetColor, sayBudget, sayHours } from '@/text/costs';
 import { useFormat, type Format } from '@/text/format';
 import { useText, type Translate } from '@/text/language';
 import { Answer } from '@/ui/Feedback';
 import { Meter } from '@/ui/Meter';
 
 import { Card } from './Card';
-import { useBudgets, usePools, useShares } from './reads';
+import { useBudgets, useShares } from './reads';
 import { words } from './text';
 
 const SHARES_SHOWN = 6;
-const HOUR_MILLIS = 3_600_000; // Thousandths times seconds in an hour of one whole.
+const POOLS_EVERY_MS = 30_000;
 
 export function Free() {
   const t = useText(words);
-  const pools = usePools();
+  const pools = usePools(POOLS_EVERY_MS);
   return (
     <Card title={t('free')} to="/cluster" more={t('seeAll')}>
       <Answer query={pools}>
-        {(page) =>
-          page.items.length === 0 ? (
+        {(all) =>
+          all.length === 0 ? (
             <Text size="sm" c="dimmed">
               {t('noPools')}
             </Text>
           ) : (
             <Stack gap="md">
-              {page.items.map((pool) => (
+              {all.map((pool) => (
                 <Pool key={pool.id} pool={pool} />
               ))}
             </Stack>
@@ -76,7 +79,7 @@ export function Shares() {
   const format = useFormat();
   const shares = useShares();
   return (
-    <Card title={t('share')} to="/usage" more={t('detail')}>
+    <Card title={t('share')} to="/usage?tab=shares" more={t('detail')}>
       <Answer query={shares}>
         {(items) => {
           const tops = items.filter((share) => share.is_top && share.pool !== null);
@@ -110,7 +113,7 @@ function placeOf(share: Schemas['ShareOut']): string {
 
 function Share({ share, t, format }: { share: Schemas['ShareOut']; t: Translate<keyof (typeof words)['en']>; format: Format }) {
   const unit = share.resource === 'gpu_millis' ? 'gotHours' : 'gotCores';
-  const hours = (amount: number) => t(unit, { got: format.number(amount / HOUR_MILLIS) });
+  const hours = (amount: number) => t(unit, { got: sayHours(format, amount) });
   const promise = share.promised > 0 ? share.promised : share.fair;
   const said = share.promised > 0 ? t('gotOf', { got: hours(share.delivered), promised: hours(share.promised) }) : t('gotFair', { got: hours(share.delivered), fair: hours(share.fair) });
   return (
@@ -140,16 +143,14 @@ function Share({ share, t, format }: { share: Schemas['ShareOut']; t: Translate<
 
 export function Budgets() {
   const t = useText(words);
+  const c = useText(common);
   const format = useFormat();
   const budgets = useBudgets();
   const items = budgets.data?.items ?? [];
   if (items.length === 0) return null;
-  const amount = (budget: Schemas['BudgetOut'], value: number) => {
-    if (budget.kind === 'money') return `${format.number(value / 1_000_000, 2)} ${budget.currency}`;
-    return t(budget.kind === 'gpu_time' ? 'gpuHours' : 'nodeHours', { hours: format.number(value / HOUR_MILLIS) });
-  };
+  const amount = (budget: Schemas['BudgetOut'], value: number) => sayBudget(format, c, budget, value);
   return (
-    <Card title={t('budget', { month: items[0]?.month ?? '' })} to="/usage" more={t('detail')}>
+    <Card title={t('budget', { month: items[0]?.month ?? '' })} to="/usage?tab=budgets" more={t('detail')}>
       <Stack gap="md">
         {items.map((budget) => (
           <Stack key={budget.queue.id} gap={4}>
@@ -157,7 +158,7 @@ export function Budgets() {
               label={budget.queue.name}
               total={budget.amount}
               words={t('spent', { spent: amount(budget, budget.spent), amount: amount(budget, budget.amount) })}
-              parts={[{ value: budget.spent, label: `${budget.percent} %`, color: budget.percent >= 100 ? 'red' : budget.percent >= Math.min(...budget.warn_at, 80) ? 'orange' : 'berth' }]}
+              parts={[{ value: budget.spent, label: `${budget.percent} %`, color: budgetColor(budget.percent) }]}
             />
             {budget.spent >= budget.amount && budget.stops ? (
               <Alert color="red" p="xs">

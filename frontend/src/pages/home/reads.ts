@@ -8,7 +8,7 @@ import { useSession } from '@/api/session';
 import { hear } from '@/app/heard';
 
 const AFTER_EVENTS_MS = 3_000;
-export const ACTIVE_SHOWN = 12;
+const ACTIVE_SHOWN = 12;
 const FAILED_SHOWN = 5;
 const EXPLAINED = 3; // An answer costs the server a scheduling pass.
 
@@ -65,13 +65,9 @@ export function useCounts() {
   return useQuery({ queryKey: ['my-jobs', 'counts'], queryFn: ({ signal }) => take(api.GET('/api/v1/jobs:counts', { signal })) });
 }
 
-export function usePools() {
-  return useQuery({ queryKey: ['pools', 'home'], refetchInterval: 30_000, queryFn: ({ signal }) => take(api.GET('/api/v1/pools', { params: { query: { limit: 50 } }, signal })) });
-}
-
 export function useShares() {
   return useQuery({
-    queryKey: ['home-shares'],
+    queryKey: ['usage', 'home-shares'],
     staleTime: 60_000,
     refetchInterval: 120_000,
     queryFn: async ({ signal }) => {
@@ -83,5 +79,5 @@ export function useShares() {
 
 export function useBudgets() {
   const { has } = useSession();
-  return useQuery({ queryKey: ['home-budgets'], enabled: has('billing'), staleTime: 60_000, queryFn: ({ signal }) => take(api.GET('/api/v1/budgets', { params: { query: { limit: 20 } }, signal })) });
+  return useQuery({ queryKey: ['budgets', 'home'], enabled: has('billing'), staleTime: 60_000, queryFn: ({ signal }) => take(api.GET('/api/v1/budgets', { params: { query: { limit: 20 } }, signal })) });
 }

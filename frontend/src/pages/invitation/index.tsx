@@ -11,6 +11,7 @@ import { useNavigate } from 'react-router';
 import { api, take } from '@/api/client';
 import { queries } from '@/api/query';
 import { SESSION_KEY, signIn, type Who } from '@/api/session';
+import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { Form } from '@/ui/Dialog';
 import { notify } from '@/ui/notify';
@@ -19,6 +20,7 @@ import { words } from './text';
 
 export default function Invitation() {
   const t = useText(words);
+  const c = useText(common);
   const navigate = useNavigate();
   const who = queries.getQueryData<Who | null>(SESSION_KEY) ?? null;
   const [code, setCode] = useState(() => decodeURIComponent(location.hash.slice(1)));
@@ -34,7 +36,7 @@ export default function Invitation() {
     const made = await take(api.POST('/api/v1/invitations:accept', { body: { token: code.trim(), name: who ? '' : name.trim(), password: who ? '' : password } }));
     if (who) await queries.invalidateQueries();
     else await signIn({ name: name.trim(), password });
-    notify(t('joined', { tenant: made.tenant.name, role: t(made.role) }));
+    notify(t('joined', { tenant: made.tenant.name, role: c(made.role) }));
     void navigate(`/tenants/${made.tenant.slug}`);
   };
   return (

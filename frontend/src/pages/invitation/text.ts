@@ -16,9 +16,6 @@ export const words = texts(
     join: 'Join',
     have: 'I have an account: sign in, then open the link again',
     joined: 'Welcome to {tenant}. Your role: {role}.',
-    viewer: 'viewer',
-    member: 'member',
-    manager: 'manager',
   },
   {
     title: '您收到了邀请',
@@ -33,8 +30,5 @@ export const words = texts(
     join: '加入',
     have: '我已有账户：先登录，再打开此链接',
     joined: '欢迎加入 {tenant}。您的角色：{role}。',
-    viewer: '查看者',
-    member: '成员',
-    manager: '管理员',
   },
 );

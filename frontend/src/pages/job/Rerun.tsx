@@ -8,14 +8,14 @@ import { parse, stringify } from 'yaml';
 
 import { api, take, type Schemas } from '@/api/client';
 import { queries } from '@/api/query';
+import { changedParts } from '@/api/rerun';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
-import { CopyAs, curl, quote } from '@/ui/CopyAs';
+import { CopyAs, curl, python, quote } from '@/ui/CopyAs';
 import { Answer, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { notify } from '@/ui/notify';
 
-import { changedKeys } from './diff';
 import { DiffView } from './DiffView';
 import { specQuery, type Job } from './queries';
 import { words } from './text';
@@ -35,7 +35,7 @@ function Editor({ job, spec, close }: { job: Job; spec: Spec; close: () => void 
   const [text, setText] = useState(older);
   const read = useMemo(() => readSpec(text), [text]);
   const problem = 'problem' in read ? (read.problem === null ? t('notMapping') : t('notYaml', { problem: read.problem })) : null;
-  const changes = 'spec' in read ? changedKeys(spec, read.spec) : {};
+  const changes = 'spec' in read ? changedParts(spec, read.spec) : {};
   const path = { path: { job: job.id } };
   const check = useMutation({
     mutationFn: async () => (await take(api.POST('/api/v1/jobs/{job}/rerun', { params: { ...path, query: { dry_run: true } }, body: { changes } }))) as Schemas['PlanOut'],
@@ -125,13 +125,4 @@ function readSpec(text: string): { spec: Spec } | { problem: string | null } {
 function inOrder(spec: Spec, like: Spec): Spec {
   const keys = [...Object.keys(like).filter((key) => key in spec), ...Object.keys(spec).filter((key) => !(key in like))];
   return Object.fromEntries(keys.map((key) => [key, spec[key]]));
-}
-
-function python(value: unknown): string {
-  if (value === null || value === undefined) return 'None';
-  if (value === true) return 'True';
-  if (value === false) return 'False';
-  if (Array.isArray(value)) return `[${value.map(python).join(', ')}]`;
-  if (typeof value === 'object') return `{${Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)}: ${python(inner)}`).join(', ')}}`;
-  return JSON.stringify(value);
 }

@@ -1,6 +1,10 @@
+/** Which lines and which keys differ. */
+
 import { describe, expect, it } from 'vitest';
 
-import { changedKeys, diffLines } from './diff';
+import { changedParts } from '@/api/rerun';
+
+import { diffLines } from './diff';
 
 const shown = (older: string, newer: string) => diffLines(older, newer).map((line) => ({ same: ' ', old: '-', new: '+' })[line.kind] + line.text);
 
@@ -12,7 +16,7 @@ describe('differences', () => {
   });
 
   it('names the keys of a spec that differ, whatever the order of their keys', () => {
-    expect(changedKeys({ name: 'a', env: { A: '1', B: '2' }, tags: [] }, { name: 'b', env: { B: '2', A: '1' } })).toEqual({ name: 'b', tags: null });
-    expect(changedKeys({ a: 1 }, { a: 1, b: { c: 2 } })).toEqual({ b: { c: 2 } });
+    expect(changedParts({ name: 'a', env: { A: '1', B: '2' }, tags: [] }, { name: 'b', env: { B: '2', A: '1' } })).toEqual({ name: 'b', tags: null });
+    expect(changedParts({ a: 1 }, { a: 1, b: { c: 2 } })).toEqual({ b: { c: 2 } });
   });
 });

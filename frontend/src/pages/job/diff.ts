@@ -1,4 +1,4 @@
-/** Which lines differ between two texts, and which keys between two specs. */
+/** Which lines differ between two texts. */
 
 export interface DiffLine {
   kind: 'same' | 'old' | 'new';
@@ -45,20 +45,4 @@ function middle(a: string[], b: string[]): DiffLine[] {
 
 function at(lengths: Uint32Array, index: number): number {
   return lengths[index] ?? 0;
-}
-
-/** What POST /rerun takes as `changes`: top-level keys that differ, null for those that are gone. */
-export function changedKeys(older: Readonly<Record<string, unknown>>, newer: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const changes: Record<string, unknown> = {};
-  for (const key of new Set([...Object.keys(older), ...Object.keys(newer)])) {
-    if (!(key in newer)) changes[key] = null;
-    else if (canonical(older[key]) !== canonical(newer[key])) changes[key] = newer[key];
-  }
-  return changes;
-}
-
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    inner && typeof inner === 'object' && !Array.isArray(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
-  ) ?? 'undefined';
 }

@@ -9,7 +9,7 @@ export type Job = Schemas['JobOut'];
 export type Task = Schemas['TaskOut'];
 
 const TERMINAL: ReadonlySet<string> = new Set(['succeeded', 'failed', 'stopped']);
-export const TASKS_PAGE = 500;
+const TASKS_PAGE = 500;
 const TASK_PAGES_MAX = 24; // 12,000 tasks; a job of more is read by the API.
 
 export const hasEnded = (job: Job) => TERMINAL.has(job.state);

@@ -1,3 +1,5 @@
+/** Words of the page of one job. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(
@@ -14,7 +16,6 @@ export const words = texts(
     sections: 'Parts of this job',
     array: 'Array of {size}',
     arrayChild: 'Number {index} of an array',
-    toArray: 'To the array',
     showChildren: 'Show its {size} jobs',
     sinceSubmitted: 'submitted',
     sinceStarted: 'running for',
@@ -63,10 +64,8 @@ export const words = texts(
     toFirst: 'To the front',
     toLast: 'To the end',
     moved: '{count} {count|job stands|jobs stand} elsewhere now.',
-    tags: 'Tags',
     addTag: 'Add a tag',
     removeTag: 'Remove the tag {tag}',
-    noTags: 'No tags',
     liveOn: 'live',
     liveConnecting: 'connecting',
     liveLost: 'reconnecting',
@@ -78,8 +77,6 @@ export const words = texts(
     attempt: 'Attempt',
     attemptOf: 'Attempt {number}',
     latest: 'latest',
-    allOf: 'All',
-    of: 'of',
   },
   {
     job: '作业',
@@ -94,7 +91,6 @@ export const words = texts(
     sections: '作业的各部分',
     array: '数组作业（{size} 个）',
     arrayChild: '数组中的第 {index} 个',
-    toArray: '查看数组',
     showChildren: '查看其 {size} 个作业',
     sinceSubmitted: '提交于',
     sinceStarted: '已运行',
@@ -143,10 +139,8 @@ export const words = texts(
     toFirst: '移到最前',
     toLast: '移到最后',
     moved: '{count} 个作业的位置已改变。',
-    tags: '标签',
     addTag: '添加标签',
     removeTag: '移除标签 {tag}',
-    noTags: '没有标签',
     liveOn: '实时',
     liveConnecting: '正在连接',
     liveLost: '正在重新连接',
@@ -158,7 +152,5 @@ export const words = texts(
     attempt: '尝试',
     attemptOf: '第 {number} 次尝试',
     latest: '最新',
-    allOf: '全部',
-    of: '共',
   },
 );

@@ -2,10 +2,9 @@
 
 import { Badge, Button, Chip, CloseButton, Group, NumberFormatter, Popover, Select, Stack, Switch, TagsInput, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
-import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 
-import { api, take } from '@/api/client';
+import { useQueueNames } from '@/api/fleet';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
@@ -86,10 +85,10 @@ export function More({ filters, change }: { filters: Filters; change: Change }) 
   const c = useText(common);
   const { who, isOperator } = useSession();
   const [isOpen, setOpen] = useState(false);
-  const queues = useQuery({ queryKey: ['queues', 'names'], enabled: isOpen, staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/queues', { params: { query: { limit: 500 } } })) });
+  const queues = useQueueNames(isOpen);
   const count = [filters.tenant, filters.queue, filters.user, filters.kind, filters.since, filters.until].filter(Boolean).length + filters.tag.length + filters.label.length;
   const tenants = who.tenants.map((tenant) => ({ value: tenant.slug, label: tenant.name }));
-  const names = [...new Set((queues.data?.items ?? []).filter((queue) => !filters.tenant || queue.tenant?.slug === filters.tenant).map((queue) => queue.name))];
+  const names = [...new Set((queues.data ?? []).filter((queue) => !filters.tenant || queue.tenant?.slug === filters.tenant).map((queue) => queue.name))];
   const inside = { withinPortal: false } as const;
   return (
     <Popover opened={isOpen} onChange={setOpen} position="bottom-end" width={320} trapFocus shadow="md">

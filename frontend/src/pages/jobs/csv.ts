@@ -1,8 +1,10 @@
-/** The list as CSV for a spreadsheet, which must not take a job's name for a formula. */
+/** The columns of the list as a file. */
+
+import type { Cell } from '@/ui/files';
 
 import type { Job } from './merge';
 
-const COLUMNS: readonly [string, (job: Job) => string | number | null | undefined][] = [
+const COLUMNS: readonly [string, (job: Job) => Cell][] = [
   ['id', (job) => job.id],
   ['name', (job) => job.name],
   ['state', (job) => job.state],
@@ -24,15 +26,6 @@ const COLUMNS: readonly [string, (job: Job) => string | number | null | undefine
   ['tags', (job) => job.tags.join(' ')],
 ];
 
-/** One cell: quoted where it must be; text that a spreadsheet would calculate gets an apostrophe first (OWASP, CSV injection). */
-export function cell(value: string | number | null | undefined): string {
-  if (value === null || value === undefined) return '';
-  if (typeof value === 'number') return String(value);
-  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-export function toCsv(jobs: readonly Job[]): string {
-  const lines = [COLUMNS.map(([name]) => name).join(','), ...jobs.map((job) => COLUMNS.map(([, read]) => cell(read(job))).join(','))];
-  return `${lines.join('\r\n')}\r\n`;
+export function toRows(jobs: readonly Job[]): Cell[][] {
+  return [COLUMNS.map(([name]) => name), ...jobs.map((job) => COLUMNS.map(([, read]) => read(job)))];
 }

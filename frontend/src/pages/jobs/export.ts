@@ -1,8 +1,9 @@
 /** Reads the whole list, page by page and bounded, and hands it over as a file. */
 
 import { api, take } from '@/api/client';
+import { saveCsv } from '@/ui/files';
 
-import { toCsv } from './csv';
+import { toRows } from './csv';
 import type { JobQuery } from './filters';
 import type { Job } from './merge';
 
@@ -18,15 +19,6 @@ export async function exportJobs(query: JobQuery, tell: (count: number) => void)
     cursor = page.next;
     tell(jobs.length);
   } while (cursor && jobs.length < EXPORT_MAX);
-  save(new Blob(['\uFEFF', toCsv(jobs)], { type: 'text/csv;charset=utf-8' }), `berth-jobs-${new Date().toISOString().slice(0, 10)}.csv`);
+  saveCsv(`berth-jobs-${new Date().toISOString().slice(0, 10)}.csv`, toRows(jobs));
   return { count: jobs.length, isCut: cursor !== null };
-}
-
-export function save(blob: Blob, name: string): void {
-  const url = URL.createObjectURL(blob);
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }

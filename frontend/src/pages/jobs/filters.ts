@@ -1,6 +1,6 @@
 /** The filters of the list as the URL says them, and as the API and the command line take them. */
 
-import { JOB_STATES, isJobState, type JobState } from '@/ui/Status';
+import { JOB_STATES, type JobState } from '@/ui/Status';
 
 export const KINDS = ['batch', 'build', 'transfer'] as const;
 export const SORTS = ['created', 'finished', 'priority'] as const;
@@ -127,5 +127,3 @@ export function toPairs(query: JobQuery): [string, string][] {
     return Array.isArray(value) ? value.map((each): [string, string] => [name, each]) : [[name, String(value)]];
   });
 }
-
-export { isJobState };

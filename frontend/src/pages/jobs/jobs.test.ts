@@ -1,6 +1,7 @@
+/** Filters in the address, and the list while it changes. */
+
 import { describe, expect, it } from 'vitest';
 
-import { cell } from './csv';
 import { areCounted, readFilters, toQuery, writeFilters } from './filters';
 import { countNew, withEvents, withHead, type Job, type JobList, type JobPage } from './merge';
 
@@ -49,17 +50,4 @@ describe('the list while it is looked at', () => {
     expect(after.pages[1]).toBe(before.pages[1]);
     expect(withEvents(after, [event])).toBe(after);
   });
-});
-
-describe('a cell of CSV', () => {
-  it.each([
-    ['=1+1', "'=1+1"],
-    ['+1', "'+1"],
-    ['-1', "'-1"],
-    ['@a', "'@a"],
-    ['\ta', "'\ta"],
-    ['\ra', '"\'\ra"'],
-    ['a,"b"', '"a,""b"""'],
-  ])('%j', (value, expected) => expect(cell(value)).toBe(expected));
-  it('leaves numbers alone', () => expect(cell(-1)).toBe('-1'));
 });

@@ -1,9 +1,10 @@
+/** Words of the list of jobs. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(
   {
     title: 'Jobs',
-    subtitle: 'Everything that you may see, kept up to date by itself.',
     submit: 'Submit a job',
     list: 'List of jobs',
     job: 'Job',
@@ -61,7 +62,6 @@ export const words = texts(
     exporting: 'Reading {count} …',
     exported: '{count} {count|job|jobs} exported.',
     exportCut: 'The first {count} jobs were exported; narrow the filters for the rest.',
-    newOnes: '{count} new',
     showNew: 'Show {count} new {count|job|jobs}',
     loaded: '{count} loaded',
     loadedAll: '{count} {count|job|jobs}',
@@ -101,7 +101,6 @@ export const words = texts(
   },
   {
     title: '作业',
-    subtitle: '您可以看到的全部作业，自动保持更新。',
     submit: '提交作业',
     list: '作业列表',
     job: '作业',
@@ -117,7 +116,7 @@ export const words = texts(
     cores: '{count} 核',
     arrayOf: '{count} 个子作业',
     simulated: '模拟 GPU',
-    held: '已暂缓',
+    held: '已挂起',
     select: '选择 {name}',
     selectAll: '选择已加载的全部作业',
     searchLabel: '搜索名称和标签',
@@ -156,15 +155,14 @@ export const words = texts(
     saveTaken: '已保存为 {name}。',
     savedDelete: '删除 {name}',
     exportCsv: '导出 CSV',
-    exporting: '已读取 {count} …',
+    exporting: '已读取 {count} 个……',
     exported: '已导出 {count} 个作业。',
     exportCut: '已导出前 {count} 个作业；其余请缩小筛选范围。',
-    newOnes: '{count} 个新作业',
     showNew: '显示 {count} 个新作业',
     loaded: '已加载 {count} 个',
     loadedAll: '共 {count} 个作业',
-    loadingMore: '正在读取更多…',
-    moreFailed: '后续内容读取失败，重试',
+    loadingMore: '正在读取更多……',
+    moreFailed: '后续内容读取失败，点此重试',
     emptyTitle: '还没有作业',
     emptyHint: '在表单中描述一个作业，或在终端中提交一条命令：',
     emptyViewer: '您所在租户有人提交作业后，会立即出现在这里。',
@@ -194,7 +192,7 @@ export const words = texts(
     notTried: '未执行',
     pending: '等待中',
     newJob: '新作业',
-    halt: '就此打住',
+    halt: '到此为止',
     keys: '按键：j 和 k 移动，x 选择，Enter 打开，/ 搜索。',
   },
 );

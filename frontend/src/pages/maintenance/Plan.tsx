@@ -103,7 +103,7 @@ export function Plan({ close }: { close: () => void }) {
   );
 }
 
-/** From one reading of who is on which GPU and, for one machine, from its own list, which knows jobs without GPUs too. */
+/** From one reading of who is on which GPU and, for one node, from its own list, which knows jobs without GPUs too. */
 function AffectedNow({ ids, hasPlace }: { ids: ReadonlySet<string>; hasPlace: boolean }) {
   const t = useText(words);
   const [single] = ids;

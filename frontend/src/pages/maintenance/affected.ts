@@ -1,4 +1,4 @@
-/** Whose jobs hold GPUs of some machines, each job once. */
+/** Whose jobs hold GPUs of some nodes, each job once. */
 
 import type { Schemas } from '@/api/client';
 

@@ -3,11 +3,11 @@
 import { Button, Card, Group, SegmentedControl, Stack, Text } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { useSearchParams } from 'react-router';
 
 import { api, take, type Schemas } from '@/api/client';
 import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
+import { useAddress } from '@/app/address';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
@@ -28,7 +28,7 @@ export default function Maintenance() {
   const t = useText(words);
   const w = useText(common);
   const { isOperator } = useSession();
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddress();
   const isOpen = search.get('show') !== 'past';
   const [isPlanning, setPlanning] = useState(false);
   const windows = useInfiniteQuery({
@@ -49,7 +49,7 @@ export default function Maintenance() {
       subtitle={t('subtitle')}
       actions={
         <>
-          <CopyAs ways={{ cli: 'berth nodes\nberth nodes drain NAME --reason "New driver."', curl: `${curl('GET', '/maintenance?open=true')}\n\n${curl('POST', '/maintenance', { pool: 'a100', starts_at: '2027-01-01T20:00:00Z', ends_at: '2027-01-01T23:00:00Z', reason: 'New driver.', drain: true })}`, python: 'import berth\n\nclient = berth.Client()\nfor window in client.request("GET", "/maintenance", params={"open": True})["items"]:\n    print(window["starts_at"], window["ends_at"], window["reason"])' }} />
+          <CopyAs ways={{ curl: `${curl('GET', '/maintenance?open=true')}\n\n${curl('POST', '/maintenance', { pool: 'a100', starts_at: '2027-01-01T20:00:00Z', ends_at: '2027-01-01T23:00:00Z', reason: 'New driver.', drain: true })}`, python: 'import berth\n\nclient = berth.Client()\nfor window in client.request("GET", "/maintenance", params={"open": True})["items"]:\n    print(window["starts_at"], window["ends_at"], window["reason"])' }} />
           {plan}
         </>
       }
@@ -58,7 +58,7 @@ export default function Maintenance() {
         w="fit-content"
         aria-label={w('state')}
         value={isOpen ? 'open' : 'past'}
-        onChange={(value) => setSearch(value === 'past' ? { show: 'past' } : {}, { replace: true })}
+        onChange={(value) => put({ show: value === 'past' ? 'past' : null })}
         data={[
           { value: 'open', label: t('open') },
           { value: 'past', label: t('past') },

@@ -1,4 +1,4 @@
-/** The jobs that run on a machine, and what would become of each. */
+/** The jobs that run on a node, and what would become of each. */
 
 import { Anchor, Table, Text } from '@mantine/core';
 import { Link } from 'react-router';

@@ -1,4 +1,4 @@
-/** What was measured on a machine, gaps as gaps. */
+/** What was measured on a node, gaps as gaps. */
 
 import { SimpleGrid, Text } from '@mantine/core';
 

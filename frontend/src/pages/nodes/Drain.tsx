@@ -1,4 +1,4 @@
-/** Draining a machine: first the list of who has to go, then just that, or the new list if others run there by then. */
+/** Draining a node: first the list of who has to go, then just that, or the new list if others run there by then. */
 
 import { Alert, Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';

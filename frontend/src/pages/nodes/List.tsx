@@ -1,11 +1,12 @@
-/** All machines with their condition, self-tests of the installation, and what is in quarantine. */
+/** All nodes with their condition, and what is in quarantine. */
 
 import { Anchor, Group, SegmentedControl, Stack, Text, TextInput } from '@mantine/core';
 import { useMemo } from 'react';
-import { Link, useSearchParams } from 'react-router';
+import { Link } from 'react-router';
 
 import { useNodes, type FleetNode } from '@/api/fleet';
 import { useSession } from '@/api/session';
+import { useAddress } from '@/app/address';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
@@ -29,18 +30,9 @@ export default function List() {
   const format = useFormat();
   const nodes = useNodes();
   const { isOperator } = useSession();
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddress();
   const shows = SHOWS.find((name) => name === search.get('show')) ?? 'all';
   const needle = search.get('q') ?? '';
-  const set = (name: string, value: string) =>
-    setSearch(
-      (before) => {
-        if (value) before.set(name, value);
-        else before.delete(name);
-        return before;
-      },
-      { replace: true },
-    );
   const found = useMemo(
     () =>
       (nodes.data ?? []).filter(
@@ -93,8 +85,8 @@ export default function List() {
           ) : (
             <Stack gap="sm">
               <Group>
-                <SegmentedControl aria-label={t('shows')} value={shows} onChange={(value) => set('show', value === 'all' ? '' : value)} data={SHOWS.map((name) => ({ value: name, label: name === 'all' ? `${w('all')} (${format.number(all.length)})` : t(name) }))} />
-                <TextInput type="search" aria-label={t('search')} placeholder={t('search')} leftSection={<Icon name="search" size={16} />} value={needle} onChange={(event) => set('q', event.currentTarget.value)} style={{ flex: '1 1 12rem' }} maw={420} />
+                <SegmentedControl aria-label={t('shows')} value={shows} onChange={(value) => put({ show: value === 'all' ? '' : value })} data={SHOWS.map((name) => ({ value: name, label: name === 'all' ? `${w('all')} (${format.number(all.length)})` : t(name) }))} />
+                <TextInput type="search" aria-label={t('search')} placeholder={t('search')} leftSection={<Icon name="search" size={16} />} value={needle} onChange={(event) => put({ q: event.currentTarget.value })} style={{ flex: '1 1 12rem' }} maw={420} />
               </Group>
               {found.length === 0 ? <Empty icon="filter" title={t('noneFits')} /> : <Rows label={t('title')} rows={found} columns={columns} rowKey={(node) => node.id} height={`min(calc(100vh - 26rem), max(12rem, ${found.length * 44 + 50}px))`} total={found.length} />}
             </Stack>

@@ -1,4 +1,4 @@
-/** One machine: its condition, what runs on it, what was measured, and how to take it out of service. */
+/** One node: its condition, what runs on it, what was measured, and how to take it out of service. */
 
 import { Alert, Anchor, Badge, Code, Group, Progress, SegmentedControl, SimpleGrid, Stack, Table, Text, TextInput, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';

@@ -12,6 +12,7 @@ import { useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
 import { Answer } from '@/ui/Feedback';
 import { notify } from '@/ui/notify';
+import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
 
@@ -41,58 +42,45 @@ export function Quarantine() {
           all.length === 0 ? (
             <Text size="sm">{t('quarantineEmpty')}</Text>
           ) : (
-            <Table.ScrollContainer minWidth={640}>
-              <Table>
-                <Table.Thead>
-                  <Table.Tr>
-                    <Table.Th>{w('name')}</Table.Th>
-                    <Table.Th>{w('cluster')}</Table.Th>
-                    <Table.Th>{w('state')}</Table.Th>
-                    <Table.Th>{t('found')}</Table.Th>
-                    <Table.Th>{w('actions')}</Table.Th>
-                  </Table.Tr>
-                </Table.Thead>
-                <Table.Tbody>
-                  {all.map((row) => (
-                    <Table.Tr key={row.attempt}>
-                      <Table.Td>
-                        {row.job ? (
-                          <Anchor component={Link} to={`/jobs/${row.job}`} size="sm">
-                            {row.name}
-                          </Anchor>
-                        ) : (
-                          row.name
-                        )}
-                        {row.problem && (
-                          <Text size="xs" c="dimmed">
-                            {row.problem}
-                          </Text>
-                        )}
-                      </Table.Td>
-                      <Table.Td>{row.cluster}</Table.Td>
-                      <Table.Td>{row.decision === 'stopping' ? <Mark icon="pause" color="orange" label={t('stopping')} /> : <Mark icon={row.fits ? 'check' : 'alert'} color={row.fits ? 'teal' : 'yellow'} label={t(row.fits ? 'fits' : 'fitsNot')} />}</Table.Td>
-                      <Table.Td>
-                        <When at={row.first_seen_at} size="sm" />
-                      </Table.Td>
-                      <Table.Td>
-                        <Group gap="xs" wrap="nowrap">
-                          {row.fits && (
-                            <Confirm size="compact-sm" variant="default" label={t('adopt')} title={t('adoptTitle', { name: row.name })} act={() => act(row.attempt, 'adopt')}>
-                              {t('adoptHint')}
-                            </Confirm>
-                          )}
-                          {row.decision !== 'stopping' && (
-                            <Confirm size="compact-sm" color="red" variant="light" label={t('stop')} title={t('stopTitle', { name: row.name })} act={() => act(row.attempt, 'stop')}>
-                              {t('stopHint')}
-                            </Confirm>
-                          )}
-                        </Group>
-                      </Table.Td>
-                    </Table.Tr>
-                  ))}
-                </Table.Tbody>
-              </Table>
-            </Table.ScrollContainer>
+            <SmallTable label={t('quarantine')} head={[w('name'), w('cluster'), w('state'), t('found'), w('actions')]} minWidth={640}>
+              {all.map((row) => (
+                <Table.Tr key={row.attempt}>
+                  <Table.Td>
+                    {row.job ? (
+                      <Anchor component={Link} to={`/jobs/${row.job}`} size="sm">
+                        {row.name}
+                      </Anchor>
+                    ) : (
+                      row.name
+                    )}
+                    {row.problem && (
+                      <Text size="xs" c="dimmed">
+                        {row.problem}
+                      </Text>
+                    )}
+                  </Table.Td>
+                  <Table.Td>{row.cluster}</Table.Td>
+                  <Table.Td>{row.decision === 'stopping' ? <Mark icon="pause" color="orange" label={t('stopping')} /> : <Mark icon={row.fits ? 'check' : 'alert'} color={row.fits ? 'teal' : 'yellow'} label={t(row.fits ? 'fits' : 'fitsNot')} />}</Table.Td>
+                  <Table.Td>
+                    <When at={row.first_seen_at} size="sm" />
+                  </Table.Td>
+                  <Table.Td>
+                    <Group gap="xs" wrap="nowrap">
+                      {row.fits && (
+                        <Confirm size="compact-sm" variant="default" label={t('adopt')} title={t('adoptTitle', { name: row.name })} act={() => act(row.attempt, 'adopt')}>
+                          {t('adoptHint')}
+                        </Confirm>
+                      )}
+                      {row.decision !== 'stopping' && (
+                        <Confirm size="compact-sm" color="red" variant="light" label={t('stop')} title={t('stopTitle', { name: row.name })} act={() => act(row.attempt, 'stop')}>
+                          {t('stopHint')}
+                        </Confirm>
+                      )}
+                    </Group>
+                  </Table.Td>
+                </Table.Tr>
+              ))}
+            </SmallTable>
           )
         }
       </Answer>

@@ -1,4 +1,4 @@
-/** A machine's condition as a mark. */
+/** A node's condition as a mark. */
 
 import type { FleetNode } from '@/api/fleet';
 import { useText } from '@/text/language';

@@ -1,4 +1,4 @@
-/** Machines, for operators: all of them, and one close up. */
+/** Nodes, for operators: all of them, and one close up. */
 
 import { Route, Routes } from 'react-router';
 

@@ -5,9 +5,11 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import { api, take, type Schemas } from '@/api/client';
+import { useQueueNames } from '@/api/fleet';
 import { useSession } from '@/api/session';
 import { useText } from '@/text/language';
 import { CopyText } from '@/ui/CopyAs';
+import { save } from '@/ui/files';
 import { Icon } from '@/ui/Icon';
 import { Page } from '@/ui/Page';
 
@@ -16,7 +18,6 @@ import classes from './Notebook.module.css';
 import { words } from './text';
 import { Token } from './Token';
 
-const QUEUES_MAX = 200;
 
 export default function Notebook() {
   const t = useText(words);
@@ -29,22 +30,15 @@ export default function Notebook() {
   const [gpu, setGpu] = useState(false);
   const [made, setMade] = useState<Schemas['NewTokenOut'] | null>(null);
   const [isInCell, setInCell] = useState(false);
-  const queues = useQuery({ queryKey: ['queues', 'names'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/queues', { params: { query: { limit: QUEUES_MAX } } })) });
+  const queues = useQueueNames();
   const info = useQuery({ queryKey: ['info'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/info')) });
-  const mine = (queues.data?.items ?? []).filter((entry) => entry.tenant?.slug === tenant);
+  const mine = (queues.data ?? []).filter((entry) => entry.tenant?.slug === tenant);
   const chosen = tenants.find((entry) => entry.slug === tenant);
   const isOnly = tenants.filter((entry) => entry.name === chosen?.name).length === 1;
   const server = serverOf(info.data);
   const place: Place = { server, tenant: tenants.length > 1 && chosen ? (isOnly ? chosen.name : chosen.slug) : '', queue, gpu, token: made && isInCell ? made.token : '' };
 
-  const download = () => {
-    const url = URL.createObjectURL(new Blob([notebook(place, t('fileTitle'), (name) => t(name))], { type: 'application/x-ipynb+json' }));
-    const link = document.createElement('a');
-    link.href = url;
-    link.download = 'berth-first-steps.ipynb';
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(url), 1_000);
-  };
+  const download = () => save('berth-first-steps.ipynb', notebook(place, t('fileTitle'), (name) => t(name)), 'application/x-ipynb+json');
   return (
     <Page
       title={t('title')}

@@ -1,3 +1,5 @@
+/** Words of the notebook page, and of the notebook that it makes. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(

@@ -8,6 +8,7 @@ import { usePools } from '@/api/fleet';
 import { asProblem } from '@/api/problem';
 import { queries } from '@/api/query';
 import { common } from '@/text/common';
+import { sayPrice } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { ProblemView } from '@/ui/Feedback';
@@ -69,7 +70,7 @@ export function NewPrice({ known, close }: { known: readonly PoolPrices[]; close
             <NumberInput
               key={resource}
               label={t(resource)}
-              description={price ? `${t('now')}: ${format.number(price.micros_per_hour / 1e6, 6)} ${price.currency}` : undefined}
+              description={price ? `${t('now')}: ${sayPrice(format, price.micros_per_hour, price.currency)}` : undefined}
               min={0}
               decimalScale={6}
               value={typed[resource] ?? ''}

@@ -4,14 +4,16 @@ import { Button, Card, Group, NumberInput, Select, SimpleGrid, Stack, Table, Tex
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import { Link, useSearchParams } from 'react-router';
+import { Link } from 'react-router';
 
 import { api, take } from '@/api/client';
 import { readAll, usePools } from '@/api/fleet';
 import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
+import { useAddress } from '@/app/address';
 import { common } from '@/text/common';
-import { useFormat, type Format } from '@/text/format';
+import { sayMoney, sayPrice } from '@/text/costs';
+import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
 import { CopyAs, curl } from '@/ui/CopyAs';
@@ -75,10 +77,6 @@ export default function Prices() {
   );
 }
 
-export function money(format: Format, micros: number, currency: string): string {
-  return `${format.number(micros / 1e6, 6)} ${currency}`;
-}
-
 function PoolCard({ pool }: { pool: PoolPrices }) {
   const t = useText(words);
   const w = useText(common);
@@ -104,7 +102,7 @@ function PoolCard({ pool }: { pool: PoolPrices }) {
                 {t(resource)}
               </Text>
               <Text size="xl" fw={650}>
-                {price ? money(format, price.micros_per_hour, price.currency) : t('none')}
+                {price ? sayPrice(format, price.micros_per_hour, price.currency) : t('none')}
               </Text>
             </div>
           );
@@ -129,7 +127,7 @@ function PoolCard({ pool }: { pool: PoolPrices }) {
                   <Mark icon={LOOK[price.state].icon} color={LOOK[price.state].color} label={t(price.state)} size="sm" />
                 </Table.Td>
                 <Table.Td>{isResource(price.resource) ? t(price.resource) : price.resource}</Table.Td>
-                <Table.Td ta="right">{money(format, price.micros_per_hour, price.currency)}</Table.Td>
+                <Table.Td ta="right">{sayPrice(format, price.micros_per_hour, price.currency)}</Table.Td>
                 <Table.Td>
                   {format.time(price.effective_at)}{' '}
                   <Text span size="xs" c="dimmed">
@@ -175,7 +173,7 @@ function Estimate() {
   const w = useText(common);
   const format = useFormat();
   const pools = usePools();
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddress();
   const value = (name: string, usual: number) => {
     const text = search.get(name);
     return text !== null && Number.isFinite(Number(text)) && Number(text) >= 0 ? Number(text) : usual;
@@ -188,15 +186,6 @@ function Estimate() {
     placeholderData: keepPreviousData,
     queryFn: ({ signal }) => take(api.GET('/api/v1/prices:estimate', { params: { query: JSON.parse(asked) as { gpu_millis: number; pool?: string } }, signal })),
   });
-  const set = (name: string, text: string) =>
-    setSearch(
-      (before) => {
-        if (text) before.set(name, text);
-        else before.delete(name);
-        return before;
-      },
-      { replace: true },
-    );
   return (
     <section aria-labelledby="estimate">
       <Title order={2} size="h4" id="estimate" mb="xs">
@@ -205,9 +194,9 @@ function Estimate() {
       <Stack>
         <SimpleGrid cols={{ base: 2, sm: 5 }}>
           {FIELDS.map(({ name, word, usual }) => (
-            <NumberInput key={name} label={t(word)} min={0} value={value(name, usual)} onChange={(typed) => typeof typed === 'number' && set(name, String(typed))} />
+            <NumberInput key={name} label={t(word)} min={0} value={value(name, usual)} onChange={(typed) => typeof typed === 'number' && put({ [name]: String(typed) })} />
           ))}
-          <Select label={w('pool')} placeholder={w('all')} clearable value={pool} onChange={(chosen) => set('pool', chosen ?? '')} data={(pools.data ?? []).map((one) => ({ value: one.id, label: `${one.cluster.name}/${one.name}` }))} />
+          <Select label={w('pool')} placeholder={w('all')} clearable value={pool} onChange={(chosen) => put({ pool: chosen })} data={(pools.data ?? []).map((one) => ({ value: one.id, label: `${one.cluster.name}/${one.name}` }))} />
         </SimpleGrid>
         <Answer query={estimate} lines={2}>
           {(found) => (
@@ -225,8 +214,8 @@ function Estimate() {
                     <Table.Td>
                       {item.pool.cluster}/{item.pool.name}
                     </Table.Td>
-                    <Table.Td ta="right">{money(format, item.micros_per_hour, found.currency)}</Table.Td>
-                    <Table.Td ta="right">{money(format, item.micros, found.currency)}</Table.Td>
+                    <Table.Td ta="right">{sayPrice(format, item.micros_per_hour, found.currency)}</Table.Td>
+                    <Table.Td ta="right">{sayMoney(format, item.micros, found.currency)}</Table.Td>
                   </Table.Tr>
                 ))}
               </Table.Tbody>

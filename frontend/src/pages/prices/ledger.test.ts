@@ -1,3 +1,5 @@
+/** Prices of a pool by time. */
+
 import { expect, it } from 'vitest';
 
 import { byPool, micros, type Price } from './ledger';

@@ -41,7 +41,6 @@ export const words = texts(
     needsOne: 'Say at least one price.',
     needsPool: 'Choose a pool.',
     breakeven: 'Own or rent?',
-    notYet: 'begins {when}',
     times: 'Times are in {zone}.',
   },
   {
@@ -82,7 +81,6 @@ export const words = texts(
     needsOne: '请至少填写一个价格。',
     needsPool: '请选择资源池。',
     breakeven: '自有还是租用？',
-    notYet: '{when}生效',
     times: '时间为 {zone} 时区。',
   },
 );

@@ -47,7 +47,7 @@ export function Running({ rows, total, more }: { rows: readonly RunningRow[]; to
       </Empty>
     );
   }
-  return <Rows label={t('running')} rows={rows} columns={columns} rowKey={(row) => row.job?.id ?? `${row.started_at}`} rowHeight={ROW_HEIGHT} height={heightFor(rows.length)} onEnd={more} total={total} />;
+  return <Rows label={t('running')} rows={rows} columns={columns} rowKey={(row, index) => row.job?.id ?? `other ${index}`} rowHeight={ROW_HEIGHT} height={heightFor(rows.length)} onEnd={more} total={total} />;
 }
 
 export function Waiting({ rows, total, more }: { rows: readonly WaitingRow[]; total: number; more: () => void }) {
@@ -97,7 +97,7 @@ export function Waiting({ rows, total, more }: { rows: readonly WaitingRow[]; to
       </Empty>
     );
   }
-  return <Rows label={t('waiting')} rows={rows} columns={columns} rowKey={(row) => row.job?.id ?? `${row.submitted_at}#${row.position}`} rowHeight={ROW_HEIGHT} height={heightFor(rows.length)} onEnd={more} total={total} />;
+  return <Rows label={t('waiting')} rows={rows} columns={columns} rowKey={(row, index) => row.job?.id ?? `other ${index}`} rowHeight={ROW_HEIGHT} height={heightFor(rows.length)} onEnd={more} total={total} />;
 }
 
 /** What should have begun by now is late: a time that is past would say nothing. */

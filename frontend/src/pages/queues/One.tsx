@@ -6,9 +6,10 @@ import { useMemo, type ReactNode } from 'react';
 import { Link, useParams } from 'react-router';
 
 import { api, take, type Schemas } from '@/api/client';
-import { usePools, useQueues, type Pool, type Queue, type QueuePool, type Resource } from '@/api/fleet';
+import { useBudgetList, usePools, useQueues, type Pool, type Queue, type QueuePool, type Resource } from '@/api/fleet';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
+import { budgetColor, sayBudget } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { CopyAs, curl, quote } from '@/ui/CopyAs';
@@ -23,7 +24,7 @@ import { Legend } from './Legend';
 import { standing } from './lending';
 import { Running, Waiting } from './Lines';
 import { SubmitHere, useLentBy } from './Overview';
-import { useBoard, useBudget } from './reads';
+import { useBoard } from './reads';
 import { words } from './text';
 
 export default function One() {
@@ -244,15 +245,17 @@ function Rules({ id }: { id: string }) {
 
 function Budget({ queue }: { queue: Queue }) {
   const t = useText(words);
+  const c = useText(common);
   const format = useFormat();
   const session = useSession();
   const isOn = session.has('billing');
-  const budget = useBudget(queue.id, isOn);
+  const budgets = useBudgetList(isOn);
   if (!isOn) return null;
   return (
     <Card withBorder component="section">
-      <Answer query={budget} lines={3}>
-        {(found) => {
+      <Answer query={budgets} lines={3}>
+        {(all) => {
+          const found = all.find((budget) => budget.queue.id === queue.id);
           if (!found) {
             return (
               <>
@@ -265,16 +268,13 @@ function Budget({ queue }: { queue: Queue }) {
               </>
             );
           }
-          const say = (value: number) =>
-            found.kind === 'money'
-              ? `${format.number(value / 1e6, 2)} ${found.currency}`
-              : t(found.kind === 'gpu_time' ? 'gpuHours' : 'nodeHours', { n: format.number(value / 3_600_000) });
+          const say = (value: number) => sayBudget(format, c, found, value);
           return (
             <Stack gap="xs">
               <Meter
                 label={t('budget', { month: found.month })}
                 total={found.amount}
-                parts={[{ value: found.spent, label: say(found.spent), color: found.percent >= 100 ? 'red' : 'blue' }]}
+                parts={[{ value: found.spent, label: say(found.spent), color: budgetColor(found.percent) }]}
                 words={t('spent', { spent: say(found.spent), amount: say(found.amount), percent: format.percent(found.percent / 100) })}
               />
               <Text size="sm" c="dimmed">

@@ -1,10 +1,11 @@
 /** All queues that one sees, pool by pool: what each is promised, uses, borrows and leaves to others. */
 
 import { Anchor, Button, Card, Group, SegmentedControl, Stack, Text, Title } from '@mantine/core';
-import { Link, useSearchParams } from 'react-router';
+import { Link } from 'react-router';
 
 import { RESOURCES, usePools, useQueues, type Pool, type Queue, type Resource } from '@/api/fleet';
 import { useSession } from '@/api/session';
+import { useAddress } from '@/app/address';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
@@ -24,7 +25,7 @@ export default function Overview() {
   const queues = useQueues();
   const pools = usePools();
   const counts = useCounts(queues.data);
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddress();
   const asked = search.get('resource');
   const resource: Resource = RESOURCES.find((name) => name === asked) ?? 'gpu_millis';
   return (
@@ -36,7 +37,7 @@ export default function Overview() {
           <SegmentedControl
             aria-label={t('resource')}
             value={resource}
-            onChange={(value) => setSearch(value === 'gpu_millis' ? {} : { resource: value }, { replace: true })}
+            onChange={(value) => put({ resource: value === 'gpu_millis' ? null : value })}
             data={RESOURCES.map((name) => ({ value: name, label: t(name) }))}
           />
           <CopyAs ways={{ cli: 'berth queues list -o wide', curl: curl('GET', '/queues?limit=500'), python: 'import berth\n\nclient = berth.Client()\nfor queue in client.request("GET", "/queues")["items"]:\n    print(queue["path"], queue["pools"])' }} />

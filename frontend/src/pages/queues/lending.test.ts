@@ -1,3 +1,5 @@
+/** Who lends to whom. */
+
 import { describe, expect, it } from 'vitest';
 
 import type { Queue, QueuePool } from '@/api/fleet';

@@ -29,7 +29,7 @@ export function standing(limits: QueuePool, resource: Resource, isRoot = false):
   return { used, guarantee, deserved, ceiling: limits.effective_ceiling[resource], isPromised, guaranteed, owed, borrowed: used - guaranteed - owed, lends: Math.max(0, deserved - Math.max(used, guarantee)) };
 }
 
-export interface Lender {
+interface Lender {
   queue: Queue;
   lends: number;
 }

@@ -4,7 +4,7 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-qu
 import { useCallback, useMemo, useState } from 'react';
 
 import { api, take, type Schemas } from '@/api/client';
-import { readAll, type Queue } from '@/api/fleet';
+import type { Queue } from '@/api/fleet';
 
 export type RunningRow = Board['running'][number];
 export type WaitingRow = Board['waiting'][number];
@@ -44,7 +44,7 @@ export function useBoard(queueId: string) {
 }
 
 /** The board's rows, then those jobs that it did not name. */
-export function withTail(rows: readonly WaitingRow[], jobs: readonly Schemas['JobOut'][]): WaitingRow[] {
+function withTail(rows: readonly WaitingRow[], jobs: readonly Schemas['JobOut'][]): WaitingRow[] {
   const named = new Set(rows.flatMap((row) => (row.job ? [row.job.id] : [])));
   return [
     ...rows,
@@ -94,14 +94,4 @@ export function sumUp(queues: readonly Pick<Queue, 'id' | 'parent_id'>[], own: r
 /** Jobs that hold room: from the moment they are let in until all of them is gone. */
 export function held(states: Record<string, number>): number {
   return (states.admitted ?? 0) + (states.starting ?? 0) + (states.running ?? 0) + (states.stopping ?? 0);
-}
-
-/** The queue's budget, or null where it has none. Asked of the list: a queue without one is no failure. */
-export function useBudget(queueId: string, isOn: boolean) {
-  return useQuery({
-    queryKey: ['budgets'],
-    enabled: isOn,
-    queryFn: ({ signal }) => readAll((page) => take(api.GET('/api/v1/budgets', { params: { query: page }, signal }))),
-    select: (all): Schemas['BudgetOut'] | null => all.find((budget) => budget.queue.id === queueId) ?? null,
-  });
 }

@@ -12,7 +12,7 @@ import { queries } from '@/api/query';
 import { amountText, type Resource } from '@/text/amounts';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
-import { CopyAs, curl } from '@/ui/CopyAs';
+import { CopyAs, curl, python } from '@/ui/CopyAs';
 import { ProblemView } from '@/ui/Feedback';
 import { Icon, type IconName } from '@/ui/Icon';
 import { fromLocalInput } from '@/ui/moments';
@@ -275,8 +275,4 @@ function entries(changes: readonly Change[], queues: ReadonlyMap<string, Queue>)
     }
     return entry;
   });
-}
-
-function python(value: unknown): string {
-  return JSON.stringify(value).replaceAll(':null', ':None').replaceAll(':true', ':True').replaceAll(':false', ':False');
 }

@@ -68,7 +68,7 @@ export function Edits() {
                   </Text>
                 </Table.Td>
                 <Table.Td>
-                  {edit.state === 'pending' && (session.isOperator || session.may('manager', edit.tenant?.slug)) && (
+                  {edit.state === 'pending' && (session.isOperator || (edit.tenant && session.may('manager', edit.tenant.slug))) && (
                     <Confirm
                       label={t('cancelEdit')}
                       title={t('cancelEditTitle')}

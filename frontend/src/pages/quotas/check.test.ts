@@ -1,3 +1,5 @@
+/** Limits that contradict each other. */
+
 import { expect, test } from 'vitest';
 
 import { check, type Limit } from './check';

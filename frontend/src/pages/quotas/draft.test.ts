@@ -1,3 +1,5 @@
+/** What was typed, as changes. */
+
 import { expect, test } from 'vitest';
 
 import { cellKey, changesOf, unreadable, type Queue } from './draft';

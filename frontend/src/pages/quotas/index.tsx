@@ -1,13 +1,13 @@
 /** Limits of all queues as a tree, edited in place; what an edit would do is shown before it is done. */
 
 import { Group, SegmentedControl, Select, Stack, Text, TextInput } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import { useSearchParams } from 'react-router';
 
 import { api, take } from '@/api/client';
+import { usePools } from '@/api/fleet';
 import { usePaged } from '@/api/paging';
 import { useSession } from '@/api/session';
+import { useAddress } from '@/app/address';
 import { amountText, RESOURCES, type Resource } from '@/text/amounts';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
@@ -25,19 +25,19 @@ import { words } from './text';
 
 export default function Quotas() {
   const t = useText(words);
-  const pools = useQuery({ queryKey: ['pools', 'all'], queryFn: () => take(api.GET('/api/v1/pools', { params: { query: { limit: 500 } } })) });
+  const pools = usePools();
   const queues = usePaged<Queue>(['queues', 'all'], (cursor) => take(api.GET('/api/v1/queues', { params: { query: { limit: 500, cursor } } })));
   return (
     <Page title={t('title')} subtitle={t('subtitle')} wide>
       <Answer query={pools} lines={8}>
         {(found) =>
-          found.items.length === 0 ? (
+          found.length === 0 ? (
             <Empty icon="quotas" title={t('noPools')} command="berth pools">
               {t('noPoolsHint')}
             </Empty>
           ) : (
             <PagedView list={queues} empty={<Empty icon="queues" title={t('noMatch')} />}>
-              {(rows) => <Editor queues={rows} pools={found.items.map((pool) => ({ id: pool.id, name: pool.name, cluster: pool.cluster.name, capacity: pool.capacity }))} />}
+              {(rows) => <Editor queues={rows} pools={found.map((pool) => ({ id: pool.id, name: pool.name, cluster: pool.cluster.name, capacity: pool.capacity }))} />}
             </PagedView>
           )
         }
@@ -58,20 +58,10 @@ function Editor({ queues, pools }: { queues: readonly Queue[]; pools: readonly P
   const t = useText(words);
   const c = useText(common);
   const session = useSession();
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddress();
   const [draft, setDraft] = useState<Draft>({});
   const pool = pools.find((found) => found.id === search.get('pool')) ?? pools[0];
   const resource = RESOURCES.find((name) => name === search.get('resource')) ?? 'gpu_millis';
-  const put = (name: string, value: string) =>
-    setSearch(
-      (now) => {
-        const next = new URLSearchParams(now);
-        if (value) next.set(name, value);
-        else next.delete(name);
-        return next;
-      },
-      { replace: true },
-    );
   const byId = useMemo(() => new Map(queues.map((queue) => [queue.id, queue])), [queues]);
   const rights = useMemo(() => {
     const found = new Map<string, 'set' | 'ask' | 'look'>();
@@ -97,9 +87,9 @@ function Editor({ queues, pools }: { queues: readonly Queue[]; pools: readonly P
   return (
     <Stack>
       <Group align="flex-end">
-        <Select label={c('pool')} w={200} data={pools.map((found) => ({ value: found.id, label: `${found.cluster}/${found.name}` }))} value={pool.id} onChange={(value) => put('pool', value ?? '')} allowDeselect={false} searchable={pools.length > 8} />
-        <SegmentedControl aria-label={t('resource')} value={resource} onChange={(value) => put('resource', value)} data={RESOURCES.map((name) => ({ value: name, label: t(name) }))} />
-        <TextInput type="search" aria-label={c('search')} placeholder={c('search')} leftSection={<Icon name="search" size={16} />} value={search.get('q') ?? ''} onChange={(event) => put('q', event.currentTarget.value)} />
+        <Select label={c('pool')} w={200} data={pools.map((found) => ({ value: found.id, label: `${found.cluster}/${found.name}` }))} value={pool.id} onChange={(value) => put({ pool: value })} allowDeselect={false} searchable={pools.length > 8} />
+        <SegmentedControl aria-label={t('resource')} value={resource} onChange={(value) => put({ resource: value })} data={RESOURCES.map((name) => ({ value: name, label: t(name) }))} />
+        <TextInput type="search" aria-label={c('search')} placeholder={c('search')} leftSection={<Icon name="search" size={16} />} value={search.get('q') ?? ''} onChange={(event) => put({ q: event.currentTarget.value })} />
         <Text size="sm" c="dimmed">
           {t('poolHas', { name: pool.name, amount: `${amountText(resource, pool.capacity[resource])} ${t(resource)}` })}
         </Text>

@@ -1,3 +1,5 @@
+/** Words of signing in. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(

@@ -12,6 +12,8 @@ import { useComputedColorScheme } from '@mantine/core';
 import { useEffect, useRef, type Ref } from 'react';
 import { useImperativeHandle } from 'react';
 
+import { nonce } from '@/app/nonce';
+
 import { complete, describe, type Names } from './completing';
 import type { Schema } from './schema';
 import classes from './Submit.module.css';
@@ -63,10 +65,6 @@ const look = (isDark: boolean) =>
     },
     { dark: isDark },
   );
-
-function nonce(): string {
-  return document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? '';
-}
 
 export default function Editor({ text, onText, marks, schema, names, label, describedBy, height, handle, onFile }: {
   text: string;

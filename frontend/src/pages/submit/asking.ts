@@ -4,6 +4,7 @@ import { useQuery, type UseQueryResult } from '@tanstack/react-query';
 
 import { api, newKey, send, take, type Schemas } from '@/api/client';
 import { asProblem } from '@/api/problem';
+import { changedParts } from '@/api/rerun';
 
 import { isRecord, type Plain } from './spec';
 
@@ -67,7 +68,7 @@ export interface Attempt {
 }
 
 /** A job that this one is a change of. */
-export interface Older {
+interface Older {
   id: string;
   tenant: string;
   spec: Record<string, Plain>;
@@ -88,7 +89,7 @@ export async function attemptFor(ask: { text: string; tenant: string; reason: st
  */
 async function asRerun(older: Older, plan: Plan): Promise<{ body: string; type: 'application/json'; url: string } | null> {
   const path = `/api/v1/jobs/${encodeURIComponent(older.id)}/rerun`;
-  const body = JSON.stringify({ changes: changesBetween(older.spec, plan.spec as Record<string, Plain>) });
+  const body = JSON.stringify({ changes: changedParts(older.spec, plan.spec) });
   try {
     const response = await send('POST', `${path}?dry_run=true`, { body, headers: { 'Content-Type': 'application/json' } });
     const shown = (await response.json()) as Plan;
@@ -98,13 +99,6 @@ async function asRerun(older: Older, plan: Plan): Promise<{ body: string; type: 
     if (isUnsure(error)) throw error; // Nothing was made yet: say so, and let it be tried again.
     return null;
   }
-}
-
-/** Top-level parts of a stored spec that differ; null takes one out. */
-export function changesBetween(older: Record<string, Plain>, newer: Record<string, Plain>): Record<string, Plain> {
-  const changes: Record<string, Plain> = {};
-  for (const key of new Set([...Object.keys(older), ...Object.keys(newer)])) if (!same(older[key], newer[key])) changes[key] = newer[key] ?? null;
-  return changes;
 }
 
 export interface Difference {

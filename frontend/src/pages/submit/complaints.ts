@@ -17,7 +17,7 @@ export interface Reading {
   broken: Placed[];
 }
 
-export function lineOf(text: string, position: number): number {
+function lineOf(text: string, position: number): number {
   let line = 1;
   for (let at = text.indexOf('\n'); at !== -1 && at < position; at = text.indexOf('\n', at + 1)) line += 1;
   return line;

@@ -1,3 +1,5 @@
+/** Words of what is wrong in a job file. */
+
 import { texts } from '@/text/language';
 
 export const complaints = texts(

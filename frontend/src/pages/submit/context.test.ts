@@ -1,3 +1,5 @@
+/** Where in a job file the cursor is. */
+
 import { describe, expect, it } from 'vitest';
 
 import { contextAt } from './context';

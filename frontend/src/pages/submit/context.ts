@@ -1,6 +1,6 @@
 /** Where in a job file the cursor is: told from the lines above it alone, because a file that is being written is seldom whole. */
 
-export interface Context {
+interface Context {
   /** The keys that lead to the place; a number for an entry of a list. */
   path: (string | number)[];
   wants: 'key' | 'value';

@@ -1,6 +1,10 @@
+/** A draft is kept without what looks secret. */
+
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { changesBetween, differences } from './asking';
+import { changedParts } from '@/api/rerun';
+
+import { differences } from './asking';
 import { findDraft, forgetDraft, harmless, keepDraft, secretsWritten } from './draft';
 import { parse, read } from './spec';
 
@@ -39,6 +43,6 @@ describe('a change of a job', () => {
     const older = { name: 'a', env: { A: '1', B: '2' }, tags: ['x'] };
     const newer = { name: 'a', env: { A: '1', B: '3' }, max_runtime: 60 };
     expect(differences(older, newer).map((each) => each.path)).toEqual(['env.B', 'tags', 'max_runtime']);
-    expect(changesBetween(older, newer)).toEqual({ env: { A: '1', B: '3' }, tags: null, max_runtime: 60 });
+    expect(changedParts(older, newer)).toEqual({ env: { A: '1', B: '3' }, tags: null, max_runtime: 60 });
   });
 });

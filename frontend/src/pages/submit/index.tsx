@@ -53,7 +53,7 @@ export default function Submit() {
   const [search] = useSearchParams();
   const source = sourceOf(search);
   const tenants = session.who.tenants.filter((tenant) => session.may('member', tenant.slug));
-  const beginning = useBeginning(source, tenants[0]?.slug ?? '');
+  const beginning = useBeginning(source, tenants[0]?.slug ?? '', tenants.length > 0);
   if (tenants.length === 0) {
     return (
       <Page title={t('title')}>

@@ -3,6 +3,7 @@
 import { useQuery, type UseQueryResult } from '@tanstack/react-query';
 
 import { api, take } from '@/api/client';
+import { usePools, useQueueNames } from '@/api/fleet';
 
 import { findDraft, type Draft } from './draft';
 import { HELLO } from './samples';
@@ -11,7 +12,7 @@ import { isRecord, writeSpec, type Plain } from './spec';
 /** Names are fetched in one page each; a tenant with more types the rest. */
 const NAMES_MAX = 200;
 
-export interface Origin {
+interface Origin {
   kind: 'new' | 'job' | 'template';
   id: string;
   name: string;
@@ -35,9 +36,10 @@ export function sourceOf(search: URLSearchParams): string {
   return job ? `job:${job}` : template ? `template:${template}` : '';
 }
 
-export function useBeginning(source: string, fallbackTenant: string): UseQueryResult<Beginning> {
+export function useBeginning(source: string, fallbackTenant: string, isOn: boolean): UseQueryResult<Beginning> {
   return useQuery({
     queryKey: ['submit-beginning', source],
+    enabled: isOn,
     staleTime: Infinity,
     gcTime: 0,
     queryFn: async (): Promise<Beginning> => {
@@ -72,10 +74,10 @@ interface Named {
 /** Names that may stand in a job of a tenant. What cannot be read is not offered, and may be typed all the same. */
 export function useNames(tenant: string) {
   const query = { limit: NAMES_MAX };
-  const queues = useQuery({ queryKey: ['queues', 'names'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/queues', { params: { query } })) });
+  const queues = useQueueNames();
   const images = useQuery({ queryKey: ['images', 'names', tenant], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/images', { params: { query } })) });
   const volumes = useQuery({ queryKey: ['volumes', 'names', tenant], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/volumes', { params: { query } })) });
-  const pools = useQuery({ queryKey: ['pools'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/pools')) });
+  const pools = usePools();
   const secrets = useQuery({
     queryKey: ['secrets', tenant],
     enabled: tenant !== '',
@@ -83,7 +85,7 @@ export function useNames(tenant: string) {
     staleTime: 60_000,
     queryFn: () => take(api.GET('/api/v1/tenants/{tenant}/secrets', { params: { path: { tenant } } })),
   });
-  const mine = (queues.data?.items ?? []).filter((queue) => queue.tenant?.slug === tenant);
+  const mine = (queues.data ?? []).filter((queue) => queue.tenant?.slug === tenant);
   const names = (rows: readonly Named[] | undefined) => (rows ?? []).map((row) => row.name);
   return {
     queues: mine.filter((queue) => !queue.is_top).map((queue) => queue.name),
@@ -91,7 +93,7 @@ export function useNames(tenant: string) {
     images: [...new Set((images.data?.items ?? []).filter((image) => image.tenant === null || image.tenant.slug === tenant).map((image) => image.name))],
     volumes: names(volumes.data?.items),
     secrets: names(secrets.data?.items),
-    models: [...new Set((pools.data?.items ?? []).map((pool) => pool.gpu_model).filter((model): model is string => Boolean(model)).map((model) => model.toLowerCase()))],
-    pools: names(pools.data?.items),
+    models: [...new Set((pools.data ?? []).map((pool) => pool.gpu_model).filter((model): model is string => Boolean(model)).map((model) => model.toLowerCase()))],
+    pools: names(pools.data),
   };
 }

@@ -1,6 +1,6 @@
 /** Jobs to begin with. Each runs as it stands where a machine has the programs that it names. */
 
-export interface Sample {
+interface Sample {
   name: 'hello' | 'gpu' | 'array' | 'pytorch' | 'retry';
   text: string;
 }

@@ -1,3 +1,5 @@
+/** What the schema says of a place. */
+
 import { describe, expect, it } from 'vitest';
 
 import { check, schemasAt, type Schema } from './schema';

@@ -1,3 +1,5 @@
+/** A job file read, changed and written. */
+
 import { describe, expect, it } from 'vitest';
 
 import { addRole, change, imported, parse, rangeOf, read, rename, writeSpec } from './spec';

@@ -14,6 +14,6 @@ export function waysToSubmit(text: string, tenant: string, reason: string): Ways
 }
 
 /** A text as Python writes it over several lines. */
-export function pythonText(text: string): string {
+function pythonText(text: string): string {
   return `"""\\\n${text.replaceAll('\\', '\\\\').replaceAll('"""', '\\"\\"\\"')}"""`;
 }

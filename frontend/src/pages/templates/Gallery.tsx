@@ -4,10 +4,11 @@ import { Badge, Button, Card, Group, NativeSelect, Pill, SimpleGrid, Stack, Text
 import { useDebouncedCallback } from '@mantine/hooks';
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Link, useSearchParams } from 'react-router';
+import { Link } from 'react-router';
 
 import { api, take } from '@/api/client';
 import { useSession } from '@/api/session';
+import { useAddress } from '@/app/address';
 import { common } from '@/text/common';
 import { useLanguage, useText } from '@/text/language';
 import { Empty, Loading, ProblemView } from '@/ui/Feedback';
@@ -26,21 +27,12 @@ export function Gallery() {
   const t = useText(words);
   const shared = useText(common);
   const session = useSession();
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddress();
   const q = search.get('q') ?? '';
   const tag = search.get('tag') ?? '';
   const whose = search.get('whose') ?? '';
   const [typed, setTyped] = useState(q);
-  const set = (key: string, value: string) =>
-    setSearch(
-      (now) => {
-        if (value) now.set(key, value);
-        else now.delete(key);
-        return now;
-      },
-      { replace: true },
-    );
-  const find = useDebouncedCallback((value: string) => set('q', value), 300);
+  const find = useDebouncedCallback((value: string) => put({ q: value }), 300);
   const query = { limit: PAGE, ...(q ? { q } : {}), ...(tag ? { tag: [tag] } : {}), ...(whose === 'public' ? { public: true } : whose === 'tenant' ? { public: false } : {}) };
   const list = useInfiniteQuery({
     queryKey: ['templates', 'list', query],
@@ -54,7 +46,7 @@ export function Gallery() {
   const known = [...new Set([...rows.flatMap((row) => row.tags), ...(tag ? [tag] : [])])].sort();
   const clear = () => {
     setTyped('');
-    setSearch({}, { replace: true });
+    put({ q: null, tag: null, whose: null });
   };
   return (
     <Page
@@ -69,7 +61,7 @@ export function Gallery() {
               python: `import berth\n\nwith berth.Client() as client:\n    for template in client.templates.list(${[q ? `q=${JSON.stringify(q)}` : '', tag ? `tag=${JSON.stringify(tag)}` : ''].filter(Boolean).join(', ')}):\n        print(template["name"], template["title"])`,
             }}
           />
-          {session.may('member') && (
+          {(session.may('member') || session.isOperator) && (
             <Button component={Link} to="/templates/new" leftSection={<Icon name="submit" size={16} />}>
               {t('new')}
             </Button>
@@ -94,14 +86,14 @@ export function Gallery() {
         <NativeSelect
           label={t('whose')}
           value={whose}
-          onChange={(event) => set('whose', event.currentTarget.value)}
+          onChange={(event) => put({ whose: event.currentTarget.value })}
           data={[
             { value: '', label: t('everyones') },
             { value: 'public', label: t('onlyPublic') },
             { value: 'tenant', label: t('onlyTenants') },
           ]}
         />
-        <NativeSelect label={t('tags')} value={tag} onChange={(event) => set('tag', event.currentTarget.value)} data={[{ value: '', label: t('noTag') }, ...known.map((name) => ({ value: name, label: name }))]} />
+        <NativeSelect label={t('tags')} value={tag} onChange={(event) => put({ tag: event.currentTarget.value })} data={[{ value: '', label: t('noTag') }, ...known.map((name) => ({ value: name, label: name }))]} />
         {isFiltered && (
           <Button variant="subtle" onClick={clear}>
             {t('clear')}

@@ -11,7 +11,7 @@ import { useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useLanguage, useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
-import { CopyAs, curl, CopyText, quote, type Ways } from '@/ui/CopyAs';
+import { CopyAs, CopyText, curl, python, quote, type Ways } from '@/ui/CopyAs';
 import { Answer, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { notify } from '@/ui/notify';
@@ -251,14 +251,9 @@ function ways(template: Template, given: { parameters: Record<string, Value>; na
       'import berth',
       '',
       'with berth.Client() as client:',
-      `    made = client.templates.render(${JSON.stringify(template.name)}, ${pythonValue(body.parameters)}${given.name ? `, name=${JSON.stringify(given.name)}` : ''}${given.queue ? `, queue=${JSON.stringify(given.queue)}` : ''}, preview=False)`,
+      `    made = client.templates.render(${JSON.stringify(template.name)}, ${python(body.parameters)}${given.name ? `, name=${JSON.stringify(given.name)}` : ''}${given.queue ? `, queue=${JSON.stringify(given.queue)}` : ''}, preview=False)`,
       '    job = client.jobs.submit(made["spec"])',
       '    print(job.id)',
     ].join('\n'),
   };
-}
-
-function pythonValue(record: Record<string, Value>): string {
-  const say = (value: Value) => (value === true ? 'True' : value === false ? 'False' : value === null ? 'None' : JSON.stringify(value));
-  return `{${Object.entries(record).map(([name, value]) => `${JSON.stringify(name)}: ${say(value)}`).join(', ')}}`;
 }

@@ -8,7 +8,7 @@ import type { Language } from '@/text/language';
 
 export type Template = Schemas['TemplateOut'];
 export type Parameter = Schemas['ParameterOut'];
-export type Rendered = Schemas['RenderOut'];
+type Rendered = Schemas['RenderOut'];
 export type Value = string | number | boolean | null;
 
 export function useTemplate(id: string): UseQueryResult<Template> {

@@ -1,3 +1,5 @@
+/** Blanks that a job names. */
+
 import { describe, expect, it } from 'vitest';
 
 import { newBlank, placesIn, sent } from './blanks';

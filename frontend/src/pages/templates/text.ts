@@ -1,3 +1,5 @@
+/** Words of the templates. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(
@@ -26,7 +28,6 @@ export const words = texts(
     uses: 'used {count} {count|time|times}',
     by: 'by {name}',
     parametersCount: '{count} {count|blank|blanks}',
-    open: 'Open',
     use: 'Use it',
     useHint: 'Opens the job for a last look, with its plan beside it. Nothing is submitted before.',
     parameters: 'Fill in',
@@ -108,7 +109,6 @@ export const words = texts(
     uses: '已使用 {count} 次',
     by: '由 {name} 创建',
     parametersCount: '{count} 个空白',
-    open: '打开',
     use: '使用',
     useHint: '打开作业再看一遍，旁边有它的计划。此前不会提交任何内容。',
     parameters: '填写',
@@ -116,7 +116,7 @@ export const words = texts(
     jobName: '作业名称',
     queue: '队列',
     result: '由此得到的作业',
-    rendering: '正在填写…',
+    rendering: '正在填写……',
     fits: '可以提交。',
     problems: '有 {count} 处使其无法提交',
     publish: '公开',
@@ -163,6 +163,6 @@ export const words = texts(
     unreadable: '作业不是可读的 YAML，请先修正。',
     mayNot: '您不能编写模板',
     mayNotHint: '这需要在某个租户中具有成员角色。',
-    icon_terminal: '终端', icon_flame: '火焰', icon_network: '网络', icon_grid: '网格', icon_notebook: '笔记本', icon_layers: '分层', icon_share: '共享', icon_chart: '图表', icon_data: '数据', icon_star: '星标', icon_none: '无', // prettier-ignore
+    icon_terminal: '终端', icon_flame: '火焰', icon_network: '网络', icon_grid: '网格', icon_notebook: 'Notebook', icon_layers: '分层', icon_share: '共享', icon_chart: '图表', icon_data: '数据', icon_star: '星标', icon_none: '无', // prettier-ignore
   },
 );

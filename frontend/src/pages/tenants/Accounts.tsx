@@ -6,6 +6,7 @@ import { useState } from 'react';
 import { api, take, type Schemas } from '@/api/client';
 import { usePaged } from '@/api/paging';
 import { queries } from '@/api/query';
+import { ROLES, type Role } from '@/api/session';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
@@ -20,7 +21,6 @@ import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
 
 import { Once } from './Once';
-import { ROLES, type Role } from './RoleMark';
 import type { Part } from './Tenant';
 import { words } from './text';
 
@@ -146,7 +146,7 @@ function NewAccount({ tenant, close }: { tenant: string; close: () => void }) {
       {(at) => (
         <>
           <TextInput label={c('name')} value={name} onChange={(event) => setName(event.currentTarget.value)} error={at('/name')} required data-autofocus />
-          <Select label={t('role')} data={ROLES.map((entry) => ({ value: entry, label: `${t(entry)}: ${t(`${entry}Means`)}` }))} value={role} onChange={(value) => value && setRole(value as Role)} allowDeselect={false} error={at('/role')} />
+          <Select label={t('role')} data={ROLES.map((entry) => ({ value: entry, label: `${c(entry)}: ${t(`${entry}Means`)}` }))} value={role} onChange={(value) => value && setRole(value as Role)} allowDeselect={false} error={at('/role')} />
         </>
       )}
     </Form>

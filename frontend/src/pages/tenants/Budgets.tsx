@@ -8,6 +8,7 @@ import { usePaged } from '@/api/paging';
 import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
+import { BUDGET_UNITS, budgetColor, sayBudget } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
@@ -26,8 +27,6 @@ type Budget = Schemas['BudgetOut'];
 type Queue = Schemas['QueueOut'];
 const KINDS = ['money', 'gpu_time', 'node_time'] as const;
 type Kind = (typeof KINDS)[number];
-/** The API counts millionths of the currency, or thousandths times seconds. */
-const UNIT: Record<Kind, number> = { money: 1_000_000, gpu_time: 3_600_000, node_time: 3_600_000 };
 
 export default function Budgets({ tenant }: Part) {
   const t = useText(words);
@@ -39,7 +38,7 @@ export default function Budgets({ tenant }: Part) {
   // A queue's budget is set by whoever manages the queue above it: a tenant's own top queue by operators and the tenant above.
   const mayTop = session.isOperator || (tenant.parent !== null && session.may('manager', tenant.parent.slug));
   const settable = (queues.rows ?? []).filter((queue) => (queue.is_top ? mayTop : tenant.role === 'manager' || session.isOperator));
-  const amount = (budget: Budget, value: number) => `${format.number(value / UNIT[budget.kind], 2)} ${budget.kind === 'money' ? budget.currency : t(budget.kind)}`;
+  const amount = (budget: Budget, value: number) => sayBudget(format, c, budget, value);
   return (
     <Stack>
       <Group justify="space-between">
@@ -63,7 +62,7 @@ export default function Budgets({ tenant }: Part) {
                       label={t(budget.kind)}
                       total={budget.amount}
                       words={t('spentOf', { spent: amount(budget, budget.spent), amount: amount(budget, budget.amount), percent: budget.percent })}
-                      parts={[{ value: budget.spent, label: amount(budget, budget.spent), color: budget.percent >= 100 ? 'red' : budget.percent >= 80 ? 'yellow' : 'teal' }]}
+                      parts={[{ value: budget.spent, label: amount(budget, budget.spent), color: budgetColor(budget.percent) }]}
                     />
                   </Table.Td>
                   <Table.Td>{budget.stops ? <Mark icon="stop" color="orange" label={t('holds')} /> : <Mark icon="info" color="gray" label={t('onlyWarns')} />}</Table.Td>
@@ -103,13 +102,13 @@ function BudgetForm({ tenant, queues: choices, budget, close }: { tenant: string
   const c = useText(common);
   const [queue, setQueue] = useState<string | null>(choices[0]?.id ?? null);
   const [kind, setKind] = useState<Kind>(budget?.kind ?? 'gpu_time');
-  const [amount, setAmount] = useState(budget ? String(budget.amount / UNIT[budget.kind]) : '');
+  const [amount, setAmount] = useState(budget ? String(budget.amount / BUDGET_UNITS[budget.kind]) : '');
   const [stops, setStops] = useState(budget?.stops ?? false);
   const [warn, setWarn] = useState<string[]>((budget?.warn_at ?? [80, 100]).map(String));
   const value = Number(amount.replace(',', '.'));
   const isNumber = amount.trim() !== '' && Number.isFinite(value) && value >= 0;
   const submit = async () => {
-    await api.PUT('/api/v1/queues/{queue_id}/budget', { params: { path: { queue_id: queue ?? '' } }, body: { kind, amount: Math.round(value * UNIT[kind]), stops, warn_at: warn.map(Number) } });
+    await api.PUT('/api/v1/queues/{queue_id}/budget', { params: { path: { queue_id: queue ?? '' } }, body: { kind, amount: Math.round(value * BUDGET_UNITS[kind]), stops, warn_at: warn.map(Number) } });
     await queries.invalidateQueries({ queryKey: ['tenant', tenant, 'budgets'] });
     close();
   };

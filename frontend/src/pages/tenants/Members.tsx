@@ -7,6 +7,7 @@ import { useState } from 'react';
 import { api, take, type Schemas } from '@/api/client';
 import { usePaged } from '@/api/paging';
 import { queries } from '@/api/query';
+import { ROLES, type Role } from '@/api/session';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
@@ -16,12 +17,12 @@ import { Empty } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { notify, notifyProblem } from '@/ui/notify';
 import { PagedView } from '@/ui/PagedView';
+import { RoleMark } from '@/ui/RoleMark';
 import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
 
 import { Once } from './Once';
-import { ROLES, RoleMark, type Role } from './RoleMark';
 import type { Part } from './Tenant';
 import { words } from './text';
 
@@ -108,6 +109,7 @@ export default function Members({ tenant, runs }: Part) {
 
 function RoleChoice({ tenant, member }: { tenant: string; member: Member }) {
   const t = useText(words);
+  const c = useText(common);
   const [isBusy, setBusy] = useState(false);
   const choose = async (role: Role) => {
     setBusy(true);
@@ -116,7 +118,7 @@ function RoleChoice({ tenant, member }: { tenant: string; member: Member }) {
         params: { path: { tenant, user_id: member.user.id }, header: { 'If-Match': `"${member.version}"` } },
         body: { role },
       });
-      notify(t('roleSet', { name: member.user.name, role: t(role) }));
+      notify(t('roleSet', { name: member.user.name, role: c(role) }));
     } catch (error) {
       notifyProblem(error);
     } finally {
@@ -129,7 +131,7 @@ function RoleChoice({ tenant, member }: { tenant: string; member: Member }) {
       size="xs"
       w={150}
       aria-label={t('roleOf', { name: member.user.name })}
-      data={ROLES.map((role) => ({ value: role, label: t(role) }))}
+      data={ROLES.map((role) => ({ value: role, label: c(role) }))}
       value={member.role}
       onChange={(value) => value && value !== member.role && void choose(value as Role)}
       allowDeselect={false}
@@ -140,6 +142,7 @@ function RoleChoice({ tenant, member }: { tenant: string; member: Member }) {
 
 function AddForm({ tenant, close }: { tenant: string; close: () => void }) {
   const t = useText(words);
+  const c = useText(common);
   const [whom, setWhom] = useState('');
   const [role, setRole] = useState<Role>('member');
   const [made, setMade] = useState<Schemas['NewInvitationOut'] | null>(null);
@@ -174,7 +177,7 @@ function AddForm({ tenant, close }: { tenant: string; close: () => void }) {
       {(at) => (
         <>
           <Autocomplete label={t('whom')} description={t('whomHint')} data={(known.data?.items ?? []).filter((user) => user.kind === 'person').map((user) => user.name)} limit={8} value={whom} onChange={setWhom} error={at(isMail ? '/email' : '/user')} required data-autofocus />
-          <Select label={t('role')} data={ROLES.map((name) => ({ value: name, label: `${t(name)}: ${t(`${name}Means`)}` }))} value={role} onChange={(value) => value && setRole(value as Role)} allowDeselect={false} error={at('/role')} />
+          <Select label={t('role')} data={ROLES.map((name) => ({ value: name, label: `${c(name)}: ${t(`${name}Means`)}` }))} value={role} onChange={(value) => value && setRole(value as Role)} allowDeselect={false} error={at('/role')} />
         </>
       )}
     </Form>

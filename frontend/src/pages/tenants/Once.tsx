@@ -1,11 +1,11 @@
 /** Something secret that is shown once: a token, the code of an invitation. Closing it is a deed of its own. */
 
-import { Alert, Button, Code, Group, Stack, Text } from '@mantine/core';
+import { Alert, Button, Group, Stack, Text } from '@mantine/core';
 
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
-import { CopyText } from '@/ui/CopyAs';
 import { Icon } from '@/ui/Icon';
+import { Secret } from '@/ui/Secret';
 
 import { words } from './text';
 
@@ -22,12 +22,7 @@ export function Once({ title, until, parts, close }: { title: string; until?: st
           <Text size="sm" fw={600}>
             {part.label}
           </Text>
-          <Group wrap="nowrap" gap="xs" align="flex-start">
-            <Code block style={{ flex: 1, overflowWrap: 'anywhere', whiteSpace: 'pre-wrap' }} tabIndex={0}>
-              {part.text}
-            </Code>
-            <CopyText text={part.text} />
-          </Group>
+          <Secret text={part.text} />
         </Stack>
       ))}
       <Group justify="flex-end">

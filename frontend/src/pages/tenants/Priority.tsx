@@ -7,6 +7,7 @@ import { useState } from 'react';
 import { api, take, type Schemas } from '@/api/client';
 import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
+import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { Answer, ProblemView } from '@/ui/Feedback';
 import { notify } from '@/ui/notify';
@@ -26,6 +27,7 @@ export default function Priority(part: Part) {
 
 function Shown({ tenant, runs, grants }: Part & { grants: Grants }) {
   const t = useText(words);
+  const c = useText(common);
   const session = useSession();
   const [error, setError] = useState<unknown>(null);
   const mayManagers = session.isOperator || (tenant.parent !== null && session.may('manager', tenant.parent.slug));
@@ -33,7 +35,7 @@ function Shown({ tenant, runs, grants }: Part & { grants: Grants }) {
     setError(null);
     try {
       await api.PUT('/api/v1/tenants/{tenant}/priority-grants', { params: { path: { tenant: tenant.slug } }, body: { [role]: value === ABOVE ? null : (CLASSES.find((name) => name === value) ?? Number(value)) } });
-      notify(t('done', { name: t(role) }));
+      notify(t('done', { name: c(role) }));
     } catch (reason) {
       setError(reason);
     } finally {
@@ -52,13 +54,13 @@ function Shown({ tenant, runs, grants }: Part & { grants: Grants }) {
           const others = (CLASSES as readonly string[]).includes(grant.priority_name) ? [] : [{ value: String(grant.priority), label: String(grant.priority) }];
           return (
             <Table.Tr key={grant.role}>
-              <Table.Td>{t(grant.role)}</Table.Td>
+              <Table.Td>{c(grant.role)}</Table.Td>
               <Table.Td>
                 {may ? (
                   <Select
                     size="xs"
                     maw={260}
-                    aria-label={t('priorityOf', { role: t(grant.role) })}
+                    aria-label={t('priorityOf', { role: c(grant.role) })}
                     allowDeselect={false}
                     data={[
                       { value: ABOVE, label: isOwn ? t('asAboveAgain') : t('asAbove', { name: says(grant.priority_name) }) },

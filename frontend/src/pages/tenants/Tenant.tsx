@@ -14,6 +14,7 @@ import { Dialog, Form } from '@/ui/Dialog';
 import { Answer } from '@/ui/Feedback';
 import { Icon, type IconName } from '@/ui/Icon';
 import { Page } from '@/ui/Page';
+import { RoleMark } from '@/ui/RoleMark';
 
 import Accounts from './Accounts';
 import Budgets from './Budgets';
@@ -22,7 +23,6 @@ import Changes from './Changes';
 import Members from './Members';
 import Priority from './Priority';
 import QueueList from './QueueList';
-import { RoleMark } from './RoleMark';
 import Secrets from './Secrets';
 import { words } from './text';
 
@@ -59,7 +59,7 @@ function Shown({ tenant, tab }: { tenant: TenantOut; tab: Tab }) {
   const session = useSession();
   const owns = tenant.role === 'manager';
   const runs = owns || session.isOperator;
-  const offered = TABS.filter((name) => name !== 'changes' || runs).filter((name) => name !== 'secrets' || tenant.role === 'manager' || tenant.role === 'member');
+  const offered = TABS.filter((name) => (name !== 'changes' || runs) && (name !== 'budgets' || session.has('billing'))).filter((name) => name !== 'secrets' || tenant.role === 'manager' || tenant.role === 'member');
   const { Part } = LOOK[tab];
   return (
     <Page

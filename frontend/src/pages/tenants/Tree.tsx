@@ -2,12 +2,13 @@
 
 import { Anchor, Box, Group, Select, Stack, Table, Text, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { Link, useNavigate, useSearchParams } from 'react-router';
+import { Link, useNavigate } from 'react-router';
 
 import { api, take, type Schemas } from '@/api/client';
 import { usePaged } from '@/api/paging';
 import { queries } from '@/api/query';
 import { SESSION_KEY, useSession } from '@/api/session';
+import { useAddress } from '@/app/address';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { CopyAs, CopyText, curl } from '@/ui/CopyAs';
@@ -16,10 +17,10 @@ import { Empty } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { Page } from '@/ui/Page';
 import { PagedView } from '@/ui/PagedView';
+import { RoleMark } from '@/ui/RoleMark';
 import { SmallTable } from '@/ui/SmallTable';
 import { When } from '@/ui/Times';
 
-import { RoleMark } from './RoleMark';
 import { words } from './text';
 import { asTree, fitting } from './tree';
 
@@ -38,7 +39,7 @@ export default function Tree() {
   const t = useText(words);
   const c = useText(common);
   const session = useSession();
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddress();
   const query = search.get('q') ?? '';
   const list = usePaged<Tenant>(['tenants', 'all'], (cursor) => take(api.GET('/api/v1/tenants', { params: { query: { limit: PAGE, cursor } } })));
   const mayCreate = session.isOperator || session.may('manager');
@@ -66,7 +67,7 @@ export default function Tree() {
                 placeholder={c('search')}
                 leftSection={<Icon name="search" size={16} />}
                 value={query}
-                onChange={(event) => setSearch(event.currentTarget.value ? { q: event.currentTarget.value } : {}, { replace: true })}
+                onChange={(event) => put({ q: event.currentTarget.value })}
               />
               {shown.length === 0 ? <Text c="dimmed">{t('noMatch', { query })}</Text> : <TreeTable rows={shown} />}
             </Stack>

@@ -1,3 +1,5 @@
+/** A tree of what one may see of it. */
+
 import { expect, test } from 'vitest';
 
 import { asTree, fitting } from './tree';

@@ -7,13 +7,13 @@ import { lazy, Suspense } from 'react';
 import { useSearchParams } from 'react-router';
 
 import { api, take } from '@/api/client';
+import { sayMoney } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { CopyAs, curl } from '@/ui/CopyAs';
 import { Answer, Loading } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 
-import { sayMoney } from './money';
 import { words } from './text';
 
 const Curve = lazy(() => import('./Curve'));

@@ -1,23 +1,23 @@
 /** What queues may spend this month, and what is spent. */
 
 import { Anchor, SimpleGrid, Stack, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 
-import { api, take } from '@/api/client';
-import { readAll } from '@/api/fleet';
+import { useBudgetList } from '@/api/fleet';
+import { common } from '@/text/common';
+import { budgetColor, sayBudget } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Answer, Empty } from '@/ui/Feedback';
 import { Meter } from '@/ui/Meter';
 
-import { sayHours, sayMoney } from './money';
 import { words } from './text';
 
 export default function Budgets() {
   const t = useText(words);
+  const c = useText(common);
   const format = useFormat();
-  const budgets = useQuery({ queryKey: ['budgets'], queryFn: ({ signal }) => readAll((page) => take(api.GET('/api/v1/budgets', { params: { query: page }, signal }))) });
+  const budgets = useBudgetList();
   return (
     <Answer query={budgets}>
       {(all) =>
@@ -28,13 +28,13 @@ export default function Budgets() {
         ) : (
           <SimpleGrid cols={{ base: 1, md: 2 }}>
             {all.map((budget) => {
-              const say = (value: number) => (budget.kind === 'money' ? sayMoney(format, value, budget.currency) : sayHours(format, value));
+              const say = (value: number) => sayBudget(format, c, budget, value);
               return (
                 <Stack key={budget.queue.id} gap={4}>
                   <Meter
                     label={`${budget.queue.name} · ${budget.month}`}
                     total={budget.amount}
-                    parts={[{ value: budget.spent, label: say(budget.spent), color: budget.percent >= 100 ? 'red' : budget.percent >= 80 ? 'orange' : 'blue' }]}
+                    parts={[{ value: budget.spent, label: say(budget.spent), color: budgetColor(budget.percent) }]}
                     words={t('spent', { spent: say(budget.spent), amount: say(budget.amount), percent: format.percent(budget.percent / 100) })}
                   />
                   <Text size="xs" c="dimmed">

@@ -6,6 +6,7 @@ import { Link, useSearchParams } from 'react-router';
 
 import { api, take } from '@/api/client';
 import { useSession } from '@/api/session';
+import { gibHours, sayHours } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { CopyAs, curl, quote } from '@/ui/CopyAs';
@@ -14,7 +15,6 @@ import { Icon } from '@/ui/Icon';
 import { Mark } from '@/ui/Status';
 
 import { json } from './json';
-import { gibHours, sayHours } from './money';
 import { words } from './text';
 
 interface Row {
@@ -155,7 +155,7 @@ function Lines({ rows }: { rows: readonly Row[] }) {
 }
 
 /** `2026-W47`, by ISO 8601 in UTC. */
-export function isoWeek(at: Date): string {
+function isoWeek(at: Date): string {
   const day = new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()));
   day.setUTCDate(day.getUTCDate() + 4 - (day.getUTCDay() || 7)); // The Thursday of the week says which year it belongs to.
   const first = Date.UTC(day.getUTCFullYear(), 0, 1);

@@ -5,6 +5,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
 
 import { api, take, type Schemas } from '@/api/client';
+import { gibHours, sayHours, sayMoney, sayPrice } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { CopyAs, curl, quote } from '@/ui/CopyAs';
@@ -13,7 +14,6 @@ import { Icon } from '@/ui/Icon';
 import { Page } from '@/ui/Page';
 
 import { json } from './json';
-import { gibHours, sayHours, sayMoney } from './money';
 import { words } from './text';
 
 const FATES = ['useful', 'failed', 'retried', 'evicted', 'stopped'] as const;
@@ -110,7 +110,7 @@ function Sheet({ statement, path }: { statement: Schemas['StatementOut']; path: 
                 <Table.Tr key={`${price.pool}${price.resource}${price.since}`}>
                   <Table.Td>{say(price.pool)}</Table.Td>
                   <Table.Td>{price.resource === 'gpu_millis' || price.resource === 'cpu_millis' || price.resource === 'memory_bytes' ? t(price.resource) : price.resource}</Table.Td>
-                  <Table.Td ta="right">{t('pricePer', { price: money(price.micros_per_hour) })}</Table.Td>
+                  <Table.Td ta="right">{t('pricePer', { price: sayPrice(format, price.micros_per_hour, document.currency) })}</Table.Td>
                   <Table.Td>{t('priceSince', { time: format.time(new Date(price.since * 1000).toISOString()) })}</Table.Td>
                 </Table.Tr>
               ))}

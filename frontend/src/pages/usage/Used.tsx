@@ -3,19 +3,21 @@
 import { Anchor, Button, Card, Group, Progress, Select, SimpleGrid, Stack, Table, Text, TextInput, Title } from '@mantine/core';
 import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { lazy, Suspense, useMemo, useState, type ReactNode } from 'react';
-import { Link, useSearchParams } from 'react-router';
+import { Link } from 'react-router';
 
 import { api, take } from '@/api/client';
 import { usePools } from '@/api/fleet';
 import { useSession } from '@/api/session';
+import { useAddress } from '@/app/address';
 import { common } from '@/text/common';
+import { gibHours, sayHours, sayMoney } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { CopyAs, curl, quote } from '@/ui/CopyAs';
 import { Answer, Empty, Loading, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 
-import { byDay, gibHours, hasCost, sayHours, sayMoney, sum, type Item } from './money';
+import { byDay, hasCost, sum, type Item } from './money';
 import { RANGES, windowOf } from './range';
 import { words } from './text';
 
@@ -31,24 +33,13 @@ export default function Used() {
   const t = useText(words);
   const w = useText(common);
   const session = useSession();
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddress();
   const [now] = useState(() => Date.now());
   const range = windowOf(search, now);
   const by = GROUPS.find((one) => one === search.get('by')) ?? (session.isOperator || session.who.tenants.length > 1 ? 'tenant' : 'user');
   const filters = { since: range.since, until: range.until, tenant: search.get('tenant') ?? undefined, pool: search.get('pool') ?? undefined, user: search.get('user') || undefined, queue: search.get('queue') || undefined };
-  const set = (changes: Record<string, string>) =>
-    setSearch(
-      (before) => {
-        for (const [name, value] of Object.entries(changes)) {
-          if (value) before.set(name, value);
-          else before.delete(name);
-        }
-        return before;
-      },
-      { replace: true },
-    );
   const groups = useInfiniteQuery({
-    queryKey: ['usage', by, filters],
+    queryKey: ['usage', 'groups', by, filters],
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page: { next: string | null }) => page.next ?? undefined,
     placeholderData: keepPreviousData,
@@ -65,16 +56,16 @@ export default function Used() {
   return (
     <Stack gap="lg">
       <Group align="flex-end">
-        <Select label={t('range')} w={140} allowDeselect={false} value={range.name} onChange={(value) => set({ range: value === 'month' ? '' : (value ?? '') })} data={RANGES.map((name) => ({ value: name, label: t(name) }))} />
+        <Select label={t('range')} w={140} allowDeselect={false} value={range.name} onChange={(value) => put({ range: value === 'month' ? '' : (value ?? '') })} data={RANGES.map((name) => ({ value: name, label: t(name) }))} />
         {range.name === 'own' && (
           <>
-            <TextInput type="date" label={w('from')} value={search.get('since') ?? ''} onChange={(event) => set({ since: event.currentTarget.value })} />
-            <TextInput type="date" label={w('until')} value={search.get('until') ?? ''} onChange={(event) => set({ until: event.currentTarget.value })} />
+            <TextInput type="date" label={w('from')} value={search.get('since') ?? ''} onChange={(event) => put({ since: event.currentTarget.value })} />
+            <TextInput type="date" label={w('until')} value={search.get('until') ?? ''} onChange={(event) => put({ until: event.currentTarget.value })} />
           </>
         )}
-        {session.who.tenants.length > 1 && <Select label={w('tenant')} placeholder={t('allTenants')} clearable searchable w={170} value={search.get('tenant')} onChange={(value) => set({ tenant: value ?? '' })} data={session.who.tenants.map((tenant) => ({ value: tenant.slug, label: tenant.name }))} />}
-        <Select label={w('pool')} placeholder={t('allPools')} clearable w={170} value={search.get('pool')} onChange={(value) => set({ pool: value ?? '' })} data={(pools.data ?? []).map((pool) => ({ value: pool.id, label: `${pool.cluster.name}/${pool.name}` }))} />
-        <Select label={t('by')} w={170} allowDeselect={false} value={by} onChange={(value) => set({ by: value ?? '' })} data={GROUPS.map((name) => ({ value: name, label: t(GROUP_WORDS[name]) }))} />
+        {session.who.tenants.length > 1 && <Select label={w('tenant')} placeholder={t('allTenants')} clearable searchable w={170} value={search.get('tenant')} onChange={(value) => put({ tenant: value ?? '' })} data={session.who.tenants.map((tenant) => ({ value: tenant.slug, label: tenant.name }))} />}
+        <Select label={w('pool')} placeholder={t('allPools')} clearable w={170} value={search.get('pool')} onChange={(value) => put({ pool: value ?? '' })} data={(pools.data ?? []).map((pool) => ({ value: pool.id, label: `${pool.cluster.name}/${pool.name}` }))} />
+        <Select label={t('by')} w={170} allowDeselect={false} value={by} onChange={(value) => put({ by: value ?? '' })} data={GROUPS.map((name) => ({ value: name, label: t(GROUP_WORDS[name]) }))} />
         <Group gap="xs" ml="auto">
           <Button component="a" href={`/api/v1/usage:export?${query}`} download="usage.csv" variant="default" leftSection={<Icon name="download" size={16} />}>
             {t('export')}

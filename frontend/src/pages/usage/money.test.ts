@@ -1,3 +1,5 @@
+/** Sums and days of the ledger. */
+
 import { expect, it } from 'vitest';
 
 import { byDay, hasCost, sum, type Item } from './money';

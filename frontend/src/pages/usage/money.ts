@@ -1,28 +1,7 @@
-/** Amounts of the ledger as people read them: milli-unit-seconds as hours, millionths as money. */
+/** Rows of the ledger, added up and laid out by day. */
 
 import type { Schemas } from '@/api/client';
-import type { Format } from '@/text/format';
-
-const MILLI_SECONDS_PER_HOUR = 3_600_000;
-const GIB_SECONDS_PER_HOUR = 1024 ** 3 * 3600;
-
-export function hours(milliSeconds: number): number {
-  return milliSeconds / MILLI_SECONDS_PER_HOUR;
-}
-
-export function gibHours(byteSeconds: number): number {
-  return byteSeconds / GIB_SECONDS_PER_HOUR;
-}
-
-export function sayHours(format: Format, milliSeconds: number): string {
-  const value = hours(milliSeconds);
-  return format.number(value, value !== 0 && Math.abs(value) < 10 ? 3 : 1);
-}
-
-export function sayMoney(format: Format, micros: number, currency: string): string {
-  const value = micros / 1e6;
-  return `${format.number(value, value !== 0 && Math.abs(value) < 1 ? 4 : 2)} ${currency}`;
-}
+import { hours } from '@/text/costs';
 
 /** Cost is shown where somebody set prices: one amount above nothing says so. */
 export function hasCost(items: readonly { micros: number | null }[]): boolean {

@@ -2,12 +2,12 @@
 
 import { Group, Select, Stack, Switch, Text, TextInput } from '@mantine/core';
 import { useEffect, useState } from 'react';
-import { useSearchParams } from 'react-router';
 
 import { api, take, type Schemas } from '@/api/client';
 import { usePaged } from '@/api/paging';
 import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
+import { useAddress } from '@/app/address';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
@@ -45,18 +45,8 @@ function List() {
   const t = useText(words);
   const c = useText(common);
   const format = useFormat();
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddress();
   const [query, kind, state] = ['q', 'kind', 'state'].map((name) => search.get(name) ?? '') as [string, string, string];
-  const put = (name: string, value: string | null) =>
-    setSearch(
-      (now) => {
-        const next = new URLSearchParams(now);
-        if (value) next.set(name, value);
-        else next.delete(name);
-        return next;
-      },
-      { replace: true },
-    );
   const list = usePaged<User>(['users', 'all'], (cursor) => take(api.GET('/api/v1/users', { params: { query: { limit: PAGE, cursor } } })));
   const isFiltered = Boolean(query || kind || state);
   const { hasMore, more } = list;
@@ -87,9 +77,9 @@ function List() {
       }
     >
       <Group>
-        <TextInput type="search" aria-label={c('search')} placeholder={c('search')} leftSection={<Icon name="search" size={16} />} value={query} onChange={(event) => put('q', event.currentTarget.value)} />
-        <Select aria-label={t('kind')} placeholder={t('anyKind')} clearable w={170} data={KINDS.map((value) => ({ value, label: t(value) }))} value={kind || null} onChange={(value) => put('kind', value)} />
-        <Select aria-label={c('state')} placeholder={t('anyState')} clearable w={170} data={STATES.map((value) => ({ value, label: t(value) }))} value={state || null} onChange={(value) => put('state', value)} />
+        <TextInput type="search" aria-label={c('search')} placeholder={c('search')} leftSection={<Icon name="search" size={16} />} value={query} onChange={(event) => put({ q: event.currentTarget.value })} />
+        <Select aria-label={t('kind')} placeholder={t('anyKind')} clearable w={170} data={KINDS.map((value) => ({ value, label: t(value) }))} value={kind || null} onChange={(value) => put({ kind: value })} />
+        <Select aria-label={c('state')} placeholder={t('anyState')} clearable w={170} data={STATES.map((value) => ({ value, label: t(value) }))} value={state || null} onChange={(value) => put({ state: value })} />
       </Group>
       <PagedView list={list} isVirtual empty={<Empty icon="users" title={t('empty')} command="berth users import people.csv" />}>
         {(all) => {

@@ -1,3 +1,5 @@
+/** Words of a job's outputs. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(

@@ -1,3 +1,5 @@
+/** Words of a job's events and decisions. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(
@@ -9,7 +11,6 @@ export const words = texts(
     none: 'No decision yet',
     noneHint: 'The scheduler tells here what it does with the job.',
     by: 'by {actor}',
-    became: 'is {state}',
     subject_job: 'The job',
     subject_attempt: 'The attempt',
     subject_task: 'A task',
@@ -20,16 +21,13 @@ export const words = texts(
     refuse: 'Refused',
     pool: 'Pool {pool}',
     nodes: 'on {nodes}',
-    candidates: '{count} {count|machine|machines} came into question',
+    candidates: '{count} {count|node|nodes} came into question',
     waited: 'after {duration} of waiting',
     standing: 'capacity: {standing}',
     because: 'because of {reason}',
     numbers: 'needs {need}, held {held} of {limit}',
-    machine: 'Machine',
-    score: 'Score',
     all: 'All of it',
     raw: 'The decision as stored',
-    policy: 'Policy {policy}',
     pending: 'pending',
     ended: 'ended',
   },
@@ -41,7 +39,6 @@ export const words = texts(
     none: '尚无决定',
     noneHint: '调度器对本作业的处理会显示在这里。',
     by: '由 {actor}',
-    became: '变为 {state}',
     subject_job: '作业',
     subject_attempt: '尝试',
     subject_task: '任务',
@@ -57,11 +54,8 @@ export const words = texts(
     standing: '容量性质：{standing}',
     because: '原因：{reason}',
     numbers: '需要 {need}，已占用 {held}，上限 {limit}',
-    machine: '节点',
-    score: '得分',
     all: '全部内容',
     raw: '所存的决定',
-    policy: '策略 {policy}',
     pending: '等待中',
     ended: '已结束',
   },

@@ -6,16 +6,17 @@ import { useQuery } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import { useSearchParams } from 'react-router';
 
+import { useAddress } from '@/app/address';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Empty, Loading, ProblemView } from '@/ui/Feedback';
+import { save } from '@/ui/files';
 import { Icon, type IconName } from '@/ui/Icon';
 
 import { AttemptChoice, useAttempt } from '../AttemptChoice';
 import { useLiveState } from '../HeadLine';
 import { hasEnded, tasksQuery, type Job, type Task } from '../queries';
-import { save } from '../save';
 import classes from './Logs.module.css';
 import { plainOf } from './logWindow';
 import { LogView, type LogViewHandle } from './LogView';
@@ -157,21 +158,9 @@ function Foot({ reader, isFollowing, toStart, toEnd }: { reader: LogReader; isFo
   );
 }
 
-function useParameters(): (changes: Record<string, string | null>) => void {
-  const [search, setSearch] = useSearchParams();
-  return (changes) => {
-    const next = new URLSearchParams(search);
-    for (const [name, value] of Object.entries(changes)) {
-      if (value === null) next.delete(name);
-      else next.set(name, value);
-    }
-    setSearch(next, { replace: true });
-  };
-}
-
 function TaskChoice({ tasks, role, index }: { tasks: readonly Task[]; role: string | null; index: number | null }) {
   const t = useText(words);
-  const change = useParameters();
+  const [, change] = useAddress();
   const data = useMemo(() => {
     const roles = [...new Set(tasks.map((task) => task.role))];
     return [
@@ -202,7 +191,7 @@ function TaskChoice({ tasks, role, index }: { tasks: readonly Task[]; role: stri
 
 function StreamChoice({ stream }: { stream: 'stdout' | 'stderr' | null }) {
   const t = useText(words);
-  const change = useParameters();
+  const [, change] = useAddress();
   return (
     <SegmentedControl
       aria-label={t('stream')}

@@ -1,3 +1,5 @@
+/** Colours and control signs in what a job prints. */
+
 import { describe, expect, it } from 'vitest';
 
 import { parse, PLAIN, strip, styleAfter } from './ansi';

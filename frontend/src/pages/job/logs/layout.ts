@@ -10,7 +10,7 @@ export const SHOWN_CHARS_MAX = 200_000;
 const widths = new WeakMap<Line, { text: string; width: number }>();
 
 /** How many columns a line takes: wide letters take two, a tab up to eight. */
-export function widthOf(line: Line): number {
+function widthOf(line: Line): number {
   const known = widths.get(line);
   if (known && known.text === line.text) return known.width;
   const plain = plainOf(line);
@@ -27,7 +27,7 @@ export function widthOf(line: Line): number {
   return width;
 }
 
-export interface Layout {
+interface Layout {
   total: number;
   top: (index: number) => number;
   /** The line at this height. */

@@ -37,7 +37,7 @@ export interface Place {
   offset: number;
 }
 
-export const LINE_CHARS_MAX = 1 << 20; // One line without an end must not take all of the window.
+const LINE_CHARS_MAX = 1 << 20; // One line without an end must not take all of the window.
 
 export function streamOf(item: { role: string; index: number; stream: string }): string {
   return `${item.role}\n${item.index}\n${item.stream}`;

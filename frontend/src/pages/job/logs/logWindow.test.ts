@@ -1,3 +1,5 @@
+/** The window of lines that is held of a log. */
+
 import { describe, expect, it } from 'vitest';
 
 import type { LogItem } from './lines';

@@ -10,7 +10,7 @@ import { strip } from './ansi';
 import { before, linesOf, placeOf, streamOf, type Line, type LogItem, type Place, type Tail } from './lines';
 
 export const LINES_MAX = 50_000;
-export const CHARS_MAX = 8 << 20; // 16 MiB of UTF-16.
+const CHARS_MAX = 8 << 20; // 16 MiB of UTF-16.
 
 export interface LogPage {
   items: readonly LogItem[];

@@ -1,3 +1,5 @@
+/** Words of the log. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(
@@ -6,7 +8,6 @@ export const words = texts(
     task: 'Task',
     allTasks: 'All tasks, merged',
     role: 'Role',
-    allRoles: 'All roles',
     stream: 'Stream',
     both: 'Both',
     stdout: 'stdout',
@@ -34,7 +35,6 @@ export const words = texts(
     downloadStream: '{stream} of {task}, whole',
     downloadHint: 'Choose a task to download its whole streams.',
     reading: 'Reading …',
-    readEarlier: 'Read earlier lines',
     beginning: 'The log begins here',
     complete: 'The log is complete',
     lost: 'The connection was lost. The log goes on where it stopped.',
@@ -49,14 +49,12 @@ export const words = texts(
     errorLine: 'error',
     held: '{count} lines read',
     streamErr: 'err',
-    options: 'View',
   },
   {
     log: '作业日志',
     task: '任务',
     allTasks: '所有任务（合并）',
     role: '角色',
-    allRoles: '所有角色',
     stream: '输出流',
     both: '全部',
     stdout: 'stdout',
@@ -84,7 +82,6 @@ export const words = texts(
     downloadStream: '{task} 的完整 {stream}',
     downloadHint: '选择一个任务即可下载其完整输出流。',
     reading: '正在读取……',
-    readEarlier: '读取更早的行',
     beginning: '日志从这里开始',
     complete: '日志已完整',
     lost: '连接已断开。日志会从中断处继续。',
@@ -99,6 +96,5 @@ export const words = texts(
     errorLine: '错误',
     held: '已读取 {count} 行',
     streamErr: 'err',
-    options: '视图',
   },
 );

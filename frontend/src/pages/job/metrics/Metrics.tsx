@@ -3,9 +3,9 @@
 import { Alert, Group, Paper, SegmentedControl, Select, SimpleGrid, Stack, Text } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import { useSearchParams } from 'react-router';
 
 import { api, take } from '@/api/client';
+import { useAddress } from '@/app/address';
 import { useFormat, type Format } from '@/text/format';
 import { useText } from '@/text/language';
 import { Chart } from '@/ui/Chart';
@@ -46,7 +46,7 @@ function isMetric(name: string | null): name is MetricName {
 
 export default function Metrics({ job }: { job: Job }) {
   const t = useText(words);
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddress();
   const attempt = useAttempt(job);
   const tasks = useQuery(tasksQuery(job.id, attempt));
   const names = useMemo(() => (tasks.data?.items ?? []).map((task) => `${task.role}-${task.index}`), [tasks.data]);
@@ -77,14 +77,6 @@ export default function Metrics({ job }: { job: Job }) {
         }),
       ),
   });
-  const set = (changes: Record<string, string | null>) => {
-    const next = new URLSearchParams(search);
-    for (const [name, value] of Object.entries(changes)) {
-      if (value === null) next.delete(name);
-      else next.set(name, value);
-    }
-    setSearch(next, { replace: true });
-  };
   const error = query.error ?? tasks.error;
   return (
     <Stack>
@@ -102,15 +94,15 @@ export default function Metrics({ job }: { job: Job }) {
             value={task}
             onChange={(value) => {
               const cut = value?.lastIndexOf('-') ?? -1;
-              set(value === null ? { role: null, index: null } : { role: value.slice(0, cut), index: value.slice(cut + 1) });
+              put(value === null ? { role: null, index: null } : { role: value.slice(0, cut), index: value.slice(cut + 1) });
             }}
           />
         )}
-        {isMany && <Select aria-label={t('metric')} w="14rem" allowDeselect={false} data={METRICS.map((name) => ({ value: name, label: t(name) }))} value={metric} onChange={(value) => set({ metric: value })} />}
+        {isMany && <Select aria-label={t('metric')} w="14rem" allowDeselect={false} data={METRICS.map((name) => ({ value: name, label: t(name) }))} value={metric} onChange={(value) => put({ metric: value })} />}
         <SegmentedControl
           aria-label={t('range')}
           value={range}
-          onChange={(value) => set({ range: value === 'whole' ? null : value })}
+          onChange={(value) => put({ range: value === 'whole' ? null : value })}
           data={(['whole', 'last15m', 'last1h', 'last6h', 'last24h'] as const).map((name) => ({ value: name, label: t(name) }))}
         />
       </Group>

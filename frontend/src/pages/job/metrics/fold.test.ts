@@ -1,3 +1,5 @@
+/** Many tasks folded into three lines. */
+
 import { describe, expect, it } from 'vitest';
 
 import { merged, secondsBelow, sideBySide, type Series } from './fold';

@@ -5,7 +5,7 @@ import type { Schemas } from '@/api/client';
 export type Series = Schemas['SeriesOut'];
 type Values = readonly (number | null)[];
 
-export interface Folded {
+interface Folded {
   /** Seconds since 1970, ascending. */
   times: number[];
   lines: { label: string; values: (number | null)[] }[];

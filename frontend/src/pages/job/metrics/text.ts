@@ -1,3 +1,5 @@
+/** Words of what a job uses. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(
@@ -30,7 +32,6 @@ export const words = texts(
     noGpu: 'No use of GPUs was measured: the GPUs of this job are simulated, or the cluster does not measure them.',
     idle: 'Its GPUs are idle',
     idleHint: 'None of its GPUs was more than {share} in use for the last {duration}, while others may be waiting for them. If it has nothing left to compute, stop it; if it waits for data, look at its log.',
-    asked: 'asked for: {amount}',
   },
   {
     task: '任务',
@@ -61,6 +62,5 @@ export const words = texts(
     noGpu: '没有 GPU 用量：本作业的 GPU 是模拟的，或集群不测量它们。',
     idle: 'GPU 处于空闲',
     idleHint: '最近 {duration} 内其 GPU 使用率均未超过 {share}，而其他作业可能在等待。若已无计算，请停止；若在等待数据，请查看日志。',
-    asked: '申请量：{amount}',
   },
 );

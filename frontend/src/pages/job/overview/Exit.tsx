@@ -1,6 +1,6 @@
 /** How a job ended, in the words of its class: what happened, what to do, and what that rests on. */
 
-import { Anchor, Badge, Button, Code, Group, Paper, Stack, Text, ThemeIcon, Title } from '@mantine/core';
+import { Badge, Button, Code, Group, Paper, Stack, Text, ThemeIcon, Title } from '@mantine/core';
 import { Link } from 'react-router';
 
 import { useText } from '@/text/language';
@@ -68,11 +68,6 @@ export function Exit({ job }: { job: Job }) {
             <Button component={Link} to={`/jobs/${job.id}/logs${logOf}`} size="xs" variant="default" leftSection={<Icon name="jobs" size={14} />}>
               {t('toLog')}
             </Button>
-            {!isGood && (
-              <Anchor href="/docs/exit-codes" size="sm">
-                {t('allClasses')}
-              </Anchor>
-            )}
           </Group>
         )}
       </Stack>

@@ -153,7 +153,7 @@ function Expected({ explained }: { explained: Explained }) {
 }
 
 /** Times in the API's sentences are UTC; here they are read in local time like all others. */
-export function localized(text: string, time: (iso: string) => string): string {
+function localized(text: string, time: (iso: string) => string): string {
   return text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (iso) => time(iso));
 }
 

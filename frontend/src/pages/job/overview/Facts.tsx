@@ -7,6 +7,7 @@ import { Link } from 'react-router';
 
 import { asProblem } from '@/api/problem';
 import { common } from '@/text/common';
+import { gibHours, sayHours, sayMoney } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { CopyText } from '@/ui/CopyAs';
@@ -17,8 +18,6 @@ import { When } from '@/ui/Times';
 import { costQuery, isArray, type Job } from '../queries';
 import { words } from './text';
 
-const HOUR = 3_600;
-const GIB = 1024 ** 3;
 
 function Row({ name, children }: { name: string; children: ReactNode }) {
   return (
@@ -110,17 +109,17 @@ export function Cost({ job }: { job: Job }) {
       </Title>
       <Answer query={query} lines={2}>
         {(cost) => {
-          const money = (micros: number) => `${format.number(micros / 1e6, 2)} ${cost.currency}`;
+          const money = (micros: number) => sayMoney(format, micros, cost.currency);
           return (
             <Stack gap="xs">
               <SimpleGrid cols={2} spacing="xs">
                 <Figure name={t('soFar')} value={money(cost.micros)} />
                 <Figure name={t('perHour')} value={money(cost.micros_per_hour)} />
-                <Figure name={t('gpuHours')} value={format.number(cost.gpu_milli_seconds / 1000 / HOUR, 2)} />
-                <Figure name={t('coreHours')} value={format.number(cost.cpu_milli_seconds / 1000 / HOUR, 2)} />
+                <Figure name={t('gpuHours')} value={sayHours(format, cost.gpu_milli_seconds)} />
+                <Figure name={t('coreHours')} value={sayHours(format, cost.cpu_milli_seconds)} />
               </SimpleGrid>
               <Text size="xs" c="dimmed">
-                {t('costOfAttempts', { count: cost.attempts.length })} · {format.number(cost.memory_byte_seconds / GIB / HOUR, 2)} {t('memoryHours')}
+                {t('costOfAttempts', { count: cost.attempts.length })} · {format.number(gibHours(cost.memory_byte_seconds), 2)} {t('memoryHours')}
               </Text>
             </Stack>
           );

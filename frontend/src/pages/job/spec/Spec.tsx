@@ -8,10 +8,10 @@ import { stringify } from 'yaml';
 import { useText } from '@/text/language';
 import { CopyText } from '@/ui/CopyAs';
 import { Answer } from '@/ui/Feedback';
+import { save } from '@/ui/files';
 import { Icon } from '@/ui/Icon';
 
 import { DiffView } from '../DiffView';
-import { save } from '../save';
 import { specQuery, type Job } from '../queries';
 import { words } from './text';
 
@@ -48,7 +48,7 @@ function Shown({ job, text }: { job: Job; text: string }) {
         </div>
         <Group gap="xs">
           <CopyText text={text} />
-          <Button size="xs" variant="default" leftSection={<Icon name="download" size={14} />} onClick={() => save(`${job.name}.yaml`, [text], 'application/yaml')}>
+          <Button size="xs" variant="default" leftSection={<Icon name="download" size={14} />} onClick={() => save(`${job.name}.yaml`, text, 'application/yaml')}>
             {t('download')}
           </Button>
         </Group>

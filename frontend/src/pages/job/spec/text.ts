@@ -1,3 +1,5 @@
+/** Words of a job's spec. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(

@@ -3,9 +3,10 @@
 import { Alert, Group, Select, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import { Link, useSearchParams } from 'react-router';
+import { Link } from 'react-router';
 
 import { useSession } from '@/api/session';
+import { useAddress } from '@/app/address';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
@@ -34,7 +35,7 @@ function List({ job, tasks, isWhole, attempt }: { job: Job; tasks: readonly Task
   const t = useText(words);
   const c = useText(common);
   const session = useSession();
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddress();
   const state = search.get('state');
   const role = search.get('role');
   const roles = useMemo(() => [...new Set(tasks.map((task) => task.role))], [tasks]);
@@ -44,12 +45,6 @@ function List({ job, tasks, isWhole, attempt }: { job: Job; tasks: readonly Task
     return found;
   }, [tasks]);
   const shown = useMemo(() => tasks.filter((task) => (!state || task.state === state) && (!role || task.role === role)), [tasks, state, role]);
-  const set = (name: string, value: string | null) => {
-    const next = new URLSearchParams(search);
-    if (value) next.set(name, value);
-    else next.delete(name);
-    setSearch(next, { replace: true });
-  };
   const hasTerminal = session.has('terminal') && rightsTo(job, session).edit && attempt === null;
   const columns = useColumns(job, attempt, hasTerminal);
   const stateName = (name: TaskState) => (name === 'pending' ? t('pending') : c(name));
@@ -64,9 +59,9 @@ function List({ job, tasks, isWhole, attempt }: { job: Job; tasks: readonly Task
           placeholder={t('allStates')}
           value={state}
           data={STATES.map((name) => ({ value: name, label: `${stateName(name)} (${counts.get(name) ?? 0})` }))}
-          onChange={(value) => set('state', value)}
+          onChange={(value) => put({ state: value })}
         />
-        {roles.length > 1 && <Select aria-label={t('role')} w="11rem" clearable searchable placeholder={t('allRoles')} value={role} data={roles} onChange={(value) => set('role', value)} />}
+        {roles.length > 1 && <Select aria-label={t('role')} w="11rem" clearable searchable placeholder={t('allRoles')} value={role} data={roles} onChange={(value) => put({ role: value })} />}
         <Group gap={6} aria-label={t('summary')}>
           {STATES.filter((name) => counts.get(name)).map((name) => (
             <Group key={name} gap={4}>
@@ -102,7 +97,7 @@ function List({ job, tasks, isWhole, attempt }: { job: Job; tasks: readonly Task
 
 const keyOf = (task: Task) => `${task.role}-${task.index}`;
 
-export function TaskStatus({ state }: { state: TaskState }) {
+function TaskStatus({ state }: { state: TaskState }) {
   const t = useText(words);
   if (!isJobState(state)) return <Mark icon="clock" color="gray" label={t('pending')} />;
   return <Status state={state} />;

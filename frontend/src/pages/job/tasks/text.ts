@@ -1,3 +1,5 @@
+/** Words of a job's tasks. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(
@@ -17,7 +19,6 @@ export const words = texts(
     noneHint: 'Choose another state or role.',
     notWhole: 'Only the first {count} tasks are shown; all are in the API.',
     pending: 'pending',
-    address: 'Address',
     code: 'code {code}',
     signal: 'signal {signal}',
     summary: 'States of the tasks',
@@ -38,7 +39,6 @@ export const words = texts(
     noneHint: '请选择其他状态或角色。',
     notWhole: '仅显示前 {count} 个任务；全部任务可通过 API 读取。',
     pending: '等待中',
-    address: '地址',
     code: '退出码 {code}',
     signal: '信号 {signal}',
     summary: '任务的状态',

@@ -5,9 +5,11 @@
  * hands out elements with the nonce, for as long as one synchronous call takes.
  */
 
+import { nonce } from '@/app/nonce';
+
 export function withNonce(act: () => void): void {
-  const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? '';
-  if (!nonce) {
+  const pass = nonce();
+  if (!pass) {
     act();
     return;
   }
@@ -15,7 +17,7 @@ export function withNonce(act: () => void): void {
     configurable: true,
     value: (tag: string, options?: ElementCreationOptions): HTMLElement => {
       const element = Document.prototype.createElement.call(document, tag, options);
-      if (element instanceof HTMLStyleElement) element.nonce = nonce;
+      if (element instanceof HTMLStyleElement) element.nonce = pass;
       return element;
     },
   });

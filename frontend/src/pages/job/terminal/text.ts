@@ -1,3 +1,5 @@
+/** Words of the terminal in a task. */
+
 import { texts } from '@/text/language';
 
 export const words = texts(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class PageAt:
-    """`path` may hold `{job}` (one that ended), `{running}`, `{tenant}`, `{queue}`, `{node}`: see `Scene`."""
+    """`path` may hold `{job}` (one that ended), `{running}`, `{tenant}`, `{queue}`, `{node}`, `{template}`: see `Scene`."""
 
     name: str
     path: str
@@ -27,13 +27,21 @@ PAGES = (
     PageAt("job-waiting", "/jobs/{waiting}"),
     PageAt("submit", "/submit"),
     PageAt("templates", "/templates"),
+    PageAt("template", "/templates/{template}"),
     PageAt("notebook", "/notebook"),
     PageAt("data", "/data"),
     PageAt("queues", "/queues"),
     PageAt("queue", "/queues/{queue}"),
     PageAt("cluster", "/cluster"),
     PageAt("usage", "/usage"),
+    PageAt("usage-shares", "/usage?tab=shares"),
+    PageAt("usage-statements", "/usage?tab=statements"),
     PageAt("account", "/account"),
+    PageAt("account-security", "/account?tab=security"),
+    PageAt("account-sessions", "/account?tab=sessions"),
+    PageAt("account-tokens", "/account?tab=tokens"),
+    PageAt("account-notifications", "/account?tab=notifications"),
+    PageAt("invitation", "/invitation"),
     PageAt("device", "/device?code=BBBB-CCCC"),
     PageAt("tenants", "/tenants"),
     PageAt("tenant", "/tenants/{tenant}"),

@@ -20,6 +20,7 @@ class Scene:
     waiting: Json
     queue: str
     node: str
+    template: str
 
     def address(self, path: str) -> str:
         return path.format(
@@ -30,6 +31,7 @@ class Scene:
             tenant=self.member.tenant,
             queue=self.queue,
             node=self.node,
+            template=self.template,
         )
 
 
@@ -51,4 +53,5 @@ def set_up(platform: LivePlatform) -> Scene:
     waiting = member.submit({"name": "next-in-line", "command": "true", "resources": {**SMALL, "gpu": 1}, "max_runtime": "1h"})
     member.wait_for_reason(waiting, "no_room")
     node = platform.operator.items("/nodes")[0]["id"]
-    return Scene(member, done, failed, running, waiting, queue=done["queue"]["id"], node=node)
+    template = next(row["id"] for row in member.items("/templates") if row["name"] == "hello")
+    return Scene(member, done, failed, running, waiting, queue=done["queue"]["id"], node=node, template=template)

@@ -47,7 +47,11 @@ def test_a_member_opens_it_in_chinese_and_in_the_dark(at: PageAt, sign_in: SignI
     page = sign_in(scene.member, color_scheme="dark", locale="zh-CN")
     open_page(page, scene.address(at.path))
     heading = page.get_by_role("heading", level=1).first.inner_text() if at.name != "nowhere" else "页"
-    assert at.name in {"job", "queue", "tenant", "node", "template"} or at.name.startswith("job-") or re.search(r"[\u4e00-\u9fff]", heading)
+    assert (
+        at.name in {"job", "queue", "tenant", "node", "template"}
+        or at.name.startswith("job-")
+        or re.search(r"[\u4e00-\u9fff]", heading)
+    )
     assert violations(page, axe) == []
 
 

@@ -133,7 +133,9 @@ def test_mpirun_starts_ranks_in_the_other_tasks_without_ssh(tmp_path):
     launcher = a_role("launcher", 1, "mpirun", "-np", "4", "sh", "-c", rank)
     job = a_job(launcher, a_role("worker", 2, "sh", "-c", "echo prepared", cpu_millis=2000))
     results = {str(name): result for name, result in run(get_framework("mpi").compile(job), tmp_path).items()}
-    assert sorted(results["launcher-0"][1].splitlines()) == [
+    # On a loaded machine mpirun notes that a child of its own was faster than it: "plm:rsh: Warning: setpgid(...) failed".
+    printed = [line for line in results["launcher-0"][1].splitlines() if "plm:rsh: Warning: setpgid" not in line]
+    assert sorted(printed) == [
         "rank 0 of 4 in worker-0",
         "rank 1 of 4 in worker-0",
         "rank 2 of 4 in worker-1",

@@ -459,7 +459,10 @@ def print_next_steps(place: Place) -> None:
 
 def has_portal(place: Place) -> bool:
     """Whether the present release was installed with one."""
-    return (place.release / "portal" / "index.html").is_file()
+    try:
+        return (place.release / "portal" / "index.html").is_file()
+    except FileNotFoundError:  # Nothing was installed yet.
+        return False
 
 
 # --- The command line ------------------------------------------------------------------------------------------------

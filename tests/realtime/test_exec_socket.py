@@ -53,6 +53,11 @@ class Played:
         for item in self._life:
             item.close()
 
+    def __del__(self) -> None:
+        """One that was started while its test ended is nobody's to close."""
+        for item in (*self._life, self.program, self.end):
+            item.close()
+
 
 class PlayedEngine(FakeEngine):
     """Starts what the test plays."""

@@ -133,11 +133,7 @@ export class LiveConnection {
   }
 
   private subscribe(id: string, subscription: EventSubscription | LogSubscription): void {
-    const waiting = this.inbox.get(id);
-    if (waiting && subscription.kind === 'logs') {
-      this.inbox.delete(id); // Told first, or the cursor of `request` would lie before what has come already.
-      subscription.onMessages(waiting as LogMessage[]);
-    }
+    if (subscription.kind === 'logs') this.tellWaiting(id, subscription); // First, or the cursor of `request` would lie before what has come already.
     const command =
       subscription.kind === 'events'
         ? { subscribe: subscription.topic, id, ...(subscription.after === null ? {} : { after: subscription.after }) }
@@ -151,7 +147,10 @@ export class LiveConnection {
     if (!message.id || !subscription) return;
     if (subscription.kind === 'logs') {
       if (message.type === 'log') this.queue(message.id, message);
-      else if (message.type === 'ended' || message.type === 'error') subscription.onEnd(message.code ?? message.type);
+      else if (message.type === 'ended' || message.type === 'error') {
+        this.tellWaiting(message.id, subscription); // The last lines and the end often come within one frame.
+        subscription.onEnd(message.code ?? message.type);
+      }
       return;
     }
     if (message.type === 'subscribed' && subscription.after === null) subscription.after = message.seq ?? null;
@@ -160,6 +159,13 @@ export class LiveConnection {
       subscription.after = message.event.seq;
       this.queue(message.id, message.event);
     }
+  }
+
+  private tellWaiting(id: string, subscription: LogSubscription): void {
+    const waiting = this.inbox.get(id);
+    if (!waiting) return;
+    this.inbox.delete(id);
+    subscription.onMessages(waiting as LogMessage[]);
   }
 
   /** Handlers run once per frame with all that came meanwhile: a hundred changes a second are sixty calls at most. */

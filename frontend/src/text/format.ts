@@ -1,7 +1,5 @@
 /** Numbers, sizes and times as people read them, in their language and their own time zone. */
 
-import { useMemo } from 'react';
-
 import { useLanguage, type Language } from './language';
 
 const GIB = 1024 ** 3;
@@ -94,7 +92,12 @@ function makeFormat(language: Language): Format {
   };
 }
 
+/** Made once for the whole page: its parts cost milliseconds each, and every cell of a table asks. */
+const formats = new Map<Language, Format>();
+
 export function useFormat(): Format {
   const { language } = useLanguage();
-  return useMemo(() => makeFormat(language), [language]);
+  const found = formats.get(language) ?? makeFormat(language);
+  formats.set(language, found);
+  return found;
 }

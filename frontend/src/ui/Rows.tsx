@@ -2,7 +2,7 @@
 
 import { Box } from '@mantine/core';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { memo, useCallback, useEffect, useImperativeHandle, useRef, type ReactNode, type Ref } from 'react';
+import { memo, useCallback, useDeferredValue, useEffect, useImperativeHandle, useRef, type ReactNode, type Ref } from 'react';
 
 import classes from './Rows.module.css';
 
@@ -26,7 +26,7 @@ const TOP_PX = 40;
 
 export function Rows<T>({
   label,
-  rows,
+  rows: latest,
   columns,
   rowKey,
   rowHeight = 44,
@@ -53,8 +53,9 @@ export function Rows<T>({
   onTop?: (isTop: boolean) => void;
   handle?: Ref<RowsHandle>;
 }) {
+  const rows = useDeferredValue(latest); // A hundred new rows are drawn in slices, between the person's own clicks and keys.
   const scroller = useRef<HTMLDivElement>(null);
-  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => rowHeight, overscan: 12, getItemKey: (index) => rowKey(rows[index] as T, index) });
+  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => rowHeight, overscan: 6, useFlushSync: false, getItemKey: (index) => rowKey(rows[index] as T, index) });
   const items = virtual.getVirtualItems();
   const last = items.at(-1)?.index ?? -1;
   useEffect(() => {

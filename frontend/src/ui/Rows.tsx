@@ -43,6 +43,7 @@ export function Rows<T>({
   /** Its own id; its place where it has none, as rows of others that are shown without one. */
   rowKey: (row: T, index: number) => string;
   rowHeight?: number;
+  /** At most this high; a table of few rows takes no more than they need. */
   height?: string;
   /** Called when the last rows come into sight: read the next page. */
   onEnd?: () => void;
@@ -80,9 +81,10 @@ export function Rows<T>({
     onTop?.(isTop);
   }, [onTop]);
   const tracks = columns.map((column) => column.width).join(' ');
+  const needed = `calc(2.75rem + ${rows.length * rowHeight + 4}px)`; // With its head and its frame.
   const narrow = columns.filter((column) => !column.isMinor).map((column) => column.width).join(' ');
   return (
-    <Box ref={scroller} className={classes.scroller} style={{ height, '--tracks': tracks, '--narrow': narrow }} tabIndex={0} role="region" aria-label={label} onScroll={onTop ? scrolled : undefined}>
+    <Box ref={scroller} className={classes.scroller} style={{ height: `min(${height}, ${needed})`, '--tracks': tracks, '--narrow': narrow }} tabIndex={0} role="region" aria-label={label} onScroll={onTop ? scrolled : undefined}>
       <div role="table" aria-label={label} aria-rowcount={(total ?? rows.length) + 1}>
         <div role="rowgroup" className={classes.head}>
           <div role="row" aria-rowindex={1} className={classes.row}>

@@ -23,7 +23,6 @@ import { words } from './text';
 
 type TaskState = Task['state'];
 const STATES: readonly TaskState[] = ['pending', 'running', 'succeeded', 'failed', 'stopped'];
-const NARROWED_ROWS = 10;
 
 export default function Tasks({ job }: { job: Job }) {
   const attempt = useAttempt(job);
@@ -88,7 +87,7 @@ function List({ job, tasks, extent, attempt }: { job: Job; tasks: readonly Task[
           columns={columns}
           rowKey={keyOf}
           total={shown.length}
-          height={shown.length < NARROWED_ROWS ? `max(12rem, calc(${(shown.length + 1) * 2.75}rem + 4px))` : 'max(20rem, calc(100vh - 21rem))'}
+          height="max(20rem, calc(100vh - 21rem))"
         />
       )}
     </Stack>

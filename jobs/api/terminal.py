@@ -58,8 +58,8 @@ from kernel.limits import (
     REPLICAS,
     TERMINAL_CELLS,
 )
+from webapi.addresses import client_address
 from webapi.asgi_auth import header_of
-from webapi.throttles import client_address
 
 VERB = "job.exec"
 START_SECONDS = 2.0  # For the first message; a page sends it as soon as it is connected.

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import ipaddress
 import threading
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,9 +32,9 @@ from kernel.actor import Actor
 from kernel.config import current
 from kernel.errors import TooManyRequests
 from webapi.actors import actor_of
+from webapi.addresses import network_of
 from webapi.asgi_auth import session_text
 
-ADDRESS_LENGTH = 45  # IPv6 with an IPv4 address in it; a zone behind it, of any length, is no address of anybody's.
 BUCKETS_MAX = 50_000  # The longest unused go first; a forgotten bucket is a full one.
 REDIS_SECONDS = 0.25  # A slow Redis must not slow every request; the local count takes over.
 REDIS_PAUSE_SECONDS = 5.0  # After a failure nobody waits for Redis again so soon.
@@ -249,32 +248,8 @@ def caller(request: Request) -> str:
 
 
 def address_of(request: Request) -> str:
-    """The network address that a request came from, as the server saw it: headers that anybody can write count nothing."""
-    return f"address:{request.META.get('REMOTE_ADDR', '')}"
-
-
-def client_address(meta: Mapping[str, Any]) -> str:
-    """Where somebody is who signs in: behind a proxy of ours, which a public address over https needs, as the proxy tells it.
-
-    Whoever the proxy lets write that header evades the count by address; the count by name stays.
-    """
-    peer = str(meta.get("REMOTE_ADDR", ""))
-    told = str(meta.get("HTTP_X_FORWARDED_FOR", "")).rpartition(",")[2].strip()
-    if not told or not current().public_url.startswith("https:") or not _is_private(peer):
-        return peer
-    return told if len(told) <= ADDRESS_LENGTH and _as_address(told) is not None else peer
-
-
-def _is_private(text: str) -> bool:
-    address = _as_address(text)
-    return address is None or address.is_private  # None: a Unix socket's other end.
-
-
-def _as_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(text)
-    except ValueError:
-        return None
+    """The network that a request came from, as the server saw it: headers that anybody can write count nothing."""
+    return f"address:{network_of(str(request.META.get('REMOTE_ADDR', '')))}"
 
 
 def _credential_of(request: Request) -> str:

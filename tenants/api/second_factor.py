@@ -19,7 +19,7 @@ from tenants.models import DeviceCode, User
 from tenants.services import device_codes, second_factor
 from tenants.services.sessions import refuse_many_tries
 from webapi.access import fetch
-from webapi.throttles import client_address
+from webapi.addresses import client_address
 from webapi.views import ApiView, Public
 
 

@@ -24,10 +24,10 @@ from tenants.models import BrowserSession, Token, User
 from tenants.oidc import is_on
 from tenants.services.sessions import Browser, live_sessions, refuse_many_tries
 from webapi.access import fetch, visible
+from webapi.addresses import client_address
 from webapi.asgi_auth import authenticate_cookie, session_cookie_name
 from webapi.pagination import page
 from webapi.schema import page_of
-from webapi.throttles import client_address
 from webapi.views import ApiView, Public, known_query
 
 

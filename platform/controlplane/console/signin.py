@@ -13,8 +13,8 @@ from tenants.access import actor_for, operator_actor
 from tenants.attempts import count_try
 from tenants.services import set_password
 from tenants.services.second_factor import has_second_factor
+from webapi.addresses import client_address
 from webapi.console import words
-from webapi.throttles import client_address
 
 
 class SignIn(AuthenticationForm):

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from webapi.throttles import Buckets, client_address
+from webapi.addresses import client_address, network_of
+from webapi.throttles import Buckets
 
 
 class Clock:
@@ -123,3 +124,19 @@ def test_a_proxy_tells_an_address_that_every_column_holds(told, address, configu
     configure(public_url="https://berth.example.org")
 
     assert client_address({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": told}) == address
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:0DB8:1:2::1%eth0", "2001:db8:1:2::/64"),
+        ("::1", "::1"),
+        ("", ""),
+        ("nobody", "nobody"),
+    ],
+)
+def test_an_address_counts_as_the_network_of_one_subscriber(address, network):
+    assert network_of(address) == network

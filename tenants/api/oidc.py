@@ -33,7 +33,7 @@ from tenants import oidc
 from tenants.access import demand
 from tenants.api import session_bodies as bodies
 from tenants.api.authentication import BySession
-from tenants.api.sessions import browser_of, end_former, set_cookie
+from tenants.api.sessions import browser_of, end_former, set_cookies
 from tenants.services.external import connect, person_of, spend_state
 from tenants.services.sessions import open_session
 from webapi.addresses import client_address, network_of
@@ -80,7 +80,7 @@ def come_back(request: HttpRequest) -> HttpResponseRedirect:
     else:
         end_former(request)
         response = HttpResponseRedirect(next_path)
-        set_cookie(response, signed_in.text)
+        set_cookies(response, request, signed_in)
     _set_trip(response, "")
     return response
 

@@ -17,7 +17,7 @@ from tenants.api import shapes
 from tenants.api.authentication import BySession, known
 from tenants.models import DeviceCode, User
 from tenants.services import device_codes, second_factor
-from tenants.services.sessions import refuse_many_tries
+from tenants.services.sessions import refuse_many_own
 from webapi.access import fetch
 from webapi.addresses import client_address
 from webapi.views import ApiView, Public
@@ -40,7 +40,7 @@ class TotpView(ApiView):
         demand(self.actor, None, "user.edit_self")
         body = bodies.FactorIn.validated(request.data)
         user = _user_of(self)
-        refuse_many_tries(user.name, _address(request))
+        refuse_many_own(self.actor, user)
         made = services.begin_second_factor(actor=self.actor, user=user, password=body["password"], now=database_now())
         return Response({"secret": made.secret, "uri": made.uri, "qr_svg": made.qr_svg}, status=201)
 
@@ -50,7 +50,7 @@ class TotpView(ApiView):
         demand(self.actor, None, "user.edit_self")
         body = bodies.FactorRemoval.validated(request.data)
         user = _user_of(self)
-        refuse_many_tries(user.name, _address(request))
+        refuse_many_own(self.actor, user)
         services.remove_second_factor(actor=self.actor, user=user, now=database_now(), **body)
         return Response(status=204)
 
@@ -68,7 +68,7 @@ class TotpConfirmView(ApiView):
         demand(self.actor, None, "user.edit_self")
         body = bodies.FactorCode.validated(request.data)
         user = _user_of(self)
-        refuse_many_tries(user.name, _address(request))
+        refuse_many_own(self.actor, user)
         codes = services.confirm_second_factor(actor=self.actor, user=user, code=body["code"], now=database_now())
         return Response({"recovery_codes": codes})
 
@@ -96,7 +96,7 @@ class DeviceCodesView(ApiView):
         """Ask to be let in: show `user_code` and `verification_url` to a person, and redeem `device_code` until they decided."""
         body = bodies.DeviceCodeIn.validated(request.data)
         now = database_now()
-        made = services.make_device_code(client=body["client"], address=_address(request), now=now)
+        made = services.make_device_code(client=body["client"], address=client_address(request.META), now=now)
         page = f"{current().url.rstrip('/')}/device"
         return Response(
             {
@@ -167,10 +167,6 @@ class DenyView(DecideView):
 
 def _user_of(view: ApiView) -> User:
     return User.objects.get(id=known(view.actor.user_id))
-
-
-def _address(request: Request) -> str:
-    return client_address(request.META)
 
 
 def _shown(code: DeviceCode) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from webapi.addresses import client_address, network_of
-from webapi.throttles import Buckets
+from webapi.throttles import Buckets, Charge
 
 
 class Clock:
@@ -19,14 +19,14 @@ def test_a_bucket_empties_and_refills_evenly():
     clock = Clock()
     buckets = Buckets(clock)
 
-    assert [buckets.take("a", per_minute=60) for _ in range(60)] == [0] * 60
-    assert buckets.take("a", per_minute=60) == pytest.approx(1)
-    assert buckets.take("b", per_minute=60) == 0
+    assert [buckets.take(Charge("a", 60)) for _ in range(60)] == [0] * 60
+    assert buckets.take(Charge("a", 60)) == pytest.approx(1)
+    assert buckets.take(Charge("b", 60)) == 0
     clock.now += 1
-    assert buckets.take("a", per_minute=60) == 0
-    assert buckets.take("a", per_minute=60) > 0
+    assert buckets.take(Charge("a", 60)) == 0
+    assert buckets.take(Charge("a", 60)) > 0
     clock.now += 10_000
-    assert [buckets.take("a", per_minute=60) for _ in range(61)][-1] > 0
+    assert [buckets.take(Charge("a", 60)) for _ in range(61)][-1] > 0
 
 
 def test_a_token_that_calls_too_often_is_told_when_to_come_back(alice, bob, configure):
@@ -76,20 +76,20 @@ def test_processes_share_their_count_in_redis():
     clock = Clock()
     clock.now = 60_000_000.0
     one, other = (SharedCounts(Redis.from_url(os.environ["BERTH_REDIS_URL"]), clock) for _ in range(2))
-    name = f"test:{os.getpid()}"
+    charges = [Charge(f"test:{os.getpid()}", 4)]
 
-    assert [one.take(name, per_minute=4), other.take(name, per_minute=4)] * 2 == [0, 0, 0, 0]
-    assert [one.take(name, per_minute=4), other.take(name, per_minute=4)] == [0, 0]
-    assert one.take(name, per_minute=4) > 0
+    assert [one.take_all(charges), other.take_all(charges)] * 2 == [[0]] * 4
+    assert [one.take_all(charges), other.take_all(charges)] == [[0]] * 2
+    assert one.take_all(charges)[0] > 0
     clock.now += 119
-    assert other.take(name, per_minute=4) == 0
+    assert other.take_all(charges) == [0]
 
 
 @pytest.mark.skipif(not os.environ.get("BERTH_REDIS_URL"), reason="BERTH_REDIS_URL names no Redis; tests/servers.py starts one")
 def test_several_names_are_counted_in_one_round_trip():
     from redis import Redis
 
-    from webapi.throttles import Charge, SharedCounts
+    from webapi.throttles import SharedCounts
 
     clock = Clock()
     clock.now = 60_000_000.0

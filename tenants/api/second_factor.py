@@ -64,13 +64,16 @@ class TotpConfirmView(ApiView):
     # Not idempotent by key: the kept answer would hold the codes.
     @extend_schema(request=bodies.FactorCode, responses=bodies.RecoveryCodesOut)
     def post(self, request: Request) -> Response:
-        """Confirm your authenticator by a code of it. The recovery codes are in this answer only; each works once."""
+        """Confirm your authenticator by a code of it. The recovery codes are in this answer only; each works once.
+
+        All your other sessions end: there nobody was asked for a code.
+        """
         demand(self.actor, None, "user.edit_self")
         body = bodies.FactorCode.validated(request.data)
         user = _user_of(self)
         refuse_many_own(self.actor, user)
-        codes = services.confirm_second_factor(actor=self.actor, user=user, code=body["code"], now=database_now())
-        return Response({"recovery_codes": codes})
+        done = services.confirm_second_factor(actor=self.actor, user=user, code=body["code"], now=database_now())
+        return Response({"recovery_codes": done.recovery_codes, "sessions_ended": done.sessions_ended})
 
 
 class UserTotpView(ApiView):

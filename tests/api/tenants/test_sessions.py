@@ -332,7 +332,8 @@ def test_another_password_ends_all_other_sessions_and_tokens(alice: User, cast: 
     answer = browser(own).post("/api/v1/password", {"current": PASSWORD, "new": "five other words of alice"}, format="json")
 
     assert answer.status_code == 204
-    assert AuditEvent.objects.filter(verb="user.edit_self", target_id=str(alice.pk)).count() == 1
+    row = AuditEvent.objects.get(verb="user.edit_self", target_id=str(alice.pk))
+    assert row.after == {"password": "[redacted]", "sessions_and_tokens_ended": 2}
     assert (is_in(own), is_in(other)) == (True, False)
     assert api(cast.alice).get("/api/v1/whoami").status_code == 401
     assert sign_in(browser(), password="five other words of alice").status_code == 201

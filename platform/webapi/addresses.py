@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 from collections.abc import Mapping
 from typing import Any
 
-from kernel.config import current
+from kernel.config import Network, current, networks_of
 
-ADDRESS_LENGTH = 45  # IPv6 with an IPv4 address in it; a zone behind it, of any length, is no address of anybody's.
 NETWORK_BITS = 64  # RFC 6177, section 2: whoever has an IPv6 address has at least 2**64 of them.
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def client_address(meta: Mapping[str, Any]) -> str:
-    """Where somebody is who signs in: behind a proxy of ours, which a public address over https needs, as the proxy tells it.
+    """Where a request came from: the nearest address that is no proxy named in `BERTH_TRUSTED_PROXIES`.
 
-    Whoever the proxy lets write that header evades the count by address; the count by name stays.
+    A header that anybody can write counts as far as proxies of ours wrote it, which is from its end: each adds whom it heard.
     """
     peer = str(meta.get("REMOTE_ADDR", ""))
-    told = str(meta.get("HTTP_X_FORWARDED_FOR", "")).rpartition(",")[2].strip()
-    if not told or not current().public_url.startswith("https:") or not _is_private(peer):
+    networks = _networks(current().trusted_proxies)
+    address = _as_address(peer)
+    if address is None:
         return peer
-    return told if len(told) <= ADDRESS_LENGTH and _as_address(told) is not None else peer
+    for told in reversed(str(meta.get("HTTP_X_FORWARDED_FOR", "")).split(",")):
+        before = _as_address(told.strip()) if any(address in network for network in networks) else None
+        if before is None:
+            break
+        address = before
+    return str(address)
 
 
 def network_of(address: str) -> str:
@@ -37,9 +43,9 @@ def network_of(address: str) -> str:
     return str(found)
 
 
-def _is_private(text: str) -> bool:
-    address = _as_address(text)
-    return address is None or address.is_private  # None: a Unix socket's other end.
+@functools.lru_cache(maxsize=8)
+def _networks(text: str) -> tuple[Network, ...]:
+    return networks_of(text)
 
 
 def _as_address(text: str) -> Address | None:

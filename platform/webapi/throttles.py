@@ -32,7 +32,7 @@ from kernel.actor import Actor
 from kernel.config import current
 from kernel.errors import TooManyRequests
 from webapi.actors import actor_of
-from webapi.addresses import network_of
+from webapi.addresses import client_address, network_of
 from webapi.asgi_auth import session_text
 
 BUCKETS_MAX = 50_000  # The longest unused go first; a forgotten bucket is a full one.
@@ -282,8 +282,8 @@ def caller(request: Request) -> str:
 
 
 def address_of(request: Request) -> str:
-    """The network that a request came from, as the server saw it: headers that anybody can write count nothing."""
-    return f"address:{network_of(str(request.META.get('REMOTE_ADDR', '')))}"
+    """The network that a request came from."""
+    return f"address:{network_of(client_address(request.META))}"
 
 
 def _credential_of(request: Request) -> str:

@@ -160,7 +160,7 @@ async def test_bytes_go_both_ways_and_the_end_is_told_and_written_down(engine: P
 def test_the_audit_is_told_the_address_behind_the_proxy(configure: Callable[..., Any]) -> None:
     scope = {"client": ("127.0.0.1", 40_000), "headers": [(b"x-forwarded-for", b"10.9.9.9, 192.0.2.1")]}
     assert terminal._address_of(scope) == "127.0.0.1"
-    configure(public_url="https://berth.example.org")
+    configure(trusted_proxies="127.0.0.0/8")
     assert terminal._address_of(scope) == "192.0.2.1"
     assert terminal._address_of({"client": None, "headers": []}) == ""
 

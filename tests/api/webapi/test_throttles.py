@@ -116,14 +116,36 @@ def test_whoever_was_refused_is_refused_until_the_time_is_over():
     assert refusals.of("Bearer a")[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("told", "address"),
-    [("10.9.9.9, 192.0.2.1", "192.0.2.1"), ("fe80::1%" + "x" * 300, "127.0.0.1"), ("nobody", "127.0.0.1"), ("", "127.0.0.1")],
-)
-def test_a_proxy_tells_an_address_that_every_column_holds(told, address, configure):
-    configure(public_url="https://berth.example.org")
+LONG = "fe80::1%" + "x" * 300
 
-    assert client_address({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": told}) == address
+
+@pytest.mark.parametrize(
+    ("trusted", "peer", "told", "address"),
+    [
+        ("", "127.0.0.1", "192.0.2.1", "127.0.0.1"),
+        ("127.0.0.1", "127.0.0.1", "10.9.9.9, 192.0.2.1", "192.0.2.1"),
+        ("127.0.0.1", "127.0.0.1", "", "127.0.0.1"),
+        ("127.0.0.1", "127.0.0.1", "nobody", "127.0.0.1"),
+        ("127.0.0.1", "127.0.0.1", LONG, "fe80::1"),
+        ("127.0.0.1", "::ffff:127.0.0.1", "::ffff:192.0.2.1", "192.0.2.1"),
+        ("127.0.0.1", "192.0.2.9", "192.0.2.1", "192.0.2.9"),
+        ("10.0.0.0/8, 2001:db8::/32", "10.0.0.1", "1.1.1.1, 192.0.2.1, 2001:db8::7", "192.0.2.1"),
+        ("10.0.0.0/8", "10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"),
+        ("10.0.0.0/8", "", "192.0.2.1", ""),
+    ],
+)
+def test_a_proxy_that_is_trusted_tells_the_address_and_nobody_else_does(trusted, peer, told, address, configure):
+    configure(trusted_proxies=trusted)
+
+    assert client_address({"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": told}) == address
+
+
+def test_requests_behind_a_trusted_proxy_are_counted_apart(client_of, configure):
+    configure(requests_per_minute=1, redis_url="", trusted_proxies="127.0.0.1")
+    hosts = ["192.0.2.1", "192.0.2.2", "192.0.2.1"]
+
+    answers = [client_of("guess").get("/api/v1/echo", HTTP_X_FORWARDED_FOR=f"198.51.100.9, {host}").status_code for host in hosts]
+    assert answers == [401, 401, 429]
 
 
 @pytest.mark.parametrize(

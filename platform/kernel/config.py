@@ -124,6 +124,9 @@ class Config:
     oidc_issuer: str = _setting("", "URL", "empty: nobody signs in at an identity provider; exactly as the provider calls itself")
     oidc_client_id: str = _setting("", "text", "as the provider knows this server")
     oidc_client_secret: str = _setting("", "text", "empty: a client without a secret; PKCE protects the code in either case")
+    oidc_private_hosts: str = _setting(
+        "", "hosts, with commas", "of a provider inside your own network, or at an unusual port; others must be on the internet"
+    )
     oidc_name: str = _setting("Single sign-on", "text", "what the button of the sign-in page says")
     oidc_scopes: str = _setting("openid email profile", "words", "what the provider is asked for; `openid` among them")
     oidc_creates_users: bool = _setting(False, "boolean", "true: who has no account gets one at the first sign-in")
@@ -164,6 +167,10 @@ class Config:
     def oidc_groups_mapping(self) -> tuple[tuple[str, str, str], ...]:
         """Group, tenant and role of each entry; a bad one is a ValueError, which the start has made sure of."""
         return tuple(_group_entry(text) for text in self.oidc_groups.split(",") if text.strip())
+
+    @property
+    def oidc_private_names(self) -> frozenset[str]:
+        return frozenset(host.strip().lower() for host in self.oidc_private_hosts.split(",") if host.strip())
 
     @property
     def is_production(self) -> bool:

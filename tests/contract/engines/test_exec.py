@@ -12,7 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from clusters.engines.interface import ExecRefused, Execution, NotRunning, Stop, StopCause, SupportsExec, TaskName, TerminalSize
+from clusters.engines.interface import (
+    Asker,
+    ExecRefused,
+    Execution,
+    NotRunning,
+    Stop,
+    StopCause,
+    SupportsExec,
+    TaskName,
+    TerminalSize,
+)
 from clusters.engines.local import LocalEngine
 from clusters.engines.local.launching import LauncherRefused
 from clusters.engines.local.launching.verbs import OpenShell
@@ -76,7 +86,7 @@ class Typed:
 
 def execute(bench: Bench, attempt: uuid.UUID, *argv: str, terminal: TerminalSize | None = SIZE) -> Typed:
     assert isinstance(bench.engine, SupportsExec)
-    return Typed(bench.engine.execute(attempt, FIRST, argv, terminal))
+    return Typed(bench.engine.execute(attempt, FIRST, argv, terminal, Asker("tenant", "user")))
 
 
 def test_a_person_types_and_sees_and_the_code_comes_home(any_local: Bench) -> None:

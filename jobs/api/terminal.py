@@ -18,9 +18,9 @@ Texts of the server:
     {"type": "ended", "exit_code": 0, "why": "exit"}                  null where nobody can tell; then it closes
 
 Close codes: 1000 the program ended; 4401 the credential no longer counts; 4403 the right to it is gone, or was never there, or
-terminals are switched off; 4404 there is no such job or task; 4409 it cannot be started, see the error; 4408 idle; 1013 the client reads too slowly, or the
-database does not answer; 1008 too many of one person. A page of another origin, or a connection without a valid header or ticket,
-is refused before it opens.
+terminals are switched off; 4404 there is no such job or task; 4409 it cannot be started, see the error; 4408 idle; 1013 the
+client reads too slowly, or the database does not answer; 1008 too many of one person. A page of another origin, or a connection
+without a valid header or ticket, is refused before it opens.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from clusters.engines.interface import (
     TerminalSize,
 )
 from clusters.engines.local import LocalEngine
-from clusters.engines.local.launching import LauncherRefused
+from clusters.engines.local.launching import LauncherRefused, shells
 from clusters.engines.local.launching.verbs import OpenShell
 from tests.contract.engines.bench import DEADLINE_SECONDS, IS_ROOT, Bench, open_bench, runs_on
 
@@ -208,10 +208,7 @@ def test_the_launcher_refuses_what_is_none_of_its_tasks(local: Bench) -> None:
 
 
 def test_only_so_many_run_at_once(local: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    from threading import BoundedSemaphore
-
-    assert isinstance(local.engine, LocalEngine)
-    local.engine._launcher._shells._slots = BoundedSemaphore(1)  # type: ignore[attr-defined]
+    monkeypatch.setattr(shells, "SHELLS_PER_USER", 1)
     workload = local.start(runs_on())
     first = execute(local, workload.attempt_id, "cat", terminal=None)
     with pytest.raises(ExecRefused):

@@ -117,7 +117,7 @@ def test_after_a_crash_as_maintenance_begins_it_begins_once(steadfast: Steadfast
     body = {"pool": pool, "starts_at": now.isoformat(), "ends_at": (now + timedelta(hours=1)).isoformat()}
     made = steadfast.api("POST", "/maintenance", body)
     taken = "SELECT count(*) FROM clusters_node WHERE cordoned"
-    wait_until(lambda: platform.rows(taken) == [(1,)], "the machine out of service")
+    wait_until(lambda: steadfast.api("GET", "/maintenance") and platform.rows(taken) == [(1,)], "the machine out of service")
     assert steadfast.deaths == [-signal.SIGKILL], "the platform did not die as maintenance began"
     for table, column, what in (("auditevent", "verb", "maintenance.begin"), ("event", "kind", "node.cordoned")):
         assert platform.rows(f"SELECT count(*) FROM activity_{table} WHERE {column} = '{what}'") == [(1,)]

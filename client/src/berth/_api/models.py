@@ -825,6 +825,7 @@ class ReasonOut(TypedDict):
 
 class RecoveryCodesOut(TypedDict):
     recovery_codes: list[str]
+    sessions_ended: int
 
 
 class RedeemInRequest(TypedDict):

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.builders import prepared
+
 if TYPE_CHECKING:
     from rest_framework.test import APIClient
 
@@ -52,6 +54,9 @@ if os.environ.get("BERTH_REDIS_URL"):
 
 def pytest_configure(config: pytest.Config) -> None:
     """Set Django up now that the environment is ready; with `-p no:django` plain Python is tested without it."""
+    if prepared.FOLDER not in os.environ:
+        prepared.make_folder()
+        config.add_cleanup(prepared.remove_folder)
     if config.pluginmanager.hasplugin("django"):
         import django
 
@@ -74,6 +79,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_unconfigure() -> None:
     shutil.rmtree(DATA_DIR, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """A worker's own database begins as a copy of tables that were migrated once a run."""
+    from django.db import connection
+
+    from tests.builders import stores
+
+    name = connection.creation._get_test_db_name()
+    if connection.vendor == "sqlite":
+        shutil.copy(stores.tables_in_file(), name)
+    else:
+        connection.settings_dict["TEST"]["TEMPLATE"] = stores.tables_on_server(os.environ["BERTH_DATABASE_URL"])
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """What was copied is there already; the file goes with the data directory."""
+    return "BERTH_DATABASE_URL" not in os.environ
 
 
 @pytest.fixture(autouse=True)

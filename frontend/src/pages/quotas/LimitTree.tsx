@@ -1,13 +1,13 @@
 /** The cells: four numbers for each queue, with sums against what is above and what is wrong right below each. */
 
-import { Box, Group, Progress, Table, Text } from '@mantine/core';
-import { memo, type KeyboardEvent } from 'react';
+import { Box, Button, Group, Progress, Table, Text } from '@mantine/core';
+import { memo, useMemo, useState, type KeyboardEvent } from 'react';
 
 import { asTree, fitting } from '@/pages/tenants/tree';
 import { amountText, type Resource } from '@/text/amounts';
 import { useText } from '@/text/language';
-import { Dialog } from '@/ui/Dialog';
 import { Mark } from '@/ui/Status';
+import { Window } from '@/ui/Window';
 
 import classes from './Cells.module.css';
 import { COLUMNS, owed, type Checked, type Column, type Fault, type Limit } from './check';
@@ -35,8 +35,12 @@ const parentOf = (queue: Queue) => queue.parent_id;
 
 export function LimitTree({ queues, pool, resource, draft, rights, checked, query, here, change }: TreeProps) {
   const t = useText(words);
-  const lower = query.toLocaleLowerCase();
-  const shown = lower ? fitting(queues, idOf, parentOf, (queue) => `${queue.path}\n${queue.tenant?.name ?? ''}`.toLocaleLowerCase().includes(lower)) : queues;
+  const [ruled, setRuled] = useState<Queue | null>(null);
+  const close = () => setRuled(null);
+  const shown = useMemo(() => {
+    const lower = query.toLocaleLowerCase();
+    return asTree(lower ? fitting(queues, idOf, parentOf, (queue) => `${queue.path}\n${queue.tenant?.name ?? ''}`.toLocaleLowerCase().includes(lower)) : queues, idOf, parentOf, (queue) => queue.name);
+  }, [queues, query]);
   return (
     <>
       <Table.ScrollContainer minWidth={860}>
@@ -57,7 +61,7 @@ export function LimitTree({ queues, pool, resource, draft, rights, checked, quer
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
-            {asTree(shown, idOf, parentOf, (queue) => queue.name).map(({ row, depth }) => {
+            {shown.map(({ row, depth }) => {
               const texts: Partial<Record<Column, string>> = {};
               for (const column of COLUMNS) texts[column] = draft[cellKey(row.id, pool.id, resource, column)];
               return (
@@ -73,6 +77,7 @@ export function LimitTree({ queues, pool, resource, draft, rights, checked, quer
                   sums={JSON.stringify(checked.sums.get(row.id) ?? null)}
                   isHere={here === row.id}
                   change={change}
+                  rule={setRuled}
                 />
               );
             })}
@@ -80,6 +85,11 @@ export function LimitTree({ queues, pool, resource, draft, rights, checked, quer
         </Table>
       </Table.ScrollContainer>
       {shown.length === 0 && <Text c="dimmed">{t('noMatch')}</Text>}
+      {ruled && (
+        <Window title={t('rulesOf', { name: ruled.name })} onClose={close}>
+          <Rules queue={ruled} mayEdit={rights.get(ruled.id) === 'set'} close={close} />
+        </Window>
+      )}
       <Text size="xs" c="dimmed">
         {t('shortcuts')} {[...rights.values()].includes('ask') && t('askHint')}
       </Text>
@@ -99,10 +109,11 @@ interface RowProps {
   right: Right;
   isHere: boolean;
   change: (key: string, text: string | null) => void;
+  rule: (queue: Queue) => void;
 }
 
 const Row = memo(
-  function Row({ queue, depth, pool, resource, texts, faults, sums, right, isHere, change }: RowProps) {
+  function Row({ queue, depth, pool, resource, texts, faults, sums, right, isHere, change, rule }: RowProps) {
     const t = useText(words);
     const typed = JSON.parse(texts) as Partial<Record<Column, string>>;
     const wrong = JSON.parse(faults) as Fault[];
@@ -144,9 +155,9 @@ const Row = memo(
         ))}
         <Table.Td>
           {!isTop && (
-            <Dialog label={t('rules')} title={t('rulesOf', { name: queue.name })} aria-label={t('rulesOf', { name: queue.name })} variant="subtle" buttonSize="compact-sm">
-              {(close) => <Rules queue={queue} mayEdit={right === 'set'} close={close} />}
-            </Dialog>
+            <Button variant="subtle" size="compact-sm" aria-label={t('rulesOf', { name: queue.name })} onClick={() => rule(queue)}>
+              {t('rules')}
+            </Button>
           )}
         </Table.Td>
       </Table.Tr>

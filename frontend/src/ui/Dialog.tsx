@@ -63,7 +63,9 @@ export function Form({ submit, onCancel, label, color, children, isReady = true 
     // The window looks for this mark when it opens; without it the keyboard would begin at the button that closes it.
     const asked = form.current;
     if (!asked || asked.querySelector('[data-autofocus]')) return;
-    (asked.querySelector(FIELDS) ?? asked.querySelector('[type=submit]'))?.setAttribute('data-autofocus', 'true');
+    const first = asked.querySelector<HTMLElement>(FIELDS) ?? asked.querySelector<HTMLElement>('[type=submit]');
+    first?.setAttribute('data-autofocus', 'true');
+    if (asked.closest('[role=dialog]')?.contains(document.activeElement)) first?.focus(); // It is open already: the form had to be read first.
   }, []);
   useEffect(() => {
     if (problem) form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();

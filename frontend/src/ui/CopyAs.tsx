@@ -54,7 +54,7 @@ export function CopyAs({ ways }: { ways: Ways | (() => Ways) }) {
   const text = found?.[way] ?? '';
   return (
     <>
-      <Button variant="default" leftSection={<Icon name="terminal" size={16} />} onClick={() => setOpen(true)}>
+      <Button variant="default" leftSection={<Icon name="terminal" size={16} />} aria-haspopup="dialog" onClick={() => setOpen(true)}>
         CLI · curl · Python
       </Button>
       <Window opened={isOpen} onClose={() => setOpen(false)} title={t('asCommand')} size="xl">

@@ -26,7 +26,7 @@ export function Dialog({
   const { buttonSize, ...rest } = button;
   return (
     <>
-      <Button {...rest} size={buttonSize} onClick={() => setOpen(true)}>
+      <Button {...rest} size={buttonSize} aria-haspopup="dialog" onClick={() => setOpen(true)}>
         {label}
       </Button>
       <Window opened={isOpen} onClose={close} title={title} size={size}>

@@ -34,7 +34,7 @@ export default function Notifications() {
   const subscriptions = useQuery({ queryKey: KEY, queryFn: () => take(api.GET('/api/v1/subscriptions', { params: { query: { limit: 100 } } })) });
   const [editing, setEditing] = useState<Subscription | 'new' | null>(null);
   const add = (
-    <Button leftSection={<Icon name="submit" size={16} />} onClick={() => setEditing('new')}>
+    <Button leftSection={<Icon name="submit" size={16} />} aria-haspopup="dialog" onClick={() => setEditing('new')}>
       {t('addNotification')}
     </Button>
   );
@@ -114,7 +114,7 @@ function One({ subscription, edit }: { subscription: Subscription; edit: () => v
           <Button size="xs" variant="default" onClick={() => void test()} disabled={!subscription.is_active}>
             {t('test')}
           </Button>
-          <Button size="xs" variant="default" onClick={edit}>
+          <Button size="xs" variant="default" aria-haspopup="dialog" onClick={edit}>
             {t('editNotification')}
           </Button>
           <Button size="xs" variant="default" loading={isBusy} onClick={() => void toggle()}>

@@ -121,11 +121,11 @@ function Factor() {
               )}
               <Group>
                 {state.enabled ? (
-                  <Button color="red" variant="light" onClick={() => setOpen('remove')}>
+                  <Button color="red" variant="light" aria-haspopup="dialog" onClick={() => setOpen('remove')}>
                     {t('remove')}
                   </Button>
                 ) : (
-                  <Button onClick={() => setOpen('add')} leftSection={<Icon name="key" size={16} />}>
+                  <Button aria-haspopup="dialog" onClick={() => setOpen('add')} leftSection={<Icon name="key" size={16} />}>
                     {t('setUp')}
                   </Button>
                 )}

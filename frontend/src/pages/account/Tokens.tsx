@@ -38,7 +38,7 @@ export default function Tokens() {
   const [isMaking, setMaking] = useState(false);
   const [withOver, setWithOver] = useState(false);
   const make = (
-    <Button leftSection={<Icon name="submit" size={16} />} onClick={() => setMaking(true)}>
+    <Button leftSection={<Icon name="submit" size={16} />} aria-haspopup="dialog" onClick={() => setMaking(true)}>
       {t('makeToken')}
     </Button>
   );

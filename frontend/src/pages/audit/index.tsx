@@ -87,7 +87,7 @@ function List() {
       header: t('when'),
       width: '12.5rem',
       cell: (entry) => (
-        <Anchor component="button" type="button" size="sm" onClick={() => setShown(entry)} title={format.zone} aria-label={`${entry.verb}, ${format.time(entry.at)}`}>
+        <Anchor component="button" type="button" size="sm" aria-haspopup="dialog" onClick={() => setShown(entry)} title={format.zone} aria-label={`${entry.verb}, ${format.time(entry.at)}`}>
           {format.time(entry.at)}
         </Anchor>
       ),

@@ -282,7 +282,7 @@ function Actions({ volume, file, remove }: { volume: Volume; file: File_; remove
       )}
       {remove && (
         <>
-          <ActionIcon variant="subtle" color="red" aria-label={t('deleteNamed', { name })} onClick={() => setAsking(true)}>
+          <ActionIcon variant="subtle" color="red" aria-label={t('deleteNamed', { name })} aria-haspopup="dialog" onClick={() => setAsking(true)}>
             <Icon name="trash" size={16} />
           </ActionIcon>
           <Window opened={isAsking} onClose={() => setAsking(false)} title={t('delete')}>

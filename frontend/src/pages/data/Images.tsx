@@ -80,7 +80,7 @@ export default function Images() {
 function Name({ image, open }: { image: Image; open: () => void }) {
   return (
     <Stack gap={2}>
-      <Anchor component="button" type="button" fw={600} size="sm" ta="left" truncate onClick={open}>
+      <Anchor component="button" type="button" fw={600} size="sm" ta="left" truncate aria-haspopup="dialog" onClick={open}>
         {image.name}
       </Anchor>
       <Text size="xs" c={image.error ? 'red' : 'dimmed'} truncate title={image.error ?? image.description}>

@@ -63,7 +63,7 @@ function RerunButton({ job }: { job: Job }) {
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <Button variant="default" leftSection={<Icon name="refresh" size={16} />} onClick={() => setOpen(true)}>
+      <Button variant="default" leftSection={<Icon name="refresh" size={16} />} aria-haspopup="dialog" onClick={() => setOpen(true)}>
         {t('rerun')}
       </Button>
       <Window opened={isOpen} onClose={() => setOpen(false)} title={t('rerunTitle', { name: job.name })} size="xl">
@@ -100,7 +100,7 @@ function Order({ job, mayManage }: { job: Job; mayManage: boolean }) {
     });
   return (
     <>
-      <Button variant="default" leftSection={<Icon name="queues" size={16} />} onClick={() => setOpen(true)}>
+      <Button variant="default" leftSection={<Icon name="queues" size={16} />} aria-haspopup="dialog" onClick={() => setOpen(true)}>
         {t('order')}
       </Button>
       <Window opened={isOpen} onClose={() => setOpen(false)} title={t('orderTitle', { name: job.name })}>

@@ -55,21 +55,21 @@ export function Bulk({ selection, find, update, children }: { selection: Selecti
         ) : (
           <>
             {mayChange && (
-              <Button size="xs" color="red" variant="light" leftSection={<Icon name="stop" size={14} />} onClick={() => setAsked('stop')}>
+              <Button size="xs" color="red" variant="light" leftSection={<Icon name="stop" size={14} />} aria-haspopup="dialog" onClick={() => setAsked('stop')}>
                 {t('stop')}
               </Button>
             )}
             {mayRerun && (
-              <Button size="xs" variant="default" leftSection={<Icon name="refresh" size={14} />} onClick={() => setAsked('rerun')}>
+              <Button size="xs" variant="default" leftSection={<Icon name="refresh" size={14} />} aria-haspopup="dialog" onClick={() => setAsked('rerun')}>
                 {t('rerun')}
               </Button>
             )}
             {mayChange && (
               <>
-                <Button size="xs" variant="default" leftSection={<Icon name="tag" size={14} />} onClick={() => setAsked('tag')}>
+                <Button size="xs" variant="default" leftSection={<Icon name="tag" size={14} />} aria-haspopup="dialog" onClick={() => setAsked('tag')}>
                   {t('addTag')}
                 </Button>
-                <Button size="xs" variant="default" onClick={() => setAsked('untag')}>
+                <Button size="xs" variant="default" aria-haspopup="dialog" onClick={() => setAsked('untag')}>
                   {t('removeTag')}
                 </Button>
                 <Menu>

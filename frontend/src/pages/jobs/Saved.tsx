@@ -57,11 +57,11 @@ export function Saved({ current, apply }: { current: string; apply: (query: stri
             </Menu.Item>
           ))}
           <Menu.Divider />
-          <Menu.Item leftSection={<Icon name="submit" size={14} />} disabled={current === ''} onClick={() => setOpen('name')}>
+          <Menu.Item leftSection={<Icon name="submit" size={14} />} disabled={current === ''} aria-haspopup="dialog" onClick={() => setOpen('name')}>
             {t('saveThis')}
           </Menu.Item>
           {items.length > 0 && (
-            <Menu.Item leftSection={<Icon name="edit" size={14} />} onClick={() => setOpen('manage')}>
+            <Menu.Item leftSection={<Icon name="edit" size={14} />} aria-haspopup="dialog" onClick={() => setOpen('manage')}>
               {t('savedManage')}
             </Menu.Item>
           )}

@@ -64,7 +64,7 @@ export function Drain({ node }: { node: FleetNode }) {
   };
   return (
     <>
-      <Button color="red" variant="light" onClick={open}>
+      <Button color="red" variant="light" aria-haspopup="dialog" onClick={open}>
         {t('drain')}
       </Button>
       <Window opened={isOpen} onClose={() => setOpen(false)} title={t('drainTitle', { name: node.name })} size="lg">

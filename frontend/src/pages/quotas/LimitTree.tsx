@@ -54,7 +54,7 @@ export function LimitTree({ queues, pool, resource, draft, rights, checked, quer
   }, [here]);
   return (
     <>
-      <div ref={scroller} className={classes.scroller} tabIndex={0} role="region" aria-label={t('title')}>
+      <div ref={scroller} className={classes.scroller} data-covered={Object.keys(draft).length > 0 || undefined} tabIndex={0} role="region" aria-label={t('title')}>
         <Table aria-label={t('title')} aria-rowcount={shown.length + 1} verticalSpacing={6} stickyHeader layout="fixed" miw={1010}>
           <Table.Thead>
             <Table.Tr aria-rowindex={1}>
@@ -178,7 +178,7 @@ const Row = memo(
         ))}
         <Table.Td>
           {!isTop && (
-            <Button variant="subtle" size="compact-sm" aria-label={t('rulesOf', { name: queue.name })} onClick={() => rule(queue)}>
+            <Button variant="subtle" size="compact-sm" aria-label={t('rulesOf', { name: queue.name })} aria-haspopup="dialog" onClick={() => rule(queue)}>
               {t('rules')}
             </Button>
           )}

@@ -225,6 +225,7 @@ function SuggestionRow({ suggestion }: { suggestion: Suggestion }) {
       <Button
         size="compact-sm"
         variant="subtle"
+        aria-haspopup="dialog"
         onClick={() => {
           setOpen(true);
           asked.mutate();

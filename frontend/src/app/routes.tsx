@@ -6,6 +6,7 @@ import { Link, Route, Routes } from 'react-router';
 
 import { useText } from '@/text/language';
 import { Empty } from '@/ui/Feedback';
+import { Page } from '@/ui/Page';
 
 import { PAGE_FILES } from './pageFiles';
 import { Shell } from './Shell';
@@ -29,8 +30,8 @@ export function Pages() {
 function NotFound() {
   const t = useText(shell);
   return (
-    <Empty icon="search" title={t('notFound')} action={<Button component={Link} to="/">{t('toHome')}</Button>}>
-      {t('notFoundHint')}
-    </Empty>
+    <Page title={t('notFound')}>
+      <Empty icon="search" title={t('notFoundHint')} action={<Button component={Link} to="/">{t('toHome')}</Button>} />
+    </Page>
   );
 }

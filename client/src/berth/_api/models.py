@@ -1074,6 +1074,7 @@ class StatementsOut(TypedDict):
 
 class StopInRequest(TypedDict):
     grace_seconds: NotRequired[float | None]
+    reason: NotRequired[str]
 
 
 class SubjectOut(TypedDict):

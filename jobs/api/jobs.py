@@ -40,6 +40,7 @@ from tenants.selectors import find_queue_ids, find_user_id, get_tenant
 from webapi.access import visible
 from webapi.actors import facts_of
 from webapi.etags import check_if_match, expected_version, with_etag
+from webapi.features import is_on
 from webapi.fields import read_utc
 from webapi.idempotency import idempotent
 from webapi.pagination import page
@@ -144,7 +145,8 @@ class JobListView(ApiView):
             if query_flag(request, "dry_run"):
                 shown = named(plan)  # Before the forecast, which is of the moment and no part of the plan.
                 if query_flag(request, "forecast"):
-                    shown["forecast"] = forecast(submission, actor=actor, now=facts.now)
+                    with_cost = is_on(request, "billing", submission.tenant.id)
+                    shown["forecast"] = forecast(submission, actor=actor, with_cost=with_cost, now=facts.now)
                 return Response(shown)
             hold_to(asked, plan)
         row = store([submission], actor=actor, now=facts.now)[0]

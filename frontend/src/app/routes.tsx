@@ -2,8 +2,9 @@
 
 import { Button } from '@mantine/core';
 import { lazy } from 'react';
-import { Link, Route, Routes } from 'react-router';
+import { Link, Outlet, Route, Routes } from 'react-router';
 
+import { useSession } from '@/api/session';
 import { useText } from '@/text/language';
 import { Empty } from '@/ui/Feedback';
 
@@ -44,8 +45,6 @@ export function Pages() {
         <Route path="jobs" element={<Jobs />} />
         <Route path="jobs/:job/*" element={<Job />} />
         <Route path="submit" element={<Submit />} />
-        <Route path="templates/*" element={<Templates />} />
-        <Route path="notebook" element={<Notebook />} />
         <Route path="data/*" element={<Data />} />
         <Route path="queues/*" element={<Queues />} />
         <Route path="cluster/*" element={<Cluster />} />
@@ -56,19 +55,36 @@ export function Pages() {
         <Route path="tenants/*" element={<Tenants />} />
         <Route path="quotas" element={<Quotas />} />
         <Route path="approvals" element={<Approvals />} />
-        <Route path="bookings" element={<Bookings />} />
-        <Route path="prices" element={<Prices />} />
         <Route path="nodes/*" element={<Nodes />} />
         <Route path="clusters" element={<Clusters />} />
         <Route path="maintenance" element={<Maintenance />} />
         <Route path="users" element={<Users />} />
-        <Route path="announcements" element={<AnnouncementsPage />} />
         <Route path="features" element={<Features />} />
         <Route path="audit" element={<Audit />} />
+        <Route element={<If feature="templates" />}>
+          <Route path="templates/*" element={<Templates />} />
+        </Route>
+        <Route element={<If feature="notebook" />}>
+          <Route path="notebook" element={<Notebook />} />
+        </Route>
+        <Route element={<If feature="bookings" />}>
+          <Route path="bookings" element={<Bookings />} />
+        </Route>
+        <Route element={<If feature="billing" />}>
+          <Route path="prices" element={<Prices />} />
+        </Route>
+        <Route element={<If feature="announcements" />}>
+          <Route path="announcements" element={<AnnouncementsPage />} />
+        </Route>
         <Route path="*" element={<NotFound />} />
       </Route>
     </Routes>
   );
+}
+
+/** The pages of a feature: where it is switched off they are not there, not even by their address. */
+function If({ feature }: { feature: string }) {
+  return useSession().has(feature) ? <Outlet /> : <NotFound />;
 }
 
 function NotFound() {

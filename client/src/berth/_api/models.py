@@ -1182,6 +1182,22 @@ class TenantRef(TypedDict):
     slug: str
 
 
+class TestInRequest(TypedDict):
+    queue: NotRequired[str]
+    tenant: NotRequired[str | None]
+
+
+class TestJobOut(TypedDict):
+    id: str
+    name: str
+
+
+class TestRunOut(TypedDict):
+    at: str | None
+    job: TestJobOut | None
+    result: Literal["never", "running", "passed", "failed", "outdated"]
+
+
 class TicketOut(TypedDict):
     expires_at: str
     ticket: str
@@ -2170,6 +2186,7 @@ class TemplateOut(TypedDict):
     spec: dict[str, Any]
     tags: list[str]
     tenant: TenantRef | None
+    test: TestRunOut
     title: str
     title_zh: str
     updated_at: str

@@ -39,11 +39,12 @@ export function useMine() {
   });
   const any = useQuery({
     queryKey: ['my-jobs', 'any'],
-    enabled: active.data?.items.length === 0 && ended.data?.items.length === 0,
-    queryFn: ({ signal }) => take(api.GET('/api/v1/jobs', { params: { query: { mine: true, limit: 1 } }, signal })),
+    queryFn: ({ signal }) => take(api.GET('/api/v1/jobs', { params: { query: { mine: true, limit: 2 } }, signal })),
   });
-  const isNewcomer = active.data?.items.length === 0 && ended.data?.items.length === 0 && any.data?.items.length === 0;
-  return { active, ended, isNewcomer };
+  const isNewcomer = any.data?.items.length === 0;
+  /** Of somebody who has not come further than the first one; undefined: of somebody who has. */
+  const first = any.data && any.data.items.length < 2 ? any.data.items : undefined;
+  return { active, ended, isNewcomer, first };
 }
 
 /** When the first few waiting ones are expected to start, by job. */

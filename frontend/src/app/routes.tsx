@@ -2,8 +2,9 @@
 
 import { Button } from '@mantine/core';
 import { lazy } from 'react';
-import { Link, Route, Routes } from 'react-router';
+import { Link, Outlet, Route, Routes } from 'react-router';
 
+import { useSession } from '@/api/session';
 import { useText } from '@/text/language';
 import { Empty } from '@/ui/Feedback';
 import { Page } from '@/ui/Page';
@@ -12,19 +13,27 @@ import { PAGE_FILES } from './pageFiles';
 import { Shell } from './Shell';
 import { shell } from './text';
 
-const PAGES = PAGE_FILES.map(({ path, read }) => ({ path, Page: lazy(read) }));
+const PAGES = PAGE_FILES.map(({ path, feature, read }) => ({ path, feature, Shown: lazy(read) }));
 
 export function Pages() {
   return (
     <Routes>
       <Route element={<Shell />}>
-        {PAGES.map(({ path, Page }) => (
-          <Route key={path} path={path} element={<Page />} />
+        {PAGES.map(({ path, feature, Shown }) => (
+          <Route key={path} element={<If feature={feature} />}>
+            <Route path={path} element={<Shown />} />
+          </Route>
         ))}
         <Route path="*" element={<NotFound />} />
       </Route>
     </Routes>
   );
+}
+
+/** Where the feature of a page is switched off the page is not there, not even by its address. */
+function If({ feature }: { feature?: string }) {
+  const { has } = useSession();
+  return feature === undefined || has(feature) ? <Outlet /> : <NotFound />;
 }
 
 function NotFound() {

@@ -1075,6 +1075,7 @@ class StatementsOut(TypedDict):
 
 class StopInRequest(TypedDict):
     grace_seconds: NotRequired[float | None]
+    reason: NotRequired[str]
 
 
 class SubjectOut(TypedDict):
@@ -1180,6 +1181,22 @@ class TenantRef(TypedDict):
     id: str
     name: str
     slug: str
+
+
+class TestInRequest(TypedDict):
+    queue: NotRequired[str]
+    tenant: NotRequired[str | None]
+
+
+class TestJobOut(TypedDict):
+    id: str
+    name: str
+
+
+class TestRunOut(TypedDict):
+    at: str | None
+    job: TestJobOut | None
+    result: Literal["never", "running", "passed", "failed", "outdated"]
 
 
 class TicketOut(TypedDict):
@@ -1401,6 +1418,7 @@ class AnnouncementOut(TypedDict):
     created_by: UserRef | None
     dismissed: bool
     ends_at: str | None
+    everybody: bool
     id: str
     level: Literal["info", "warning", "critical"]
     may_edit: bool
@@ -2170,6 +2188,7 @@ class TemplateOut(TypedDict):
     spec: dict[str, Any]
     tags: list[str]
     tenant: TenantRef | None
+    test: TestRunOut
     title: str
     title_zh: str
     updated_at: str

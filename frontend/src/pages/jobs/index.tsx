@@ -209,7 +209,7 @@ function ExportButton({ query }: { query: JobQuery }) {
   );
 }
 
-const FLAGS: Partial<Record<keyof JobQuery, string>> = { state: '--state', tenant: '--tenant', queue: '--queue', user: '--user', tag: '--tag', label: '--label', q: '--search', parent: '--parent', sort: '--sort' };
+const FLAGS: Partial<Record<keyof JobQuery, string>> = { state: '--state', tenant: '--tenant', queue: '--queue', user: '--user', tag: '--tag', label: '--label', q: '--search', since: '--since', until: '--until', parent: '--parent', sort: '--sort' };
 
 function waysOf(query: JobQuery): Ways {
   const pairs = toPairs(query);

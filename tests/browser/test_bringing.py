@@ -67,7 +67,7 @@ def test_an_openpai_job_is_opened_explained_and_runs(sign_in: SignIn, live_porta
     expect(notes.get_by_text("Role task_role is called task-role")).to_be_visible()
     expect(page.get_by_label("Name", exact=True)).to_have_value("from_openpai")
 
-    page.get_by_label("Image", exact=True).fill("")  # This platform runs the machine's own programs.
+    page.get_by_role("combobox", name="Image", exact=True).fill("")  # This platform runs the machine's own programs.
     expect(notes).to_be_visible()  # Until somebody has read it.
     notes.get_by_role("button", name="Dismiss these notes").click()
     expect(notes).to_have_count(0)
@@ -135,8 +135,8 @@ def test_a_folder_goes_into_a_volume_with_its_paths(sign_in: SignIn, live_portal
     page.get_by_label("Upload a folder").and_(page.locator("input")).set_input_files(folder / "data")
     expect(page.get_by_role("region", name="Uploads").get_by_text("digits:data/数.txt")).to_be_visible()
     page.get_by_role("link", name="data/", exact=True).click(timeout=LIVE_MS)
-    expect(page.get_by_role("link", name="数.txt")).to_be_visible(timeout=LIVE_MS)
-    expect(page.get_by_role("link", name="raw.bin")).to_be_visible()
+    expect(page.get_by_role("link", name="数.txt", exact=True)).to_be_visible(timeout=LIVE_MS)
+    expect(page.get_by_role("link", name="raw.bin", exact=True)).to_be_visible()
 
 
 def test_what_is_pasted_is_told_in_chinese_and_mistakes_come_at_once(sign_in: SignIn, live_portal: LivePlatform) -> None:

@@ -33,6 +33,7 @@ from joserfc.jwk import KeySet
 
 from activity.notifications.targets import Resolver, TargetRefused, parse_target, resolve, system_resolver
 from kernel.config import Config, current
+from tenants.claims import Claims, SignInFailed
 from tenants.services.secrets import box_for
 
 # Signatures with a public key alone: `none` and those by a shared secret are on no list (RFC 8725, section 3.1).
@@ -49,14 +50,6 @@ NEXT_LENGTH = 2_000
 _PURPOSE = b"berth oidc sign-in v1"
 
 log = structlog.get_logger("tenants")
-
-
-class SignInFailed(Exception):
-    """The sign-in did not come to its end; `code` is what the sign-in page is told, and all that it is told."""
-
-    def __init__(self, code: str, why: str) -> None:
-        super().__init__(why)
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +73,6 @@ class Trip:
     verifier: str
     next: str
     user_id: str = ""  # Who set out to connect an account that is there; empty: somebody signs in.
-
-
-@dataclass(frozen=True, slots=True)
-class Claims:
-    """What a checked id_token says of a person."""
-
-    issuer: str
-    subject: str
-    email: str
-    email_verified: bool
-    name: str
-    groups: tuple[str, ...] | None  # None: the claim is not there, or no list of texts.
 
 
 def client() -> httpx2.Client:

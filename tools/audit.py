@@ -25,7 +25,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("BERTH_CACHE", str(Path.home() / ".cache" / "berth")))
-LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-audit.lock")
+LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-audit.lock", "requirements-ldap.lock")
 OWN_LOCK = ROOT / "requirements-audit.lock"
 SECONDS_MAX = 300
 

@@ -30,13 +30,13 @@ from tenants.services.bookings import sweep_bookings
 from tenants.services.budgets import measure_budgets
 from tenants.services.device_codes import forget_device_codes
 from tenants.services.edits import apply_due_edits
-from tenants.services.external import forget_spent_states
 from tenants.services.ledger import close_months, fold_days
 from tenants.services.ledger.check import check_hourly
 from tenants.services.quota_requests import sweep_quota_requests
 from tenants.services.reservations import recount_usage
 from tenants.services.sessions import forget_sessions
 from tenants.services.shares import close_weeks
+from tenants.services.trips import forget_spent_states
 from webapi import facts, idempotency
 
 log = structlog.get_logger("sweep")

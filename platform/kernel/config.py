@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,12 +25,17 @@ INTERVALS = (
     "lease_seconds", "leadership_seconds", "visibility_seconds", "sweep_seconds", "poll_seconds", "telemetry_seconds",
     "start_timeout_seconds",
 )  # fmt: skip
+LDAP_PACKAGES = ("ldap", "django_auth_ldap")
+LDAP_INSTALL = "`make up EXTRAS=ldap`, or `pip install --require-hashes -r requirements-ldap.lock` into the server's environment"
+LDAP_ATTRIBUTE = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}")
+LDAP_FILTERS = {"ldap_user_filter": ("{name}",), "ldap_group_filter": ("{dn}", "{name}")}
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 PROCESSES = ("web_processes", "worker_processes", "scheduler_processes", "observer_processes")
 SCHEMES = {
     "selftest_url": ("http://", "https://"),
     "public_url": ("http://", "https://"),
     "oidc_issuer": ("http://", "https://"),
+    "ldap_url": ("ldap://", "ldaps://"),
     "database_url": ("postgresql://", "postgres://"),
     "redis_url": ("redis://", "rediss://", "unix://"),
 }
@@ -141,6 +147,37 @@ class Config:
     oidc_groups: str = _setting(
         "", "<group>=<tenant>:<role>, with commas", "empty: groups give nothing; else they decide about the tenants named here"
     )
+    ldap_url: str = _setting(
+        "", "ldap(s)://host:port", "empty: no directory; a broker with OpenID Connect is the better way; needs the extra `ldap`"
+    )
+    ldap_starttls: bool = _setting(False, "boolean", "true: ldap:// becomes TLS before anything is said; else only ldaps://")
+    ldap_ca_file: str = _setting("", "file", "PEM, who signs the directory's certificate; empty: whom the system trusts")
+    ldap_bind_dn: str = _setting("", "distinguished name", "an account that may search; empty: anybody may")
+    ldap_bind_password: str = _setting("", "text", "of the account that may search")
+    ldap_base: str = _setting("", "distinguished name", "people are below it; with the URL it says which directory it is")
+    ldap_user_filter: str = _setting(
+        "(|(uid={name})(mail={name}))", "LDAP filter", "who comes in; {name}: what was typed, escaped; two who fit are nobody"
+    )
+    ldap_id_attributes: str = _setting(
+        "entryUUID,objectGUID,ipaUniqueID",
+        "attributes, with commas",
+        "the first that is there is a person for good; else the DN",
+    )
+    ldap_email_attribute: str = _setting("mail", "attribute", "believed: people must not be able to write their own")
+    ldap_name_attributes: str = _setting("uid,sAMAccountName,cn", "attributes, with commas", "whence a new account's name")
+    ldap_creates_users: bool = _setting(False, "boolean", "true: who has no account gets one at the first sign-in")
+    ldap_links_by_email: bool = _setting(
+        False, "boolean", "true: the directory's address leads to an account that was used, too; else its owner connects it once"
+    )
+    ldap_groups: str = _setting(
+        "", "<group>=<tenant>:<role>, with commas", "empty: groups give nothing; else they decide about the tenants named here"
+    )
+    ldap_group_base: str = _setting("", "distinguished name", "groups are below it; empty: those in the person's memberOf")
+    ldap_group_filter: str = _setting(
+        "(|(member={dn})(uniqueMember={dn})(memberUid={name}))",
+        "LDAP filter",
+        "groups of {dn} or {name}, the person's, escaped",
+    )
     selftest_hours: float = _setting(
         24.0, "hours", "between two tenant escape self-tests, 0: none; a hole should be a day old at most"
     )
@@ -167,6 +204,11 @@ class Config:
     def oidc_groups_mapping(self) -> tuple[tuple[str, str, str], ...]:
         """Group, tenant and role of each entry; a bad one is a ValueError, which the start has made sure of."""
         return tuple(_group_entry(text) for text in self.oidc_groups.split(",") if text.strip())
+
+    @property
+    def ldap_groups_mapping(self) -> tuple[tuple[str, str, str], ...]:
+        """The same for the directory's groups."""
+        return tuple(_group_entry(text) for text in self.ldap_groups.split(",") if text.strip())
 
     @property
     def oidc_private_names(self) -> frozenset[str]:
@@ -245,7 +287,7 @@ def _check(config: Config) -> list[str]:
         networks_of(config.trusted_proxies)
     except ValueError as error:
         problems.append(f"BERTH_TRUSTED_PROXIES: {error}")
-    problems += _check_oidc(config)
+    problems += _check_oidc(config) + _check_ldap(config)
     for name in PROCESSES:
         if getattr(config, name) == 0:
             problems.append(f"BERTH_{name.upper()}=0 must be at least 1")
@@ -274,6 +316,55 @@ def _check_oidc(config: Config) -> list[str]:
     return problems
 
 
+def _check_ldap(config: Config) -> list[str]:
+    problems = []
+    try:
+        config.ldap_groups_mapping  # noqa: B018 - it is read for its error.
+    except ValueError as error:
+        problems.append(f"BERTH_LDAP_GROUPS: {error}")
+    if not config.ldap_url:
+        return problems
+    if not all(find_spec(package) for package in LDAP_PACKAGES):
+        problems.append(f"BERTH_LDAP_URL needs the extra `ldap`, which is not installed: {LDAP_INSTALL}")
+    parts = urlsplit(config.ldap_url)
+    if not parts.hostname or parts.path.strip("/") or parts.query or "@" in parts.netloc:
+        problems.append("BERTH_LDAP_URL must name a host and at most a port; base, filter and account have settings of their own")
+    if parts.scheme == "ldap" and not config.ldap_starttls and parts.hostname not in LOOPBACK_HOSTS:
+        problems.append("BERTH_LDAP_URL must begin with ldaps://, or BERTH_LDAP_STARTTLS be true: passwords go there")
+    if parts.scheme == "ldaps" and config.ldap_starttls:
+        problems.append("BERTH_LDAP_STARTTLS goes with ldap://; ldaps:// is TLS from the first byte")
+    if config.ldap_ca_file and not os.access(config.ldap_ca_file, os.R_OK):
+        problems.append(f"BERTH_LDAP_CA_FILE={config.ldap_ca_file!r} cannot be read")
+    if not config.ldap_base:
+        problems.append("BERTH_LDAP_BASE must be set where BERTH_LDAP_URL is")
+    if bool(config.ldap_bind_dn) != bool(config.ldap_bind_password):
+        problems.append("BERTH_LDAP_BIND_DN and BERTH_LDAP_BIND_PASSWORD go together")
+    for name, placeholders in LDAP_FILTERS.items():
+        problems += _check_filter(f"BERTH_{name.upper()}", getattr(config, name), placeholders)
+    for name in ("ldap_id_attributes", "ldap_email_attribute", "ldap_name_attributes"):
+        if not all(LDAP_ATTRIBUTE.fullmatch(word) for word in words_of(getattr(config, name))):
+            problems.append(f"BERTH_{name.upper()}={getattr(config, name)!r} must name attributes, such as {_default(name)}")
+    return problems
+
+
+def _check_filter(variable: str, text: str, placeholders: tuple[str, ...]) -> list[str]:
+    found = set(re.findall(r"\{[^}]*\}", text))
+    if not found or not found <= set(placeholders):
+        return [f"{variable}={text!r} must hold {_either(placeholders)}, and nothing else in braces"]
+    if not (text.startswith("(") and text.endswith(")") and text.count("(") == text.count(")")):
+        return [f"{variable}={text!r} must be an LDAP filter in round brackets"]
+    return []
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a list with commas."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _default(name: str) -> Any:
+    return next(item.default for item in fields(Config) if item.name == name)
+
+
 def networks_of(text: str) -> tuple[Network, ...]:
     """The networks of a list with commas; ValueError for anything else, and for one that holds every address there is."""
     networks = tuple(ipaddress.ip_network(item.strip(), strict=False) for item in text.split(",") if item.strip())
@@ -291,7 +382,7 @@ def _group_entry(text: str) -> tuple[str, str, str]:
 
 
 def _either(words: tuple[str, ...]) -> str:
-    return " or ".join([", ".join(words[:-1]), words[-1]])
+    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
 
 
 _current: Config | None = None

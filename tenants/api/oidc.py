@@ -34,8 +34,10 @@ from tenants.access import demand
 from tenants.api import session_bodies as bodies
 from tenants.api.authentication import BySession
 from tenants.api.sessions import browser_of, end_former, set_cookies
-from tenants.services.external import connect, person_of, spend_state
+from tenants.claims import SignInFailed
+from tenants.services.external import connect, of_provider, person_of
 from tenants.services.sessions import open_session
+from tenants.services.trips import spend_state
 from webapi.addresses import client_address, network_of
 from webapi.asgi_auth import authenticate_cookie, cookie_value
 from webapi.throttles import Charge, take_all
@@ -54,7 +56,7 @@ def set_out(request: HttpRequest) -> HttpResponseRedirect:
     try:
         _count(request)
         response = HttpResponseRedirect(oidc.leave_url(config, trip))
-    except oidc.SignInFailed as failure:
+    except SignInFailed as failure:
         return _failed(failure, trip.next)
     _set_trip(response, oidc.sealed(trip))
     return response
@@ -70,12 +72,13 @@ def come_back(request: HttpRequest) -> HttpResponseRedirect:
         next_path = trip.next
         spend_state(trip.state, now=now)
         if "error" in request.GET:
-            raise oidc.SignInFailed("oidc_refused", f"the provider says {request.GET['error'][:60]!r}")
+            raise SignInFailed("oidc_refused", f"the provider says {request.GET['error'][:60]!r}")
         claims = oidc.come_back(config, trip, state=request.GET.get("state", ""), code=request.GET.get("code", "")[:2_000])
         actor = _connecting(request, trip)
-        user = connect(claims, actor=actor, config=config, now=now) if actor else person_of(claims, config=config, now=now)
+        policy = of_provider(config)
+        user = connect(claims, actor=actor, policy=policy, now=now) if actor else person_of(claims, policy=policy, now=now)
         signed_in = open_session(user, browser=browser_of(request), how="oidc", now=now)
-    except oidc.SignInFailed as failure:
+    except SignInFailed as failure:
         response = _failed(failure, next_path)
     else:
         end_former(request)
@@ -99,7 +102,7 @@ class ConnectView(ApiView):
         try:
             _count(request)
             response = Response({"url": oidc.leave_url(current(), trip)})
-        except oidc.SignInFailed as failure:
+        except SignInFailed as failure:
             log.warning("oidc_sign_in_failed", code=failure.code, reason=str(failure))
             raise Unavailable("The identity provider cannot be used now.", hint="Try again later, or ask an operator.") from None
         _set_trip(response, oidc.sealed(trip))
@@ -115,7 +118,7 @@ def _connecting(request: HttpRequest, trip: oidc.Trip) -> Actor | None:
     except NotAuthenticated:
         actor = None
     if actor is None or str(actor.user_id) != trip.user_id:
-        raise oidc.SignInFailed("oidc_state", "whoever set out is not signed in any more")
+        raise SignInFailed("oidc_state", "whoever set out is not signed in any more")
     return actor
 
 
@@ -134,10 +137,10 @@ def _set_trip(response: HttpResponseBase, text: str) -> None:
 def _count(request: HttpRequest | Request) -> None:
     [wait] = take_all([Charge(f"oidc:{network_of(client_address(request.META))}", TRIES_PER_MINUTE)])
     if wait:
-        raise oidc.SignInFailed("too_many", "too many sign-ins from this address")
+        raise SignInFailed("too_many", "too many sign-ins from this address")
 
 
-def _failed(failure: oidc.SignInFailed, next_path: str) -> HttpResponseRedirect:
+def _failed(failure: SignInFailed, next_path: str) -> HttpResponseRedirect:
     log.warning("oidc_sign_in_failed", code=failure.code, reason=str(failure))
     query = {"error": failure.code} | ({"next": next_path} if next_path != "/" else {})
     return HttpResponseRedirect(f"/sign-in?{urlencode(query)}")

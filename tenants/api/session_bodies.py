@@ -48,10 +48,19 @@ class ConnectOut(Out):
     url = serializers.CharField(help_text="At the identity provider; it leads back to this portal.")
 
 
+@extend_schema_serializer(examples=[OpenApiExample("connect", {"name": "alice", "password": "what the directory knows"})])
+class DirectoryBody(StrictSerializer):
+    """Who you are in the directory."""
+
+    name = serializers.CharField(max_length=NAME_LENGTH, help_text="As the directory knows you.")
+    password = serializers.CharField(max_length=PASSWORD_LENGTH_MAX, trim_whitespace=False)
+
+
 class SignInMethodsOut(Out):
     """How people sign in here."""
 
     password = serializers.BooleanField()
+    directory = serializers.BooleanField(help_text="Whether names and passwords of the organisation's directory count here, too.")
     oidc = OidcOut(allow_null=True)
 
 

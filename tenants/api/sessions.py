@@ -15,14 +15,14 @@ from kernel.actor import Actor
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.errors import BerthError
-from tenants import selectors, services
+from tenants import directory, oidc, selectors, services
 from tenants.access import demand
 from tenants.api import session_bodies as bodies
 from tenants.api import shapes
 from tenants.api.authentication import BySession, csrf_of, demand_own_page, known, session_of
 from tenants.known_browsers import KNOWN_SECONDS, seal, unseal
 from tenants.models import BrowserSession, Token, User
-from tenants.oidc import is_on
+from tenants.services.directory_people import connect_directory
 from tenants.services.sessions import Browser, SignedIn, live_sessions, refuse_many_own
 from webapi.access import fetch, visible
 from webapi.addresses import client_address
@@ -91,7 +91,8 @@ class SignInMethodsView(ApiView):
         """What a sign-in page offers."""
         known_query(request, ())
         config = current()
-        return Response({"password": True, "oidc": {"name": config.oidc_name, "url": "/sign-in/oidc"} if is_on(config) else None})
+        provider = {"name": config.oidc_name, "url": "/sign-in/oidc"} if oidc.is_on(config) else None
+        return Response({"password": True, "directory": directory.is_on(config), "oidc": provider})
 
 
 class SessionsView(ApiView):
@@ -137,6 +138,22 @@ class PasswordView(ApiView):
         user = User.objects.get(id=known(self.actor.user_id))
         refuse_many_own(self.actor, user)
         services.set_password(actor=self.actor, user=user, old=body["current"], new=body["new"], now=database_now())
+        return Response(status=204)
+
+
+class ConnectDirectoryView(ApiView):
+    """A person of the directory, and the account that is signed in."""
+
+    permission_classes = (BySession,)
+    is_by_session = True
+
+    @extend_schema(request=bodies.DirectoryBody, responses={204: None})
+    def post(self, request: Request) -> Response:
+        """Connect your account with the directory: you sign in by its password, too, from then on."""
+        demand(self.actor, None, "user.edit_self")
+        body = bodies.DirectoryBody.validated(request.data)
+        refuse_many_own(self.actor, User.objects.get(id=known(self.actor.user_id)))
+        connect_directory(actor=self.actor, name=body["name"], password=body["password"], now=database_now())
         return Response(status=204)
 
 

@@ -32,6 +32,7 @@ urlpatterns = [
     path("device-codes/<str:user_code>", second_factor.DeviceCodeView.as_view(), name="device-code"),
     path("device-codes/<str:user_code>/approve", second_factor.DecideView.as_view(), name="device-code-approve"),
     path("device-codes/<str:user_code>/deny", second_factor.DenyView.as_view(), name="device-code-deny"),
+    path("identities:connect-directory", sessions.ConnectDirectoryView.as_view(), name="identities-connect-directory"),
     path("identities:connect", oidc.ConnectView.as_view(), name="identities-connect"),
     path("password", sessions.PasswordView.as_view(), name="password"),
     path("tenants", tenants.TenantsView.as_view(), name="tenants"),

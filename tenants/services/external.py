@@ -1,18 +1,19 @@
-"""Whose account it is that an identity provider speaks of, and where its groups put that person.
+"""Whose account it is that an identity provider or a directory speaks of, and where its groups put that person.
 
-The provider's issuer and subject name a person for good. A verified address brings somebody to an account that was there before
+Issuer and subject name a person for good. A verified address brings somebody to an account that was there before
 only if nobody has had that account in hands: people choose their addresses here by themselves, and whoever took somebody else's
 would share an account with them. Owners of other accounts connect them once, from a session.
 
-Where groups are mapped, the provider decides about the tenants that the mapping names, at each sign-in; one that says nothing of
-groups lets nobody in (security C35).
+Where groups are mapped, they decide about the tenants that the mapping names, at each sign-in; a provider that says nothing
+of groups lets nobody in (security C35).
 """
 
 from __future__ import annotations
 
 import re
 import secrets
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 
 import structlog
 from django.db import IntegrityError, transaction
@@ -22,37 +23,46 @@ from kernel.actor import Actor, TenantRole, system_actor
 from kernel.config import Config
 from kernel.errors import BerthError, Conflict
 from tenants import selectors
-from tenants.models import ExternalIdentity, Membership, SpentState, Token, User, UserKind
-from tenants.oidc import TRIP_SECONDS, Claims, SignInFailed
+from tenants.claims import Claims, SignInFailed
+from tenants.models import ExternalIdentity, Membership, Token, User, UserKind
 from tenants.permissions import ROLE_RANK
 from tenants.services import names
 from tenants.services.members import add_member, change_role, remove_member
-from tenants.services.tokens import digest_of
 from tenants.services.users import insert_user
 
-ACTOR = system_actor("oidc")
 NAME_TRIES = 5
 
 log = structlog.get_logger("tenants")
 
 
-def spend_state(state: str, *, now: datetime) -> None:
-    """Let a way back count once; SignInFailed the second time, also for two at once."""
-    try:
-        with transaction.atomic():
-            SpentState.objects.create(digest=digest_of(state), expires_at=now + timedelta(seconds=2 * TRIP_SECONDS))
-    except IntegrityError:
-        raise SignInFailed("oidc_state", "this sign-in came back before") from None
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What operators let a provider or a directory do here."""
+
+    source: str  # As it is called in the log and, after `system:`, in the audit.
+    creates_users: bool
+    links_by_email: bool
+    domains: frozenset[str]  # Empty: any.
+    groups: tuple[tuple[str, str, str], ...]  # Group, tenant and role.
+
+    @property
+    def actor(self) -> Actor:
+        return system_actor(self.source)
 
 
-def forget_spent_states(now: datetime) -> int:
-    """Delete what has run out by itself; returns how many. A part of the sweep."""
-    return SpentState.objects.filter(expires_at__lt=now).delete()[0]
+def of_provider(config: Config) -> Policy:
+    domains = frozenset(domain.strip().lower() for domain in config.oidc_domains.split(",") if domain.strip())
+    return Policy("oidc", config.oidc_creates_users, config.oidc_links_by_email, domains, config.oidc_groups_mapping)
 
 
-def connect(claims: Claims, *, actor: Actor, config: Config, now: datetime) -> User:
-    """Let a person of the provider be the user who set out to connect them. SignInFailed if they are somebody here already."""
-    _check_domain(claims, config)
+def of_directory(config: Config) -> Policy:
+    """Of any domain: whom the directory's search finds is said by its filter."""
+    return Policy("directory", config.ldap_creates_users, config.ldap_links_by_email, frozenset(), config.ldap_groups_mapping)
+
+
+def connect(claims: Claims, *, actor: Actor, policy: Policy, now: datetime) -> User:
+    """Let a person of elsewhere be the user who set out to connect them. SignInFailed if they are somebody here already."""
+    _check_domain(claims, policy)
     rows = User.objects.filter(is_active=True, kind=UserKind.PERSON)
     user = rows.filter(id=actor.user_id).first() if actor.user_id else None
     if user is None:
@@ -69,14 +79,15 @@ def connect(claims: Claims, *, actor: Actor, config: Config, now: datetime) -> U
     return user
 
 
-def person_of(claims: Claims, *, config: Config, now: datetime) -> User:
+def person_of(claims: Claims, *, policy: Policy, now: datetime, namesake: User | None = None) -> User:
     """The person of checked claims: known, found by a verified address, or made where that is allowed; with the roles that the
-    groups give. SignInFailed for everybody else."""
-    _check_domain(claims, config)
-    wanted = wanted_roles(claims, config)
+    groups give. `namesake` has the account of the name that was typed, whose owner connects it: nobody is made beside it.
+    SignInFailed for everybody else."""
+    _check_domain(claims, policy)
+    wanted = wanted_roles(claims, policy)
     try:
         with transaction.atomic():
-            user = _known(claims) or _linked(claims, config, now) or _made(claims, config, now)
+            user = _known(claims) or _linked(claims, policy, now) or _made(claims, policy, namesake, now)
     except IntegrityError:  # The same person came in twice at once for the first time.
         found = _known(claims)
         if found is None:
@@ -86,30 +97,28 @@ def person_of(claims: Claims, *, config: Config, now: datetime) -> User:
         raise SignInFailed("account_disabled", "the account is disabled")
     ExternalIdentity.objects.filter(issuer=claims.issuer, subject=claims.subject).update(last_used_at=now)
     for tenant, role in wanted.items():
-        _give(user, tenant, role, now)
+        _give(policy, user, tenant, role, now)
     return user
 
 
-def wanted_roles(claims: Claims, config: Config) -> dict[str, TenantRole | None]:
+def wanted_roles(claims: Claims, policy: Policy) -> dict[str, TenantRole | None]:
     """The role in each tenant of the mapping, the strongest where several groups give one; None where no group does."""
-    mapping = config.oidc_groups_mapping
-    if not mapping:
+    if not policy.groups:
         return {}
     if claims.groups is None:
-        raise SignInFailed("oidc_groups", f"the id_token holds no list {config.oidc_groups_claim!r}")
+        raise SignInFailed("oidc_groups", "the id_token holds no list of the claim that BERTH_OIDC_GROUPS_CLAIM names")
     wanted: dict[str, TenantRole | None] = {}
-    for group, tenant, text in mapping:
+    for group, tenant, text in policy.groups:
         role, before = TenantRole(text), wanted.setdefault(tenant, None)
         if group in claims.groups and (before is None or ROLE_RANK[role] > ROLE_RANK[before]):
             wanted[tenant] = role
     return wanted
 
 
-def _check_domain(claims: Claims, config: Config) -> None:
-    domains = {domain.strip().lower() for domain in config.oidc_domains.split(",") if domain.strip()}
-    if not domains:
+def _check_domain(claims: Claims, policy: Policy) -> None:
+    if not policy.domains:
         return
-    if not claims.email_verified or claims.email.rpartition("@")[2].lower() not in domains:
+    if not claims.email_verified or claims.email.rpartition("@")[2].lower() not in policy.domains:
         raise SignInFailed("oidc_domain", "the address is of another domain, or not verified")
 
 
@@ -118,7 +127,7 @@ def _known(claims: Claims) -> User | None:
     return found.user if found else None
 
 
-def _linked(claims: Claims, config: Config, now: datetime) -> User | None:
+def _linked(claims: Claims, policy: Policy, now: datetime) -> User | None:
     """An account that was there before, by its verified address."""
     if not claims.email or not claims.email_verified:
         return None
@@ -130,14 +139,16 @@ def _linked(claims: Claims, config: Config, now: datetime) -> User | None:
     issuers = set(ExternalIdentity.objects.filter(user=user).values_list("issuer", flat=True))
     # Another subject of the same provider is another person: addresses are given to somebody new, subjects never.
     was_used = bool(issuers) or user.has_usable_password() or Token.objects.filter(user=user).exists()
-    if claims.issuer in issuers or (was_used and not config.oidc_links_by_email):
+    if claims.issuer in issuers or (was_used and not policy.links_by_email):
         raise SignInFailed("link_needed", "the account of this address was used before; its owner connects it")
-    _link(user, claims, "identity.link", now)
+    _link(user, claims, "identity.link", now, actor=policy.actor)
     return user
 
 
-def _made(claims: Claims, config: Config, now: datetime) -> User:
-    if not config.oidc_creates_users:
+def _made(claims: Claims, policy: Policy, namesake: User | None, now: datetime) -> User:
+    if namesake is not None:
+        raise SignInFailed("link_needed" if namesake.is_active else "account_disabled", "there is an account of this name")
+    if not policy.creates_users:
         raise SignInFailed("no_account", "nobody has this address, and accounts are not made")
     email = _usable_email(claims)
     for number in range(NAME_TRIES):
@@ -145,14 +156,14 @@ def _made(claims: Claims, config: Config, now: datetime) -> User:
         try:
             with transaction.atomic():
                 user = insert_user(name=name, email=email, password=None, now=now)
-                _link(user, claims, "user.create", now)
+                _link(user, claims, "user.create", now, actor=policy.actor)
         except Conflict:
             continue
         return user
     raise SignInFailed("no_account", "no free name was found")
 
 
-def _link(user: User, claims: Claims, verb: str, now: datetime, *, actor: Actor = ACTOR) -> None:
+def _link(user: User, claims: Claims, verb: str, now: datetime, *, actor: Actor) -> None:
     ExternalIdentity.objects.create(user=user, issuer=claims.issuer, subject=claims.subject, created_at=now)
     record_audit(
         actor=actor,
@@ -176,7 +187,7 @@ def _usable_email(claims: Claims) -> str:
 
 
 def _user_name(claims: Claims, *, is_first: bool) -> str:
-    """A name of our grammar that is like the provider's."""
+    """A name of our grammar that is like the one elsewhere."""
     plain = re.sub(r"[^a-z0-9._-]+", "-", claims.name.partition("@")[0].lower()).strip("._-")[:40].strip("._-")
     problems = names.Problems()
     names.user_name(plain, problems)
@@ -185,16 +196,16 @@ def _user_name(claims: Claims, *, is_first: bool) -> str:
     return plain if is_first and plain != "user" else f"{plain}-{secrets.token_hex(3)}"
 
 
-def _give(user: User, tenant_name: str, role: TenantRole | None, now: datetime) -> None:
+def _give(policy: Policy, user: User, tenant_name: str, role: TenantRole | None, now: datetime) -> None:
     """Bring one membership to what the groups say. What cannot be, such as taking the last manager away, is logged and left."""
     try:
-        tenant = selectors.get_tenant(ACTOR, tenant_name)
+        tenant = selectors.get_tenant(policy.actor, tenant_name)
         membership = Membership.objects.select_related("user").filter(tenant=tenant, user=user).first()
         if membership is None and role is not None:
-            add_member(actor=ACTOR, tenant_id=tenant.pk, user=user, role=role, now=now)
+            add_member(actor=policy.actor, tenant_id=tenant.pk, user=user, role=role, now=now)
         elif membership is not None and role is None:
-            remove_member(actor=ACTOR, membership=membership, now=now)
+            remove_member(actor=policy.actor, membership=membership, now=now)
         elif membership is not None and role is not None and membership.role != role:
-            change_role(actor=ACTOR, membership=membership, role=role, now=now)
+            change_role(actor=policy.actor, membership=membership, role=role, now=now)
     except BerthError as error:
-        log.warning("oidc_group_not_applied", tenant=tenant_name, user=user.name, code=error.code)
+        log.warning("group_not_applied", source=policy.source, tenant=tenant_name, user=user.name, code=error.code)

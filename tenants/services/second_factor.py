@@ -25,7 +25,7 @@ from kernel.actor import Actor
 from kernel.errors import BerthError, Conflict, FieldError, Forbidden, InvalidInput, Unavailable
 from tenants.access import demand
 from tenants.models import RecoveryCode, SecondFactor, TokenKind, User
-from tenants.services.names import PASSWORD_LENGTH_MAX
+from tenants.services import passwords
 from tenants.services.secrets import box_for
 from tenants.services.tokens import digest_of, revoke_all
 
@@ -95,7 +95,7 @@ def has_second_factor(user_id: uuid.UUID) -> bool:
 def begin_second_factor(*, actor: Actor, user: User, password: str, now: datetime) -> Enrolment:
     """Make an authenticator's secret. It counts once a code of it was confirmed; until then another one replaces it."""
     _demand_own(actor, user)
-    if not user.has_usable_password():
+    if not passwords.has_one(user):
         raise Conflict("This account has no password.", hint="Set the second factor up where you sign in.")
     _check_password(user, password)
     secret = pyotp.random_base32()
@@ -191,7 +191,7 @@ def _demand_own(actor: Actor, user: User) -> None:
 
 
 def _check_password(user: User, password: str) -> None:
-    if len(password) > PASSWORD_LENGTH_MAX or not user.check_password(password):
+    if not passwords.belongs_to(user, password):
         message = "The password is wrong."
         raise InvalidInput(message, fields=[FieldError("/password", "wrong_password", message)])
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
-from django.contrib.auth.hashers import make_password
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
@@ -24,7 +23,8 @@ from tenants.attempts import Tries, of_owner, of_stranger
 from tenants.known_browsers import KnownBrowser
 from tenants.models import BrowserSession, Token, TokenKind, User, UserKind
 from tenants.permissions import Scope
-from tenants.services.names import PASSWORD_LENGTH_MAX
+from tenants.services import passwords
+from tenants.services.directory_people import user_by_directory
 from tenants.services.second_factor import demand_second_factor
 from tenants.services.tokens import NAME_LENGTH, issue, tell_revoked
 
@@ -76,10 +76,12 @@ class Browser:
 
 def sign_in(*, name: str, password: str, code: str | None, browser: Browser, now: datetime) -> SignedIn:
     """Make a session for whoever knows the password, and the second factor where there is one. BadCredentials, Locked,
-    SecondFactorRequired or BadCode."""
+    SecondFactorRequired or BadCode; DirectoryRefused or DirectoryUnavailable."""
     tries = tries_of(name, browser)
     refuse_many(tries)
-    user = user_by_password(name, password)
+    user, how = user_by_password(name, password), "password"
+    if user is None:
+        user, how = user_by_directory(name, password, namesake=_find_person(name.strip()), now=now), "directory"
     if user is None:
         log.info("sign_in_refused", reason="bad_credentials", address=browser.address)
         raise _bad_credentials()
@@ -90,7 +92,7 @@ def sign_in(*, name: str, password: str, code: str | None, browser: Browser, now
         locked = User.objects.select_for_update(no_key=True).get(id=user.pk)
         if locked.password != user.password or not locked.is_active:
             raise _bad_credentials()
-        return open_session(user, browser=browser, how="password", now=now)
+        return open_session(user, browser=browser, how=how, now=now)
 
 
 def tries_of(name: str, browser: Browser) -> Tries:
@@ -120,12 +122,7 @@ def refuse_many_own(actor: Actor, user: User) -> None:
 def user_by_password(name: str, password: str) -> User | None:
     """The active person with this name or e-mail address and this password. One hash is computed whoever it is."""
     user = _find_person(name.strip())
-    if len(password) > PASSWORD_LENGTH_MAX:
-        return None
-    if user is None or not user.has_usable_password():
-        make_password(password)  # As long as a comparison takes.
-        return None
-    return user if user.check_password(password) and user.is_active else None
+    return user if passwords.is_own(user, password) and user is not None and user.is_active else None
 
 
 def open_session(user: User, *, browser: Browser, how: str, now: datetime) -> SignedIn:

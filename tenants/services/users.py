@@ -14,7 +14,7 @@ from kernel.errors import Conflict, Forbidden, PreconditionFailed
 from tenants.access import demand
 from tenants.models import Membership, Tenant, Token, TokenKind, User, UserKind
 from tenants.permissions import ROLE_RANK
-from tenants.services import names
+from tenants.services import names, passwords
 from tenants.services.tokens import revoke_all
 
 
@@ -114,6 +114,7 @@ def set_password(*, actor: Actor, user: User, old: str, new: str, now: datetime)
     demand(actor, None, "user.edit_self")
     if user.pk != actor.user_id:
         raise Forbidden("Only users themselves change their password.")
+    passwords.demand_kept_here(user)
     problems = names.Problems()
     if len(old) > names.PASSWORD_LENGTH_MAX or not user.check_password(old):
         problems.add("/current", "wrong_password", "The old password is wrong.")

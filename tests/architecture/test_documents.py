@@ -144,12 +144,12 @@ def test_the_capabilities_are_those_that_tests_show():
 def test_every_dependency_has_its_reason(file, document):
     project = tomllib.loads((ROOT / file).read_text(encoding="utf-8"))
     lines = list(project["project"]["dependencies"])
-    for group in project.get("dependency-groups", {}).values():
+    for group in [*project.get("dependency-groups", {}).values(), *project["project"].get("optional-dependencies", {}).values()]:
         lines += group
     wanted = {re.match(r"[A-Za-z0-9._-]+", line).group().lower() for line in lines}
     page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     sections = re.split(r"^## ", page, flags=re.MULTILINE)
-    told = _told(sections, (document, "development") if document == "server" else (document,))
+    told = _told(sections, (document, "extras", "development") if document == "server" else (document,))
 
     assert told == wanted, f"docs/dependencies.md, {document}: {sorted(told ^ wanted)}"
 

@@ -29,7 +29,7 @@ FLOORS = {
     "werkzeug": ("3.0.6", "CVE-2024-49767"),
 }
 NOT_SHIPPED = {"flower", "django-celery-results", "django-celery-beat", "jinja2", "python-jose", "pyjwt", "dill", "cloudpickle"}
-LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-audit.lock")
+LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-audit.lock", "requirements-ldap.lock")
 
 
 def locked(name: str) -> dict[str, str]:

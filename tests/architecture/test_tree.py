@@ -17,6 +17,7 @@ LOCK_FILES = (
     "requirements.lock",
     "requirements-dev.lock",
     "requirements-audit.lock",
+    "requirements-ldap.lock",
     "package-lock.json",
     "frontend/package-lock.json",
 )
@@ -44,7 +45,7 @@ def test_lock_files_hold_no_addresses():
 
 
 def test_python_lock_files_hold_a_hash_for_every_package():
-    for name in ("requirements.lock", "requirements-dev.lock", "requirements-audit.lock"):
+    for name in ("requirements.lock", "requirements-dev.lock", "requirements-audit.lock", "requirements-ldap.lock"):
         text = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", " ")
         packages = [line for line in text.splitlines() if re.match(r"[A-Za-z0-9]", line)]
         assert packages

@@ -299,6 +299,7 @@ EXPECTATIONS: dict[str, Expect] = {
     "DELETE /api/v1/session": session(),
     "GET /api/v1/sign-in-methods": public(),
     "POST /api/v1/identities:connect": session(),
+    "POST /api/v1/identities:connect-directory": session(),
     "GET /api/v1/totp": account(),
     "POST /api/v1/totp": account(body=lambda world, side: {"password": "wrong"}, also=frozenset({409, 429})),
     "DELETE /api/v1/totp": account(body=lambda world, side: {"password": "wrong", "code": "123456"}, also=frozenset({409, 429})),

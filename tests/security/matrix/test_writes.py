@@ -35,6 +35,7 @@ UNAUDITED = {
     "POST /api/v1/device-codes/{user_code}/approve": "No token opens it; the same file shows its row.",
     "POST /api/v1/device-codes/{user_code}/deny": "As above.",
     "POST /api/v1/identities:connect": "It sets out; the way back is audited, as `tests/api/tenants/test_oidc.py` shows.",
+    "POST /api/v1/identities:connect-directory": "Here is no directory; `tests/api/tenants/test_directory.py` shows its row.",
     "DELETE /api/v1/session": "No token opens it; the same file shows its row.",
     "POST /api/v1/password": "Here nobody has a password; the same file shows its row.",
     "POST /api/v1/announcements/{announcement_id}/dismiss": "It hides words from whoever asked, and from nobody else.",

@@ -237,6 +237,11 @@ class DeviceCodeOut(TypedDict):
     verification_url_complete: str
 
 
+class DirectoryBodyRequest(TypedDict):
+    name: str
+    password: str
+
+
 class DrainInRequest(TypedDict):
     reason: NotRequired[str]
 
@@ -1022,6 +1027,7 @@ class SignInBodyRequest(TypedDict):
 
 
 class SignInMethodsOut(TypedDict):
+    directory: bool
     oidc: OidcOut | None
     password: bool
 

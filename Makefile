@@ -10,14 +10,14 @@ export BERTH_CACHE := $(CACHE)
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-up: python ## Install, start the platform, run the example on new data   [PORT=8620 PROFILE=production]
-	@$(PYTHON) tools/up.py up $(if $(PORT),--port $(PORT)) $(if $(PROFILE),--profile $(PROFILE)) $(if $(NO_EXAMPLE),--no-example)
+up: python ## Install, start the platform, run the example on new data   [PORT=8620 PROFILE=production EXTRAS=ldap]
+	@$(PYTHON) tools/up.py up $(if $(PORT),--port $(PORT)) $(if $(PROFILE),--profile $(PROFILE)) $(if $(EXTRAS),--extras $(EXTRAS)) $(if $(NO_EXAMPLE),--no-example)
 
 down: python ## Stop the platform; its jobs run on
 	@$(PYTHON) tools/up.py down $(if $(PORT),--port $(PORT))
 
 install: python ## All of `make up` but the start: for systemd, see deploy/README.md
-	@$(PYTHON) tools/up.py install
+	@$(PYTHON) tools/up.py install $(if $(EXTRAS),--extras $(EXTRAS))
 
 example: python ## Submit the example job and follow it
 	@$(PYTHON) tools/up.py example $(if $(PORT),--port $(PORT))

@@ -20,6 +20,7 @@ from tools.progress import Stop, last_line, run_quietly, step
 
 SERVER_FOLDERS = ("platform", "tenants", "jobs", "images", "storage", "client/src")
 SERVICE_USER = "berth"
+BUILD_PACKAGES = {"ldap": "libldap-dev libsasl2-dev python3-dev gcc"}  # It comes as source alone.
 FREE_BYTES_MIN = 3 * 1024**3  # Environment, example image and room to work.
 
 
@@ -113,13 +114,19 @@ def make_environment(place: Place) -> bool:
         run_quietly(["apt-get", "install", "-y", "-q", "python3-venv"], why="Python cannot make environments")
         shutil.rmtree(place.environment, ignore_errors=True)
         run_quietly([sys.executable, "-m", "venv", str(place.environment)], why="The environment cannot be made")
-    run_quietly(
-        [str(place.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input",
-         "--require-hashes", "-r", str(ROOT / "requirements.lock")],
-        why="The packages of requirements.lock cannot be installed",
-    )  # fmt: skip
+    for lock in place.lock_files:
+        run_quietly(
+            [str(place.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input",
+             "--require-hashes", "-r", str(lock)],
+            why=f"The packages of {lock.name} cannot be installed{_what_builds(lock)}",
+        )  # fmt: skip
     done.write_text("")
     return True
+
+
+def _what_builds(lock: Path) -> str:
+    needed = BUILD_PACKAGES.get(lock.stem.removeprefix("requirements-"), "")
+    return f" (on Debian they need: apt-get install {needed})" if needed else ""
 
 
 def copy_release(place: Place, portal: Path | None = None) -> bool:

@@ -16,6 +16,7 @@ from tools.progress import Stop
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_PORT = 8620
+EXTRAS = ("ldap",)  # Each has a lock file of its own: `requirements-<extra>.lock`.
 LOCK_SECONDS_MAX = 2  # A holder writes who it is just after it has locked.
 
 
@@ -28,10 +29,12 @@ class Place:
         host = os.environ.get("BERTH_HOST", "127.0.0.1")
         self.host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
         self.url = f"http://[{self.host}]:{port}" if ":" in self.host else f"http://{self.host}:{port}"
-        lock = hashlib.sha256((ROOT / "requirements.lock").read_bytes() + sys.version.encode()).hexdigest()[:12]
+        self.chosen_extras = data / "release" / "extras"
+        locks = b"".join(path.read_bytes() for path in self.lock_files)
         given = os.environ.get("BERTH_ENVIRONMENT")
         self.is_environment_given = bool(given)
-        self.environment = Path(given) if given else data / "env" / lock
+        name = hashlib.sha256(locks + sys.version.encode()).hexdigest()[:12]
+        self.environment = Path(given) if given else data / "env" / name
         self.python = self.environment / "bin" / "python"
         self.command = data / "bin" / "berth"
         self.server_command = data / "bin" / "berth-server"
@@ -49,6 +52,19 @@ class Place:
             return cls(Path("/var/lib/berth"), port)
         base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
         return cls(Path(base) / "berth", port)
+
+    @property
+    def extras(self) -> list[str]:
+        """What was asked for beside the server itself, at the last `make up EXTRAS=...`."""
+        try:
+            return [word for word in self.chosen_extras.read_text().split() if word in EXTRAS]
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            return []
+
+    @property
+    def lock_files(self) -> list[Path]:
+        """What the environment is made from; its name says their content."""
+        return [ROOT / "requirements.lock", *(ROOT / f"requirements-{extra}.lock" for extra in self.extras)]
 
     @property
     def release(self) -> Path:

@@ -28,7 +28,13 @@ DEBIAN = {
     "python3-torch": "/usr/lib/python3/dist-packages/torch/__init__.py",
     "chromium": "/usr/bin/chromium",
     "fonts-noto-cjk": "/usr/share/doc/fonts-noto-cjk",
+    "slapd": "/usr/sbin/slapd",
+    "libldap-dev": "/usr/include/ldap.h",
+    "libsasl2-dev": "/usr/include/sasl/sasl.h",
+    "gcc": "/usr/bin/gcc",
+    "python3-dev": "/usr/share/doc/python3-dev",
 }
+LDAP_LOCK = ROOT / "requirements-ldap.lock"
 FOR_CHAOS = ("python3-venv", "postgresql-15", "redis-server", "bubblewrap")
 FOR_SCREENS = ("python3-venv", "bubblewrap", "chromium", "fonts-noto-cjk")
 
@@ -57,6 +63,8 @@ def main() -> int:
     if options.only == "format":
         subprocess.run([str(python.parent / "ruff"), "check", "--fix", "-q", "."], cwd=ROOT, check=False)
         return subprocess.run([str(python.parent / "ruff"), "format", "."], cwd=ROOT, check=False).returncode
+    if options.only is None:
+        install_extra(python, LDAP_LOCK)
     command = [str(python), str(ROOT / "tools" / "testrun.py"), *(["--long"] if options.long else [])]
     if options.only == "lint":
         command += [word for check in ("ruff", "format", "mypy", "imports", "portal") for word in ("--only", check)]
@@ -71,7 +79,8 @@ def install_debian(packages: Sequence[str]) -> None:
         print(f"The tests need these Debian packages: {' '.join(missing)}\nInstall them, then run this again.", file=sys.stderr)
         sys.exit(1)
     print(f"Installing Debian packages: {' '.join(missing)}", flush=True)
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    # Run level 1 keeps the packages from starting services of their own.
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing]
     for attempt in (install, ["apt-get", "update", "-q"], install):
         done = subprocess.run(attempt, env=environment, capture_output=True, text=True, check=False)
@@ -101,6 +110,17 @@ def install_python() -> Path:
     lines = [ROOT, ROOT / "platform", ROOT / "client" / "src"]
     (packages / "berth.pth").write_text("".join(f"{line}\n" for line in lines))
     return python
+
+
+def install_extra(python: Path, lock: Path) -> None:
+    """An extra of the server, beside the rest: what does not need it runs without."""
+    done = python.parent.parent / f"complete-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}"
+    if done.exists():
+        return
+    print(f"Installing Python packages from {lock.name}", flush=True)
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
+    subprocess.run([*pip, "--require-hashes", "-r", str(lock)], check=True)
+    done.write_text("")
 
 
 if __name__ == "__main__":

@@ -32,9 +32,11 @@ from tools.install import (  # noqa: E402 - the root comes first.
     link_server_command,
     make_data_directory,
     make_environment,
+    write_whole,
 )
 from tools.place import (  # noqa: E402
     DEFAULT_PORT,
+    EXTRAS,
     Place,
     Running,
     alone,
@@ -80,6 +82,8 @@ def main() -> int:
         options = arguments()
         os.umask(0o022)  # The platform's user reads what is installed here; what is secret is closed one by one.
         place = Place.find(options.port)
+        if options.extras:
+            place = choose_extras(place, options.extras)
         if options.action == "down":
             return down(place)
         if options.action == "status":
@@ -115,12 +119,27 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("action", choices=["up", "down", "example", "status", "install"])
     parser.add_argument("--port", default=os.environ.get("BERTH_PORT", str(DEFAULT_PORT)))
     parser.add_argument("--profile", default="", help="embedded or production; default what it was, embedded at first")
+    parser.add_argument("--extras", default="", help="ldap, or none; default what it was, none at first")
     parser.add_argument("--no-example", action="store_true", help="do not submit the example job on new data")
     options = parser.parse_args()
     if not options.port.isdigit() or not 0 < int(options.port) < 65_536:
         raise Stop(f"{options.port!r} is not a port. Choose one between 1 and 65535: make up PORT={DEFAULT_PORT}")
     options.port = int(options.port)
     return options
+
+
+def choose_extras(place: Place, text: str) -> Place:
+    """Write down what is installed beside the server itself; the place with the environment for it."""
+    extras = [word for word in text.replace(",", " ").split() if word != "none"]
+    unknown = [word for word in extras if word not in EXTRAS]
+    if unknown:
+        raise Stop(f"There is no extra {' '.join(unknown)}. Choose among: {', '.join(EXTRAS)}, none")
+    if place.is_environment_given and extras:
+        locks = " ".join(f"-r requirements-{extra}.lock" for extra in extras)
+        raise Stop(f"BERTH_ENVIRONMENT is yours to fill: {place.python} -m pip install --require-hashes {locks}")
+    place.chosen_extras.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(place.chosen_extras, " ".join(sorted(set(extras))) + "\n", 0o644)
+    return Place(place.data, place.port)
 
 
 # --- up --------------------------------------------------------------------------------------------------------------
@@ -157,7 +176,8 @@ def put_in_place(place: Place) -> None:
     if os.geteuid() == 0:
         install_bubblewrap()
     with step("environment") as done:
-        done.outcome = "installed from requirements.lock" if make_environment(place) else "there already"
+        names = " and ".join(lock.name for lock in place.lock_files)
+        done.outcome = f"installed from {names}" if make_environment(place) else "there already"
     with step("portal") as done:
         portal = build_portal(done)
     with step("server") as done:

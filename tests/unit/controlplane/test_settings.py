@@ -127,3 +127,49 @@ def test_a_nearly_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("shutil.disk_usage", lambda path: Full)
     with pytest.raises(CannotStart, match=f"Only 3 MiB are free below {tmp_path}; Berth needs 512 MiB"):
         check_disk(tmp_path)
+
+
+@pytest.fixture
+def with_ldap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the extra is installed."""
+    monkeypatch.setattr("kernel.config.find_spec", lambda name: name)
+
+
+DIRECTORY = {"BERTH_LDAP_URL": "ldaps://ldap.example.org", "BERTH_LDAP_BASE": "dc=example,dc=org"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"BERTH_LDAP_URL": "ldap://ldap.example.org"}, "must begin with ldaps://, or BERTH_LDAP_STARTTLS be true"),
+        ({"BERTH_LDAP_URL": "https://ldap.example.org"}, "BERTH_LDAP_URL must begin with ldap:// or ldaps://"),
+        ({"BERTH_LDAP_URL": "ldaps://ldap.example.org/dc=example"}, "must name a host and at most a port"),
+        ({"BERTH_LDAP_STARTTLS": "true"}, "BERTH_LDAP_STARTTLS goes with ldap://"),
+        ({"BERTH_LDAP_BASE": ""}, "BERTH_LDAP_BASE must be set"),
+        ({"BERTH_LDAP_BIND_DN": "cn=reader"}, "BERTH_LDAP_BIND_DN and BERTH_LDAP_BIND_PASSWORD go together"),
+        ({"BERTH_LDAP_CA_FILE": "/nowhere.pem"}, "BERTH_LDAP_CA_FILE='/nowhere.pem' cannot be read"),
+        ({"BERTH_LDAP_USER_FILTER": "(uid=alice)"}, "must hold {name}, and nothing else in braces"),
+        ({"BERTH_LDAP_USER_FILTER": "(uid={name})(x={dn})"}, "must hold {name}, and nothing else in braces"),
+        ({"BERTH_LDAP_USER_FILTER": "(uid={name}"}, "must be an LDAP filter in round brackets"),
+        ({"BERTH_LDAP_GROUP_FILTER": "(member=me)"}, "BERTH_LDAP_GROUP_FILTER='(member=me)' must hold {dn} or {name}"),
+        ({"BERTH_LDAP_ID_ATTRIBUTES": "a)(b"}, "must name attributes, such as entryUUID"),
+        ({"BERTH_LDAP_GROUPS": "staff"}, "BERTH_LDAP_GROUPS: 'staff' must be <group>=<tenant>:<role>"),
+    ],
+)
+def test_a_directory_that_cannot_be_used_is_refused(with_ldap: None, changes: dict[str, str], said: str) -> None:
+    with pytest.raises(BadSetting) as refused:
+        from_environment(DIRECTORY | changes)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("changes", [{}, {"BERTH_LDAP_URL": "ldap://ldap.example.org:389", "BERTH_LDAP_STARTTLS": "1"}])
+def test_a_directory_is_reached_over_tls_or_on_this_machine(with_ldap: None, changes: dict[str, str]) -> None:
+    assert from_environment(DIRECTORY | changes).ldap_base == "dc=example,dc=org"
+    assert from_environment(DIRECTORY | {"BERTH_LDAP_URL": "ldap://127.0.0.1:389"}).ldap_url
+
+
+def test_a_directory_without_its_extra_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernel.config.find_spec", lambda name: None)
+    with pytest.raises(BadSetting, match="`make up EXTRAS=ldap`, or `pip install --require-hashes"):
+        from_environment(DIRECTORY)
+    assert from_environment({}).ldap_url == ""

@@ -291,3 +291,18 @@ def test_the_servers_program_keeps_its_path_and_runs_the_present_release(place: 
     text = place.server_command.read_text()
     assert "/release/newer/manage.py" in text
     assert os.access(place.server_command, os.X_OK)
+
+
+def test_an_extra_has_an_environment_of_its_own_and_is_remembered(place: Place) -> None:
+    plain = place.environment
+    with_ldap = up.choose_extras(place, "ldap")
+
+    assert [path.name for path in with_ldap.lock_files] == ["requirements.lock", "requirements-ldap.lock"]
+    assert with_ldap.environment != plain
+    assert Place(place.data, place.port).environment == with_ldap.environment
+    assert up.choose_extras(place, "none").environment == plain
+
+
+def test_an_extra_that_there_is_not_is_refused(place: Place) -> None:
+    with pytest.raises(Stop, match="There is no extra ldpa"):
+        up.choose_extras(place, "ldpa")

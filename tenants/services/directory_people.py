@@ -8,7 +8,7 @@ import structlog
 
 from kernel.actor import Actor
 from kernel.config import Config, current
-from kernel.errors import BerthError, FieldError, InvalidInput, NotFound
+from kernel.errors import BerthError, FieldError, InvalidInput, Unavailable
 from tenants import directory
 from tenants.access import demand
 from tenants.claims import Claims, SignInFailed
@@ -55,7 +55,7 @@ def connect_directory(*, actor: Actor, name: str, password: str, now: datetime) 
     demand(actor, None, "user.edit_self")
     config = current()
     if not directory.is_on(config):
-        raise NotFound("This server has no directory.")
+        raise Unavailable("This server has no directory.", hint="Ask an operator; BERTH_LDAP_URL sets one.")
     claims = _ask(config, name, password)
     if claims is None:
         message = "The directory does not know this name with this password."

@@ -131,6 +131,23 @@ def test_who_is_renamed_stays_who_they_are(directory: Directory) -> None:
     assert ExternalIdentity.objects.count() == 1
 
 
+def test_an_id_of_bytes_is_kept_as_text_and_asked_for_as_bytes(configure: Callable[..., Any]) -> None:
+    """Active Directory's, which a test cannot start: the very bytes that it would give and be asked for."""
+    from types import SimpleNamespace
+
+    from tenants import directory as asked
+    from tenants import ldap_backend
+
+    config, raw = configure(ldap_base=BASE), bytes(range(0xF0, 0x100))
+    subject = asked._subject(config, SimpleNamespace(dn="cn=x", attrs={"objectGUID": [raw]}))
+    as_text = asked._subject(config, SimpleNamespace(dn="cn=x", attrs={"objectGUID": [bytes(range(16)).decode()]}))
+
+    assert subject == "objectguid=f3f2f1f0-f5f4-f7f6-f8f9-fafbfcfdfeff"
+    assert as_text == "objectguid=03020100-0504-0706-0809-0a0b0c0d0e0f"
+    assert ldap_backend.search_by_id(config, "objectguid", raw[:2]).filterstr == "(objectguid=\\f0\\f1)"
+    assert asked._subject(config, SimpleNamespace(dn="cn=x", attrs={})) == "dn=cn=x"
+
+
 # --- Accounts that were there -----------------------------------------------------------------------------------------
 
 

@@ -299,7 +299,9 @@ EXPECTATIONS: dict[str, Expect] = {
     "DELETE /api/v1/session": session(),
     "GET /api/v1/sign-in-methods": public(),
     "POST /api/v1/identities:connect": session(),
-    "POST /api/v1/identities:connect-directory": session(),
+    "POST /api/v1/identities:connect-directory": session(
+        body=lambda world, side: {"name": "alice", "password": "a long password"}
+    ),
     "GET /api/v1/totp": account(),
     "POST /api/v1/totp": account(body=lambda world, side: {"password": "wrong"}, also=frozenset({409, 429})),
     "DELETE /api/v1/totp": account(body=lambda world, side: {"password": "wrong", "code": "123456"}, also=frozenset({409, 429})),

@@ -29,6 +29,7 @@ export default function Security() {
       <Password />
       <Factor />
       <Provider />
+      <Directory />
     </SimpleGrid>
   );
 }
@@ -54,6 +55,40 @@ function Provider() {
         <Button variant="default" loading={isBusy} onClick={() => void connect()} leftSection={<Icon name="key" size={16} />}>
           {t('providerConnect', { name: oidc.name })}
         </Button>
+      </Stack>
+    </Paper>
+  );
+}
+
+/** Where the organisation has a directory: this account is entered by its password from then on, too. */
+function Directory() {
+  const t = useText(words);
+  const methods = useQuery({ queryKey: ['sign-in-methods'], staleTime: Infinity, queryFn: () => take(api.GET('/api/v1/sign-in-methods')) });
+  const [name, setName] = useState('');
+  const [password, setPassword] = useState('');
+  if (!methods.data?.directory) return null;
+  const submit = async () => {
+    await take(api.POST('/api/v1/identities:connect-directory', { body: { name: name.trim(), password } }));
+    setPassword('');
+    notify(t('directoryConnected'));
+  };
+  return (
+    <Paper withBorder p="md" component="section" aria-label={t('directory')}>
+      <Stack>
+        <Title order={2} size="h5">
+          {t('directory')}
+        </Title>
+        <Text size="sm" c="dimmed">
+          {t('directoryText')}
+        </Text>
+        <Form submit={submit} label={t('directoryConnect')}>
+          {(at) => (
+            <>
+              <TextInput label={t('directoryName')} autoComplete="off" value={name} onChange={(event) => setName(event.currentTarget.value)} error={at('/name')} required />
+              <PasswordInput label={t('directoryPassword')} autoComplete="off" value={password} onChange={(event) => setPassword(event.currentTarget.value)} error={at('/password')} required visibilityToggleButtonProps={{ 'aria-label': t('showPassword') }} />
+            </>
+          )}
+        </Form>
       </Stack>
     </Paper>
   );

@@ -12,6 +12,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
+from activity import cursors
 from activity.services import record_audit
 from jobs.models import TEMPLATE_NAME_LENGTH, Template
 from jobs.selectors.templates import found_by
@@ -27,6 +28,8 @@ from webapi.fields import SLUG
 
 PER_TENANT = 500  # More than anybody looks through; a list of them is a few pages.
 TAGS_MAX = 16
+SHIPPED_SET = 1  # Grows when a release brings others that installations should be given.
+_SHIPPED = "jobs.shipped_templates"
 FIELDS = (
     "name", "title", "title_zh", "description", "description_zh", "icon", "tags", "parameters", "spec",
 )  # fmt: skip
@@ -131,12 +134,19 @@ def count_use(template_id: uuid.UUID) -> None:
 
 
 def ensure_shipped_templates(now: datetime) -> int:
-    """On an installation that never had them, the public templates that come with the release; returns how many are new."""
-    if Template.objects.filter(is_shipped=True).exists():
+    """On an installation that never had them, the public templates that come with the release; returns how many are new. Those
+    that operators delete stay deleted: a cursor remembers which set was made."""
+    if cursors.position(_SHIPPED) >= SHIPPED_SET:
         return 0
     actor = system_actor("bootstrap")
-    taken = set(Template.objects.filter(tenant__isnull=True).values_list("name", flat=True))
     with transaction.atomic():
+        cursor = cursors.lock_cursor(_SHIPPED)
+        # Earlier releases made them without remembering it.
+        had_them = cursor.seq >= SHIPPED_SET or Template.objects.filter(is_shipped=True).exists()
+        cursors.move(cursor, max(cursor.seq, SHIPPED_SET))
+        if had_them:
+            return 0
+        taken = set(Template.objects.filter(tenant__isnull=True).values_list("name", flat=True))
         rows = []
         for one in SHIPPED:
             values = _checked(one)

@@ -1,7 +1,5 @@
 /** Numbers, sizes and times as people read them, in their language and the time zone that they prefer. */
 
-import { useMemo } from 'react';
-
 import { useLanguage, type Language } from './language';
 import { useZone } from './zone';
 
@@ -102,8 +100,14 @@ export function makeFormat(language: Language, timeZone?: string): Format {
   };
 }
 
+/** Made once for the whole page, by language and zone: its parts cost milliseconds each, and every cell of a table asks. */
+const formats = new Map<string, Format>();
+
 export function useFormat(): Format {
   const { language } = useLanguage();
   const zone = useZone();
-  return useMemo(() => makeFormat(language, zone), [language, zone]);
+  const key = `${language} ${zone ?? ''}`;
+  const found = formats.get(key) ?? makeFormat(language, zone);
+  formats.set(key, found);
+  return found;
 }

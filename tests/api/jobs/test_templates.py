@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from activity.models import AuditEvent
+from activity.models import AuditEvent, Cursor
 from jobs.models import Job, Template
 from jobs.services.shipped_templates import SHIPPED
 from jobs.services.templates import delete_template, ensure_shipped_templates, update_template
@@ -149,6 +149,23 @@ def test_the_shipped_ones_are_made_once_and_each_is_a_job(api, cast):
         filled = api(cast.bob).post(f"{PATH}/{row.pk}/render", {"tenant": "vision"}, format="json")
         assert filled.status_code == 200, filled.data
         assert not [problem for problem in filled.data["problems"] if "gpu" not in problem["message"].lower()], row.name
+
+
+def test_shipped_ones_that_operators_delete_stay_deleted(api, cast):
+    ensure_shipped_templates(now())
+    for row in Template.objects.filter(is_shipped=True):
+        assert api(cast.otto).delete(f"{PATH}/{row.pk}").status_code == 204
+    assert ensure_shipped_templates(now()) == 0
+    assert not Template.objects.filter(is_shipped=True).exists()
+
+
+def test_an_installation_that_has_shipped_ones_already_gets_no_more(api, cast):
+    ensure_shipped_templates(now())
+    Cursor.objects.filter(name="jobs.shipped_templates").delete()  # As an earlier release left it.
+    Template.objects.exclude(name="hello").delete()
+    assert ensure_shipped_templates(now()) == 0
+    Template.objects.all().delete()
+    assert ensure_shipped_templates(now()) == 0
 
 
 def test_a_page_of_them_costs_the_same_however_many(api, cast, django_assert_max_num_queries):

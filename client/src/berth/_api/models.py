@@ -825,6 +825,7 @@ class ReasonOut(TypedDict):
 
 class RecoveryCodesOut(TypedDict):
     recovery_codes: list[str]
+    sessions_ended: int
 
 
 class RedeemInRequest(TypedDict):
@@ -1417,6 +1418,7 @@ class AnnouncementOut(TypedDict):
     created_by: UserRef | None
     dismissed: bool
     ends_at: str | None
+    everybody: bool
     id: str
     level: Literal["info", "warning", "critical"]
     may_edit: bool

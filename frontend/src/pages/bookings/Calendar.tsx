@@ -80,7 +80,7 @@ function Day({ day, isFaint, all, pool, book }: { day: Date; isFaint: boolean } 
     );
   }
   return (
-    <button type="button" className={classes.day} {...marks} onClick={() => book(isToday ? new Date(Math.ceil(Date.now() / 3_600_000) * 3_600_000) : day)}>
+    <button type="button" className={classes.day} {...marks} aria-haspopup="dialog" onClick={() => book(isToday ? new Date(Math.ceil(Date.now() / 3_600_000) * 3_600_000) : day)}>
       {content}
       <VisuallyHidden>{t('bookOn', { day: name })}</VisuallyHidden>
     </button>
@@ -102,6 +102,7 @@ function BarButton({ bar, height, isBig, show }: { bar: Bar; height: number; isB
       data-look={look}
       title={all}
       style={{ left: `${bar.left * 100}%`, width: `calc(${bar.width * 100}% - 3px)`, top: bar.lane * (height + 4) + 4, height }}
+      aria-haspopup="dialog"
       onClick={() => show(booking)}
     >
       <Icon name={LOOKS[look].icon} size={11} /> {bar.isCutLeft && '‹ '}

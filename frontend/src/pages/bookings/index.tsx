@@ -75,7 +75,7 @@ export default function Bookings() {
             }}
           />
           {mayBook && (
-            <Button leftSection={<Icon name="submit" size={16} />} onClick={() => setBookFrom(nextHour())}>
+            <Button leftSection={<Icon name="submit" size={16} />} aria-haspopup="dialog" onClick={() => setBookFrom(nextHour())}>
               {t('book')}
             </Button>
           )}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.api import board, cost, draining, explain, history, jobs, order, output, quarantine, shares, templates
+from jobs.api import board, conversion, cost, draining, explain, history, jobs, order, output, quarantine, shares, templates
 
 urlpatterns = [
     path("jobs", jobs.JobListView.as_view(), name="jobs"),
     path("jobs:counts", jobs.JobCountsView.as_view(), name="job_counts"),
     path("jobs:batch", jobs.JobBatchView.as_view(), name="job_batch"),
+    path("jobs:convert", conversion.JobConvertView.as_view(), name="job_convert"),
     path("jobs/<str:job>", jobs.JobView.as_view(), name="job"),
     path("jobs/<str:job>/spec", jobs.JobSpecView.as_view(), name="job_spec"),
     path("jobs/<str:job>/stop", jobs.JobStopView.as_view(), name="job_stop"),

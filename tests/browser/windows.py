@@ -31,7 +31,13 @@ class Tour:
         for name in dict.fromkeys(part.locator(OPENERS).evaluate_all(NAMES)):
             if name in self.opened:
                 continue
-            opener = part.locator(OPENERS).filter(visible=True).filter(has_text=name).or_(part.locator(f"{OPENERS}[aria-label^={json.dumps(name)}]")).first
+            opener = (
+                part.locator(OPENERS)
+                .filter(visible=True)
+                .filter(has_text=name)
+                .or_(part.locator(f"{OPENERS}[aria-label^={json.dumps(name)}]"))
+                .first
+            )
             if not opener.count():
                 continue  # The page was drawn anew meanwhile, as live pages are.
             self.opened.add(name)
@@ -49,7 +55,10 @@ class Tour:
 
     def _look(self, window: Locator, where: str) -> None:
         """All rules in the light; in the dark only the colours are other ones."""
-        for scheme, only in (("light", {"type": "tag", "values": self._rules}), ("dark", {"type": "rule", "values": ["color-contrast"]})):
+        for scheme, only in (
+            ("light", {"type": "tag", "values": self._rules}),
+            ("dark", {"type": "rule", "values": ["color-contrast"]}),
+        ):
             self.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             found: Any = window.evaluate(ASK_AXE, only)
             for entry in found["violations"]:
@@ -61,7 +70,9 @@ class Tour:
         try:
             expect(opener).to_be_focused(timeout=1_500)
         except AssertionError:
-            self.faults.append(f"{where}: the keyboard is at {self.page.evaluate('document.activeElement.outerHTML.slice(0, 150)')}")
+            self.faults.append(
+                f"{where}: the keyboard is at {self.page.evaluate('document.activeElement.outerHTML.slice(0, 150)')}"
+            )
 
 
 def go(page: Page, path: str) -> None:

@@ -202,6 +202,12 @@ class Jobs:
         body = {"spec": dict(spec), "items": [dict(item) for item in items], **self._in_tenant(tenant)}
         return dict(self._transport.json(post("/jobs:batch", body, idempotency_key=idempotency_key)))
 
+    def convert(self, text: str, *, source: str | None = None, name: str = "") -> dict[str, Any]:
+        """A job of OpenPAI (protocol v2) or a script for sbatch as a spec: `spec`, `notes` on what was carried over, changed and
+        lost, and `problems`. Nothing is submitted. `source`: openpai or sbatch, else it is found out; `name` is the file's."""
+        body = {"text": text, **({"from": source} if source else {}), **({"name": name} if name else {})}
+        return dict(self._transport.json(post("/jobs:convert", body)))
+
     # --- Finding ------------------------------------------------------------------------------------------------------
 
     def list(self, *, limit: int | None = None, **filters: object) -> Iterator[Job]:

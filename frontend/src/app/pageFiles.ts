@@ -9,20 +9,20 @@ export interface PageFile {
   begin?: (address: URL) => void;
 }
 
-interface PageEntry {
+interface PageAt {
   path: string;
-  read: () => Promise<PageFile>;
-  /** Where this is switched off, there is no such page. */
+  /** The feature that it is a part of, where it is one. */
   feature?: string;
+  read: () => Promise<PageFile>;
 }
 
-export const PAGE_FILES: readonly PageEntry[] = [
+export const PAGE_FILES: readonly PageAt[] = [
   { path: '/', read: () => import('@/pages/home') },
   { path: '/jobs', read: () => import('@/pages/jobs') },
   { path: '/jobs/:job/*', read: () => import('@/pages/job') },
   { path: '/submit', read: () => import('@/pages/submit') },
-  { path: '/templates/*', read: () => import('@/pages/templates'), feature: 'templates' },
-  { path: '/notebook', read: () => import('@/pages/notebook'), feature: 'notebook' },
+  { path: '/templates/*', feature: 'templates', read: () => import('@/pages/templates') },
+  { path: '/notebook', feature: 'notebook', read: () => import('@/pages/notebook') },
   { path: '/data/*', read: () => import('@/pages/data') },
   { path: '/queues/*', read: () => import('@/pages/queues') },
   { path: '/cluster/*', read: () => import('@/pages/cluster') },
@@ -33,13 +33,13 @@ export const PAGE_FILES: readonly PageEntry[] = [
   { path: '/tenants/*', read: () => import('@/pages/tenants') },
   { path: '/quotas', read: () => import('@/pages/quotas') },
   { path: '/approvals', read: () => import('@/pages/approvals') },
-  { path: '/bookings', read: () => import('@/pages/bookings'), feature: 'bookings' },
-  { path: '/prices', read: () => import('@/pages/prices'), feature: 'billing' },
+  { path: '/bookings', feature: 'bookings', read: () => import('@/pages/bookings') },
+  { path: '/prices', feature: 'billing', read: () => import('@/pages/prices') },
   { path: '/nodes/*', read: () => import('@/pages/nodes') },
   { path: '/clusters', read: () => import('@/pages/clusters') },
   { path: '/maintenance', read: () => import('@/pages/maintenance') },
   { path: '/users', read: () => import('@/pages/users') },
-  { path: '/announcements', read: () => import('@/pages/announcements'), feature: 'announcements' },
+  { path: '/announcements', feature: 'announcements', read: () => import('@/pages/announcements') },
   { path: '/features', read: () => import('@/pages/features') },
   { path: '/audit', read: () => import('@/pages/audit') },
 ];

@@ -1,8 +1,8 @@
 /** The pages within their frame. */
 
 import { Button } from '@mantine/core';
-import { lazy, type ReactNode } from 'react';
-import { Link, Route, Routes } from 'react-router';
+import { lazy } from 'react';
+import { Link, Outlet, Route, Routes } from 'react-router';
 
 import { useSession } from '@/api/session';
 import { useText } from '@/text/language';
@@ -13,14 +13,16 @@ import { PAGE_FILES } from './pageFiles';
 import { Shell } from './Shell';
 import { shell } from './text';
 
-const PAGES = PAGE_FILES.map(({ path, feature, read }) => ({ path, feature, Page: lazy(read) }));
+const PAGES = PAGE_FILES.map(({ path, feature, read }) => ({ path, feature, Shown: lazy(read) }));
 
 export function Pages() {
   return (
     <Routes>
       <Route element={<Shell />}>
-        {PAGES.map(({ path, feature, Page }) => (
-          <Route key={path} path={path} element={<If feature={feature}><Page /></If>} />
+        {PAGES.map(({ path, feature, Shown }) => (
+          <Route key={path} element={<If feature={feature} />}>
+            <Route path={path} element={<Shown />} />
+          </Route>
         ))}
         <Route path="*" element={<NotFound />} />
       </Route>
@@ -28,10 +30,10 @@ export function Pages() {
   );
 }
 
-/** The page of a feature: where it is switched off it is not there, not even by its address. */
-function If({ feature, children }: { feature: string | undefined; children: ReactNode }) {
-  const session = useSession();
-  return feature === undefined || session.has(feature) ? children : <NotFound />;
+/** Where the feature of a page is switched off the page is not there, not even by its address. */
+function If({ feature }: { feature?: string }) {
+  const { has } = useSession();
+  return feature === undefined || has(feature) ? <Outlet /> : <NotFound />;
 }
 
 function NotFound() {

@@ -61,7 +61,8 @@ export function makeFormat(language: Language, timeZone?: string): Format {
   const time = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23', timeZone });
   const day = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric', timeZone });
   const hour = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23', timeZone });
-  const date = new Intl.DateTimeFormat(locale, { month: 'numeric', day: 'numeric', timeZone })
+  const date = new Intl.DateTimeFormat(locale, { month: 'numeric', day: 'numeric', timeZone });
+  const clock = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23', timeZone });
   const weekday = new Intl.DateTimeFormat(locale, { weekday: 'short', day: 'numeric', month: 'short', timeZone });
   const month = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'long', timeZone });
   const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
@@ -74,7 +75,9 @@ export function makeFormat(language: Language, timeZone?: string): Format {
     made.set(key, found);
     return found;
   };
-  const number = (value: number, digits = 1) => formatter('decimal', digits).format(value);
+  const tiny = new Intl.NumberFormat(locale, { maximumSignificantDigits: 1 });
+  // Little is not nothing: what these digits would show as 0 is written with its first one.
+  const number = (value: number, digits = 1) => (value !== 0 && Math.abs(value) < 0.5 * 10 ** -digits ? tiny : formatter('decimal', digits)).format(value);
   return {
     number,
     percent: (ratio, digits = 0) => formatter('percent', digits).format(ratio),
@@ -83,7 +86,7 @@ export function makeFormat(language: Language, timeZone?: string): Format {
     milli: (thousandths) => number(thousandths / 1000, 3),
     duration: (seconds) => (seconds === null || seconds === undefined ? '–' : formatDuration(seconds, language)),
     time: (iso) => (iso ? time.format(new Date(iso)) : '–'),
-    tick: (seconds, span) => (span <= 2 * 86_400 ? hour : date).format(new Date(seconds * 1000)),
+    tick: (seconds, span) => (span <= 600 ? clock : span <= 2 * 86_400 ? hour : date).format(new Date(seconds * 1000)),
     day: (iso) => day.format(new Date(iso)),
     weekday: (moment) => weekday.format(moment),
     month: (moment) => month.format(moment),
@@ -100,7 +103,7 @@ export function makeFormat(language: Language, timeZone?: string): Format {
   };
 }
 
-/** Made once for the whole page, by language and zone: its parts cost milliseconds each, and every cell of a table asks. */
+/** Made once for the whole page: its parts cost milliseconds each, and every cell of a table asks. */
 const formats = new Map<string, Format>();
 
 export function useFormat(): Format {

@@ -502,6 +502,7 @@ EXPECTATIONS: dict[str, Expect] = {
         body=lambda world, side: batch(side, {"name": "b"}),
         bad_ids=foreign_changes(batch),
     ),
+    "POST /api/v1/jobs:convert": listing(body=lambda world, side: {"text": "#!/bin/sh\n#SBATCH --time=5\nhostname\n"}),
     "GET /api/v1/jobs/{job}": viewer(),
     "PATCH /api/v1/jobs/{job}": manager(
         owner=True,

@@ -165,6 +165,16 @@ class ConsequenceOut(TypedDict):
     why: str
 
 
+ConvertInRequest = TypedDict(
+    "ConvertInRequest",
+    {
+        "from": NotRequired[Literal["openpai", "sbatch"]],
+        "name": NotRequired[str],
+        "text": str,
+    },
+)
+
+
 class CurvePoint(TypedDict):
     month: int
     own_micros: int
@@ -504,6 +514,15 @@ class MovedJobOut(TypedDict):
     id: str
     name: str
     placed_at: str
+
+
+class NoteOut(TypedDict):
+    code: str
+    hint: str
+    kind: Literal["carried", "changed", "lost"]
+    line: int | None
+    place: str
+    text: str
 
 
 class OccupiedGpuOut(TypedDict):
@@ -1590,6 +1609,17 @@ class ClusterOut(TypedDict):
 class ClusterPage(TypedDict):
     items: list[ClusterOut]
     next: str | None
+
+
+ConvertOut = TypedDict(
+    "ConvertOut",
+    {
+        "from": Literal["openpai", "sbatch"],
+        "notes": list[NoteOut],
+        "problems": list[SpecProblemOut],
+        "spec": dict[str, Any],
+    },
+)
 
 
 class EditChangeOut(TypedDict):

@@ -56,7 +56,7 @@ export function useExpected(waiting: readonly string[]) {
     staleTime: 60_000,
     refetchInterval: 120_000,
     queryFn: async ({ signal }) => {
-      const answers = await Promise.allSettled(asked.map((job) => take(api.GET('/api/v1/jobs/{job}/explain', { params: { path: { job }, query: { quick: true } }, signal }))));
+      const answers = await Promise.allSettled(asked.map((job) => take(api.GET('/api/v1/jobs/{job}/explain', { params: { path: { job } }, signal }))));
       return new Map(answers.flatMap((answer, index) => (answer.status === 'fulfilled' ? [[asked[index] ?? '', answer.value.expected] as const] : [])));
     },
   });

@@ -68,7 +68,7 @@ def update_template(
 ) -> Template:
     """Change a template; the caller was asked whether the actor may."""
     with transaction.atomic():
-        row = _locked(template)
+        row = locked(template)
         if expected_version is not None and row.version != expected_version:
             raise PreconditionFailed(
                 f"The template has version {row.version} now, not {expected_version}.",
@@ -91,7 +91,7 @@ def publish_template(*, actor: Actor, template: Template, now: datetime) -> Temp
     if template.tenant_id is None:
         raise Conflict("This template is public already.", hint="There is nothing left to do.")
     with transaction.atomic():
-        row = _locked(template)
+        row = locked(template)
         tenant_id, row.tenant_id = row.tenant_id, None
         row.published_at = row.updated_at = now
         row.version += 1
@@ -103,7 +103,7 @@ def publish_template(*, actor: Actor, template: Template, now: datetime) -> Temp
 def delete_template(*, actor: Actor, template: Template, now: datetime) -> None:
     """Delete a template. Jobs that were made from it are their own."""
     with transaction.atomic():
-        row = _locked(template)
+        row = locked(template)
         _audit(row, actor, "template.delete", now, before={"name": row.name, "title": row.title})
         row.delete()
 
@@ -215,7 +215,7 @@ def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _locked(template: Template) -> Template:
+def locked(template: Template) -> Template:
     """The row as it is now, where the template still belongs to whom it did when the actor was asked about: the rights of a
     tenant's member end when it is published."""
     row = Template.objects.select_for_update().filter(id=template.pk).first()

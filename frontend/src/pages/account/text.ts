@@ -148,7 +148,8 @@ export const words = texts(
     dark: 'dark',
     defaultTenant: 'Tenant to begin with',
     noDefault: 'none',
-    zoneNow: 'Times are shown in the zone of this browser: {zone}.',
+    timeZone: 'Time zone',
+    zoneNow: 'Times are shown, and typed, in this zone. Now: {zone}.',
     saved: 'Saved.',
   },
   {
@@ -296,7 +297,8 @@ export const words = texts(
     dark: '深色',
     defaultTenant: '默认租户',
     noDefault: '无',
-    zoneNow: '时间按此浏览器的时区显示：{zone}。',
+    timeZone: '时区',
+    zoneNow: '时间按此时区显示和填写。当前：{zone}。',
     saved: '已保存。',
   },
 );

@@ -1,6 +1,6 @@
 /** The files of one volume, folder by folder: look, fetch, bring, delete. */
 
-import { ActionIcon, Alert, Anchor, Box, Breadcrumbs, Button, Group, List, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { ActionIcon, Alert, Anchor, Box, Breadcrumbs, Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useMemo, useRef, useState, type DragEvent } from 'react';
 import { Link, useNavigate, useParams } from 'react-router';
@@ -14,12 +14,15 @@ import { Confirm } from '@/ui/Confirm';
 import { CopyAs, curl, quote } from '@/ui/CopyAs';
 import { Dialog } from '@/ui/Dialog';
 import { Answer, Empty, Loading, ProblemView } from '@/ui/Feedback';
+import { FolderButton } from '@/ui/FolderButton';
+import { chosen, entriesOf, isFolder, TooManyFiles, walk, type Found } from '@/ui/folders';
 import { Icon } from '@/ui/Icon';
 import { notify, notifyProblem } from '@/ui/notify';
 import { Page } from '@/ui/Page';
 import { Rows, type Column } from '@/ui/Rows';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
+import { Window } from '@/ui/Window';
 
 import classes from './Data.module.css';
 import { Sharing } from './Grants';
@@ -62,35 +65,38 @@ function Folder({ volume, folder }: { volume: Volume; folder: string }) {
   const cache = useQueryClient();
   const picker = useRef<HTMLInputElement>(null);
   const [isOver, setOver] = useState(false);
-  const [pending, setPending] = useState<{ files: File[]; replaced: string[] } | null>(null);
+  const [pending, setPending] = useState<{ files: Found[]; replaced: string[] } | null>(null);
   const files = useQuery({
     queryKey: ['volume-files', volume.id, folder],
     queryFn: ({ signal }) => take(api.GET('/api/v1/volumes/{volume_id}/files', { params: { path: { volume_id: volume.id }, query: folder ? { path: folder } : {} }, signal })),
   });
   const place = folder ? `${volume.mount_as}:${folder}` : `${volume.mount_as}:`;
 
-  const begin = (chosen: File[]) => {
+  const begin = (found: Found[]) => {
     setPending(null);
-    add(chosen, { volume: volume.id, volumeName: volume.name, tenant: rights.tenant, folder });
+    add(found, { volume: volume.id, volumeName: volume.name, tenant: rights.tenant, folder });
   };
-  const choose = (chosen: File[]) => {
-    if (chosen.length === 0) return;
-    if (chosen.length > FILES_MAX) {
+  const choose = (found: Found[]) => {
+    if (found.length === 0) return;
+    if (found.length > FILES_MAX) {
       notify(t('tooMany', { count: FILES_MAX }), 'failed');
       return;
     }
     const there = new Set(files.data?.items.map((file) => nameOf(file.path)));
-    const replaced = chosen.map((file) => file.name).filter((name) => there.has(name));
-    if (replaced.length > 0) setPending({ files: chosen, replaced });
-    else begin(chosen);
+    const replaced = [...new Set(found.map(({ path }) => path.split('/')[0] ?? ''))].filter((name) => there.has(name));
+    if (replaced.length > 0) setPending({ files: found, replaced });
+    else begin(found);
   };
   const drop = (event: DragEvent) => {
     event.preventDefault();
     setOver(false);
     if (!rights.mayWrite) return;
-    const isFolder = Array.from(event.dataTransfer.items).some((item) => item.webkitGetAsEntry()?.isDirectory);
-    if (isFolder) notify(t('noFolders'), 'failed');
-    else choose(Array.from(event.dataTransfer.files));
+    const entries = entriesOf(event.dataTransfer);
+    if (!entries.some(isFolder)) choose(chosen(event.dataTransfer.files));
+    else
+      walk(entries, FILES_MAX)
+        .then(choose)
+        .catch((error: unknown) => (error instanceof TooManyFiles ? notify(t('tooMany', { count: FILES_MAX }), 'failed') : notifyProblem(error)));
   };
   const over = (event: DragEvent) => {
     if (!rights.mayWrite || !event.dataTransfer.types.includes('Files')) return;
@@ -136,6 +142,7 @@ function Folder({ volume, folder }: { volume: Volume; folder: string }) {
             </Dialog>
           )}
           {rights.mayEdit && <Delete volume={volume} remove={remove} />}
+          {rights.mayWrite && <FolderButton label={t('uploadFolder')} onFolder={choose} variant="default" leftSection={<Icon name="data" size={16} />} />}
           {rights.mayWrite && (
             <Button leftSection={<Icon name="submit" size={16} />} onClick={() => picker.current?.click()}>
               {t('upload')}
@@ -151,7 +158,7 @@ function Folder({ volume, folder }: { volume: Volume; folder: string }) {
         hidden
         aria-label={t('upload')}
         onChange={(event) => {
-          choose(Array.from(event.currentTarget.files ?? []));
+          choose(chosen(event.currentTarget.files));
           event.currentTarget.value = '';
         }}
       />
@@ -281,10 +288,10 @@ function Actions({ volume, file, remove }: { volume: Volume; file: File_; remove
       )}
       {remove && (
         <>
-          <ActionIcon variant="subtle" color="red" aria-label={t('deleteNamed', { name })} onClick={() => setAsking(true)}>
+          <ActionIcon variant="subtle" color="red" aria-label={t('deleteNamed', { name })} aria-haspopup="dialog" onClick={() => setAsking(true)}>
             <Icon name="trash" size={16} />
           </ActionIcon>
-          <Modal opened={isAsking} onClose={() => setAsking(false)} title={t('delete')} closeButtonProps={{ 'aria-label': c('close') }}>
+          <Window opened={isAsking} onClose={() => setAsking(false)} title={t('delete')}>
             <Stack>
               <Text style={{ overflowWrap: 'anywhere' }}>{t('deleteFileAsk', { name: file.path })}</Text>
               <Group justify="flex-end">
@@ -303,7 +310,7 @@ function Actions({ volume, file, remove }: { volume: Volume; file: File_; remove
                 </Button>
               </Group>
             </Stack>
-          </Modal>
+          </Window>
         </>
       )}
     </Group>
@@ -314,7 +321,7 @@ function Replace({ names, close, go }: { names: readonly string[]; close: () => 
   const t = useText(words);
   const c = useText(common);
   return (
-    <Modal opened onClose={close} title={t('replaceTitle')} closeButtonProps={{ 'aria-label': c('close') }}>
+    <Window onClose={close} title={t('replaceTitle')}>
       <Stack>
         <Text>{t('replaceAsk', { count: names.length })}</Text>
         <List size="sm">
@@ -332,7 +339,7 @@ function Replace({ names, close, go }: { names: readonly string[]; close: () => 
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Window>
   );
 }
 

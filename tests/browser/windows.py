@@ -14,6 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 WINDOWS = "[role=dialog]:not([aria-hidden=true]), [role=menu]"
 OPENERS = ":is([aria-haspopup=dialog], [aria-haspopup=menu]):not(:disabled)"
 NAMES = "all => all.filter(one => one.checkVisibility()).map(one => (one.innerText || one.ariaLabel || '').split(':')[0].trim())"
+SETTLED = "() => document.getAnimations().every(one => !(one instanceof CSSTransition))"
 ASK_AXE = "(part, only) => axe.run(part, {runOnly: only, resultTypes: ['violations']})"
 
 
@@ -40,17 +41,21 @@ class Tour:
             window = self.page.locator(WINDOWS).filter(visible=True).last
             expect(window).to_be_visible()
             expect(window.locator("[role=status][aria-busy=true]")).to_have_count(0)
+            drawn = window.element_handle()
             self._look(window, f"{place}: {name}")
             if depth == 0:
                 self.open_all(window, place=f"{place}: {name}", depth=1)
             self.page.keyboard.press("Escape")
-            expect(self.page.locator(WINDOWS).filter(visible=True)).to_have_count(depth)
+            if drawn.is_visible() and self.page.locator(":focus[aria-expanded=true]").count():
+                self.page.keyboard.press("Escape")  # The first one was for an open list of choices.
+            drawn.wait_for_element_state("hidden", timeout=5_000)
             self._expect_keyboard_at(opener, f"{place}: {name}")
 
     def _look(self, window: Locator, where: str) -> None:
         """All rules in the light; in the dark only the colours are other ones."""
         for scheme, only in (("light", {"type": "tag", "values": self._rules}), ("dark", {"type": "rule", "values": ["color-contrast"]})):
             self.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            self.page.wait_for_function(SETTLED)
             found: Any = window.evaluate(ASK_AXE, only)
             for entry in found["violations"]:
                 places = [node["html"][:150] + node["failureSummary"][:200] for node in entry["nodes"][:2]]
@@ -58,6 +63,8 @@ class Tour:
         self.page.emulate_media(color_scheme="light")
 
     def _expect_keyboard_at(self, opener: Locator, where: str) -> None:
+        if not opener.count():
+            return  # An entry of a menu that closed; the menu's own button is looked at next.
         try:
             expect(opener).to_be_focused(timeout=1_500)
         except AssertionError:

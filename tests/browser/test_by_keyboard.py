@@ -27,7 +27,7 @@ def test_a_member_submits_reads_and_stops_a_job(open_browser: Callable[..., Brow
     page.keyboard.type(member.password)
     page.keyboard.press("Enter")
 
-    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Hello")
     page.keyboard.press("Control+k")
     expect(page.get_by_role("combobox", name="Search pages, jobs and actions")).to_be_focused()
     page.keyboard.type("submit")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.api import board, cost, draining, explain, history, jobs, order, output, quarantine, shares, templates
+from jobs.api import board, conversion, cost, draining, explain, history, jobs, order, output, quarantine, shares, templates
 
 urlpatterns = [
     path("jobs", jobs.JobListView.as_view(), name="jobs"),
     path("jobs:counts", jobs.JobCountsView.as_view(), name="job_counts"),
     path("jobs:batch", jobs.JobBatchView.as_view(), name="job_batch"),
+    path("jobs:convert", conversion.JobConvertView.as_view(), name="job_convert"),
     path("jobs/<str:job>", jobs.JobView.as_view(), name="job"),
     path("jobs/<str:job>/spec", jobs.JobSpecView.as_view(), name="job_spec"),
     path("jobs/<str:job>/stop", jobs.JobStopView.as_view(), name="job_stop"),
@@ -57,6 +58,7 @@ urlpatterns = [
     path("templates", templates.TemplatesView.as_view(), name="templates"),
     path("templates/<str:template_id>", templates.TemplateView.as_view(), name="template"),
     path("templates/<str:template_id>/render", templates.TemplateRenderView.as_view(), name="template_render"),
+    path("templates/<str:template_id>/test", templates.TemplateTestView.as_view(), name="template_test"),
     path("templates/<str:template_id>/publish", templates.TemplatePublishView.as_view(), name="template_publish"),
     path("schemas/job-spec", jobs.JobSpecSchemaView.as_view(), name="job_spec_schema"),
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,9 @@ from berth.errors import FieldProblem, SpecInvalid
 Spec = dict[str, Any]
 ROLE_KEYS = frozenset({"command", "resources", "replicas", "ports"})
 """What a job with one role may write at the top."""
+_DIRECTIVE = re.compile(r"^#SBATCH(?:\s|$)", re.MULTILINE)
+_PROTOCOL = frozenset({"taskRoles", "protocolVersion"})
+"""What stands in scripts for Slurm and in jobs of OpenPAI, and in no job file."""
 BESIDE_THE_SPEC = frozenset({"/tenant"})
 """What a submission says beside the spec; no line of the job file is to blame for it."""
 
@@ -71,6 +75,8 @@ def parse_spec(text: str, *, name: str, folder: Path) -> SpecSource:
     """Parse YAML text; every break found by the parser names its line."""
     if len(text) > limits.SPEC_BYTES:
         raise SpecInvalid(f"{name} is larger than {limits.SPEC_BYTES // limits.MIB} MiB; a job file is not.")
+    if _DIRECTIVE.search(text):
+        raise _foreign(name)
     try:
         _check_events(text, name)
         node = yaml.compose(text, Loader=_CoreLoader)
@@ -84,6 +90,8 @@ def parse_spec(text: str, *, name: str, folder: Path) -> SpecSource:
         raise SpecInvalid(f"{name} is empty.", hint="The smallest job is one line: command: echo hello")
     reader = _Reader(name)
     value = reader.value(node, "")
+    if isinstance(value, dict) and not _PROTOCOL.isdisjoint(value):
+        raise _foreign(name)
     if reader.problems:
         raise SpecInvalid(
             f"{name} has {len(reader.problems)} mistakes." if len(reader.problems) > 1 else f"{name} has a mistake.",
@@ -92,6 +100,11 @@ def parse_spec(text: str, *, name: str, folder: Path) -> SpecSource:
     if not isinstance(value, dict):
         raise SpecInvalid(f"{name} must hold `key: value` lines, not {type(value).__name__}.")
     return SpecSource(value, name=name, folder=folder, lines=reader.lines)
+
+
+def _foreign(name: str) -> SpecInvalid:
+    hint = f"berth convert {shlex.quote(name)} > job.yaml"
+    return SpecInvalid(f"{name} is written for another system, OpenPAI or Slurm.", hint=hint)
 
 
 def apply_changes(spec: Spec, changes: Sequence[str]) -> Spec:

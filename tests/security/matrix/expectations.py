@@ -502,6 +502,7 @@ EXPECTATIONS: dict[str, Expect] = {
         body=lambda world, side: batch(side, {"name": "b"}),
         bad_ids=foreign_changes(batch),
     ),
+    "POST /api/v1/jobs:convert": listing(body=lambda world, side: {"text": "#!/bin/sh\n#SBATCH --time=5\nhostname\n"}),
     "GET /api/v1/jobs/{job}": viewer(),
     "PATCH /api/v1/jobs/{job}": manager(
         owner=True,
@@ -582,6 +583,9 @@ EXPECTATIONS: dict[str, Expect] = {
     "POST /api/v1/templates/{template_id}/render": viewer(
         body=lambda world, side: {"parameters": {}},
         bad_ids=(lambda world, side: {"parameters": {}, "tenant": world.other(side).tenant.slug},),
+    ),
+    "POST /api/v1/templates/{template_id}/test": manager(
+        owner=True, body=lambda world, side: {}, bad_ids=(lambda world, side: {"tenant": world.other(side).tenant.slug},)
     ),
     "POST /api/v1/templates/{template_id}/publish": Expect(Who.OPERATOR),
     "GET /api/v1/schemas/job-spec": Expect(answers=frozenset({200})),

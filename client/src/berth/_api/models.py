@@ -165,6 +165,16 @@ class ConsequenceOut(TypedDict):
     why: str
 
 
+ConvertInRequest = TypedDict(
+    "ConvertInRequest",
+    {
+        "from": NotRequired[Literal["openpai", "sbatch"]],
+        "name": NotRequired[str],
+        "text": str,
+    },
+)
+
+
 class CurvePoint(TypedDict):
     month: int
     own_micros: int
@@ -506,6 +516,15 @@ class MovedJobOut(TypedDict):
     placed_at: str
 
 
+class NoteOut(TypedDict):
+    code: str
+    hint: str
+    kind: Literal["carried", "changed", "lost"]
+    line: int | None
+    place: str
+    text: str
+
+
 class OccupiedGpuOut(TypedDict):
     held: bool
     held_millis: int
@@ -825,6 +844,7 @@ class ReasonOut(TypedDict):
 
 class RecoveryCodesOut(TypedDict):
     recovery_codes: list[str]
+    sessions_ended: int
 
 
 class RedeemInRequest(TypedDict):
@@ -1074,6 +1094,7 @@ class StatementsOut(TypedDict):
 
 class StopInRequest(TypedDict):
     grace_seconds: NotRequired[float | None]
+    reason: NotRequired[str]
 
 
 class SubjectOut(TypedDict):
@@ -1179,6 +1200,22 @@ class TenantRef(TypedDict):
     id: str
     name: str
     slug: str
+
+
+class TestInRequest(TypedDict):
+    queue: NotRequired[str]
+    tenant: NotRequired[str | None]
+
+
+class TestJobOut(TypedDict):
+    id: str
+    name: str
+
+
+class TestRunOut(TypedDict):
+    at: str | None
+    job: TestJobOut | None
+    result: Literal["never", "running", "passed", "failed", "outdated"]
 
 
 class TicketOut(TypedDict):
@@ -1400,6 +1437,7 @@ class AnnouncementOut(TypedDict):
     created_by: UserRef | None
     dismissed: bool
     ends_at: str | None
+    everybody: bool
     id: str
     level: Literal["info", "warning", "critical"]
     may_edit: bool
@@ -1571,6 +1609,17 @@ class ClusterOut(TypedDict):
 class ClusterPage(TypedDict):
     items: list[ClusterOut]
     next: str | None
+
+
+ConvertOut = TypedDict(
+    "ConvertOut",
+    {
+        "from": Literal["openpai", "sbatch"],
+        "notes": list[NoteOut],
+        "problems": list[SpecProblemOut],
+        "spec": dict[str, Any],
+    },
+)
 
 
 class EditChangeOut(TypedDict):
@@ -2169,6 +2218,7 @@ class TemplateOut(TypedDict):
     spec: dict[str, Any]
     tags: list[str]
     tenant: TenantRef | None
+    test: TestRunOut
     title: str
     title_zh: str
     updated_at: str

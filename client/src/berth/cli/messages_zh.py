@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from berth.cli.messages_zh_capacity import CAPACITY
+from berth.cli.messages_zh_convert import CONVERT
 from berth.cli.messages_zh_costs import COSTS
 from berth.cli.messages_zh_exec import EXEC
 from berth.cli.messages_zh_explain import EXPLAIN
@@ -360,5 +361,6 @@ MESSAGES = {
     **PLACEMENT,
     **SHARES,
     **TEMPLATES,
+    **CONVERT,
     **EXEC,
 }

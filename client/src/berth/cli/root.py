@@ -36,6 +36,7 @@ class Entry:
 COMMANDS: dict[str, Entry] = {
     "submit": Entry("submit", "submit", JOBS, "Submit a job from a file or a command, and follow it."),
     "apply": Entry("submit", "submit", JOBS, "The same as submit.", hidden=True),
+    "convert": Entry("convert", "convert", JOBS, "Make a job file of an OpenPAI job or an sbatch script."),
     "templates": Entry("templates", "templates", JOBS, "List job templates, and run one with parameters."),
     "ps": Entry("jobs", "ps", JOBS, "List jobs."),
     "get": Entry("show", "get", JOBS, "Show one job: state, reason, attempts, tasks."),

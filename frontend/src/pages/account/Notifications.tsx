@@ -132,7 +132,7 @@ function One({ subscription, edit }: { subscription: Subscription; edit: () => v
 function Edit({ subscription, close }: { subscription: Subscription | null; close: () => void }) {
   const t = useText(words);
   const c = useText(common);
-  const { who } = useSession();
+  const { who, has } = useSession();
   const cache = useQueryClient();
   const [channel, setChannel] = useState<'mail' | 'webhook'>(subscription?.channel === 'webhook' ? 'webhook' : 'mail');
   const [target, setTarget] = useState(subscription?.target ?? '');
@@ -173,7 +173,7 @@ function Edit({ subscription, close }: { subscription: Subscription | null; clos
               {channel === 'webhook' && <TextInput label={t('target')} type="url" placeholder="https://" value={target} onChange={(event) => setTarget(event.currentTarget.value)} error={at('/target')} required />}
               <Checkbox.Group label={t('kinds')} value={kinds} onChange={(values) => setKinds(KINDS.filter((kind) => values.includes(kind)))} error={at('/kinds')}>
                 <Stack gap={6} mt={6}>
-                  {KINDS.map((kind) => (
+                  {KINDS.filter((kind) => kind !== 'budget' || has('billing')).map((kind) => (
                     <Checkbox key={kind} value={kind} label={t(`kind_${kind}`)} />
                   ))}
                 </Stack>

@@ -149,22 +149,23 @@ function Enrol({ close }: { close: () => void }) {
   const [password, setPassword] = useState('');
   const [code, setCode] = useState('');
   const [enrolment, setEnrolment] = useState<Schemas['EnrolmentOut'] | null>(null);
-  const [codes, setCodes] = useState<readonly string[] | null>(null);
+  const [made, setMade] = useState<Schemas['RecoveryCodesOut'] | null>(null);
   const begin = async () => setEnrolment(await take(api.POST('/api/v1/totp', { body: { password } })));
   const confirm = async (text: string) => {
-    const done = await run(async () => setCodes((await take(api.POST('/api/v1/totp:confirm', { body: { code: text } }))).recovery_codes));
+    const done = await run(async () => setMade(await take(api.POST('/api/v1/totp:confirm', { body: { code: text } }))));
     if (done) void cache.invalidateQueries({ queryKey: FACTOR });
     else setCode('');
   };
   return (
-    <Window onClose={close} title={codes ? t('recovery') : t('factor')} closeOnClickOutside={!codes}>
-      {codes ? (
+    <Window onClose={close} title={made ? t('recovery') : t('factor')} closeOnClickOutside={!made}>
+      {made ? (
         <Stack>
           <Alert color="yellow" icon={<Icon name="alert" />}>
             {t('recoveryText')}
           </Alert>
+          {made.sessions_ended > 0 && <Text size="sm">{t('factorEnded', { count: made.sessions_ended })}</Text>}
           <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="xs">
-            {codes.map((each) => (
+            {made.recovery_codes.map((each) => (
               <Code key={each} block>
                 {each}
               </Code>
@@ -172,8 +173,8 @@ function Enrol({ close }: { close: () => void }) {
           </SimpleGrid>
           <Group justify="space-between">
             <Group gap="xs">
-              <CopyText text={codes.join('\n')} />
-              <Button variant="default" leftSection={<Icon name="download" size={16} />} onClick={() => save('berth-recovery-codes.txt', `${codes.join('\n')}\n`)}>
+              <CopyText text={made.recovery_codes.join('\n')} />
+              <Button variant="default" leftSection={<Icon name="download" size={16} />} onClick={() => save('berth-recovery-codes.txt', `${made.recovery_codes.join('\n')}\n`)}>
                 {c('download')}
               </Button>
             </Group>

@@ -14,6 +14,8 @@ import { Confirm } from '@/ui/Confirm';
 import { CopyAs, curl, quote } from '@/ui/CopyAs';
 import { Dialog } from '@/ui/Dialog';
 import { Answer, Empty, Loading, ProblemView } from '@/ui/Feedback';
+import { FolderButton } from '@/ui/FolderButton';
+import { chosen, entriesOf, isFolder, TooManyFiles, walk, type Found } from '@/ui/folders';
 import { Icon } from '@/ui/Icon';
 import { notify, notifyProblem } from '@/ui/notify';
 import { Page } from '@/ui/Page';
@@ -63,35 +65,38 @@ function Folder({ volume, folder }: { volume: Volume; folder: string }) {
   const cache = useQueryClient();
   const picker = useRef<HTMLInputElement>(null);
   const [isOver, setOver] = useState(false);
-  const [pending, setPending] = useState<{ files: File[]; replaced: string[] } | null>(null);
+  const [pending, setPending] = useState<{ files: Found[]; replaced: string[] } | null>(null);
   const files = useQuery({
     queryKey: ['volume-files', volume.id, folder],
     queryFn: ({ signal }) => take(api.GET('/api/v1/volumes/{volume_id}/files', { params: { path: { volume_id: volume.id }, query: folder ? { path: folder } : {} }, signal })),
   });
   const place = folder ? `${volume.mount_as}:${folder}` : `${volume.mount_as}:`;
 
-  const begin = (chosen: File[]) => {
+  const begin = (found: Found[]) => {
     setPending(null);
-    add(chosen, { volume: volume.id, volumeName: volume.name, tenant: rights.tenant, folder });
+    add(found, { volume: volume.id, volumeName: volume.name, tenant: rights.tenant, folder });
   };
-  const choose = (chosen: File[]) => {
-    if (chosen.length === 0) return;
-    if (chosen.length > FILES_MAX) {
+  const choose = (found: Found[]) => {
+    if (found.length === 0) return;
+    if (found.length > FILES_MAX) {
       notify(t('tooMany', { count: FILES_MAX }), 'failed');
       return;
     }
     const there = new Set(files.data?.items.map((file) => nameOf(file.path)));
-    const replaced = chosen.map((file) => file.name).filter((name) => there.has(name));
-    if (replaced.length > 0) setPending({ files: chosen, replaced });
-    else begin(chosen);
+    const replaced = [...new Set(found.map(({ path }) => path.split('/')[0] ?? ''))].filter((name) => there.has(name));
+    if (replaced.length > 0) setPending({ files: found, replaced });
+    else begin(found);
   };
   const drop = (event: DragEvent) => {
     event.preventDefault();
     setOver(false);
     if (!rights.mayWrite) return;
-    const isFolder = Array.from(event.dataTransfer.items).some((item) => item.webkitGetAsEntry()?.isDirectory);
-    if (isFolder) notify(t('noFolders'), 'failed');
-    else choose(Array.from(event.dataTransfer.files));
+    const entries = entriesOf(event.dataTransfer);
+    if (!entries.some(isFolder)) choose(chosen(event.dataTransfer.files));
+    else
+      walk(entries, FILES_MAX)
+        .then(choose)
+        .catch((error: unknown) => (error instanceof TooManyFiles ? notify(t('tooMany', { count: FILES_MAX }), 'failed') : notifyProblem(error)));
   };
   const over = (event: DragEvent) => {
     if (!rights.mayWrite || !event.dataTransfer.types.includes('Files')) return;
@@ -137,6 +142,7 @@ function Folder({ volume, folder }: { volume: Volume; folder: string }) {
             </Dialog>
           )}
           {rights.mayEdit && <Delete volume={volume} remove={remove} />}
+          {rights.mayWrite && <FolderButton label={t('uploadFolder')} onFolder={choose} variant="default" leftSection={<Icon name="data" size={16} />} />}
           {rights.mayWrite && (
             <Button leftSection={<Icon name="submit" size={16} />} onClick={() => picker.current?.click()}>
               {t('upload')}
@@ -152,7 +158,7 @@ function Folder({ volume, folder }: { volume: Volume; folder: string }) {
         hidden
         aria-label={t('upload')}
         onChange={(event) => {
-          choose(Array.from(event.currentTarget.files ?? []));
+          choose(chosen(event.currentTarget.files));
           event.currentTarget.value = '';
         }}
       />

@@ -11,6 +11,7 @@ import { Confirm } from '@/ui/Confirm';
 import { Loading, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { notify } from '@/ui/notify';
+import { StopReason } from '@/ui/StopReason';
 import { Window } from '@/ui/Window';
 
 import { hasEnded, isArray, type Job, type Rights } from './queries';
@@ -42,8 +43,9 @@ function reread(job: Job): void {
 function Stop({ job }: { job: Job }) {
   const t = useText(words);
   const [grace, setGrace] = useState<number | string>('');
+  const [reason, setReason] = useState('');
   const stop = async () => {
-    await take(api.POST('/api/v1/jobs/{job}/stop', { params: { path: { job: job.id } }, body: typeof grace === 'number' ? { grace_seconds: grace } : {} }));
+    await take(api.POST('/api/v1/jobs/{job}/stop', { params: { path: { job: job.id } }, body: { grace_seconds: typeof grace === 'number' ? grace : undefined, reason: reason.trim() || undefined } }));
     notify(t('stopped'));
     reread(job);
   };
@@ -52,6 +54,7 @@ function Stop({ job }: { job: Job }) {
     <Confirm label={t('stop')} title={t('stopTitle', { name: job.name })} act={stop} color="red" variant="light" leftSection={<Icon name="stop" size={16} />}>
       <Stack>
         <Text>{isArray(job) ? t('stopArray') : isWaiting ? t('stopWaiting') : t('stopText')}</Text>
+        <StopReason value={reason} change={setReason} />
         {!isWaiting && <NumberInput label={t('stopGrace')} description={t('stopGraceHint')} min={0} max={3600} value={grace} onChange={setGrace} />}
       </Stack>
     </Confirm>

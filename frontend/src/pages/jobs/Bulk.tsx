@@ -9,6 +9,7 @@ import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { Icon } from '@/ui/Icon';
 import { Mark } from '@/ui/Status';
+import { StopReason } from '@/ui/StopReason';
 import { Window } from '@/ui/Window';
 
 import { actOnAll, BULK_MAX, type Deed, type Outcome, type PriorityName } from './bulk';
@@ -105,11 +106,13 @@ function Ask({ asked, jobs, close, start }: { asked: Asked; jobs: readonly Job[]
   const t = useText(words);
   const c = useText(common);
   const [tag, setTag] = useState('');
+  const [reason, setReason] = useState('');
   const known = [...new Set(jobs.flatMap((job) => job.tags))].slice(0, 20);
   const isTag = asked === 'tag' || asked === 'untag';
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (asked === 'stop' || asked === 'rerun') start({ kind: asked });
+    if (asked === 'stop') start({ kind: asked, reason: reason.trim() || undefined });
+    else if (asked === 'rerun') start({ kind: asked });
     else if ((asked === 'tag' || asked === 'untag') && tag.trim()) start({ kind: asked, tag: tag.trim() });
   };
   const title = asked === 'stop' ? t('stop') : asked === 'rerun' ? t('rerun') : asked === 'untag' ? t('removeTag') : t('addTag');
@@ -117,7 +120,12 @@ function Ask({ asked, jobs, close, start }: { asked: Asked; jobs: readonly Job[]
     <Window opened={asked !== null} onClose={close} title={title}>
       <form onSubmit={submit}>
         <Stack>
-          {asked === 'stop' && <Text>{t('stopAsk', { count: jobs.length })}</Text>}
+          {asked === 'stop' && (
+            <>
+              <Text>{t('stopAsk', { count: jobs.length })}</Text>
+              <StopReason value={reason} change={setReason} />
+            </>
+          )}
           {asked === 'rerun' && <Text>{t('rerunAsk', { count: jobs.length })}</Text>}
           {isTag && <TextInput label={t('tag')} description={t('tagHint')} value={tag} maxLength={TAG_LENGTH} onChange={(event) => setTag(event.currentTarget.value)} required data-autofocus />}
           {asked === 'untag' && known.length > 0 && (

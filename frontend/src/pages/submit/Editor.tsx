@@ -66,7 +66,7 @@ const look = (isDark: boolean) =>
     { dark: isDark },
   );
 
-export default function Editor({ text, onText, marks, schema, names, label, describedBy, height, handle, onFile }: {
+export default function Editor({ text, onText, marks, schema, names, label, describedBy, height, handle, onDrop, onPaste }: {
   text: string;
   onText: (text: string) => void;
   marks: readonly Mark[];
@@ -76,13 +76,15 @@ export default function Editor({ text, onText, marks, schema, names, label, desc
   describedBy?: string;
   height: string;
   handle?: Ref<EditorHandle>;
-  onFile?: (file: File) => void;
+  onDrop?: (data: DataTransfer) => void;
+  /** Gives true for a text that it takes itself. */
+  onPaste?: (text: string) => boolean;
 }) {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const scheme = useComputedColorScheme('light');
-  const latest = useRef({ onText, schema, names, onFile });
-  latest.current = { onText, schema, names, onFile };
+  const latest = useRef({ onText, schema, names, onDrop, onPaste });
+  latest.current = { onText, schema, names, onDrop, onPaste };
   const themes = useRef(new Compartment());
 
   useEffect(() => {
@@ -121,11 +123,15 @@ export default function Editor({ text, onText, marks, schema, names, label, desc
           keymap.of([{ key: 'Mod-Enter', run: () => true }, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
           EditorView.contentAttributes.of({ 'aria-label': label, ...(describedBy ? { 'aria-describedby': describedBy } : {}), tabindex: '0', spellcheck: 'false', autocapitalize: 'off' }),
           EditorView.domEventHandlers({
+            paste: (event) => {
+              const isTaken = latest.current.onPaste?.(event.clipboardData?.getData('text/plain') ?? '') ?? false;
+              if (isTaken) event.preventDefault();
+              return isTaken;
+            },
             drop: (event) => {
-              const file = event.dataTransfer?.files[0];
-              if (!file || !latest.current.onFile) return false;
+              if (!event.dataTransfer?.types.includes('Files') || !latest.current.onDrop) return false;
               event.preventDefault();
-              latest.current.onFile(file);
+              latest.current.onDrop(event.dataTransfer);
               return true;
             },
           }),

@@ -57,7 +57,7 @@ export function Samples({ choose }: { choose: (text: string) => void }) {
 export function ImportButton({ open }: { open: (file: File) => void }) {
   const t = useText(words);
   return (
-    <FileButton accept=".yaml,.yml,.json,.txt" onChange={(file) => file && open(file)}>
+    <FileButton accept=".yaml,.yml,.json,.txt,.sh,.bash,.sbatch,.slurm,.job" onChange={(file) => file && open(file)}>
       {(props) => (
         <Button {...props} variant="default" title={t('importHint')} leftSection={<Icon name="download" size={16} />}>
           {t('importFile')}

@@ -5,7 +5,7 @@ import { ActionIcon, Autocomplete, Button, Group, Paper, SimpleGrid, Stack, Text
 import { useText } from '@/text/language';
 import { Icon } from '@/ui/Icon';
 
-import { textOf, type Edit, type Offers } from './edit';
+import { listOf, textOf, type Edit, type Offers } from './edit';
 import { AreaField, NumberField, TextField } from './fields';
 import { isRecord, pointerOf, roleBase, rolesOf, type Plain } from './spec';
 import { words } from './text';
@@ -46,6 +46,7 @@ function Role({ name, role, isNamed, isOnly, edit, offers }: { name: string; rol
   const resources = isRecord(role.resources) ? role.resources : {};
   const gpu = gpuOf(resources.gpu);
   const setGpu = (count: number | undefined, model: string) => edit.set([...base, 'resources', 'gpu'], count === undefined || count === 0 ? undefined : model ? `${model}:${count}` : count);
+  const script = scriptOf(role.command);
   const range = isRecord(role.replicas) ? role.replicas : null;
   return (
     <Paper withBorder={isNamed} p={isNamed ? 'sm' : 0} component="fieldset" m={0} style={isNamed ? undefined : { border: 0 }} aria-label={`${t('role')} ${name}`} miw={0}>
@@ -84,26 +85,32 @@ function Role({ name, role, isNamed, isOnly, edit, offers }: { name: string; rol
             {edit.problem(at('resources'))}
           </Text>
         )}
-        {Array.isArray(role.command) ? (
+        {Array.isArray(role.command) && script === undefined ? (
           <AreaField label={t('command')} description={t('commandList')} value={JSON.stringify(role.command)} onText={() => undefined} readOnly autosize maxRows={6} error={edit.problem(at('command'), true)} classNames={{ input: 'berth-code' }} />
         ) : (
           <AreaField
             label={t('command')}
-            description={t('commandHint')}
-            value={textOf(role.command)}
-            onText={(text) => edit.set([...base, 'command'], text === '' ? undefined : text)}
+            description={script === undefined ? t('commandHint') : t('commandBy', { program: listOf(role.command).slice(0, -1).join(' ') })}
+            value={script ?? textOf(role.command)}
+            onText={(text) => (script === undefined ? edit.set([...base, 'command'], text === '' ? undefined : text) : edit.set([...base, 'command', listOf(role.command).length - 1], text))}
             autosize
             minRows={3}
             maxRows={18}
             spellCheck={false}
             required
             styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
-            error={edit.problem(at('command'))}
+            error={edit.problem(at('command'), script !== undefined)}
           />
         )}
       </Stack>
     </Paper>
   );
+}
+
+/** The text of a list such as `[/bin/bash, -c, text]`, which is a script like any other. */
+function scriptOf(command: Plain | undefined): string | undefined {
+  const words = listOf(command);
+  return words.length > 2 && words.at(-2) === '-c' ? words.at(-1) : undefined;
 }
 
 function gpuOf(value: Plain | undefined): { count: number; model: string } {

@@ -14,28 +14,36 @@ import { asProblem, type FieldProblem } from '@/api/problem';
 import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
 import { useFormat } from '@/text/format';
-import { useText } from '@/text/language';
+import { useLanguage, useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
 import { CopyAs } from '@/ui/CopyAs';
 import { Answer, Empty, ProblemView } from '@/ui/Feedback';
+import { FolderButton } from '@/ui/FolderButton';
+import { entriesOf, isFolder } from '@/ui/folders';
 import { Icon } from '@/ui/Icon';
 import { notify } from '@/ui/notify';
 import { Page } from '@/ui/Page';
 
 import { attemptFor, differences, isUnsure, submit, usePlan, useWhy, type Attempt, type Option, type Plan } from './asking';
+import { CodeFolder } from './code/CodeFolder';
+import { FILES_MAX, PACKED_MAX } from './code/packing';
+import { words as codeWords } from './code/text';
+import { useCodeFolder } from './code/useCodeFolder';
+import { Converted } from './Converted';
 import { complaints } from './complaintsText';
 import { placed, readJob, schemaProblems } from './complaints';
 import type { Names } from './completing';
 import { forgetDraft, keepDraft } from './draft';
 import { makeProblem, type Edit, type Offers } from './edit';
 import type { EditorHandle } from './Editor';
+import { convert, isForeign, type Foreign } from './foreign';
 import { Form } from './Form';
 import { sourceOf, useBeginning, useNames, type Beginning } from './loading';
 import { darkTitle } from './look';
 import { ImportButton, JobEditor, Samples } from './Pieces';
 import { PlanPanel, type Placed } from './PlanPanel';
 import { openSections } from './Sections';
-import { addRole, bytesText, change, changeAll, imported, isRecord, rename, type Plain } from './spec';
+import { addRole, bytesText, change, changeAll, imported, isRecord, rename, withSnapshot, writeSpec, type Plain } from './spec';
 import classes from './Submit.module.css';
 import { words } from './text';
 import { useSchema } from './useSchema';
@@ -75,6 +83,7 @@ export default function Submit() {
 
 function Writer({ source, beginning }: { source: string; beginning: Beginning }) {
   const t = useText(words);
+  const c = useText(codeWords);
   const told = useText(complaints);
   const format = useFormat();
   const session = useSession();
@@ -94,6 +103,8 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
   const [isBusy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>(null);
   const [formKey, setFormKey] = useState(0);
+  const [foreign, setForeign] = useState<Foreign | null>(null);
+  const { language } = useLanguage();
   const editor = useRef<EditorHandle>(null);
   const inFlight = useRef(false);
   const isDone = useRef(false);
@@ -132,6 +143,7 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
     write(made);
     setFormKey((key) => key + 1);
     setBack(false);
+    setForeign(null); // What stood there is not what was told of any more.
   }, [write]);
   const edit: Edit = useMemo(
     () => ({
@@ -144,6 +156,10 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
     }),
     [values, problems],
   );
+  const code = useCodeFolder(tenant, (sha256) => {
+    setText((now) => withSnapshot(now, sha256));
+    setFormKey((key) => key + 1);
+  });
   const offers: Offers = { tenants, ...known };
   const names: Names = useMemo(
     () => ({ queue: [...known.queues, ...(known.topQueue ? [known.topQueue] : [])], image: known.images, pool: known.pools, 'mounts/*/volume': known.volumes, 'secrets/*': known.secrets }),
@@ -156,9 +172,52 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
       notify(t('importTooLarge', { size: format.bytes(FILE_BYTES_MAX) }), 'failed');
       return;
     }
-    replace(imported(await file.text()));
+    const written = await file.text();
+    if (isForeign(written)) {
+      await openForeign({ text: written, name: file.name });
+      return;
+    }
+    replace(imported(written));
     notify(t('imported', { name: file.name }));
   };
+  /** The job that a file of another system becomes; what became of it stands above the form, and so does why it became none. */
+  const openForeign = async (file: Foreign) => {
+    try {
+      const made = await convert(file, language);
+      replace(writeSpec(made.spec));
+    } catch {
+      // Shown where the notes would be.
+    }
+    setForeign(file);
+  };
+  const takePasted = (pasted: string) => {
+    if (!isForeign(pasted)) return false;
+    void openForeign({ text: pasted, name: '' });
+    return true;
+  };
+  const takeDropped = (data: DataTransfer) => {
+    const entries = entriesOf(data);
+    const [file] = data.files;
+    if (entries.some(isFolder)) code.drop(entries);
+    else if (file) void openFile(file);
+  };
+  useEffect(() => {
+    const paste = (event: ClipboardEvent) => {
+      const isTyping = event.target instanceof Element && event.target.closest('input, textarea, [contenteditable="true"]') !== null;
+      if (!isTyping && takePasted(event.clipboardData?.getData('text/plain') ?? '')) event.preventDefault();
+    };
+    const over = (event: DragEvent) => event.dataTransfer?.types.includes('Files') && event.preventDefault();
+    const drop = (event: DragEvent) => {
+      if (event.defaultPrevented || !event.dataTransfer?.types.includes('Files')) return; // The editor took it.
+      event.preventDefault();
+      takeDropped(event.dataTransfer);
+    };
+    const heard = [['paste', paste], ['dragover', over], ['drop', drop]] as [string, EventListener][];
+    for (const [name, listener] of heard) document.addEventListener(name, listener);
+    return () => {
+      for (const [name, listener] of heard) document.removeEventListener(name, listener);
+    };
+  });
   const goTo = (problem: Placed) => {
     if (view === 'form') setView('yaml');
     const [mark] = placed(text, [problem]).marks;
@@ -232,7 +291,7 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
   );
   const yamlPane = (
     <Box className={classes.pane}>
-      <JobEditor text={text} onText={write} marks={marks} schema={schema} names={names} label={t('editor')} describedBy="editor-hint" height={view === 'yaml' || isWide ? 'max(24rem, calc(100vh - 17rem))' : '24rem'} handle={editor} onFile={(file) => void openFile(file)} />
+      <JobEditor text={text} onText={write} marks={marks} schema={schema} names={names} label={t('editor')} describedBy="editor-hint" height={view === 'yaml' || isWide ? 'max(24rem, calc(100vh - 17rem))' : '24rem'} handle={editor} onDrop={takeDropped} onPaste={takePasted} />
       <Text id="editor-hint" size="xs" c="dimmed" mt={4}>
         {t('editorHint')}
       </Text>
@@ -247,11 +306,14 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
         <>
           <Samples choose={replace} />
           <ImportButton open={(file) => void openFile(file)} />
+          <FolderButton label={c('choose')} title={c('chooseHint', { size: format.bytes(PACKED_MAX), count: format.number(FILES_MAX) })} onFolder={code.choose} variant="default" leftSection={<Icon name="data" size={16} />} />
           <CopyAs ways={() => waysToSubmit(text, tenants.length > 1 ? tenant : '', reason)} />
         </>
       }
     >
       <Origins beginning={beginning} isBack={isBack} plan={plan.data} reset={() => replace(beginning.fresh)} />
+      {code.folder && <CodeFolder folder={code.folder} remove={code.remove} retry={code.retry} />}
+      {foreign && <Converted file={foreign} dismiss={() => setForeign(null)} />}
       <Group justify="space-between" gap="sm">
         <SegmentedControl
           value={view}

@@ -55,6 +55,12 @@ export function change(text: string, path: Path, value: Plain | undefined): stri
   return write(document);
 }
 
+/** The text with uploaded code, or without it. One that cannot be read stays as it is. */
+export function withSnapshot(text: string, sha256: string | null): string {
+  if (read(parse(text)) === null) return text;
+  return change(text, ['code'], sha256 === null ? undefined : { snapshot: sha256 });
+}
+
 /** Several changes as one. */
 export function changeAll(text: string, changes: readonly (readonly [Path, Plain | undefined])[]): string {
   return changes.reduce((now, [path, value]) => change(now, path, value), text);

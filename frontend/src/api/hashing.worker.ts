@@ -6,7 +6,7 @@ export type HashingMessage = { kind: 'progress'; bytes: number } | { kind: 'done
 
 const PIECE = 4 * 1024 * 1024;
 
-async function digest(file: File): Promise<void> {
+async function digest(file: Blob): Promise<void> {
   const sha = new Sha256();
   for (let at = 0; at < file.size; at += PIECE) {
     sha.update(new Uint8Array(await file.slice(at, at + PIECE).arrayBuffer()));
@@ -19,6 +19,6 @@ function tell(message: HashingMessage): void {
   self.postMessage(message);
 }
 
-self.onmessage = (event: MessageEvent<File>) => {
+self.onmessage = (event: MessageEvent<Blob>) => {
   digest(event.data).catch((error: unknown) => tell({ kind: 'failed', words: error instanceof Error ? error.message : String(error) }));
 };

@@ -1,0 +1,34 @@
+/** Words about a file of another system. */
+
+import { texts } from '@/text/language';
+
+export const words = texts(
+  {
+    title: '{name} was made a job of Berth',
+    pasted: 'What you pasted',
+    openpai: 'It was written for OpenPAI.',
+    sbatch: 'It was written for Slurm (sbatch).',
+    lost: 'Lost: not in the job any more ({count})',
+    changed: 'Changed: a little different here ({count})',
+    carried: 'Carried over ({count})',
+    same: 'Everything in it means the same here.',
+    line: 'line {line}',
+    dismiss: 'Dismiss these notes',
+    failed: '{name} could not be made a job',
+    cliHint: 'The same on the command line: berth convert FILE > job.yaml',
+  },
+  {
+    title: '{name} 已转换为 Berth 作业',
+    pasted: '粘贴的内容',
+    openpai: '原为 OpenPAI 编写。',
+    sbatch: '原为 Slurm（sbatch）编写。',
+    lost: '未保留：作业中不再有（{count}）',
+    changed: '有变化：在这里略有不同（{count}）',
+    carried: '已保留（{count}）',
+    same: '其中的一切在这里含义相同。',
+    line: '第 {line} 行',
+    dismiss: '关闭这些说明',
+    failed: '{name} 无法转换为作业',
+    cliHint: '命令行中同样可行：berth convert 文件 > job.yaml',
+  },
+);

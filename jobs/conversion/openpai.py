@@ -1,0 +1,552 @@
+"""OpenPAI's protocol v2 (github.com/microsoft/openpai-protocol, schemas/v2) as a job of Berth.
+
+Expressions such as `<% $parameters.rate %>` are replaced as OpenPAI does it, once and without looking into what was put in.
+Secrets are the exception: their values go nowhere, and the command reads a variable instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from jobs.conversion.notes import Findings
+from jobs.conversion.openpai_fields import Reader, env_name, job_name, port_name, role_name, unique
+from jobs.conversion.shell import entry_of, names_read, settings
+from jobs.frameworks.environment import variable_part
+from jobs.spec.documents import Format, read_text
+from jobs.spec.values import GIT_REF, GIT_URL
+from kernel import limits
+
+EXPRESSION = re.compile(r"<%([^%<>]{0,200})%>")
+VARIABLES_MAX = 200  # That one command reads; no real one reads a tenth.
+GIT_HOST = re.compile(r"(?:https://|ssh://|git@)?[\w.-]*(?:github|gitlab|gitee|bitbucket)[\w.-]*[:/]")
+URI_LENGTH = 1_024
+KNOWN = (
+    *("protocolVersion", "name", "type", "version", "contributor", "description", "prerequisites", "parameters", "secrets"),
+    *("jobRetryCount", "taskRoles", "deployments", "defaults", "extras", "tags"),
+)
+ROLE_KEYS = (
+    *("instances", "completion", "taskRetryCount", "dockerImage", "data", "output", "script", "extraContainerOptions"),
+    *("resourcePerInstance", "commands", "prerequisites"),
+)
+PRIORITY_CLASSES = {"prod": "high", "test": "normal", "oppo": "low"}
+VARIABLES = {
+    "PAI_JOB_NAME": '"$BERTH_JOB_NAME"',
+    "PAI_USER_NAME": '"$BERTH_USER"',
+    "PAI_CURRENT_TASK_ROLE_NAME": '"$BERTH_ROLE"',
+    "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": '"$BERTH_INDEX"',
+    "PAI_TASK_INDEX": '"$BERTH_INDEX"',
+    "PAI_CURRENT_CONTAINER_IP": '"$BERTH_HOST"',
+    "PAI_CONTAINER_HOST_IP": '"$BERTH_HOST"',
+    "PAI_HOST_IP": '"$BERTH_HOST"',
+    "PAI_WORK_DIR": '"$PWD"',
+    "PAI_TASK_ROLE_LIST": '"$BERTH_ROLES"',
+}
+TYPES = ("dockerimage", "script", "output", "data")
+
+
+def convert_openpai(text: str, findings: Findings) -> dict[str, Any]:
+    """The document that a file becomes. Raises InvalidInput where it is no YAML; other mistakes are among the findings."""
+    document = read_text(text, Format.YAML)
+    reader = Reader(document, findings)
+    if not isinstance(document.value, dict):
+        findings.wrong("", "mapping", "A job is a mapping of keys to values.", line=1)
+        return {}
+    return _Conversion(document.value, reader, findings).made()
+
+
+class _Conversion:
+    """One file on its way."""
+
+    def __init__(self, job: dict[str, Any], reader: Reader, findings: Findings) -> None:
+        self._job, self._read, self._findings = job, reader, findings
+        self._places: dict[int, int] = {}  # Of each prerequisite in their list.
+        self._items = self._prerequisites()
+        roles = reader.mapping(job, "taskRoles", ())
+        if len(roles) > limits.ROLES:
+            reader.wrong(("taskRoles",), "too_many", f"There are {len(roles)} roles; at most {limits.ROLES} are allowed.")
+        first = list(roles.items())[: limits.ROLES]
+        self._roles = {name: role for name, role in first if reader.is_mapping(role, ("taskRoles", name))}
+        self._names = self._role_names()
+        self._secrets: dict[str, None] = {}
+        self._filled = False
+
+    def made(self) -> dict[str, Any]:
+        job, read = self._job, self._read
+        if str(job.get("protocolVersion", "2")) not in {"2", "2.0"}:
+            read.wrong(("protocolVersion",), "choice", "protocolVersion must be 2.")
+        if str(job.get("type", "job")) != "job":
+            read.wrong(("type",), "choice", "type must be job: other components are no jobs.")
+        if not job.get("taskRoles"):
+            read.wrong(("taskRoles",), "required", "taskRoles is missing: the file says nothing to run.")
+        for key in job:
+            if key not in KNOWN:
+                self._findings.lost("unknown_key", key, read.line(key), name=key)
+            elif key in ("version", "contributor", "description") and job[key]:
+                self._findings.lost("described", key, read.line(key), name=key)
+        spec: dict[str, Any] = {"name": self._name()}
+        hived = self._hived(spec)
+        self._image(spec)
+        self._code(spec)
+        spec["roles"] = {self._names[name]: self._role(name, role, hived) for name, role in self._roles.items()}
+        self._retry(spec)
+        self._completion(spec)
+        self._defaults()
+        self._extras()
+        self._tags(spec)
+        self._end(spec)
+        return spec
+
+    # --- The job -----------------------------------------------------------------------------------------------------
+
+    def _name(self) -> str:
+        before = self._read.text(self._job, "name", (), required=True)
+        after = job_name(before)
+        if before and after != before:
+            self._findings.changed("name_changed", "name", self._read.line("name"), name=after)
+        elif before:
+            self._findings.carried("name", "name", self._read.line("name"))
+        return after
+
+    def _prerequisites(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Prerequisites by type and name."""
+        found: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in TYPES}
+        for index, item in enumerate(self._read.sequence(self._job, "prerequisites", ())):
+            place = ("prerequisites", index)
+            if not self._read.is_mapping(item, place):
+                continue
+            kind, name = self._read.text(item, "type", place, required=True), self._read.text(item, "name", place)
+            if kind and kind not in found:
+                self._read.wrong((*place, "type"), "choice", f"type must be one of {', '.join(TYPES)}.")
+            elif kind and name in found[kind]:
+                self._read.wrong((*place, "name"), "duplicate", f"Two prerequisites of type {kind} have one name.")
+            elif kind:
+                found[kind][name] = item
+                self._places[id(item)] = index
+        return found
+
+    def _role_names(self) -> dict[str, str]:
+        names: dict[str, str] = {}
+        for before in self._roles:
+            after = unique(role_name(before), names.values(), 40)
+            names[before] = after
+            if after != before:
+                line = self._read.line("taskRoles", before)
+                self._findings.changed("role_renamed", f"taskRoles.{before}", line, before=before, after=after)
+        return names
+
+    def _image(self, spec: dict[str, Any]) -> None:
+        for name, role in self._roles.items():
+            place = ("taskRoles", name)
+            wanted = self._read.text(role, "dockerImage", place)
+            item = self._items["dockerimage"].get(wanted)
+            if item is None:
+                if wanted:
+                    self._read.wrong((*place, "dockerImage"), "unknown", "No prerequisite of type dockerimage has this name.")
+                continue
+            index = self._places[id(item)]
+            uri = self._read.text(item, "uri", ("prerequisites", index), required=True)
+            line = self._read.line("prerequisites", index, "uri")
+            if uri and "image" not in spec:
+                spec["image"] = uri
+                self._findings.carried(f"prerequisites.{wanted}", "image", line)
+            elif uri and spec["image"] != uri:
+                self._findings.lost("several_images", f"taskRoles.{name}.dockerImage", line, role=name, image=uri)
+            if item.get("auth"):
+                line = self._read.line("prerequisites", index, "auth")
+                self._findings.lost("image_credentials", f"prerequisites.{wanted}.auth", line)
+
+    def _code(self, spec: dict[str, Any]) -> None:
+        used = {kind: {str(role.get(kind)) for role in self._roles.values() if role.get(kind)} for kind in TYPES[1:]}
+        for kind in TYPES[1:]:
+            for name in sorted(used[kind] - set(self._items[kind])):
+                for role, entry in self._roles.items():
+                    if str(entry.get(kind)) == name:
+                        message = f"No prerequisite of type {kind} has this name."
+                        self._read.wrong(("taskRoles", role, kind), "unknown", message)
+        for name, item in self._items["data"].items():
+            self._findings.lost("data_fetched", f"prerequisites.{name}", self._item_line(item), name=name)
+        for name, item in self._items["output"].items():
+            uri = item.get("uri", "")
+            self._findings.lost("output_place", f"prerequisites.{name}", self._item_line(item), name=name, uri=uri)
+        for name, item in self._items["script"].items():
+            uri, ref = str(item.get("uri", ""))[:URI_LENGTH], str(item.get("version") or "")
+            address = uri if re.fullmatch(GIT_URL, uri) else f"https://{uri}"
+            is_git = GIT_HOST.match(uri) is not None
+            if "code" in spec or not is_git or not re.fullmatch(GIT_URL, address):
+                self._findings.lost("script_lost", f"prerequisites.{name}", self._item_line(item), name=name, uri=uri)
+                continue
+            spec["code"] = {"git": address}
+            if ref not in {"", "latest"} and re.fullmatch(GIT_REF, ref):
+                spec["code"]["ref"] = ref
+            self._findings.changed("script_git", f"prerequisites.{name}", self._item_line(item), name=name)
+
+    def _item_line(self, item: dict[str, Any]) -> int | None:
+        return self._read.line("prerequisites", self._places[id(item)])
+
+    def _retry(self, spec: dict[str, Any]) -> None:
+        asked = self._read.whole(self._job, "jobRetryCount", (), least=-(2**31))
+        tasks = {
+            name: self._read.whole(role, "taskRetryCount", ("taskRoles", name), least=-(2**31)) or 0
+            for name, role in self._roles.items()
+        }
+        most = limits.ATTEMPTS_PER_JOB - 1
+        if asked is not None and asked < 0:
+            self._findings.lost("retry_policy", "jobRetryCount", self._read.line("jobRetryCount"))
+        count = asked if asked and asked > 0 else 0
+        if count:
+            self._findings.carried("jobRetryCount", "retry.limit", self._read.line("jobRetryCount"))
+        for name, own in tasks.items():
+            if own == 0:
+                continue
+            line = self._read.line("taskRoles", name, "taskRetryCount")
+            if own < 0 or asked:
+                self._findings.lost("task_retry_lost" if own > 0 else "retry_policy", f"taskRoles.{name}.taskRetryCount", line)
+            else:
+                count = max(count, own)
+                self._findings.changed("task_retry", f"taskRoles.{name}.taskRetryCount", line, count=min(own, most))
+        if count > most:
+            self._findings.changed("value_lowered", "jobRetryCount", self._read.line("jobRetryCount"), value=count, most=most)
+        if count:
+            spec["retry"] = {"limit": min(count, most)}
+
+    def _completion(self, spec: dict[str, Any]) -> None:
+        rules: dict[str, dict[str, Any]] = {}
+        for name, role in self._roles.items():
+            place = ("taskRoles", name, "completion")
+            given = self._read.mapping(role, "completion", place[:-1])
+            rule: dict[str, Any] = {}
+            for before, after in (("minFailedInstances", "min_failed"), ("minSucceededInstances", "min_succeeded")):
+                count = self._read.whole(given, before, place, least=-1)
+                if count == 0:
+                    self._read.wrong((*place, before), "range", f"{before} must be -1, or at least 1.")
+                elif count is not None and not (count == -1 and after == "min_succeeded"):  # As without it.
+                    rule[after] = "never" if count == -1 else count
+                    target = f"completion.roles.{self._names[name]}.{after}"
+                    self._findings.carried(f"taskRoles.{name}.completion.{before}", target, self._read.line(*place, before))
+            for key in given:
+                if key not in ("minFailedInstances", "minSucceededInstances"):
+                    self._findings.lost(
+                        "unknown_key", f"taskRoles.{name}.completion.{key}", self._read.line(*place, key), name=key
+                    )
+            if rule:
+                rules[self._names[name]] = rule
+        if rules:
+            spec["completion"] = {"roles": rules}
+
+    def _defaults(self) -> None:
+        defaults = self._read.mapping(self._job, "defaults", ())
+        name = self._read.text(defaults, "virtualCluster", ("defaults",))
+        if name and name != "default":
+            self._findings.lost(
+                "virtual_cluster", "defaults.virtualCluster", self._read.line("defaults", "virtualCluster"), name=name
+            )
+        chosen = self._read.text(defaults, "deployment", ("defaults",))
+        known = [str(item.get("name")) for item in self._deployments()]
+        if chosen and chosen not in known:
+            self._read.wrong(("defaults", "deployment"), "unknown", "No deployment has this name.")
+        for index, item in enumerate(self._deployments()):
+            if str(item.get("name")) != chosen:
+                self._findings.lost(
+                    "deployment_unused", "deployments", self._read.line("deployments", index), name=item.get("name", "")
+                )
+        for key in defaults:
+            if key not in ("virtualCluster", "deployment"):
+                self._findings.lost("unknown_key", f"defaults.{key}", self._read.line("defaults", key), name=key)
+
+    def _deployments(self) -> list[dict[str, Any]]:
+        found = self._job.get("deployments")
+        return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+    def _tags(self, spec: dict[str, Any]) -> None:
+        tags = [str(tag) for tag in self._read.sequence(self._job, "tags", ()) if isinstance(tag, (str, int))]
+        if tags:
+            spec["tags"] = list(dict.fromkeys(tags))
+            self._findings.carried("tags", "tags", self._read.line("tags"))
+
+    def _end(self, spec: dict[str, Any]) -> None:
+        if self._secrets:
+            spec["secrets"] = dict(self._secrets)
+        elif self._job.get("secrets"):
+            self._findings.lost("secrets_unused", "secrets", self._read.line("secrets"))
+        if self._filled:
+            self._findings.changed("parameters_filled", "parameters", self._read.line("parameters"))
+
+    # --- Extras ------------------------------------------------------------------------------------------------------
+
+    def _hived(self, spec: dict[str, Any]) -> dict[str, Any]:
+        """Options of the HiveD scheduler by role; the priority class goes into the spec."""
+        extras = self._read.mapping(self._job, "extras", ())
+        hived = self._read.mapping(extras, "hivedScheduler", ("extras",))
+        place = "extras.hivedScheduler"
+        line = self._read.line("extras", "hivedScheduler")
+        name = self._read.text(hived, "jobPriorityClass", ("extras", "hivedScheduler"))
+        if name in PRIORITY_CLASSES:
+            spec["priority"] = PRIORITY_CLASSES[name]
+            line = self._read.line("extras", "hivedScheduler", "jobPriorityClass")
+            self._findings.changed("hived_priority", f"{place}.jobPriorityClass", line, name=name, priority=spec["priority"])
+        elif name:
+            self._findings.lost("hived", f"{place}.jobPriorityClass", line, name=name)
+        roles = self._read.mapping(hived, "taskRoles", ("extras", "hivedScheduler"))
+        for role, options in roles.items():
+            for key in options if isinstance(options, dict) else ():
+                if key not in ("gpuType", "skuType") and options[key] is not None:
+                    self._findings.lost("hived", f"{place}.taskRoles.{role}.{key}", line, name=key)
+        return roles
+
+    def _extras(self) -> None:
+        extras = self._read.mapping(self._job, "extras", ())
+        for key, value in extras.items():
+            line = self._read.line("extras", key)
+            if key == "com.microsoft.pai.runtimeplugin":
+                for plugin in value if isinstance(value, list) else ():
+                    self._plugin(plugin if isinstance(plugin, dict) else {}, line)
+            elif key == "tensorBoard":
+                self._findings.lost("tensorboard", f"extras.{key}", line)
+            elif key == "gangAllocation":
+                if value in (False, "false"):
+                    self._findings.changed("no_gang", f"extras.{key}", line)
+            elif key not in ("hivedScheduler", "submitFrom"):  # The latter only says which page sent it.
+                self._findings.lost("unknown_key", f"extras.{key}", line, name=key)
+
+    def _plugin(self, plugin: dict[str, Any], line: int | None) -> None:
+        name, given = str(plugin.get("plugin", "")), plugin.get("parameters")
+        options = given if isinstance(given, dict) else {}
+        place = f"extras.runtimeplugin.{name}"
+        if name == "ssh":
+            self._findings.lost("ssh", place, line)
+        elif name == "tensorboard":
+            self._findings.lost("tensorboard", place, line)
+        elif name == "teamwise_storage":
+            configured = options.get("storageConfigNames")
+            for storage in configured if isinstance(configured, list) and configured else ["default"]:
+                self._findings.lost("storage", place, line, name=storage)
+        else:
+            self._findings.lost("plugin", place, line, name=name)
+
+    # --- A role ------------------------------------------------------------------------------------------------------
+
+    def _role(self, name: str, role: dict[str, Any], hived: dict[str, Any]) -> dict[str, Any]:
+        place = ("taskRoles", name)
+        for key in role:
+            if key not in ROLE_KEYS:
+                self._findings.lost("unknown_key", f"taskRoles.{name}.{key}", self._read.line(*place, key), name=key)
+        for item in self._read.sequence(role, "prerequisites", place):
+            self._findings.lost(
+                "role_prerequisite", f"taskRoles.{name}.prerequisites", self._read.line(*place, "prerequisites"), name=item
+            )
+        made: dict[str, Any] = {}
+        count = self._read.whole(role, "instances", place, least=1)
+        if count is not None:
+            made["replicas"] = count
+            self._findings.carried(
+                f"taskRoles.{name}.instances", f"roles.{self._names[name]}.replicas", self._read.line(*place, "instances")
+            )
+        self._resources(name, role, hived, made)
+        made["command"] = self._command(name, role)
+        return made
+
+    def _resources(self, name: str, role: dict[str, Any], hived: dict[str, Any], made: dict[str, Any]) -> None:
+        place = ("taskRoles", name, "resourcePerInstance")
+        given = self._read.mapping(role, "resourcePerInstance", place[:-1])
+        options = self._read.mapping(role, "extraContainerOptions", place[:-1])
+        found: dict[str, Any] = {}
+        cpu, memory = self._read.whole(given, "cpu", place, least=1), self._read.whole(given, "memoryMB", place, least=1)
+        gpu = self._read.whole(given, "gpu", place, least=0)
+        shm = self._read.whole(options, "shmMB", ("taskRoles", name, "extraContainerOptions"), least=0)
+        target = f"roles.{self._names[name]}"
+        for key, value, after in (
+            ("cpu", cpu, "cpu"), ("memoryMB", memory and f"{memory}Mi", "memory"), ("gpu", gpu or None, "gpu"),
+        ):  # fmt: skip
+            if value is not None:
+                found[after] = value
+                self._findings.carried(f"taskRoles.{name}.{key}", f"{target}.resources.{after}", self._read.line(*place, key))
+        wish = hived.get(name)
+        model = next((str(wish[key]) for key in ("gpuType", "skuType") if wish.get(key)), "") if isinstance(wish, dict) else ""
+        if model and gpu:
+            cleaned = re.sub(r"[^a-z0-9._-]+", "-", model.lower()).strip("-._")
+            found["gpu"] = f"{cleaned}:{gpu}"
+            self._findings.changed(
+                "gpu_model", f"extras.hivedScheduler.taskRoles.{name}", self._read.line("extras", "hivedScheduler"), name=model
+            )
+        if shm:
+            found["shm"] = f"{shm}Mi"
+            self._findings.carried(
+                f"taskRoles.{name}.shmMB",
+                f"{target}.resources.shm",
+                self._read.line("taskRoles", name, "extraContainerOptions", "shmMB"),
+            )
+        if options.get("infiniband") is True:
+            found["rdma"] = True
+            self._findings.carried(
+                f"taskRoles.{name}.infiniband",
+                f"{target}.resources.rdma",
+                self._read.line("taskRoles", name, "extraContainerOptions"),
+            )
+        for key in options:
+            if key not in ("shmMB", "infiniband"):
+                self._findings.lost(
+                    "extra_option",
+                    f"taskRoles.{name}.extraContainerOptions",
+                    self._read.line("taskRoles", name, "extraContainerOptions", key),
+                    name=key,
+                )
+        for key in given:
+            if key not in ("cpu", "memoryMB", "gpu", "ports"):
+                self._findings.lost(
+                    "unknown_key", f"taskRoles.{name}.resourcePerInstance", self._read.line(*place, key), name=key
+                )
+        if found:
+            made["resources"] = found
+        self._ports(name, given, made)
+
+    def _ports(self, name: str, given: dict[str, Any], made: dict[str, Any]) -> None:
+        place = ("taskRoles", name, "resourcePerInstance", "ports")
+        ports: list[str] = []
+        for label in self._read.mapping(given, "ports", place[:-1]):
+            count = self._read.whole(given["ports"], label, place, least=1) or 1
+            own: list[str] = []
+            for index in range(min(count, limits.PORTS_PER_ROLE + 1)):
+                own.append(unique(port_name(label if index == 0 else f"{label}-{index}"), [*ports, *own], 15))
+            ports += own
+            if len(ports) > limits.PORTS_PER_ROLE:
+                self._read.wrong(place, "too_many", f"A role has at most {limits.PORTS_PER_ROLE} ports.")
+                return
+            line = self._read.line(*place, label)
+            if count > 1:
+                self._findings.changed(
+                    "several_ports", f"taskRoles.{name}.ports.{label}", line, count=count, names=", ".join(own)
+                )
+            elif own != [label]:
+                self._findings.changed("port_renamed", f"taskRoles.{name}.ports.{label}", line, before=label, after=own[0])
+            else:
+                self._findings.carried(f"taskRoles.{name}.ports.{label}", f"roles.{self._names[name]}.ports", line)
+        if ports:
+            made["ports"] = ports
+
+    def _command(self, name: str, role: dict[str, Any]) -> str:
+        place = ("taskRoles", name)
+        commands = self._commands(role, place)
+        if not commands and not self._read.failed(*place, "commands"):
+            self._read.wrong((*place, "commands"), "required", "commands is empty: the role runs nothing.")
+        defaults = self._job.get("defaults")
+        chosen = str(defaults.get("deployment", "")) if isinstance(defaults, dict) else ""
+        for index, item in enumerate(self._deployments()):
+            roles = item.get("taskRoles")
+            own = roles.get(name) if isinstance(roles, dict) else None
+            if chosen and str(item.get("name")) == chosen and isinstance(own, dict):
+                at = ("deployments", index, "taskRoles", name)
+                commands = [*self._texts(own, "preCommands", at), *commands, *self._texts(own, "postCommands", at)]
+                self._findings.changed(
+                    "deployment_joined", f"taskRoles.{name}.commands", self._read.line("deployments", index), name=chosen
+                )
+        if len(commands) > 1:
+            self._findings.changed("commands_joined", f"taskRoles.{name}.commands", self._read.line(*place, "commands"))
+        text = self._fill("\n".join(commands), name, role)
+        line = self._read.line(*place, "commands")
+        read = names_read(text, "PAI_")[:VARIABLES_MAX]
+        lines = settings(read, self._variables(read), self._findings, f"taskRoles.{name}.commands")
+        self._findings.carried(f"taskRoles.{name}.commands", f"roles.{self._names[name]}.command", line)
+        return "\n".join([*lines, *(["set -e"] if len(commands) > 1 else []), text])
+
+    def _commands(self, role: dict[str, Any], place: tuple[str | int, ...]) -> list[str]:
+        return [text for text in self._texts(role, "commands", place) if text]
+
+    def _texts(self, holder: dict[str, Any], key: str, place: tuple[str | int, ...]) -> list[str]:
+        found = []
+        for index, entry in enumerate(self._read.sequence(holder, key, place)):
+            if isinstance(entry, (dict, list)) or entry is None:
+                self._read.wrong((*place, key, index), "text", "A command must be text.", "Put it into quotes.")
+            else:
+                found.append(_scalar(entry).strip())
+        return found
+
+    def _variables(self, read: list[str]) -> dict[str, str]:
+        """Those of OpenPAI's variables that are read, in terms of Berth's (its manual, "environmental variables")."""
+        found = {**VARIABLES}
+        for name, after in self._names.items():
+            role = variable_part(after)
+            found[f"PAI_TASK_ROLE_TASK_COUNT_{name}"] = f'"$BERTH_{role}_COUNT"'
+            for variable in read:
+                address, port = f"PAI_HOST_IP_{name}_", f"PAI_PORT_LIST_{name}_"
+                if variable.startswith(address) and (index := _index(variable.removeprefix(address))) is not None:
+                    found[variable] = entry_of(f"BERTH_{role}_HOSTS", index)
+                if variable.startswith(port):
+                    number, _, label = variable.removeprefix(port).partition("_")
+                    if (index := _index(number)) is not None and label in self._ports_of(name):
+                        found[variable] = entry_of(f"BERTH_{role}_PORTS_{variable_part(port_name(label))}", index)
+        return found
+
+    def _ports_of(self, name: str) -> dict[str, Any]:
+        given = self._roles[name].get("resourcePerInstance")
+        ports = given.get("ports") if isinstance(given, dict) else None
+        return ports if isinstance(ports, dict) else {}
+
+    # --- Expressions -------------------------------------------------------------------------------------------------
+
+    def _fill(self, text: str, name: str, role: dict[str, Any]) -> str:
+        """The text with its expressions replaced; a result beyond what a command may be is refused before it is built."""
+        parts: list[str] = []
+        size, end = 0, 0
+        for match in EXPRESSION.finditer(text):
+            value = self._value(match[1], match[0], name, role)
+            parts += [text[end : match.start()], value]
+            size += len(parts[-1]) + len(parts[-2])
+            end = match.end()
+            if size > limits.TEXT_BYTES:
+                message = f"With its parameters the command has more than {limits.TEXT_BYTES} bytes."
+                self._read.wrong(("taskRoles", name, "commands"), "too_long", message, "Put long texts into files.")
+                return ""
+        return "".join([*parts, text[end:]])
+
+    def _value(self, expression: str, written: str, name: str, role: dict[str, Any]) -> str:
+        scope, _, path = expression.strip().partition(".")
+        if scope == "$secrets" and path:
+            return self._secret(path, name)
+        holder: Any = None
+        if scope == "$parameters":
+            holder = self._job.get("parameters")
+        elif scope in ("$script", "$output", "$data"):
+            holder = self._items[scope[1:]].get(str(role.get(scope[1:])))
+        value = _look_up(holder, path)
+        if value is None:
+            self._findings.lost(
+                "unknown_expression",
+                f"taskRoles.{name}.commands",
+                self._read.line("taskRoles", name, "commands"),
+                expression=written,
+            )
+            return ""
+        self._filled = self._filled or scope == "$parameters"
+        return value
+
+    def _secret(self, path: str, name: str) -> str:
+        declared = self._job.get("secrets")
+        if not isinstance(declared, dict) or path not in declared:
+            line = self._read.line("taskRoles", name, "commands")
+            self._findings.lost("unknown_expression", f"taskRoles.{name}.commands", line, expression=f"$secrets.{path}")
+            return ""
+        variable = env_name(path)
+        self._secrets[variable] = None
+        self._findings.changed("secret_named", f"secrets.{path}", self._read.line("secrets", path), name=path, variable=variable)
+        return f"${{{variable}}}"
+
+
+def _index(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 4 and int(text) < limits.HOSTS_IN_ENV else None
+
+
+def _look_up(holder: Any, path: str) -> str | None:
+    """The scalar at a path such as `uri[0]` or `model.name`."""
+    for step in re.sub(r"\[([0-9]{1,6})\]", r".\1", path).split("."):
+        if isinstance(holder, Mapping):
+            holder = holder.get(step)
+        elif isinstance(holder, list) and step.isascii() and step.isdigit() and len(step) <= 6 and int(step) < len(holder):
+            holder = holder[int(step)]
+        else:
+            return None
+    return None if holder is None or isinstance(holder, (Mapping, list)) else _scalar(holder)
+
+
+def _scalar(value: object) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)

@@ -1,0 +1,111 @@
+"""Reading OpenPAI's fields strictly, each mistake with its place and line, and names as Berth has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from jobs.conversion.notes import Findings
+from jobs.spec.documents import Document, pointer
+from jobs.spec.model import DEFAULT_NAME, DEFAULT_ROLE
+from jobs.spec.values import shown
+from kernel.limits import NAME_LENGTH
+
+Place = tuple[str | int, ...]
+
+
+class Reader:
+    """Gives a field's value, or nothing and a mistake."""
+
+    def __init__(self, document: Document, findings: Findings) -> None:
+        self._document, self._findings = document, findings
+        self._failed: set[str] = set()
+
+    def line(self, *place: str | int) -> int | None:
+        return self._document.line_of(pointer(place))
+
+    def wrong(self, place: Place, code: str, message: str, hint: str = "") -> None:
+        path = pointer(place)
+        if path not in self._failed:
+            self._failed.add(path)
+            self._findings.wrong(path, code, message, hint, line=self.line(*place))
+
+    def failed(self, *place: str | int) -> bool:
+        return pointer(place) in self._failed
+
+    def is_mapping(self, value: Any, place: Place) -> bool:
+        if not isinstance(value, dict):
+            self.wrong(place, "mapping", f"{place[-1]} must be a mapping of keys to values, not {shown(value)}.")
+        return isinstance(value, dict)
+
+    def mapping(self, holder: dict[str, Any], key: str, place: Place) -> dict[str, Any]:
+        """A mapping; an empty one where there is none."""
+        value = holder.get(key)
+        return value if value is not None and self.is_mapping(value, (*place, key)) else {}
+
+    def sequence(self, holder: dict[str, Any], key: str, place: Place) -> list[Any]:
+        """A list; an empty one where there is none."""
+        value = holder.get(key)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            self.wrong((*place, key), "list", f"{key} must be a list, not {shown(value)}.")
+            return []
+        return value
+
+    def text(self, holder: dict[str, Any], key: str, place: Place, *, required: bool = False) -> str:
+        value = holder.get(key)
+        if value is None or value == "":
+            if required:
+                self.wrong((*place, key), "required", f"{key} is missing.")
+            return ""
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            self.wrong((*place, key), "text", f"{key} must be text, not {shown(value)}.")
+            return ""
+        return str(value)
+
+    def whole(self, holder: dict[str, Any], key: str, place: Place, *, least: int) -> int | None:
+        value = holder.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.wrong((*place, key), "integer", f"{key} must be a whole number, not {shown(value)}.")
+            return None
+        if value < least:
+            self.wrong((*place, key), "range", f"{key} is {value}; it must be at least {least}.")
+            return None
+        return value
+
+
+def job_name(text: str) -> str:
+    """A job's name from any text."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:NAME_LENGTH].lstrip("._-") or DEFAULT_NAME
+
+
+def role_name(text: str) -> str:
+    return _small(text) or DEFAULT_ROLE
+
+
+def port_name(text: str) -> str:
+    return _small(text)[:15].rstrip("-") or "port"
+
+
+def env_name(text: str) -> str:
+    """A variable's name from any text; never one that Berth keeps for itself."""
+    name = re.sub(r"[^A-Za-z0-9_]", "_", text)[:100]
+    return f"SECRET_{name}" if not name or name[0].isdigit() or name.upper().startswith("BERTH_") else name
+
+
+def unique(name: str, taken: Iterable[str], length: int) -> str:
+    """The name, with a number behind it where it is taken."""
+    used, made, count = set(taken), name[:length].rstrip("-"), 1
+    while made in used:
+        count += 1
+        made = f"{name[: length - 1 - len(str(count))].rstrip('-')}-{count}"
+    return made
+
+
+def _small(text: str) -> str:
+    """Lower-case letters, digits and dashes, beginning with a letter."""
+    return re.sub(r"-{2,}", "-", re.sub(r"[^a-z0-9]", "-", text.lower())).lstrip("-0123456789").rstrip("-")

@@ -1,0 +1,284 @@
+"""A script for Slurm's `sbatch` as a job of Berth: its `#SBATCH` lines as fields, the rest as the command.
+
+Slurm starts the script once and `srun` in it starts the tasks; Berth starts the command in every task. So the script runs in
+every task, with an `srun` that runs what stands behind it; with `mpirun` the framework `mpi` does what Slurm did."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from jobs.conversion.notes import Findings
+from jobs.conversion.openpai_fields import job_name
+from jobs.conversion.shell import names_read, settings
+from jobs.conversion.slurm_amounts import Amounts, read_amounts
+from jobs.conversion.slurm_options import Option, read_options
+from jobs.conversion.slurm_values import NO_LIMIT, Indexes, read_array, read_seconds
+from jobs.spec.values import ENV_NAME, shown
+from kernel import limits
+
+DIRECTIVE = "#SBATCH"
+SHELLS = {"sh": "/bin/sh", "dash": "/bin/sh", "bash": "/bin/bash", "zsh": "/bin/zsh", "ksh": "/bin/ksh"}
+PROGRAMS = {"python": "-c", "pypy": "-c", "perl": "-e", "ruby": "-e", "Rscript": "-e", "julia": "-e", "node": "-e"}
+_STEP = re.compile(r"^[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+|time[ \t]+|exec[ \t]+)*srun\b", re.MULTILINE)
+_MPI = re.compile(r"^[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+|time[ \t]+|exec[ \t]+)*(mpirun|mpiexec(?:\.hydra)?)\b", re.MULTILINE)
+_MODULE = re.compile(r"^[ \t]*(?:module|ml)[ \t]+\S", re.MULTILINE)
+_PROGRAM = re.compile(r"(?<![\w./-])(sbatch|squeue|scancel|scontrol|sacct|sinfo|sbcast|salloc)(?![\w.-])")
+SRUN = """srun() {
+  while [ $# -gt 0 ]; do
+    case "$1" in
+      --*=*) shift ;;
+      --nodes|--ntasks|--ntasks-per-node|--cpus-per-task|--gpus|--gpus-per-task|--gpus-per-node|--gres|--mem|--mem-per-cpu|\
+--time|--mpi|--partition|--job-name|--output|--error|--cpu-bind|--chdir|--nodelist|--container-image) shift 2 ;;
+      -[NncGtpJoewxDmAqTC]) shift 2 ;;
+      -*) shift ;;
+      *) break ;;
+    esac
+  done
+  "$@"
+}"""
+MODULE = "module() { :; }\nml() { :; }"
+# Options that are left out with words of their own: code of the note, and the name that its words call the value by.
+LEFT_OUT = {
+    "partition": "partition", "clusters": "partition", "account": "account", "qos": "qos", "mail-type": "mail",
+    "mail-user": "mail", "output": "output", "error": "output", "input": "input", "begin": "begin", "deadline": "begin",
+    "signal": "signal", "exclusive": "exclusive", "constraint": "machines", "prefer": "machines", "nodelist": "machines",
+    "exclude": "machines", "nodefile": "machines", "reservation": "machines", "requeue": "requeue",
+}  # fmt: skip
+SILENT = frozenset({"parsable", "quiet", "verbose", "wait", "test-only", "open-mode", "ignore-pbs", "kill-on-invalid-dep"})
+DEPENDENCIES = {
+    "after": "after",
+    "afterok": "after_ok",
+    "afterany": "after_any",
+    "aftercorr": "after_ok",
+    "afternotok": "after_any",
+}
+
+
+def convert_sbatch(text: str, findings: Findings, *, file_name: str = "") -> dict[str, Any]:
+    """The document that a script becomes. Slurm names a job without a name after its file, and so do we."""
+    script = _Script(text, findings)
+    options = read_options(script.directives, findings)
+    spec: dict[str, Any] = {"name": _name(options, findings, file_name)}
+    if image := options.get("container-image"):
+        spec["image"] = image.value
+        findings.carried("--container-image", "image", image.line)
+    launched = bool(_STEP.search(script.body)), bool(_MPI.search(script.body))
+    amounts = read_amounts(options, findings, has_steps=launched[0], has_mpi=launched[1])
+    indexes = _array(options, spec, findings)
+    if launched[1] and amounts.replicas > 1:
+        spec["framework"] = "mpi"
+        findings.changed("mpirun", "script", None, name=_MPI.search(script.body)[1])  # type: ignore[index]
+    if amounts.replicas > 1:
+        spec["replicas"] = amounts.replicas
+    if amounts.resources:
+        spec["resources"] = amounts.resources
+    _limits(options, spec, findings)
+    _environment(options, spec, findings)
+    _left_out(options, findings)
+    spec["command"] = _command(script, amounts, indexes, has_steps=launched[0], findings=findings)
+    return spec
+
+
+class _Script:
+    """A script taken apart: the program that runs it, its directives with their lines, and what is left."""
+
+    def __init__(self, text: str, findings: Findings) -> None:
+        self.directives: list[tuple[int, str]] = []
+        kept: list[str] = []
+        self.program: tuple[str, ...] = ("/bin/bash",)
+        is_over = False
+        for number, line in enumerate(text.split("\n"), start=1):
+            if number == 1 and line.startswith("#!"):
+                self.program = tuple(line[2:].split()) or self.program
+            elif line.startswith(DIRECTIVE) and line[len(DIRECTIVE) : len(DIRECTIVE) + 1] in {"", " ", "\t"}:
+                if is_over:
+                    findings.lost("late_directive", line, number)
+                else:
+                    self.directives.append((number, line[len(DIRECTIVE) :]))
+            else:
+                is_over = is_over or not (line.strip() == "" or line.lstrip().startswith("#"))
+                kept.append(line)
+        self.body = "\n".join(kept).strip("\n")
+        if not is_over:
+            findings.wrong("/script", "required", "The script runs nothing.", "Write a command below the #SBATCH lines.", line=1)
+
+    @property
+    def name(self) -> str:
+        """What the program is called, without its folder and without `env`."""
+        names = [word.rpartition("/")[2] for word in self.program if not word.startswith("-")]
+        return next((name for name in names if name != "env"), "bash")
+
+    @property
+    def shell(self) -> str:
+        """The shell that runs it; empty where another program does."""
+        return SHELLS.get(self.name, "")
+
+
+def _name(options: dict[str, Option], findings: Findings, file_name: str) -> str:
+    option = options.get("job-name")
+    if option is None:
+        return job_name(file_name.rpartition("/")[2].rpartition(".")[0] or file_name)
+    name = job_name(option.value)
+    if name == option.value:
+        findings.carried("--job-name", "name", option.line)
+    else:
+        findings.changed("name_changed", "--job-name", option.line, name=name)
+    return name
+
+
+def _array(options: dict[str, Option], spec: dict[str, Any], findings: Findings) -> Indexes | None:
+    option = options.get("array")
+    if option is None:
+        return None
+    indexes = read_array(option.value)
+    if indexes is None:
+        hint = f"Write --array=0-15, 0-15%4, 1,3,5 or 0-20:4, with at most {limits.ARRAY_SIZE} indexes."
+        findings.wrong("/array", "array_form", f"--array {shown(option.value)} is no list of indexes.", hint, line=option.line)
+        return None
+    spec["array"] = {"size": indexes.size}
+    if indexes.parallelism is not None:
+        spec["array"]["parallelism"] = min(indexes.parallelism, indexes.size)
+    if indexes.is_plain:
+        findings.carried("--array", "array", option.line)
+    else:
+        findings.changed("array_steps", "--array", option.line, name=option.value, last=indexes.size - 1)
+    return indexes
+
+
+def _limits(options: dict[str, Option], spec: dict[str, Any], findings: Findings) -> None:
+    if (option := options.get("time")) is not None:
+        seconds = read_seconds(option.value)
+        if option.value.lower() in NO_LIMIT:
+            findings.carried("--time", "max_runtime: null", option.line)
+        elif not seconds:
+            hint = "Write minutes, 1:30:00 or 2-12:00:00."
+            findings.wrong("/time", "time_form", f"--time {shown(option.value)} is no time.", hint, line=option.line)
+        else:
+            spec["max_runtime"] = min(seconds, limits.RUNTIME_SECONDS)
+            if seconds > limits.RUNTIME_SECONDS:
+                findings.changed("value_lowered", "--time", option.line, value=option.value, most="365d")
+            else:
+                findings.carried("--time", "max_runtime", option.line)
+    if (option := options.get("hold")) is not None:
+        spec["hold"] = True
+        findings.carried("--hold", "hold", option.line)
+    if (option := options.get("no-requeue")) is not None:
+        spec["retry"] = {"limit": 0}
+        findings.carried("--no-requeue", "retry.limit", option.line)
+
+
+def _environment(options: dict[str, Option], spec: dict[str, Any], findings: Findings) -> None:
+    if (option := options.get("export")) is not None:
+        own: dict[str, str] = {}
+        for entry in option.value.split(","):
+            name, equals, value = entry.partition("=")
+            if equals and re.fullmatch(ENV_NAME, name) and not name.upper().startswith("BERTH_"):
+                own[name] = value
+            elif entry.upper() != "NONE":
+                findings.lost("export", "--export", option.line, name=entry)
+        if own:
+            spec["env"] = own
+            findings.carried("--export", "env", option.line)
+    if (option := options.get("chdir")) is not None:
+        if option.value.startswith(("/", "~")) or ".." in option.value.split("/"):
+            findings.lost("chdir", "--chdir", option.line, name=option.value)
+        else:
+            spec["workdir"] = option.value
+            findings.carried("--chdir", "workdir", option.line)
+    if (option := options.get("dependency")) is not None:
+        kind = re.split(r"[:,?]", option.value, maxsplit=1)[0].lower()
+        findings.lost("dependency", "--dependency", option.line, name=option.value, key=DEPENDENCIES.get(kind, "after_any"))
+
+
+def _left_out(options: dict[str, Option], findings: Findings) -> None:
+    for name, option in options.items():
+        if name in LEFT_OUT:
+            findings.lost(LEFT_OUT[name], f"--{name}", option.line, name=option.value, option=f"--{name}")
+        elif name not in CONVERTED and name not in SILENT:
+            findings.lost("unsupported", f"--{name}", option.line, option=f"--{name}")
+
+
+CONVERTED = frozenset(
+    {
+        *("job-name", "container-image", "array", "time", "hold", "no-requeue", "export", "chdir", "dependency"),
+        *("nodes", "ntasks", "ntasks-per-node", "cpus-per-task", "cpus-per-gpu", "mem", "mem-per-cpu", "mem-per-gpu"),
+        *("gres", "gpus", "gpus-per-node", "gpus-per-task"),
+    }
+)
+
+
+def _command(
+    script: _Script, amounts: Amounts, indexes: Indexes | None, *, has_steps: bool, findings: Findings
+) -> str | list[str]:
+    """The rest of the script, behind what it needs here; as arguments where it is not for /bin/sh."""
+    body = script.body
+    read = names_read(body, "SLURM_")
+    for name in sorted({match[1] for match in _PROGRAM.finditer(body)}):
+        findings.lost("slurm_program", name, None, name=name)
+    has_modules = _MODULE.search(body) is not None
+    if has_modules:
+        findings.lost("modules", "module", None)
+    if not script.shell:
+        option = next((option for name, option in PROGRAMS.items() if script.name.startswith(name)), None)
+        if option is None:
+            hint = f"Programs are {', '.join([*SHELLS, *PROGRAMS])}."
+            findings.wrong(
+                "/script", "program", f"Nothing is known of {shown(script.name)}, which runs the script.", hint, line=1
+            )
+        elif read or has_steps:
+            findings.lost("other_shell", "#!", 1, name=script.name)
+        return [*script.program, option or "-c", body]
+    before = settings(read, _variables(amounts, indexes), findings, "script")
+    if has_steps:
+        findings.changed("srun", "srun", None)
+        before.append(SRUN)
+    if has_modules:
+        before.append(MODULE)
+    text = "\n".join([*before, body])
+    return text if script.shell == "/bin/sh" else [script.shell, *_login(script), "-c", text]
+
+
+def _login(script: _Script) -> list[str]:
+    """Options of the shell that the first line gives; only those that are letters."""
+    return [word for word in script.program[1:] if re.fullmatch(r"-[a-z]{1,8}", word)]
+
+
+def _variables(amounts: Amounts, indexes: Indexes | None) -> dict[str, str]:
+    """Slurm's variables (man sbatch, "output environment variables") in terms of Berth's."""
+    tasks, cpus = str(amounts.replicas), str(amounts.cpus)
+    known = {
+        **dict.fromkeys(("SLURM_JOB_ID", "SLURM_JOBID"), '"$BERTH_JOB_ID"'),
+        "SLURM_JOB_NAME": '"$BERTH_JOB_NAME"',
+        "SLURM_JOB_USER": '"$BERTH_USER"',
+        "SLURM_JOB_ACCOUNT": '"$BERTH_TENANT"',
+        "SLURM_JOB_PARTITION": '"$BERTH_QUEUE"',
+        "SLURM_SUBMIT_DIR": '"$PWD"',
+        **dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS"), '"$BERTH_WORLD_SIZE"'),
+        **dict.fromkeys(("SLURM_PROCID", "SLURM_NODEID"), '"$BERTH_RANK"'),
+        **dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_STEP_NUM_NODES"), tasks),
+        "SLURM_LOCALID": "0",
+        **dict.fromkeys(("SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE"), "1"),
+        **dict.fromkeys(("SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), cpus),
+        **dict.fromkeys(("SLURM_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_TASK"), str(amounts.gpus)),
+        **dict.fromkeys(("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_STEP_NODELIST"), '"$BERTH_WORKER_HOSTS"'),
+        "SLURMD_NODENAME": '"$BERTH_HOST"',
+        "SLURM_RESTART_COUNT": "$((BERTH_ATTEMPT - 1))",
+    }
+    if indexes is not None:
+        last = indexes.listed[-1] if indexes.listed else indexes.first + (indexes.size - 1) * indexes.step
+        known |= {
+            "SLURM_ARRAY_TASK_ID": _index(indexes),
+            "SLURM_ARRAY_JOB_ID": '"$BERTH_JOB_ID"',
+            "SLURM_ARRAY_TASK_COUNT": str(indexes.size),
+            "SLURM_ARRAY_TASK_MIN": str(indexes.first),
+            "SLURM_ARRAY_TASK_MAX": str(last),
+            "SLURM_ARRAY_TASK_STEP": str(indexes.step),
+        }
+    return known
+
+
+def _index(indexes: Indexes) -> str:
+    if indexes.listed:
+        return f"\"$(echo '{' '.join(map(str, indexes.listed))}' | cut -d' ' -f$((BERTH_ARRAY_INDEX + 1)))\""
+    return '"$BERTH_ARRAY_INDEX"' if indexes.is_plain else f"$(({indexes.first} + BERTH_ARRAY_INDEX * {indexes.step}))"

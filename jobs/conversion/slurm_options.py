@@ -1,0 +1,116 @@
+"""Which options `sbatch` takes, and reading them from `#SBATCH` lines (man sbatch, Slurm 24.05)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jobs.conversion.notes import Findings
+from jobs.spec.values import shown
+
+# Options with a value, with their letters; names alone have none.
+WITH_VALUE = {
+    "account": "A", "acctg-freq": "", "array": "a", "batch": "", "bb": "", "bbf": "", "begin": "b", "chdir": "D",
+    "cluster-constraint": "", "clusters": "M", "comment": "", "constraint": "C", "container": "", "container-id": "",
+    "container-image": "", "container-mounts": "", "container-name": "", "container-workdir": "", "core-spec": "S",
+    "cores-per-socket": "", "cpu-freq": "", "cpus-per-gpu": "", "cpus-per-task": "c", "deadline": "", "delay-boot": "",
+    "dependency": "d", "distribution": "m", "error": "e", "exclude": "x", "export": "", "export-file": "", "extra": "",
+    "extra-node-info": "B", "gid": "", "gpu-bind": "", "gpu-freq": "", "gpus": "G", "gpus-per-node": "", "gpus-per-socket": "",
+    "gpus-per-task": "", "gres": "", "gres-flags": "", "hint": "", "input": "i", "job-name": "J", "licenses": "L",
+    "mail-type": "", "mail-user": "", "mcs-label": "", "mem": "", "mem-bind": "", "mem-per-cpu": "", "mem-per-gpu": "",
+    "mincpus": "", "network": "", "nodefile": "F", "nodelist": "w", "nodes": "N", "ntasks": "n", "ntasks-per-core": "",
+    "ntasks-per-gpu": "", "ntasks-per-node": "", "ntasks-per-socket": "", "open-mode": "", "output": "o", "partition": "p",
+    "power": "", "prefer": "", "priority": "", "profile": "", "qos": "q", "reservation": "", "signal": "", "sockets-per-node": "",
+    "switches": "", "thread-spec": "", "threads-per-core": "", "time": "t", "time-min": "", "tmp": "", "tres-bind": "",
+    "tres-per-task": "", "uid": "", "wait-all-nodes": "", "wckey": "", "wrap": "",
+}  # fmt: skip
+WITHOUT_VALUE = {
+    "contiguous": "", "disable-stdout-job-summary": "", "hold": "H", "ignore-pbs": "", "kill-on-invalid-dep": "",
+    "no-requeue": "", "oom-kill-step": "", "overcommit": "O", "oversubscribe": "s", "parsable": "", "quiet": "Q",
+    "reboot": "", "requeue": "", "resv-ports": "", "spread-job": "", "stepmgr": "", "test-only": "",
+    "use-min-nodes": "", "verbose": "v", "wait": "W",
+}  # fmt: skip
+MAYBE_VALUE = {"exclusive": "", "get-user-env": "", "nice": "", "no-kill": "k", "propagate": ""}
+NAMES = {**WITH_VALUE, **WITHOUT_VALUE, **MAYBE_VALUE}
+LETTERS = {letter: name for name, letter in NAMES.items() if letter}
+WORDS_MAX = 1_000  # In the directives of one script.
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    name: str
+    value: str
+    line: int
+
+
+def read_options(directives: list[tuple[int, str]], findings: Findings) -> dict[str, Option]:
+    """The options of a script; of one that is given again, the last counts, as for Slurm."""
+    found: dict[str, Option] = {}
+    count = 0
+    for line, text in directives:
+        try:
+            words = shlex.split(text, comments=True)
+        except ValueError:
+            findings.wrong(f"/line/{line}", "quotes", "A quote is opened and not closed.", line=line)
+            continue
+        count += len(words)
+        if count > WORDS_MAX:
+            findings.wrong(f"/line/{line}", "too_many", f"The #SBATCH lines have more than {WORDS_MAX} words.", line=line)
+            return found
+        for option in _options(words, line, findings):
+            found[option.name] = option
+    return found
+
+
+def _options(words: list[str], line: int, findings: Findings) -> Iterator[Option]:
+    rest = iter(words)
+    for word in rest:
+        if word in {"hetjob", "packjob"}:
+            findings.lost("hetjob", word, line)
+        elif word.startswith("--") and len(word) > 2:
+            name, equals, value = word[2:].partition("=")
+            yield from _option(name, value if equals else None, rest, line, findings)
+        elif word.startswith("-") and len(word) > 1:
+            yield from _letters(word[1:], rest, line, findings)
+        else:
+            findings.wrong(f"/line/{line}", "word", f"{shown(word)} belongs to no option.", "Begin options with --.", line=line)
+
+
+def _option(name: str, value: str | None, rest: Iterator[str], line: int, findings: Findings) -> Iterator[Option]:
+    known = name if name in NAMES else _completed(name)
+    if known is None:
+        findings.lost("unknown_key", f"--{name}", line, name=f"--{name}")
+    elif known in WITH_VALUE:
+        value = next(rest, None) if value is None else value
+        if value is None or value == "":
+            findings.wrong(f"/line/{line}", "value", f"--{known} needs a value.", f"Write --{known}=VALUE.", line=line)
+        else:
+            yield Option(known, value, line)
+    elif known in WITHOUT_VALUE and value is not None:
+        findings.wrong(f"/line/{line}", "value", f"--{known} takes no value.", f"Write --{known}.", line=line)
+    else:
+        yield Option(known, value or "", line)
+
+
+def _letters(letters: str, rest: Iterator[str], line: int, findings: Findings) -> Iterator[Option]:
+    """`-N2`, `-N 2`, or several without a value in one word."""
+    for index, letter in enumerate(letters):
+        name = LETTERS.get(letter)
+        if name is None:
+            findings.lost("unknown_key", f"-{letter}", line, name=f"-{letter}")
+            return
+        after = letters[index + 1 :]
+        if name in WITH_VALUE:
+            yield from _option(name, after.removeprefix("=") or None, rest, line, findings)
+            return
+        if name in MAYBE_VALUE:
+            yield Option(name, after, line)
+            return
+        yield Option(name, "", line)
+
+
+def _completed(name: str) -> str | None:
+    """The option that a beginning stands for, where only one begins so."""
+    found = [known for known in NAMES if known.startswith(name)] if name else []
+    return found[0] if len(found) == 1 else None

@@ -16,7 +16,19 @@ from tests.builders.live import LivePlatform
 
 pytestmark = pytest.mark.browser
 
-MAIN_PAGES = ("/", "/jobs", "/jobs/{job}", "/jobs/{job}/logs", "/submit", "/queues", "/cluster", "/usage", "/templates", "/data", "/approvals")
+MAIN_PAGES = (
+    "/",
+    "/jobs",
+    "/jobs/{job}",
+    "/jobs/{job}/logs",
+    "/submit",
+    "/queues",
+    "/cluster",
+    "/usage",
+    "/templates",
+    "/data",
+    "/approvals",
+)
 BUSY = "main [role=status][aria-busy=true]"
 LATE_MS = 20_000  # What may have been lost on the way is asked three times, later each time.
 
@@ -35,7 +47,8 @@ def test_a_fault_of_the_server_is_told_and_tried_again(sign_in: SignIn, scene: S
         expect(alert).to_contain_text("The server failed.")
         expect(page.get_by_role("heading", level=1).or_(alert).first).to_be_visible()
         page.unroute_all()
-        page.get_by_role("button", name="Try again").evaluate_all("all => all.forEach(one => one.click())")  # Each part has its own.
+        # Each part has its own.
+        page.get_by_role("button", name="Try again").evaluate_all("all => all.forEach(one => one.click())")
         expect(page.get_by_text("The server failed.")).to_have_count(0, timeout=LATE_MS)
     complaints.found.clear()
 

@@ -1,7 +1,7 @@
 """Opening every window, menu and drawer of a page.
 
-What opens something says so (`aria-haspopup`), so the pages are asked, and nobody keeps a list of buttons. Each kind is opened once:
-what has the same name elsewhere is the same.
+What opens something says so (`aria-haspopup`), so the pages are asked, and nobody keeps a list of buttons. Each kind is
+opened once: what has the same name elsewhere is the same.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ LEAVE = """path => {
     history.pushState({}, '', path);
     dispatchEvent(new PopStateEvent('popstate', {state: {}}));
 }"""
+ACTIVE = "document.activeElement.outerHTML.slice(0, 150)"
 CHOOSING = ":focus[data-mantine-stop-propagation=true]"
 ASK_AXE = "(part, only) => axe.run(part, {runOnly: only, resultTypes: ['violations']})"
 
@@ -40,7 +41,8 @@ class Tour:
         for name in dict.fromkeys(part.locator(OPENERS).evaluate_all(NAMES)):
             if name in self.opened:
                 continue
-            opener = part.locator(OPENERS).filter(visible=True).filter(has_text=name).or_(part.locator(f"{OPENERS}[aria-label^={json.dumps(name)}]")).first
+            named = part.locator(f"{OPENERS}[aria-label^={json.dumps(name)}]")
+            opener = part.locator(OPENERS).filter(visible=True, has_text=name).or_(named).first
             if not opener.count():
                 continue  # The page was drawn anew meanwhile, as live pages are.
             self.opened.add(name)
@@ -61,7 +63,8 @@ class Tour:
 
     def _look(self, window: Locator, where: str) -> None:
         """All rules in the light; in the dark only the colours are other ones."""
-        for scheme, only in (("light", {"type": "tag", "values": self._rules}), ("dark", {"type": "rule", "values": ["color-contrast"]})):
+        colors = {"type": "rule", "values": ["color-contrast"]}
+        for scheme, only in (("light", {"type": "tag", "values": self._rules}), ("dark", colors)):
             self.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             self.page.wait_for_function(SETTLED, arg=scheme)
             if not self.page.evaluate("'axe' in window"):
@@ -78,7 +81,7 @@ class Tour:
         try:
             expect(opener).to_be_focused(timeout=1_500)
         except AssertionError:
-            self.faults.append(f"{where}: the keyboard is at {self.page.evaluate('document.activeElement.outerHTML.slice(0, 150)')}")
+            self.faults.append(f"{where}: the keyboard is at {self.page.evaluate(ACTIVE)}")
 
 
 def go(page: Page, path: str) -> None:

@@ -11,7 +11,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters.api.representations import ReferenceOut
-from jobs.api.jobs import reader_language
 from jobs.api.representations import JOB_STATES, ReasonOut, reason_json
 from jobs.models import Job
 from jobs.selectors.board import RUNNING_MAX, Board, read_board
@@ -22,6 +21,7 @@ from tenants.selectors import queues_below
 from webapi.fields import utc_text
 from webapi.pagination import page_size
 from webapi.views import ApiView, known_query
+from webapi.wording import reader_language
 
 ROWS = 100  # Of each side, when nothing is said: a screen and a half.
 GPU = 1000

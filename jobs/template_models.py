@@ -14,6 +14,7 @@ class Template(models.Model):
     """A job document with parameters (`jobs/spec/templating.py`). Without a tenant it is public: operators', or published.
 
     `found_by` holds name, title and tags in lower case for the search; `uses` counts how often it was filled in to be run.
+    `test_job_id` is the job of the last test run, and `test_digest` what the template made of its defaults then.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -31,6 +32,9 @@ class Template(models.Model):
     is_shipped = models.BooleanField(default=False)
     found_by = models.TextField(default="")
     uses = models.BigIntegerField(default=0)
+    test_job_id = models.UUIDField(null=True)
+    test_digest = models.CharField(max_length=64, blank=True, default="")
+    tested_at = models.DateTimeField(null=True)
     version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()

@@ -29,6 +29,7 @@ from tenants.models import (
     SavedFilter,
     Secret,
     Tenant,
+    TenantAncestor,
     Token,
     TokenKind,
     User,
@@ -277,7 +278,15 @@ def _sees_announcement(actor: Actor) -> Q | None:
     tenant_ids = tenants_with(actor, "announcement.read")
     if tenant_ids is None:
         return Q()
-    return Q(tenant_id__in=tenant_ids) | Q(tenant_id__isnull=True) if actor.is_authenticated else None
+    if not actor.is_authenticated:
+        return None
+    return announced_in(tenant_ids)
+
+
+def announced_in(tenant_ids: Iterable[uuid.UUID]) -> Q:
+    """Announcements that reach these tenants: their own, those of all above them, and those to everybody. No query of its own."""
+    reached = TenantAncestor.objects.filter(tenant_id__in=tenant_ids).values("ancestor_id")
+    return Q(tenant_id__in=reached) | Q(tenant_id__isnull=True)
 
 
 def _allows_announcement(actor: Actor, announcement: Any, verb: str) -> bool:

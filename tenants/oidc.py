@@ -4,6 +4,9 @@ Nothing that the provider says counts before it is checked: its own description 
 each id_token is signed by one of its keys under an algorithm of our list, made for this client, for this browser's sign-in, and
 now. The way back is bound to the browser that set out by a cookie that only this server reads and that works once. Where the
 provider does not answer, nobody new comes in; those who are signed in stay.
+
+Whoever writes the provider's description cannot send this server into its own network: each address is checked after resolving,
+and connected to as checked, like those of webhooks (security T10). `BERTH_OIDC_PRIVATE_HOSTS` names those that are inside.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import hashlib
 import hmac
 import json
 import secrets
+import ssl
 import threading
 import time
 from collections.abc import Mapping
@@ -27,7 +31,8 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from kernel.config import Config
+from activity.notifications.targets import Resolver, TargetRefused, parse_target, resolve, system_resolver
+from kernel.config import Config, current
 from tenants.services.secrets import box_for
 
 # Signatures with a public key alone: `none` and those by a shared secret are on no list (RFC 8725, section 3.1).
@@ -90,8 +95,11 @@ class Claims:
 
 
 def client() -> httpx2.Client:
-    """Follows no redirect: a provider's addresses are what its description says."""
-    return httpx2.Client(timeout=ANSWER_SECONDS, follow_redirects=False, trust_env=True)
+    """Follows no redirect: a provider's addresses are what its description says. No proxy is asked: it would resolve anew."""
+    return httpx2.Client(timeout=ANSWER_SECONDS, follow_redirects=False, trust_env=False, verify=ssl.create_default_context())
+
+
+resolver: Resolver = system_resolver
 
 
 def is_on(config: Config) -> bool:
@@ -307,15 +315,38 @@ def _token_answer(config: Config, provider: Provider, trip: Trip, code: str) -> 
     return _json(provider.token_endpoint, form=form, auth=(config.oidc_client_id, config.oidc_client_secret))
 
 
+@dataclass(frozen=True, slots=True)
+class _Pinned:
+    """A URL at an address that was checked, with what says its name all the same."""
+
+    url: httpx2.URL
+    headers: dict[str, str]
+    extensions: dict[str, Any]
+
+
+def _pinned(url: str) -> _Pinned:
+    """SignInFailed for an address inside our own network, unless operators named its host."""
+    host = urlsplit(url).hostname or ""
+    is_named = host in current().oidc_private_names
+    try:
+        target = parse_target(url, allow_private=is_named)
+        address = resolve(target, resolver=resolver, allow_private=is_named)[0]
+    except TargetRefused as error:
+        raise SignInFailed("oidc_unavailable", f"the provider may not be asked at {host[:253]}: {error.detail}") from None
+    except (OSError, UnicodeError) as error:
+        raise SignInFailed("oidc_unavailable", f"the name {host[:253]} does not resolve: {type(error).__name__}") from None
+    headers = {"Accept": "application/json", "Host": target.authority}
+    return _Pinned(httpx2.URL(url).copy_with(host=address), headers, {"sni_hostname": target.host})
+
+
 def _json(url: str, *, form: dict[str, str] | None = None, auth: tuple[str, str] | None = None) -> dict[str, Any]:
     """One bounded answer as a JSON object. A refusal of the code is told from a provider that does not work."""
     until = time.monotonic() + WHOLE_ANSWER_SECONDS
+    at, method = _pinned(url), "GET" if form is None else "POST"
     try:
         with (
             client() as connection,
-            connection.stream(
-                "GET" if form is None else "POST", url, data=form, auth=auth, headers={"Accept": "application/json"}
-            ) as response,
+            connection.stream(method, at.url, data=form, auth=auth, headers=at.headers, extensions=at.extensions) as response,
         ):
             content = b""
             for piece in response.iter_bytes():

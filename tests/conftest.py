@@ -10,16 +10,19 @@ SQLite and in memory.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.builders import prepared
 
 if TYPE_CHECKING:
     from rest_framework.test import APIClient
@@ -52,6 +55,10 @@ if os.environ.get("BERTH_REDIS_URL"):
 
 def pytest_configure(config: pytest.Config) -> None:
     """Set Django up now that the environment is ready; with `-p no:django` plain Python is tested without it."""
+    if prepared.FOLDER not in os.environ:
+        prepared.make_folder()
+        config.add_cleanup(prepared.remove_folder)
+    gc.disable()  # Until the tests are collected: what is loaded stays, and looking through it is a fifth of the time.
     if config.pluginmanager.hasplugin("django"):
         import django
 
@@ -72,8 +79,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.django_db)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is loaded by now is looked through no more; what tests leave is, as ever."""
+    found = yield
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+    return found
+
+
 def pytest_unconfigure() -> None:
     shutil.rmtree(DATA_DIR, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """A worker's own database begins as a copy of tables that were migrated once a run."""
+    from django.db import connection
+
+    from tests.builders import stores
+
+    name = connection.creation._get_test_db_name()
+    if connection.vendor == "sqlite":
+        shutil.copy(stores.tables_in_file(), name)
+    else:
+        connection.settings_dict["TEST"]["TEMPLATE"] = stores.tables_on_server(os.environ["BERTH_DATABASE_URL"])
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """What was copied is there already; the file goes with the data directory."""
+    return "BERTH_DATABASE_URL" not in os.environ
 
 
 @pytest.fixture(autouse=True)

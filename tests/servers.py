@@ -69,7 +69,7 @@ def servers() -> Iterator[Servers]:
 
 def require_packages() -> None:
     """Install what is missing when root on Debian; otherwise raise ServerError that names the packages."""
-    missing = [*(() if _postgresql_programs() else POSTGRES_PACKAGES), *(() if _redis_program() else REDIS_PACKAGES)]
+    missing = [*(() if postgresql_programs() else POSTGRES_PACKAGES), *(() if _redis_program() else REDIS_PACKAGES)]
     if not missing:
         return
     if os.geteuid() != 0 or not shutil.which("apt-get"):
@@ -82,7 +82,7 @@ def require_packages() -> None:
     if done.returncode:
         subprocess.run(["apt-get", "update", "-qq"], env=environment, capture_output=True)
         done = subprocess.run(install, env=environment, capture_output=True, text=True)
-    if done.returncode or not (_postgresql_programs() and _redis_program()):
+    if done.returncode or not (postgresql_programs() and _redis_program()):
         raise ServerError(f"apt-get could not install {' and '.join(missing)}: {done.stderr.strip()[-500:]}")
 
 
@@ -111,7 +111,7 @@ def _postgresql(home: Path) -> Iterator[str]:
 
 def lay_out_postgresql(home: Path) -> LaidOut:
     """Make a new cluster in `home`. Its database `berth` is still to be made, once the server runs (`create_database`)."""
-    programs = _postgresql_programs()
+    programs = postgresql_programs()
     assert programs is not None
     user = _own(home, "postgres")
     password = secrets.token_hex(16)
@@ -251,7 +251,7 @@ def wait_until_it_answers(server: LaidOut, process: subprocess.Popen[bytes]) -> 
             time.sleep(0.05)
 
 
-def _postgresql_programs() -> Path | None:
+def postgresql_programs() -> Path | None:
     """The directory of the newest PostgreSQL; Debian keeps its server programs off the PATH."""
     found = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/postgres")]
     return max(found, key=lambda path: int(path.parent.name), default=None)

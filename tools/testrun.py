@@ -25,7 +25,8 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.servers import ServerError, servers  # noqa: E402 - the root comes first.
+from tests.builders import prepared  # noqa: E402 - the root comes first.
+from tests.servers import ServerError, servers  # noqa: E402
 
 PROGRAMS = Path(sys.executable).parent
 NO_TESTS = 5  # Exit status of pytest when a selection is empty.
@@ -100,6 +101,8 @@ def main() -> int:
     results: list[Result] = []
     try:
         with contextlib.ExitStack() as stack:
+            prepared.make_folder()
+            stack.callback(prepared.remove_folder)
             environment: Mapping[str, str] = {}
             if any(stage.with_servers for stage in stages):
                 environment = stack.enter_context(servers()).environment()

@@ -8,9 +8,11 @@ import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 
 import { App } from './app/App';
+import { begin } from './app/begin';
 import { offerNonce } from './app/nonce';
 
 offerNonce();
+begin();
 
 const root = document.getElementById('root');
 if (root) {

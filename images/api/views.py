@@ -30,6 +30,7 @@ STATES = ["queued", "building", "ready", "failed"]
 FILTERS = [
     OpenApiParameter("tenant", str, description="A tenant's slug, id or name: its own images and those shared with all."),
     OpenApiParameter("name", str, description="Exactly this name."),
+    OpenApiParameter("q", str, description="Part of the name, in whatever case."),
     OpenApiParameter("kind", str, enum=KINDS),
     OpenApiParameter("state", str, enum=STATES),
 ]
@@ -53,7 +54,7 @@ class ImagesView(ApiView):
     @extend_schema(parameters=FILTERS, responses=page_of(shapes.ImageOut))
     def get(self, request: Request) -> Response:
         """Images that you may use, newest first."""
-        known_query(request, ("tenant", "name", "kind", "state"))
+        known_query(request, ("tenant", "name", "q", "kind", "state"))
         rows = access.visible(self.actor, Image)
         tenant = request.query_params.get("tenant")
         if tenant is not None:
@@ -64,6 +65,8 @@ class ImagesView(ApiView):
                 rows = rows.filter(**{name: _choice(name, value, allowed)})
         if "name" in request.query_params:
             rows = rows.filter(name=request.query_params["name"][:NAME_LENGTH])
+        if part := request.query_params.get("q"):
+            rows = rows.filter(name__icontains=part[:NAME_LENGTH])
         return page(request, rows.defer("packages"), order=("-id",), serialize=shapes.show_images)
 
     @extend_schema(request=shapes.ImageIn, responses={201: shapes.ImageOut}, examples=EXAMPLES)

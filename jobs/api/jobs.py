@@ -40,6 +40,7 @@ from tenants.selectors import find_queue_ids, find_user_id, get_tenant
 from webapi.access import visible
 from webapi.actors import facts_of
 from webapi.etags import check_if_match, expected_version, with_etag
+from webapi.features import is_on
 from webapi.fields import read_utc
 from webapi.idempotency import idempotent
 from webapi.pagination import page
@@ -78,8 +79,8 @@ class JobListView(ApiView):
             OpenApiParameter("tag", str, many=True, description="Several: all of them."),
             OpenApiParameter("label", str, many=True, description="`key=value`; several: all of them."),
             OpenApiParameter("kind", str, enum=list(Kind)),
-            OpenApiParameter("since", str, description="Submitted at or after this time."),
-            OpenApiParameter("until", str, description="Submitted before this time."),
+            OpenApiParameter("since", str, description="Submitted at or after this time; ended, with `sort=finished`."),
+            OpenApiParameter("until", str, description="Submitted before this time; ended, with `sort=finished`."),
             OpenApiParameter("parent", str, description="Children of this array. Without it, children are not listed."),
             OpenApiParameter(
                 "sort",
@@ -99,9 +100,7 @@ class JobListView(ApiView):
             message = f"There is no order {sort[:80]!r}."
             hint = f"Orders are: {', '.join(SORTS)}."
             raise InvalidInput(message, hint=hint, fields=[FieldError("/sort", "choice", message, hint)])
-        rows = _filtered(self, request, visible(self.actor, Job))
-        if sort == "finished":
-            rows = rows.filter(ended_at__isnull=False)
+        rows = _within(request, _filtered(self, request, visible(self.actor, Job)), ends=sort == "finished")
         order = SORTS[sort]
         keys = rows.values(*(name.removeprefix("-") for name in order))  # The page's keys by an index alone; then its rows.
         return page(
@@ -146,7 +145,8 @@ class JobListView(ApiView):
             if query_flag(request, "dry_run"):
                 shown = named(plan)  # Before the forecast, which is of the moment and no part of the plan.
                 if query_flag(request, "forecast"):
-                    shown["forecast"] = forecast(submission, actor=actor, now=facts.now)
+                    with_cost = is_on(request, "billing", submission.tenant.id)
+                    shown["forecast"] = forecast(submission, actor=actor, with_cost=with_cost, now=facts.now)
                 return Response(shown)
             hold_to(asked, plan)
         row = store([submission], actor=actor, now=facts.now)[0]
@@ -251,7 +251,9 @@ class JobStopView(ApiView):
         """Ask a job, or a whole array, to stop. What ended already stays as it is."""
         body = StopIn.validated(request.data or {})
         found = fetch_job(self.actor, job, "job.stop")
-        stop_jobs([found], actor=self.actor, grace_seconds=body.get("grace_seconds"), now=database_now())
+        stop_jobs(
+            [found], actor=self.actor, grace_seconds=body.get("grace_seconds"), now=database_now(), note=body.get("reason", "")
+        )
         return _job_response(self, str(found.id), status=202)
 
 
@@ -374,15 +376,25 @@ def _filtered(view: ApiView, request: Request, rows: QuerySet[Job]) -> QuerySet[
     if query.get("q"):
         rows = with_text(rows, query["q"][:255])
     rows = _by_labels(query, rows)
-    if "since" in query:
-        since = read_utc(query["since"], name="since")
-        rows = rows.filter(submitted_at__gte=since, id__gte=id_at(since - CLOCKS_APART))
-    if "until" in query:
-        until = read_utc(query["until"], name="until")
-        rows = rows.filter(submitted_at__lt=until, id__lt=id_at(until + CLOCKS_APART))
     if "parent" in query:
         return rows.filter(parent_id=fetch_job(view.actor, query["parent"], "job.read").id)
     return rows.filter(parent_id__isnull=True)
+
+
+def _within(request: Request, rows: QuerySet[Job], *, ends: bool) -> QuerySet[Job]:
+    """Those submitted between two times; of those that ended, what ended between them. Each along the index of its order."""
+    query = request.query_params
+    since = read_utc(query["since"], name="since") if "since" in query else None
+    until = read_utc(query["until"], name="until") if "until" in query else None
+    if ends:
+        rows = rows.filter(ended_at__isnull=False)
+        rows = rows if since is None else rows.filter(ended_at__gte=since)
+        return rows if until is None else rows.filter(ended_at__lt=until)
+    if since is not None:
+        rows = rows.filter(submitted_at__gte=since, id__gte=id_at(since - CLOCKS_APART))
+    if until is not None:
+        rows = rows.filter(submitted_at__lt=until, id__lt=id_at(until + CLOCKS_APART))
+    return rows
 
 
 def _known_kind(text: str) -> str:

@@ -11,8 +11,8 @@ from rest_framework.request import Request
 
 from jobs.spec.documents import Format, parse_text
 from kernel.errors import FieldError, InvalidInput, TooLarge
-from kernel.limits import BATCH_ITEMS, GRACE_SECONDS, NAME_LENGTH
-from webapi.fields import PriorityField
+from kernel.limits import BATCH_ITEMS, GRACE_SECONDS, NAME_LENGTH, STOP_REASON_LENGTH
+from webapi.fields import NameField, PriorityField
 from webapi.serializers import StrictSerializer
 
 REASON_LENGTH = 1_000
@@ -38,6 +38,9 @@ class BatchIn(StrictSerializer):
 class StopIn(StrictSerializer):
     grace_seconds = serializers.FloatField(
         required=False, allow_null=True, min_value=0, max_value=GRACE_SECONDS, help_text="Between the signal and the kill."
+    )
+    reason = NameField(
+        required=False, max_length=STOP_REASON_LENGTH, help_text="Why, in your words: whoever sees the job reads it there."
     )
 
 

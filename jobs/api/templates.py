@@ -14,6 +14,7 @@ from rest_framework.response import Response
 
 from jobs.models import TEMPLATE_NAME_LENGTH, Template
 from jobs.selectors.templates import with_tag, with_words
+from jobs.services import template_tests
 from jobs.services import templates as service
 from jobs.spec.templating import PARAMETERS_MAX, TITLE_LENGTH, TYPES
 from kernel.clock import database_now
@@ -75,6 +76,23 @@ class ParameterOut(serializers.Serializer[Any]):
     )
 
 
+class TestJobOut(serializers.Serializer[Any]):
+    """The job of a test run."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+
+
+class TestRunOut(serializers.Serializer[Any]):
+    """The last test run of a template: a job of its defaults."""
+
+    result = serializers.ChoiceField(
+        template_tests.RESULTS, help_text="`outdated`: document or parameters have changed since. A job that was stopped failed."
+    )
+    at = serializers.DateTimeField(allow_null=True, help_text="When it was submitted.")
+    job = TestJobOut(allow_null=True, help_text="Null for whoever may not see it.")
+
+
 class TemplateOut(serializers.Serializer[Any]):
     """A template. `tenant` null: it is public."""
 
@@ -93,6 +111,7 @@ class TemplateOut(serializers.Serializer[Any]):
     parameters = ParameterOut(many=True)
     spec = serializers.DictField(help_text="A job, as in a job file, with `${{ parameters.NAME }}` in its texts.")
     uses = serializers.IntegerField(help_text="How often it was filled in to be run.")
+    test = TestRunOut()
     may_edit = serializers.BooleanField()
     may_publish = serializers.BooleanField()
     version = serializers.IntegerField()
@@ -126,6 +145,19 @@ class TemplateIn(TemplateChange):
 
     tenant = serializers.CharField(max_length=NAME_LENGTH, required=False, allow_null=True, help_text="Default: your only one.")
     public = serializers.BooleanField(required=False, default=False, help_text="For all tenants, without one of its own.")
+
+
+class TestIn(StrictSerializer):
+    """Where the test run is to happen."""
+
+    tenant = serializers.CharField(
+        max_length=NAME_LENGTH,
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Default: the template's, or your only one.",
+    )
+    queue = serializers.CharField(max_length=NAME_LENGTH, required=False, allow_blank=True, default="")
 
 
 class RenderIn(StrictSerializer):
@@ -277,6 +309,28 @@ class TemplatePublishView(ApiView):
         return with_etag(Response(show_templates(self, [made])[0]), made.version)
 
 
+class TemplateTestView(ApiView):
+    """Try a template."""
+
+    feature = "templates"
+
+    @extend_schema(
+        request=TestIn, responses={201: TemplateOut}, examples=[OpenApiExample("in its tenant", {}, request_only=True)]
+    )
+    @idempotent
+    def post(self, request: Request, template_id: str) -> Response:
+        """Submit the job that the template makes of its defaults, as yours, with the tag `template-test`.
+
+        For whoever may edit the template. The gallery tells its result to everybody who may use the template.
+        """
+        row = _fetch(self, template_id, "template.edit")
+        body = TestIn.validated(request.data or {})
+        tenant = body["tenant"] or (str(row.tenant_id) if row.tenant_id is not None else None)
+        made = template_tests.start_test(actor=self.actor, template=row, tenant=tenant, queue=body["queue"], now=database_now())
+        headers = {"Location": f"/api/v1/jobs/{made.test_job_id}"}
+        return with_etag(Response(show_templates(self, [made])[0], status=201, headers=headers), made.version)
+
+
 def _fetch(view: ApiView, template_id: str, verb: str) -> Template:
     row = fetch(view.actor, Template, template_id, verb)
     if row.tenant_id is not None:
@@ -285,9 +339,10 @@ def _fetch(view: ApiView, template_id: str, verb: str) -> Template:
 
 
 def show_templates(view: ApiView, rows: Sequence[Template]) -> list[dict[str, Any]]:
-    """Templates for the API. Two queries, whatever their number."""
+    """Templates for the API. Two queries, whatever their number, and one where some had a test run."""
     tenant_ids, owner_ids = service.names_of(rows)
     tenants, owners = tenant_facts(tenant_ids), user_names(owner_ids)
+    tests = template_tests.last_runs(view.actor, rows)
     shown = []
     for row in rows:
         tenant = tenants.get(row.tenant_id) if row.tenant_id is not None else None
@@ -309,6 +364,7 @@ def show_templates(view: ApiView, rows: Sequence[Template]) -> list[dict[str, An
                 "parameters": row.parameters,
                 "spec": row.spec,
                 "uses": row.uses,
+                "test": _show_test(tests.get(row.pk, template_tests.NEVER)),
                 "may_edit": allows(view.actor, row, "template.edit"),
                 "may_publish": row.tenant_id is not None and allows(view.actor, row, "template.publish"),
                 "version": row.version,
@@ -318,6 +374,11 @@ def show_templates(view: ApiView, rows: Sequence[Template]) -> list[dict[str, An
             }
         )
     return shown
+
+
+def _show_test(run: template_tests.LastRun) -> dict[str, Any]:
+    job = {"id": str(run.job_id), "name": run.job_name} if run.job_id is not None else None
+    return {"result": run.result, "at": utc_text(run.at), "job": job}
 
 
 def _short(name: str, text: str) -> str:

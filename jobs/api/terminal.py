@@ -17,10 +17,10 @@ Texts of the server:
     {"type": "error", "code": ..., "detail": ..., "hint": ...}        then it closes, except for a text that is none of the above
     {"type": "ended", "exit_code": 0, "why": "exit"}                  null where nobody can tell; then it closes
 
-Close codes: 1000 the program ended; 4401 the credential no longer counts; 4403 the right to it is gone, or was never there;
-4404 there is no such job or task; 4409 it cannot be started, see the error; 4408 idle; 1013 the client reads too slowly, or the
-database does not answer; 1008 too many of one person. A page of another origin, or a connection without a valid header or ticket,
-is refused before it opens.
+Close codes: 1000 the program ended; 4401 the credential no longer counts; 4403 the right to it is gone, or was never there, or
+terminals are switched off; 4404 there is no such job or task; 4409 it cannot be started, see the error; 4408 idle; 1013 the
+client reads too slowly, or the database does not answer; 1008 too many of one person. A page of another origin, or a connection
+without a valid header or ticket, is refused before it opens.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError, InterfaceError
 
 from activity import connecting
-from activity.sessions import Session, sessions
+from activity.sessions import RECHECK_SECONDS, Session, sessions
 from activity.threads import in_thread
 from clusters.engines.interface import TerminalSize
 from jobs.selectors.find import fetch_job
-from jobs.services.executing import Opened, end_exec, open_exec
+from jobs.services.executing import ExecDisabled, Opened, demand_switched_on, end_exec, open_exec
 from kernel.actor import Actor
 from kernel.clock import database_now
 from kernel.config import current
@@ -58,8 +58,8 @@ from kernel.limits import (
     REPLICAS,
     TERMINAL_CELLS,
 )
+from webapi.addresses import client_address
 from webapi.asgi_auth import header_of
-from webapi.throttles import client_address
 
 VERB = "job.exec"
 START_SECONDS = 2.0  # For the first message; a page sends it as soon as it is connected.
@@ -229,7 +229,7 @@ class ExecConsumer(AsyncWebsocketConsumer):
         output = asyncio.create_task(self._pump_output(opened))
         watchers: list[Coroutine[Any, Any, End]] = [
             self._watch_end(opened, output), self._pump_input(opened), self._watch_idle(), self._watch_rights(session, opened),
-            self._heartbeat(), _failing(output),
+            self._watch_feature(session, opened), self._heartbeat(), _failing(output),
         ]  # fmt: skip
         tasks = [asyncio.create_task(watcher) for watcher in watchers]
         try:
@@ -307,6 +307,16 @@ class ExecConsumer(AsyncWebsocketConsumer):
                 continue
             except BerthError:
                 return End("forbidden", CLOSED_FORBIDDEN)
+
+    async def _watch_feature(self, session: Session, opened: Opened) -> End:
+        while True:
+            await asyncio.sleep(RECHECK_SECONDS)
+            try:
+                await in_thread(demand_switched_on, session.actor, opened.tenant_id)
+            except (DatabaseError, InterfaceError):  # As above.
+                continue
+            except ExecDisabled:
+                return End("switched_off", CLOSED_FORBIDDEN)
 
     async def _heartbeat(self) -> End:
         while True:

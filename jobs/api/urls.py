@@ -58,6 +58,7 @@ urlpatterns = [
     path("templates", templates.TemplatesView.as_view(), name="templates"),
     path("templates/<str:template_id>", templates.TemplateView.as_view(), name="template"),
     path("templates/<str:template_id>/render", templates.TemplateRenderView.as_view(), name="template_render"),
+    path("templates/<str:template_id>/test", templates.TemplateTestView.as_view(), name="template_test"),
     path("templates/<str:template_id>/publish", templates.TemplatePublishView.as_view(), name="template_publish"),
     path("schemas/job-spec", jobs.JobSpecSchemaView.as_view(), name="job_spec_schema"),
 ]

@@ -57,9 +57,9 @@ def explain(code: str, detail: Detail | None = None, language: str = "en") -> Re
         return ReasonText(code, code.replace("_", " ").capitalize() + ".")
     who = (detail or {}).get("by")
     if who:
-        return ReasonText(
-            code, *((f"{ended.title_zh}：{who}。",) if language == "zh" else (f"{ended.title} by {who}.", ended.remedy))
-        )
+        if language == "zh":
+            return ReasonText(code, f"{ended.title_zh}（{who}）{_noted_zh(detail or {})}")
+        return ReasonText(code, f"{ended.title} by {who}{_noted(detail or {})}", ended.remedy)
     if language == "zh":
         return ReasonText(code, f"{ended.title_zh}{_numbers_zh(detail or {})}。")
     return ReasonText(code, f"{ended.title}{_numbers(detail or {})}. {ended.reason}", ended.remedy)
@@ -332,12 +332,21 @@ def _fixed(text: str) -> Writer:
 
 
 def _by(text: str, key: str = "by") -> Writer:
-    """A sentence without its full stop, and who did it if that is known."""
-    return lambda detail: f"{text} by {detail[key]}." if detail.get(key) else f"{text}."
+    """A sentence without its full stop, who did it if that is known, and why in their words if they said."""
+    return lambda detail: f"{text} by {detail[key]}{_noted(detail)}" if detail.get(key) else f"{text}."
 
 
 def _by_zh(text: str, key: str = "by") -> Writer:
-    return lambda detail: f"由 {detail[key]} {text}。" if detail.get(key) else f"{text}。"
+    return lambda detail: f"由 {detail[key]} {text}{_noted_zh(detail)}" if detail.get(key) else f"{text}。"
+
+
+def _noted(detail: Detail) -> str:
+    """The end of a sentence: somebody's own words, or its full stop."""
+    return f": {detail['note']}" if detail.get("note") else "."
+
+
+def _noted_zh(detail: Detail) -> str:
+    return f"：{detail['note']}" if detail.get("note") else "。"
 
 
 # --- The reasons -----------------------------------------------------------------------------------------------------

@@ -119,8 +119,8 @@ def _ending(attempt: Attempt, job: Job, verdict: ExitVerdict, past: Sequence[Pas
     target, after_seconds, paid_by = _target(attempt, job, verdict, past, now)
     reason = verdict.code
     detail: dict[str, object] = {"class": verdict.code, **_numbers(verdict)}
-    if verdict.code == "stopped_by_user" and "by" in job.reason_detail:
-        detail["by"] = job.reason_detail["by"]
+    if verdict.code == "stopped_by_user":
+        detail |= {key: job.reason_detail[key] for key in ("by", "note") if key in job.reason_detail}
     if target == JobState.QUEUED:
         reason, detail = "retrying", {"class": verdict.code, "attempt": attempt.number, "seconds": round(after_seconds)}
     return Ending(

@@ -16,6 +16,7 @@ from django.db import transaction
 
 from activity.services import NewEvent, record_audit, record_events
 from clusters.engines.interface import (
+    Asker,
     EngineUnreachable,
     ExecRefused,
     Execution,
@@ -94,14 +95,7 @@ def open_exec(
     Raises ExecDisabled, NotFound, ExecNotRunning, ExecUnsupported and ExecNotStarted. Whoever gets an answer ends it with
     `end_exec`.
     """
-    if not current().exec_enabled:
-        raise ExecDisabled(
-            "Terminals are switched off on this installation.", hint="`berth logs` and `berth metrics` show what a job does."
-        )
-    if not is_on_for(actor, "terminal", job.tenant_id):
-        raise ExecDisabled(
-            "Terminals are switched off for this tenant.", hint="`berth logs` and `berth metrics` show what a job does."
-        )
+    demand_switched_on(actor, job.tenant_id)
     attempt, task = _find(job, role, index)
     engine = engine_for(attempt.cluster_id)
     if not isinstance(engine, SupportsExec):
@@ -117,7 +111,8 @@ def open_exec(
     }
     _tell(actor, job.id, job.name, job.tenant_id, STARTED, {"phase": "start", **facts}, now)
     try:
-        execution = engine.execute(attempt.id, task, argv, terminal)
+        asker = Asker(tenant=str(job.tenant_id), user=str(actor.user_id))
+        execution = engine.execute(attempt.id, task, argv, terminal, asker)
     except (NotRunning, ExecRefused, EngineUnreachable) as error:
         failure = _failure(error, job, task)
         _tell(actor, job.id, job.name, job.tenant_id, ENDED, {"phase": "end", **facts, "error": failure.code}, now)
@@ -125,8 +120,18 @@ def open_exec(
     return Opened(execution, job.id, job.name, job.tenant_id, attempt.number, task, terminal is not None, address, now)
 
 
+def demand_switched_on(actor: Actor, tenant_id: uuid.UUID) -> None:
+    """Raise ExecDisabled where there are no terminals, or none any more. At most two statements."""
+    hint = "`berth logs` and `berth metrics` show what a job does."
+    if not current().exec_enabled:
+        raise ExecDisabled("Terminals are switched off on this installation.", hint=hint)
+    if not is_on_for(actor, "terminal", tenant_id):
+        raise ExecDisabled("Terminals are switched off for this tenant.", hint=hint)
+
+
 def end_exec(opened: Opened, *, actor: Actor, exit_code: int | None, why: str, now: datetime) -> None:
-    """Write down how it ended. `why` is a code: `exit`, `disconnected`, `idle`, `signed_out`, `forbidden`, `slow`."""
+    """Write down how it ended. `why` is a code: `exit`, `disconnected`, `idle`, `signed_out`,
+    `forbidden`, `switched_off`, `slow`."""
     facts: dict[str, Any] = {
         "phase": "end",
         "task": str(opened.task),

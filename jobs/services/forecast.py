@@ -43,7 +43,7 @@ class Option:
         return whole
 
 
-def forecast(submission: Submission, *, actor: Actor, now: datetime) -> dict[str, Any]:
+def forecast(submission: Submission, *, actor: Actor, with_cost: bool, now: datetime) -> dict[str, Any]:
     """Expected start (p50 and p90) and cost of one job as asked, and of half and a quarter of it. Stores nothing."""
     wish = wish_of(submission.spec)
     with one_question():
@@ -55,7 +55,8 @@ def forecast(submission: Submission, *, actor: Actor, now: datetime) -> dict[str
         longest=submission.max_runtime_seconds,
     )  # fmt: skip
     for one in options:
-        one["cost"] = _cost(one.pop("pool_ids"), one["total"], lasts, now)
+        pool_ids = one.pop("pool_ids")
+        one["cost"] = _cost(pool_ids, one["total"], lasts, now) if with_cost else None
     return {
         "currency": currency(),
         "runs_seconds": lasts.typical if lasts is not None else None,

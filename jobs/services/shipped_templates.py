@@ -22,8 +22,15 @@ _MEMORY = _text("memory", "Memory of a task", "每个任务的内存", "2Gi", de
 _CPU = {**_number("cpu", "Cores of a task", "每个任务的 CPU 核数", 1, 0.1, 512), "type": "number"}
 _IMAGE = {"name": "image", "title": "Image", "title_zh": "镜像", "type": "string",
           "description": "Empty: the cluster's own programs.", "description_zh": "留空则使用集群自带程序。"}  # fmt: skip
-_RUNTIME = _text("max_runtime", "Longest run", "最长运行时间", "1h", description="Such as 30m or 2d.",
+
+
+def _runtime(default: str) -> dict[str, Any]:
+    return _text("max_runtime", "Longest run", "最长运行时间", default, description="Such as 30m or 2d.",
                  description_zh="例如 30m 或 2d。", required=True)  # fmt: skip
+
+
+_RESOURCES = 'cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}"'
+_WITH_GPU = f'{_RESOURCES}, gpu: "${{{{ parameters.gpus }}}}"'
 _TORCH = """python3 - <<'PY'
 import torch
 device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -46,9 +53,18 @@ PY
 
 
 def _one(name: str, title: str, title_zh: str, icon: str, tags: list[str], about: str, about_zh: str,
-         parameters: list[dict[str, Any]], spec: str) -> dict[str, Any]:  # fmt: skip
+         parameters: list[dict[str, Any]], spec: str, *, runtime: str = "1h") -> dict[str, Any]:  # fmt: skip
+    """A template by what is its own: each has its name, resources, an image and a longest run beside that. In `spec`, {resources}
+    and {with_gpu} are what the parameters say of a task."""
+    own = parse_text(spec.replace("{resources}", f"{{{_RESOURCES}}}").replace("{with_gpu}", f"{{{_WITH_GPU}}}"))
+    run = {
+        "image": "${{ parameters.image }}",
+        "max_runtime": "${{ parameters.max_runtime }}",
+        "tags": [f"template-{name.partition('-')[0]}"],
+    }
+    whole = [*parameters, _CPU, _MEMORY, _IMAGE, _runtime(runtime)]
     return {"name": name, "title": title, "title_zh": title_zh, "icon": icon, "tags": tags, "description": about,
-            "description_zh": about_zh, "parameters": parameters, "spec": parse_text(spec)}  # fmt: skip
+            "description_zh": about_zh, "parameters": whole, "spec": {"name": name, **own, **run}}  # fmt: skip
 
 
 SHIPPED: tuple[dict[str, Any], ...] = (
@@ -60,13 +76,10 @@ SHIPPED: tuple[dict[str, Any], ...] = (
         ["first-steps", "cpu"],
         "A command in one process: the smallest job there is.",
         "在一个进程中运行命令：最小的作业。",
-        [_text("command", "Command", "命令", 'echo "hello from $BERTH_HOST"', required=True), _CPU, _MEMORY, _RUNTIME],
+        [_text("command", "Command", "命令", 'echo "hello from $BERTH_HOST"', required=True)],
         """
-name: hello
 command: ${{ parameters.command }}
-resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}"}
-max_runtime: ${{ parameters.max_runtime }}
-tags: [template-hello]
+resources: {resources}
 """,
     ),
     _one(
@@ -80,19 +93,11 @@ tags: [template-hello]
         [
             _text("command", "Command", "命令", _TORCH, required=True),
             _number("gpus", "GPUs", "GPU 数量", 1, 0, 16),
-            _CPU,
-            _MEMORY,
-            _IMAGE,
-            _RUNTIME,
         ],
         """
-name: pytorch-single
-image: ${{ parameters.image }}
 framework: pytorch
 command: ${{ parameters.command }}
-resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}", gpu: "${{ parameters.gpus }}"}
-max_runtime: ${{ parameters.max_runtime }}
-tags: [template-pytorch]
+resources: {with_gpu}
 """,
     ),
     _one(
@@ -108,21 +113,13 @@ tags: [template-pytorch]
             _text("command", "Command", "命令", _ALLREDUCE, required=True),
             _number("workers", "Tasks", "任务数", 2, 1, 1000),
             _number("gpus", "GPUs of a task", "每个任务的 GPU 数", 1, 0, 16),
-            _CPU,
-            _MEMORY,
-            _IMAGE,
-            _RUNTIME,
         ],
         """
-name: pytorch-distributed
-image: ${{ parameters.image }}
 framework: pytorch
 replicas: ${{ parameters.workers }}
 command: ${{ parameters.command }}
-resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}", gpu: "${{ parameters.gpus }}"}
+resources: {with_gpu}
 placement: {together: pack}
-max_runtime: ${{ parameters.max_runtime }}
-tags: [template-pytorch]
 """,
     ),
     _one(
@@ -146,14 +143,8 @@ tags: [template-pytorch]
                 required=True,
             ),
             _number("gpus", "GPUs of a trial", "每次试验的 GPU 数", 0, 0, 16),
-            _CPU,
-            _MEMORY,
-            _IMAGE,
-            _RUNTIME,
         ],
         """
-name: sweep
-image: ${{ parameters.image }}
 array: {size: "${{ parameters.trials }}", parallelism: "${{ parameters.parallelism }}"}
 env:
   SWEEP_HIGHEST: ${{ parameters.highest }}
@@ -163,9 +154,7 @@ command: |
   LEARNING_RATE=$(awk -v h="$SWEEP_HIGHEST" -v f="$SWEEP_FACTOR" -v i="$BERTH_ARRAY_INDEX" 'BEGIN { print h * f ^ i }')
   export LEARNING_RATE
   exec /bin/sh -c "$SWEEP_COMMAND"
-resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}", gpu: "${{ parameters.gpus }}"}
-max_runtime: ${{ parameters.max_runtime }}
-tags: [template-sweep]
+resources: {with_gpu}
 """,
     ),
     _one(
@@ -178,25 +167,18 @@ tags: [template-sweep]
         "在作业中运行 JupyterLab，监听任务端口 web。到时自动结束，请把重要内容保存在检查点目录。",
         [
             _number("gpus", "GPUs", "GPU 数量", 0, 0, 16),
-            _CPU,
-            _MEMORY,
-            _IMAGE,
-            _text("max_runtime", "Longest run", "最长运行时间", "8h", required=True),
         ],
         """
-name: notebook
-image: ${{ parameters.image }}
 roles:
   worker:
     ports: [web]
     command: |
       mkdir -p "$BERTH_CHECKPOINT_DIR/notebooks" && cd "$BERTH_CHECKPOINT_DIR/notebooks" || exit 1
       exec python3 -m jupyterlab --no-browser --ip="$BERTH_HOST" --port="$BERTH_PORT_WEB"
-    resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}", gpu: "${{ parameters.gpus }}"}
+    resources: {with_gpu}
 checkpoint: {path: ckpt}
-max_runtime: ${{ parameters.max_runtime }}
-tags: [template-notebook]
 """,
+        runtime="8h",
     ),
     _one(
         "tensorflow-ps",
@@ -211,14 +193,8 @@ tags: [template-notebook]
             _number("workers", "Workers", "worker 数", 2, 1, 1000),
             _number("servers", "Parameter servers", "参数服务器数", 1, 1, 1000),
             _number("gpus", "GPUs of a worker", "每个 worker 的 GPU 数", 0, 0, 16),
-            _CPU,
-            _MEMORY,
-            _IMAGE,
-            _RUNTIME,
         ],
         """
-name: tensorflow-ps
-image: ${{ parameters.image }}
 env:
   TRAIN: ${{ parameters.command }}
   START: |
@@ -236,20 +212,18 @@ roles:
   chief:
     ports: [tf]
     command: 'exec python3 -c "$START"'
-    resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}", gpu: "${{ parameters.gpus }}"}
+    resources: {with_gpu}
   worker:
     replicas: ${{ parameters.workers }}
     ports: [tf]
     command: 'exec python3 -c "$START"'
-    resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}", gpu: "${{ parameters.gpus }}"}
+    resources: {with_gpu}
   ps:
     replicas: ${{ parameters.servers }}
     ports: [tf]
     command: 'exec python3 -c "$START"'
-    resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}"}
+    resources: {resources}
 completion: {chief: chief}
-max_runtime: ${{ parameters.max_runtime }}
-tags: [template-tensorflow]
 """,
     ),
     _one(
@@ -270,14 +244,8 @@ tags: [template-tensorflow]
             ),
             _number("workers", "Workers", "worker 数", 2, 1, 1000),
             _number("gpus", "GPUs of a worker", "每个 worker 的 GPU 数", 0, 0, 16),
-            _CPU,
-            _MEMORY,
-            _IMAGE,
-            _RUNTIME,
         ],
         """
-name: mpi
-image: ${{ parameters.image }}
 framework: mpi
 env: {RANK_COMMAND: "${{ parameters.command }}"}
 roles:
@@ -286,9 +254,7 @@ roles:
     command: exec mpirun sh -c "$RANK_COMMAND"
   worker:
     replicas: ${{ parameters.workers }}
-    resources: {cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}", gpu: "${{ parameters.gpus }}"}
-max_runtime: ${{ parameters.max_runtime }}
-tags: [template-mpi]
+    resources: {with_gpu}
 """,
     ),
 )

@@ -18,16 +18,18 @@ from jobs.services.transition import ATTEMPT, JOB, Change, apply
 from kernel.actor import Actor
 
 
-def stop_jobs(jobs: Sequence[Job], *, actor: Actor, grace_seconds: float | None, now: datetime) -> int:
+def stop_jobs(jobs: Sequence[Job], *, actor: Actor, grace_seconds: float | None, now: datetime, note: str = "") -> int:
     """Ask these jobs to stop; an array with all its children. Stopping what ended, or stops already, changes nothing.
 
-    Returns how many jobs were asked. Queued ones are STOPPED at once; of others the engine must confirm first.
+    `note` is the reason in the words of whoever asks; it is told with the stop. Returns how many jobs were asked. Queued ones are
+    STOPPED at once; of others the engine must confirm first.
     """
+    detail = {"by": actor.name, **({"note": note} if note else {})}
     ids = [job.id for job in jobs if job.array_size is None]
     parents = [job.id for job in jobs if job.array_size is not None]
     with transaction.atomic():
         ids += Job.objects.filter(parent_id__in=parents, state__in=JOB_LIFECYCLE.live_states).values_list("id", flat=True)
-        asked = _ask(ids, actor=actor, grace_seconds=grace_seconds, now=now)
+        asked = _ask(ids, actor=actor, detail=detail, grace_seconds=grace_seconds, now=now)
         record_audit(
             actor=actor,
             verb="job.stop",
@@ -35,14 +37,14 @@ def stop_jobs(jobs: Sequence[Job], *, actor: Actor, grace_seconds: float | None,
             target_kind="job",
             target_id=jobs[0].id if jobs else None,
             target_name=jobs[0].name if jobs else "",
-            after={"asked": asked, "grace_seconds": grace_seconds},
+            after={"asked": asked, "grace_seconds": grace_seconds, "reason": note},
             count=max(1, len(jobs)),
             at=now,
         )
     return asked
 
 
-def _ask(ids: Sequence[uuid.UUID], *, actor: Actor, grace_seconds: float | None, now: datetime) -> int:
+def _ask(ids: Sequence[uuid.UUID], *, actor: Actor, detail: Mapping[str, str], grace_seconds: float | None, now: datetime) -> int:
     # Attempts before jobs, as everywhere: whoever locks in another order waits for ever.
     list(Attempt.objects.filter(job_id__in=ids, state__in=ATTEMPT_LIFECYCLE.live_states).order_by("id").select_for_update())
     rows = list(
@@ -61,8 +63,8 @@ def _ask(ids: Sequence[uuid.UUID], *, actor: Actor, grace_seconds: float | None,
                 JobState.QUEUED,
                 JobState.STOPPED,
                 reason="stopped_before_start",
-                detail={"by": actor.name},
-                also={"ended_at": now, "reason_code": "stopped_before_start", "reason_detail": {"by": actor.name}},
+                detail=detail,
+                also={"ended_at": now, "reason_code": "stopped_before_start", "reason_detail": dict(detail)},
             )
             for job_id in queued
         ],
@@ -76,7 +78,7 @@ def _ask(ids: Sequence[uuid.UUID], *, actor: Actor, grace_seconds: float | None,
         running,
         cause="user",
         reason="stopping",
-        detail={"by": actor.name},
+        detail=detail,
         grace_seconds=grace_seconds,
         actor=actor.name,
         now=now,

@@ -12,6 +12,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
+from activity import cursors
 from activity.services import record_audit
 from jobs.models import TEMPLATE_NAME_LENGTH, Template
 from jobs.selectors.templates import found_by
@@ -27,6 +28,8 @@ from webapi.fields import SLUG
 
 PER_TENANT = 500  # More than anybody looks through; a list of them is a few pages.
 TAGS_MAX = 16
+SHIPPED_SET = 1  # Grows when a release brings others that installations should be given.
+_SHIPPED = "jobs.shipped_templates"
 FIELDS = (
     "name", "title", "title_zh", "description", "description_zh", "icon", "tags", "parameters", "spec",
 )  # fmt: skip
@@ -65,7 +68,7 @@ def update_template(
 ) -> Template:
     """Change a template; the caller was asked whether the actor may."""
     with transaction.atomic():
-        row = _locked(template)
+        row = locked(template)
         if expected_version is not None and row.version != expected_version:
             raise PreconditionFailed(
                 f"The template has version {row.version} now, not {expected_version}.",
@@ -88,7 +91,7 @@ def publish_template(*, actor: Actor, template: Template, now: datetime) -> Temp
     if template.tenant_id is None:
         raise Conflict("This template is public already.", hint="There is nothing left to do.")
     with transaction.atomic():
-        row = _locked(template)
+        row = locked(template)
         tenant_id, row.tenant_id = row.tenant_id, None
         row.published_at = row.updated_at = now
         row.version += 1
@@ -100,7 +103,7 @@ def publish_template(*, actor: Actor, template: Template, now: datetime) -> Temp
 def delete_template(*, actor: Actor, template: Template, now: datetime) -> None:
     """Delete a template. Jobs that were made from it are their own."""
     with transaction.atomic():
-        row = _locked(template)
+        row = locked(template)
         _audit(row, actor, "template.delete", now, before={"name": row.name, "title": row.title})
         row.delete()
 
@@ -131,12 +134,19 @@ def count_use(template_id: uuid.UUID) -> None:
 
 
 def ensure_shipped_templates(now: datetime) -> int:
-    """On an installation that never had them, the public templates that come with the release; returns how many are new."""
-    if Template.objects.filter(is_shipped=True).exists():
+    """On an installation that never had them, the public templates that come with the release; returns how many are new. Those
+    that operators delete stay deleted: a cursor remembers which set was made."""
+    if cursors.position(_SHIPPED) >= SHIPPED_SET:
         return 0
     actor = system_actor("bootstrap")
-    taken = set(Template.objects.filter(tenant__isnull=True).values_list("name", flat=True))
     with transaction.atomic():
+        cursor = cursors.lock_cursor(_SHIPPED)
+        # Earlier releases made them without remembering it.
+        had_them = cursor.seq >= SHIPPED_SET or Template.objects.filter(is_shipped=True).exists()
+        cursors.move(cursor, max(cursor.seq, SHIPPED_SET))
+        if had_them:
+            return 0
+        taken = set(Template.objects.filter(tenant__isnull=True).values_list("name", flat=True))
         rows = []
         for one in SHIPPED:
             values = _checked(one)
@@ -205,7 +215,7 @@ def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _locked(template: Template) -> Template:
+def locked(template: Template) -> Template:
     """The row as it is now, where the template still belongs to whom it did when the actor was asked about: the rights of a
     tenant's member end when it is published."""
     row = Template.objects.select_for_update().filter(id=template.pk).first()

@@ -1,3 +1,5 @@
+import gc
+
 from django.apps import AppConfig
 
 
@@ -12,3 +14,6 @@ class ControlplaneConfig(AppConfig):
         readiness.register()
         rules.register_rules()
         register_collector_source("selftest", selftest_metrics)
+        if not gc.isenabled():  # manage.py: what is loaded stays, and is looked through no more.
+            gc.freeze()
+            gc.enable()

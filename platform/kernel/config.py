@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import os
 import re
@@ -17,6 +18,7 @@ from kernel.actor import TenantRole
 from kernel.priorities import PRIORITY_MAX
 
 SIMULATED_GPUS = re.compile(r"([1-9][0-9]{0,3})x([A-Za-z0-9][A-Za-z0-9 ._-]{0,62})")
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 CURRENCY = re.compile(r"[A-Z]{3}")
 INTERVALS = (
     "lease_seconds", "leadership_seconds", "visibility_seconds", "sweep_seconds", "poll_seconds", "telemetry_seconds",
@@ -50,6 +52,9 @@ class Config:
     host: str = _setting("127.0.0.1", "address", "nothing is reachable from outside until somebody decides so")
     port: int = _setting(8620, "TCP port", "free of well-known services")
     public_url: str = _setting("", "URL", "empty: made of host and port; used in mails and printed commands")
+    trusted_proxies: str = _setting(
+        "", "addresses or networks, with commas", "whose X-Forwarded-For is believed; empty: nobody's, as anybody can write one"
+    )
     portal_dir: str = _setting("", "directory", "of a built web portal; empty: the one beside the server")
     database_url: str = _setting("", "URL", "empty: SQLite in the data directory; postgresql://... for production")
     database_statement_seconds: float = _setting(60.0, "seconds", "PostgreSQL ends a statement that takes longer; 0: never")
@@ -119,6 +124,9 @@ class Config:
     oidc_issuer: str = _setting("", "URL", "empty: nobody signs in at an identity provider; exactly as the provider calls itself")
     oidc_client_id: str = _setting("", "text", "as the provider knows this server")
     oidc_client_secret: str = _setting("", "text", "empty: a client without a secret; PKCE protects the code in either case")
+    oidc_private_hosts: str = _setting(
+        "", "hosts, with commas", "of a provider inside your own network, or at an unusual port; others must be on the internet"
+    )
     oidc_name: str = _setting("Single sign-on", "text", "what the button of the sign-in page says")
     oidc_scopes: str = _setting("openid email profile", "words", "what the provider is asked for; `openid` among them")
     oidc_creates_users: bool = _setting(False, "boolean", "true: who has no account gets one at the first sign-in")
@@ -159,6 +167,10 @@ class Config:
     def oidc_groups_mapping(self) -> tuple[tuple[str, str, str], ...]:
         """Group, tenant and role of each entry; a bad one is a ValueError, which the start has made sure of."""
         return tuple(_group_entry(text) for text in self.oidc_groups.split(",") if text.strip())
+
+    @property
+    def oidc_private_names(self) -> frozenset[str]:
+        return frozenset(host.strip().lower() for host in self.oidc_private_hosts.split(",") if host.strip())
 
     @property
     def is_production(self) -> bool:
@@ -229,6 +241,10 @@ def _check(config: Config) -> list[str]:
         problems.append(f"BERTH_PORT={config.port} must be between 1 and 65535")
     if config.metrics_token and len(config.metrics_token) < 32:
         problems.append("BERTH_METRICS_TOKEN must have at least 32 characters, or be empty")
+    try:
+        networks_of(config.trusted_proxies)
+    except ValueError as error:
+        problems.append(f"BERTH_TRUSTED_PROXIES: {error}")
     problems += _check_oidc(config)
     for name in PROCESSES:
         if getattr(config, name) == 0:
@@ -256,6 +272,14 @@ def _check_oidc(config: Config) -> list[str]:
     if "openid" not in config.oidc_scopes.split():
         problems.append("BERTH_OIDC_SCOPES must hold openid")
     return problems
+
+
+def networks_of(text: str) -> tuple[Network, ...]:
+    """The networks of a list with commas; ValueError for anything else, and for one that holds every address there is."""
+    networks = tuple(ipaddress.ip_network(item.strip(), strict=False) for item in text.split(",") if item.strip())
+    if any(not network.prefixlen for network in networks):
+        raise ValueError("a network that holds every address trusts everybody")
+    return networks
 
 
 def _group_entry(text: str) -> tuple[str, str, str]:

@@ -15,6 +15,7 @@ POINTS: dict[str, str] = {
     "activity.fan_out.before_commit": "Deliveries are written and the cursor moved, not committed.",
     "activity.deliver.after_claim": "Deliveries are claimed, nothing was sent.",
     "activity.deliver.after_send": "Messages were sent, the deliveries do not say so.",
+    "clusters.maintenance.before_commit": "Machines of windows under way are out of service, not committed.",
     "jobs.submit.before_commit": "The rows are written, the transaction is not committed.",
     "jobs.submit.after_commit": "The job is stored, the client has no answer yet.",
     "jobs.priority.before_commit": "A request for a higher priority is made or decided, not committed.",

@@ -30,6 +30,7 @@ ATTEMPTS_PER_JOB = 20  # Design 4: the hard ceiling whatever the retry policy sa
 LOG_CHUNK_BYTES = 256 * KIB
 LOG_READ_BYTES = 4 * MIB  # One answer of the log endpoint.
 LOG_AHEAD_BYTES = 4 * MIB  # How far a reader of an engine's stream asks ahead of what it has stored; engines keep so much.
+STOP_REASON_LENGTH = 200  # Kept with each child of an array and its events: a sentence, no report.
 NOTE_LENGTH = 4_000  # Reasons, error texts and hints kept on a row.
 USER_AGENT_LENGTH = 200
 SECRET_BYTES = 64 * KIB

@@ -1,6 +1,6 @@
 """How often one token may call, and how often all of a tenant together: buckets of a minute's requests that refill evenly.
 
-In the embedded profile the buckets live in this process; with Redis all web processes share a count per minute. Losing
+In the embedded profile the buckets live in this process; with Redis all web processes share a count per window. Losing
 either only lets a caller start afresh, and without its Redis each process counts for itself, so that a caller gets at most the
 limit times the number of processes: the throttle protects the others' latency, no guarantee rests on it. Whoever sends
 credentials that are not valid is counted by network address, so that guessing is bounded too.
@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import ipaddress
 import threading
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from redis import Redis
@@ -33,15 +32,25 @@ from kernel.actor import Actor
 from kernel.config import current
 from kernel.errors import TooManyRequests
 from webapi.actors import actor_of
+from webapi.addresses import client_address, network_of
 from webapi.asgi_auth import session_text
 
-ADDRESS_LENGTH = 45  # IPv6 with an IPv4 address in it; a zone behind it, of any length, is no address of anybody's.
 BUCKETS_MAX = 50_000  # The longest unused go first; a forgotten bucket is a full one.
 REDIS_SECONDS = 0.25  # A slow Redis must not slow every request; the local count takes over.
 REDIS_PAUSE_SECONDS = 5.0  # After a failure nobody waits for Redis again so soon.
 WINDOW_SECONDS = 60
 
 log = structlog.get_logger("webapi")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One count that a request goes to, how many it allows, and within how many seconds. A name has one window only."""
+
+    name: str
+    limit: int
+    seconds: int = WINDOW_SECONDS
 
 
 class Buckets:
@@ -52,18 +61,27 @@ class Buckets:
         self._lock = threading.Lock()
         self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def take(self, name: str, *, per_minute: int) -> float:
+    def take(self, charge: Charge) -> float:
         """Take one request out of a bucket; 0 when there was one, else the seconds until there is."""
-        rate = per_minute / WINDOW_SECONDS
         with self._lock:
-            now = self._clock()
-            level, seen = self._levels.pop(name, (float(per_minute), now))
-            level = min(float(per_minute), level + (now - seen) * rate)
-            wait = 0.0 if level >= 1 else (1 - level) / rate
-            self._levels[name] = (level if wait else level - 1, now)
-            if len(self._levels) > BUCKETS_MAX:
-                self._levels.popitem(last=False)
+            level = self._level(charge)
+            wait = 0.0 if level >= 1 else (1 - level) * charge.seconds / charge.limit
+            self._keep(charge, level if wait else level - 1)
         return wait
+
+    def give_back(self, charge: Charge) -> None:
+        """Undo one `take` that was let through."""
+        with self._lock:
+            self._keep(charge, min(float(charge.limit), self._level(charge) + 1))
+
+    def _level(self, charge: Charge) -> float:
+        level, seen = self._levels.pop(charge.name, (float(charge.limit), self._clock()))
+        return min(float(charge.limit), level + (self._clock() - seen) * charge.limit / charge.seconds)
+
+    def _keep(self, charge: Charge, level: float) -> None:
+        self._levels[charge.name] = (level, self._clock())
+        if len(self._levels) > BUCKETS_MAX:
+            self._levels.popitem(last=False)
 
     def clear(self) -> None:
         """Fill all buckets again."""
@@ -71,42 +89,39 @@ class Buckets:
             self._levels.clear()
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """One count that a request goes to, and how many a minute it allows."""
-
-    name: str
-    per_minute: int
-
-
 class SharedCounts:
-    """Requests of the sliding minute, counted in Redis for all web processes. Plain commands, no script on the server."""
+    """Requests of a sliding window, counted in Redis for all web processes. Plain commands, no script on the server."""
 
     def __init__(self, redis: Redis, clock: Callable[[], float] = time.time) -> None:
         self._redis = redis
         self._clock = clock
 
-    def take(self, name: str, *, per_minute: int) -> float:
-        """Count one request; 0 when it is within the limit, else the seconds until one is. Raises RedisError."""
-        return self.take_all([Charge(name, per_minute)])[0]
-
     def take_all(self, charges: Sequence[Charge]) -> list[float]:
         """Count one request for several names in one round trip; the seconds to wait for each. Raises RedisError."""
-        window, passed = divmod(self._clock(), WINDOW_SECONDS)
+        now = self._clock()
         with self._redis.pipeline(transaction=False) as pipe:
             for charge in charges:
-                this = f"berth:rate:{charge.name}:{int(window)}"
+                this = _key(charge, now)
                 pipe.incr(this)
-                pipe.expire(this, 2 * WINDOW_SECONDS)
-                pipe.get(f"berth:rate:{charge.name}:{int(window) - 1}")
+                pipe.expire(this, 2 * charge.seconds)
+                pipe.get(_key(charge, now - charge.seconds))
             answers = pipe.execute()
         waits = []
         for place, charge in enumerate(charges):
             count, _, before = answers[3 * place : 3 * place + 3]
-            used = int(count) + int(before or 0) * (1 - passed / WINDOW_SECONDS)
-            over = (used - charge.per_minute) * WINDOW_SECONDS / charge.per_minute
-            waits.append(min(float(WINDOW_SECONDS), over) if used > charge.per_minute else 0.0)
+            used = int(count) + int(before or 0) * (1 - now % charge.seconds / charge.seconds)
+            over = (used - charge.limit) * charge.seconds / charge.limit
+            waits.append(min(float(charge.seconds), over) if used > charge.limit else 0.0)
         return waits
+
+    def give_back(self, charges: Sequence[Charge]) -> list[Any]:
+        """Undo one `take_all`; returns what Redis says. Raises RedisError."""
+        now = self._clock()
+        with self._redis.pipeline(transaction=False) as pipe:
+            for charge in charges:
+                pipe.decr(_key(charge, now))
+                pipe.expire(_key(charge, now), 2 * charge.seconds)  # A window that has just begun had no key.
+            return pipe.execute()
 
 
 class Refusals:
@@ -162,15 +177,33 @@ def forget() -> None:
 
 def take_all(charges: Sequence[Charge]) -> list[float]:
     """Count a request for each of the names; the seconds to wait for each, 0 where it may pass."""
+    found = _in_redis(lambda shared: shared.take_all(charges))
+    return [buckets.take(charge) for charge in charges] if found is None else found
+
+
+def give_back(charges: Sequence[Charge]) -> None:
+    """Undo one `take_all` that was let through."""
+    if _in_redis(lambda shared: shared.give_back(charges)) is None:
+        for charge in charges:
+            buckets.give_back(charge)
+
+
+def _in_redis(work: Callable[[SharedCounts], Answer]) -> Answer | None:
+    """What the shared counts answer; None where there are none, or none that answer now."""
     global _redis_rests_until
     redis_url = current().redis_url
-    if redis_url and time.monotonic() >= _redis_rests_until:
-        try:
-            return _shared(redis_url).take_all(charges)
-        except RedisError as error:
-            _redis_rests_until = time.monotonic() + REDIS_PAUSE_SECONDS
-            log.warning("shared_throttle_unavailable", error=type(error).__name__)
-    return [buckets.take(charge.name, per_minute=charge.per_minute) for charge in charges]
+    if not redis_url or time.monotonic() < _redis_rests_until:
+        return None
+    try:
+        return work(_shared(redis_url))
+    except RedisError as error:
+        _redis_rests_until = time.monotonic() + REDIS_PAUSE_SECONDS
+        log.warning("shared_throttle_unavailable", error=type(error).__name__)
+        return None
+
+
+def _key(charge: Charge, at: float) -> str:
+    return f"berth:rate:{charge.name}:{int(at // charge.seconds)}"
 
 
 def charge_stranger(request: Request) -> None:
@@ -249,32 +282,8 @@ def caller(request: Request) -> str:
 
 
 def address_of(request: Request) -> str:
-    """The network address that a request came from, as the server saw it: headers that anybody can write count nothing."""
-    return f"address:{request.META.get('REMOTE_ADDR', '')}"
-
-
-def client_address(meta: Mapping[str, Any]) -> str:
-    """Where somebody is who signs in: behind a proxy of ours, which a public address over https needs, as the proxy tells it.
-
-    Whoever the proxy lets write that header evades the count by address; the count by name stays.
-    """
-    peer = str(meta.get("REMOTE_ADDR", ""))
-    told = str(meta.get("HTTP_X_FORWARDED_FOR", "")).rpartition(",")[2].strip()
-    if not told or not current().public_url.startswith("https:") or not _is_private(peer):
-        return peer
-    return told if len(told) <= ADDRESS_LENGTH and _as_address(told) is not None else peer
-
-
-def _is_private(text: str) -> bool:
-    address = _as_address(text)
-    return address is None or address.is_private  # None: a Unix socket's other end.
-
-
-def _as_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(text)
-    except ValueError:
-        return None
+    """The network that a request came from."""
+    return f"address:{network_of(client_address(request.META))}"
 
 
 def _credential_of(request: Request) -> str:

@@ -31,6 +31,7 @@ from webapi.views import ApiView, known_query
 
 TENANT = OpenApiParameter("tenant", str, description="A tenant's slug, id or name: its own volumes and those granted to it.")
 NAME = OpenApiParameter("name", str, description="Exactly this name.")
+PART = OpenApiParameter("q", str, description="Part of the name, in whatever case.")
 PATH = OpenApiParameter("path", str, description="Relative to the volume's root, with `/` between names.")
 RANGE = OpenApiParameter("Range", str, OpenApiParameter.HEADER, description="Such as `bytes=1048576-`.")
 VOLUME_EXAMPLE = OpenApiExample(
@@ -44,14 +45,16 @@ GRANT_EXAMPLE = OpenApiExample("Let another tenant read", value={"tenant": "k3v9
 class VolumesView(ApiView):
     """Data that jobs mount."""
 
-    @extend_schema(parameters=[TENANT, NAME], responses=page_of(shapes.VolumeOut))
+    @extend_schema(parameters=[TENANT, NAME, PART], responses=page_of(shapes.VolumeOut))
     def get(self, request: Request) -> Response:
         """Volumes that you may use, newest first."""
-        known_query(request, ("tenant", "name"))
+        known_query(request, ("tenant", "name", "q"))
         rows = access.visible(self.actor, Volume)
         name = request.query_params.get("name")
         if name is not None:
             rows = rows.filter(name=name[:NAME_LENGTH])
+        if part := request.query_params.get("q"):
+            rows = rows.filter(name__icontains=part[:NAME_LENGTH])
         tenant = request.query_params.get("tenant")
         if tenant is not None:
             tenant_id = find_tenant(self.actor, tenant).id

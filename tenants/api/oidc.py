@@ -33,11 +33,12 @@ from tenants import oidc
 from tenants.access import demand
 from tenants.api import session_bodies as bodies
 from tenants.api.authentication import BySession
-from tenants.api.sessions import browser_of, end_former, set_cookie
+from tenants.api.sessions import browser_of, end_former, set_cookies
 from tenants.services.external import connect, person_of, spend_state
 from tenants.services.sessions import open_session
+from webapi.addresses import client_address, network_of
 from webapi.asgi_auth import authenticate_cookie, cookie_value
-from webapi.throttles import Charge, client_address, take_all
+from webapi.throttles import Charge, take_all
 from webapi.views import ApiView
 
 TRIES_PER_MINUTE = 30  # Of one address: an office has one.
@@ -79,7 +80,7 @@ def come_back(request: HttpRequest) -> HttpResponseRedirect:
     else:
         end_former(request)
         response = HttpResponseRedirect(next_path)
-        set_cookie(response, signed_in.text)
+        set_cookies(response, request, signed_in)
     _set_trip(response, "")
     return response
 
@@ -131,7 +132,7 @@ def _set_trip(response: HttpResponseBase, text: str) -> None:
 
 
 def _count(request: HttpRequest | Request) -> None:
-    [wait] = take_all([Charge(f"oidc:{client_address(request.META)}", TRIES_PER_MINUTE)])
+    [wait] = take_all([Charge(f"oidc:{network_of(client_address(request.META))}", TRIES_PER_MINUTE)])
     if wait:
         raise oidc.SignInFailed("too_many", "too many sign-ins from this address")
 

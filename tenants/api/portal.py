@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from kernel.clock import database_now
 from kernel.limits import NAME_LENGTH
 from tenants import features, selectors
-from tenants.access import demand
+from tenants.access import announced_in, demand
 from tenants.api.serializers import TenantRef, UserRef
 from tenants.api.shapes import tenant_ref, user_ref
 from tenants.models import Announcement, AnnouncementDismissal, Preference, SavedFilter
@@ -78,10 +78,11 @@ class AnnouncementIn(AnnouncementChange):
 
 
 class AnnouncementOut(Out):
-    """Words for everybody (`tenant` null) or for a tenant."""
+    """Words for everybody, or for a tenant and those below it."""
 
     id = serializers.UUIDField()
-    tenant = TenantRef(allow_null=True)
+    tenant = TenantRef(allow_null=True, help_text="Null also of a tenant above yours that you do not belong to.")
+    everybody = serializers.BooleanField(help_text="It is for all tenants.")
     level = serializers.ChoiceField(LEVELS)
     text = serializers.CharField()
     text_zh = serializers.CharField()
@@ -92,7 +93,7 @@ class AnnouncementOut(Out):
     may_edit = serializers.BooleanField()
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()
-    created_by = UserRef(allow_null=True, help_text="Null for announcements to everybody.")
+    created_by = UserRef(allow_null=True, help_text="Null for announcements to everybody, and of tenants above yours.")
 
 
 class PreferenceIn(StrictSerializer):
@@ -192,14 +193,12 @@ class AnnouncementsView(ApiView):
         responses=page_of(AnnouncementOut),
     )
     def get(self, request: Request) -> Response:
-        """Announcements that concern you, newest first, also those that you have dismissed."""
+        """Announcements that concern you: to everybody, to your tenants and those above; newest first, dismissed ones too."""
         known_query(request, ("tenant", "all"))
         now = database_now()
         rows = visible(self.actor, Announcement).select_related("tenant", "created_by")
         if request.query_params.get("tenant"):
-            rows = rows.filter(
-                Q(tenant=selectors.get_tenant(self.actor, request.query_params["tenant"])) | Q(tenant__isnull=True)
-            )
+            rows = rows.filter(announced_in([selectors.get_tenant(self.actor, request.query_params["tenant"]).pk]))
         if not query_flag(request, "all"):
             rows = rows.filter(Q(ends_at__isnull=True) | Q(ends_at__gt=now), starts_at__lte=now)
         off = features.tenants_without(facts_of(request), "announcements")
@@ -210,7 +209,7 @@ class AnnouncementsView(ApiView):
     @extend_schema(request=AnnouncementIn, responses={201: AnnouncementOut})
     @idempotent
     def post(self, request: Request) -> Response:
-        """Announce something to a tenant that you manage; as an operator also to everybody."""
+        """Announce something to a tenant that you manage and to all below it; as an operator also to everybody."""
         body = AnnouncementIn.validated(request.data)
         text = body.pop("tenant")
         tenant_id = None if text is None else selectors.find_tenant(self.actor, text).id
@@ -343,7 +342,8 @@ def show_announcements(view: ApiView, rows: Sequence[Announcement]) -> list[dict
     return [
         {
             "id": str(row.pk),
-            "tenant": None if row.tenant is None else tenant_ref(row.tenant),
+            "tenant": tenant_ref(row.tenant) if row.tenant is not None and _belongs(view, row) else None,
+            "everybody": row.tenant_id is None,
             "level": row.level,
             "text": row.text,
             "text_zh": row.text_zh,
@@ -354,10 +354,15 @@ def show_announcements(view: ApiView, rows: Sequence[Announcement]) -> list[dict
             "may_edit": allows(view.actor, row, "announcement.edit"),
             "version": row.version,
             "created_at": utc_text(row.created_at),
-            "created_by": None if row.tenant is None else user_ref(row.created_by),
+            "created_by": user_ref(row.created_by) if row.tenant is not None and _belongs(view, row) else None,
         }
         for row in rows
     ]
+
+
+def _belongs(view: ApiView, row: Announcement) -> bool:
+    """Whether the reader knows its tenant; those above one's own have no names."""
+    return row.tenant_id in view.actor.roles or view.actor.is_operator
 
 
 def show_filters(rows: Sequence[SavedFilter]) -> list[dict[str, Any]]:

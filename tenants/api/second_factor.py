@@ -17,9 +17,9 @@ from tenants.api import shapes
 from tenants.api.authentication import BySession, known
 from tenants.models import DeviceCode, User
 from tenants.services import device_codes, second_factor
-from tenants.services.sessions import refuse_many_tries
+from tenants.services.sessions import refuse_many_own
 from webapi.access import fetch
-from webapi.throttles import client_address
+from webapi.addresses import client_address
 from webapi.views import ApiView, Public
 
 
@@ -40,7 +40,7 @@ class TotpView(ApiView):
         demand(self.actor, None, "user.edit_self")
         body = bodies.FactorIn.validated(request.data)
         user = _user_of(self)
-        refuse_many_tries(user.name, _address(request))
+        refuse_many_own(self.actor, user)
         made = services.begin_second_factor(actor=self.actor, user=user, password=body["password"], now=database_now())
         return Response({"secret": made.secret, "uri": made.uri, "qr_svg": made.qr_svg}, status=201)
 
@@ -50,7 +50,7 @@ class TotpView(ApiView):
         demand(self.actor, None, "user.edit_self")
         body = bodies.FactorRemoval.validated(request.data)
         user = _user_of(self)
-        refuse_many_tries(user.name, _address(request))
+        refuse_many_own(self.actor, user)
         services.remove_second_factor(actor=self.actor, user=user, now=database_now(), **body)
         return Response(status=204)
 
@@ -64,13 +64,16 @@ class TotpConfirmView(ApiView):
     # Not idempotent by key: the kept answer would hold the codes.
     @extend_schema(request=bodies.FactorCode, responses=bodies.RecoveryCodesOut)
     def post(self, request: Request) -> Response:
-        """Confirm your authenticator by a code of it. The recovery codes are in this answer only; each works once."""
+        """Confirm your authenticator by a code of it. The recovery codes are in this answer only; each works once.
+
+        All your other sessions end: there nobody was asked for a code.
+        """
         demand(self.actor, None, "user.edit_self")
         body = bodies.FactorCode.validated(request.data)
         user = _user_of(self)
-        refuse_many_tries(user.name, _address(request))
-        codes = services.confirm_second_factor(actor=self.actor, user=user, code=body["code"], now=database_now())
-        return Response({"recovery_codes": codes})
+        refuse_many_own(self.actor, user)
+        done = services.confirm_second_factor(actor=self.actor, user=user, code=body["code"], now=database_now())
+        return Response({"recovery_codes": done.recovery_codes, "sessions_ended": done.sessions_ended})
 
 
 class UserTotpView(ApiView):
@@ -96,7 +99,7 @@ class DeviceCodesView(ApiView):
         """Ask to be let in: show `user_code` and `verification_url` to a person, and redeem `device_code` until they decided."""
         body = bodies.DeviceCodeIn.validated(request.data)
         now = database_now()
-        made = services.make_device_code(client=body["client"], address=_address(request), now=now)
+        made = services.make_device_code(client=body["client"], address=client_address(request.META), now=now)
         page = f"{current().url.rstrip('/')}/device"
         return Response(
             {
@@ -167,10 +170,6 @@ class DenyView(DecideView):
 
 def _user_of(view: ApiView) -> User:
     return User.objects.get(id=known(view.actor.user_id))
-
-
-def _address(request: Request) -> str:
-    return client_address(request.META)
 
 
 def _shown(code: DeviceCode) -> dict[str, Any]:

@@ -125,6 +125,7 @@ class RecoveryCodesOut(Out):
     """Codes that stand in for a lost authenticator, each once."""
 
     recovery_codes = serializers.ListField(child=serializers.CharField())
+    sessions_ended = serializers.IntegerField(help_text="So many other sessions of yours ended by this.")
 
 
 @extend_schema_serializer(examples=[OpenApiExample("command line", {"client": "berth 0.2.0 on laptop"})])

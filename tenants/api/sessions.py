@@ -1,4 +1,4 @@
-"""Signing in with a browser, over HTTP: the cookie is set and cleared here and nowhere else."""
+"""Signing in with a browser, over HTTP: cookies are set and cleared here and nowhere else."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from tenants.access import demand
 from tenants.api import session_bodies as bodies
 from tenants.api import shapes
 from tenants.api.authentication import BySession, csrf_of, demand_own_page, known, session_of
+from tenants.known_browsers import KNOWN_SECONDS, seal, unseal
 from tenants.models import BrowserSession, Token, User
 from tenants.oidc import is_on
-from tenants.services.sessions import Browser, live_sessions, refuse_many_tries
+from tenants.services.sessions import Browser, SignedIn, live_sessions, refuse_many_own
 from webapi.access import fetch, visible
-from webapi.asgi_auth import authenticate_cookie, session_cookie_name
+from webapi.addresses import client_address
+from webapi.asgi_auth import authenticate_cookie, cookie_value, session_cookie_name
 from webapi.pagination import page
 from webapi.schema import page_of
-from webapi.throttles import client_address
 from webapi.views import ApiView, Public, known_query
 
 
@@ -55,7 +56,7 @@ class SessionView(ApiView):
     def post(self, request: Request) -> Response:
         """Sign in with a name or e-mail address and a password. The cookie is in this answer; its session is a new one.
 
-        `second_factor_required` says that `code` is missing: send all again with it. Too many tries are `locked` for a minute.
+        `second_factor_required` says that `code` is missing: send all again with it. Too many tries are `locked` for a while.
         """
         demand_own_page(request)
         body = bodies.SignInBody.validated(request.data)
@@ -66,7 +67,7 @@ class SessionView(ApiView):
         end_former(request)
         user, session = signed_in.user, signed_in.session
         response = Response(_shown(signed_in.actor, user, session, signed_in.text), status=201)
-        set_cookie(response, signed_in.text)
+        set_cookies(response, request, signed_in)
         return response
 
     @extend_schema(responses={204: None})
@@ -134,7 +135,7 @@ class PasswordView(ApiView):
         demand(self.actor, None, "user.edit_self")
         body = bodies.PasswordBody.validated(request.data)
         user = User.objects.get(id=known(self.actor.user_id))
-        refuse_many_tries(user.name, client_address(request.META))
+        refuse_many_own(self.actor, user)
         services.set_password(actor=self.actor, user=user, old=body["current"], new=body["new"], now=database_now())
         return Response(status=204)
 
@@ -142,7 +143,8 @@ class PasswordView(ApiView):
 def browser_of(request: Request | HttpRequest) -> Browser:
     """What is kept of the browser that signs in."""
     meta = request.META
-    return Browser(meta.get("HTTP_USER_AGENT", ""), client_address(meta), getattr(request, "request_id", "") or "")
+    known = unseal(cookie_value(meta.get("HTTP_COOKIE"), known_cookie_name()))
+    return Browser(meta.get("HTTP_USER_AGENT", ""), client_address(meta), getattr(request, "request_id", "") or "", known)
 
 
 def end_former(request: Request | HttpRequest) -> None:
@@ -153,12 +155,17 @@ def end_former(request: Request | HttpRequest) -> None:
             services.end_session(actor=former, session=Token.objects.get(id=known(former.token_id)), now=database_now())
 
 
-def set_cookie(response: Any, text: str) -> None:
-    """Lax, because a sign-in elsewhere leads back here from another site; it never opens a change by itself."""
-    response.set_cookie(
-        session_cookie_name(), text, max_age=current().session_days * 86_400, path="/", secure=settings.IS_HTTPS, httponly=True,
-        samesite="Lax",
-    )  # fmt: skip
+def set_cookies(response: Any, request: Request | HttpRequest, signed_in: SignedIn) -> None:
+    """The session's, and the one by which the browser is known. Lax, because a sign-in elsewhere leads back here from another
+    site; neither opens a change by itself."""
+    known = seal(signed_in.user.pk, browser_of(request).known)
+    ages = {session_cookie_name(): current().session_days * 86_400, known_cookie_name(): KNOWN_SECONDS}
+    for (name, age), text in zip(ages.items(), (signed_in.text, known), strict=True):
+        response.set_cookie(name, text, max_age=age, path="/", secure=settings.IS_HTTPS, httponly=True, samesite="Lax")
+
+
+def known_cookie_name() -> str:
+    return "__Host-berth-known" if settings.IS_HTTPS else "berth-known"
 
 
 def clear_cookie(response: Any) -> None:

@@ -15,13 +15,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters.selectors import list_pools
-from kernel.actor import Actor, TenantRole
+from kernel.actor import TenantRole
 from kernel.clock import database_now
 from kernel.errors import FieldError, InvalidInput
 from tenants import selectors
 from tenants.access import demand, tenants_with
 from tenants.api import ledger_bodies as bodies
 from tenants.api.queries import WINDOW, one_pool, usage_filter, whole_number
+from tenants.features import tenants_without
 from tenants.held import held_idle
 from tenants.ledger.breakeven import HORIZON_MAX, MONTH_HOURS, Assumptions, as_dict, break_even
 from tenants.ledger.entries import FATES, Key, Use, date_of
@@ -29,6 +30,8 @@ from tenants.ledger.statements import as_csv, hours_text, money_text
 from tenants.ledger_rows import currency
 from tenants.services.names import Problems
 from tenants.usage import GROUPS, UsageFilter, UsageRow, count_lines, job_costs, usage_lines, usage_report
+from webapi.actors import actor_of, facts_of
+from webapi.features import is_on
 from webapi.fields import utc_text
 from webapi.pagination import make_cursor, page_size, read_cursor
 from webapi.schema import PAGE_QUERY
@@ -66,7 +69,8 @@ class UsageView(ApiView):
     def get(self, request: Request) -> Response:
         """Resource-time of ended attempts in tenants that you see, cut at the window's ends. All sums are exact.
 
-        What it cost is for managers of the tenants and for operators; members see what their own cost.
+        What it cost is for managers of the tenants and for operators; members see what their own cost. Null also where billing is
+        switched off.
         """
         known_query(request, (*WINDOW, "group_by"))
         group_by, problems = request.query_params.get("group_by") or "tenant", Problems()
@@ -87,7 +91,7 @@ class UsageView(ApiView):
                 "since": utc_text(wanted.since),
                 "until": utc_text(wanted.until),
                 "currency": currency(),
-                "items": _show(self.actor, rows, group_by, wanted),
+                "items": _show(request, rows, group_by, wanted),
                 "next": following,
             }
         )
@@ -107,7 +111,7 @@ class UsageHeldView(ApiView):
             tenant_ids = frozenset({tenant.pk})
         wanted = usage_filter(request, self.actor, tenant_ids, Problems())
         rows = held_idle(wanted, now=database_now())
-        may = _cost_is_seen(self.actor, "tenant", wanted)
+        may = _cost_is_seen(request, "tenant", wanted)
         names = _names({row.tenant_id for row in rows}, "tenant")
         items = [
             {
@@ -140,7 +144,7 @@ class UsageExportView(ApiView):
                 message, hint = f"These are more than {EXPORT_LINES} lines.", "Ask for fewer days at a time."
                 raise InvalidInput(message, fields=[FieldError("/since", "too_many", message, hint)], hint=hint)
             lines.update(usage_lines(wanted))
-        return csv_answer(_lines_csv(lines), "usage.csv")
+        return csv_answer(_lines_csv(lines, free=tenants_without(facts_of(request), "billing")), "usage.csv")
 
     def _parts(self, request: Request) -> Iterable[UsageFilter]:
         """What the caller may see: whole tenants, and their own lines of others."""
@@ -239,9 +243,9 @@ def _page(request: Request) -> tuple[int, int, str]:
     return start, start + page_size(request), scope
 
 
-def _show(actor: Actor, rows: Sequence[UsageRow], group_by: str, wanted: UsageFilter) -> list[dict[str, Any]]:
+def _show(request: Request, rows: Sequence[UsageRow], group_by: str, wanted: UsageFilter) -> list[dict[str, Any]]:
     keys = {row.key for row in rows if isinstance(row.key, uuid.UUID)}
-    names, may = _names(keys, group_by), _cost_is_seen(actor, group_by, wanted)
+    names, may = _names(keys, group_by), _cost_is_seen(request, group_by, wanted)
     costs = job_costs(keys, since=wanted.since, until=wanted.until) if group_by == "job" and may(None) else {}
     return [
         {
@@ -257,13 +261,23 @@ def _show(actor: Actor, rows: Sequence[UsageRow], group_by: str, wanted: UsageFi
     ]
 
 
-def _cost_is_seen(actor: Actor, group_by: str, wanted: UsageFilter) -> Any:
-    """Whether the caller may see what a row cost: all of these tenants, or one of them, or their own."""
+def _cost_is_seen(request: Request, group_by: str, wanted: UsageFilter) -> Any:
+    """Whether the caller may see what a row cost: all of these tenants, or one of them, or their own.
+
+    Nobody may where billing is off. A sum over tenants of which one has no billing shows no cost, but to operators, who see all
+    of them.
+    """
+    actor = actor_of(request)
+    off = tenants_without(facts_of(request), "billing")
+    if not is_on(request, "billing") or (group_by != "tenant" and wanted.tenant_ids is not None and wanted.tenant_ids & off):
+        return lambda key: False
     whole = tenants_with(actor, "cost.read")
     everything = whole is None or (wanted.tenant_ids is not None and wanted.tenant_ids <= whole)
     is_own = wanted.user_id is not None and wanted.user_id == actor.user_id
 
     def may(key: object) -> bool:
+        if key in off:
+            return False
         if everything or is_own:
             return True
         if group_by == "tenant":
@@ -289,7 +303,8 @@ def _names(keys: set[uuid.UUID], group_by: str) -> dict[uuid.UUID, str]:
     return {pool.id: pool.name for pool in list_pools()} if group_by == "pool" else {}
 
 
-def _lines_csv(lines: Mapping[Key, Use]) -> str:
+def _lines_csv(lines: Mapping[Key, Use], *, free: frozenset[uuid.UUID]) -> str:
+    """`free`: tenants without billing, whose lines say no cost."""
     columns = (
         "day", "tenant", "tenant_name", "queue", "queue_name", "user", "user_name", "pool", "pool_name", "fate", "attempts",
         "gpu_hours", "cpu_hours", "memory_gib_hours", "cost", "currency",
@@ -305,6 +320,7 @@ def _lines_csv(lines: Mapping[Key, Use]) -> str:
             yield value
             yield names.get(value, "")
         yield from (key.fate, use.attempts, hours_text(use.gpu_milli_seconds, 1_000), hours_text(use.cpu_milli_seconds, 1_000))
-        yield from (hours_text(use.memory_byte_seconds, 2**30), money_text(use.micros), money)
+        yield hours_text(use.memory_byte_seconds, 2**30)
+        yield from ("", "") if key.tenant_id in free else (money_text(use.micros), money)
 
     return as_csv(columns, (tuple(cells(key, lines[key])) for key in sorted(lines)))

@@ -20,6 +20,7 @@ from tenants.access import actor_for, demand
 from tenants.models import DeviceCode, Token, User
 from tenants.permissions import Scope
 from tenants.services.tokens import DAYS_DEFAULT, NAME_LENGTH, TOKENS_PER_USER, IssuedToken, digest_of, issue
+from webapi.addresses import network_of
 from webapi.throttles import Charge, take_all
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"  # RFC 8628, section 6.1: no vowels, so no words.
@@ -86,7 +87,7 @@ def shown_code(user_code: str) -> str:
 
 def make_device_code(*, client: str, address: str, now: datetime) -> NewDeviceCode:
     """Let a command line ask for approval. TooManyRequests from an address, or altogether."""
-    [wait] = take_all([Charge(f"device-code:{address}", CODES_PER_MINUTE)])
+    [wait] = take_all([Charge(f"device-code:{network_of(address)}", CODES_PER_MINUTE)])
     if wait or DeviceCode.objects.filter(expires_at__gt=now, decided_at__isnull=True).count() >= OPEN_MAX:
         raise TooManyRequests(
             "Too many sign-ins wait for approval.", hint="Wait a minute and try again.", retry_after_seconds=int(wait) + 1

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import secrets
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import pyotp
 import segno
@@ -22,10 +24,10 @@ from activity.services import record_audit
 from kernel.actor import Actor
 from kernel.errors import BerthError, Conflict, FieldError, Forbidden, InvalidInput, Unavailable
 from tenants.access import demand
-from tenants.models import RecoveryCode, SecondFactor, User
+from tenants.models import RecoveryCode, SecondFactor, TokenKind, User
 from tenants.services.names import PASSWORD_LENGTH_MAX
 from tenants.services.secrets import box_for
-from tenants.services.tokens import digest_of
+from tenants.services.tokens import digest_of, revoke_all
 
 ISSUER = "Berth"
 STEP_SECONDS = 30  # RFC 6238, section 4.
@@ -66,6 +68,14 @@ class Enrolment:
 
 
 @dataclass(frozen=True, slots=True)
+class Confirmed:
+    """The recovery codes, which nobody can read again, and how many sessions elsewhere ended."""
+
+    recovery_codes: list[str]
+    sessions_ended: int
+
+
+@dataclass(frozen=True, slots=True)
 class FactorState:
     enabled: bool
     recovery_codes_left: int
@@ -101,8 +111,9 @@ def begin_second_factor(*, actor: Actor, user: User, password: str, now: datetim
     return Enrolment(secret, uri, segno.make(uri, error="m").svg_data_uri(scale=4, dark="#000", light="#fff"))
 
 
-def confirm_second_factor(*, actor: Actor, user: User, code: str, now: datetime) -> list[str]:
-    """Let the authenticator count from now on; returns the recovery codes, which nobody can read again."""
+def confirm_second_factor(*, actor: Actor, user: User, code: str, now: datetime) -> Confirmed:
+    """Let the authenticator count from now on. Every session but the one that asks ends: whoever came in by the password alone is
+    out (security T14)."""
     _demand_own(actor, user)
     with transaction.atomic():
         factor = SecondFactor.objects.select_for_update().filter(user=user).first()
@@ -114,9 +125,10 @@ def confirm_second_factor(*, actor: Actor, user: User, code: str, now: datetime)
             hint = "Type the six digits that are shown now; the clocks must agree to half a minute."
             raise InvalidInput(message, fields=[FieldError("/code", "bad_code", message, hint)], hint=hint)
         SecondFactor.objects.filter(id=factor.pk).update(confirmed_at=now, last_step=step, failures=0)
-        codes = _new_recovery_codes(user, now)
-        _audit(actor, user, "second_factor.confirm", now)
-    return codes
+        ended = revoke_all(user, now=now, but=actor.token_id, kinds=(TokenKind.SESSION,))
+        confirmed = Confirmed(_new_recovery_codes(user, now), ended)
+        _audit(actor, user, "second_factor.confirm", now, {"sessions_ended": ended})
+    return confirmed
 
 
 def remove_second_factor(*, actor: Actor, user: User, password: str, code: str, now: datetime) -> None:
@@ -237,9 +249,9 @@ def _forget(user: User) -> None:
     RecoveryCode.objects.filter(user=user).delete()
 
 
-def _audit(actor: Actor, user: User, verb: str, now: datetime) -> None:
+def _audit(actor: Actor, user: User, verb: str, now: datetime, after: Mapping[str, Any] | None = None) -> None:
     record_audit(
-        actor=actor, verb=verb, tenant_id=None, target_kind="user", target_id=user.pk, target_name=user.name, at=now
+        actor=actor, verb=verb, tenant_id=None, target_kind="user", target_id=user.pk, target_name=user.name, after=after, at=now
     )  # fmt: skip
 
 

@@ -20,7 +20,8 @@ from kernel.config import current
 from kernel.errors import BerthError
 from tenants.access import actor_for, demand
 from tenants.agents import device_of
-from tenants.attempts import count_try
+from tenants.attempts import Tries, of_owner, of_stranger
+from tenants.known_browsers import KnownBrowser
 from tenants.models import BrowserSession, Token, TokenKind, User, UserKind
 from tenants.permissions import Scope
 from tenants.services.names import PASSWORD_LENGTH_MAX
@@ -45,7 +46,7 @@ class BadCredentials(BerthError):
 
 
 class Locked(BerthError):
-    """There were too many tries for this name or from this address within a minute."""
+    """There were too many tries for this name or from this address."""
 
     code = "locked"
     status = 429
@@ -70,17 +71,20 @@ class Browser:
     agent: str
     address: str
     request_id: str = ""
+    known: KnownBrowser | None = None
 
 
 def sign_in(*, name: str, password: str, code: str | None, browser: Browser, now: datetime) -> SignedIn:
     """Make a session for whoever knows the password, and the second factor where there is one. BadCredentials, Locked,
     SecondFactorRequired or BadCode."""
-    refuse_many_tries(name, browser.address)
+    tries = tries_of(name, browser)
+    refuse_many(tries)
     user = user_by_password(name, password)
     if user is None:
         log.info("sign_in_refused", reason="bad_credentials", address=browser.address)
         raise _bad_credentials()
     demand_second_factor(user, code, now=now)
+    tries.give_back()
     with transaction.atomic():
         # Whoever changed the password or disabled the account meanwhile ended all sessions, and could not end this one.
         locked = User.objects.select_for_update(no_key=True).get(id=user.pk)
@@ -89,15 +93,28 @@ def sign_in(*, name: str, password: str, code: str | None, browser: Browser, now
         return open_session(user, browser=browser, how="password", now=now)
 
 
-def refuse_many_tries(name: str, address: str) -> None:
-    """Count a try by a name and an address; Locked when there were too many."""
-    wait = count_try(name, address)
+def tries_of(name: str, browser: Browser) -> Tries:
+    """What a try at a name counts for. A query only for a browser in which somebody signed in before."""
+    owner = _find_person(name.strip()) if browser.known is not None else None
+    if browser.known is not None and owner is not None and owner.pk == browser.known.user_id:
+        return of_owner(owner.pk, browser.known.key)
+    return of_stranger(name, browser.address)
+
+
+def refuse_many(tries: Tries) -> None:
+    """Count a try; Locked when there were too many."""
+    wait = tries.count()
     if wait:
         raise Locked(
             "There were too many tries for this name or from this address.",
-            hint="Wait as long as Retry-After says.",
+            hint="Wait as long as Retry-After says. Tries of others do not count in a browser in which you signed in before.",
             retry_after_seconds=wait,
         )
+
+
+def refuse_many_own(actor: Actor, user: User) -> None:
+    """The same for whoever is signed in and tries their own password or code, whatever strangers try meanwhile."""
+    refuse_many(of_owner(user.pk, actor.token_id))
 
 
 def user_by_password(name: str, password: str) -> User | None:

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import secrets
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -137,9 +137,12 @@ def revoke_token(*, actor: Actor, token: Token, now: datetime) -> bool:
     return True
 
 
-def revoke_all(user: User, *, now: datetime, but: uuid.UUID | None = None) -> int:
-    """End every token and session of a user, all but one if given; inside the caller's transaction, who also audits."""
-    rows = Token.objects.filter(user=user, revoked_at__isnull=True)
+def revoke_all(
+    user: User, *, now: datetime, but: uuid.UUID | None = None, kinds: Collection[TokenKind] = tuple(TokenKind)
+) -> int:
+    """End every token and session of a user, all but one if given, and return how many; inside the caller's transaction, who also
+    audits."""
+    rows = Token.objects.filter(user=user, revoked_at__isnull=True, kind__in=kinds)
     if but is not None:
         rows = rows.exclude(id=but)
     live = list(rows)

@@ -125,7 +125,7 @@ def set_password(*, actor: Actor, user: User, old: str, new: str, now: datetime)
         user.set_password(new)
         User.objects.filter(id=user.pk).update(password=user.password, version=F("version") + 1)
         own = Token.objects.filter(id=actor.token_id, kind=TokenKind.SESSION, user=user).first() if actor.token_id else None
-        revoke_all(user, now=now, but=own.pk if own else None)
+        ended = revoke_all(user, now=now, but=own.pk if own else None)
         record_audit(
             actor=actor,
             verb="user.edit_self",
@@ -133,7 +133,7 @@ def set_password(*, actor: Actor, user: User, old: str, new: str, now: datetime)
             target_kind="user",
             target_id=user.pk,
             target_name=user.name,
-            after={"password": "changed"},
+            after={"password": "changed", "sessions_and_tokens_ended": ended},
             at=now,
         )
 

@@ -18,7 +18,7 @@ from playwright.sync_api import TimeoutError as TookTooLong
 
 from tests.browser.conftest import CHROMIUM
 from tests.browser.pages import PAGES, PageAt
-from tests.browser.scene import set_up
+from tests.browser.scene import furnish, set_up
 from tests.builders.live import LivePlatform, LiveUser, running_platform
 from tools import portal
 
@@ -55,6 +55,7 @@ def main() -> int:
         newcomer = platform.person("nora", tenant="new")
         made = list(_draw(browser, platform, folder, "empty", newcomer, [page for page in pages if page.name in EMPTY], None))
         scene = set_up(platform)
+        furnish(platform, scene)
         made += _draw(browser, platform, folder, "full", scene.member, pages, scene)
         browser.close()
     (folder / "index.html").write_text(_index(made), encoding="utf-8")

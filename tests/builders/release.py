@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import atexit
 import pwd
-import shutil
 import sys
-import tempfile
 from functools import cache
 from pathlib import Path
 
+from tests.builders.prepared import made_once
 from tools import up
 
 
 @cache
 def server_copy() -> Path:
     """The server, copied once a run to where the platform's own user can read it."""
-    folder = Path(tempfile.mkdtemp(prefix="berth-server-", dir="/tmp"))
-    folder.chmod(0o755)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    place = up.Place(folder, 0)
-    place.python = Path(sys.executable)
-    (folder / "release").mkdir()
-    up.copy_release(place)
+    with made_once("server") as folder:
+        place = up.Place(folder, 0)
+        place.python = Path(sys.executable)
+        (folder / "release").mkdir(exist_ok=True)
+        up.copy_release(place)
     return place.release
 
 

@@ -5,7 +5,6 @@ Each begins with tables that were migrated once a run, and is asked past all of 
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import itertools
 import os
@@ -24,8 +23,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 import redis
+from psycopg.conninfo import conninfo_to_dict
 
+from tests.builders.prepared import made_once
 from tests.builders.release import server_copy, service_user
+from tests.servers import postgresql_programs
 from tools import up
 
 REDIS_DATABASE_LAST = 255  # From the end: the first ones are the workers' own.
@@ -51,7 +53,7 @@ class Sqlite:
 
     def take_tables(self) -> None:
         """Begin as the first start would after it has migrated: every platform of a run need not."""
-        made = _tables_in_file()
+        made = tables_in_file()
         shutil.copy(made, self._path)
         self._path.chmod(0o600)
         if os.geteuid() == 0:
@@ -93,7 +95,7 @@ class Servers:
 
     def take_tables(self) -> None:
         """Begin as the first start would after it has migrated: every platform of a run need not."""
-        made = _tables_on_server(self._server_url)
+        made = tables_on_server(self._server_url)
         self._on_server(f'DROP DATABASE "{self._name}"')
         self._on_server(f'CREATE DATABASE "{self._name}" TEMPLATE "{made}"')
 
@@ -122,23 +124,49 @@ class Servers:
 
 
 @cache
-def _tables_in_file() -> Path:
+def tables_in_file() -> Path:
     """An SQLite file with the tables of this checkout's server and no rows of anybody's."""
-    folder = Path(tempfile.mkdtemp(prefix="berth-tables-", dir="/tmp"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    _migrate(folder, {})
-    return folder / "berth.sqlite3"
+    with made_once("tables") as folder:
+        made = folder / "berth.sqlite3"
+        if not made.exists():
+            with tempfile.TemporaryDirectory(prefix="berth-tables-", dir="/tmp") as data_dir:
+                _migrate(Path(data_dir), {})
+                shutil.copy(Path(data_dir) / made.name, made.with_suffix(".part"))
+            made.with_suffix(".part").rename(made)
+    return made
 
 
 @cache
-def _tables_on_server(server_url: str) -> str:
-    """The same on this run's PostgreSQL, which goes with all that is in it; the database's name."""
-    name = f"live_{os.getpid()}_tables"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]
-    with tempfile.TemporaryDirectory(prefix="berth-tables-", dir="/tmp") as folder:
-        _migrate(Path(folder), {"BERTH_DATABASE_URL": urlsplit(server_url)._replace(path=f"/{name}").geturl()})
+def tables_on_server(server_url: str) -> str:
+    """The same as a database of this PostgreSQL; its name. Only the first server of a run migrates, the others read its dump."""
+    name, part = "live_tables", "live_tables_part"
+    with made_once("tables") as folder, psycopg.connect(server_url, autocommit=True) as connection:
+        if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
+            return name
+        connection.execute(f'DROP DATABASE IF EXISTS "{part}"')  # type: ignore[arg-type]
+        connection.execute(f'CREATE DATABASE "{part}"')  # type: ignore[arg-type]
+        _make_tables(urlsplit(server_url)._replace(path=f"/{part}").geturl(), folder / "postgresql.sql")
+        connection.execute(f'ALTER DATABASE "{part}" RENAME TO "{name}"')  # type: ignore[arg-type]
     return name
+
+
+def _make_tables(database_url: str, dump: Path) -> None:
+    if dump.exists():
+        _run(database_url, "psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", f"--file={dump}")
+        return
+    with tempfile.TemporaryDirectory(prefix="berth-tables-", dir="/tmp") as data_dir:
+        _migrate(Path(data_dir), {"BERTH_DATABASE_URL": database_url})
+    _run(database_url, "pg_dump", "--no-owner", f"--file={dump.with_suffix('.part')}")
+    dump.with_suffix(".part").rename(dump)
+
+
+def _run(database_url: str, program: str, *words: str) -> None:
+    folder, parts = postgresql_programs(), conninfo_to_dict(database_url)
+    assert folder is not None
+    names = {"PGHOST": "host", "PGPORT": "port", "PGUSER": "user", "PGPASSWORD": "password", "PGDATABASE": "dbname"}
+    environment = {**os.environ, **{name: str(parts[key]) for name, key in names.items() if key in parts}}
+    done = subprocess.run([str(folder / program), *words], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def _migrate(data_dir: Path, more: Mapping[str, str]) -> None:

@@ -48,6 +48,7 @@ INPUT = b"seven\n" * 50_000
 LIFECYCLES: Mapping[str, Lifecycle] = {
     "job": JOB_LIFECYCLE, "attempt": ATTEMPT_LIFECYCLE, "task": TASK_LIFECYCLE, "image": IMAGE, "build": BUILD,
 }  # fmt: skip
+OF_THEIR_OWN = ("jobs.evict.", "clusters.maintenance.")  # Each has a test of its own below.
 ORDERING = ("jobs.priority.", "jobs.move.", "tenants.quota_request.")
 # On SQLite rows are numbered as they are written, so nothing is numbered afterwards.
 ONLY_ON_SERVERS = frozenset({"activity.sequence.before_commit"})
@@ -73,7 +74,7 @@ def subscription(live_platform: LivePlatform, receiver: Receiver) -> Json:
     return made
 
 
-@pytest.mark.parametrize("point", [point for point in POINTS if not point.startswith("jobs.evict.")])
+@pytest.mark.parametrize("point", [point for point in POINTS if not point.startswith(OF_THEIR_OWN)])
 @pytest.mark.usefixtures("subscription")
 def test_after_a_crash_everything_is_done_once(point: str, steadfast: Steadfast, receiver: Receiver, wheels: Path) -> None:
     platform = steadfast.platform
@@ -106,6 +107,22 @@ def test_after_a_crash_in_an_eviction_whoever_was_to_start_starts_and_the_other_
     assert steadfast.wait(low)["state"] == "stopped"
     wait_until(lambda: platform.rows("SELECT count(*) FROM jobs_attempt WHERE NOT forgotten") == [(0,)], "the platform's rest")
     assert_nothing_is_held(platform)
+
+
+def test_after_a_crash_as_maintenance_begins_it_begins_once(steadfast: Steadfast) -> None:
+    platform = steadfast.platform
+    platform.crash_at("clusters.maintenance.before_commit")
+    [pool] = {node["pool"]["name"] for node in platform.api("GET", "/nodes")["items"]}
+    now = datetime.now(UTC)
+    body = {"pool": pool, "starts_at": now.isoformat(), "ends_at": (now + timedelta(hours=1)).isoformat()}
+    made = steadfast.api("POST", "/maintenance", body)
+    taken = "SELECT count(*) FROM clusters_node WHERE cordoned"
+    wait_until(lambda: steadfast.api("GET", "/maintenance") and platform.rows(taken) == [(1,)], "the machine out of service")
+    assert steadfast.deaths == [-signal.SIGKILL], "the platform did not die as maintenance began"
+    for table, column, what in (("auditevent", "verb", "maintenance.begin"), ("event", "kind", "node.cordoned")):
+        assert platform.rows(f"SELECT count(*) FROM activity_{table} WHERE {column} = '{what}'") == [(1,)]
+    steadfast.api("DELETE", f"/maintenance/{made['id']}")
+    assert platform.rows(taken) == [(0,)]
 
 
 def work(user: Steadfast, wheels: Path, *, with_build: bool, with_order: bool) -> Round:

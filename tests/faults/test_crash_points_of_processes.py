@@ -28,6 +28,7 @@ ELSEWHERE = (
     "jobs.priority.",
     "jobs.move.",
     "tenants.quota_request.",
+    "clusters.maintenance.",
 )
 REACHED = [point for point in POINTS if not point.startswith(ELSEWHERE)]
 WITH_OUTPUT = f"mkdir -p model; echo w > model/weights\n{PAYLOAD}"

@@ -14,7 +14,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from clusters.engines.fake import FakeEngine
-from clusters.engines.interface import AttemptId, ExecRefused, NotRunning, TaskName, TerminalSize
+from clusters.engines.interface import Asker, AttemptId, ExecRefused, NotRunning, TaskName, TerminalSize
 from clusters.services.engines import _factories, forget_engines, register_engine
 from jobs.api import terminal
 from kernel import limits
@@ -67,7 +67,9 @@ class PlayedEngine(FakeEngine):
         self.started: list[Played] = []
         self.failure: Exception | None = None
 
-    def execute(self, attempt: AttemptId, task: TaskName, argv: Sequence[str], terminal: TerminalSize | None) -> Played:
+    def execute(
+        self, attempt: AttemptId, task: TaskName, argv: Sequence[str], terminal: TerminalSize | None, asker: Asker
+    ) -> Played:
         if self.failure is not None:
             raise self.failure
         self.started.append(Played(argv, terminal))
@@ -160,7 +162,7 @@ async def test_bytes_go_both_ways_and_the_end_is_told_and_written_down(engine: P
 def test_the_audit_is_told_the_address_behind_the_proxy(configure: Callable[..., Any]) -> None:
     scope = {"client": ("127.0.0.1", 40_000), "headers": [(b"x-forwarded-for", b"10.9.9.9, 192.0.2.1")]}
     assert terminal._address_of(scope) == "127.0.0.1"
-    configure(public_url="https://berth.example.org")
+    configure(trusted_proxies="127.0.0.0/8")
     assert terminal._address_of(scope) == "192.0.2.1"
     assert terminal._address_of({"client": None, "headers": []}) == ""
 
@@ -330,6 +332,21 @@ async def test_a_client_that_leaves_ends_it_and_that_is_written_down(engine: Pla
         program = await begun(opened, engine)
     assert program.closed
     assert (await sync_to_async(audited)())[-1]["why"] == "disconnected"
+
+
+async def test_a_terminal_ends_within_five_seconds_when_its_feature_is_switched_off(engine: PlayedEngine) -> None:
+    world = await sync_to_async(running_world)()
+    for tenant in (world.own.tenant, None):
+        async with connected(world) as opened:
+            program = await begun(opened, engine)
+            row = await FeatureSetting.objects.acreate(name="terminal", tenant=tenant, enabled=False)
+            began = time.monotonic()
+            assert (await opened.receive())["why"] == "switched_off"
+            assert await opened.close_code() == 4403
+            assert time.monotonic() - began < 5
+        assert program.closed
+        assert (await sync_to_async(audited)())[-1]["why"] == "switched_off"
+        await row.adelete()
 
 
 async def test_a_revoked_token_and_a_lost_role_end_it_within_five_seconds(engine: PlayedEngine) -> None:

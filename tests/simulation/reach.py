@@ -12,6 +12,7 @@ OUT_OF_REACH = {
     "storage.upload.after_put": "Uploads write through the launcher's rights into real volumes.",
     "jobs.priority.before_commit": "Nobody in a simulation needs anybody's approval.",
     "tenants.quota_request.before_commit": "As for priorities.",
+    "clusters.maintenance.before_commit": "As for priorities.",
     "jobs.move.before_commit": "It needs several jobs of one owner that wait for room, which no client waits for.",
     "images.build.after_seal": "A build that succeeds leaves a real environment, which is sealed on a real disk.",
 }

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from berth import limits
 from berth.config import resolve_settings
 from berth.errors import WaitTimeout
-from berth.jobs import code_path
+from berth.jobs import code_path, stop_body
 from berth.logs import ENDED_STATES, LineAssembler, LogFilter, LogLine, LogMarks
 from berth.specs import load_spec
 from berth.transport import AsyncTransport, Call, post
@@ -74,9 +74,8 @@ class AsyncClient:
             if not cursor:
                 return
 
-    async def stop(self, job: str, *, grace_seconds: float | None = None) -> JobData:
-        body = {} if grace_seconds is None else {"grace_seconds": grace_seconds}
-        return cast("JobData", await self.transport.json(post(f"{_path(job)}/stop", body)))
+    async def stop(self, job: str, *, grace_seconds: float | None = None, reason: str = "") -> JobData:
+        return cast("JobData", await self.transport.json(post(f"{_path(job)}/stop", stop_body(grace_seconds, reason))))
 
     async def rerun(self, job: str, *, changes: Mapping[str, Any] | None = None) -> JobData:
         """Submit the job's spec again; keys of `changes` replace the spec's, None removes one."""

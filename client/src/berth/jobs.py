@@ -80,8 +80,8 @@ class Job:
         """Run a command in a running task and wait for it; options as `client.jobs.exec`."""
         return self._jobs.exec(self.id, argv, **options)
 
-    def stop(self, grace_seconds: float | None = None) -> Job:
-        self.data = self._jobs.stop(self.id, grace_seconds=grace_seconds).data
+    def stop(self, grace_seconds: float | None = None, reason: str = "") -> Job:
+        self.data = self._jobs.stop(self.id, grace_seconds=grace_seconds, reason=reason).data
         return self
 
     def rerun(self, changes: Sequence[str] | Mapping[str, Any] = ()) -> Job:
@@ -212,7 +212,8 @@ class Jobs:
 
     def list(self, *, limit: int | None = None, **filters: object) -> Iterator[Job]:
         """Jobs, newest first, read page by page while you iterate. Filters: tenant, state, queue, user, name, tag, label,
-        kind, since, until, parent, q (text in name or tags); `sort`: created, finished or priority."""
+        kind, since, until (of the submission; of the end where `sort` is finished), parent, q (text in name or tags); `sort`:
+        created, finished or priority."""
         filters.setdefault("tenant", self._tenant or None)
         for data in iterate(self._transport, "/jobs", filters, limit=limit):
             yield Job(data, self)
@@ -234,10 +235,12 @@ class Jobs:
 
     # --- Doing --------------------------------------------------------------------------------------------------------
 
-    def stop(self, job: str, *, grace_seconds: float | None = None) -> Job:
-        """Ask the job to end; its tasks get `grace_seconds` after the signal. A job that has ended stays as it is."""
-        body = {} if grace_seconds is None else {"grace_seconds": grace_seconds}
-        return Job(self._transport.json(post(f"{_path(job)}/stop", body)), self)
+    def stop(self, job: str, *, grace_seconds: float | None = None, reason: str = "") -> Job:
+        """Ask the job to end; its tasks get `grace_seconds` after the signal. A job that has ended stays as it is.
+
+        `reason` is told to whoever sees the job.
+        """
+        return Job(self._transport.json(post(f"{_path(job)}/stop", stop_body(grace_seconds, reason))), self)
 
     def move(
         self,
@@ -510,6 +513,11 @@ def place_artifacts(artifacts: Sequence[ArtifactData], path: str, dest: Path) ->
         return [(artifacts[0], inside(dest, wanted.rpartition("/")[2]) if into else dest)]
     parent = wanted.rpartition("/")[0] if dest.is_dir() else wanted
     return [(artifact, inside(dest, artifact["path"].removeprefix(parent).lstrip("/"))) for artifact in artifacts]
+
+
+def stop_body(grace_seconds: float | None, reason: str) -> dict[str, Any]:
+    """The body of a stop: only what was said."""
+    return {**({} if grace_seconds is None else {"grace_seconds": grace_seconds}), **({"reason": reason} if reason else {})}
 
 
 def _path(job: str) -> str:

@@ -307,6 +307,11 @@ class Templates(_Resource):
         body = {"parameters": dict(parameters or {}), "name": name, "queue": queue, "preview": preview}
         return self._post(f"/templates/{self.get(template)['id']}/render", body)
 
+    def test(self, template: str, *, tenant: str | None = None, queue: str | None = None) -> Row:
+        """Submit the job of a template's defaults, for whoever may edit it; the answer's `test` tells job and result."""
+        body = {"tenant": tenant or self._tenant or None, "queue": queue or ""}
+        return self._post(f"/templates/{self.get(template)['id']}/test", body)
+
 
 class Volumes(_Resource):
     """Data that jobs mount."""

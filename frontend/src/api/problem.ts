@@ -16,6 +16,8 @@ export class Problem extends Error {
   readonly fields: readonly FieldProblem[];
   readonly retryable: boolean;
   readonly requestId: string;
+  /** The page of the rule that refused, on this server; empty where the answer names none. */
+  readonly rule: string;
   readonly retryAfterSeconds: number | null;
 
   constructor(status: number, body: Record<string, unknown>, retryAfter: string | null = null) {
@@ -30,6 +32,7 @@ export class Problem extends Error {
     this.fields = Array.isArray(body.fields) ? (body.fields as FieldProblem[]) : [];
     this.retryable = body.retryable === true || status === 0;
     this.requestId = text('request_id');
+    this.rule = /^\/docs\/errors#[a-z_]+$/.test(text('type')) ? text('type') : '';
     this.retryAfterSeconds = retryAfter && /^\d+$/.test(retryAfter) ? Number(retryAfter) : null;
   }
 

@@ -1,6 +1,6 @@
 /** Who is signed in, what they may do, and the way out. */
 
-import { useQuery } from '@tanstack/react-query';
+import { queryOptions } from '@tanstack/react-query';
 import { createContext, use, useEffect, type ReactNode } from 'react';
 
 import { api, onSignedOut, setCsrf, take, type Schemas } from './client';
@@ -25,23 +25,36 @@ export interface SessionState {
 const RANK: Record<string, number> = { viewer: 1, member: 2, manager: 3 };
 const SessionContext = createContext<SessionState | null>(null);
 export const SESSION_KEY = ['session'] as const;
+const KNOWN_KEY = 'berth-signed-in';
 
 /** The session, or null when nobody is signed in. */
-export function useSessionQuery() {
-  return useQuery({
-    queryKey: SESSION_KEY,
-    staleTime: 60_000,
-    queryFn: async (): Promise<Who | null> => {
-      try {
-        const session = await take(api.GET('/api/v1/session'));
-        setCsrf(session.csrf);
-        return session;
-      } catch (error) {
-        if (asProblem(error).status === 401) return null;
-        throw error;
-      }
-    },
-  });
+export const sessionQuery = queryOptions({
+  queryKey: SESSION_KEY,
+  staleTime: 60_000,
+  queryFn: async (): Promise<Who | null> => {
+    try {
+      const session = await take(api.GET('/api/v1/session'));
+      setCsrf(session.csrf);
+      localStorage.setItem(KNOWN_KEY, 'yes');
+      return session;
+    } catch (error) {
+      if (asProblem(error).status !== 401) throw error;
+      localStorage.removeItem(KNOWN_KEY);
+      return null;
+    }
+  },
+});
+
+/** The names of the features that are switched on for the person. */
+export const featuresQuery = queryOptions({
+  queryKey: ['features', 'mine'],
+  staleTime: 60_000,
+  queryFn: async () => (await take(api.GET('/api/v1/features'))).items.filter((feature) => feature.enabled).map((feature) => feature.name),
+});
+
+/** Whether somebody was signed in here when this browser last asked. */
+export function isLikelySignedIn(): boolean {
+  return localStorage.getItem(KNOWN_KEY) !== null;
 }
 
 export function SessionProvider({ who, features, children }: { who: Who; features: readonly string[] | null; children: ReactNode }) {

@@ -5,10 +5,9 @@ import { QueryClientProvider, useQuery } from '@tanstack/react-query';
 import { lazy, Suspense, useCallback, useState } from 'react';
 import { BrowserRouter } from 'react-router';
 
-import { api, take } from '@/api/client';
 import { queries } from '@/api/query';
-import { SessionProvider, useSessionQuery } from '@/api/session';
-import { firstLanguage, LanguageProvider, type Language } from '@/text/language';
+import { featuresQuery, SessionProvider, sessionQuery } from '@/api/session';
+import { startLanguage, keepLanguage, LanguageProvider, type Language } from '@/text/language';
 import { Loading, ProblemView } from '@/ui/Feedback';
 
 import { PageBoundary } from './Boundary';
@@ -19,12 +18,11 @@ import { theme, variables } from './theme';
 const SignIn = lazy(() => import('@/pages/sign-in'));
 const Invitation = lazy(() => import('@/pages/invitation'));
 const Notifications = lazy(() => import('@mantine/notifications').then((module) => ({ default: module.Notifications })));
-const LANGUAGE_KEY = 'berth-language';
 
 export function App() {
-  const [language, setLanguage] = useState<Language>(() => firstLanguage(localStorage.getItem(LANGUAGE_KEY), navigator.languages));
+  const [language, setLanguage] = useState<Language>(startLanguage);
   const choose = useCallback((chosen: Language) => {
-    localStorage.setItem(LANGUAGE_KEY, chosen);
+    keepLanguage(chosen);
     setLanguage(chosen);
     void queries.invalidateQueries(); // The server's own words come in the language asked for.
   }, []);
@@ -49,13 +47,8 @@ export function App() {
 }
 
 function Gate() {
-  const session = useSessionQuery();
-  const features = useQuery({
-    queryKey: ['features', 'mine'],
-    staleTime: 60_000,
-    enabled: Boolean(session.data),
-    queryFn: async () => (await take(api.GET('/api/v1/features'))).items.filter((feature) => feature.enabled).map((feature) => feature.name),
-  });
+  const session = useQuery(sessionQuery);
+  const features = useQuery({ ...featuresQuery, enabled: Boolean(session.data) });
   if (session.data && (features.data || features.error)) {
     return (
       <SessionProvider who={session.data} features={features.data ?? null}>

@@ -1,6 +1,6 @@
 /** Ctrl+K: pages, jobs by name and actions, from the keyboard alone. */
 
-import { Modal, ScrollArea, Text, TextInput, UnstyledButton, useMantineColorScheme } from '@mantine/core';
+import { ScrollArea, Text, TextInput, UnstyledButton, useMantineColorScheme } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useId, useRef, useState } from 'react';
@@ -12,6 +12,7 @@ import { useLanguage, useText } from '@/text/language';
 import { Icon, type IconName } from '@/ui/Icon';
 import { notifyProblem } from '@/ui/notify';
 import { Status } from '@/ui/Status';
+import { Window } from '@/ui/Window';
 
 import type { PageEntry } from './pages';
 import classes from './Palette.module.css';
@@ -80,7 +81,7 @@ export default function Palette({ pages, onClose, openHelp }: { pages: readonly 
   };
 
   return (
-    <Modal opened onClose={onClose} withCloseButton={false} size="lg" padding={0} yOffset="10vh" aria-label={t('palette')}>
+    <Window onClose={onClose} withCloseButton={false} size="lg" padding={0} yOffset="10vh" aria-label={t('palette')}>
       <TextInput
         data-autofocus
         size="md"
@@ -125,7 +126,7 @@ export default function Palette({ pages, onClose, openHelp }: { pages: readonly 
           )}
         </div>
       </ScrollArea.Autosize>
-    </Modal>
+    </Window>
   );
 }
 

@@ -57,16 +57,16 @@ export function Shell() {
               </Text>
             </UnstyledButton>
           </Group>
-          <UnstyledButton className={classes.search} onClick={openPalette} visibleFrom="sm">
+          <UnstyledButton className={classes.search} aria-haspopup="dialog" onClick={openPalette} visibleFrom="sm">
             <Icon name="search" size={16} />
             <span>{t('palette')}</span>
             <kbd>{t('paletteHint')}</kbd>
           </UnstyledButton>
           <Group gap="xs" wrap="nowrap">
-            <ActionIcon variant="subtle" color="gray" size="lg" hiddenFrom="sm" onClick={openPalette} aria-label={t('palette')}>
+            <ActionIcon variant="subtle" color="gray" size="lg" hiddenFrom="sm" aria-haspopup="dialog" onClick={openPalette} aria-label={t('palette')}>
               <Icon name="search" />
             </ActionIcon>
-            <ActionIcon variant="subtle" color="gray" size="lg" visibleFrom="sm" onClick={openHelp} aria-label={t('shortcuts')} title={`${t('shortcuts')} (?)`}>
+            <ActionIcon variant="subtle" color="gray" size="lg" visibleFrom="sm" aria-haspopup="dialog" onClick={openHelp} aria-label={t('shortcuts')} title={`${t('shortcuts')} (?)`}>
               <Icon name="keyboard" />
             </ActionIcon>
             {isAccountOpen ? (

@@ -1,16 +1,15 @@
 /** What `?` shows. */
 
-import { Kbd, Modal, Table } from '@mantine/core';
+import { Kbd, Table } from '@mantine/core';
 
-import { common } from '@/text/common';
 import { useText } from '@/text/language';
+import { Window } from '@/ui/Window';
 
 import type { PageEntry } from './pages';
 import { shell } from './text';
 
 export default function ShortcutList({ pages, onClose }: { pages: readonly PageEntry[]; onClose: () => void }) {
   const t = useText(shell);
-  const words = useText(common);
   const rows: [string[], string][] = [
     [['Ctrl', 'K'], t('shortcutPalette')],
     [['?'], t('shortcutHelp')],
@@ -18,7 +17,7 @@ export default function ShortcutList({ pages, onClose }: { pages: readonly PageE
     ...pages.filter((page) => page.key).map((page): [string[], string] => [['g', page.key ?? ''], t('shortcutGo', { page: t(page.name) })]),
   ];
   return (
-    <Modal opened onClose={onClose} title={t('shortcuts')} closeButtonProps={{ 'aria-label': words('close') }}>
+    <Window onClose={onClose} title={t('shortcuts')}>
       <Table>
         <Table.Tbody>
           {rows.map(([keys, label]) => (
@@ -35,6 +34,6 @@ export default function ShortcutList({ pages, onClose }: { pages: readonly PageE
           ))}
         </Table.Tbody>
       </Table>
-    </Modal>
+    </Window>
   );
 }

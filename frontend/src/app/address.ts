@@ -1,6 +1,7 @@
 /** Filters and choices of a page, which live behind the `?` of its address: a link to it shows the same, and a reload keeps it. */
 
-import { useCallback } from 'react';
+import { useDebouncedCallback } from '@mantine/hooks';
+import { useCallback, useEffect, useState } from 'react';
 import { useSearchParams } from 'react-router';
 
 export type Put = (values: Readonly<Record<string, string | null | undefined>>) => void;
@@ -24,4 +25,18 @@ export function useAddress(how: 'replace' | 'step' = 'replace'): [URLSearchParam
     [setSearch, how],
   );
   return [search, put];
+}
+
+const SETTLED_MS = 400;
+
+/** The text of a field that asks the server: put to its place once somebody has stopped typing, not at each key. */
+export function useSettling(value: string, put: (text: string) => void): [string, (text: string) => void] {
+  const [typed, setTyped] = useState(value);
+  useEffect(() => setTyped(value), [value]);
+  const later = useDebouncedCallback(put, SETTLED_MS);
+  const type = (text: string) => {
+    setTyped(text);
+    later(text);
+  };
+  return [typed, type];
 }

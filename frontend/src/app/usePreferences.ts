@@ -1,10 +1,11 @@
-/** In a browser that knows nothing of this person yet: the language and theme that they chose elsewhere. */
+/** What the person prefers: the time zone everywhere; language and theme in a browser that knows nothing of them yet. */
 
 import { useMantineColorScheme } from '@mantine/core';
 import { useEffect } from 'react';
 
 import { api, take } from '@/api/client';
 import { useLanguage } from '@/text/language';
+import { chooseZone } from '@/text/zone';
 
 const CHOSEN = ['berth-language', 'mantine-color-scheme-value'] as const;
 
@@ -12,9 +13,11 @@ export function usePreferences(): void {
   const { choose } = useLanguage();
   const { setColorScheme } = useMantineColorScheme();
   useEffect(() => {
-    if (CHOSEN.some((name) => localStorage.getItem(name) !== null)) return;
+    const isKnown = CHOSEN.some((name) => localStorage.getItem(name) !== null);
     take(api.GET('/api/v1/preferences'))
       .then((kept) => {
+        chooseZone(kept.time_zone);
+        if (isKnown) return;
         if (kept.language !== '') choose(kept.language);
         if (kept.theme !== 'system') setColorScheme(kept.theme);
       })

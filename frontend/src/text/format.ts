@@ -1,8 +1,7 @@
-/** Numbers, sizes and times as people read them, in their language and their own time zone. */
-
-import { useMemo } from 'react';
+/** Numbers, sizes and times as people read them, in their language and the time zone that they prefer. */
 
 import { useLanguage, type Language } from './language';
+import { useZone } from './zone';
 
 const GIB = 1024 ** 3;
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const;
@@ -16,9 +15,12 @@ export interface Format {
   milli: (thousandths: number) => string;
   /** A length of time: `3 h 12 min`. Null: a dash. */
   duration: (seconds: number | null | undefined) => string;
-  /** Day and time with seconds, in local time. */
+  /** Day and time with seconds, in the reader's zone. */
   time: (iso: string | null | undefined) => string;
   day: (iso: string) => string;
+  /** A day with its weekday, and a month with its year, as calendars head them. */
+  weekday: (moment: Date) => string;
+  month: (moment: Date) => string;
   /** A mark on an axis of time that spans so many seconds. */
   tick: (seconds: number, spanSeconds: number) => string;
   /** The same as seen from now: `3 minutes ago`. */
@@ -54,14 +56,17 @@ function formatBytes(bytes: number, language: Language): string {
   return `${new Intl.NumberFormat(language, { maximumFractionDigits: digits }).format(value)} ${UNITS[unit]}`;
 }
 
-function makeFormat(language: Language): Format {
+export function makeFormat(language: Language, timeZone?: string): Format {
   const locale = language === 'zh' ? 'zh-CN' : 'en';
-  const time = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
-  const day = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric' });
-  const hour = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
-  const date = new Intl.DateTimeFormat(locale, { month: 'numeric', day: 'numeric' });
+  const time = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23', timeZone });
+  const day = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric', timeZone });
+  const hour = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23', timeZone });
+  const date = new Intl.DateTimeFormat(locale, { month: 'numeric', day: 'numeric', timeZone });
+  const clock = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23', timeZone });
+  const weekday = new Intl.DateTimeFormat(locale, { weekday: 'short', day: 'numeric', month: 'short', timeZone });
+  const month = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'long', timeZone });
   const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
-  const zone = new Intl.DateTimeFormat(locale, { timeZoneName: 'short' }).formatToParts(new Date()).find((part) => part.type === 'timeZoneName')?.value ?? '';
+  const zone = new Intl.DateTimeFormat(locale, { timeZoneName: 'short', timeZone }).formatToParts(new Date()).find((part) => part.type === 'timeZoneName')?.value ?? '';
   // Making one of these costs far more than using it, and a page of cells asks for thousands.
   const made = new Map<string, Intl.NumberFormat>();
   const formatter = (style: 'decimal' | 'percent', digits: number) => {
@@ -70,7 +75,9 @@ function makeFormat(language: Language): Format {
     made.set(key, found);
     return found;
   };
-  const number = (value: number, digits = 1) => formatter('decimal', digits).format(value);
+  const tiny = new Intl.NumberFormat(locale, { maximumSignificantDigits: 1 });
+  // Little is not nothing: what these digits would show as 0 is written with its first one.
+  const number = (value: number, digits = 1) => (value !== 0 && Math.abs(value) < 0.5 * 10 ** -digits ? tiny : formatter('decimal', digits)).format(value);
   return {
     number,
     percent: (ratio, digits = 0) => formatter('percent', digits).format(ratio),
@@ -79,8 +86,10 @@ function makeFormat(language: Language): Format {
     milli: (thousandths) => number(thousandths / 1000, 3),
     duration: (seconds) => (seconds === null || seconds === undefined ? '–' : formatDuration(seconds, language)),
     time: (iso) => (iso ? time.format(new Date(iso)) : '–'),
-    tick: (seconds, span) => (span <= 2 * 86_400 ? hour : date).format(new Date(seconds * 1000)),
+    tick: (seconds, span) => (span <= 600 ? clock : span <= 2 * 86_400 ? hour : date).format(new Date(seconds * 1000)),
     day: (iso) => day.format(new Date(iso)),
+    weekday: (moment) => weekday.format(moment),
+    month: (moment) => month.format(moment),
     ago: (iso, now = Date.now()) => {
       if (!iso) return '–';
       const seconds = (new Date(iso).getTime() - now) / 1000;
@@ -94,7 +103,14 @@ function makeFormat(language: Language): Format {
   };
 }
 
+/** Made once for the whole page: its parts cost milliseconds each, and every cell of a table asks. */
+const formats = new Map<string, Format>();
+
 export function useFormat(): Format {
   const { language } = useLanguage();
-  return useMemo(() => makeFormat(language), [language]);
+  const zone = useZone();
+  const key = `${language} ${zone ?? ''}`;
+  const found = formats.get(key) ?? makeFormat(language, zone);
+  formats.set(key, found);
+  return found;
 }

@@ -39,6 +39,11 @@ export function fill(text: string, values: Values | undefined): string {
   });
 }
 
+/** Requests ask for the server's words in this language. */
+export function askIn(language: Language): void {
+  setLanguageHeader(language === 'zh' ? 'zh-CN' : 'en');
+}
+
 interface LanguageState {
   language: Language;
   choose: (language: Language) => void;
@@ -47,7 +52,7 @@ interface LanguageState {
 const LanguageContext = createContext<LanguageState>({ language: 'en', choose: () => undefined });
 
 export function LanguageProvider({ language, choose, children }: LanguageState & { children: ReactNode }) {
-  setLanguageHeader(language === 'zh' ? 'zh-CN' : 'en');
+  askIn(language);
   useEffect(() => {
     document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en';
   }, [language]);
@@ -64,7 +69,19 @@ export function useText<K extends string>(words: Texts<K>): Translate<K> {
   return useMemo(() => (key, values) => fill(words[language][key], values), [words, language]);
 }
 
+const LANGUAGE_KEY = 'berth-language';
+
+/** What is asked in words comes in this language from now on, in this browser. */
+export function keepLanguage(language: Language): void {
+  localStorage.setItem(LANGUAGE_KEY, language);
+}
+
 /** The language to begin with: what was chosen before, else the browser's. */
+export function startLanguage(): Language {
+  return firstLanguage(localStorage.getItem(LANGUAGE_KEY), navigator.languages);
+}
+
+/** A language where one was chosen, else the first that a browser asks for and that there is. */
 export function firstLanguage(stored: string | null, browser: readonly string[]): Language {
   if (stored === 'en' || stored === 'zh') return stored;
   const known = browser.map((name) => name.toLowerCase()).find((name) => name.startsWith('zh') || name.startsWith('en'));

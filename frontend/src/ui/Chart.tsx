@@ -9,6 +9,7 @@ import 'uplot/dist/uPlot.min.css';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
+import { useZone } from '@/text/zone';
 
 export interface Line {
   label: string;
@@ -25,6 +26,7 @@ const ALONE_SECONDS = 1_800;
 export function Chart({ title, times, lines, unit, height = 180, maximum }: { title: string; times: readonly number[]; lines: readonly Line[]; unit: (value: number) => string; height?: number; maximum?: number }) {
   const t = useText(common);
   const format = useFormat();
+  const zone = useZone();
   const scheme = useComputedColorScheme('light');
   const { ref, width } = useElementSize();
   const place = useRef<HTMLDivElement>(null);
@@ -43,6 +45,7 @@ export function Chart({ title, times, lines, unit, height = 180, maximum }: { ti
       {
         width,
         height,
+        tzDate: (at) => (zone === undefined ? new Date(at * 1000) : uPlot.tzDate(new Date(at * 1000), zone)),
         scales: { x: { range: (_plot, first, last) => around(first, last) }, y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), maximum ?? Math.max(high ?? 0, 1e-9) * 1.08] } },
         legend: { live: true },
         cursor: { y: false },

@@ -1,56 +1,24 @@
 /** A button whose deed is asked about first, and whose refusal is shown where it was pressed. */
 
-import { Button, Group, Modal, Stack, Text, type ButtonProps } from '@mantine/core';
-import { useState, type ReactNode } from 'react';
+import { Text, type ButtonProps } from '@mantine/core';
+import type { ReactNode } from 'react';
 
-import { common } from '@/text/common';
-import { useText } from '@/text/language';
+import { Dialog, Form } from './Dialog';
 
-import { ProblemView } from './Feedback';
-
-export function Confirm({
-  label,
-  title,
-  children,
-  act,
-  confirm,
-  ...button
-}: { label: ReactNode; title: string; children?: ReactNode; act: () => Promise<unknown>; confirm?: string } & ButtonProps) {
-  const t = useText(common);
-  const [isOpen, setOpen] = useState(false);
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const run = async () => {
-    setBusy(true);
-    setError(null);
-    try {
-      await act();
-      setOpen(false);
-    } catch (reason) {
-      setError(reason);
-    } finally {
-      setBusy(false);
-    }
-  };
+export function Confirm({ label, title, children, act, confirm, size, ...button }: { label: ReactNode; title: string; children?: ReactNode; act: () => Promise<unknown>; confirm?: string } & ButtonProps) {
   return (
-    <>
-      <Button {...button} onClick={() => setOpen(true)}>
-        {label}
-      </Button>
-      <Modal opened={isOpen} onClose={() => setOpen(false)} title={title} closeButtonProps={{ 'aria-label': t('close') }}>
-        <Stack>
-          {children && <Text component="div">{children}</Text>}
-          {error !== null && <ProblemView error={error} />}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={() => setOpen(false)}>
-              {t('cancel')}
-            </Button>
-            <Button color={button.color} loading={isBusy} onClick={() => void run()} data-autofocus>
-              {confirm ?? label}
-            </Button>
-          </Group>
-        </Stack>
-      </Modal>
-    </>
+    <Dialog {...button} label={label} title={title} buttonSize={size}>
+      {(close) => {
+        const submit = async () => {
+          await act();
+          close();
+        };
+        return (
+          <Form submit={submit} onCancel={close} label={confirm ?? label} color={button.color}>
+            {() => children && <Text component="div">{children}</Text>}
+          </Form>
+        );
+      }}
+    </Dialog>
   );
 }

@@ -1,12 +1,13 @@
 /** The same thing outside the portal: as a command, as curl, and in Python. Shown where something is read or done. */
 
-import { ActionIcon, Button, Code, CopyButton, Group, Modal, SegmentedControl, Stack, Tooltip } from '@mantine/core';
+import { ActionIcon, Button, Code, CopyButton, Group, SegmentedControl, Stack, Tooltip } from '@mantine/core';
 import { useState } from 'react';
 
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
 
 import { Icon } from './Icon';
+import { Window } from './Window';
 
 export interface Ways {
   /** Left out where the command line has no word for it. */
@@ -53,10 +54,10 @@ export function CopyAs({ ways }: { ways: Ways | (() => Ways) }) {
   const text = found?.[way] ?? '';
   return (
     <>
-      <Button variant="default" leftSection={<Icon name="terminal" size={16} />} onClick={() => setOpen(true)}>
+      <Button variant="default" leftSection={<Icon name="terminal" size={16} />} aria-haspopup="dialog" onClick={() => setOpen(true)}>
         CLI · curl · Python
       </Button>
-      <Modal opened={isOpen} onClose={() => setOpen(false)} title={t('asCommand')} size="xl" closeButtonProps={{ 'aria-label': t('close') }}>
+      <Window opened={isOpen} onClose={() => setOpen(false)} title={t('asCommand')} size="xl">
         {found && (
           <Stack>
             <Group justify="space-between">
@@ -72,7 +73,7 @@ export function CopyAs({ ways }: { ways: Ways | (() => Ways) }) {
             </Code>
           </Stack>
         )}
-      </Modal>
+      </Window>
     </>
   );
 }

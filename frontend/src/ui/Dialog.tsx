@@ -1,7 +1,7 @@
 /** A form in a window of its own: opened by a button, all that is wrong shown at its fields, closed when it is done. */
 
-import { Alert, Button, Group, Modal, Stack, type ButtonProps, type MantineSize } from '@mantine/core';
-import { useEffect, useRef, useState, type FormEvent, type ReactNode } from 'react';
+import { Alert, Button, Group, Stack, type ButtonProps, type MantineColor, type MantineSize } from '@mantine/core';
+import { useEffect, useLayoutEffect, useRef, useState, type FormEvent, type ReactNode } from 'react';
 
 import { asProblem, Problem } from '@/api/problem';
 import { common } from '@/text/common';
@@ -9,6 +9,7 @@ import { useText } from '@/text/language';
 
 import { ProblemView } from './Feedback';
 import { Icon } from './Icon';
+import { Window } from './Window';
 
 /** What is wrong at this JSON pointer of the body, in words. A field that asks for its own is not repeated above the form. */
 export type At = (path: string) => string | undefined;
@@ -20,24 +21,31 @@ export function Dialog({
   size = 'md',
   ...button
 }: { label: ReactNode; title: string; children: (close: () => void) => ReactNode; size?: MantineSize } & Omit<ButtonProps, 'size' | 'children'> & { buttonSize?: ButtonProps['size']; 'aria-label'?: string }) {
-  const t = useText(common);
   const [isOpen, setOpen] = useState(false);
   const close = () => setOpen(false);
   const { buttonSize, ...rest } = button;
   return (
     <>
-      <Button {...rest} size={buttonSize} onClick={() => setOpen(true)}>
+      <Button {...rest} size={buttonSize} aria-haspopup="dialog" onClick={() => setOpen(true)}>
         {label}
       </Button>
-      <Modal opened={isOpen} onClose={close} title={title} size={size} closeButtonProps={{ 'aria-label': t('close') }}>
-        {isOpen && children(close)}
-      </Modal>
+      <Window opened={isOpen} onClose={close} title={title} size={size}>
+        {children(close)}
+      </Window>
     </>
   );
 }
 
+/** Refuse what the form itself can tell is wrong, all at once and at its fields, as the API would. */
+export function refuse(wrong: Readonly<Record<string, string | false>>): void {
+  const fields = Object.entries(wrong).flatMap(([path, message]) => (message ? [{ path, code: 'invalid', message }] : []));
+  if (fields.length > 0) throw new Problem(-1, { code: 'invalid', fields });
+}
+
+const FIELDS = 'input:not([type=hidden], :disabled, [type=radio]:not(:checked)), textarea:not(:disabled)';
+
 /** `submit` throws what the API refused; its fields are told at the inputs that ask for them by `at`. */
-export function Form({ submit, onCancel, label, children, isReady = true }: { submit: () => Promise<unknown>; onCancel?: () => void; label: string; children: (at: At) => ReactNode; isReady?: boolean }) {
+export function Form({ submit, onCancel, label, color, children, isReady = true }: { submit: () => Promise<unknown>; onCancel?: () => void; label: ReactNode; color?: MantineColor; children: (at: At) => ReactNode; isReady?: boolean }) {
   const t = useText(common);
   const form = useRef<HTMLFormElement>(null);
   const [isBusy, setBusy] = useState(false);
@@ -45,12 +53,20 @@ export function Form({ submit, onCancel, label, children, isReady = true }: { su
   const claimed = new Set<string>();
   const at: At = (path) => {
     claimed.add(path);
-    const found = problem?.fields.find((field) => field.path === path);
-    return found && [found.message, found.hint].filter(Boolean).join(' ');
+    const found = problem?.fields.filter((field) => field.path === path).flatMap((field) => [field.message, field.hint ?? '']);
+    return found?.filter(Boolean).join(' ') || undefined;
   };
   const inputs = children(at);
   const rest = problem?.fields.filter((field) => !claimed.has(field.path)) ?? [];
   const isAllAtFields = problem !== null && problem.fields.length > 0 && rest.length === 0;
+  useLayoutEffect(() => {
+    // The window looks for this mark when it opens; without it the keyboard would begin at the button that closes it.
+    const asked = form.current;
+    if (!asked || asked.querySelector('[data-autofocus]')) return;
+    const first = asked.querySelector<HTMLElement>(FIELDS) ?? asked.querySelector<HTMLElement>('[type=submit]');
+    first?.setAttribute('data-autofocus', 'true');
+    if (asked.closest('[role=dialog]')?.contains(document.activeElement)) first?.focus(); // It is open already: the form had to be read first.
+  }, []);
   useEffect(() => {
     if (problem) form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
   }, [problem]);
@@ -83,7 +99,7 @@ export function Form({ submit, onCancel, label, children, isReady = true }: { su
               {t('cancel')}
             </Button>
           )}
-          <Button type="submit" loading={isBusy} disabled={!isReady}>
+          <Button type="submit" color={color} loading={isBusy} disabled={!isReady}>
             {label}
           </Button>
         </Group>

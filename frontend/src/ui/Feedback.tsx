@@ -1,6 +1,6 @@
 /** What a page shows while it loads, when there is nothing, and when something is wrong. */
 
-import { Alert, Button, Center, Code, Group, List, Skeleton, Stack, Text } from '@mantine/core';
+import { Alert, Anchor, Button, Center, Code, Group, List, Skeleton, Stack, Text } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 
@@ -74,12 +74,17 @@ export function ProblemView({ error, retry, title }: { error: unknown; retry?: (
             {problem.hint}
           </Text>
         )}
-        {(retry || problem.requestId) && (
+        {(retry || problem.requestId || problem.rule) && (
           <Group gap="sm">
             {retry && (
               <Button size="xs" variant="default" onClick={retry} leftSection={<Icon name="refresh" size={14} />}>
                 {t('retry')}
               </Button>
+            )}
+            {problem.rule && (
+              <Anchor href={problem.rule} target="_blank" rel="noreferrer" size="sm">
+                {t('rule')}
+              </Anchor>
             )}
             {problem.requestId && (
               <Text size="xs" c="dimmed">

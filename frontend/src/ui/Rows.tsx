@@ -2,7 +2,7 @@
 
 import { Box } from '@mantine/core';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { memo, useCallback, useEffect, useImperativeHandle, useRef, type ReactNode, type Ref } from 'react';
+import { memo, useCallback, useDeferredValue, useEffect, useImperativeHandle, useRef, type ReactNode, type Ref } from 'react';
 
 import classes from './Rows.module.css';
 
@@ -26,7 +26,7 @@ const TOP_PX = 40;
 
 export function Rows<T>({
   label,
-  rows,
+  rows: latest,
   columns,
   rowKey,
   rowHeight = 44,
@@ -43,6 +43,7 @@ export function Rows<T>({
   /** Its own id; its place where it has none, as rows of others that are shown without one. */
   rowKey: (row: T, index: number) => string;
   rowHeight?: number;
+  /** At most this high; a table of few rows takes no more than they need. */
   height?: string;
   /** Called when the last rows come into sight: read the next page. */
   onEnd?: () => void;
@@ -53,8 +54,9 @@ export function Rows<T>({
   onTop?: (isTop: boolean) => void;
   handle?: Ref<RowsHandle>;
 }) {
+  const rows = useDeferredValue(latest); // A hundred new rows are drawn in slices, between the person's own clicks and keys.
   const scroller = useRef<HTMLDivElement>(null);
-  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => rowHeight, overscan: 12, getItemKey: (index) => rowKey(rows[index] as T, index) });
+  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => rowHeight, overscan: 6, useFlushSync: false, getItemKey: (index) => rowKey(rows[index] as T, index) });
   const items = virtual.getVirtualItems();
   const last = items.at(-1)?.index ?? -1;
   useEffect(() => {
@@ -79,9 +81,10 @@ export function Rows<T>({
     onTop?.(isTop);
   }, [onTop]);
   const tracks = columns.map((column) => column.width).join(' ');
+  const needed = `calc(2.75rem + ${rows.length * rowHeight + 4}px)`; // With its head and its frame.
   const narrow = columns.filter((column) => !column.isMinor).map((column) => column.width).join(' ');
   return (
-    <Box ref={scroller} className={classes.scroller} style={{ height, '--tracks': tracks, '--narrow': narrow }} tabIndex={0} role="region" aria-label={label} onScroll={onTop ? scrolled : undefined}>
+    <Box ref={scroller} className={classes.scroller} style={{ height: `min(${height}, ${needed})`, '--tracks': tracks, '--narrow': narrow }} tabIndex={0} role="region" aria-label={label} onScroll={onTop ? scrolled : undefined}>
       <div role="table" aria-label={label} aria-rowcount={(total ?? rows.length) + 1}>
         <div role="rowgroup" className={classes.head}>
           <div role="row" aria-rowindex={1} className={classes.row}>

@@ -1,6 +1,5 @@
 /** Times and lengths of time, which go on by themselves while something runs. */
 
-import { Text } from '@mantine/core';
 import { useSyncExternalStore } from 'react';
 
 import { useFormat } from '@/text/format';
@@ -37,9 +36,9 @@ export function When({ at, size }: { at: string | null | undefined; size?: strin
   const current = useNow();
   if (!at) return <>–</>;
   return (
-    <Text component="time" inherit={!size} size={size} dateTime={at} title={`${format.time(at)} ${format.zone}`} style={{ whiteSpace: 'nowrap' }}>
+    <time dateTime={at} title={`${format.time(at)} ${format.zone}`} style={{ whiteSpace: 'nowrap', fontSize: size && `var(--mantine-font-size-${size})` }}>
       {format.ago(at, current)}
-    </Text>
+    </time>
   );
 }
 

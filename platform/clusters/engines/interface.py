@@ -455,12 +455,24 @@ class Execution(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Whom a program beside a task counts for, by keys that say nothing else."""
+
+    tenant: str
+    user: str
+
+
 @runtime_checkable
 class SupportsExec(Protocol):
     """Starting a program beside a live task: as its user, in its sandbox, within its limits, with its environment."""
 
-    def execute(self, attempt: AttemptId, task: TaskName, argv: Sequence[str], terminal: TerminalSize | None) -> Execution:
+    def execute(
+        self, attempt: AttemptId, task: TaskName, argv: Sequence[str], terminal: TerminalSize | None, asker: Asker
+    ) -> Execution:
         """Start `argv`, or a shell where it is empty, at a terminal or (None) at pipes with output and errors in one.
+
+        Where a host holds so many at once, nobody has more than a share: `asker` says whose this is.
 
         Raises NotRunning, ExecRefused and EngineUnreachable.
         """

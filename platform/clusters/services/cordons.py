@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from activity.services import NewEvent, record_audit, record_events
 from clusters.models import Node
@@ -15,6 +18,8 @@ from kernel.errors import PreconditionFailed
 from kernel.limits import NAME_LENGTH, NOTE_LENGTH
 from reconciling import bulk
 from webapi.access import fetch
+
+_CORDON = ("cordoned", "cordon_reason", "cordoned_by", "cordoned_at", "version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,19 @@ def uncordon_node(
     return _set_cordon(actor, node_id, is_cordoned=False, reason="", expected=expected_version, audited=audited, now=now)
 
 
+def set_cordons(
+    *, actor: Actor, nodes: QuerySet[Node], is_cordoned: bool, reason_of: Callable[[Node], str] = lambda node: "", now: datetime
+) -> list[Node]:
+    """Cordon those of the nodes that are not, or uncordon those that are; returns them, with a few of their columns. Inside the
+    caller's transaction, who audits. As many statements for a thousand as for one."""
+    found = nodes.filter(cordoned=not is_cordoned).only("id", "name", *_CORDON).select_for_update().order_by("id")
+    rows = list(found)
+    reasons = {node.pk: reason_of(node)[:NOTE_LENGTH] for node in rows}
+    bulk.update(Node, [_changed(node, actor, is_cordoned=is_cordoned, reason=reasons[node.pk], now=now) for node in rows])
+    record_events([_event(node, now) for node in rows])
+    return rows
+
+
 def _set_cordon(
     actor: Actor,
     node_id: uuid.UUID,
@@ -86,12 +104,7 @@ def _set_cordon(
         before = {"cordoned": node.cordoned, "cordon_reason": node.cordon_reason}
         after = {"cordoned": is_cordoned, "cordon_reason": reason}
         if before != after:
-            node.cordoned, node.cordon_reason = is_cordoned, reason
-            node.cordoned_by = actor.name[:NAME_LENGTH] if is_cordoned else ""
-            node.cordoned_at = (node.cordoned_at or now) if is_cordoned else None
-            node.version += 1
-            names = ("cordoned", "cordon_reason", "cordoned_by", "cordoned_at", "version")
-            bulk.update(Node, [{"id": node.pk, **{name: getattr(node, name) for name in names}}])
+            bulk.update(Node, [_changed(node, actor, is_cordoned=is_cordoned, reason=reason, now=now)])
         if before["cordoned"] != is_cordoned:
             record_events([_event(node, now)])
         if not audited:
@@ -108,6 +121,15 @@ def _set_cordon(
             at=now,
         )
     return node
+
+
+def _changed(node: Node, actor: Actor, *, is_cordoned: bool, reason: str, now: datetime) -> dict[str, Any]:
+    """The node as it is from now on, and what of it is stored."""
+    node.cordoned, node.cordon_reason = is_cordoned, reason
+    node.cordoned_by = actor.name[:NAME_LENGTH] if is_cordoned else ""
+    node.cordoned_at = (node.cordoned_at or now) if is_cordoned else None
+    node.version += 1
+    return {"id": node.pk, **{name: getattr(node, name) for name in _CORDON}}
 
 
 def _event(node: Node, now: datetime) -> NewEvent:

@@ -14,11 +14,13 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from activity.services import NewEvent, record_audit, record_events
+from activity.services import NewAudit, NewEvent, record_audits, record_events
 from clusters.models import MaintenanceWindow, Node
-from clusters.services.cordons import cordon_node, uncordon_node
+from clusters.services.cordons import set_cordons
 from kernel.actor import Actor, system_actor
+from kernel.crashpoints import crashpoint
 from kernel.errors import Conflict, FieldError, InvalidInput
+from reconciling import bulk
 
 ACTOR = system_actor("maintenance")
 AHEAD = timedelta(days=366)
@@ -26,6 +28,7 @@ LENGTH_MAX = timedelta(days=92)
 LATE = timedelta(minutes=1)  # Clocks of people and servers differ, and forms are filled in slowly.
 OPEN_MAX = 500  # Planned or under way.
 NODES_MAX = 1_000  # Of one window; for more there are pools.
+NODES_AT_ONCE = bulk.BATCH_ROWS  # Taken out of service in one transaction.
 NODES_TOLD = 100  # In an audit row.
 
 
@@ -77,13 +80,15 @@ def cancel_window(*, actor: Actor, window: MaintenanceWindow, now: datetime) -> 
 
 def begin_windows(now: datetime) -> int:
     """Take out of service what windows under way mean, also machines that have come to their pools since. Returns how many
-    machines were taken."""
+    machines were taken, a thousand in each transaction; the number of statements does not depend on how many."""
     taken = 0
-    for window_id in _open().filter(starts_at__lte=now, ends_at__gt=now).values_list("id", flat=True):
+    while _under_way(now).exists():
         with transaction.atomic():
-            row = _lock().get(window_id)
-            if row is not None:
-                taken += _begin(row, now)
+            some = _begin(now)
+            crashpoint("clusters.maintenance.before_commit")
+        taken += some
+        if some < NODES_AT_ONCE:
+            break
     return taken
 
 
@@ -126,10 +131,11 @@ def is_to_be_emptied(node_id: uuid.UUID, now: datetime) -> bool:
 
 
 def nodes_of(rows: Sequence[MaintenanceWindow]) -> dict[uuid.UUID, list[Node]]:
-    """The machines that each window means, as they are now. One query."""
+    """The machines that each window means, as they are now: what is told of them, no more. One query."""
     pools = {row.pool_id for row in rows if row.pool_id is not None}
     ids = {uuid.UUID(one) for row in rows for one in row.node_ids}
-    found = list(Node.objects.filter(Q(pool_id__in=pools) | Q(id__in=ids)))
+    nodes = Node.objects.filter(Q(pool_id__in=pools) | Q(id__in=ids))
+    found = list(nodes.only("id", "name", "pool_id", "cluster_id", "cordoned", "cordon_reason"))
     found.sort(key=lambda node: (node.name, node.pk))
     by_pool: dict[uuid.UUID, list[Node]] = {}
     by_id = {node.pk: node for node in found}
@@ -147,8 +153,12 @@ def _open() -> QuerySet[MaintenanceWindow]:
     return MaintenanceWindow.objects.filter(ended_at__isnull=True).order_by("starts_at", "id")
 
 
+def _under_way(now: datetime) -> QuerySet[MaintenanceWindow]:
+    return _open().filter(starts_at__lte=now, ends_at__gt=now)
+
+
 def _draining(now: datetime) -> QuerySet[MaintenanceWindow]:
-    return _open().filter(starts_at__lte=now, ends_at__gt=now, began_at__isnull=False, drain=True)
+    return _under_way(now).filter(began_at__isnull=False, drain=True)
 
 
 def _lock() -> dict[uuid.UUID, MaintenanceWindow]:
@@ -156,36 +166,55 @@ def _lock() -> dict[uuid.UUID, MaintenanceWindow]:
     return {row.pk: row for row in _open().order_by("id").select_for_update()}
 
 
-def _begin(row: MaintenanceWindow, now: datetime) -> int:
-    known = set(row.cordoned_ids)
-    taken = [node for node in nodes_of([row])[row.pk] if not node.cordoned and str(node.pk) not in known]
-    for node in taken:
-        cordon_node(actor=ACTOR, node_id=node.pk, reason=_why(row), audited=False, now=now)
-    if row.began_at is not None and not taken:
-        return 0
-    is_new = row.began_at is None
-    row.began_at = row.began_at or now
-    row.cordoned_ids = [*row.cordoned_ids, *(str(node.pk) for node in taken)]
-    row.save(update_fields=["began_at", "cordoned_ids"])
-    if is_new:
-        _tell(row, "began", now)
-    _audit(row, ACTOR, "maintenance.begin", now, nodes=[node.name for node in taken])
-    return len(taken)
+def _begin(now: datetime) -> int:
+    rows = sorted(
+        (row for row in _lock().values() if row.starts_at <= now < row.ends_at), key=lambda row: (row.starts_at, row.pk)
+    )
+    taken = _take(rows, now)
+    changed = [row for row in rows if row.began_at is None or taken.get(row.pk)]
+    told = [_event(row, "began", now) for row in changed if row.began_at is None]
+    for row in changed:
+        row.began_at = row.began_at or now
+        row.cordoned_ids = [*row.cordoned_ids, *(str(node.pk) for node in taken.get(row.pk, ()))]
+    bulk.update(
+        MaintenanceWindow, [{"id": row.pk, "began_at": row.began_at, "cordoned_ids": row.cordoned_ids} for row in changed]
+    )
+    record_events(told)
+    record_audits(
+        [_audit_of(row, ACTOR, "maintenance.begin", now, nodes=[node.name for node in taken.get(row.pk, ())]) for row in changed]
+    )
+    return sum(len(nodes) for nodes in taken.values())
+
+
+def _take(rows: Sequence[MaintenanceWindow], now: datetime) -> dict[uuid.UUID, list[Node]]:
+    """Cordon machines that are in service, each for the first window that means it and has not taken it before; by window."""
+    whose: dict[uuid.UUID, MaintenanceWindow] = {}
+    meant = nodes_of(rows)
+    for row in rows:
+        known = set(row.cordoned_ids)
+        for node in meant[row.pk]:
+            if not node.cordoned and str(node.pk) not in known:
+                whose.setdefault(node.pk, row)
+    found = Node.objects.filter(id__in=list(whose)[:NODES_AT_ONCE])
+    taken: dict[uuid.UUID, list[Node]] = {}
+    for node in set_cordons(actor=ACTOR, nodes=found, is_cordoned=True, reason_of=lambda node: _why(whose[node.pk]), now=now):
+        taken.setdefault(whose[node.pk].pk, []).append(node)
+    return taken
 
 
 def _end(row: MaintenanceWindow, windows: Mapping[uuid.UUID, MaintenanceWindow], actor: Actor, now: datetime) -> None:
     """Return what this window took, but for machines that another window under way means, or that somebody has cordoned since."""
     others = [one for one in windows.values() if one.pk != row.pk and one.began_at is not None and one.ends_at > now]
-    nodes_of_others = nodes_of(others)
-    mine = {uuid.UUID(one) for one in row.cordoned_ids}
+    meant = nodes_of(others)
+    mine, heirs = {uuid.UUID(one) for one in row.cordoned_ids}, []
     for other in others:
-        kept = [node.pk for node in nodes_of_others[other.pk] if node.pk in mine]
+        kept = [node.pk for node in meant[other.pk] if node.pk in mine]
         if kept:
             other.cordoned_ids = [*other.cordoned_ids, *(str(one) for one in kept)]
-            other.save(update_fields=["cordoned_ids"])
+            heirs.append({"id": other.pk, "cordoned_ids": other.cordoned_ids})
             mine -= set(kept)
-    for node in Node.objects.filter(id__in=mine, cordoned=True, cordoned_by=ACTOR.name).order_by("id"):
-        uncordon_node(actor=actor, node_id=node.pk, audited=False, now=now)
+    bulk.update(MaintenanceWindow, heirs)
+    set_cordons(actor=actor, nodes=Node.objects.filter(id__in=mine, cordoned_by=ACTOR.name), is_cordoned=False, now=now)
     row.ended_at = now
     row.save(update_fields=["ended_at", "cancelled_at"])
     _tell(row, "cancelled" if row.cancelled_at is not None else "ended", now)
@@ -216,14 +245,20 @@ def _check(wanted: NewWindow, now: datetime) -> None:
 
 
 def _tell(row: MaintenanceWindow, what: str, now: datetime) -> None:
+    record_events([_event(row, what, now)])
+
+
+def _event(row: MaintenanceWindow, what: str, now: datetime) -> NewEvent:
     data = {"reason": row.reason, "starts_at": row.starts_at.isoformat(), "ends_at": row.ends_at.isoformat(), "drain": row.drain}
-    record_events(
-        [NewEvent(f"maintenance.{what}", tenant_id=None, subject_kind="maintenance", subject_id=row.pk, data=data, at=now)]
-    )
+    return NewEvent(f"maintenance.{what}", tenant_id=None, subject_kind="maintenance", subject_id=row.pk, data=data, at=now)
 
 
-def _audit(row: MaintenanceWindow, actor: Actor, verb: str, now: datetime, *, nodes: Collection[str] = ()) -> None:
-    record_audit(
+def _audit(row: MaintenanceWindow, actor: Actor, verb: str, now: datetime) -> None:
+    record_audits([_audit_of(row, actor, verb, now)])
+
+
+def _audit_of(row: MaintenanceWindow, actor: Actor, verb: str, now: datetime, *, nodes: Collection[str] = ()) -> NewAudit:
+    return NewAudit(
         actor=actor,
         verb=verb,
         tenant_id=None,

@@ -10,11 +10,11 @@ from unfold.forms import AdminOwnPasswordChangeForm, AuthenticationForm
 from kernel.clock import database_now
 from kernel.errors import BerthError
 from tenants.access import actor_for, operator_actor
-from tenants.attempts import count_try
+from tenants.api.sessions import browser_of
 from tenants.services import set_password
 from tenants.services.second_factor import has_second_factor
+from tenants.services.sessions import Browser, tries_of
 from webapi.console import words
-from webapi.throttles import client_address
 
 
 class SignIn(AuthenticationForm):
@@ -23,11 +23,13 @@ class SignIn(AuthenticationForm):
     def clean(self) -> dict[str, Any]:
         """Count the try before the password is looked at, which costs a tenth of a second."""
         name = str(self.cleaned_data.get("username", ""))[:150].lower()
-        address = client_address(self.request.META) if self.request is not None else ""
-        wait = count_try(name, address)
+        tries = tries_of(name, browser_of(self.request) if self.request is not None else Browser("", ""))
+        wait = tries.count()
         if wait:
             raise ValidationError(f"Too many tries. Try again in {wait} seconds.", code="too_many_requests")
-        return dict(super().clean() or {})
+        found = dict(super().clean() or {})
+        tries.give_back()
+        return found
 
     def confirm_login_allowed(self, user: Any) -> None:
         if operator_actor(user) is None:

@@ -27,7 +27,7 @@ STATEMENTS_MAX = 14
 
 def browser(**more: Any) -> Client:
     """From an address of its own: tries are counted by name and address, with Redis also from one test to the next."""
-    return Client(REMOTE_ADDR=f"2001:db8::{secrets.randbelow(1 << 16):x}:{secrets.randbelow(1 << 16):x}", **more)
+    return Client(REMOTE_ADDR=f"2001:db8:{secrets.randbelow(1 << 16):x}:{secrets.randbelow(1 << 16):x}::1", **more)
 
 
 @pytest.fixture

@@ -90,6 +90,7 @@ def test_the_list_is_filtered(api, cast):
     assert names(kind="python") == {"built", "waiting"}
     assert names(state="queued") == {"waiting"}
     assert names(name="pulled") == {"pulled"}
+    assert names(q="PULL") == {"pulled"}
     assert names(tenant=cast.tenant.slug) == {"host", "built", "waiting", "pulled"}
     assert client.get(URL, {"kind": "vm"}).status_code == 422
     assert client.get(URL, {"tenant": cast.elsewhere.slug}).status_code == 404

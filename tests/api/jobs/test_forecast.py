@@ -128,3 +128,15 @@ def _second(text: str) -> float:
     from datetime import datetime
 
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def test_a_tenant_without_billing_is_told_when_and_not_what_it_costs(quay: Quay, api: Api) -> None:
+    def costs() -> list[Any]:
+        return [one["cost"] for one in forecast_of(api, quay.cast.bob, replicas=4)["options"]]
+
+    assert all(costs())
+    switched = api(quay.cast.otto).put(
+        "/api/v1/features/billing", {"enabled": False, "tenant": quay.cast.tenant.slug}, format="json"
+    )
+    assert switched.status_code == 204
+    assert set(costs()) == {None}

@@ -345,6 +345,24 @@ def test_tags_come_and_go(quay: Quay, api: Api) -> None:
     assert client.put(f"/api/v1/jobs/{job.id}/tags/%20").status_code == 422
 
 
+def test_the_reason_of_a_stop_is_told_with_the_job_and_its_events(quay: Quay, api: Api) -> None:
+    client = api(quay.cast.bob)
+    waiting, running = quay.submit("waiting", hold=True), quay.submit("running", script=Script(duration_seconds=None))
+    quay.turn(3)
+    told = post(client, f"/jobs/{waiting.id}/stop", {"reason": "wrong data"}).json()["reason"]["text"]
+    assert told == "Stopped before it started by bob: wrong data"
+    assert post(client, f"/jobs/{running.id}/stop", {"reason": "no longer needed"}).status_code == 202
+    quay.settle()
+    job = get(client, f"/jobs/{running.id}").json()
+    assert (job["state"], job["reason"]["text"]) == ("stopped", "Stopped by bob: no longer needed")
+    assert job["reason"]["detail"]["note"] == "no longer needed"
+    told = [event["detail"].get("note") for event in get(client, f"/jobs/{running.id}/events").json()["items"]]
+    assert told.count("no longer needed") == 4  # The attempt and the job, as the stop is asked for and as they end.
+    assert AuditEvent.objects.get(verb="job.stop", target_id=str(running.id)).after["reason"] == "no longer needed"
+    for wrong in ("x" * 201, "two\nlines", 5):
+        assert post(client, f"/jobs/{waiting.id}/stop", {"reason": wrong}).status_code == 422
+
+
 def test_members_stop_their_own_jobs_and_managers_any(quay: Quay, api: Api) -> None:
     other = quay.submit("alices", by=quay.cast.alice, hold=True)
     assert post(api(quay.cast.bob), f"/jobs/{other.id}/stop", {}).status_code == 403

@@ -104,6 +104,17 @@ def test_times_bound_a_list_though_clocks_differ(quay: Quay, api: Api) -> None:
     assert names(walk(api(quay.cast.bob), f"since={since}&until={until}")) in ([], ["job-1"])
 
 
+def test_times_bound_what_ended_by_its_end_along_the_index_of_that_order(quay: Quay, api: Api) -> None:
+    jobs = [quay.submit(f"job-{number}", hold=True) for number in range(3)]
+    for hours, job in enumerate(jobs):
+        Job.objects.filter(id=job.id).update(ended_at=job.submitted_at + timedelta(days=30, hours=hours), state="stopped")
+    since, until = (
+        (jobs[0].submitted_at + timedelta(days=30, minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ") for minutes in (30, 90)
+    )
+    assert names(walk(api(quay.cast.bob), f"sort=finished&since={since}&until={until}")) == ["job-1"]
+    assert names(walk(api(quay.cast.bob), f"sort=finished&until={since}")) == ["job-0"]
+
+
 def test_a_page_costs_the_same_statements_whatever_it_holds(quay: Quay, api: Api) -> None:
     client = api(quay.cast.bob)
     client.get("/api/v1/jobs")  # Whose token it is gets remembered.

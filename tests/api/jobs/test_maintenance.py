@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from activity.models import AuditEvent, Event
 from clusters.engines.fake import Script
 from clusters.models import Node
+from clusters.services import begin_windows, end_windows
+from clusters.services.maintenance import NewWindow, plan_window
 from jobs.services import maintenance
 from tests.builders.quay import Quay
-from tests.factories.clusters import node_facts
+from tests.factories.clusters import a_cluster, node_facts
+from tests.factories.tenants import actor_of
 
 pytestmark = pytest.mark.database
 Api = Callable[..., Any]
@@ -71,6 +76,49 @@ def test_a_window_takes_its_machine_empties_it_and_gives_it_back(quay: Quay, api
     assert sorted(kinds) == ["maintenance.began", "maintenance.ended", "maintenance.planned"]
     verbs = AuditEvent.objects.filter(verb__startswith="maintenance.").values_list("verb", flat=True)
     assert sorted(verbs) == ["maintenance.begin", "maintenance.create", "maintenance.end"]
+
+
+def statements(work: Callable[[datetime], object], now: datetime) -> int:
+    with CaptureQueriesContext(connection) as asked:
+        work(now)
+    return len(asked)
+
+
+def test_a_window_begins_and_ends_in_as_many_statements_for_many_machines_as_for_few(
+    cast: Any,
+) -> None:
+    counts = []
+    for name, size in (("small", 3), ("large", 60)):
+        cluster = a_cluster(name).with_nodes(size, gpus=1).build()
+        now = datetime.now(UTC)
+        window = NewWindow(cluster.pools.get().pk, (), now, now + timedelta(hours=1))
+        plan_window(actor=actor_of(cast.otto.user), wanted=window, now=now)
+        begun = statements(begin_windows, now)
+        assert len(cordoned()) == size
+        again = statements(begin_windows, now)
+        ended = statements(end_windows, now + timedelta(hours=2))
+        assert cordoned() == []
+        counts.append((begun, again, ended))
+
+    assert counts[0] == counts[1]
+    assert max(counts[0]) <= 14
+    audited = AuditEvent.objects.filter(verb="maintenance.begin").order_by("id").values_list("count", flat=True)
+    assert list(audited) == [3, 60]
+
+
+def test_more_machines_than_one_transaction_takes_are_taken_one_after_the_other(
+    quay: Quay, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clusters.services.maintenance.NODES_AT_ONCE", 1)
+    plan(api, quay, pool=quay.pool.name, start=0)
+    plan(api, quay, nodes=["node-1"], start=0)
+
+    assert begin_windows(quay.now) == 2
+    assert cordoned() == ["node-1", "node-2"]
+    assert Event.objects.filter(kind="maintenance.began").count() == 2
+    quay.pass_time(3601)
+    maintenance.look(quay.now)
+    assert cordoned() == []
 
 
 def test_what_was_out_before_stays_out_and_what_somebody_took_back_stays_in(quay: Quay, api: Api) -> None:

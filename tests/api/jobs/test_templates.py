@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from activity.models import AuditEvent
-from jobs.models import Template
+from activity.models import AuditEvent, Cursor
+from jobs.models import Job, Template
 from jobs.services.shipped_templates import SHIPPED
 from jobs.services.templates import delete_template, ensure_shipped_templates, update_template
 from kernel.errors import Conflict, NotFound
@@ -151,9 +151,107 @@ def test_the_shipped_ones_are_made_once_and_each_is_a_job(api, cast):
         assert not [problem for problem in filled.data["problems"] if "gpu" not in problem["message"].lower()], row.name
 
 
+def test_shipped_ones_that_operators_delete_stay_deleted(api, cast):
+    ensure_shipped_templates(now())
+    for row in Template.objects.filter(is_shipped=True):
+        assert api(cast.otto).delete(f"{PATH}/{row.pk}").status_code == 204
+    assert ensure_shipped_templates(now()) == 0
+    assert not Template.objects.filter(is_shipped=True).exists()
+
+
+def test_an_installation_that_has_shipped_ones_already_gets_no_more(api, cast):
+    ensure_shipped_templates(now())
+    Cursor.objects.filter(name="jobs.shipped_templates").delete()  # As an earlier release left it.
+    Template.objects.exclude(name="hello").delete()
+    assert ensure_shipped_templates(now()) == 0
+    Template.objects.all().delete()
+    assert ensure_shipped_templates(now()) == 0
+
+
 def test_a_page_of_them_costs_the_same_however_many(api, cast, django_assert_max_num_queries):
     for number in range(6):
         keep(api, cast.bob, name=f"train-{number}")
     api(cast.bob).get(PATH)
     with django_assert_max_num_queries(5):
         assert len(api(cast.bob).get(PATH).data["items"]) == 6
+
+
+# --- Test runs -------------------------------------------------------------------------------------------------------
+
+
+def told(api, person, template):
+    return api(person).get(f"{PATH}/{template['id']}").data["test"]
+
+
+def test_a_test_run_is_a_job_of_the_defaults_and_its_result_is_told_to_whoever_may_use_the_template(quay, api):
+    cast = quay.cast
+    made = keep(api, cast.bob).data
+    assert made["test"] == {"result": "never", "at": None, "job": None}
+    started = api(cast.bob).post(f"{PATH}/{made['id']}/test", {}, format="json")
+    assert started.status_code == 201, started.data
+    job = Job.objects.get(id=started.data["test"]["job"]["id"])
+    assert (job.name, job.user_id, job.cpu_millis, job.tags) == ("train", cast.bob.user.pk, 1000, ["template-test"])
+    assert started["Location"] == f"/api/v1/jobs/{job.id}"
+    assert told(api, cast.vera, made)["result"] == "running"
+    assert api(cast.alice).post(f"{PATH}/{made['id']}/test", {}, format="json").status_code == 409
+    quay.settle()
+
+    seen = told(api, cast.vera, made)
+    assert (seen["result"], seen["job"]) == ("passed", {"id": str(job.id), "name": "train"})
+    assert [row["test"]["result"] for row in api(cast.vera).get(PATH).data["items"]] == ["passed"]
+    assert AuditEvent.objects.get(verb="template.test").after == {"job": str(job.id)}
+
+
+def test_a_result_is_outdated_once_the_job_would_be_another_and_not_by_a_new_title(quay, api):
+    cast = quay.cast
+    made = keep(api, cast.bob).data
+    path = f"{PATH}/{made['id']}"
+    api(cast.bob).post(f"{path}/test", {}, format="json")
+    quay.settle()
+    api(cast.bob).patch(path, {"title": "Another"}, format="json")
+    assert told(api, cast.bob, made)["result"] == "passed"
+    api(cast.bob).patch(path, {"spec": {**BODY["spec"], "env": {"A": "1"}}}, format="json")
+    assert told(api, cast.bob, made)["result"] == "outdated"
+    api(cast.bob).post(f"{path}/test", {}, format="json")
+    quay.settle()
+    assert told(api, cast.bob, made)["result"] == "passed"
+
+
+def test_a_run_that_was_stopped_or_failed_has_failed(quay, api):
+    cast = quay.cast
+    made = keep(api, cast.bob).data
+    job = api(cast.bob).post(f"{PATH}/{made['id']}/test", {}, format="json").data["test"]["job"]["id"]
+    api(cast.bob).post(f"/api/v1/jobs/{job}/stop", {}, format="json")
+    assert told(api, cast.bob, made)["result"] == "failed"
+
+
+def test_only_who_may_change_a_template_tests_it_and_only_who_may_see_the_job_is_shown_it(quay, api):
+    cast = quay.cast
+    made = keep(api, cast.bob).data
+    path = f"{PATH}/{made['id']}"
+    assert api(cast.vera).post(f"{path}/test", {}, format="json").status_code == 403
+    assert api(cast.carol).post(f"{path}/test", {}, format="json").status_code == 404
+    api(cast.bob).post(f"{path}/test", {}, format="json")
+    quay.settle()
+    api(cast.otto).post(f"{path}/publish")
+    assert told(api, cast.carol, made) | {"at": None} == {"result": "passed", "at": None, "job": None}
+    assert api(cast.bob).post(f"{path}/test", {}, format="json").status_code == 403
+
+
+def test_defaults_that_make_no_job_are_refused_with_the_place(quay, api):
+    cast = quay.cast
+    made = keep(api, cast.bob, spec={**BODY["spec"], "queue": "nowhere"}).data
+    refused = api(cast.bob).post(f"{PATH}/{made['id']}/test", {}, format="json")
+    assert refused.status_code in {404, 422}, refused.data
+    assert told(api, cast.bob, made)["result"] == "never"
+
+
+def test_results_cost_one_statement_whatever_their_number(quay, api, django_assert_num_queries):
+    cast = quay.cast
+    client = api(cast.bob)
+    for number in range(3):
+        made = keep(api, cast.bob, name=f"train-{number}").data
+        client.post(f"{PATH}/{made['id']}/test", {}, format="json")
+    client.get(PATH)
+    with django_assert_num_queries(5):  # The facts, the list, tenants, owners, and the jobs of all.
+        client.get(PATH)

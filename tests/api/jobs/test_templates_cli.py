@@ -11,7 +11,7 @@ from jobs.models import Job
 from jobs.services.templates import ensure_shipped_templates
 from tests.builders.program import Run, program
 from tests.builders.quay import Quay
-from tests.factories.tenants import now
+from tests.factories.tenants import make_member, now
 
 pytestmark = pytest.mark.database
 
@@ -43,3 +43,18 @@ def test_what_does_not_suit_is_said(berth: Run, quay: Quay) -> None:
     assert "nothing" in refused
     assert "/resources/memory" in berth(bob, "templates", "use", "hello", "-p", "memory=much", code=2).output
     assert not Job.objects.exists()
+
+
+def test_a_template_is_tested_and_the_list_says_how_that_ended(berth: Run, quay: Quay) -> None:
+    otto = quay.cast.otto  # Public templates are operators' own; a job needs a tenant that they are a member of.
+    make_member(quay.cast.tenant, otto.user, "member")
+
+    def words() -> list[str]:
+        return [row["test"]["result"] for row in json.loads(berth(otto, "templates", "--json", "-s", "first-steps").stdout)]
+
+    assert words() == ["never"]
+    done = json.loads(berth(otto, "-t", "vision", "templates", "test", "hello", "--json").stdout)
+    assert Job.objects.get(id=done["test"]["job"]["id"]).tags == ["template-hello", "template-test"]
+    quay.settle()
+    assert words() == ["passed"]
+    assert "passed" in berth(otto, "templates", "show", "hello").output

@@ -64,6 +64,14 @@ def test_a_volume_of_others_does_not_exist(api, cast):
     assert api().get(URL).status_code == 401
 
 
+def test_volumes_are_found_by_a_part_of_the_name(api, cast):
+    for name in ("digits-2026", "digits-2027", "speech"):
+        make_volume(cast.tenant, name)
+    found = api(cast.bob).get(URL, {"q": "DIGITS-"}).data["items"]
+    assert [row["name"] for row in found] == ["digits-2027", "digits-2026"]
+    assert api(cast.carol).get(URL, {"q": "digits"}).data["items"] == []
+
+
 def test_a_change_needs_the_present_version(api, cast):
     volume = make_volume(cast.tenant)
     url = f"{URL}/{volume.id}"

@@ -65,6 +65,46 @@ def codes(answer: Any) -> set[tuple[str, str]]:
 # --- Use ---------------------------------------------------------------------------------------------------------------
 
 
+def test_use_without_billing_says_what_was_used_and_no_cost(api: Api, cast: Cast, pool: Any) -> None:
+    """In rows of the tenant, in sums, in the table and in forecasts; switched off for the tenant or for all."""
+    price(pool, 2_000_000)
+    book(cast.bob, cast.tenant, 3, pool)
+
+    def micros(person: Any, **query: str) -> list[int | None]:
+        return [item["micros"] for item in api(person).get(USAGE, query).json()["items"]]
+
+    def switch(enabled: bool | None, tenant: str | None) -> None:
+        api(cast.otto).put("/api/v1/features/billing", {"enabled": enabled, "tenant": tenant}, format="json")
+
+    assert micros(cast.alice) == micros(cast.otto) == [6_000_000]
+    for tenant in ("vision", None):
+        switch(False, tenant)
+        for group_by in ("tenant", "user", "queue", "pool", "job", "day", "fate"):
+            assert micros(cast.alice, group_by=group_by) == [None], group_by
+            assert micros(cast.bob, group_by=group_by, user="me") == [None], group_by
+        assert micros(cast.otto) == [None]
+        lines = list(csv.DictReader(io.StringIO(api(cast.alice).get(EXPORT).content.decode())))
+        assert [(line["gpu_hours"], line["cost"], line["currency"]) for line in lines] == [("3.000000", "", "")]
+        switch(None, tenant)
+    assert micros(cast.alice) == [6_000_000]
+
+
+def test_who_belongs_to_two_tenants_sees_the_cost_of_the_one_with_billing(api: Api, cast: Cast, pool: Any) -> None:
+    price(pool, 2_000_000)
+    other = make_tenant("other")
+    for tenant in (cast.tenant, other):
+        book(cast.bob, tenant, 1, pool)
+    make_member(other, cast.alice.user, "manager")
+    api(cast.otto).put("/api/v1/features/billing", {"enabled": False, "tenant": "other"}, format="json")
+
+    def micros(**query: str) -> list[int | None]:
+        return [item["micros"] for item in api(cast.alice).get(USAGE, query).json()["items"]]
+
+    assert sorted(micros(), key=str) == [2_000_000, None]
+    assert micros(group_by="user") == [None]
+    assert micros(group_by="user", tenant="vision") == [2_000_000]
+
+
 def test_a_manager_sees_what_all_cost_a_member_what_their_own_did(api: Api, cast: Cast, pool: Any) -> None:
     price(pool, 2_000_000)
     book(cast.bob, cast.tenant, 3, pool)

@@ -27,6 +27,7 @@ from tests.factories.tenants import Cast, make_member, make_session, make_user
 pytestmark = pytest.mark.database
 
 ISSUER = "https://id.example.org"
+PUBLIC = "93.184.216.34"
 CLIENT = "berth-portal"
 
 
@@ -83,6 +84,7 @@ def liar(monkeypatch: pytest.MonkeyPatch, configure: Callable[..., Any]) -> Iter
     made = Liar()
     transport = httpx2.MockTransport(made.answer)
     monkeypatch.setattr(oidc, "client", lambda: httpx2.Client(transport=transport, follow_redirects=False))
+    monkeypatch.setattr(oidc, "resolver", lambda host, port: [PUBLIC])
     configure(oidc_issuer=ISSUER, oidc_client_id=CLIENT, oidc_client_secret="secret")
     yield made
     oidc.forget()
@@ -497,7 +499,13 @@ def provider() -> Iterator[str]:
 @pytest.mark.filterwarnings("ignore")
 def test_alice_signs_in_at_a_provider_of_others(provider: str, alice: User, configure: Callable[..., Any]) -> None:
     oidc.forget()
-    configure(oidc_issuer=provider, oidc_client_id=CLIENT, oidc_client_secret="secret", oidc_groups="staff=elsewhere:viewer")
+    configure(
+        oidc_issuer=provider,
+        oidc_private_hosts="localhost, 127.0.0.1",
+        oidc_client_id=CLIENT,
+        oidc_client_secret="secret",
+        oidc_groups="staff=elsewhere:viewer",
+    )
     client = APIClient()
     leave = client.get("/sign-in/oidc", {"next": "/nodes"})
     shown = httpx2.post(leave["Location"], data={"sub": "alice-at-id"}, follow_redirects=False)

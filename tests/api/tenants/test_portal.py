@@ -124,6 +124,30 @@ def test_a_manager_announces_to_the_tenant_and_an_operator_to_everybody(api, cas
     assert AuditEvent.objects.filter(verb__startswith="announcement.").count() == 4
 
 
+def test_an_announcement_reaches_those_below_its_tenant_and_nobody_beside_or_above(api, cast, django_assert_num_queries):
+    path = f"{V1}/announcements"
+    below = make_tenant("below", parent=make_tenant("between", parent=cast.tenant))
+    for tenant, author in (("vision", cast.alice), ("below", cast.otto)):
+        assert api(author).post(path, {"text": f"to {tenant}", "tenant": tenant}, format="json").status_code == 201
+
+    def texts(person, **query):
+        return {row["text"]: row for row in api(person).get(path, query).data["items"]}
+
+    assert texts(cast.carol) == {}
+    make_member(below, cast.carol.user, "member")
+    assert set(texts(cast.carol)) == set(texts(cast.carol, tenant="below")) == {"to vision", "to below"}
+    above = texts(cast.carol)["to vision"]
+    assert (above["tenant"], above["created_by"], above["everybody"], above["may_edit"]) == (None, None, False, False)
+    assert api(cast.carol).post(f"{path}/{above['id']}/dismiss").status_code == 204
+    assert texts(cast.carol)["to vision"]["dismissed"] is True
+    assert set(texts(cast.vera, tenant="vision")) == {"to vision"}
+    assert texts(cast.vera)["to vision"]["tenant"]["name"] == "vision"
+    client = api(cast.carol)
+    client.get(path)
+    with django_assert_num_queries(3):  # The facts, the announcements of however many levels, and what was dismissed.
+        client.get(path)
+
+
 def test_whoever_changes_what_another_process_changed_meanwhile_is_told(cast, monkeypatch):
     """Two operators at once, at the last moment."""
     row = service.announce(actor=cast.alice.actor, tenant_id=cast.tenant.pk, given={"text": "x"}, now=now())

@@ -10,11 +10,11 @@ import pyotp
 import pytest
 from rest_framework.test import APIClient
 
-from activity.models import AuditEvent
+from activity.models import AuditEvent, Event
 from tenants.models import RecoveryCode, SecondFactor, User
 from tenants.services.second_factor import FAILURES_MAX, rotate_second_factors
 from tests.api.tenants.test_sessions import PASSWORD, browser, code_of, sign_in
-from tests.factories.tenants import Cast, make_session
+from tests.factories.tenants import Cast, make_session, make_token
 from webapi import throttles
 
 pytestmark = pytest.mark.database
@@ -67,6 +67,20 @@ def test_a_second_factor_is_set_up_and_asked_for(alice: User, clock: Any) -> Non
     assert with_code(digits(made["secret"])).status_code == 201
     assert set(AuditEvent.objects.values_list("verb", flat=True)) >= {"second_factor.begin", "second_factor.confirm"}
     assert made["secret"] not in SecondFactor.objects.get().ciphertext
+
+
+def test_a_second_factor_ends_the_sessions_that_were_opened_without_it(alice: User, cast: Cast, api: Callable[..., Any]) -> None:
+    own, other, token = make_session(alice), make_session(alice), make_token(alice)
+    foreign = make_session(cast.bob.user)
+    begun = browser(own).post("/api/v1/totp", {"password": PASSWORD}, format="json").json()
+    assert browser(other).get("/api/v1/whoami").status_code == 200  # Beginning ends nothing.
+    done = browser(own).post("/api/v1/totp:confirm", {"code": digits(begun["secret"])}, format="json").json()
+
+    assert done["sessions_ended"] == 1
+    assert AuditEvent.objects.get(verb="second_factor.confirm").after == {"sessions_ended": 1}
+    assert Event.objects.filter(kind="token.revoked", subject_id=other.token.pk).count() == 1
+    assert [browser(one).get("/api/v1/whoami").status_code for one in (own, other, foreign)] == [200, 401, 200]
+    assert api(token.text).get("/api/v1/whoami").status_code == 200
 
 
 def test_no_code_is_taken_twice(alice: User, clock: Any) -> None:

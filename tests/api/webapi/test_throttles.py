@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from webapi.throttles import Buckets, client_address
+from webapi.addresses import client_address, network_of
+from webapi.throttles import Buckets, Charge
 
 
 class Clock:
@@ -18,14 +19,14 @@ def test_a_bucket_empties_and_refills_evenly():
     clock = Clock()
     buckets = Buckets(clock)
 
-    assert [buckets.take("a", per_minute=60) for _ in range(60)] == [0] * 60
-    assert buckets.take("a", per_minute=60) == pytest.approx(1)
-    assert buckets.take("b", per_minute=60) == 0
+    assert [buckets.take(Charge("a", 60)) for _ in range(60)] == [0] * 60
+    assert buckets.take(Charge("a", 60)) == pytest.approx(1)
+    assert buckets.take(Charge("b", 60)) == 0
     clock.now += 1
-    assert buckets.take("a", per_minute=60) == 0
-    assert buckets.take("a", per_minute=60) > 0
+    assert buckets.take(Charge("a", 60)) == 0
+    assert buckets.take(Charge("a", 60)) > 0
     clock.now += 10_000
-    assert [buckets.take("a", per_minute=60) for _ in range(61)][-1] > 0
+    assert [buckets.take(Charge("a", 60)) for _ in range(61)][-1] > 0
 
 
 def test_a_token_that_calls_too_often_is_told_when_to_come_back(alice, bob, configure):
@@ -75,20 +76,20 @@ def test_processes_share_their_count_in_redis():
     clock = Clock()
     clock.now = 60_000_000.0
     one, other = (SharedCounts(Redis.from_url(os.environ["BERTH_REDIS_URL"]), clock) for _ in range(2))
-    name = f"test:{os.getpid()}"
+    charges = [Charge(f"test:{os.getpid()}", 4)]
 
-    assert [one.take(name, per_minute=4), other.take(name, per_minute=4)] * 2 == [0, 0, 0, 0]
-    assert [one.take(name, per_minute=4), other.take(name, per_minute=4)] == [0, 0]
-    assert one.take(name, per_minute=4) > 0
+    assert [one.take_all(charges), other.take_all(charges)] * 2 == [[0]] * 4
+    assert [one.take_all(charges), other.take_all(charges)] == [[0]] * 2
+    assert one.take_all(charges)[0] > 0
     clock.now += 119
-    assert other.take(name, per_minute=4) == 0
+    assert other.take_all(charges) == [0]
 
 
 @pytest.mark.skipif(not os.environ.get("BERTH_REDIS_URL"), reason="BERTH_REDIS_URL names no Redis; tests/servers.py starts one")
 def test_several_names_are_counted_in_one_round_trip():
     from redis import Redis
 
-    from webapi.throttles import Charge, SharedCounts
+    from webapi.throttles import SharedCounts
 
     clock = Clock()
     clock.now = 60_000_000.0
@@ -115,11 +116,49 @@ def test_whoever_was_refused_is_refused_until_the_time_is_over():
     assert refusals.of("Bearer a")[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("told", "address"),
-    [("10.9.9.9, 192.0.2.1", "192.0.2.1"), ("fe80::1%" + "x" * 300, "127.0.0.1"), ("nobody", "127.0.0.1"), ("", "127.0.0.1")],
-)
-def test_a_proxy_tells_an_address_that_every_column_holds(told, address, configure):
-    configure(public_url="https://berth.example.org")
+LONG = "fe80::1%" + "x" * 300
 
-    assert client_address({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": told}) == address
+
+@pytest.mark.parametrize(
+    ("trusted", "peer", "told", "address"),
+    [
+        ("", "127.0.0.1", "192.0.2.1", "127.0.0.1"),
+        ("127.0.0.1", "127.0.0.1", "10.9.9.9, 192.0.2.1", "192.0.2.1"),
+        ("127.0.0.1", "127.0.0.1", "", "127.0.0.1"),
+        ("127.0.0.1", "127.0.0.1", "nobody", "127.0.0.1"),
+        ("127.0.0.1", "127.0.0.1", LONG, "fe80::1"),
+        ("127.0.0.1", "::ffff:127.0.0.1", "::ffff:192.0.2.1", "192.0.2.1"),
+        ("127.0.0.1", "192.0.2.9", "192.0.2.1", "192.0.2.9"),
+        ("10.0.0.0/8, 2001:db8::/32", "10.0.0.1", "1.1.1.1, 192.0.2.1, 2001:db8::7", "192.0.2.1"),
+        ("10.0.0.0/8", "10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"),
+        ("10.0.0.0/8", "", "192.0.2.1", ""),
+    ],
+)
+def test_a_proxy_that_is_trusted_tells_the_address_and_nobody_else_does(trusted, peer, told, address, configure):
+    configure(trusted_proxies=trusted)
+
+    assert client_address({"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": told}) == address
+
+
+def test_requests_behind_a_trusted_proxy_are_counted_apart(client_of, configure):
+    configure(requests_per_minute=1, redis_url="", trusted_proxies="127.0.0.1")
+    hosts = ["192.0.2.1", "192.0.2.2", "192.0.2.1"]
+
+    answers = [client_of("guess").get("/api/v1/echo", HTTP_X_FORWARDED_FOR=f"198.51.100.9, {host}").status_code for host in hosts]
+    assert answers == [401, 401, 429]
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:0DB8:1:2::1%eth0", "2001:db8:1:2::/64"),
+        ("::1", "::1"),
+        ("", ""),
+        ("nobody", "nobody"),
+    ],
+)
+def test_an_address_counts_as_the_network_of_one_subscriber(address, network):
+    assert network_of(address) == network

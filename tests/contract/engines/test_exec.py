@@ -12,9 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from clusters.engines.interface import ExecRefused, Execution, NotRunning, Stop, StopCause, SupportsExec, TaskName, TerminalSize
+from clusters.engines.interface import (
+    Asker,
+    ExecRefused,
+    Execution,
+    NotRunning,
+    Stop,
+    StopCause,
+    SupportsExec,
+    TaskName,
+    TerminalSize,
+)
 from clusters.engines.local import LocalEngine
-from clusters.engines.local.launching import LauncherRefused
+from clusters.engines.local.launching import LauncherRefused, shells
 from clusters.engines.local.launching.verbs import OpenShell
 from tests.contract.engines.bench import DEADLINE_SECONDS, IS_ROOT, Bench, open_bench, runs_on
 
@@ -76,7 +86,7 @@ class Typed:
 
 def execute(bench: Bench, attempt: uuid.UUID, *argv: str, terminal: TerminalSize | None = SIZE) -> Typed:
     assert isinstance(bench.engine, SupportsExec)
-    return Typed(bench.engine.execute(attempt, FIRST, argv, terminal))
+    return Typed(bench.engine.execute(attempt, FIRST, argv, terminal, Asker("tenant", "user")))
 
 
 def test_a_person_types_and_sees_and_the_code_comes_home(any_local: Bench) -> None:
@@ -198,10 +208,7 @@ def test_the_launcher_refuses_what_is_none_of_its_tasks(local: Bench) -> None:
 
 
 def test_only_so_many_run_at_once(local: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    from threading import BoundedSemaphore
-
-    assert isinstance(local.engine, LocalEngine)
-    local.engine._launcher._shells._slots = BoundedSemaphore(1)  # type: ignore[attr-defined]
+    monkeypatch.setattr(shells, "SHELLS_PER_USER", 1)
     workload = local.start(runs_on())
     first = execute(local, workload.attempt_id, "cat", terminal=None)
     with pytest.raises(ExecRefused):

@@ -32,6 +32,8 @@ SERVERS = {
         ({"BERTH_SERVER_PROFILE": "production"}, "BERTH_DATABASE_URL and BERTH_REDIS_URL"),
         ({**SERVERS, "BERTH_DATABASE_URL": "sqlite:///x"}, "BERTH_DATABASE_URL"),
         ({"BERTH_LOCAL_ISOLATION": "off"}, "BERTH_LOCAL_ISOLATION"),
+        ({"BERTH_TRUSTED_PROXIES": "0.0.0.0/0"}, "BERTH_TRUSTED_PROXIES"),
+        ({"BERTH_TRUSTED_PROXIES": "127.0.0.1, proxy.example.org"}, "BERTH_TRUSTED_PROXIES"),
     ],
 )
 def test_a_weak_setting_stops_the_start_and_is_named(environment: dict[str, str], named: str) -> None:

@@ -110,6 +110,14 @@ def test_a_failure_names_the_number_and_the_task_and_a_stop_names_who_asked():
     assert "退出码 5" in explain("program_error", {"code": 5}, "zh").text
 
 
+def test_the_reason_of_a_stop_stands_behind_who_asked_and_is_never_looked_into():
+    note = "wrong data {by} %s"
+    assert explain("stopping", {"by": "ann", "note": note}).text == f"A stop was asked for by ann: {note}"
+    assert explain("stopped_by_user", {"by": "ann", "note": note}).text == f"Stopped by ann: {note}"
+    assert explain("stopped_before_start", {"by": "ann", "note": note}).text == f"Stopped before it started by ann: {note}"
+    assert explain("stopped_by_user", {"by": "ann", "note": note}, "zh").text == f"已被用户停止（ann）：{note}"
+
+
 def test_what_went_well_gives_no_advice():
     assert explain("success", {"class": "success"}).hint == ""
 

@@ -844,6 +844,7 @@ class ReasonOut(TypedDict):
 
 class RecoveryCodesOut(TypedDict):
     recovery_codes: list[str]
+    sessions_ended: int
 
 
 class RedeemInRequest(TypedDict):
@@ -1093,6 +1094,7 @@ class StatementsOut(TypedDict):
 
 class StopInRequest(TypedDict):
     grace_seconds: NotRequired[float | None]
+    reason: NotRequired[str]
 
 
 class SubjectOut(TypedDict):
@@ -1198,6 +1200,22 @@ class TenantRef(TypedDict):
     id: str
     name: str
     slug: str
+
+
+class TestInRequest(TypedDict):
+    queue: NotRequired[str]
+    tenant: NotRequired[str | None]
+
+
+class TestJobOut(TypedDict):
+    id: str
+    name: str
+
+
+class TestRunOut(TypedDict):
+    at: str | None
+    job: TestJobOut | None
+    result: Literal["never", "running", "passed", "failed", "outdated"]
 
 
 class TicketOut(TypedDict):
@@ -1419,6 +1437,7 @@ class AnnouncementOut(TypedDict):
     created_by: UserRef | None
     dismissed: bool
     ends_at: str | None
+    everybody: bool
     id: str
     level: Literal["info", "warning", "critical"]
     may_edit: bool
@@ -2199,6 +2218,7 @@ class TemplateOut(TypedDict):
     spec: dict[str, Any]
     tags: list[str]
     tenant: TenantRef | None
+    test: TestRunOut
     title: str
     title_zh: str
     updated_at: str

@@ -47,8 +47,8 @@ def usage(
 ) -> None:
     """Sum up what was used, in hours of GPUs and CPU cores, and what it cost. `--by fate` shows what was wasted."""
     chosen = {
-        "since": iso_time(since),
-        "until": iso_time(until) if until else None,
+        "since": formats.iso_time(since),
+        "until": formats.iso_time(until) if until else None,
         "user": user,
         "queue": queue,
         "pool": pool,
@@ -133,7 +133,7 @@ def set_prices(
     prices = {name: parse_money(text) for name, text in given.items() if text is not None}
     if not prices:
         raise UsageMistake(_("Say what costs how much: --gpu, --cpu or --memory."), hint="berth prices set POOL --gpu 2.50")
-    rows = session.client.costs.set_prices(pool, prices, effective_at=iso_time(begins) if begins else None)
+    rows = session.client.costs.set_prices(pool, prices, effective_at=formats.iso_time(begins) if begins else None)
     if session.is_for_programs:
         session.show(rows, PRICE_COLUMNS)
         return
@@ -301,10 +301,6 @@ def _spent_bar(row: Mapping[str, Any]) -> Cell:
 
 def hours_text(amount_seconds: int, unit: int) -> str:
     return f"{amount_seconds / unit / 3600:,.2f}"
-
-
-def iso_time(text: str) -> str:
-    return formats.parse_since(text).isoformat().replace("+00:00", "Z")
 
 
 def write_csv(data: bytes, target: str) -> None:

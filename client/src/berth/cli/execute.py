@@ -28,6 +28,7 @@ _UNKNOWN_EXIT = 255  # As ssh has it where nobody can tell.
 _WHY = {
     "idle": "The terminal ended: nobody used it for a while.",
     "signed_out": "The terminal ended: your token no longer counts.",
+    "switched_off": "The terminal ended: terminals were switched off.",
     "forbidden": "The terminal ended: your role no longer allows it.",
     "slow": "The terminal ended: its output was not read.",
 }

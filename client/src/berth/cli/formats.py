@@ -151,6 +151,11 @@ def parse_since(text: str, now: datetime | None = None) -> datetime:
         raise BadDuration(f"{text!r} is no time.", hint="Write 10m, 2h, 3d, or 2027-01-31T18:00") from None
 
 
+def iso_time(text: str) -> str:
+    """What `parse_since` reads, as the API writes times."""
+    return parse_since(text).isoformat().replace("+00:00", "Z")
+
+
 def parse_when(text: str, now: datetime | None = None) -> datetime:
     """`10m`, `2h30m`, `3d` from now on, or a time as ISO 8601 (without zone: of this machine)."""
     match = _DURATION.fullmatch(text.strip())

@@ -37,6 +37,12 @@ def ps(
     tag: Annotated[str | None, typer.Option("--tag", help="Only with this tag.")] = None,
     label: Annotated[list[str] | None, typer.Option("--label", "-l", metavar="KEY=VALUE", help="Only with this label.")] = None,
     search: Annotated[str | None, typer.Option("--search", help="Only with this text in their name or a tag.")] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", help="Submitted (with --sort finished: ended) from this time on.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", help="Submitted (with --sort finished: ended) before this time: 7d, or 2027-01-31.")
+    ] = None,
     parent: Annotated[str | None, typer.Option("--parent", help="Only the children of this array.")] = None,
     sort: Annotated[
         str | None,
@@ -48,6 +54,7 @@ def ps(
     """List jobs, newest first: those that have not ended, or all with -a."""
     filters: dict[str, Any] = {"user": user, "queue": queue, "name": name, "tag": tag, "state": state, "q": search, "sort": sort}
     filters["label"] = [entry.replace("=", ":", 1) for entry in label or []]
+    filters |= {name: formats.iso_time(text) for name, text in (("since", since), ("until", until)) if text}
     if user == "me":
         filters |= {"user": None, "mine": True}
     if parent:
@@ -69,13 +76,14 @@ def stop(
     session: Session,
     jobs: JobsArgument,
     grace: Annotated[str | None, typer.Option("--grace", help="Time between the signal and the kill, such as 30s.")] = None,
+    reason: Annotated[str, typer.Option("--reason", help="Why: told to whoever sees the job.")] = "",
 ) -> None:
     """Stop jobs; each gets its signal, and is ended for good after the grace."""
     seconds = None if grace is None else formats.parse_seconds(grace)
     wanted = [session.client.jobs.resolve(job) for job in jobs]
     stopped = []
     for job_id in wanted:
-        job = session.client.jobs.stop(job_id, grace_seconds=seconds)
+        job = session.client.jobs.stop(job_id, grace_seconds=seconds, reason=reason)
         stopped.append(job.data)
         if not session.is_for_programs:
             text = (
@@ -242,7 +250,8 @@ def _change(event: Any) -> Cell:
 
 def _event_why(event: Any) -> str:
     detail = event.get("detail") or {}
-    return plain(detail.get("text") or event.get("reason") or "")
+    text, note = detail.get("text") or event.get("reason") or "", detail.get("note")
+    return plain(f"{text}: {note}" if note else text)
 
 
 EVENT_COLUMNS = [

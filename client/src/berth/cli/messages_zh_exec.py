@@ -19,6 +19,7 @@ EXEC = {
     "Pass bytes as they are, also when you sit at a terminal.": "即使在终端中也按原样传递字节。",
     "The terminal ended: nobody used it for a while.": "终端已结束：闲置时间过长。",
     "The terminal ended: your token no longer counts.": "终端已结束：令牌已失效。",
+    "The terminal ended: terminals were switched off.": "终端已结束：终端功能已关闭。",
     "The terminal ended: your role no longer allows it.": "终端已结束：您的角色不再允许。",
     "The terminal ended: its output was not read.": "终端已结束：输出未被读取。",
     "Run it again.": "请重新运行。",

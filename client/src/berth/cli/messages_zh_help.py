@@ -232,6 +232,10 @@ HELP = {
     "Submitting twice with one key makes one job.": "同一个键提交两次只产生一个任务。",
     "Take a user out of the tenant; the jobs stay.": "将用户移出租户；任务保留。",
     "Tenant that it is part of.": "所属的上级租户。",
+    "Submitted (with --sort finished: ended) before this time: 7d, or 2027-01-31.": (
+        "在此时间之前提交（配合 --sort finished 时为结束）：7d，或 2027-01-31。"
+    ),
+    "Submitted (with --sort finished: ended) from this time on.": "自此时间起提交（配合 --sort finished 时为结束）。",
     "Tenant that may mount it.": "可以挂载的租户。",
     "Tenant to work in: name or slug.": "所用的租户：名称或标识。",
     "Tenants and people": "租户与人员",
@@ -253,6 +257,7 @@ HELP = {
     "What it may do; all that you may when left out.": "允许的操作；省略则与你相同。",
     "What to run, when there is no file.": "没有文件时要运行的命令。",
     "When a job becomes so: succeeded, failed, stopped.": "任务变为此状态时：succeeded、failed、stopped。",
+    "Why: told to whoever sees the job.": "原因：能看到该任务的人都会看到。",
     "Why; shown to everybody who waits for the machine.": "原因；所有等待该节点的人都能看到。",
     "Work with jobs.": "管理任务。",
     "bash, zsh or fish.": "bash、zsh 或 fish。",

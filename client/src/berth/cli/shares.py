@@ -13,7 +13,7 @@ import typer
 
 from berth.cli import formats
 from berth.cli.command import Session, UsageMistake, command, make_group
-from berth.cli.costs import CsvOption, hours_text, iso_time, write_csv
+from berth.cli.costs import CsvOption, hours_text, write_csv
 from berth.cli.messages import _
 from berth.cli.output import Cell, Column, heading, note, print_data, print_facts, table_text
 from berth.sanitize import plain
@@ -43,7 +43,7 @@ def show_shares(
     PROMISED is what a queue deserved by its limits; OWED the part of it that its jobs asked for; FAIR its part of what all
     got: what is owed first, the rest by weight. DEFICIT is what it got less than that.
     """
-    chosen = {"since": iso_time(since), "until": iso_time(until) if until else None, "pool": pool}
+    chosen = {"since": formats.iso_time(since), "until": formats.iso_time(until) if until else None, "pool": pool}
     chosen["tenant"] = session.client.settings.tenant or None
     if csv is not None:
         write_csv(session.client.shares.export(**chosen), csv)

@@ -49,6 +49,7 @@ def show(session: Session, template: TemplateArgument) -> None:
             ("Id", found["id"]),
             ("Title", plain(_words(found, "title"))),
             ("Tenant", formats.name_of(found.get("tenant"))),
+            ("Test run", _test_fact(found)),
             ("Description", plain_block(_words(found, "description")).strip()),
         ]
     )
@@ -88,6 +89,22 @@ def use(
         hint(_("berth logs -f {job}   ·   berth get {job}", job=job.id))
 
 
+@command()
+def try_once(session: Session, template: TemplateArgument, queue: QueueOption = None) -> None:
+    """Run a template's defaults once; the gallery shows its users how that ended. For whoever may change the template."""
+    made = session.client.templates.test(template, tenant=session.choices.tenant, queue=queue)
+    job = made["test"]["job"]["id"]
+    session.show_done(made, _("Template {name} is being tested by job {job}.", name=plain(made["name"]), job=job))
+    if not session.is_for_programs:
+        hint(_("berth wait {job}   ·   berth logs -f {job}", job=job))
+
+
+def _test_text(row: dict[str, Any]) -> str:
+    """The last test run in a word; a server that knows of none says nothing."""
+    result = str((row.get("test") or {}).get("result", ""))
+    return _(TEST_WORDS[result]) if result in TEST_WORDS else plain(result)
+
+
 def _made(
     session: Session, template: str, param: list[str] | None, name: str | None, queue: str | None, *, preview: bool
 ) -> dict[str, Any]:
@@ -120,6 +137,12 @@ def _words(template: dict[str, Any], key: str) -> str:
     return str((template.get(f"{key}_zh") if language() == "zh" else "") or template.get(key) or "")
 
 
+def _test_fact(row: dict[str, Any]) -> str:
+    run = row.get("test") or {}
+    job = (run.get("job") or {}).get("id", "")
+    return "  ".join(part for part in (_test_text(row), formats.time_text(run["at"]) if run.get("at") else "", job) if part)
+
+
 def _range(one: dict[str, Any]) -> str:
     if one["choices"]:
         return ", ".join(str(choice) for choice in one["choices"])
@@ -127,11 +150,13 @@ def _range(one: dict[str, Any]) -> str:
     return "" if low is None and high is None else f"{'' if low is None else f'{low:g}'} - {'' if high is None else f'{high:g}'}"
 
 
+TEST_WORDS = {"never": "never tested", "running": "being tested", "passed": "passed", "failed": "failed", "outdated": "outdated"}
 COLUMNS = [
     Column("NAME", lambda row: plain(row["name"]), shrinks=True),
     Column("TITLE", lambda row: plain(_words(row, "title")), shrinks=True),
     Column("TENANT", lambda row: formats.name_of(row.get("tenant"))),
     Column("TAGS", lambda row: plain(", ".join(row["tags"])), shrinks=True),
+    Column("TEST", _test_text),
     Column("USES", lambda row: str(row["uses"]), right=True),
     Column("ID", lambda row: row["id"], wide=True),
 ]
@@ -146,5 +171,5 @@ templates = make_group(
     "templates",
     list_templates,
     "List job templates, and run one with parameters.",
-    {"list": list_templates, "show": show, "render": render, "use": use},
+    {"list": list_templates, "show": show, "render": render, "use": use, "test": try_once},
 )

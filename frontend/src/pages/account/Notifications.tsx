@@ -1,21 +1,23 @@
 /** What one is told, how, and whether the messages arrived. */
 
-import { Alert, Button, Checkbox, Group, Modal, Paper, SegmentedControl, Select, Stack, Table, Text, TextInput, Title } from '@mantine/core';
+import { Alert, Button, Checkbox, Group, Paper, SegmentedControl, Select, Stack, Table, Text, TextInput, Title } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState, type FormEvent } from 'react';
+import { useState } from 'react';
 
 import { api, take, type Schemas } from '@/api/client';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
-import { Answer, Empty, ProblemView } from '@/ui/Feedback';
+import { Form } from '@/ui/Dialog';
+import { Answer, Empty } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { notify, notifyProblem } from '@/ui/notify';
 import { Secret } from '@/ui/Secret';
 import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
+import { Window } from '@/ui/Window';
 
 import { useDeed } from './deed';
 import { words } from './text';
@@ -32,7 +34,7 @@ export default function Notifications() {
   const subscriptions = useQuery({ queryKey: KEY, queryFn: () => take(api.GET('/api/v1/subscriptions', { params: { query: { limit: 100 } } })) });
   const [editing, setEditing] = useState<Subscription | 'new' | null>(null);
   const add = (
-    <Button leftSection={<Icon name="submit" size={16} />} onClick={() => setEditing('new')}>
+    <Button leftSection={<Icon name="submit" size={16} />} aria-haspopup="dialog" onClick={() => setEditing('new')}>
       {t('addNotification')}
     </Button>
   );
@@ -112,7 +114,7 @@ function One({ subscription, edit }: { subscription: Subscription; edit: () => v
           <Button size="xs" variant="default" onClick={() => void test()} disabled={!subscription.is_active}>
             {t('test')}
           </Button>
-          <Button size="xs" variant="default" onClick={edit}>
+          <Button size="xs" variant="default" aria-haspopup="dialog" onClick={edit}>
             {t('editNotification')}
           </Button>
           <Button size="xs" variant="default" loading={isBusy} onClick={() => void toggle()}>
@@ -130,34 +132,29 @@ function One({ subscription, edit }: { subscription: Subscription; edit: () => v
 function Edit({ subscription, close }: { subscription: Subscription | null; close: () => void }) {
   const t = useText(words);
   const c = useText(common);
-  const { who } = useSession();
+  const { who, has } = useSession();
   const cache = useQueryClient();
-  const { isBusy, problem, run } = useDeed();
   const [channel, setChannel] = useState<'mail' | 'webhook'>(subscription?.channel === 'webhook' ? 'webhook' : 'mail');
   const [target, setTarget] = useState(subscription?.target ?? '');
   const [kinds, setKinds] = useState<Kind[]>(subscription ? subscription.kinds.filter(isKind) : ['succeeded', 'failed']);
   const [jobs, setJobs] = useState<'mine' | 'all'>(subscription?.jobs === 'all' ? 'all' : 'mine');
   const [tenant, setTenant] = useState<string | null>(null);
   const [secret, setSecret] = useState<string | null>(null);
-  const save = async (event: FormEvent) => {
-    event.preventDefault();
+  const save = async () => {
     let shown: string | null = null;
-    const done = await run(async () => {
-      if (subscription) {
-        const body = { kinds, jobs, ...(channel === 'webhook' && target !== subscription.target ? { target: target.trim() } : {}) };
-        await take(api.PATCH('/api/v1/subscriptions/{subscription}', { params: { path: { subscription: subscription.id } }, body }));
-      } else {
-        const made = await take(api.POST('/api/v1/subscriptions', { body: { channel, kinds, jobs, tenant, target: channel === 'webhook' ? target.trim() : '' } }));
-        shown = made.secret ?? null;
-      }
-    });
-    if (!done) return;
+    if (subscription) {
+      const body = { kinds, jobs, ...(channel === 'webhook' && target !== subscription.target ? { target: target.trim() } : {}) };
+      await take(api.PATCH('/api/v1/subscriptions/{subscription}', { params: { path: { subscription: subscription.id } }, body }));
+    } else {
+      const made = await take(api.POST('/api/v1/subscriptions', { body: { channel, kinds, jobs, tenant, target: channel === 'webhook' ? target.trim() : '' } }));
+      shown = made.secret ?? null;
+    }
     void cache.invalidateQueries({ queryKey: KEY });
     if (shown) setSecret(shown);
     else close();
   };
   return (
-    <Modal opened onClose={close} title={secret ? t('webhookSecret') : t(subscription ? 'editNotification' : 'addNotification')} closeOnClickOutside={!secret} closeButtonProps={{ 'aria-label': c('close') }}>
+    <Window onClose={close} title={secret ? t('webhookSecret') : t(subscription ? 'editNotification' : 'addNotification')} closeOnClickOutside={!secret}>
       {secret ? (
         <Stack>
           <Alert color="yellow" icon={<Icon name="alert" />}>
@@ -169,29 +166,25 @@ function Edit({ subscription, close }: { subscription: Subscription | null; clos
           </Group>
         </Stack>
       ) : (
-        <form onSubmit={(event) => void save(event)}>
-          <Stack>
-            {!subscription && <SegmentedControl aria-label={t('channel')} value={channel} onChange={(value) => setChannel(value === 'webhook' ? 'webhook' : 'mail')} data={[{ value: 'mail', label: t('mail') }, { value: 'webhook', label: t('webhook') }]} />}
-            {channel === 'webhook' && <TextInput label={t('target')} type="url" placeholder="https://" value={target} onChange={(event) => setTarget(event.currentTarget.value)} error={problem?.at('/target')} required />}
-            <Checkbox.Group label={t('kinds')} value={kinds} onChange={(values) => setKinds(KINDS.filter((kind) => values.includes(kind)))} error={problem?.at('/kinds')}>
-              <Stack gap={6} mt={6}>
-                {KINDS.map((kind) => (
-                  <Checkbox key={kind} value={kind} label={t(`kind_${kind}`)} />
-                ))}
-              </Stack>
-            </Checkbox.Group>
-            <Select label={t('whose')} allowDeselect={false} data={[{ value: 'mine', label: t('mine') }, { value: 'all', label: t('all') }]} value={jobs} onChange={(value) => setJobs(value === 'all' ? 'all' : 'mine')} error={problem?.at('/jobs')} />
-            {!subscription && <Select label={t('inTenant')} placeholder={t('anyTenant')} clearable data={who.tenants.map((each) => ({ value: each.slug, label: each.name }))} value={tenant} onChange={setTenant} error={problem?.at('/tenant')} />}
-            {problem && problem.fields.length === 0 && <ProblemView error={problem} />}
-            <Group justify="flex-end">
-              <Button type="submit" loading={isBusy} disabled={kinds.length === 0}>
-                {c('save')}
-              </Button>
-            </Group>
-          </Stack>
-        </form>
+        <Form submit={save} onCancel={close} label={c('save')} isReady={kinds.length > 0}>
+          {(at) => (
+            <>
+              {!subscription && <SegmentedControl aria-label={t('channel')} value={channel} onChange={(value) => setChannel(value === 'webhook' ? 'webhook' : 'mail')} data={[{ value: 'mail', label: t('mail') }, { value: 'webhook', label: t('webhook') }]} />}
+              {channel === 'webhook' && <TextInput label={t('target')} type="url" placeholder="https://" value={target} onChange={(event) => setTarget(event.currentTarget.value)} error={at('/target')} required />}
+              <Checkbox.Group label={t('kinds')} value={kinds} onChange={(values) => setKinds(KINDS.filter((kind) => values.includes(kind)))} error={at('/kinds')}>
+                <Stack gap={6} mt={6}>
+                  {KINDS.filter((kind) => kind !== 'budget' || has('billing')).map((kind) => (
+                    <Checkbox key={kind} value={kind} label={t(`kind_${kind}`)} />
+                  ))}
+                </Stack>
+              </Checkbox.Group>
+              <Select label={t('whose')} allowDeselect={false} data={[{ value: 'mine', label: t('mine') }, { value: 'all', label: t('all') }]} value={jobs} onChange={(value) => setJobs(value === 'all' ? 'all' : 'mine')} error={at('/jobs')} />
+              {!subscription && <Select label={t('inTenant')} placeholder={t('anyTenant')} clearable data={who.tenants.map((each) => ({ value: each.slug, label: each.name }))} value={tenant} onChange={setTenant} error={at('/tenant')} />}
+            </>
+          )}
+        </Form>
       )}
-    </Modal>
+    </Window>
   );
 }
 

@@ -8,6 +8,7 @@ import { useSession } from '@/api/session';
 import { useFormat } from '@/text/format';
 import { firstLanguage, LANGUAGES, useLanguage, useText } from '@/text/language';
 import { Answer, ProblemView } from '@/ui/Feedback';
+import { chooseZone, zones } from '@/text/zone';
 import { notify } from '@/ui/notify';
 
 import { useDeed } from './deed';
@@ -29,6 +30,7 @@ export default function Preferences() {
     const done = await run(async () => cache.setQueryData(KEY, await take(api.PATCH('/api/v1/preferences', { body }))));
     if (!done) return;
     if (body.language !== undefined) choose(firstLanguage(body.language, navigator.languages));
+    if (body.time_zone !== undefined) chooseZone(body.time_zone);
     if (body.theme !== undefined) setColorScheme(body.theme === 'system' ? 'auto' : body.theme);
     notify(t('saved'));
   };
@@ -62,9 +64,17 @@ export default function Preferences() {
                 onChange={(value) => void change({ default_tenant: value })}
               />
             )}
-            <Text size="sm" c="dimmed">
-              {t('zoneNow', { zone: format.zone })}
-            </Text>
+            <Select
+              label={t('timeZone')}
+              description={t('zoneNow', { zone: format.zone })}
+              searchable
+              allowDeselect={false}
+              disabled={isBusy}
+              limit={100}
+              data={[{ value: '', label: t('asBrowser') }, ...[...new Set([...zones(), ...(kept.time_zone ? [kept.time_zone] : [])])].map((zone) => ({ value: zone, label: zone.replaceAll('_', ' ') }))]}
+              value={kept.time_zone}
+              onChange={(value) => void change({ time_zone: value ?? '' })}
+            />
           </Stack>
         )}
       </Answer>

@@ -1,18 +1,20 @@
 /** The password, and what is asked for beside it. */
 
-import { Alert, Button, Code, Group, Image, Modal, Paper, PasswordInput, PinInput, SimpleGrid, Stack, Text, TextInput, Title } from '@mantine/core';
+import { Alert, Button, Code, Group, Image, Paper, PasswordInput, PinInput, SimpleGrid, Stack, Text, TextInput, Title } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState, type FormEvent } from 'react';
+import { useState } from 'react';
 
 import { api, take, type Schemas } from '@/api/client';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { CopyText } from '@/ui/CopyAs';
+import { Form, refuse } from '@/ui/Dialog';
 import { Answer, ProblemView } from '@/ui/Feedback';
 import { save } from '@/ui/files';
 import { Icon } from '@/ui/Icon';
 import { notify } from '@/ui/notify';
 import { Mark } from '@/ui/Status';
+import { Window } from '@/ui/Window';
 
 import { useDeed } from './deed';
 import { words } from './text';
@@ -62,41 +64,35 @@ function Password() {
   const [current, setCurrent] = useState('');
   const [fresh, setFresh] = useState('');
   const [again, setAgain] = useState('');
-  const { isBusy, problem, run } = useDeed();
   const differs = again !== '' && again !== fresh;
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    if (differs || again === '') return;
-    const done = await run(() => take(api.POST('/api/v1/password', { body: { current, new: fresh } })));
-    if (!done) return;
+  const submit = async () => {
+    refuse({ '/again': again === '' && t('mismatch') });
+    await take(api.POST('/api/v1/password', { body: { current, new: fresh } }));
     setCurrent('');
     setFresh('');
     setAgain('');
     notify(t('changed'));
   };
-  const atFields = problem?.at('/current') ?? problem?.at('/new');
   const eye = { visibilityToggleButtonProps: { 'aria-label': t('showPassword') } };
   return (
     <Paper withBorder p="md" component="section" aria-label={t('password')}>
-      <form onSubmit={(event) => void submit(event)}>
-        <Stack>
-          <Title order={2} size="h5">
-            {t('password')}
-          </Title>
-          <Text size="sm" c="dimmed">
-            {t('passwordText')}
-          </Text>
-          <PasswordInput label={t('current')} autoComplete="current-password" value={current} onChange={(event) => setCurrent(event.currentTarget.value)} error={problem?.at('/current')} required {...eye} />
-          <PasswordInput label={t('new')} autoComplete="new-password" value={fresh} onChange={(event) => setFresh(event.currentTarget.value)} error={problem?.fields.filter((field) => field.path === '/new').map((field) => field.message).join(' ') || undefined} required {...eye} />
-          <PasswordInput label={t('again')} autoComplete="new-password" value={again} onChange={(event) => setAgain(event.currentTarget.value)} error={differs ? t('mismatch') : undefined} required {...eye} />
-          {problem && !atFields && <ProblemView error={problem} />}
-          <Group justify="flex-end">
-            <Button type="submit" loading={isBusy} disabled={differs}>
-              {t('change')}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
+      <Stack>
+        <Title order={2} size="h5">
+          {t('password')}
+        </Title>
+        <Text size="sm" c="dimmed">
+          {t('passwordText')}
+        </Text>
+        <Form submit={submit} label={t('change')} isReady={!differs}>
+          {(at) => (
+            <>
+              <PasswordInput label={t('current')} autoComplete="current-password" value={current} onChange={(event) => setCurrent(event.currentTarget.value)} error={at('/current')} required {...eye} />
+              <PasswordInput label={t('new')} autoComplete="new-password" value={fresh} onChange={(event) => setFresh(event.currentTarget.value)} error={at('/new')} required {...eye} />
+              <PasswordInput label={t('again')} autoComplete="new-password" value={again} onChange={(event) => setAgain(event.currentTarget.value)} error={differs ? t('mismatch') : at('/again')} required {...eye} />
+            </>
+          )}
+        </Form>
+      </Stack>
     </Paper>
   );
 }
@@ -125,11 +121,11 @@ function Factor() {
               )}
               <Group>
                 {state.enabled ? (
-                  <Button color="red" variant="light" onClick={() => setOpen('remove')}>
+                  <Button color="red" variant="light" aria-haspopup="dialog" onClick={() => setOpen('remove')}>
                     {t('remove')}
                   </Button>
                 ) : (
-                  <Button onClick={() => setOpen('add')} leftSection={<Icon name="key" size={16} />}>
+                  <Button aria-haspopup="dialog" onClick={() => setOpen('add')} leftSection={<Icon name="key" size={16} />}>
                     {t('setUp')}
                   </Button>
                 )}
@@ -153,25 +149,23 @@ function Enrol({ close }: { close: () => void }) {
   const [password, setPassword] = useState('');
   const [code, setCode] = useState('');
   const [enrolment, setEnrolment] = useState<Schemas['EnrolmentOut'] | null>(null);
-  const [codes, setCodes] = useState<readonly string[] | null>(null);
-  const begin = async (event: FormEvent) => {
-    event.preventDefault();
-    await run(async () => setEnrolment(await take(api.POST('/api/v1/totp', { body: { password } }))));
-  };
+  const [made, setMade] = useState<Schemas['RecoveryCodesOut'] | null>(null);
+  const begin = async () => setEnrolment(await take(api.POST('/api/v1/totp', { body: { password } })));
   const confirm = async (text: string) => {
-    const done = await run(async () => setCodes((await take(api.POST('/api/v1/totp:confirm', { body: { code: text } }))).recovery_codes));
+    const done = await run(async () => setMade(await take(api.POST('/api/v1/totp:confirm', { body: { code: text } }))));
     if (done) void cache.invalidateQueries({ queryKey: FACTOR });
     else setCode('');
   };
   return (
-    <Modal opened onClose={close} title={codes ? t('recovery') : t('factor')} closeOnClickOutside={!codes} closeButtonProps={{ 'aria-label': c('close') }}>
-      {codes ? (
+    <Window onClose={close} title={made ? t('recovery') : t('factor')} closeOnClickOutside={!made}>
+      {made ? (
         <Stack>
           <Alert color="yellow" icon={<Icon name="alert" />}>
             {t('recoveryText')}
           </Alert>
+          {made.sessions_ended > 0 && <Text size="sm">{t('factorEnded', { count: made.sessions_ended })}</Text>}
           <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="xs">
-            {codes.map((each) => (
+            {made.recovery_codes.map((each) => (
               <Code key={each} block>
                 {each}
               </Code>
@@ -179,8 +173,8 @@ function Enrol({ close }: { close: () => void }) {
           </SimpleGrid>
           <Group justify="space-between">
             <Group gap="xs">
-              <CopyText text={codes.join('\n')} />
-              <Button variant="default" leftSection={<Icon name="download" size={16} />} onClick={() => save('berth-recovery-codes.txt', `${codes.join('\n')}\n`)}>
+              <CopyText text={made.recovery_codes.join('\n')} />
+              <Button variant="default" leftSection={<Icon name="download" size={16} />} onClick={() => save('berth-recovery-codes.txt', `${made.recovery_codes.join('\n')}\n`)}>
                 {c('download')}
               </Button>
             </Group>
@@ -213,51 +207,36 @@ function Enrol({ close }: { close: () => void }) {
           </Stack>
         </form>
       ) : (
-        <form onSubmit={(event) => void begin(event)}>
-          <Stack>
-            <PasswordInput label={t('askPassword')} autoComplete="current-password" value={password} onChange={(event) => setPassword(event.currentTarget.value)} required data-autofocus visibilityToggleButtonProps={{ 'aria-label': t('showPassword') }} />
-            {problem && <ProblemView error={problem} />}
-            <Group justify="flex-end">
-              <Button type="submit" loading={isBusy}>
-                {t('next')}
-              </Button>
-            </Group>
-          </Stack>
-        </form>
+        <Form submit={begin} onCancel={close} label={t('next')}>
+          {(at) => <PasswordInput label={t('askPassword')} autoComplete="current-password" value={password} onChange={(event) => setPassword(event.currentTarget.value)} error={at('/password')} required visibilityToggleButtonProps={{ 'aria-label': t('showPassword') }} />}
+        </Form>
       )}
-    </Modal>
+    </Window>
   );
 }
 
 function Remove({ close }: { close: () => void }) {
   const t = useText(words);
-  const c = useText(common);
   const cache = useQueryClient();
-  const { isBusy, problem, run } = useDeed();
   const [password, setPassword] = useState('');
   const [code, setCode] = useState('');
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    if (!(await run(() => take(api.DELETE('/api/v1/totp', { body: { password, code: code.trim() } }))))) return;
+  const submit = async () => {
+    await take(api.DELETE('/api/v1/totp', { body: { password, code: code.trim() } }));
     void cache.invalidateQueries({ queryKey: FACTOR });
     notify(t('removed'));
     close();
   };
   return (
-    <Modal opened onClose={close} title={t('remove')} closeButtonProps={{ 'aria-label': c('close') }}>
-      <form onSubmit={(event) => void submit(event)}>
-        <Stack>
-          <Text size="sm">{t('removeText')}</Text>
-          <PasswordInput label={t('askPassword')} autoComplete="current-password" value={password} onChange={(event) => setPassword(event.currentTarget.value)} required data-autofocus visibilityToggleButtonProps={{ 'aria-label': t('showPassword') }} />
-          <TextInput label={t('removeCode')} autoComplete="one-time-code" value={code} onChange={(event) => setCode(event.currentTarget.value)} required />
-          {problem && <ProblemView error={problem} />}
-          <Group justify="flex-end">
-            <Button type="submit" color="red" loading={isBusy}>
-              {t('remove')}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+    <Window onClose={close} title={t('remove')}>
+      <Form submit={submit} onCancel={close} label={t('remove')} color="red">
+        {(at) => (
+          <>
+            <Text size="sm">{t('removeText')}</Text>
+            <PasswordInput label={t('askPassword')} autoComplete="current-password" value={password} onChange={(event) => setPassword(event.currentTarget.value)} error={at('/password')} required visibilityToggleButtonProps={{ 'aria-label': t('showPassword') }} />
+            <TextInput label={t('removeCode')} autoComplete="one-time-code" value={code} onChange={(event) => setCode(event.currentTarget.value)} error={at('/code')} required />
+          </>
+        )}
+      </Form>
+    </Window>
   );
 }

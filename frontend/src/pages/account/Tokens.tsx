@@ -1,27 +1,31 @@
 /** Tokens for programs: made here, shown once, revoked at once. */
 
-import { Alert, Button, Checkbox, Code, Group, Modal, Select, Stack, Switch, Table, Text, TextInput } from '@mantine/core';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState, type FormEvent } from 'react';
+import { Alert, Button, Checkbox, Code, Group, Select, Stack, Switch, Table, Text, TextInput } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
 
 import { api, take, type Schemas } from '@/api/client';
+import { usePaged } from '@/api/paging';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
 import { quote } from '@/ui/CopyAs';
-import { Answer, Empty, ProblemView } from '@/ui/Feedback';
+import { Form } from '@/ui/Dialog';
+import { Empty } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
+import { PagedView } from '@/ui/PagedView';
 import { Secret } from '@/ui/Secret';
 import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
-import { useNow, When } from '@/ui/Times';
+import { When } from '@/ui/Times';
+import { Window } from '@/ui/Window';
 
-import { useDeed } from './deed';
 import { words } from './text';
 
 type Token = Schemas['TokenOut'];
 const KEY = ['tokens'] as const;
+const PAGE = 100;
 const SCOPES = ['all', 'read', 'jobs', 'data', 'tenant', 'account', 'operate'] as const;
 type Scope = (typeof SCOPES)[number];
 const DAYS = [7, 30, 90, 365] as const;
@@ -30,12 +34,11 @@ const SPARE_MS = 600_000; // The server allows a year at most; its clock may be 
 
 export default function Tokens() {
   const t = useText(words);
-  const tokens = useQuery({ queryKey: KEY, queryFn: () => take(api.GET('/api/v1/tokens', { params: { query: { limit: 200 } } })) });
+  const tokens = usePaged<Token>(KEY, (cursor) => take(api.GET('/api/v1/tokens', { params: { query: { limit: PAGE, cursor } } })));
   const [isMaking, setMaking] = useState(false);
   const [withOver, setWithOver] = useState(false);
-  const now = useNow();
   const make = (
-    <Button leftSection={<Icon name="submit" size={16} />} onClick={() => setMaking(true)}>
+    <Button leftSection={<Icon name="submit" size={16} />} aria-haspopup="dialog" onClick={() => setMaking(true)}>
       {t('makeToken')}
     </Button>
   );
@@ -47,30 +50,37 @@ export default function Tokens() {
         </Text>
         {make}
       </Group>
-      <Answer query={tokens}>
-        {(page) => {
-          const isOver = (token: Token) => token.revoked_at !== null || Date.parse(token.expires_at) <= now;
-          const shown = page.items.filter((token) => withOver || !isOver(token));
+      <PagedView list={tokens} empty={<None />}>
+        {(rows) => {
+          const shown = rows.filter((token) => withOver || !isOver(token));
           return (
             <>
-              {page.items.some(isOver) && <Switch label={t('showRevoked')} checked={withOver} onChange={(event) => setWithOver(event.currentTarget.checked)} />}
-              {shown.length === 0 ? (
-                <Empty icon="key" title={t('tokensNone')} command={`berth login --server ${quote(location.origin)}`}>
-                  {t('tokensNoneHint')}
-                </Empty>
-              ) : (
-                <List tokens={shown} isOver={isOver} />
-              )}
+              {rows.some(isOver) && <Switch label={t('showRevoked')} checked={withOver} onChange={(event) => setWithOver(event.currentTarget.checked)} />}
+              {shown.length > 0 ? <List tokens={shown} /> : !tokens.hasMore && <None />}
             </>
           );
         }}
-      </Answer>
+      </PagedView>
       {isMaking && <Make close={() => setMaking(false)} />}
     </Stack>
   );
 }
 
-function List({ tokens, isOver }: { tokens: readonly Token[]; isOver: (token: Token) => boolean }) {
+/** Asked when a row is drawn: a clock that ticks would draw all of them each second. */
+function isOver(token: Token): boolean {
+  return token.revoked_at !== null || Date.parse(token.expires_at) <= Date.now();
+}
+
+function None() {
+  const t = useText(words);
+  return (
+    <Empty icon="key" title={t('tokensNone')} command={`berth login --server ${quote(location.origin)}`}>
+      {t('tokensNoneHint')}
+    </Empty>
+  );
+}
+
+function List({ tokens }: { tokens: readonly Token[] }) {
   const t = useText(words);
   const c = useText(common);
   const { who } = useSession();
@@ -117,19 +127,17 @@ function Make({ close }: { close: () => void }) {
   const c = useText(common);
   const { isOperator } = useSession();
   const cache = useQueryClient();
-  const { isBusy, problem, run } = useDeed();
   const [name, setName] = useState('');
   const [scopes, setScopes] = useState<Scope[]>(['all']);
   const [days, setDays] = useState('90');
   const [made, setMade] = useState<string | null>(null);
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
+  const submit = async () => {
     const expires_at = new Date(Date.now() + Number(days) * DAY_MS - SPARE_MS).toISOString();
-    const done = await run(async () => setMade((await take(api.POST('/api/v1/tokens', { body: { name: name.trim(), scopes, expires_at } }))).token));
-    if (done) void cache.invalidateQueries({ queryKey: KEY });
+    setMade((await take(api.POST('/api/v1/tokens', { body: { name: name.trim(), scopes, expires_at } }))).token);
+    void cache.invalidateQueries({ queryKey: KEY });
   };
   return (
-    <Modal opened onClose={close} size="lg" title={made ? t('newToken') : t('makeToken')} closeOnClickOutside={!made} closeButtonProps={{ 'aria-label': c('close') }}>
+    <Window onClose={close} size="lg" title={made ? t('newToken') : t('makeToken')} closeOnClickOutside={!made}>
       {made ? (
         <Stack>
           <Alert color="yellow" icon={<Icon name="alert" />}>
@@ -145,27 +153,23 @@ function Make({ close }: { close: () => void }) {
           </Group>
         </Stack>
       ) : (
-        <form onSubmit={(event) => void submit(event)}>
-          <Stack>
-            <TextInput label={t('tokenName')} value={name} maxLength={100} onChange={(event) => setName(event.currentTarget.value)} error={problem?.at('/name')} required data-autofocus />
-            <Checkbox.Group label={t('scopes')} value={scopes} onChange={(values) => setScopes(narrow(values, scopes))} error={problem?.at('/scopes')} required>
-              <Stack gap={6} mt={6}>
-                {SCOPES.filter((scope) => scope !== 'operate' || isOperator).map((scope) => (
-                  <Checkbox key={scope} value={scope} label={t(`scope_${scope}`)} />
-                ))}
-              </Stack>
-            </Checkbox.Group>
-            <Select label={t('expiresIn')} allowDeselect={false} data={DAYS.map((count) => ({ value: String(count), label: count === 365 ? t('year') : t('days', { count }) }))} value={days} onChange={(value) => setDays(value ?? '90')} error={problem?.at('/expires_at')} />
-            {problem && problem.fields.length === 0 && <ProblemView error={problem} />}
-            <Group justify="flex-end">
-              <Button type="submit" loading={isBusy} disabled={scopes.length === 0}>
-                {t('makeToken')}
-              </Button>
-            </Group>
-          </Stack>
-        </form>
+        <Form submit={submit} onCancel={close} label={t('makeToken')} isReady={scopes.length > 0}>
+          {(at) => (
+            <>
+              <TextInput label={t('tokenName')} value={name} maxLength={100} onChange={(event) => setName(event.currentTarget.value)} error={at('/name')} required />
+              <Checkbox.Group label={t('scopes')} value={scopes} onChange={(values) => setScopes(narrow(values, scopes))} error={at('/scopes')} required>
+                <Stack gap={6} mt={6}>
+                  {SCOPES.filter((scope) => scope !== 'operate' || isOperator).map((scope) => (
+                    <Checkbox key={scope} value={scope} label={t(`scope_${scope}`)} />
+                  ))}
+                </Stack>
+              </Checkbox.Group>
+              <Select label={t('expiresIn')} allowDeselect={false} data={DAYS.map((count) => ({ value: String(count), label: count === 365 ? t('year') : t('days', { count }) }))} value={days} onChange={(value) => setDays(value ?? '90')} error={at('/expires_at')} />
+            </>
+          )}
+        </Form>
       )}
-    </Modal>
+    </Window>
   );
 }
 

@@ -1,14 +1,14 @@
 /** One entry: who, by what, and what was before and after. */
 
-import { Anchor, Code, Group, Modal, Stack, Table, Text } from '@mantine/core';
+import { Anchor, Code, Group, Stack, Table, Text } from '@mantine/core';
 
 import { usePools } from '@/api/fleet';
-import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { CopyText } from '@/ui/CopyAs';
 import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
+import { Window } from '@/ui/Window';
 
 import { differences } from './diff';
 import type { Entry } from './index';
@@ -16,14 +16,13 @@ import { words } from './text';
 
 export function Details({ entry, tenant, close, narrow }: { entry: Entry; tenant: string | null; close: () => void; narrow: (values: { actor?: string; kind?: string; target?: string }) => void }) {
   const t = useText(words);
-  const c = useText(common);
   const format = useFormat();
   const pools = usePools();
   const names = new Map((pools.data ?? []).map((pool) => [pool.id, pool.name]));
   const found = differences(entry.before, entry.after);
   const actor = entry.actor.id;
   return (
-    <Modal opened onClose={close} title={t('details', { seq: entry.seq ?? t('unsealed') })} size="xl" closeButtonProps={{ 'aria-label': c('close') }}>
+    <Window onClose={close} title={t('details', { seq: entry.seq ?? t('unsealed') })} size="xl">
       <Stack>
         <Group gap="xs">
           <Text fw={600} ff="monospace">
@@ -112,6 +111,6 @@ export function Details({ entry, tenant, close, narrow }: { entry: Entry; tenant
           </SmallTable>
         )}
       </Stack>
-    </Modal>
+    </Window>
   );
 }

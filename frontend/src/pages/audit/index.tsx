@@ -8,7 +8,7 @@ import { api, take, type Schemas } from '@/api/client';
 import { useTenantNames } from '@/api/fleet';
 import { usePaged } from '@/api/paging';
 import { useSession } from '@/api/session';
-import { useAddress } from '@/app/address';
+import { useAddress, useSettling } from '@/app/address';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
@@ -68,6 +68,9 @@ function List() {
   const [search, put] = useAddress();
   const [shown, setShown] = useState<Entry | null>(null);
   const get = (name: (typeof NAMES)[number]) => search.get(name) ?? undefined;
+  const [verb, typeVerb] = useSettling(get('verb') ?? '', (text) => put({ verb: text.trim() }));
+  const [kind, typeKind] = useSettling(get('kind') ?? '', (text) => put({ kind: text.trim(), ...(text.trim() ? {} : { target: null }) }));
+  const [target, typeTarget] = useSettling(get('target') ?? '', (text) => put({ target: text.trim() }));
   const filters: Filters = Object.fromEntries(
     Object.entries({ actor: get('actor'), verb: get('verb'), target_kind: get('kind'), target_id: get('kind') ? get('target') : undefined, tenant: get('tenant'), since: get('since'), until: get('until') }).filter(([, value]) => value),
   );
@@ -84,7 +87,7 @@ function List() {
       header: t('when'),
       width: '12.5rem',
       cell: (entry) => (
-        <Anchor component="button" type="button" size="sm" onClick={() => setShown(entry)} title={format.zone} aria-label={`${entry.verb}, ${format.time(entry.at)}`}>
+        <Anchor component="button" type="button" size="sm" aria-haspopup="dialog" onClick={() => setShown(entry)} title={format.zone} aria-label={`${entry.verb}, ${format.time(entry.at)}`}>
           {format.time(entry.at)}
         </Anchor>
       ),
@@ -138,9 +141,9 @@ function List() {
     >
       <Group align="flex-end" gap="xs">
         <Select label={t('actor')} placeholder={t('anyone')} clearable searchable limit={50} w={170} data={actor && !people.some((user) => user.value === actor) ? [...people, { value: actor, label: actor }] : people} value={actor ?? null} onChange={(value) => put({ actor: value })} />
-        <Autocomplete label={t('verb')} placeholder={t('verbHint')} w={190} data={VERBS} limit={40} value={get('verb') ?? ''} onChange={(value) => put({ verb: value })} />
-        <Autocomplete label={t('kind')} w={150} data={KINDS} limit={40} value={get('kind') ?? ''} onChange={(value) => put({ kind: value, ...(value ? {} : { target: null }) })} />
-        {get('kind') && <TextInput label={t('target')} w={190} value={get('target') ?? ''} onChange={(event) => put({ target: event.currentTarget.value })} />}
+        <Autocomplete label={t('verb')} placeholder={t('verbHint')} w={190} data={VERBS} limit={40} value={verb} onChange={typeVerb} />
+        <Autocomplete label={t('kind')} w={150} data={KINDS} limit={40} value={kind} onChange={typeKind} />
+        {get('kind') && <TextInput label={t('target')} w={190} value={target} onChange={(event) => typeTarget(event.currentTarget.value)} />}
         <Select label={t('tenant')} placeholder={t('anywhere')} clearable searchable limit={50} w={170} data={managed.map((tenant) => ({ value: tenant.slug, label: tenant.name }))} value={get('tenant') ?? null} onChange={(value) => put({ tenant: value })} />
         <TextInput type="datetime-local" label={`${t('since')} (${format.zone})`} value={filters.since ? toLocalInput(filters.since) : ''} onChange={(event) => put({ since: fromLocalInput(event.currentTarget.value) })} />
         <TextInput type="datetime-local" label={`${t('until')} (${format.zone})`} value={filters.until ? toLocalInput(filters.until) : ''} onChange={(event) => put({ until: fromLocalInput(event.currentTarget.value) })} />

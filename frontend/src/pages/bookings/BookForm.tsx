@@ -1,6 +1,6 @@
 /** Book GPUs: what is free all that time is told while one types. */
 
-import { Alert, Group, Modal, NumberInput, Select, Text, TextInput } from '@mantine/core';
+import { Alert, Group, NumberInput, Select, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 
@@ -8,13 +8,13 @@ import { api, take } from '@/api/client';
 import { useTenantNames, type Pool } from '@/api/fleet';
 import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
-import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Form } from '@/ui/Dialog';
 import { Icon } from '@/ui/Icon';
 import { fromLocalInput, toLocalInput } from '@/ui/moments';
 import { notify } from '@/ui/notify';
+import { Window } from '@/ui/Window';
 
 import { freeIn, type Booking } from './calendar';
 import { words } from './text';
@@ -23,11 +23,10 @@ const HOURS_FIRST = 8;
 
 export function BookDialog({ from, pools, pool, bookings, close }: { from: Date; pools: readonly Pool[]; pool: string | undefined; bookings: readonly Booking[]; close: (booked?: string) => void }) {
   const t = useText(words);
-  const c = useText(common);
   return (
-    <Modal opened onClose={() => close()} title={t('book')} closeButtonProps={{ 'aria-label': c('close') }}>
+    <Window onClose={() => close()} title={t('book')}>
       <BookForm first={from} pools={pools} pool={pool} bookings={bookings} close={close} />
-    </Modal>
+    </Window>
   );
 }
 

@@ -23,7 +23,7 @@ export function BookingList({ rows, show }: { rows: readonly Booking[]; show: (b
       header: t('from'),
       width: 'minmax(9rem, 1fr)',
       cell: (row) => (
-        <Anchor component="button" type="button" size="sm" onClick={() => show(row)} aria-label={`${t('details')}: ${row.tenant.name}, ${format.time(row.starts_at)}`}>
+        <Anchor component="button" type="button" size="sm" aria-haspopup="dialog" onClick={() => show(row)} aria-label={`${t('details')}: ${row.tenant.name}, ${format.time(row.starts_at)}`}>
           {format.time(row.starts_at)}
         </Anchor>
       ),

@@ -3,7 +3,8 @@
 import { Box, Stack, VisuallyHidden } from '@mantine/core';
 
 import { useFormat } from '@/text/format';
-import { useLanguage, useText } from '@/text/language';
+import { useText } from '@/text/language';
+import { wallOf } from '@/text/zone';
 import { Icon } from '@/ui/Icon';
 import { useNow } from '@/ui/Times';
 
@@ -43,7 +44,7 @@ function Week({ week, isBig, month, bookings, all, pool, show, book }: Omit<Cale
     <div className={classes.week}>
       <div className={classes.head}>
         {Array.from({ length: 7 }, (_, index) => (
-          <Day key={index} day={dayOf(week, index)} isFaint={month !== null && dayOf(week, index).getMonth() !== month} all={all} pool={pool} book={book} />
+          <Day key={index} day={dayOf(week, index)} isFaint={month !== null && wallOf(dayOf(week, index)).month !== month} all={all} pool={pool} book={book} />
         ))}
       </div>
       <Box className={classes.lanes} style={{ '--least': isBig ? '16rem' : '2.2rem', height: lanes * (height + 4) + 6 }}>
@@ -59,8 +60,7 @@ function Week({ week, isBig, month, bookings, all, pool, show, book }: Omit<Cale
 function Day({ day, isFaint, all, pool, book }: { day: Date; isFaint: boolean } & Pick<CalendarProps, 'all' | 'pool' | 'book'>) {
   const t = useText(words);
   const format = useFormat();
-  const { language } = useLanguage();
-  const name = new Intl.DateTimeFormat(language === 'zh' ? 'zh-CN' : 'en', { weekday: 'short', day: 'numeric', month: 'short' }).format(day);
+  const name = format.weekday(day);
   const tomorrow = dayOf(day, 1);
   const isPast = tomorrow.getTime() <= Date.now();
   const isToday = dayOf(new Date()).getTime() === day.getTime();
@@ -80,7 +80,7 @@ function Day({ day, isFaint, all, pool, book }: { day: Date; isFaint: boolean } 
     );
   }
   return (
-    <button type="button" className={classes.day} {...marks} onClick={() => book(isToday ? new Date(Math.ceil(Date.now() / 3_600_000) * 3_600_000) : day)}>
+    <button type="button" className={classes.day} {...marks} aria-haspopup="dialog" onClick={() => book(isToday ? new Date(Math.ceil(Date.now() / 3_600_000) * 3_600_000) : day)}>
       {content}
       <VisuallyHidden>{t('bookOn', { day: name })}</VisuallyHidden>
     </button>
@@ -102,6 +102,7 @@ function BarButton({ bar, height, isBig, show }: { bar: Bar; height: number; isB
       data-look={look}
       title={all}
       style={{ left: `${bar.left * 100}%`, width: `calc(${bar.width * 100}% - 3px)`, top: bar.lane * (height + 4) + 4, height }}
+      aria-haspopup="dialog"
       onClick={() => show(booking)}
     >
       <Icon name={LOOKS[look].icon} size={11} /> {bar.isCutLeft && '‹ '}

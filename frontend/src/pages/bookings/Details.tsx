@@ -1,17 +1,17 @@
 /** One booking, and the way to give it up. */
 
-import { Group, Modal, Stack, Table, Text } from '@mantine/core';
+import { Group, Stack, Table, Text } from '@mantine/core';
 
 import { api } from '@/api/client';
 import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
-import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
 import { CopyAs, curl } from '@/ui/CopyAs';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
+import { Window } from '@/ui/Window';
 
 import type { Booking } from './calendar';
 import { lookOf, LOOKS } from './look';
@@ -19,7 +19,6 @@ import { words } from './text';
 
 export function Details({ booking, close }: { booking: Booking; close: () => void }) {
   const t = useText(words);
-  const c = useText(common);
   const format = useFormat();
   const session = useSession();
   const isOwn = booking.created_by?.id === session.who.user.id;
@@ -34,7 +33,7 @@ export function Details({ booking, close }: { booking: Booking; close: () => voi
     [t('by'), booking.created_by?.name ?? '–'],
   ];
   return (
-    <Modal opened onClose={close} title={t('details')} size="lg" closeButtonProps={{ 'aria-label': c('close') }}>
+    <Window onClose={close} title={t('details')} size="lg">
       <Stack>
         <Group>
           <Mark {...LOOKS[lookOf(booking)]} label={t(lookOf(booking))} />
@@ -73,6 +72,6 @@ export function Details({ booking, close }: { booking: Booking; close: () => voi
           )}
         </Group>
       </Stack>
-    </Modal>
+    </Window>
   );
 }

@@ -1,6 +1,7 @@
 /** Where bookings stand in a calendar, and what they leave free. All days are the reader's own, also those of 23 or 25 hours. */
 
 import type { Schemas } from '@/api/client';
+import { atWall, wallOf } from '@/text/zone';
 
 export type Booking = Schemas['BookingOut'];
 
@@ -16,30 +17,33 @@ export interface Bar {
 }
 
 export function dayOf(moment: Date, offset = 0): Date {
-  return new Date(moment.getFullYear(), moment.getMonth(), moment.getDate() + offset);
+  const { year, month, day } = wallOf(moment);
+  return atWall(year, month, day + offset);
 }
 
 /** The Monday on or before. */
 export function weekOf(moment: Date): Date {
-  return dayOf(moment, -((moment.getDay() + 6) % 7));
+  return dayOf(moment, -wallOf(moment).weekday);
 }
 
 /** The Mondays of all weeks that have a day of the month. */
 export function weeksOfMonth(moment: Date): Date[] {
   const weeks: Date[] = [];
-  const end = new Date(moment.getFullYear(), moment.getMonth() + 1, 1);
-  for (let week = weekOf(new Date(moment.getFullYear(), moment.getMonth(), 1)); week < end; week = dayOf(week, 7)) weeks.push(week);
+  const { year, month } = wallOf(moment);
+  const end = atWall(year, month + 1, 1);
+  for (let week = weekOf(atWall(year, month, 1)); week < end; week = dayOf(week, 7)) weeks.push(week);
   return weeks;
 }
 
 export function dateText(day: Date): string {
-  return `${day.getFullYear()}-${String(day.getMonth() + 1).padStart(2, '0')}-${String(day.getDate()).padStart(2, '0')}`;
+  const at = wallOf(day);
+  return `${at.year}-${String(at.month).padStart(2, '0')}-${String(at.day).padStart(2, '0')}`;
 }
 
 /** Today where the text is no date. */
 export function readDate(text: string | null, now: Date): Date {
   const found = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text ?? '');
-  const day = found ? new Date(Number(found[1]), Number(found[2]) - 1, Number(found[3])) : now;
+  const day = found ? atWall(Number(found[1]), Number(found[2]), Number(found[3])) : now;
   return dayOf(Number.isNaN(day.getTime()) ? now : day);
 }
 

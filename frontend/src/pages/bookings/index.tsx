@@ -11,6 +11,7 @@ import { useAddress } from '@/app/address';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
+import { atWall, wallOf } from '@/text/zone';
 import { CopyAs, curl } from '@/ui/CopyAs';
 import { Empty } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
@@ -45,13 +46,13 @@ export default function Bookings() {
   const onePool = gpuPools.find((found) => found.id === pool) ?? (gpuPools.length === 1 ? gpuPools[0] : undefined);
   const weeks = view === 'month' ? weeksOfMonth(day) : [weekOf(day)];
   const last = dayOf(weeks.at(-1) ?? day, 6);
-  const step = (direction: 1 | -1) => put({ at: dateText(view === 'month' ? new Date(day.getFullYear(), day.getMonth() + direction, 1) : dayOf(day, 7 * direction)) });
+  const step = (direction: 1 | -1) => put({ at: dateText(view === 'month' ? atWall(wallOf(day).year, wallOf(day).month + direction, 1) : dayOf(day, 7 * direction)) });
   const mayBook = session.isOperator || session.may('manager');
   const calendarOf = (found: readonly Booking[]) => (
     <Calendar
       label={t('calendar', { from: format.day((weeks[0] ?? day).toISOString()), until: format.day(last.toISOString()) })}
       weeks={weeks}
-      month={view === 'month' ? day.getMonth() : null}
+      month={view === 'month' ? wallOf(day).month : null}
       bookings={found.filter((booking) => booking.state !== 'cancelled')}
       all={list.rows ?? []}
       pool={onePool && { id: onePool.id, total: onePool.capacity.gpu_millis }}
@@ -74,7 +75,7 @@ export default function Bookings() {
             }}
           />
           {mayBook && (
-            <Button leftSection={<Icon name="submit" size={16} />} onClick={() => setBookFrom(nextHour())}>
+            <Button leftSection={<Icon name="submit" size={16} />} aria-haspopup="dialog" onClick={() => setBookFrom(nextHour())}>
               {t('book')}
             </Button>
           )}
@@ -96,7 +97,7 @@ export default function Bookings() {
                 <Icon name="right" />
               </ActionIcon>
               <Title order={2} size="h4" aria-live="polite">
-                {view === 'month' ? new Intl.DateTimeFormat(document.documentElement.lang, { year: 'numeric', month: 'long' }).format(day) : `${format.day((weeks[0] ?? day).toISOString())} – ${format.day(last.toISOString())}`}
+                {view === 'month' ? format.month(day) : `${format.day((weeks[0] ?? day).toISOString())} – ${format.day(last.toISOString())}`}
               </Title>
             </>
           )}
@@ -139,6 +140,6 @@ function None({ mayBook }: { mayBook: boolean }) {
 }
 
 function nextHour(): Date {
-  const now = new Date();
-  return new Date(now.getFullYear(), now.getMonth(), now.getDate(), now.getHours() + 1);
+  const now = wallOf(new Date());
+  return atWall(now.year, now.month, now.day, now.hour + 1);
 }

@@ -10,6 +10,7 @@ import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
+import { useFocusBack } from '@/ui/Window';
 
 import { cellsOf, type Occupied } from './cells';
 import { GpuCell, useCellWords } from './GpuCell';
@@ -19,6 +20,7 @@ import { words } from './text';
 export function NodeDetails({ node, occupied, close }: { node: FleetNode; occupied: Occupied | undefined; close: () => void }) {
   const t = useText(words);
   const w = useText(common);
+  useFocusBack(true);
   const format = useFormat();
   const { isOperator } = useSession();
   const say = useCellWords();

@@ -26,7 +26,7 @@ export function NodeList({ nodes, occupancy, open }: { nodes: readonly FleetNode
         header: w('node'),
         width: 'minmax(8rem, 1.2fr)',
         cell: (node) => (
-          <UnstyledButton onClick={() => open(node)} c="var(--mantine-color-anchor)" fz="sm" fw={600}>
+          <UnstyledButton aria-haspopup="dialog" onClick={() => open(node)} c="var(--mantine-color-anchor)" fz="sm" fw={600}>
             {node.name}
           </UnstyledButton>
         ),

@@ -88,6 +88,7 @@ const Tile = memo(function Tile({ node, occupied, open }: { node: FleetNode; occ
     <UnstyledButton
       className={classes.tile}
       data-simulated={node.gpus_simulated || undefined}
+      aria-haspopup="dialog"
       onClick={() => open(node)}
       title={node.gpus_simulated ? t('simulatedHint') : undefined}
     >

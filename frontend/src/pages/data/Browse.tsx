@@ -1,6 +1,6 @@
 /** The files of one volume, folder by folder: look, fetch, bring, delete. */
 
-import { ActionIcon, Alert, Anchor, Box, Breadcrumbs, Button, Group, List, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { ActionIcon, Alert, Anchor, Box, Breadcrumbs, Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useMemo, useRef, useState, type DragEvent } from 'react';
 import { Link, useNavigate, useParams } from 'react-router';
@@ -22,6 +22,7 @@ import { Page } from '@/ui/Page';
 import { Rows, type Column } from '@/ui/Rows';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
+import { Window } from '@/ui/Window';
 
 import classes from './Data.module.css';
 import { Sharing } from './Grants';
@@ -287,10 +288,10 @@ function Actions({ volume, file, remove }: { volume: Volume; file: File_; remove
       )}
       {remove && (
         <>
-          <ActionIcon variant="subtle" color="red" aria-label={t('deleteNamed', { name })} onClick={() => setAsking(true)}>
+          <ActionIcon variant="subtle" color="red" aria-label={t('deleteNamed', { name })} aria-haspopup="dialog" onClick={() => setAsking(true)}>
             <Icon name="trash" size={16} />
           </ActionIcon>
-          <Modal opened={isAsking} onClose={() => setAsking(false)} title={t('delete')} closeButtonProps={{ 'aria-label': c('close') }}>
+          <Window opened={isAsking} onClose={() => setAsking(false)} title={t('delete')}>
             <Stack>
               <Text style={{ overflowWrap: 'anywhere' }}>{t('deleteFileAsk', { name: file.path })}</Text>
               <Group justify="flex-end">
@@ -309,7 +310,7 @@ function Actions({ volume, file, remove }: { volume: Volume; file: File_; remove
                 </Button>
               </Group>
             </Stack>
-          </Modal>
+          </Window>
         </>
       )}
     </Group>
@@ -320,7 +321,7 @@ function Replace({ names, close, go }: { names: readonly string[]; close: () => 
   const t = useText(words);
   const c = useText(common);
   return (
-    <Modal opened onClose={close} title={t('replaceTitle')} closeButtonProps={{ 'aria-label': c('close') }}>
+    <Window onClose={close} title={t('replaceTitle')}>
       <Stack>
         <Text>{t('replaceAsk', { count: names.length })}</Text>
         <List size="sm">
@@ -338,7 +339,7 @@ function Replace({ names, close, go }: { names: readonly string[]; close: () => 
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Window>
   );
 }
 

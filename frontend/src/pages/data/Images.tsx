@@ -1,6 +1,6 @@
 /** What jobs run in, how it was built, and what went wrong there. */
 
-import { Anchor, Badge, Button, Code, Group, Modal, ScrollArea, Select, SegmentedControl, Stack, Table, Text, Textarea, TextInput } from '@mantine/core';
+import { Anchor, Badge, Button, Code, Group, ScrollArea, Select, SegmentedControl, Stack, Table, Text, Textarea, TextInput } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { Link } from 'react-router';
@@ -22,6 +22,7 @@ import { Rows, type Column } from '@/ui/Rows';
 import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
 import { Elapsed, When } from '@/ui/Times';
+import { Window } from '@/ui/Window';
 
 import { words } from './text';
 
@@ -79,7 +80,7 @@ export default function Images() {
 function Name({ image, open }: { image: Image; open: () => void }) {
   return (
     <Stack gap={2}>
-      <Anchor component="button" type="button" fw={600} size="sm" ta="left" truncate onClick={open}>
+      <Anchor component="button" type="button" fw={600} size="sm" ta="left" truncate aria-haspopup="dialog" onClick={open}>
         {image.name}
       </Anchor>
       <Text size="xs" c={image.error ? 'red' : 'dimmed'} truncate title={image.error ?? image.description}>
@@ -100,7 +101,6 @@ function Size({ image }: { image: Image }) {
 
 function Details({ image, close }: { image: Image; close: () => void }) {
   const t = useText(words);
-  const c = useText(common);
   const session = useSession();
   const cache = useQueryClient();
   const path = { image_id: image.id };
@@ -124,7 +124,7 @@ function Details({ image, close }: { image: Image; close: () => void }) {
     close();
   };
   return (
-    <Modal opened onClose={close} size="xl" title={image.name} closeButtonProps={{ 'aria-label': c('close') }}>
+    <Window onClose={close} size="xl" title={image.name}>
       <Stack>
         <Group gap="xs">
           <Mark {...LOOK[image.state]} label={t(image.state)} size="sm" />
@@ -179,7 +179,7 @@ function Details({ image, close }: { image: Image; close: () => void }) {
           </Group>
         )}
       </Stack>
-    </Modal>
+    </Window>
   );
 }
 

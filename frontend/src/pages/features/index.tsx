@@ -1,6 +1,6 @@
 /** Switches of the installation and of single tenants. */
 
-import { Button, Group, Modal, Paper, SegmentedControl, Select, Stack, Text, Title } from '@mantine/core';
+import { Button, Group, Paper, SegmentedControl, Select, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 
@@ -16,6 +16,7 @@ import { Answer, Empty } from '@/ui/Feedback';
 import { notify, notifyProblem } from '@/ui/notify';
 import { Page } from '@/ui/Page';
 import { Mark } from '@/ui/Status';
+import { Window } from '@/ui/Window';
 
 import { words } from './text';
 
@@ -128,7 +129,7 @@ function One({ feature, tenant, scope }: { feature: Feature; tenant: string | nu
           data={options.map((option) => ({ value: option, label: t(option) }))}
         />
       </Group>
-      <Modal opened={isAsking} onClose={() => setAsking(false)} title={t('offTitle', { name: title })} closeButtonProps={{ 'aria-label': c('close') }}>
+      <Window opened={isAsking} onClose={() => setAsking(false)} title={t('offTitle', { name: title })}>
         <Stack>
           <Text>{t('offHint', { scope: scope ?? t('allUsers') })}</Text>
           <Group justify="flex-end">
@@ -140,7 +141,7 @@ function One({ feature, tenant, scope }: { feature: Feature; tenant: string | nu
             </Button>
           </Group>
         </Stack>
-      </Modal>
+      </Window>
     </Paper>
   );
 }

@@ -2,6 +2,7 @@
 
 import { Anchor, Divider, Group, Stack, Text } from '@mantine/core';
 import { useQueryClient, type UseQueryResult } from '@tanstack/react-query';
+import { useState } from 'react';
 import { Link } from 'react-router';
 
 import { api, take, type Schemas } from '@/api/client';
@@ -10,6 +11,7 @@ import { useLanguage, useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
 import { Answer } from '@/ui/Feedback';
 import { Status } from '@/ui/Status';
+import { StopReason } from '@/ui/StopReason';
 import { Elapsed, useNow, When } from '@/ui/Times';
 
 import { Card } from './Card';
@@ -52,8 +54,9 @@ function Going({ job, expected }: { job: Job; expected: Expected | undefined }) 
   const format = useFormat();
   const cache = useQueryClient();
   const isWaiting = job.state === 'queued';
+  const [reason, setReason] = useState('');
   const stop = async () => {
-    await take(api.POST('/api/v1/jobs/{job}/stop', { params: { path: { job: job.id } }, body: {} }));
+    await take(api.POST('/api/v1/jobs/{job}/stop', { params: { path: { job: job.id } }, body: { reason: reason.trim() || undefined } }));
     await cache.invalidateQueries({ queryKey: ['my-jobs'] });
   };
   return (
@@ -84,7 +87,10 @@ function Going({ job, expected }: { job: Job; expected: Expected | undefined }) 
       </Stack>
       {job.state !== 'stopping' && (
         <Confirm label={t('stop')} title={t('stop')} color="red" variant="subtle" size="compact-sm" style={{ flexShrink: 0 }} act={stop}>
-          {t('stopAsk', { name: job.name })}
+          <Stack>
+            <Text>{t('stopAsk', { name: job.name })}</Text>
+            <StopReason value={reason} change={setReason} />
+          </Stack>
         </Confirm>
       )}
     </Group>

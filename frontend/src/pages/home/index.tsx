@@ -1,6 +1,7 @@
 /** What somebody wants to know first: how their jobs fare, what their tenants got, and what is free. */
 
 import { Button, Grid, Group, Stack, UnstyledButton } from '@mantine/core';
+import { useState } from 'react';
 import { Link } from 'react-router';
 
 import { useSession } from '@/api/session';
@@ -12,7 +13,7 @@ import { Page } from '@/ui/Page';
 import { Mark, type JobState } from '@/ui/Status';
 
 import { Card } from './Card';
-import { FirstSteps } from './FirstSteps';
+import { areAway, FirstSteps, NoSteps } from './FirstSteps';
 import { Active, Failed } from './MyJobs';
 import { useCounts, useMine } from './reads';
 import { Budgets, Free, Shares } from './Sides';
@@ -28,7 +29,8 @@ const SHOWN = [
 export default function Home() {
   const t = useText(words);
   const session = useSession();
-  const { active, ended, isNewcomer } = useMine();
+  const { active, ended, isNewcomer, first } = useMine();
+  const [isAway, setAway] = useState(() => areAway(session.who.user.id));
   const maySubmit = session.may('member');
   const hasOwn = !isNewcomer && (maySubmit || (active.data?.items.length ?? 0) + (ended.data?.items.length ?? 0) > 0);
   return (
@@ -42,7 +44,7 @@ export default function Home() {
         )
       }
     >
-      {isNewcomer && <FirstSteps />}
+      {maySubmit ? first && !isAway && <FirstSteps job={first[0]} putAway={() => setAway(true)} /> : isNewcomer && <NoSteps />}
       <Grid gap="md">
         <Grid.Col span={{ base: 12, md: 7, lg: 8 }}>
           <Stack gap="md">

@@ -39,11 +39,12 @@ export function useMine() {
   });
   const any = useQuery({
     queryKey: ['my-jobs', 'any'],
-    enabled: active.data?.items.length === 0 && ended.data?.items.length === 0,
-    queryFn: ({ signal }) => take(api.GET('/api/v1/jobs', { params: { query: { mine: true, limit: 1 } }, signal })),
+    queryFn: ({ signal }) => take(api.GET('/api/v1/jobs', { params: { query: { mine: true, limit: 2 } }, signal })),
   });
-  const isNewcomer = active.data?.items.length === 0 && ended.data?.items.length === 0 && any.data?.items.length === 0;
-  return { active, ended, isNewcomer };
+  const isNewcomer = any.data?.items.length === 0;
+  /** Of somebody who has not come further than the first one; undefined: of somebody who has. */
+  const first = any.data && any.data.items.length < 2 ? any.data.items : undefined;
+  return { active, ended, isNewcomer, first };
 }
 
 /** When the first few waiting ones are expected to start, by job. */
@@ -55,7 +56,7 @@ export function useExpected(waiting: readonly string[]) {
     staleTime: 60_000,
     refetchInterval: 120_000,
     queryFn: async ({ signal }) => {
-      const answers = await Promise.allSettled(asked.map((job) => take(api.GET('/api/v1/jobs/{job}/explain', { params: { path: { job }, query: { quick: true } }, signal }))));
+      const answers = await Promise.allSettled(asked.map((job) => take(api.GET('/api/v1/jobs/{job}/explain', { params: { path: { job } }, signal }))));
       return new Map(answers.flatMap((answer, index) => (answer.status === 'fulfilled' ? [[asked[index] ?? '', answer.value.expected] as const] : [])));
     },
   });

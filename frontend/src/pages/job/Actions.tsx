@@ -1,17 +1,18 @@
 /** What can be done with a job by whoever looks at it: stop, rerun, clone, its place in the order. Nothing else is offered. */
 
-import { Button, Group, Modal, NumberInput, SegmentedControl, Stack, Switch, Text } from '@mantine/core';
+import { Button, Group, NumberInput, SegmentedControl, Stack, Switch, Text } from '@mantine/core';
 import { lazy, Suspense, useState } from 'react';
 import { Link } from 'react-router';
 
 import { api, take } from '@/api/client';
 import { queries } from '@/api/query';
-import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
 import { Loading, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { notify } from '@/ui/notify';
+import { StopReason } from '@/ui/StopReason';
+import { Window } from '@/ui/Window';
 
 import { hasEnded, isArray, type Job, type Rights } from './queries';
 import { words } from './text';
@@ -42,8 +43,9 @@ function reread(job: Job): void {
 function Stop({ job }: { job: Job }) {
   const t = useText(words);
   const [grace, setGrace] = useState<number | string>('');
+  const [reason, setReason] = useState('');
   const stop = async () => {
-    await take(api.POST('/api/v1/jobs/{job}/stop', { params: { path: { job: job.id } }, body: typeof grace === 'number' ? { grace_seconds: grace } : {} }));
+    await take(api.POST('/api/v1/jobs/{job}/stop', { params: { path: { job: job.id } }, body: { grace_seconds: typeof grace === 'number' ? grace : undefined, reason: reason.trim() || undefined } }));
     notify(t('stopped'));
     reread(job);
   };
@@ -52,6 +54,7 @@ function Stop({ job }: { job: Job }) {
     <Confirm label={t('stop')} title={t('stopTitle', { name: job.name })} act={stop} color="red" variant="light" leftSection={<Icon name="stop" size={16} />}>
       <Stack>
         <Text>{isArray(job) ? t('stopArray') : isWaiting ? t('stopWaiting') : t('stopText')}</Text>
+        <StopReason value={reason} change={setReason} />
         {!isWaiting && <NumberInput label={t('stopGrace')} description={t('stopGraceHint')} min={0} max={3600} value={grace} onChange={setGrace} />}
       </Stack>
     </Confirm>
@@ -60,23 +63,21 @@ function Stop({ job }: { job: Job }) {
 
 function RerunButton({ job }: { job: Job }) {
   const t = useText(words);
-  const c = useText(common);
   const [isOpen, setOpen] = useState(false);
   return (
     <>
-      <Button variant="default" leftSection={<Icon name="refresh" size={16} />} onClick={() => setOpen(true)}>
+      <Button variant="default" leftSection={<Icon name="refresh" size={16} />} aria-haspopup="dialog" onClick={() => setOpen(true)}>
         {t('rerun')}
       </Button>
-      <Modal opened={isOpen} onClose={() => setOpen(false)} title={t('rerunTitle', { name: job.name })} size="xl" closeButtonProps={{ 'aria-label': c('close') }}>
+      <Window opened={isOpen} onClose={() => setOpen(false)} title={t('rerunTitle', { name: job.name })} size="xl">
         <Suspense fallback={<Loading />}>{isOpen && <Rerun job={job} close={() => setOpen(false)} />}</Suspense>
-      </Modal>
+      </Window>
     </>
   );
 }
 
 function Order({ job, mayManage }: { job: Job; mayManage: boolean }) {
   const t = useText(words);
-  const c = useText(common);
   const [isOpen, setOpen] = useState(false);
   const [priority, setPriority] = useState<number | string>(job.priority);
   const [among, setAmong] = useState<'own' | 'queue'>('own');
@@ -102,10 +103,10 @@ function Order({ job, mayManage }: { job: Job; mayManage: boolean }) {
     });
   return (
     <>
-      <Button variant="default" leftSection={<Icon name="queues" size={16} />} onClick={() => setOpen(true)}>
+      <Button variant="default" leftSection={<Icon name="queues" size={16} />} aria-haspopup="dialog" onClick={() => setOpen(true)}>
         {t('order')}
       </Button>
-      <Modal opened={isOpen} onClose={() => setOpen(false)} title={t('orderTitle', { name: job.name })} closeButtonProps={{ 'aria-label': c('close') }}>
+      <Window opened={isOpen} onClose={() => setOpen(false)} title={t('orderTitle', { name: job.name })}>
         <Stack>
           {error !== null && <ProblemView error={error} />}
           <NumberInput label={t('priority')} description={t('priorityHint')} min={0} max={1000} value={priority} onChange={setPriority} allowDecimal={false} />
@@ -148,7 +149,7 @@ function Order({ job, mayManage }: { job: Job; mayManage: boolean }) {
             </Button>
           </Group>
         </Stack>
-      </Modal>
+      </Window>
     </>
   );
 }

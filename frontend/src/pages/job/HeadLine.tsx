@@ -25,7 +25,7 @@ export function HeadLine({ job, rights }: { job: Job; rights: Rights }) {
     <Group gap="xs" component="div">
       <Status state={job.state} size="lg" />
       {job.hold && <Mark icon="pause" color="orange" label={t('held')} />}
-      {job.desired === 'stop' && !hasEnded(job) && <Mark icon="stop" color="orange" label={t('beingStopped')} />}
+      {job.desired === 'stop' && !hasEnded(job) && <Mark icon="stop" color="orange" label={job.reason?.code === 'stopping' ? job.reason.text : t('beingStopped')} />}
       {job.condition && <Mark icon="alert" color="red" label={t('condition', { condition: job.condition })} />}
       {job.gpus_simulated && <Mark icon="info" color="grape" label={c('simulated')} />}
       <Text size="sm" component="span">

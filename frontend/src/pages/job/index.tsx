@@ -5,6 +5,7 @@ import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense, useEffect } from 'react';
 import { Link, useLocation, useNavigate, useParams } from 'react-router';
 
+import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
 import { useText } from '@/text/language';
 import { CopyAs } from '@/ui/CopyAs';
@@ -15,17 +16,26 @@ import { Page } from '@/ui/Page';
 import { Actions } from './Actions';
 import { HeadLine } from './HeadLine';
 import { Overview } from './overview/Overview';
-import { hasEnded, isArray, jobQuery, rightsTo, type Job } from './queries';
+import { hasEnded, isArray, jobQuery, rightsTo, tasksQuery, type Job } from './queries';
 import { words } from './text';
 import { waysTo, type TabName } from './ways';
 
-const Logs = lazy(() => import('./logs/Logs'));
-const Tasks = lazy(() => import('./tasks/Tasks'));
-const Metrics = lazy(() => import('./metrics/Metrics'));
-const Events = lazy(() => import('./events/Events'));
-const Artifacts = lazy(() => import('./artifacts/Artifacts'));
-const Spec = lazy(() => import('./spec/Spec'));
-const Terminal = lazy(() => import('./terminal/Terminal'));
+const FILES = {
+  logs: () => import('./logs/Logs'),
+  tasks: () => import('./tasks/Tasks'),
+  metrics: () => import('./metrics/Metrics'),
+  events: () => import('./events/Events'),
+  artifacts: () => import('./artifacts/Artifacts'),
+  spec: () => import('./spec/Spec'),
+  terminal: () => import('./terminal/Terminal'),
+} satisfies Partial<Record<TabName, () => Promise<unknown>>>;
+const Logs = lazy(FILES.logs);
+const Tasks = lazy(FILES.tasks);
+const Metrics = lazy(FILES.metrics);
+const Events = lazy(FILES.events);
+const Artifacts = lazy(FILES.artifacts);
+const Spec = lazy(FILES.spec);
+const Terminal = lazy(FILES.terminal);
 
 const TABS: readonly { name: TabName; icon: IconName }[] = [
   { name: 'overview', icon: 'info' },
@@ -37,6 +47,14 @@ const TABS: readonly { name: TabName; icon: IconName }[] = [
   { name: 'spec', icon: 'edit' },
   { name: 'terminal', icon: 'terminal' },
 ];
+
+/** The job, the tab's file and a list of tasks do not wait for each other. */
+export function begin(address: URL): void {
+  const [job = '', tab = ''] = address.pathname.split('/').slice(2).map(decodeURIComponent);
+  void queries.prefetchQuery(jobQuery(job));
+  if (tab in FILES) void FILES[tab as keyof typeof FILES]();
+  if (tab === 'tasks' && !address.searchParams.has('attempt')) void queries.prefetchQuery(tasksQuery(job, null));
+}
 
 export default function JobPage() {
   const t = useText(words);

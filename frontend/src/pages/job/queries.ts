@@ -47,19 +47,28 @@ export const specQuery = (job: string) =>
     queryFn: async () => (await take(api.GET('/api/v1/jobs/{job}/spec', { params: { path: { job } } }))) as Record<string, unknown>,
   });
 
-/** All tasks of an attempt; pages of 500, so a thousand tasks are two or three requests. */
-export const tasksQuery = (job: string, attempt: number | null) =>
-  queryOptions({
-    queryKey: ['job', job, 'tasks', attempt],
-    queryFn: async (): Promise<{ items: Task[]; isWhole: boolean }> => {
+export interface TaskList {
+  items: Task[];
+  /** `reading`: the first of several pages, while the others are on their way. `cut`: there are more than this page reads. */
+  extent: 'reading' | 'whole' | 'cut';
+}
+
+/** All tasks of an attempt; pages of 500, so a thousand tasks are two or three requests, and the first is shown at once. */
+export const tasksQuery = (job: string, attempt: number | null) => {
+  const queryKey = ['job', job, 'tasks', attempt];
+  return queryOptions({
+    queryKey,
+    queryFn: async ({ client }): Promise<TaskList> => {
       const items: Task[] = [];
       let cursor: string | undefined;
       for (let page = 0; page < TASK_PAGES_MAX; page += 1) {
         const answer = await take(api.GET('/api/v1/jobs/{job}/tasks', { params: { path: { job }, query: { limit: TASKS_PAGE, ...(cursor ? { cursor } : {}), ...(attempt ? { attempt } : {}) } } }));
         items.push(...answer.items);
-        if (!answer.next) return { items, isWhole: true };
+        if (!answer.next) return { items, extent: 'whole' };
         cursor = answer.next;
+        if (page === 0 && !client.getQueryData(queryKey)) client.setQueryData<TaskList>(queryKey, { items: [...items], extent: 'reading' });
       }
-      return { items, isWhole: false };
+      return { items, extent: 'cut' };
     },
   });
+};

@@ -1,6 +1,6 @@
 /** What can be done with the rows chosen, and what became of each of them. */
 
-import { Anchor, Button, Group, List, Menu, Modal, Progress, ScrollArea, Stack, Text, TextInput } from '@mantine/core';
+import { Anchor, Button, Group, List, Menu, Progress, ScrollArea, Stack, Text, TextInput } from '@mantine/core';
 import { useEffect, useRef, useState, type FormEvent, type ReactNode } from 'react';
 import { Link } from 'react-router';
 
@@ -9,6 +9,8 @@ import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { Icon } from '@/ui/Icon';
 import { Mark } from '@/ui/Status';
+import { StopReason } from '@/ui/StopReason';
+import { Window } from '@/ui/Window';
 
 import { actOnAll, BULK_MAX, type Deed, type Outcome, type PriorityName } from './bulk';
 import classes from './Jobs.module.css';
@@ -54,21 +56,21 @@ export function Bulk({ selection, find, update, children }: { selection: Selecti
         ) : (
           <>
             {mayChange && (
-              <Button size="xs" color="red" variant="light" leftSection={<Icon name="stop" size={14} />} onClick={() => setAsked('stop')}>
+              <Button size="xs" color="red" variant="light" leftSection={<Icon name="stop" size={14} />} aria-haspopup="dialog" onClick={() => setAsked('stop')}>
                 {t('stop')}
               </Button>
             )}
             {mayRerun && (
-              <Button size="xs" variant="default" leftSection={<Icon name="refresh" size={14} />} onClick={() => setAsked('rerun')}>
+              <Button size="xs" variant="default" leftSection={<Icon name="refresh" size={14} />} aria-haspopup="dialog" onClick={() => setAsked('rerun')}>
                 {t('rerun')}
               </Button>
             )}
             {mayChange && (
               <>
-                <Button size="xs" variant="default" leftSection={<Icon name="tag" size={14} />} onClick={() => setAsked('tag')}>
+                <Button size="xs" variant="default" leftSection={<Icon name="tag" size={14} />} aria-haspopup="dialog" onClick={() => setAsked('tag')}>
                   {t('addTag')}
                 </Button>
-                <Button size="xs" variant="default" onClick={() => setAsked('untag')}>
+                <Button size="xs" variant="default" aria-haspopup="dialog" onClick={() => setAsked('untag')}>
                   {t('removeTag')}
                 </Button>
                 <Menu>
@@ -104,19 +106,26 @@ function Ask({ asked, jobs, close, start }: { asked: Asked; jobs: readonly Job[]
   const t = useText(words);
   const c = useText(common);
   const [tag, setTag] = useState('');
+  const [reason, setReason] = useState('');
   const known = [...new Set(jobs.flatMap((job) => job.tags))].slice(0, 20);
   const isTag = asked === 'tag' || asked === 'untag';
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (asked === 'stop' || asked === 'rerun') start({ kind: asked });
+    if (asked === 'stop') start({ kind: asked, reason: reason.trim() || undefined });
+    else if (asked === 'rerun') start({ kind: asked });
     else if ((asked === 'tag' || asked === 'untag') && tag.trim()) start({ kind: asked, tag: tag.trim() });
   };
   const title = asked === 'stop' ? t('stop') : asked === 'rerun' ? t('rerun') : asked === 'untag' ? t('removeTag') : t('addTag');
   return (
-    <Modal opened={asked !== null} onClose={close} title={title} closeButtonProps={{ 'aria-label': c('close') }}>
+    <Window opened={asked !== null} onClose={close} title={title}>
       <form onSubmit={submit}>
         <Stack>
-          {asked === 'stop' && <Text>{t('stopAsk', { count: jobs.length })}</Text>}
+          {asked === 'stop' && (
+            <>
+              <Text>{t('stopAsk', { count: jobs.length })}</Text>
+              <StopReason value={reason} change={setReason} />
+            </>
+          )}
           {asked === 'rerun' && <Text>{t('rerunAsk', { count: jobs.length })}</Text>}
           {isTag && <TextInput label={t('tag')} description={t('tagHint')} value={tag} maxLength={TAG_LENGTH} onChange={(event) => setTag(event.currentTarget.value)} required data-autofocus />}
           {asked === 'untag' && known.length > 0 && (
@@ -138,7 +147,7 @@ function Ask({ asked, jobs, close, start }: { asked: Asked; jobs: readonly Job[]
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Window>
   );
 }
 
@@ -170,7 +179,7 @@ function Run({ jobs, deed, update, close }: { jobs: Job[]; deed: Deed; update: (
     skipped: { icon: 'pause', color: 'orange', label: t('notTried') },
   } as const;
   return (
-    <Modal opened onClose={leave} size="lg" title={isOver ? t('allDone', { done, failed }) : t('doing', { done: done + failed, count: jobs.length })} closeButtonProps={{ 'aria-label': c('close') }}>
+    <Window onClose={leave} size="lg" title={isOver ? t('allDone', { done, failed }) : t('doing', { done: done + failed, count: jobs.length })}>
       <Stack>
         <Progress value={((done + failed) / Math.max(1, jobs.length)) * 100} color={failed > 0 && isOver ? 'orange' : 'teal'} aria-label={t('doing', { done: done + failed, count: jobs.length })} />
         <ScrollArea.Autosize mah="50vh">
@@ -212,6 +221,6 @@ function Run({ jobs, deed, update, close }: { jobs: Job[]; deed: Deed; update: (
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Window>
   );
 }

@@ -105,7 +105,7 @@ export function Gpus({ job }: { job: Job }) {
     <div className={classes.two}>
       <span className={hasGpus ? classes.strong : classes.dimmed}>{format.milli(job.resources.gpu_millis)}</span>
       <span className={`${classes.line} ${classes.faint}`} title={job.gpus_simulated ? t('simulated') : undefined}>
-        {job.gpus_simulated ? t('simulated') : t('cores', { count: format.milli(job.resources.cpu_millis) })}
+        {job.gpus_simulated ? t('simulated') : t('cores', { amount: format.milli(job.resources.cpu_millis), count: job.resources.cpu_millis / 1000 })}
       </span>
     </div>
   );

@@ -7,11 +7,13 @@ import { useEffect, useState } from 'react';
 import { useQueueNames } from '@/api/fleet';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
+import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Icon } from '@/ui/Icon';
+import { fromLocalInput, toLocalInput } from '@/ui/moments';
 import { isJobState, JOB_STATES, type JobState } from '@/ui/Status';
 
-import { KINDS, SORTS, SPANS, type Filters, type Kind, type Sort } from './filters';
+import { KINDS, SORTS, SPANS, timeText, type Filters, type Kind, type Sort } from './filters';
 import classes from './Jobs.module.css';
 import { words } from './text';
 
@@ -108,7 +110,7 @@ export function More({ filters, change }: { filters: Filters; change: Change }) 
           <TextInput label={t('userName')} defaultValue={filters.user} onBlur={(event) => change({ user: event.currentTarget.value.trim() })} onKeyDown={(event) => event.key === 'Enter' && change({ user: event.currentTarget.value.trim() })} />
           <TagsInput label={t('tags')} description={t('tagsHint')} openOnFocus={false} comboboxProps={inside} value={filters.tag} onChange={(tag) => change({ tag })} clearable />
           <TagsInput label={t('labels')} description={t('labelsHint')} openOnFocus={false} comboboxProps={inside} value={filters.label} onChange={(label) => change({ label: label.filter((each) => each.includes('=')) })} clearable />
-          <Select label={t('since')} placeholder={t('sinceAny')} clearable openOnFocus={false} comboboxProps={inside} data={[...SPANS.map((span) => ({ value: span as string, label: t(`since${span}`) })), ...(filters.since && !SPANS.some((span) => span === filters.since) ? [{ value: filters.since, label: filters.since }] : [])]} value={filters.since || null} onChange={(value) => change({ since: value ?? '' })} />
+          <Range filters={filters} change={change} />
           <Select label={t('kind')} placeholder={t('anyKind')} clearable openOnFocus={false} comboboxProps={inside} data={KINDS.map((kind) => ({ value: kind, label: t(kind) }))} value={filters.kind || null} onChange={(value) => change({ kind: (value ?? '') as Kind | '' })} />
         </Stack>
       </Popover.Dropdown>
@@ -116,18 +118,52 @@ export function More({ filters, change }: { filters: Filters; change: Change }) 
   );
 }
 
+/** When: a span back from now, or from one time until another. Of the list by end it asks when jobs ended. */
+function Range({ filters, change }: { filters: Filters; change: Change }) {
+  const t = useText(words);
+  const format = useFormat();
+  const [own, setOwn] = useState(false);
+  const isSpan = SPANS.some((span) => span === filters.since) && !filters.until;
+  const isOwn = own || Boolean((filters.since || filters.until) && !isSpan);
+  const moment = (text: string) => (/^\d{4}-/.test(text) && !Number.isNaN(Date.parse(text)) ? toLocalInput(text) : '');
+  return (
+    <>
+      <Select
+        label={t(filters.sort === 'finished' ? 'ended' : 'since')}
+        placeholder={t('sinceAny')}
+        clearable
+        openOnFocus={false}
+        comboboxProps={{ withinPortal: false }}
+        data={[...SPANS.map((span) => ({ value: span as string, label: t(`since${span}`) })), { value: 'own', label: t('sinceOwn') }]}
+        value={isOwn ? 'own' : filters.since || null}
+        onChange={(value) => {
+          setOwn(value === 'own');
+          if (value !== 'own') change({ since: value ?? '', until: '' });
+        }}
+      />
+      {isOwn && (
+        <Group grow gap="xs">
+          <TextInput type="datetime-local" label={`${t('from')} (${format.zone})`} defaultValue={moment(filters.since)} onBlur={(event) => change({ since: fromLocalInput(event.currentTarget.value) ?? '' })} />
+          <TextInput type="datetime-local" label={`${t('to')} (${format.zone})`} defaultValue={moment(filters.until)} onBlur={(event) => change({ until: fromLocalInput(event.currentTarget.value) ?? '' })} />
+        </Group>
+      )}
+    </>
+  );
+}
+
 /** What narrows the list now; each can be taken away. */
 export function Active({ filters, change, clear }: { filters: Filters; change: Change; clear: () => void }) {
   const t = useText(words);
   const c = useText(common);
+  const format = useFormat();
   const { who } = useSession();
   const pills: { key: string; label: string; without: Partial<Filters> }[] = [];
   if (filters.tenant) pills.push({ key: 'tenant', label: `${c('tenant')}: ${who.tenants.find((tenant) => tenant.slug === filters.tenant)?.name ?? filters.tenant}`, without: { tenant: '' } });
   if (filters.queue) pills.push({ key: 'queue', label: `${c('queue')}: ${filters.queue}`, without: { queue: '' } });
   if (filters.user) pills.push({ key: 'user', label: `${c('user')}: ${filters.user}`, without: { user: '' } });
   if (filters.kind) pills.push({ key: 'kind', label: t(filters.kind), without: { kind: '' } });
-  if (filters.since) pills.push({ key: 'since', label: `${t('since')}: ${SPANS.some((span) => span === filters.since) ? t(`since${filters.since as (typeof SPANS)[number]}`) : filters.since}`, without: { since: '' } });
-  if (filters.until) pills.push({ key: 'until', label: `${c('until')}: ${filters.until}`, without: { until: '' } });
+  if (filters.since) pills.push({ key: 'since', label: SPANS.some((span) => span === filters.since) ? `${t(filters.sort === 'finished' ? 'ended' : 'since')}: ${t(`since${filters.since as (typeof SPANS)[number]}`)}` : `${t('from')}: ${timeText(filters.since, format.time)}`, without: { since: '' } });
+  if (filters.until) pills.push({ key: 'until', label: `${t('to')}: ${timeText(filters.until, format.time)}`, without: { until: '' } });
   if (filters.parent) pills.push({ key: 'parent', label: t('parent', { id: filters.parent }), without: { parent: '' } });
   for (const tag of filters.tag) pills.push({ key: `tag ${tag}`, label: tag, without: { tag: filters.tag.filter((each) => each !== tag) } });
   for (const label of filters.label) pills.push({ key: `label ${label}`, label, without: { label: filters.label.filter((each) => each !== label) } });

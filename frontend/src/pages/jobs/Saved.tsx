@@ -1,16 +1,17 @@
 /** Filters kept under a name, by the person: on every machine, not in this browser. */
 
-import { ActionIcon, Button, Group, Menu, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { ActionIcon, Button, Group, Menu, Stack, Text, TextInput } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState, type FormEvent } from 'react';
+import { useState } from 'react';
 
 import { api, take, type Schemas } from '@/api/client';
 import { asProblem } from '@/api/problem';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
-import { ProblemView } from '@/ui/Feedback';
+import { Form } from '@/ui/Dialog';
 import { Icon } from '@/ui/Icon';
 import { notify, notifyProblem } from '@/ui/notify';
+import { Window } from '@/ui/Window';
 
 import { words } from './text';
 
@@ -20,9 +21,9 @@ const NAME_LENGTH = 63;
 
 export function Saved({ current, apply }: { current: string; apply: (query: string) => void }) {
   const t = useText(words);
-  const c = useText(common);
   const cache = useQueryClient();
-  const [isNaming, setNaming] = useState(false);
+  const [open, setOpen] = useState<'name' | 'manage' | null>(null);
+  const close = () => setOpen(null);
   const saved = useQuery({
     queryKey: KEY,
     staleTime: 60_000,
@@ -49,66 +50,71 @@ export function Saved({ current, apply }: { current: string; apply: (query: stri
         <Menu.Dropdown>
           {items.length === 0 && <Menu.Label>{t('savedNone')}</Menu.Label>}
           {items.map((item) => (
-            <Group key={item.id} gap={4} wrap="nowrap">
-              <Menu.Item onClick={() => apply(item.query)} style={{ flex: 1, minWidth: 0 }}>
-                <Text size="sm" truncate>
-                  {item.name}
-                </Text>
-              </Menu.Item>
-              <ActionIcon variant="subtle" color="gray" aria-label={t('savedDelete', { name: item.name })} onClick={() => void remove(item.id)}>
-                <Icon name="trash" size={14} />
-              </ActionIcon>
-            </Group>
+            <Menu.Item key={item.id} onClick={() => apply(item.query)}>
+              <Text size="sm" truncate>
+                {item.name}
+              </Text>
+            </Menu.Item>
           ))}
           <Menu.Divider />
-          <Menu.Item leftSection={<Icon name="submit" size={14} />} disabled={current === ''} onClick={() => setNaming(true)}>
+          <Menu.Item leftSection={<Icon name="submit" size={14} />} disabled={current === ''} aria-haspopup="dialog" onClick={() => setOpen('name')}>
             {t('saveThis')}
           </Menu.Item>
+          {items.length > 0 && (
+            <Menu.Item leftSection={<Icon name="edit" size={14} />} aria-haspopup="dialog" onClick={() => setOpen('manage')}>
+              {t('savedManage')}
+            </Menu.Item>
+          )}
         </Menu.Dropdown>
       </Menu>
-      <Modal opened={isNaming} onClose={() => setNaming(false)} title={t('saveThis')} closeButtonProps={{ 'aria-label': c('close') }}>
+      <Window opened={open === 'name'} onClose={close} title={t('saveThis')}>
         <Naming
           query={current}
+          close={close}
           done={(item) => {
             cache.setQueryData<SavedFilter[]>(KEY, (old) => [...(old ?? []).filter((each) => each.id !== item.id), item]);
-            setNaming(false);
+            close();
             notify(t('saveTaken', { name: item.name }));
           }}
         />
-      </Modal>
+      </Window>
+      <Window opened={open === 'manage'} onClose={close} title={t('saved')}>
+        <Manage items={items} remove={remove} />
+      </Window>
     </>
   );
 }
 
-function Naming({ query, done }: { query: string; done: (item: SavedFilter) => void }) {
+function Manage({ items, remove }: { items: readonly SavedFilter[]; remove: (id: string) => Promise<void> }) {
+  const t = useText(words);
+  if (items.length === 0) return <Text c="dimmed">{t('savedNone')}</Text>;
+  return (
+    <Stack gap="xs" component="ul" m={0} p={0} style={{ listStyle: 'none' }}>
+      {items.map((item) => (
+        <Group key={item.id} component="li" gap="xs" wrap="nowrap" justify="space-between">
+          <div style={{ minWidth: 0, overflowWrap: 'anywhere' }}>
+            <Text size="sm">{item.name}</Text>
+            <Text size="xs" c="dimmed" ff="monospace">
+              {item.query}
+            </Text>
+          </div>
+          <ActionIcon variant="subtle" color="red" aria-label={t('savedDelete', { name: item.name })} title={t('savedDelete', { name: item.name })} onClick={() => void remove(item.id)}>
+            <Icon name="trash" size={16} />
+          </ActionIcon>
+        </Group>
+      ))}
+    </Stack>
+  );
+}
+
+function Naming({ query, close, done }: { query: string; close: () => void; done: (item: SavedFilter) => void }) {
   const t = useText(words);
   const c = useText(common);
   const [name, setName] = useState('');
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const save = async (event: FormEvent) => {
-    event.preventDefault();
-    setBusy(true);
-    setError(null);
-    try {
-      done(await take(api.POST('/api/v1/saved-filters', { body: { page: 'jobs', name: name.trim(), query } })));
-    } catch (reason) {
-      setError(reason);
-    } finally {
-      setBusy(false);
-    }
-  };
+  const save = async () => done(await take(api.POST('/api/v1/saved-filters', { body: { page: 'jobs', name: name.trim(), query } })));
   return (
-    <form onSubmit={(event) => void save(event)}>
-      <Stack>
-        <TextInput label={t('saveName')} value={name} maxLength={NAME_LENGTH} onChange={(event) => setName(event.currentTarget.value)} required data-autofocus error={error ? asProblem(error).at('/name') : undefined} />
-        {error !== null && !asProblem(error).at('/name') && <ProblemView error={error} />}
-        <Group justify="flex-end">
-          <Button type="submit" loading={isBusy}>
-            {c('save')}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <Form submit={save} onCancel={close} label={c('save')}>
+      {(at) => <TextInput label={t('saveName')} value={name} maxLength={NAME_LENGTH} onChange={(event) => setName(event.currentTarget.value)} required error={at('/name')} />}
+    </Form>
   );
 }

@@ -9,7 +9,7 @@ export const AT_ONCE = 4;
 export const BULK_MAX = 500;
 export type PriorityName = 'low' | 'normal' | 'high' | 'urgent';
 
-export type Deed = { kind: 'stop' } | { kind: 'rerun' } | { kind: 'tag'; tag: string } | { kind: 'untag'; tag: string } | { kind: 'priority'; priority: PriorityName };
+export type Deed = { kind: 'stop'; reason?: string } | { kind: 'rerun' } | { kind: 'tag'; tag: string } | { kind: 'untag'; tag: string } | { kind: 'priority'; priority: PriorityName };
 export interface Outcome {
   job: Job;
   state: 'waiting' | 'done' | 'failed' | 'skipped';
@@ -22,7 +22,7 @@ function act(job: Job, deed: Deed): Promise<Job> {
   const path = { job: job.id };
   switch (deed.kind) {
     case 'stop':
-      return take(api.POST('/api/v1/jobs/{job}/stop', { params: { path }, body: {} }));
+      return take(api.POST('/api/v1/jobs/{job}/stop', { params: { path }, body: { reason: deed.reason } }));
     case 'rerun':
       return take(api.POST('/api/v1/jobs/{job}/rerun', { params: { path }, body: {} })) as Promise<Job>;
     case 'tag':

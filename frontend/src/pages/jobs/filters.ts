@@ -102,6 +102,11 @@ function timeOf(text: string, now: number): string | undefined {
   return text || undefined;
 }
 
+/** A filter's time for people: a moment in their zone; a span or what cannot be read as it stands. */
+export function timeText(text: string, show: (iso: string) => string): string {
+  return /^\d{4}-/.test(text) && !Number.isNaN(Date.parse(text)) ? show(text) : text;
+}
+
 export function toQuery(filters: Filters, now: number): JobQuery {
   return {
     state: filters.state.length > 0 ? filters.state : undefined,

@@ -22,7 +22,7 @@ import { Active, More, Quick, SearchField, StateChips } from './Filters';
 import { isFiltered, readFilters, toPairs, writeFilters, type Filters, type JobQuery } from './filters';
 import classes from './Jobs.module.css';
 import { useListKeys } from './keys';
-import { useCounts, useJobList } from './list';
+import { beginList, useCounts, useJobList } from './list';
 import type { Job } from './merge';
 import { Saved } from './Saved';
 import { Selection } from './selection';
@@ -30,6 +30,8 @@ import { words } from './text';
 
 const ROW_PX = 56;
 const keyOf = (job: Job) => job.id;
+
+export const begin = beginList;
 
 export default function Jobs() {
   const t = useText(words);
@@ -207,7 +209,7 @@ function ExportButton({ query }: { query: JobQuery }) {
   );
 }
 
-const FLAGS: Partial<Record<keyof JobQuery, string>> = { state: '--state', tenant: '--tenant', queue: '--queue', user: '--user', tag: '--tag', label: '--label', q: '--search', parent: '--parent', sort: '--sort' };
+const FLAGS: Partial<Record<keyof JobQuery, string>> = { state: '--state', tenant: '--tenant', queue: '--queue', user: '--user', tag: '--tag', label: '--label', q: '--search', since: '--since', until: '--until', parent: '--parent', sort: '--sort' };
 
 function waysOf(query: JobQuery): Ways {
   const pairs = toPairs(query);

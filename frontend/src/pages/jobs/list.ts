@@ -1,36 +1,63 @@
 /** The rows: pages by cursor, put right by live events, with what is new held back while somebody reads further down. */
 
-import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
+import { infiniteQueryOptions, queryOptions, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 
 import { api, take } from '@/api/client';
 import type { LiveEvent } from '@/api/live';
+import { queries } from '@/api/query';
 import { hear } from '@/app/heard';
 
-import { areCounted, toQuery, writeFilters, type Filters } from './filters';
+import { areCounted, readFilters, toQuery, writeFilters, type Filters, type JobQuery } from './filters';
 import { countNew, withEvents, withHead, withRows, type Job, type JobList, type JobPage } from './merge';
 
 const PAGE = 100;
 const AFTER_EVENTS_MS = 3_000; // Reading the first page anew costs the server more than an event does.
+const FRESH_MS = 3_000;
 const EVERY_MS = 20_000; // Reasons of waits change without an event.
 const SINGLES_MAX = 4;
+
+// Spans become times when the first page is asked for: a cursor belongs to one question.
+const asked = new Map<string, JobQuery>();
+
+function listQuery(filters: Filters) {
+  const text = writeFilters(filters).toString();
+  return infiniteQueryOptions({
+    queryKey: ['job-list', text] as const,
+    queryFn: ({ pageParam, signal }) => {
+      const query = (pageParam && asked.get(text)) || toQuery(filters, Date.now());
+      asked.set(text, query);
+      return take(api.GET('/api/v1/jobs', { params: { query: { ...query, limit: PAGE, ...(pageParam ? { cursor: pageParam } : {}) } }, signal }));
+    },
+    initialPageParam: null as string | null,
+    getNextPageParam: (page: JobPage) => page.next,
+    staleTime: Infinity,
+    refetchOnWindowFocus: false,
+  });
+}
+
+function countsQuery({ tenant, queue }: Filters) {
+  return queryOptions({
+    queryKey: ['job-counts', tenant, queue],
+    queryFn: ({ signal }) => take(api.GET('/api/v1/jobs:counts', { params: { query: { tenant: tenant || undefined, queue: queue || undefined } }, signal })),
+  });
+}
+
+/** Ask for the first rows of an address before its page is drawn. */
+export function beginList(address: URL): void {
+  const filters = readFilters(address.searchParams);
+  void queries.prefetchInfiniteQuery(listQuery(filters));
+  if (areCounted(filters)) void queries.prefetchQuery(countsQuery(filters));
+}
 
 export function useJobList(filters: Filters) {
   const cache = useQueryClient();
   const text = writeFilters(filters).toString();
-  // Spans become times once per filter: a cursor belongs to one question.
   const query = useMemo(() => toQuery(filters, Date.now()), [text]); // eslint-disable-line react-hooks/exhaustive-deps
   const key = useMemo(() => ['job-list', text] as const, [text]);
   const [held, setHeld] = useState<{ page: JobPage; count: number } | null>(null);
   const isTop = useRef(true);
-  const list = useInfiniteQuery({
-    queryKey: key,
-    queryFn: ({ pageParam, signal }) => take(api.GET('/api/v1/jobs', { params: { query: { ...query, limit: PAGE, ...(pageParam ? { cursor: pageParam } : {}) } }, signal })),
-    initialPageParam: null as string | null,
-    getNextPageParam: (page) => page.next,
-    staleTime: Infinity,
-    refetchOnWindowFocus: false,
-  });
+  const list = useInfiniteQuery(listQuery(filters));
 
   const change = useCallback((make: (old: JobList) => JobList) => cache.setQueryData<JobList>(key, (old) => (old ? make(old) : old)), [cache, key]);
   const isNewestFirst = filters.sort === 'created';
@@ -83,7 +110,8 @@ export function useJobList(filters: Filters) {
       soon();
     });
     const steady = setInterval(soon, EVERY_MS);
-    if (cache.getQueryData(key)) void read().catch(() => undefined); // Come back to: shown at once, put right at once.
+    const state = cache.getQueryState(key);
+    if (state?.data && Date.now() - state.dataUpdatedAt > FRESH_MS) void read().catch(() => undefined); // Come back to: shown at once, put right at once.
     const seen = () => {
       if (!document.hidden) soon();
     };
@@ -114,13 +142,7 @@ export function useJobList(filters: Filters) {
 
 /** Counts by state, as far as the API keeps them: by tenant and queue. */
 export function useCounts(filters: Filters): Record<string, number> | null {
-  const { tenant, queue } = filters;
   const isFit = areCounted(filters);
-  const counts = useQuery({
-    queryKey: ['job-counts', tenant, queue],
-    enabled: isFit,
-    refetchInterval: 30_000,
-    queryFn: ({ signal }) => take(api.GET('/api/v1/jobs:counts', { params: { query: { tenant: tenant || undefined, queue: queue || undefined } }, signal })),
-  });
+  const counts = useQuery({ ...countsQuery(filters), enabled: isFit, refetchInterval: 30_000 });
   return isFit ? (counts.data?.states ?? null) : null;
 }

@@ -1,19 +1,20 @@
 /** Planning a window: where, when, why, and whose jobs run there now before anything is saved. */
 
-import { Anchor, Button, Card, Group, Modal, MultiSelect, SegmentedControl, Select, SimpleGrid, Stack, Switch, Table, Text, Textarea, TextInput } from '@mantine/core';
+import { Anchor, Card, MultiSelect, SegmentedControl, Select, SimpleGrid, Switch, Table, Text, Textarea, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { Link } from 'react-router';
 
 import { api, take } from '@/api/client';
 import { readAll, useNodes, usePools } from '@/api/fleet';
-import { asProblem } from '@/api/problem';
 import { queries } from '@/api/query';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
-import { Answer, ProblemView } from '@/ui/Feedback';
+import { Form, refuse } from '@/ui/Dialog';
+import { Answer } from '@/ui/Feedback';
 import { notify } from '@/ui/notify';
+import { Window } from '@/ui/Window';
 
 import { affectedOf } from './affected';
 import { words } from './text';
@@ -33,73 +34,57 @@ export function Plan({ close }: { close: () => void }) {
   const [ends, setEnds] = useState('');
   const [reason, setReason] = useState('');
   const [drain, setDrain] = useState(true);
-  const [isBusy, setBusy] = useState(false);
-  const [isTried, setTried] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const problem = error === null ? null : asProblem(error);
-  const at = (path: string) => (isTried ? problem?.at(path) : undefined);
   const hasPlace = where === 'pool' ? pool !== null : chosen.length > 0;
-  const isOrdered = starts !== '' && ends !== '' && Date.parse(ends) > Date.parse(starts);
   const ids = useMemo(() => new Set(where === 'nodes' ? chosen : (nodes.data ?? []).filter((node) => node.pool.id === pool).map((node) => node.id)), [where, chosen, nodes.data, pool]);
 
   const save = async () => {
-    setTried(true);
-    if (!hasPlace || !isOrdered) return;
-    setBusy(true);
-    setError(null);
-    try {
-      await take(
-        api.POST('/api/v1/maintenance', {
-          body: { ...(where === 'pool' ? { pool } : {}), nodes: where === 'nodes' ? chosen : [], starts_at: new Date(starts).toISOString(), ends_at: new Date(ends).toISOString(), reason, drain },
-        }),
-      );
-      await queries.invalidateQueries({ queryKey: ['maintenance'] });
-      notify(t('saved'));
-      close();
-    } catch (failure) {
-      setError(failure);
-    } finally {
-      setBusy(false);
-    }
+    refuse({
+      [where === 'pool' ? '/pool' : '/nodes']: !hasPlace && t('needsWhere'),
+      '/starts_at': starts === '' && t('needsTime'),
+      '/ends_at': ends === '' ? t('needsTime') : starts !== '' && Date.parse(ends) <= Date.parse(starts) && t('endsBefore'),
+    });
+    await take(
+      api.POST('/api/v1/maintenance', {
+        body: { ...(where === 'pool' ? { pool } : {}), nodes: where === 'nodes' ? chosen : [], starts_at: new Date(starts).toISOString(), ends_at: new Date(ends).toISOString(), reason, drain },
+      }),
+    );
+    await queries.invalidateQueries({ queryKey: ['maintenance'] });
+    notify(t('saved'));
+    close();
   };
   return (
-    <Modal opened onClose={close} title={t('plan')} size="lg" closeButtonProps={{ 'aria-label': w('close') }}>
-      <Stack>
-        <SegmentedControl
-          aria-label={t('where')}
-          value={where}
-          onChange={(value) => setWhere(value === 'nodes' ? 'nodes' : 'pool')}
-          data={[
-            { value: 'pool', label: t('wherePool') },
-            { value: 'nodes', label: t('whereNodes') },
-          ]}
-        />
-        {where === 'pool' ? (
-          <Select label={w('pool')} required value={pool} onChange={setPool} data={(pools.data ?? []).map((one) => ({ value: one.id, label: `${one.cluster.name}/${one.name} (${t('count', { count: one.node_count })})` }))} error={at('/pool') ?? (isTried && !hasPlace ? t('needsWhere') : undefined)} />
-        ) : (
-          <MultiSelect label={t('nodes')} required searchable placeholder={chosen.length === 0 ? t('chooseNodes') : undefined} limit={SHOWN_MAX} value={chosen} onChange={setChosen} data={(nodes.data ?? []).map((node) => ({ value: node.id, label: `${node.name} (${node.pool.name})` }))} error={at('/nodes') ?? (isTried && !hasPlace ? t('needsWhere') : undefined)} />
+    <Window onClose={close} title={t('plan')} size="lg">
+      <Form submit={save} onCancel={close} label={t('save')}>
+        {(at) => (
+          <>
+            <SegmentedControl
+              aria-label={t('where')}
+              value={where}
+              onChange={(value) => setWhere(value === 'nodes' ? 'nodes' : 'pool')}
+              data={[
+                { value: 'pool', label: t('wherePool') },
+                { value: 'nodes', label: t('whereNodes') },
+              ]}
+            />
+            {where === 'pool' ? (
+              <Select label={w('pool')} required value={pool} onChange={setPool} data={(pools.data ?? []).map((one) => ({ value: one.id, label: `${one.cluster.name}/${one.name} (${t('count', { count: one.node_count })})` }))} error={at('/pool')} />
+            ) : (
+              <MultiSelect label={t('nodes')} required searchable placeholder={chosen.length === 0 ? t('chooseNodes') : undefined} limit={SHOWN_MAX} value={chosen} onChange={setChosen} data={(nodes.data ?? []).map((node) => ({ value: node.id, label: `${node.name} (${node.pool.name})` }))} error={at('/nodes')} />
+            )}
+            <SimpleGrid cols={{ base: 1, xs: 2 }}>
+              <TextInput type="datetime-local" label={t('starts')} required value={starts} onChange={(event) => setStarts(event.currentTarget.value)} error={at('/starts_at')} />
+              <TextInput type="datetime-local" label={t('ends')} required value={ends} onChange={(event) => setEnds(event.currentTarget.value)} error={at('/ends_at')} />
+            </SimpleGrid>
+            <Text size="xs" c="dimmed">
+              {t('times', { zone: format.zone })}
+            </Text>
+            <Textarea label={w('reason')} value={reason} onChange={(event) => setReason(event.currentTarget.value)} maxLength={200} autosize error={at('/reason')} />
+            <Switch label={t('drain')} description={t('drainHint')} checked={drain} onChange={(event) => setDrain(event.currentTarget.checked)} />
+            <AffectedNow ids={ids} hasPlace={hasPlace} />
+          </>
         )}
-        <SimpleGrid cols={{ base: 1, xs: 2 }}>
-          <TextInput type="datetime-local" label={t('starts')} required value={starts} onChange={(event) => setStarts(event.currentTarget.value)} error={at('/starts_at') ?? (isTried && starts === '' ? t('needsTime') : undefined)} />
-          <TextInput type="datetime-local" label={t('ends')} required value={ends} onChange={(event) => setEnds(event.currentTarget.value)} error={at('/ends_at') ?? (isTried && ends === '' ? t('needsTime') : isTried && starts !== '' && !isOrdered ? t('endsBefore') : undefined)} />
-        </SimpleGrid>
-        <Text size="xs" c="dimmed">
-          {t('times', { zone: format.zone })}
-        </Text>
-        <Textarea label={w('reason')} value={reason} onChange={(event) => setReason(event.currentTarget.value)} maxLength={200} autosize error={at('/reason')} />
-        <Switch label={t('drain')} description={t('drainHint')} checked={drain} onChange={(event) => setDrain(event.currentTarget.checked)} />
-        <AffectedNow ids={ids} hasPlace={hasPlace} />
-        {problem && <ProblemView error={problem} />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={close}>
-            {w('cancel')}
-          </Button>
-          <Button loading={isBusy} onClick={() => void save()}>
-            {t('save')}
-          </Button>
-        </Group>
-      </Stack>
-    </Modal>
+      </Form>
+    </Window>
   );
 }
 

@@ -39,7 +39,7 @@ export default function Maintenance() {
   });
   const rows = windows.data?.pages.flatMap((page) => page.items) ?? [];
   const plan = isOperator && (
-    <Button leftSection={<Icon name="maintenance" size={16} />} onClick={() => setPlanning(true)}>
+    <Button leftSection={<Icon name="maintenance" size={16} />} aria-haspopup="dialog" onClick={() => setPlanning(true)}>
       {t('plan')}
     </Button>
   );

@@ -1,6 +1,6 @@
 /** Draining a node: first the list of who has to go, then just that, or the new list if others run there by then. */
 
-import { Alert, Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { Alert, Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 
 import { api, take, type Schemas } from '@/api/client';
@@ -12,6 +12,7 @@ import { useText } from '@/text/language';
 import { Loading, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { notify } from '@/ui/notify';
+import { Window } from '@/ui/Window';
 
 import { Affected } from './Affected';
 import { words } from './text';
@@ -63,10 +64,10 @@ export function Drain({ node }: { node: FleetNode }) {
   };
   return (
     <>
-      <Button color="red" variant="light" onClick={open}>
+      <Button color="red" variant="light" aria-haspopup="dialog" onClick={open}>
         {t('drain')}
       </Button>
-      <Modal opened={isOpen} onClose={() => setOpen(false)} title={t('drainTitle', { name: node.name })} size="lg" closeButtonProps={{ 'aria-label': w('close') }}>
+      <Window opened={isOpen} onClose={() => setOpen(false)} title={t('drainTitle', { name: node.name })} size="lg">
         <Stack>
           {hasChanged && (
             <Alert color="yellow" icon={<Icon name="alert" />} role="alert">
@@ -96,7 +97,7 @@ export function Drain({ node }: { node: FleetNode }) {
             </Button>
           </Group>
         </Stack>
-      </Modal>
+      </Window>
     </>
   );
 }

@@ -1,18 +1,18 @@
 /** New prices of a pool from a moment on. What holds now stands beside each field. */
 
-import { Button, Group, Modal, NumberInput, Select, Stack, Text, TextInput } from '@mantine/core';
+import { NumberInput, Select, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 
 import { api, take } from '@/api/client';
 import { usePools } from '@/api/fleet';
-import { asProblem } from '@/api/problem';
 import { queries } from '@/api/query';
 import { common } from '@/text/common';
 import { sayPrice } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
-import { ProblemView } from '@/ui/Feedback';
+import { Form, refuse } from '@/ui/Dialog';
 import { notify } from '@/ui/notify';
+import { Window } from '@/ui/Window';
 
 import { micros, type PoolPrices } from './ledger';
 import { words } from './text';
@@ -31,70 +31,47 @@ export function NewPrice({ known, close }: { known: readonly PoolPrices[]; close
   const [pool, setPool] = useState<string | null>(known.length === 1 ? (known[0]?.id ?? null) : null);
   const [typed, setTyped] = useState<Record<string, number | string>>({});
   const [begins, setBegins] = useState('');
-  const [isBusy, setBusy] = useState(false);
-  const [isTried, setTried] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const problem = error === null ? null : asProblem(error);
   const current = known.find((one) => one.id === pool)?.now;
-  const hasOne = Object.values(typed).some((value) => typeof value === 'number');
   const save = async () => {
-    setTried(true);
-    if (!pool || !hasOne) return;
-    setBusy(true);
-    setError(null);
-    try {
-      const made = await take(
-        api.POST('/api/v1/prices', {
-          body: { pool, gpu_hour_micros: micros(typed.gpu_millis ?? ''), cpu_hour_micros: micros(typed.cpu_millis ?? ''), memory_gib_hour_micros: micros(typed.memory_bytes ?? ''), effective_at: begins ? new Date(begins).toISOString() : null },
-        }),
-      );
-      await queries.invalidateQueries({ queryKey: ['prices'] });
-      notify(t('saved', { pool: made.items[0]?.pool?.name ?? '', time: format.time(made.items[0]?.effective_at) }));
-      close();
-    } catch (failure) {
-      setError(failure);
-    } finally {
-      setBusy(false);
-    }
+    const hasOne = Object.values(typed).some((value) => typeof value === 'number');
+    refuse({ '/pool': !pool && t('needsPool'), '/gpu_hour_micros': !hasOne && t('needsOne') });
+    const made = await take(
+      api.POST('/api/v1/prices', {
+        body: { pool: pool ?? '', gpu_hour_micros: micros(typed.gpu_millis ?? ''), cpu_hour_micros: micros(typed.cpu_millis ?? ''), memory_gib_hour_micros: micros(typed.memory_bytes ?? ''), effective_at: begins ? new Date(begins).toISOString() : null },
+      }),
+    );
+    await queries.invalidateQueries({ queryKey: ['prices'] });
+    notify(t('saved', { pool: made.items[0]?.pool?.name ?? '', time: format.time(made.items[0]?.effective_at) }));
+    close();
   };
   return (
-    <Modal opened onClose={close} title={t('newTitle')} closeButtonProps={{ 'aria-label': w('close') }}>
-      <Stack>
-        <Select label={w('pool')} required value={pool} onChange={setPool} data={(pools.data ?? []).map((one) => ({ value: one.id, label: `${one.cluster.name}/${one.name}` }))} error={problem?.at('/pool') ?? (isTried && !pool ? t('needsPool') : undefined)} />
-        <Text size="sm" c="dimmed">
-          {t('leaveOut')}
-        </Text>
-        {FIELDS.map(({ resource, path }) => {
-          const price = current?.[resource];
-          return (
-            <NumberInput
-              key={resource}
-              label={t(resource)}
-              description={price ? `${t('now')}: ${sayPrice(format, price.micros_per_hour, price.currency)}` : undefined}
-              min={0}
-              decimalScale={6}
-              value={typed[resource] ?? ''}
-              onChange={(value) => setTyped((before) => ({ ...before, [resource]: value }))}
-              error={problem?.at(path)}
-            />
-          );
-        })}
-        {isTried && !hasOne && (
-          <Text size="sm" c="red" role="alert">
-            {t('needsOne')}
-          </Text>
+    <Window onClose={close} title={t('newTitle')}>
+      <Form submit={save} onCancel={close} label={t('save')}>
+        {(at) => (
+          <>
+            <Select label={w('pool')} required value={pool} onChange={setPool} data={(pools.data ?? []).map((one) => ({ value: one.id, label: `${one.cluster.name}/${one.name}` }))} error={at('/pool')} />
+            <Text size="sm" c="dimmed">
+              {t('leaveOut')}
+            </Text>
+            {FIELDS.map(({ resource, path }) => {
+              const price = current?.[resource];
+              return (
+                <NumberInput
+                  key={resource}
+                  label={t(resource)}
+                  description={price ? `${t('now')}: ${sayPrice(format, price.micros_per_hour, price.currency)}` : undefined}
+                  min={0}
+                  decimalScale={6}
+                  value={typed[resource] ?? ''}
+                  onChange={(value) => setTyped((before) => ({ ...before, [resource]: value }))}
+                  error={at(path)}
+                />
+              );
+            })}
+            <TextInput type="datetime-local" label={t('begins')} description={`${t('asSoon')} · ${t('times', { zone: format.zone })}`} value={begins} onChange={(event) => setBegins(event.currentTarget.value)} error={at('/effective_at')} />
+          </>
         )}
-        <TextInput type="datetime-local" label={t('begins')} description={`${t('asSoon')} · ${t('times', { zone: format.zone })}`} value={begins} onChange={(event) => setBegins(event.currentTarget.value)} error={problem?.at('/effective_at')} />
-        {problem && <ProblemView error={problem} />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={close}>
-            {w('cancel')}
-          </Button>
-          <Button loading={isBusy} onClick={() => void save()}>
-            {t('save')}
-          </Button>
-        </Group>
-      </Stack>
-    </Modal>
+      </Form>
+    </Window>
   );
 }

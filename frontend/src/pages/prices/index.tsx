@@ -36,7 +36,7 @@ export default function Prices() {
   const pools = useMemo(() => byPool(prices.data ?? []), [prices.data]);
   const [isNew, setNew] = useState(false);
   const add = session.isOperator && (
-    <Button leftSection={<Icon name="submit" size={16} />} onClick={() => setNew(true)}>
+    <Button leftSection={<Icon name="submit" size={16} />} aria-haspopup="dialog" onClick={() => setNew(true)}>
       {t('newPrice')}
     </Button>
   );

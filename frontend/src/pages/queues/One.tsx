@@ -24,14 +24,14 @@ import { Legend } from './Legend';
 import { standing } from './lending';
 import { Running, Waiting } from './Lines';
 import { SubmitHere, useLentBy } from './Overview';
-import { useBoard } from './reads';
+import { queueQuery, useBoard } from './reads';
 import { words } from './text';
 
 export default function One() {
   const t = useText(words);
   const { id = '' } = useParams();
   const session = useSession();
-  const queue = useQuery({ queryKey: ['queues', id], queryFn: ({ signal }) => take(api.GET('/api/v1/queues/{queue_id}', { params: { path: { queue_id: id } }, signal })) });
+  const queue = useQuery(queueQuery(id));
   if (!queue.data) {
     return (
       <Page title={t('title')} subtitle={<Back />}>

@@ -1,13 +1,14 @@
 /** The cells: four numbers for each queue, with sums against what is above and what is wrong right below each. */
 
-import { Box, Group, Progress, Table, Text } from '@mantine/core';
-import { memo, type KeyboardEvent } from 'react';
+import { Box, Button, Group, Progress, Table, Text } from '@mantine/core';
+import { useVirtualizer } from '@tanstack/react-virtual';
+import { memo, useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 
 import { asTree, fitting } from '@/pages/tenants/tree';
 import { amountText, type Resource } from '@/text/amounts';
 import { useText } from '@/text/language';
-import { Dialog } from '@/ui/Dialog';
 import { Mark } from '@/ui/Status';
+import { Window } from '@/ui/Window';
 
 import classes from './Cells.module.css';
 import { COLUMNS, owed, type Checked, type Column, type Fault, type Limit } from './check';
@@ -30,39 +31,57 @@ interface TreeProps {
   change: (key: string, text: string | null) => void;
 }
 
+const ROW_PX = 64;
 const idOf = (queue: Queue) => queue.id;
 const parentOf = (queue: Queue) => queue.parent_id;
 
 export function LimitTree({ queues, pool, resource, draft, rights, checked, query, here, change }: TreeProps) {
   const t = useText(words);
-  const lower = query.toLocaleLowerCase();
-  const shown = lower ? fitting(queues, idOf, parentOf, (queue) => `${queue.path}\n${queue.tenant?.name ?? ''}`.toLocaleLowerCase().includes(lower)) : queues;
+  const [ruled, setRuled] = useState<Queue | null>(null);
+  const close = () => setRuled(null);
+  const shown = useMemo(() => {
+    const lower = query.toLocaleLowerCase();
+    return asTree(lower ? fitting(queues, idOf, parentOf, (queue) => `${queue.path}\n${queue.tenant?.name ?? ''}`.toLocaleLowerCase().includes(lower)) : queues, idOf, parentOf, (queue) => queue.name);
+  }, [queues, query]);
+  const scroller = useRef<HTMLDivElement>(null);
+  const virtual = useVirtualizer({ count: shown.length, getScrollElement: () => scroller.current, estimateSize: () => ROW_PX, overscan: 8, getItemKey: (index) => shown[index]?.row.id ?? index });
+  const drawn = virtual.getVirtualItems();
+  const place = here === null ? -1 : shown.findIndex(({ row }) => row.id === here);
+  useEffect(() => {
+    if (place > 0) virtual.scrollToIndex(place, { align: 'center' });
+    // Once: later it is the person who scrolls.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [here]);
   return (
     <>
-      <Table.ScrollContainer minWidth={860}>
-        <Table aria-label={t('title')} verticalSpacing={6} stickyHeader>
+      <div ref={scroller} className={classes.scroller} data-covered={Object.keys(draft).length > 0 || undefined} tabIndex={0} role="region" aria-label={t('title')}>
+        <Table aria-label={t('title')} aria-rowcount={shown.length + 1} verticalSpacing={6} stickyHeader layout="fixed" miw={1010}>
           <Table.Thead>
-            <Table.Tr>
+            <Table.Tr aria-rowindex={1}>
               <Table.Th>{t('queue')}</Table.Th>
-              <Table.Th>{t('inUse')}</Table.Th>
+              <Table.Th w={150}>{t('inUse')}</Table.Th>
               {COLUMNS.map((column) => (
-                <Table.Th key={column}>
+                <Table.Th key={column} w={145}>
                   {t(column)}
                   <Text size="xs" c="dimmed" fw={400} maw={150}>
                     {t(`${column}Means`)}
                   </Text>
                 </Table.Th>
               ))}
-              <Table.Th>{t('rules')}</Table.Th>
+              <Table.Th w={90}>{t('rules')}</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
-            {asTree(shown, idOf, parentOf, (queue) => queue.name).map(({ row, depth }) => {
+            <Gap height={drawn[0]?.start ?? 0} />
+            {drawn.map(({ index }) => {
+              const { row, depth } = shown[index] as (typeof shown)[number];
               const texts: Partial<Record<Column, string>> = {};
               for (const column of COLUMNS) texts[column] = draft[cellKey(row.id, pool.id, resource, column)];
               return (
                 <Row
                   key={row.id}
+                  index={index}
+                  measure={virtual.measureElement}
                   queue={row}
                   depth={depth}
                   pool={pool}
@@ -73,13 +92,20 @@ export function LimitTree({ queues, pool, resource, draft, rights, checked, quer
                   sums={JSON.stringify(checked.sums.get(row.id) ?? null)}
                   isHere={here === row.id}
                   change={change}
+                  rule={setRuled}
                 />
               );
             })}
+            <Gap height={virtual.getTotalSize() - (drawn.at(-1)?.end ?? 0)} />
           </Table.Tbody>
         </Table>
-      </Table.ScrollContainer>
+      </div>
       {shown.length === 0 && <Text c="dimmed">{t('noMatch')}</Text>}
+      {ruled && (
+        <Window title={t('rulesOf', { name: ruled.name })} onClose={close}>
+          <Rules queue={ruled} mayEdit={rights.get(ruled.id) === 'set'} close={close} />
+        </Window>
+      )}
       <Text size="xs" c="dimmed">
         {t('shortcuts')} {[...rights.values()].includes('ask') && t('askHint')}
       </Text>
@@ -87,7 +113,14 @@ export function LimitTree({ queues, pool, resource, draft, rights, checked, quer
   );
 }
 
+/** The place of rows that are out of sight: hundreds of queues with their fields would make each key slow. */
+function Gap({ height }: { height: number }) {
+  return height > 0 ? <tr aria-hidden="true" style={{ height }} /> : null;
+}
+
 interface RowProps {
+  index: number;
+  measure: (row: Element | null) => void;
   queue: Queue;
   depth: number;
   pool: PoolSize;
@@ -99,10 +132,11 @@ interface RowProps {
   right: Right;
   isHere: boolean;
   change: (key: string, text: string | null) => void;
+  rule: (queue: Queue) => void;
 }
 
 const Row = memo(
-  function Row({ queue, depth, pool, resource, texts, faults, sums, right, isHere, change }: RowProps) {
+  function Row({ index, measure, queue, depth, pool, resource, texts, faults, sums, right, isHere, change, rule }: RowProps) {
     const t = useText(words);
     const typed = JSON.parse(texts) as Partial<Record<Column, string>>;
     const wrong = JSON.parse(faults) as Fault[];
@@ -114,8 +148,8 @@ const Row = memo(
     const most = after.ceiling ?? pool.capacity[resource];
     const isTop = isRoot(queue);
     return (
-      <Table.Tr className={classes.row} data-here={isHere || undefined}>
-        <Table.Td miw={150}>
+      <Table.Tr ref={measure} data-index={index} aria-rowindex={index + 2} className={classes.row} data-here={isHere || undefined}>
+        <Table.Td>
           <Box pl={depth * 22} style={{ overflowWrap: 'anywhere' }}>
             <Group gap="xs">
               <Text fw={600}>{isTop ? pool.name : queue.name}</Text>
@@ -128,7 +162,7 @@ const Row = memo(
             )}
           </Box>
         </Table.Td>
-        <Table.Td miw={110}>
+        <Table.Td>
           <Text size="sm" style={{ whiteSpace: 'nowrap' }}>
             {amountText(resource, used)} / {amountText(resource, most)}
           </Text>
@@ -144,15 +178,15 @@ const Row = memo(
         ))}
         <Table.Td>
           {!isTop && (
-            <Dialog label={t('rules')} title={t('rulesOf', { name: queue.name })} aria-label={t('rulesOf', { name: queue.name })} variant="subtle" buttonSize="compact-sm">
-              {(close) => <Rules queue={queue} mayEdit={right === 'set'} close={close} />}
-            </Dialog>
+            <Button variant="subtle" size="compact-sm" aria-label={t('rulesOf', { name: queue.name })} aria-haspopup="dialog" onClick={() => rule(queue)}>
+              {t('rules')}
+            </Button>
           )}
         </Table.Td>
       </Table.Tr>
     );
   },
-  (one, other) => one.queue === other.queue && one.depth === other.depth && one.pool === other.pool && one.resource === other.resource && one.texts === other.texts && one.faults === other.faults && one.sums === other.sums && one.right === other.right && one.isHere === other.isHere,
+  (one, other) => one.index === other.index && one.queue === other.queue && one.depth === other.depth && one.pool === other.pool && one.resource === other.resource && one.texts === other.texts && one.faults === other.faults && one.sums === other.sums && one.right === other.right && one.isHere === other.isHere,
 );
 
 function Sum({ sum, most, resource, isTop }: { sum: number; most: number; resource: Resource; isTop: boolean }) {

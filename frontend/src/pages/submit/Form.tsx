@@ -1,12 +1,13 @@
 /** The usual of a job as fields. Each change is written into the file at once; what has no field here stays in the file as it is. */
 
-import { Autocomplete, NativeSelect, Paper, SimpleGrid, Stack, TagsInput, Text } from '@mantine/core';
+import { NativeSelect, Paper, SimpleGrid, Stack, TagsInput, Text } from '@mantine/core';
 
 import type { FieldProblem } from '@/api/problem';
 import { useText } from '@/text/language';
 
 import { listOf, textOf, type Edit, type Offers } from './edit';
 import { TextField } from './fields';
+import { NameField } from './NameField';
 import { Roles } from './Roles';
 import { Sections } from './Sections';
 import { words } from './text';
@@ -40,7 +41,7 @@ export function Form({ edit, offers, tenant, setTenant, open, problems, reason, 
               onChange={(event) => set(['queue'], event.currentTarget.value || undefined)}
               error={problem('/queue')}
             />
-            <Autocomplete label={t('image')} placeholder="host" data={offers.images} value={textOf(values.image)} onChange={(text) => set(['image'], text.trim() || undefined)} error={problem('/image')} title={t('imageHint')} />
+            <NameField kind="images" offers={offers} label={t('image')} placeholder="host" value={textOf(values.image)} onChange={(text) => set(['image'], text.trim() || undefined)} error={problem('/image')} title={t('imageHint')} />
             <NativeSelect
               label={t('framework')}
               title={t('frameworkHint')}

@@ -193,6 +193,7 @@ function Options({ plan, options, choose, t }: { plan: Plan; options: readonly O
   const now = useNow();
   const currency = plan.forecast?.currency ?? '';
   const asked = options.find((option) => option.size === 'asked');
+  const isBilled = options.some((option) => option.cost !== null); // A tenant may be without billing.
   return (
     <Table.ScrollContainer minWidth={300}>
       <Table verticalSpacing={4} horizontalSpacing={6} fz="sm">
@@ -200,7 +201,7 @@ function Options({ plan, options, choose, t }: { plan: Plan; options: readonly O
           <Table.Tr>
             <Table.Th>{t('size')}</Table.Th>
             <Table.Th>{t('start')}</Table.Th>
-            <Table.Th>{t('cost')}</Table.Th>
+            {isBilled && <Table.Th>{t('cost')}</Table.Th>}
             <Table.Th>
               <VisuallyHidden>{t('useThis')}</VisuallyHidden>
             </Table.Th>
@@ -229,7 +230,7 @@ function Options({ plan, options, choose, t }: { plan: Plan; options: readonly O
                   <span title={option.reason}>–</span>
                 )}
               </Table.Td>
-              <Table.Td>{option.cost ? <Cost cost={option.cost} currency={currency} t={t} /> : '–'}</Table.Td>
+              {isBilled && <Table.Td>{option.cost ? <Cost cost={option.cost} currency={currency} t={t} /> : '–'}</Table.Td>}
               <Table.Td>
                 {option !== asked && (
                   <Button size="compact-xs" variant="default" onClick={() => choose(option)} aria-label={t('useThisLabel', { size: size(option.size, t) })}>

@@ -11,6 +11,7 @@ import { Icon } from '@/ui/Icon';
 import { secretsWritten } from './draft';
 import { listOf, textOf, type Edit, type Offers } from './edit';
 import { NumberField, TextField } from './fields';
+import { NameField } from './NameField';
 import { isRecord, pointerOf } from './spec';
 import { words } from './text';
 
@@ -176,7 +177,7 @@ function Data({ edit, offers }: { edit: Edit; offers: Offers }) {
           const name = textOf(entry.volume);
           return (
             <Group key={index} gap="xs" align="flex-start">
-              <Autocomplete aria-label={t('volume')} placeholder={t('volume')} data={offers.volumes} value={name} onChange={(text) => edit.set(['mounts', index, 'volume'], text)} error={edit.problem(`/mounts/${index}/volume`)} style={{ flex: '1 1 8rem' }} />
+              <NameField kind="volumes" offers={offers} aria-label={t('volume')} placeholder={t('volume')} value={name} onChange={(text) => edit.set(['mounts', index, 'volume'], text)} error={edit.problem(`/mounts/${index}/volume`)} style={{ flex: '1 1 8rem' }} />
               <TextField aria-label={t('path')} placeholder="/data" value={textOf(entry.path)} onText={(text) => edit.set(['mounts', index, 'path'], text)} error={edit.problem(`/mounts/${index}/path`)} style={{ flex: '1 1 8rem' }} spellCheck={false} />
               <Checkbox label={t('readOnly')} mt={8} checked={entry.read_only === true} onChange={(event) => edit.set(['mounts', index, 'read_only'], event.currentTarget.checked ? true : undefined)} />
               <ActionIcon variant="subtle" color="gray" size="lg" aria-label={t('removeMount', { name })} onClick={() => edit.set(['mounts', index], undefined)}>

@@ -24,6 +24,9 @@ export function makeProblem(problems: readonly FieldProblem[]): Edit['problem'] 
 /** Names that the form offers. What is not listed may be typed all the same. */
 export interface Offers {
   tenants: { value: string; label: string }[];
+  tenant: string;
+  /** Which of these were not all read: the rest is searched for as somebody types. */
+  hasMore: { images: boolean; volumes: boolean };
   queues: string[];
   topQueue: string;
   images: string[];

@@ -1,6 +1,6 @@
 /** Where a page of submission begins: a kept draft, another job, a template, or the first example. */
 
-import { useQuery, type UseQueryResult } from '@tanstack/react-query';
+import { keepPreviousData, useQuery, type UseQueryResult } from '@tanstack/react-query';
 
 import { api, take } from '@/api/client';
 import { usePools, useQueueNames } from '@/api/fleet';
@@ -11,6 +11,7 @@ import { isRecord, writeSpec, type Plain } from './spec';
 
 /** Names are fetched in one page each; a tenant with more types the rest. */
 const NAMES_MAX = 200;
+const SOUGHT_MAX = 50;
 
 interface Origin {
   kind: 'new' | 'job' | 'template';
@@ -69,11 +70,34 @@ export function useBeginning(source: string, fallbackTenant: string, isOn: boole
 
 interface Named {
   name: string;
+  /** How a volume of another tenant is named. */
+  mount_as?: string;
+}
+
+/** The same name may stand there as the tenant's own and as one that all share. */
+function names(rows: readonly Named[] | undefined): string[] {
+  return [...new Set((rows ?? []).map((row) => row.mount_as ?? row.name))];
+}
+
+/** Names that have this in them, where not all of them were read; null where all are known. */
+export function useSought(kind: 'images' | 'volumes', tenant: string, text: string, isOn: boolean): string[] | null {
+  const sought = useQuery({
+    queryKey: [kind, 'names', tenant, text],
+    enabled: isOn && text !== '',
+    staleTime: 60_000,
+    placeholderData: keepPreviousData,
+    queryFn: async ({ signal }) => {
+      const query = { limit: SOUGHT_MAX, q: text, ...(tenant ? { tenant } : {}) };
+      if (kind === 'images') return names((await take(api.GET('/api/v1/images', { params: { query }, signal }))).items);
+      return names((await take(api.GET('/api/v1/volumes', { params: { query }, signal }))).items);
+    },
+  });
+  return (isOn && sought.data) || null;
 }
 
 /** Names that may stand in a job of a tenant. What cannot be read is not offered, and may be typed all the same. */
 export function useNames(tenant: string) {
-  const query = { limit: NAMES_MAX };
+  const query = { limit: NAMES_MAX, ...(tenant ? { tenant } : {}) };
   const queues = useQueueNames();
   const images = useQuery({ queryKey: ['images', 'names', tenant], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/images', { params: { query } })) });
   const volumes = useQuery({ queryKey: ['volumes', 'names', tenant], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/volumes', { params: { query } })) });
@@ -86,11 +110,12 @@ export function useNames(tenant: string) {
     queryFn: () => take(api.GET('/api/v1/tenants/{tenant}/secrets', { params: { path: { tenant } } })),
   });
   const mine = (queues.data ?? []).filter((queue) => queue.tenant?.slug === tenant);
-  const names = (rows: readonly Named[] | undefined) => (rows ?? []).map((row) => row.name);
   return {
+    tenant,
+    hasMore: { images: Boolean(images.data?.next), volumes: Boolean(volumes.data?.next) },
     queues: mine.filter((queue) => !queue.is_top).map((queue) => queue.name),
     topQueue: mine.find((queue) => queue.is_top)?.name ?? '',
-    images: [...new Set((images.data?.items ?? []).filter((image) => image.tenant === null || image.tenant.slug === tenant).map((image) => image.name))],
+    images: names(images.data?.items),
     volumes: names(volumes.data?.items),
     secrets: names(secrets.data?.items),
     models: [...new Set((pools.data ?? []).map((pool) => pool.gpu_model).filter((model): model is string => Boolean(model)).map((model) => model.toLowerCase()))],

@@ -18,6 +18,7 @@ import { CopyAs, curl, quote } from '@/ui/CopyAs';
 
 import { inLanguage, type Template } from './asking';
 import { TemplateSign } from './signs';
+import { TestMark } from './TestRun';
 import classes from './Templates.module.css';
 import { words } from './text';
 
@@ -159,6 +160,7 @@ function TemplateCard({ row }: { row: Template }) {
           {told.description}
         </Text>
         <Group gap={6} mt="auto">
+          <TestMark row={row} />
           {row.tags.slice(0, 5).map((tag) => (
             <Pill key={tag}>{tag}</Pill>
           ))}

@@ -24,6 +24,7 @@ import { writeSpec } from '@/pages/submit/spec';
 import { inLanguage, publish, remove, render, useTemplate, type Parameter, type Template, type Value } from './asking';
 import { Whose } from './Gallery';
 import { TemplateSign } from './signs';
+import { StartTest, TestTold } from './TestRun';
 import classes from './Templates.module.css';
 import { words } from './text';
 
@@ -91,6 +92,7 @@ function Shown({ template }: { template: Template }) {
       subtitle={
         <Group gap="xs">
           <Whose row={template} />
+          <TestTold row={template} />
           {template.tags.map((tag) => (
             <Link key={tag} to={`/templates?tag=${encodeURIComponent(tag)}`} className={classes.link}>
               <Pill>{tag}</Pill>
@@ -104,6 +106,7 @@ function Shown({ template }: { template: Template }) {
       actions={
         <>
           <CopyAs ways={() => ways(template, given)} />
+          <StartTest row={template} />
           {template.may_edit && (
             <Button component={Link} to={`/templates/${template.id}/edit`} variant="default" leftSection={<Icon name="edit" size={16} />}>
               {shared('edit')}

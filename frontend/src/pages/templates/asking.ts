@@ -9,10 +9,11 @@ import type { Language } from '@/text/language';
 export type Template = Schemas['TemplateOut'];
 export type Parameter = Schemas['ParameterOut'];
 type Rendered = Schemas['RenderOut'];
+const TESTING_MS = 5_000; // A test run has no events of its template's.
 export type Value = string | number | boolean | null;
 
 export function useTemplate(id: string): UseQueryResult<Template> {
-  return useQuery({ queryKey: ['templates', 'one', id], queryFn: () => take(api.GET('/api/v1/templates/{template_id}', { params: { path: { template_id: id } } })) });
+  return useQuery({ queryKey: ['templates', 'one', id], refetchInterval: (query) => (query.state.data?.test.result === 'running' ? TESTING_MS : false), queryFn: () => take(api.GET('/api/v1/templates/{template_id}', { params: { path: { template_id: id } } })) });
 }
 
 export function render(id: string, body: { parameters: Record<string, Value>; name: string; queue: string; tenant: string | null; preview: boolean }, signal?: AbortSignal): Promise<Rendered> {
@@ -21,6 +22,11 @@ export function render(id: string, body: { parameters: Record<string, Value>; na
 
 export async function publish(id: string): Promise<void> {
   await take(api.POST('/api/v1/templates/{template_id}/publish', { params: { path: { template_id: id } } }));
+  await queries.invalidateQueries({ queryKey: ['templates'] });
+}
+
+export async function startTest(id: string, tenant: string): Promise<void> {
+  await take(api.POST('/api/v1/templates/{template_id}/test', { params: { path: { template_id: id } }, body: { tenant, queue: '' } }));
   await queries.invalidateQueries({ queryKey: ['templates'] });
 }
 

@@ -19,10 +19,11 @@ const Budgets = lazy(() => import('./Budgets'));
 const Breakeven = lazy(() => import('./Breakeven'));
 
 export default function Usage() {
+  const session = useSession();
   return (
     <Routes>
-      <Route index element={<Board />} />
-      <Route path="statements/:tenant/:month" element={<Statement />} />
+      {session.has('billing') && <Route path="statements/:tenant/:month" element={<Statement />} />}
+      <Route path="*" element={<Board />} />
     </Routes>
   );
 }

@@ -1,6 +1,7 @@
 /** The window of time of a usage page, as it stands in the address: `range=week`, or `since` and `until` as days. */
 
-const DAY_MS = 86_400_000;
+import { atWall, wallOf } from '@/text/zone';
+
 export const RANGES = ['day', 'week', 'month', 'quarter', 'ever', 'own'] as const;
 export type RangeName = (typeof RANGES)[number];
 const DAYS: Record<'week' | 'month' | 'quarter', number> = { week: 7, month: 30, quarter: 90 };
@@ -15,19 +16,12 @@ export interface Window {
 export function windowOf(search: URLSearchParams, now: number): Window {
   const name = RANGES.find((one) => one === search.get('range')) ?? 'month';
   if (name === 'ever') return { name };
-  if (name === 'own') return { name, since: dayStart(search.get('since')), until: dayEnd(search.get('until')) };
-  const today = new Date(now);
-  today.setHours(0, 0, 0, 0);
-  const since = name === 'day' ? today.getTime() : today.getTime() - (DAYS[name] - 1) * DAY_MS;
-  return { name, since: new Date(since).toISOString() };
+  if (name === 'own') return { name, since: dayStart(search.get('since')), until: dayStart(search.get('until'), 1) };
+  const today = wallOf(new Date(now));
+  return { name, since: atWall(today.year, today.month, today.day - (name === 'day' ? 0 : DAYS[name] - 1)).toISOString() };
 }
 
-function dayStart(day: string | null): string | undefined {
-  const at = day ? new Date(`${day}T00:00:00`) : null;
-  return at && !Number.isNaN(at.getTime()) ? at.toISOString() : undefined;
-}
-
-function dayEnd(day: string | null): string | undefined {
-  const start = dayStart(day);
-  return start ? new Date(Date.parse(start) + DAY_MS).toISOString() : undefined;
+function dayStart(day: string | null, offset = 0): string | undefined {
+  const found = /^(\d{4})-(\d{2})-(\d{2})$/.exec(day ?? '');
+  return found ? atWall(Number(found[1]), Number(found[2]), Number(found[3]) + offset).toISOString() : undefined;
 }

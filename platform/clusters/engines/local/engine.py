@@ -20,6 +20,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from clusters.engines.interface import (
+    Asker,
     AttemptId,
     AttemptObservation,
     Cursor,
@@ -167,9 +168,11 @@ class LocalEngine:
         with _reachable():
             return self._outputs.open(str(attempt), path)
 
-    def execute(self, attempt: AttemptId, task: TaskName, argv: Sequence[str], terminal: TerminalSize | None) -> Execution:
+    def execute(
+        self, attempt: AttemptId, task: TaskName, argv: Sequence[str], terminal: TerminalSize | None, asker: Asker
+    ) -> Execution:
         with _reachable():
-            return execution.execute(self._launcher, self._root, str(attempt), task, argv, terminal)
+            return execution.execute(self._launcher, self._root, str(attempt), task, argv, terminal, asker)
 
     def sample(self) -> Sequence[Sample]:
         return self._meter.sample(self._watch.live_tasks())

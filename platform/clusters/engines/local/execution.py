@@ -11,7 +11,7 @@ import struct
 import termios
 from collections.abc import Sequence
 
-from clusters.engines.interface import ExecRefused, NotRunning, TaskName, TerminalSize
+from clusters.engines.interface import Asker, ExecRefused, NotRunning, TaskName, TerminalSize
 from clusters.engines.local.launching import Launcher, LauncherRefused, wire
 from clusters.engines.local.launching.verbs import OpenedShell, OpenShell
 
@@ -68,11 +68,13 @@ class LocalExecution:
 
 
 def execute(
-    launcher: Launcher, root: str, attempt: str, task: TaskName, argv: Sequence[str], terminal: TerminalSize | None
+    launcher: Launcher, root: str, attempt: str, task: TaskName, argv: Sequence[str], terminal: TerminalSize | None, asker: Asker
 ) -> LocalExecution:
     """Ask the launcher. Raises NotRunning and ExecRefused."""
     size = terminal or TerminalSize()
-    ask = OpenShell(root, attempt, str(task), tuple(argv), size.rows, size.columns, terminal is not None)
+    ask = OpenShell(
+        root, attempt, str(task), tuple(argv), size.rows, size.columns, terminal is not None, asker.tenant, asker.user
+    )
     try:
         opened = launcher.open_shell(ask)
     except LauncherRefused as error:

@@ -74,7 +74,7 @@ export default function Artifacts({ job }: { job: Job }) {
           {isLate ? t('notYetHint') : t('noneHint')}
         </Empty>
       ) : (
-        <Rows label={t('artifacts')} rows={rows} columns={columns} rowKey={(row) => row.path} onEnd={onEnd} height={rows.length < 10 ? `max(12rem, calc(${(rows.length + 1) * 2.75}rem + 4px))` : 'max(16rem, calc(100vh - 22rem))'} />
+        <Rows label={t('artifacts')} rows={rows} columns={columns} rowKey={(row) => row.path} onEnd={onEnd} height="max(16rem, calc(100vh - 22rem))" />
       )}
     </Stack>
   );

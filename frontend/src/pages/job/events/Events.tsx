@@ -81,6 +81,7 @@ function Sentence({ row }: { row: Transition }) {
   const kind = row.subject.kind;
   const subject = kind === 'job' ? t('subject_job') : kind === 'attempt' ? t('subject_attempt') : kind === 'task' ? t('subject_task') : '';
   const task = typeof row.detail.task === 'string' ? ` ${row.detail.task}` : '';
+  const note = typeof row.detail.note === 'string' ? `: ${row.detail.note}` : '';
   return (
     <Group gap={6} component="span">
       <Text span size="sm" fw={600}>
@@ -91,6 +92,7 @@ function Sentence({ row }: { row: Transition }) {
       {row.reason && (
         <Text span size="sm">
           {causeText(why, row.reason)}
+          {note}
         </Text>
       )}
     </Group>

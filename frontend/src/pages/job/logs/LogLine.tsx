@@ -4,6 +4,7 @@ import { memo, type ReactNode } from 'react';
 
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
+import { wallOf } from '@/text/zone';
 
 import { parse, type Style } from './ansi';
 import { isError } from './errors';
@@ -119,5 +120,6 @@ const two = (value: number) => String(value).padStart(2, '0');
 
 function clock(at: string): string {
   const time = new Date(at);
-  return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}.${String(time.getMilliseconds()).padStart(3, '0')}`;
+  const { hour, minute, second } = wallOf(time);
+  return `${two(hour)}:${two(minute)}:${two(second)}.${String(time.getMilliseconds()).padStart(3, '0')}`;
 }

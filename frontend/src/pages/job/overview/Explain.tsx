@@ -1,6 +1,6 @@
 /** Why a job waits: the API's own words and numbers, its place, when it may start, and which change would start it. */
 
-import { Anchor, Button, Group, List, Modal, Paper, SimpleGrid, Stack, Text, ThemeIcon, Title } from '@mantine/core';
+import { Anchor, Button, Group, List, Paper, SimpleGrid, Stack, Text, ThemeIcon, Title } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link } from 'react-router';
@@ -12,6 +12,7 @@ import { useText } from '@/text/language';
 import { Answer, Loading, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { Mark } from '@/ui/Status';
+import { Window } from '@/ui/Window';
 
 import type { Job } from '../queries';
 import { words } from './text';
@@ -206,7 +207,6 @@ function Condition({ condition }: { condition: Unmet }) {
 
 function SuggestionRow({ suggestion }: { suggestion: Suggestion }) {
   const t = useText(words);
-  const c = useText(common);
   const [isOpen, setOpen] = useState(false);
   const asked = useMutation({
     mutationFn: () => take(api.POST('/api/v1/what-if', { body: { changes: suggestion.changes } })),
@@ -225,6 +225,7 @@ function SuggestionRow({ suggestion }: { suggestion: Suggestion }) {
       <Button
         size="compact-sm"
         variant="subtle"
+        aria-haspopup="dialog"
         onClick={() => {
           setOpen(true);
           asked.mutate();
@@ -232,14 +233,14 @@ function SuggestionRow({ suggestion }: { suggestion: Suggestion }) {
       >
         {t('tryIt')}
       </Button>
-      <Modal opened={isOpen} onClose={() => setOpen(false)} title={t('tryTitle')} closeButtonProps={{ 'aria-label': c('close') }}>
+      <Window opened={isOpen} onClose={() => setOpen(false)} title={t('tryTitle')}>
         <Stack>
           <Text fw={600}>{suggestion.text}</Text>
           {asked.isPending && <Loading lines={3} />}
           {asked.error && <ProblemView error={asked.error} />}
           {asked.data && <WhatIf answer={asked.data} />}
         </Stack>
-      </Modal>
+      </Window>
     </Group>
   );
 }

@@ -17,21 +17,20 @@ import { isJobState, Mark, Status } from '@/ui/Status';
 import { Elapsed } from '@/ui/Times';
 
 import { AttemptChoice, useAttempt } from '../AttemptChoice';
-import { rightsTo, tasksQuery, type Job, type Task } from '../queries';
+import { rightsTo, tasksQuery, type Job, type Task, type TaskList } from '../queries';
 import classes from './Tasks.module.css';
 import { words } from './text';
 
 type TaskState = Task['state'];
 const STATES: readonly TaskState[] = ['pending', 'running', 'succeeded', 'failed', 'stopped'];
-const NARROWED_ROWS = 10;
 
 export default function Tasks({ job }: { job: Job }) {
   const attempt = useAttempt(job);
   const query = useQuery(tasksQuery(job.id, attempt));
-  return <Answer query={query}>{(tasks) => <List job={job} tasks={tasks.items} isWhole={tasks.isWhole} attempt={attempt} />}</Answer>;
+  return <Answer query={query}>{(tasks) => <List job={job} tasks={tasks.items} extent={tasks.extent} attempt={attempt} />}</Answer>;
 }
 
-function List({ job, tasks, isWhole, attempt }: { job: Job; tasks: readonly Task[]; isWhole: boolean; attempt: number | null }) {
+function List({ job, tasks, extent, attempt }: { job: Job; tasks: readonly Task[]; extent: TaskList['extent']; attempt: number | null }) {
   const t = useText(words);
   const c = useText(common);
   const session = useSession();
@@ -73,10 +72,10 @@ function List({ job, tasks, isWhole, attempt }: { job: Job; tasks: readonly Task
           ))}
         </Group>
         <Text size="sm" c="dimmed" ml="auto" role="status">
-          {t('shown', { shown: shown.length, total: tasks.length })}
+          {extent === 'reading' ? t('reading', { count: tasks.length }) : t('shown', { shown: shown.length, total: tasks.length })}
         </Text>
       </Group>
-      {!isWhole && <Alert color="yellow">{t('notWhole', { count: tasks.length })}</Alert>}
+      {extent === 'cut' && <Alert color="yellow">{t('notWhole', { count: tasks.length })}</Alert>}
       {shown.length === 0 ? (
         <Empty icon="filter" title={t('none')}>
           {t('noneHint')}
@@ -88,7 +87,7 @@ function List({ job, tasks, isWhole, attempt }: { job: Job; tasks: readonly Task
           columns={columns}
           rowKey={keyOf}
           total={shown.length}
-          height={shown.length < NARROWED_ROWS ? `max(12rem, calc(${(shown.length + 1) * 2.75}rem + 4px))` : 'max(20rem, calc(100vh - 21rem))'}
+          height="max(20rem, calc(100vh - 21rem))"
         />
       )}
     </Stack>

@@ -27,6 +27,7 @@ import struct
 import termios
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -37,6 +38,8 @@ from clusters.engines.local.launching.verbs import LauncherRefused, OpenedShell,
 from kernel.limits import COMMAND_ARGUMENTS, ENV_BYTES, TERMINAL_CELLS, TEXT_BYTES
 
 SHELLS_MAX = 64  # At once on one host: each holds a thread, a connection and a terminal.
+SHELLS_PER_TENANT = 32  # Half: whatever one tenant does, the others open some.
+SHELLS_PER_USER = 16  # Half of that again.
 _HANG_UP_SECONDS = 1.0  # For a shell to save its history, an editor its file.
 _PAUSE_SECONDS = 0.02
 _START_SECONDS = 2.0  # For a task that starts just now to become its program.
@@ -93,28 +96,52 @@ class _Target:
     groups: tuple[str, ...]
 
 
+class Slots:
+    """Places for shells: `SHELLS_MAX`, and a share of them for each tenant and user. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._taken: Counter[tuple[str, str]] = Counter()
+
+    def take(self, ask: OpenShell) -> Callable[[], None]:
+        """A place; what is returned gives it back. OSError where there is none."""
+        shares = [(("host", ""), SHELLS_MAX, "on this host")]
+        shares += [(("tenant", ask.tenant), SHELLS_PER_TENANT, "on this host for this tenant")] if ask.tenant else []
+        shares += [(("user", ask.user), SHELLS_PER_USER, "on this host for this person")] if ask.user else []
+        with self._lock:
+            for who, share, words in shares:
+                if self._taken[who] >= share:
+                    raise OSError(errno.EAGAIN, f"{share} shells are open {words}")
+            self._taken.update(who for who, _, _ in shares)
+        return lambda: self._give_back([who for who, _, _ in shares])
+
+    def _give_back(self, whose: list[tuple[str, str]]) -> None:
+        with self._lock:
+            self._taken.subtract(whose)
+            self._taken = +self._taken  # Without those who have none.
+
+
 class Shells:
-    """Starts shells, never more than `SHELLS_MAX` at once."""
+    """Starts shells, never more at once than there are places."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._slots = threading.BoundedSemaphore(SHELLS_MAX)
+        self._slots = Slots()
 
     def start(self, ask: OpenShell) -> Shell:
         """Start one. LauncherRefused where the request is none that can be carried out, OSError where the task is gone."""
         _check(ask)
         target = _find(ask, self._policy)
-        if not self._slots.acquire(blocking=False):
-            raise OSError(errno.EAGAIN, f"{SHELLS_MAX} shells are open on this host")
+        give_back = self._slots.take(ask)
         opening = _Opening()
         try:
-            return self._start(ask, target, opening)
+            return self._start(ask, target, opening, give_back)
         except BaseException:
             opening.close()
-            self._slots.release()
+            give_back()
             raise
 
-    def _start(self, ask: OpenShell, target: _Target, opening: _Opening) -> Shell:
+    def _start(self, ask: OpenShell, target: _Target, opening: _Opening, give_back: Callable[[], None]) -> Shell:
         input_end, output_end, standard = _ends(ask, target, opening)
         script = opening.keep(os.memfd_create("berth-exec", os.MFD_CLOEXEC))
         with open(script, "wb", closefd=False) as file:
@@ -125,7 +152,7 @@ class Shells:
         pid = _spawn(ask, target, standard, script, spaces, self._policy)
         ours = dict.fromkeys((input_end, output_end))
         opening.close(*[number for number in opening.descriptors if number not in ours and number not in spaces.values()])
-        return Shell(pid, input_end, output_end, tuple(spaces.values()), self._slots.release)
+        return Shell(pid, input_end, output_end, tuple(spaces.values()), give_back)
 
 
 class Shell:
@@ -137,12 +164,21 @@ class Shell:
         self._on_end: Callable[[], None] | None = on_end
 
     def keep_beside(self) -> OpenedShell:
-        """Have a thread keep it; give its ends."""
-        ours, theirs = socket.socketpair()
-        input_end = os.dup(self._input)
-        given = OpenedShell(input_end, input_end if self._output == self._input else os.dup(self._output), ours)
-        threading.Thread(target=self._keep, args=(theirs,), name="shell", daemon=True).start()
-        return given
+        """Have a thread keep it; give its ends. Where that fails, it is ended, and nothing stays open."""
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._finish)
+            ours, theirs = map(undo.enter_context, socket.socketpair())
+            input_end = output_end = self._given(self._input, undo)
+            if self._output != self._input:
+                output_end = self._given(self._output, undo)
+            threading.Thread(target=self._keep, args=(theirs,), name="shell", daemon=True).start()
+            undo.pop_all()
+        return OpenedShell(input_end, output_end, ours)
+
+    def _given(self, descriptor: int, undo: contextlib.ExitStack) -> int:
+        duplicate = os.dup(descriptor)
+        undo.callback(os.close, duplicate)
+        return duplicate
 
     def keep(self, lifeline: socket.socket) -> None:
         """Send its ends over the lifeline and stay until it has ended, or the lifeline has."""

@@ -114,6 +114,7 @@ class OpenShell:
     """A program beside a live task: under its user, in its sandbox and its groups, with what its own program found at start.
 
     An empty `argv` means a shell for a person. `terminal` False: plain pipes, with what it prints and its errors in one.
+    `tenant` and `user` say whose share of the host's shells it is; empty: nobody's.
     """
 
     root: str
@@ -123,6 +124,8 @@ class OpenShell:
     rows: int = 24
     columns: int = 80
     terminal: bool = True
+    tenant: str = ""
+    user: str = ""
 
 
 @dataclass(frozen=True, slots=True)

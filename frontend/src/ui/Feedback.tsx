@@ -65,7 +65,8 @@ export function ProblemView({ error, retry, title }: { error: unknown; retry?: (
           <List size="sm">
             {problem.fields.slice(0, 50).map((field, index) => (
               <List.Item key={`${field.path}-${index}`}>
-                <Code>{field.path || '/'}</Code> {field.message} {field.hint}
+                <Code>{field.path || '/'}</Code> {field.line ? `${t('atLine', { line: field.line })}: ` : ''}
+                {field.message} {field.hint}
               </List.Item>
             ))}
           </List>

@@ -1135,6 +1135,27 @@ CAPABILITIES = (
         },
     ),
     Capability(
+        "6.23",
+        "Files of OpenPAI and Slurm",
+        {
+            "Each file of the corpus becomes a job, and each of its lines is carried over or explained": (
+                "unit/conversion/test_corpus.py::test_a_file_becomes_this_job",
+                "unit/conversion/test_corpus.py::test_every_line_of_slurm_has_a_note",
+                "unit/conversion/test_corpus.py::test_every_key_of_openpai_has_a_note",
+            ),
+            "Any text ends as a job with notes or as a refusal that says why": (
+                "property/jobs/test_conversion_properties.py::test_any_text_ends_well",
+                "property/jobs/test_conversion_properties.py::test_a_damaged_file_ends_well",
+            ),
+            "What was made runs without the old system": (
+                "unit/conversion/test_sbatch.py::test_the_command_that_is_made_runs",
+                "browser/test_bringing.py::test_an_openpai_job_is_opened_explained_and_runs",
+                "browser/test_bringing.py::test_a_script_for_slurm_is_dropped_explained_and_runs",
+            ),
+            "Values of secrets go nowhere": ("unit/conversion/test_corpus.py::test_no_secret_is_carried_over",),
+        },
+    ),
+    Capability(
         "6.11",
         "A latest start for whoever waits",
         {

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from clusters.api.representations import ReferenceOut
 from jobs.api.representations import JOB_STATES, ReasonOut, reason_json
 from jobs.models import Job
-from jobs.selectors.board import Board, read_board
+from jobs.selectors.board import RUNNING_MAX, Board, read_board
 from kernel.clock import database_now
 from kernel.limits import PAGE_SIZE_MAX
 from tenants.access import tenants_with
@@ -74,7 +74,7 @@ class BoardOut(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
     running = RunningRowOut(many=True)
     running_count = serializers.IntegerField()
-    borrowed_count = serializers.IntegerField()
+    borrowed_count = serializers.IntegerField(help_text=f"Of the first {RUNNING_MAX:,} that run.")
     waiting = WaitingRowOut(many=True)
     waiting_count = serializers.IntegerField()
 

@@ -389,7 +389,7 @@ _ALL = (
             f"It was preempted {counted(detail.get('preemptions'), 'time', 'times')} within an hour and waits before it tries "
             "again."
         ),
-        lambda detail: f"一小时内被抢占 {detail.get('preemptions', '?')} 次，暂缓后再试。",
+        lambda detail: f"一小时内被抢占 {detail.get('preemptions', '?')} 次，稍后再试。",
         "Lower what it asks for, or give it a checkpoint.",
         "减少资源需求，或设置检查点。",
     ),
@@ -730,7 +730,7 @@ _ALL = (
     _move(
         "draining",
         lambda detail: f"{_capital(_named(detail, 'node', 'machine'))} is being emptied; it goes on elsewhere, given room.",
-        lambda detail: f"{_named_zh(detail, 'node', '节点')}正在清空；有空位时在别处继续。",
+        lambda detail: f"{_named_zh(detail, 'node', '节点')}正在排空；有空位时在别处继续。",
     ),
     _move("stopping", _by("A stop was asked for"), _by_zh("请求停止")),
     _move(

@@ -9,8 +9,9 @@ import { hear } from '@/app/heard';
 
 import { areCounted, toQuery, writeFilters, type Filters } from './filters';
 import { countNew, withEvents, withHead, withRows, type Job, type JobList, type JobPage } from './merge';
-import { countsQuery, listQuery, PAGE } from './queries';
+import { countsQuery, listQuery } from './queries';
 
+const HEAD = 50; // Read anew after changes: what is in sight and a little more.
 const AFTER_EVENTS_MS = 3_000; // Reading the first page anew costs the server more than an event does.
 const FRESH_MS = 3_000;
 const EVERY_MS = 20_000; // Reasons of waits change without an event.
@@ -45,7 +46,7 @@ export function useJobList(filters: Filters) {
       timer = undefined;
       const before = cache.getQueryData<JobList>(key);
       if (!before || document.hidden) return;
-      const page = await take(api.GET('/api/v1/jobs', { params: { query: { ...query, limit: PAGE } }, signal: abort.signal }));
+      const page = await take(api.GET('/api/v1/jobs', { params: { query: { ...query, limit: HEAD } }, signal: abort.signal }));
       const fresh = countNew(before, page);
       if (isTop.current || fresh === 0) put(page);
       else {

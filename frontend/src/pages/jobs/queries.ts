@@ -9,7 +9,7 @@ import { areCounted, readFilters, toQuery, writeFilters, type Filters, type JobQ
 
 type JobPage = Schemas['JobPage'];
 
-export const PAGE = 100;
+const PAGE = 100;
 
 // Spans become times when the first page is asked for: a cursor belongs to one question.
 const asked = new Map<string, JobQuery>();

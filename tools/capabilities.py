@@ -338,7 +338,9 @@ CAPABILITIES = (
             "What was forecast for each size comes true": (
                 "api/jobs/test_forecast.py::test_what_was_forecast_for_each_size_comes_true",
             ),
-            "In the portal": (),
+            "In the portal, where a smaller one is taken by a click": (
+                "browser/test_weighing.py::test_a_smaller_ask_is_shown_with_its_start_and_cost_and_taken_by_a_click",
+            ),
         },
     ),
     Capability(
@@ -489,6 +491,15 @@ CAPABILITIES = (
             ),
             "A rerun shows the difference": (
                 "api/jobs/test_jobs.py::test_a_rerun_repeats_the_spec_with_changes_and_shows_the_difference",
+                "browser/test_days.py::test_a_job_written_as_yaml_waits_says_why_runs_prints_stops_and_runs_again",
+            ),
+            "Whoever stops a job may say why, and whoever sees the job reads it": (
+                "api/jobs/test_jobs.py::test_the_reason_of_a_stop_is_told_with_the_job_and_its_events",
+                "browser/test_first_steps.py::test_the_reason_of_a_stop_is_read_by_whoever_looks_at_the_job",
+            ),
+            "What to do about an end is told in English and Chinese": (
+                "unit/jobs_lifecycle/test_reasons.py::test_an_end_says_what_to_do_in_chinese_wherever_it_does_in_english",
+                "api/jobs/test_jobs.py::test_how_a_job_ended_and_what_kept_it_apart_are_told_in_the_language_of_the_reader",
             ),
         },
     ),
@@ -531,7 +542,14 @@ CAPABILITIES = (
             "A strict policy, without inline script": (
                 "api/controlplane/test_portal.py::test_every_page_is_the_same_document_under_a_strict_policy",
             ),
-            "Quick with a million jobs": (),
+            "Times in the zone that one prefers, which is said": (
+                "browser/test_first_steps.py::test_times_are_shown_in_the_zone_that_one_prefers",
+            ),
+            "Lists cost the same statements whatever they hold, and are found by indexes": (
+                "api/jobs/test_lists.py::test_a_page_costs_the_same_statements_whatever_it_holds",
+                "api/jobs/test_lists.py::test_times_bound_what_ended_by_its_end_along_the_index_of_that_order",
+            ),
+            "Quick with a million jobs (measured by `bench/`, not by a test)": (),
         },
     ),
     Capability(
@@ -575,7 +593,12 @@ CAPABILITIES = (
                 "api/jobs/test_templates.py::test_what_is_wrong_is_told_at_once",
                 "api/jobs/test_templates.py::test_the_shipped_ones_are_made_once_and_each_is_a_job",
             ),
-            "A badge of its last test run": (),
+            "A badge of its last test run, by portal, command line and API": (
+                "api/jobs/test_templates.py::test_a_test_run_is_a_job_of_the_defaults_and_its_result_is_told_to_whoever_may_use_the_template",
+                "api/jobs/test_templates.py::test_a_result_is_outdated_once_the_job_would_be_another_and_not_by_a_new_title",
+                "api/jobs/test_templates_cli.py::test_a_template_is_tested_and_the_list_says_how_that_ended",
+                "browser/test_first_steps.py::test_a_template_shows_how_its_test_run_ended",
+            ),
         },
     ),
     Capability(
@@ -586,6 +609,16 @@ CAPABILITIES = (
                 "api/tenants/test_portal.py::test_a_feature_that_is_off_is_gone_for_everybody_and_comes_back",
                 "api/tenants/test_portal.py::test_a_tenant_has_its_own_setting_and_those_below_inherit_it",
                 "realtime/test_exec_socket.py::test_it_may_be_switched_off_for_a_tenant",
+                "browser/test_first_steps.py::test_what_is_switched_off_is_no_page_and_shows_no_cost",
+            ),
+            "Every feature of the list is bound to operations, a socket or a page": (
+                "api/tenants/test_features.py::test_every_feature_is_bound_to_operations_or_says_to_what_else",
+                "api/tenants/test_features.py::test_the_operations_of_a_feature_that_is_off_are_gone_and_come_back",
+                "api/tenants/test_features.py::test_every_feature_hides_its_pages_by_their_address_and_its_parts_of_others",
+            ),
+            "Without billing nothing says a cost": (
+                "api/tenants/test_ledger.py::test_use_without_billing_says_what_was_used_and_no_cost",
+                "api/jobs/test_forecast.py::test_a_tenant_without_billing_is_told_when_and_not_what_it_costs",
             ),
         },
     ),
@@ -597,6 +630,9 @@ CAPABILITIES = (
                 "api/jobs/test_maintenance.py::test_a_window_takes_its_machine_empties_it_and_gives_it_back",
             ),
             "Whom it touches is told before": ("browser/test_days.py::test_an_operator_drains_a_node_knowing_whom_it_touches",),
+            "An announcement reaches a tenant and all below it": (
+                "api/tenants/test_portal.py::test_an_announcement_reaches_those_below_its_tenant_and_nobody_beside_or_above",
+            ),
         },
     ),
     Capability(
@@ -910,10 +946,45 @@ CAPABILITIES = (
         },
     ),
     Capability(
+        60,
+        "What hardware cost and what of it was wasted",
+        {
+            "Use is split by what became of it, by tenant, user, queue, pool and job": (
+                "api/tenants/test_ledger.py::test_use_is_filtered_by_user_queue_pool_and_fate_and_what_is_not_seen_does_not_exist",
+                "property/ledger/test_ledger.py::test_what_became_of_an_attempt_decides_where_its_time_stands",
+            ),
+            "It adds up to the unit": (
+                "services/jobs/test_ledger_of_jobs.py::test_the_time_of_all_attempts_is_the_time_in_the_ledger_to_the_unit",
+            ),
+            "On the command line and in the portal": (
+                "client/test_cli_costs.py::test_waste_is_shown_as_a_share_of_all",
+                "browser/test_weighing.py::test_what_was_used_and_what_of_it_was_wasted_is_one_page",
+            ),
+            "Hours that were allocated against hours that a GPU was busy": (),
+        },
+    ),
+    Capability(
+        93,
+        "What each task's GPUs do",
+        {
+            "What a task uses is measured and kept, and a gap stays a gap": (
+                "engines/test_telemetry.py::test_what_a_task_uses_is_measured_and_kept",
+                "services/clusters/test_series.py::test_a_missed_interval_is_a_gap_and_nothing_fills_it",
+                "api/clusters/test_node_metrics.py::test_series_of_a_node_and_its_gpus_have_units_and_null_for_gaps",
+                "client/test_sdk.py::test_metrics_are_lists_with_gaps",
+            ),
+            "On a real GPU (tests run with simulated ones)": (),
+        },
+    ),
+    Capability(
         122,
         "A first job in minutes",
         {
             "From an empty data directory to a finished job": ("engines/test_first_job.py::test_its_log_is_whole",),
+            "A newcomer is led to a finished job in the browser, in less than five minutes": (
+                "browser/test_first_steps.py::test_a_newcomer_is_led_to_a_finished_job_and_on",
+            ),
+            "A refusal links its rule": ("browser/test_first_steps.py::test_a_refusal_links_its_rule",),
             "Every error says what to do next": (
                 "architecture/test_reference.py::test_every_error_code_has_a_meaning_a_next_step_and_a_chinese_title",
             ),
@@ -1061,6 +1132,27 @@ CAPABILITIES = (
                 "services/controlplane/test_selftest.py::test_operators_read_the_reports_and_nobody_else_does",
             ),
             "A page in the portal": (),
+        },
+    ),
+    Capability(
+        "6.23",
+        "Files of OpenPAI and Slurm",
+        {
+            "Each file of the corpus becomes a job, and each of its lines is carried over or explained": (
+                "unit/conversion/test_corpus.py::test_a_file_becomes_this_job",
+                "unit/conversion/test_corpus.py::test_every_line_of_slurm_has_a_note",
+                "unit/conversion/test_corpus.py::test_every_key_of_openpai_has_a_note",
+            ),
+            "Any text ends as a job with notes or as a refusal that says why": (
+                "property/jobs/test_conversion_properties.py::test_any_text_ends_well",
+                "property/jobs/test_conversion_properties.py::test_a_damaged_file_ends_well",
+            ),
+            "What was made runs without the old system": (
+                "unit/conversion/test_sbatch.py::test_the_command_that_is_made_runs",
+                "browser/test_bringing.py::test_an_openpai_job_is_opened_explained_and_runs",
+                "browser/test_bringing.py::test_a_script_for_slurm_is_dropped_explained_and_runs",
+            ),
+            "Values of secrets go nowhere": ("unit/conversion/test_corpus.py::test_no_secret_is_carried_over",),
         },
     ),
     Capability(

@@ -18,6 +18,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import venv
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ DESCRIPTION = ROOT / "client" / "openapi.json"
 NODE_MIN = (20, 19)  # Vite's own least version.
 MANIFESTS = ("package.json", "package-lock.json", ".npmrc")
 SKIPPED = {"node_modules", "dist"}
+BUILDS_KEPT, WORKSHOPS_KEPT = 5, 2
+UNUSED_SECONDS = 86_400  # What somebody used today is in use, whoever that is.
 COMPRESSED = {".js", ".css", ".svg", ".html", ".json"}
 
 
@@ -73,12 +76,13 @@ def cache_folder() -> Path:
 def build(cache: Path) -> Path:
     """The folder of the built portal: `index.html`, and `public/` with what is served as it is."""
     target = cache / "portal" / f"built-{_digest([*_sources(), Path(__file__)])}"
-    if (target / "complete").exists():
+    if _is_there(target / "complete"):
         return target
-    node, folder = find_node(cache), packages(cache)
     with _alone(cache):
-        if (target / "complete").exists():
+        if _is_there(target / "complete"):
             return target
+        node = find_node(cache)
+        folder = _workshop(node, cache)
         _fill(folder)
         building = target.with_name(f"{target.name}.building")
         shutil.rmtree(building, ignore_errors=True)
@@ -92,18 +96,20 @@ def build(cache: Path) -> Path:
         (building / "complete").write_text("")
         shutil.rmtree(target, ignore_errors=True)
         building.rename(target)
+        remove_old(cache, now=time.time())
     return target
 
 
 def check(cache: Path) -> int:
     """Compile against the types of today's API and run the portal's tests; the exit status."""
-    node, folder = find_node(cache), packages(cache)
     steps: tuple[Sequence[str], ...] = (
         ("node_modules/openapi-typescript/bin/cli.js", str(DESCRIPTION), "-o", "src/api/schema.ts"),
         ("node_modules/typescript/bin/tsc", "--noEmit"),
         ("node_modules/vitest/vitest.mjs", "run", "--reporter=dot"),
     )
     with _alone(cache):
+        node = find_node(cache)
+        folder = _workshop(node, cache)
         _fill(folder)
         for words in steps:
             done = subprocess.run([str(node.program), *words], cwd=folder, env=node.environment(cache), check=False)
@@ -113,7 +119,8 @@ def check(cache: Path) -> int:
 
 
 def find_node(cache: Path) -> Node:
-    """The machine's own where it is new enough and has npm, else the one of the Python package, installed below `cache`."""
+    """The machine's own where it is new enough and has npm, else the one of the Python package, installed below `cache`. Inside
+    `_alone`."""
     found = shutil.which("node")
     if found and _version(Path(found)) >= NODE_MIN:
         program = Path(found).resolve()
@@ -139,22 +146,69 @@ def find_node(cache: Path) -> Node:
 
 def packages(cache: Path) -> Path:
     """The folder with the installed packages, whose `node_modules` this is about."""
-    node = find_node(cache)
-    folder = cache / "portal" / f"workshop-{_digest([SOURCE / name for name in MANIFESTS])}"
     with _alone(cache):
-        if (folder / "installed").exists():
-            return folder
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in MANIFESTS:
-            shutil.copyfile(SOURCE / name, folder / name)
-        done = subprocess.run(
-            [str(node.program), str(node.npm), "ci", "--ignore-scripts", "--no-progress"],
-            cwd=folder, env=node.environment(cache), capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            raise PortalError(f"the portal's packages cannot be installed: {_last_line(done.stderr)} Run the same command again.")
-        (folder / "installed").write_text("")
+        return _workshop(find_node(cache), cache)
+
+
+def remove_old(cache: Path, *, now: float) -> list[Path]:
+    """Remove what was built and installed for earlier sources, and return it: all but the newest few, what was used within a day,
+    and what a process names (a platform may serve it). Inside `_alone`, so that nobody builds meanwhile."""
+    removed = []
+    in_use = _named_by_processes()
+    for kind, kept, mark in (("built-", BUILDS_KEPT, "complete"), ("workshop-", WORKSHOPS_KEPT, "installed")):
+        folders = [(_used_at(folder / mark), folder) for folder in (cache / "portal").glob(f"{kind}*") if folder.is_dir()]
+        for used_at, folder in sorted(folders, reverse=True)[kept:]:
+            if now - used_at > UNUSED_SECONDS and not any(folder.name in text for text in in_use):
+                shutil.rmtree(folder, ignore_errors=True)
+                removed.append(folder)
+    return removed
+
+
+def _workshop(node: Node, cache: Path) -> Path:
+    folder = cache / "portal" / f"workshop-{_digest([SOURCE / name for name in MANIFESTS])}"
+    if _is_there(folder / "installed"):
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in MANIFESTS:
+        shutil.copyfile(SOURCE / name, folder / name)
+    done = subprocess.run(
+        [str(node.program), str(node.npm), "ci", "--ignore-scripts", "--no-progress"],
+        cwd=folder, env=node.environment(cache), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise PortalError(f"the portal's packages cannot be installed: {_last_line(done.stderr)} Run the same command again.")
+    (folder / "installed").write_text("")
     return folder
+
+
+def _is_there(mark: Path) -> bool:
+    """Whether it is whole; notes that it is used, by the mark's time."""
+    try:
+        os.utime(mark)
+    except FileNotFoundError:
+        return False
+    except OSError:  # Somebody else's cache, which we may only read.
+        return mark.exists()
+    return True
+
+
+def _used_at(mark: Path) -> float:
+    try:
+        return mark.stat().st_mtime
+    except OSError:  # Broken off: nobody uses it, and the day counts from its making.
+        return mark.parent.stat().st_mtime
+
+
+def _named_by_processes() -> list[str]:
+    """What the processes that we may look at were started with, and where they are."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        for name in ("environ", "cmdline"):
+            with contextlib.suppress(OSError):
+                found.append((process / name).read_bytes().decode(errors="replace"))
+        with contextlib.suppress(OSError):
+            found.append(os.readlink(process / "cwd"))
+    return [text for text in found if "built-" in text or "workshop-" in text]
 
 
 def _fill(folder: Path) -> None:

@@ -4,7 +4,7 @@
 
 Static checks run beside the tests that need nothing. Whatever touches rows, messages or sockets runs twice: on PostgreSQL and
 Redis, then on SQLite and in memory. Tests that start real processes of an engine run last, whole files on one worker, because
-the tests of a file share a platform; those that start many, or time them, run one after the other with nothing beside. Every
+the tests of a file share a platform; those that load many, or time them, run one after the other with nothing beside. Every
 stage runs even if one before it failed; the exit status says whether all passed.
 """
 
@@ -32,18 +32,20 @@ PROGRAMS = Path(sys.executable).parent
 NO_TESTS = 5  # Exit status of pytest when a selection is empty.
 TEST_SECONDS_MAX = 300  # A worker's first database test also creates the database; a loaded machine takes a minute.
 WORKERS_MAX = 8  # More workers than this wait for the disk.
+WAITING = 1.5  # Workers per core where tests wait for processes for about half of their time.
 
 
 @dataclass(frozen=True)
 class Stage:
     """A selection of tests. `markers` is a pytest marker expression; `by_file` keeps the tests of a file on one worker, `alone`
-    all of them."""
+    all of them; those of a stage that `waits` leave time for more workers than there are cores."""
 
     name: str
     markers: str
     with_servers: bool
     by_file: bool = False
     alone: bool = False
+    waits: bool = False
     folder: str = ""  # Only tests below it.
     profile: str = "embedded"  # Of the live platform.
     is_long: bool = False  # Only with full lengths.
@@ -53,10 +55,10 @@ STAGES = (
     Stage("plain", "not database and not engines and not browser", with_servers=False),
     Stage("postgresql", "database and not engines", with_servers=True),
     Stage("sqlite", "database and not engines", with_servers=False),
-    Stage("engines", "engines and not alone", with_servers=True, by_file=True),
+    Stage("engines", "engines and not alone", with_servers=True, by_file=True, waits=True),
     Stage("alone", "engines and alone", with_servers=True, alone=True),
     Stage("browser", "browser", with_servers=True, by_file=True, folder="tests/browser"),
-    Stage("engines-sqlite", "engines and database", with_servers=False, by_file=True),
+    Stage("engines-sqlite", "engines and database", with_servers=False, by_file=True, waits=True),
     Stage(
         "isolation",
         "engines",
@@ -130,7 +132,8 @@ def _arguments() -> tuple[argparse.Namespace, list[str]]:
 def _run_stage(stage: Stage, environment: Mapping[str, str], extra: Sequence[str], *, is_long: bool) -> Result:
     print(f"\n=== {stage.name}: {stage.markers}", flush=True)
     markers = stage.markers if is_long else f"({stage.markers}) and not slow"
-    workers = 1 if stage.alone else min(WORKERS_MAX, os.cpu_count() or 1)
+    cores = os.cpu_count() or 1
+    workers = 1 if stage.alone else min(WORKERS_MAX, round(cores * WAITING) if stage.waits else cores)
     with tempfile.TemporaryDirectory(prefix="berth-report-") as folder:
         report = Path(folder) / "report.xml"
         options = [
@@ -149,8 +152,10 @@ def _run_stage(stage: Stage, environment: Mapping[str, str], extra: Sequence[str
 
 
 def _environment(servers_of_stage: Mapping[str, str]) -> dict[str, str]:
-    """The caller's environment without its own servers, and those of the stage."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("BERTH_DATABASE_URL", "BERTH_REDIS_URL")}
+    """The caller's environment without its own servers, and those of the stage. What was compiled is kept for the next stage:
+    each worker would spend ten seconds on it."""
+    left_out = ("BERTH_DATABASE_URL", "BERTH_REDIS_URL", "PYTHONDONTWRITEBYTECODE")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
     return {**kept, **servers_of_stage}
 
 

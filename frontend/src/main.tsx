@@ -12,13 +12,13 @@ import { begin } from './app/begin';
 import { offerNonce } from './app/nonce';
 
 offerNonce();
-begin();
+const file = begin();
 
 const root = document.getElementById('root');
 if (root) {
   createRoot(root).render(
     <StrictMode>
-      <App />
+      <App file={file} />
     </StrictMode>,
   );
 }

@@ -11,10 +11,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters.api.representations import ReferenceOut
-from jobs.api.jobs import reader_language
 from jobs.api.representations import JOB_STATES, ReasonOut, reason_json
 from jobs.models import Job
-from jobs.selectors.board import Board, read_board
+from jobs.selectors.board import RUNNING_MAX, Board, read_board
 from kernel.clock import database_now
 from kernel.limits import PAGE_SIZE_MAX
 from tenants.access import tenants_with
@@ -22,6 +21,7 @@ from tenants.selectors import queues_below
 from webapi.fields import utc_text
 from webapi.pagination import page_size
 from webapi.views import ApiView, known_query
+from webapi.wording import reader_language
 
 ROWS = 100  # Of each side, when nothing is said: a screen and a half.
 GPU = 1000
@@ -74,7 +74,7 @@ class BoardOut(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
     running = RunningRowOut(many=True)
     running_count = serializers.IntegerField()
-    borrowed_count = serializers.IntegerField()
+    borrowed_count = serializers.IntegerField(help_text=f"Of the first {RUNNING_MAX:,} that run.")
     waiting = WaitingRowOut(many=True)
     waiting_count = serializers.IntegerField()
 

@@ -10,12 +10,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs.api import examples
-from jobs.api.jobs import reader_language
 from jobs.api.templates import SpecProblemOut
 from jobs.conversion import FORMATS, Kind, Source, convert
 from kernel.limits import NAME_LENGTH, SPEC_BYTES
 from webapi.serializers import StrictSerializer
 from webapi.views import ApiView, known_query
+from webapi.wording import reader_language
 
 SCRIPT = "#!/bin/sh\n#SBATCH --job-name=digits\n#SBATCH --partition=gpu\n#SBATCH --gpus=1\npython digits.py\n"
 ANSWER = {

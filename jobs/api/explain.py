@@ -11,7 +11,6 @@ from rest_framework.response import Response
 
 from clusters.api.representations import ReferenceOut
 from jobs.api import what_if_bodies as bodies
-from jobs.api.jobs import reader_language
 from jobs.api.representations import JOB_STATES, PastOut, ReasonOut, reason_json
 from jobs.models import DecisionRecord
 from jobs.scheduling.records import KINDS
@@ -25,6 +24,7 @@ from webapi.fields import utc_text
 from webapi.pagination import page
 from webapi.schema import page_of
 from webapi.views import ApiView, known_query, query_flag
+from webapi.wording import reader_language
 
 LATEST = 5  # Decisions that are told with an explanation.
 

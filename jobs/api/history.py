@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -26,6 +27,7 @@ from webapi.fields import utc_text
 from webapi.pagination import page
 from webapi.schema import page_of
 from webapi.views import ApiView, known_query
+from webapi.wording import reader_language
 
 
 class TransitionOut(serializers.Serializer[Any]):
@@ -119,7 +121,12 @@ class AttemptListView(ApiView):
     def get(self, request: Request, job: str) -> Response:
         known_query(request, ())
         found = fetch_job(self.actor, job, "job.read")
-        return page(request, Attempt.objects.filter(job_id=found.id), order=("-number",), serialize=attempt_json)
+        return page(
+            request,
+            Attempt.objects.filter(job_id=found.id),
+            order=("-number",),
+            serialize=partial(attempt_json, language=reader_language(request)),
+        )
 
 
 class AttemptView(ApiView):
@@ -128,7 +135,7 @@ class AttemptView(ApiView):
     @extend_schema(operation_id="jobs_attempt", responses=AttemptOut)
     def get(self, request: Request, job: str, number: int) -> Response:
         found = fetch_job(self.actor, job, "job.read")
-        return Response(attempt_json([get_attempt(found, number)])[0])
+        return Response(attempt_json([get_attempt(found, number)], reader_language(request))[0])
 
 
 class TaskListView(ApiView):

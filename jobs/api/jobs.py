@@ -48,7 +48,7 @@ from webapi.parsers import LimitedJSONParser, NdjsonBody, YamlBody
 from webapi.plans import asked_plan, hold_to, named
 from webapi.schema import PLAN, page_of
 from webapi.views import ApiView, Public, known_query, query_flag
-from webapi.wording import language_of
+from webapi.wording import reader_language
 
 FILTERS = (
     "tenant", "state", "queue", "user", "name", "tag", "label", "kind", "since", "until", "parent", "q", "mine", "sort",
@@ -343,10 +343,6 @@ def _rows_json(keys: Sequence[Mapping[str, Any]], *, language: str) -> list[dict
     ids = [key["id"] for key in keys]
     found = {job.id: job for job in Job.objects.filter(id__in=ids).select_related(*RELATED)}
     return job_json([found[job_id] for job_id in ids if job_id in found], language=language)
-
-
-def reader_language(request: Request) -> str:
-    return language_of(request.headers.get("Accept-Language", "")).value
 
 
 def _filtered(view: ApiView, request: Request, rows: QuerySet[Job]) -> QuerySet[Job]:

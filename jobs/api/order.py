@@ -15,7 +15,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters.api.representations import ReferenceOut
-from jobs.api.jobs import reader_language
 from jobs.api.representations import JobOut, job_json
 from jobs.api.requests import REASON_LENGTH
 from jobs.lifecycle.requests import REQUEST_STATES
@@ -39,6 +38,7 @@ from webapi.plans import asked_plan, hold_to, named
 from webapi.schema import PLAN, page_of
 from webapi.serializers import StrictSerializer
 from webapi.views import ApiView, known_query, query_flag
+from webapi.wording import reader_language
 
 TENANT = OpenApiParameter("tenant", str, description="A tenant's slug, id or name.")
 STATE = OpenApiParameter("state", str, enum=REQUEST_STATES, description="Only requests in this state.")

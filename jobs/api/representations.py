@@ -11,7 +11,8 @@ from django.db.models import Count
 from rest_framework import serializers
 
 from clusters.api.representations import ReferenceOut, ResourcesOut
-from jobs.lifecycle.reasons import explain
+from clusters.isolation_facts import fact_in
+from jobs.lifecycle.reasons import exit_in, explain
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.models import Attempt, Job, StoredSpec, Task
 from jobs.selectors.lists import place_in_queue
@@ -243,7 +244,7 @@ def _job(
         "state": job.state,
         "desired": job.desired,
         "reason": reason_json(job, language),
-        "exit": job.exit,
+        "exit": exit_in(job.exit, language),
         "condition": job.condition or None,
         "priority": job.priority,
         "hold": job.hold,
@@ -258,7 +259,7 @@ def _job(
         "attempt": job.attempt_count,
         "cluster": attempt.get("cluster_name"),
         "pool": attempt.get("pool_name"),
-        "isolation": attempt.get("isolation") or None,
+        "isolation": fact_in(attempt.get("isolation") or "", language) or None,
         "gpus_simulated": attempt.get("gpus_simulated", False),
         "counts": dict(counts[job.id]) if job.array_size is not None else None,
         "place": None,
@@ -280,7 +281,7 @@ def reason_json(job: Job, language: str = "en") -> dict[str, Any] | None:
     return {"code": words.code, "text": words.text, "hint": words.hint, "detail": job.reason_detail}
 
 
-def attempt_json(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+def attempt_json(attempts: Sequence[Attempt], language: str = "en") -> list[dict[str, Any]]:
     """Attempts with their tasks; one query for all tasks."""
     tasks: dict[uuid.UUID, list[Task]] = defaultdict(list)
     for task in Task.objects.filter(attempt_id__in=[attempt.id for attempt in attempts]).order_by("role", "index"):
@@ -291,10 +292,10 @@ def attempt_json(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
             "number": attempt.number,
             "state": attempt.state,
             "outcome": attempt.outcome or None,
-            "exit": attempt.exit,
+            "exit": exit_in(attempt.exit, language),
             "cluster": attempt.cluster_name,
             "pool": attempt.pool_name,
-            "isolation": attempt.isolation or None,
+            "isolation": fact_in(attempt.isolation, language) or None,
             "gpus_simulated": attempt.gpus_simulated,
             "condition": attempt.condition or None,
             "stop_cause": attempt.stop_cause or None,

@@ -36,11 +36,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
-from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError, InterfaceError
 
 from activity import connecting
 from activity.sessions import RECHECK_SECONDS, Session, sessions
+from activity.sockets import CLOSED_REFUSED, CLOSED_SIGNED_OUT, CLOSED_SLOW, Socket, error_text
 from activity.threads import in_thread
 from clusters.engines.interface import TerminalSize
 from jobs.selectors.find import fetch_job
@@ -48,7 +48,7 @@ from jobs.services.executing import ExecDisabled, Opened, demand_switched_on, en
 from kernel.actor import Actor
 from kernel.clock import database_now
 from kernel.config import current
-from kernel.errors import BerthError, InvalidInput, NotAuthenticated, TooManyRequests, Unavailable
+from kernel.errors import BerthError, InvalidInput, TooManyRequests
 from kernel.limits import (
     COMMAND_ARGUMENTS,
     EXEC_FRAME_BYTES,
@@ -64,13 +64,11 @@ from webapi.asgi_auth import header_of
 VERB = "job.exec"
 START_SECONDS = 2.0  # For the first message; a page sends it as soon as it is connected.
 HEARTBEAT_SECONDS = 15.0  # Also how soon we notice a client that vanished while the program reads nothing.
-SEND_SECONDS_MAX = 30.0  # A reader that takes nothing for so long is gone; its kernel buffers are full by then.
 READ_BYTES = 32 * 1024  # Read only after the last was sent: a slow reader slows the program, and costs no memory.
 QUIET_SECONDS = 0.25  # After the end: when nothing has come for so long, whoever else holds the output keeps silent.
 IDLE_LOOK_SECONDS = 1.0
 
-CLOSED_SLOW, CLOSED_REFUSED = 1013, 1008
-CLOSED_SIGNED_OUT, CLOSED_FORBIDDEN, CLOSED_NOT_FOUND, CLOSED_IDLE, CLOSED_CONFLICT = 4401, 4403, 4404, 4408, 4409
+CLOSED_FORBIDDEN, CLOSED_NOT_FOUND, CLOSED_IDLE, CLOSED_CONFLICT = 4403, 4404, 4408, 4409
 _CLOSE_CODES = {401: CLOSED_SIGNED_OUT, 403: CLOSED_FORBIDDEN, 404: CLOSED_NOT_FOUND, 429: CLOSED_REFUSED, 503: CLOSED_SLOW}
 
 log = structlog.get_logger("jobs")
@@ -95,33 +93,23 @@ class End:
     exit_code: int | None = None
 
 
-class ExecConsumer(AsyncWebsocketConsumer):
+class ExecConsumer(Socket):
     """One client at one program."""
 
-    channel_layer_alias = "none"
+    called = "jobs"
+    send_seconds_max = 30.0  # Programs print more than a page of events: a reader may fall behind for longer.
 
     async def connect(self) -> None:
         self._main: asyncio.Task[None] | None = None
-        self._is_closing = False
         self._start: asyncio.Future[Start] = asyncio.get_running_loop().create_future()
         self._opened: Opened | None = None
         self._pending = bytearray()
         self._typed, self._drained = asyncio.Event(), asyncio.Event()
         self._ends_input = self._is_over = False
         self._active_at = time.monotonic()
-        if not connecting.is_from_own_page(self.scope):
-            await self.close()
-            return
-        try:
-            actor = await connecting.authenticate(self.scope)
-        except NotAuthenticated:
-            await self.close()
-            return
-        except (DatabaseError, InterfaceError, Unavailable):  # Refusing before it opens would say that nobody may ever.
-            await self.accept()
-            await self._close(CLOSED_SLOW)
-            return
-        await self.accept()
+        await super().connect()
+
+    async def _begin(self, actor: Actor) -> None:
         self._main = asyncio.create_task(self._guarded(self._run(actor)))
 
     async def disconnect(self, code: int) -> None:
@@ -141,12 +129,12 @@ class ExecConsumer(AsyncWebsocketConsumer):
             else:
                 self._obey(_parse(text_data))
         except BerthError as error:
-            await self._send(_error(error))
+            await self._send(error_text(error))
 
     async def _type(self, data: bytes) -> None:
         if len(data) > EXEC_FRAME_BYTES:
             raise InvalidInput(f"A message holds at most {EXEC_FRAME_BYTES} bytes.")
-        self._begin(Start())
+        self._choose(Start())
         self._active_at = time.monotonic()
         while len(self._pending) > EXEC_PENDING_BYTES and not self._is_closing and not self._is_over:
             self._drained.clear()
@@ -158,10 +146,10 @@ class ExecConsumer(AsyncWebsocketConsumer):
         if "start" in command:
             if self._start.done():
                 raise InvalidInput("It was started already; a connection runs one program.")
-            self._begin(_start(command["start"]))
+            self._choose(_start(command["start"]))
         elif "resize" in command:
             size = _size(command["resize"])
-            self._begin(Start(terminal=size))
+            self._choose(Start(terminal=size))
             self._active_at = time.monotonic()
             if self._opened is not None:
                 self._opened.execution.resize(size)
@@ -169,7 +157,7 @@ class ExecConsumer(AsyncWebsocketConsumer):
             self._ends_input = True
             self._typed.set()
 
-    def _begin(self, start: Start) -> None:
+    def _choose(self, start: Start) -> None:
         if not self._start.done():
             self._start.set_result(start)
 
@@ -196,7 +184,7 @@ class ExecConsumer(AsyncWebsocketConsumer):
         await in_thread(fetch_job, actor, wanted.job, VERB)  # Refused at once, not after the first message.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(self._start), START_SECONDS)
-        self._begin(Start())
+        self._choose(Start())
         end = End("disconnected", 1001)
         opened = await self._open(actor, wanted, self._start.result())
         try:
@@ -267,7 +255,7 @@ class ExecConsumer(AsyncWebsocketConsumer):
             if not data:
                 return
             self._active_at = time.monotonic()
-            await asyncio.wait_for(self.send(bytes_data=data), SEND_SECONDS_MAX)
+            await asyncio.wait_for(self.send(bytes_data=data), self.send_seconds_max)
 
     async def _pump_input(self, opened: Opened) -> End:
         """Write what was typed. A program that does not read keeps us waiting, and the client behind us."""
@@ -325,37 +313,13 @@ class ExecConsumer(AsyncWebsocketConsumer):
 
     # --- The socket --------------------------------------------------------------------------------------------------
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        """Outermost frame: what fails unexpectedly closes the socket."""
-        try:
-            await work
-        except TimeoutError:
-            await self._close(CLOSED_SLOW)
-        except OSError:  # The client went away while we sent; the server cleans up after it.
-            await self._close(1001)
-        except (DatabaseError, InterfaceError) as error:
-            log.warning("exec_without_database", error=type(error).__name__)
-            await self._close(CLOSED_SLOW)
-        except Exception:
-            if not self._is_closing:  # Sending on a socket that just went away fails, and is nobody's fault.
-                log.exception("exec_failed")
-                await self._close(1011)
-
     async def _refuse(self, error: BerthError, code: int) -> None:
-        await self._send(_error(error))
+        await self._send(error_text(error))
         await self._close(code)
 
-    async def _send(self, message: Mapping[str, Any]) -> None:
-        text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
-        await asyncio.wait_for(self.send(text_data=text), SEND_SECONDS_MAX)
-
     async def _close(self, code: int) -> None:
-        if self._is_closing:
-            return
-        self._is_closing = True
-        self._drained.set()
-        with contextlib.suppress(Exception):  # The other side may be gone already.
-            await self.close(code=code)
+        self._drained.set()  # Whoever waits to type gives up.
+        await super()._close(code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,10 +399,6 @@ def _size(text: Any) -> TerminalSize:
         if all(isinstance(n, int) and not isinstance(n, bool) and 0 < n <= TERMINAL_CELLS for n in (rows, columns)):
             return TerminalSize(rows, columns)
     raise InvalidInput(f"A size is {{rows, columns}}, whole numbers from 1 to {TERMINAL_CELLS}.")
-
-
-def _error(error: BerthError) -> dict[str, Any]:
-    return {"type": "error", "code": error.code, "detail": error.detail, "hint": error.hint}
 
 
 def _too_many() -> BerthError:

@@ -71,7 +71,8 @@ class Findings:
         if self.errors:
             count = len(self.errors)
             message = self.errors[0].message if count == 1 else f"The file has {count} mistakes."
-            raise InvalidInput(message, hint=self.errors[0].hint if count == 1 else "", fields=self.errors)
+            fields = sorted(self.errors, key=lambda entry: entry.line or 0)
+            raise InvalidInput(message, hint=fields[0].hint if count == 1 else "", fields=fields)
 
     def _note(self, kind: Kind, code: str, place: str, line: int | None, values: Mapping[str, object]) -> None:
         if len(self.notes) < NOTES_MAX:

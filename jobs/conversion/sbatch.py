@@ -24,6 +24,7 @@ _STEP = re.compile(r"^[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+|time[ \t]+|exec[ \t]+)*sru
 _MPI = re.compile(r"^[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+|time[ \t]+|exec[ \t]+)*(mpirun|mpiexec(?:\.hydra)?)\b", re.MULTILINE)
 _MODULE = re.compile(r"^[ \t]*(?:module|ml)[ \t]+\S", re.MULTILINE)
 _PROGRAM = re.compile(r"(?<![\w./-])(sbatch|squeue|scancel|scontrol|sacct|sinfo|sbcast|salloc)(?![\w.-])")
+PROGRAM_LENGTH = 256  # Of the first line; Linux reads no more of it (BINPRM_BUF_SIZE).
 SRUN = """srun() {
   while [ $# -gt 0 ]; do
     case "$1" in
@@ -90,7 +91,7 @@ class _Script:
         is_over = False
         for number, line in enumerate(text.split("\n"), start=1):
             if number == 1 and line.startswith("#!"):
-                self.program = tuple(line[2:].split()) or self.program
+                self.program = tuple(line[2:PROGRAM_LENGTH].split()) or self.program
             elif line.startswith(DIRECTIVE) and line[len(DIRECTIVE) : len(DIRECTIVE) + 1] in {"", " ", "\t"}:
                 if is_over:
                     findings.lost("late_directive", line, number)

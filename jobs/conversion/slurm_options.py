@@ -34,6 +34,7 @@ WITHOUT_VALUE = {
 MAYBE_VALUE = {"exclusive": "", "get-user-env": "", "nice": "", "no-kill": "k", "propagate": ""}
 NAMES = {**WITH_VALUE, **WITHOUT_VALUE, **MAYBE_VALUE}
 LETTERS = {letter: name for name, letter in NAMES.items() if letter}
+LINE_LENGTH = 8_192  # Of one #SBATCH line; longer than what a shell's user ever wrote.
 WORDS_MAX = 1_000  # In the directives of one script.
 
 
@@ -49,6 +50,9 @@ def read_options(directives: list[tuple[int, str]], findings: Findings) -> dict[
     found: dict[str, Option] = {}
     count = 0
     for line, text in directives:
+        if len(text) > LINE_LENGTH:
+            findings.wrong(f"/line/{line}", "too_long", f"An #SBATCH line has at most {LINE_LENGTH} characters.", line=line)
+            continue
         try:
             words = shlex.split(text, comments=True)
         except ValueError:

@@ -245,8 +245,8 @@ WORDS: dict[str, Words] = {
     "export": Words(
         "Variables of your shell do not come along: @name@.",
         "您终端中的变量不会带过来：@name@。",
-        "Name what is needed under env:.",
-        "请在 env: 中写上需要的变量。",
+        "Name what is needed under env.",
+        "请在 env 中写上需要的变量。",
     ),
     "chdir": Words(
         "Directory @name@ does not exist here.",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from jobs.lifecycle.exit_hints_zh import HINTS_ZH
 from jobs.lifecycle.exits import find_class
 from kernel.words import counted, format_amount, format_amounts, format_duration, is_one
 
@@ -58,11 +59,19 @@ def explain(code: str, detail: Detail | None = None, language: str = "en") -> Re
     who = (detail or {}).get("by")
     if who:
         if language == "zh":
-            return ReasonText(code, f"{ended.title_zh}（{who}）{_noted_zh(detail or {})}")
+            return ReasonText(code, f"{ended.title_zh}（{who}）{_noted_zh(detail or {})}", HINTS_ZH.get(code, ""))
         return ReasonText(code, f"{ended.title} by {who}{_noted(detail or {})}", ended.remedy)
     if language == "zh":
-        return ReasonText(code, f"{ended.title_zh}{_numbers_zh(detail or {})}。")
+        return ReasonText(code, f"{ended.title_zh}{_numbers_zh(detail or {})}。", HINTS_ZH.get(code, ""))
     return ReasonText(code, f"{ended.title}{_numbers(detail or {})}. {ended.reason}", ended.remedy)
+
+
+def exit_in(document: Mapping[str, Any] | None, language: str) -> Mapping[str, Any] | None:
+    """The stored exit of a job or attempt, its words in the reader's language; what is data stays as it is."""
+    known = find_class(str(document.get("class", ""))) if document and language == "zh" else None
+    if document is None or known is None:
+        return document
+    return {**document, "reason": known.title_zh, "text": f"{known.title_zh}。", "hint": HINTS_ZH.get(known.code, "")}
 
 
 def _percent(detail: Detail) -> str:
@@ -380,7 +389,7 @@ _ALL = (
             f"It was preempted {counted(detail.get('preemptions'), 'time', 'times')} within an hour and waits before it tries "
             "again."
         ),
-        lambda detail: f"一小时内被抢占 {detail.get('preemptions', '?')} 次，暂缓后再试。",
+        lambda detail: f"一小时内被抢占 {detail.get('preemptions', '?')} 次，稍后再试。",
         "Lower what it asks for, or give it a checkpoint.",
         "减少资源需求，或设置检查点。",
     ),
@@ -721,7 +730,7 @@ _ALL = (
     _move(
         "draining",
         lambda detail: f"{_capital(_named(detail, 'node', 'machine'))} is being emptied; it goes on elsewhere, given room.",
-        lambda detail: f"{_named_zh(detail, 'node', '节点')}正在清空；有空位时在别处继续。",
+        lambda detail: f"{_named_zh(detail, 'node', '节点')}正在排空；有空位时在别处继续。",
     ),
     _move("stopping", _by("A stop was asked for"), _by_zh("请求停止")),
     _move(

@@ -17,7 +17,7 @@ from tenants.quota.limits import Limit
 from tenants.quota.tree import QueueFacts
 
 RUNNING = ("admitted", "starting", "running", "stopping")
-RUNNING_MAX = 10_000  # Of which it is told who borrows; a queue with more is not read at a glance.
+RUNNING_MAX = 10_000  # Of the first so many it is told who borrows; a queue with more is not read at a glance.
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,13 @@ class Board:
 
 
 def read_board(queues: Sequence[QueueFacts], *, limit: int) -> Board:
-    """The board of these queues: one queue and all below it, parents first. Five queries."""
+    """The board of these queues: one queue and all below it, parents first. Five queries, and one more where more run than it is
+    told of who borrows."""
     rows = Job.objects.filter(queue_id__in=[queue.id for queue in queues], array_size__isnull=True)
     related = rows.select_related("tenant", "queue", "user", "attempt")
+    runs = rows.filter(state__in=RUNNING)
     live = list(
-        rows.filter(state__in=RUNNING)
-        .annotate(began=Coalesce("attempt__created_at", "started_at", "queued_at"), pool_id=F("attempt__pool_id"))
+        runs.annotate(began=Coalesce("attempt__created_at", "started_at", "queued_at"), pool_id=F("attempt__pool_id"))
         .order_by("began", "id")
         .values_list("id", "queue_id", "pool_id", *RESOURCE_NAMES)[: RUNNING_MAX + 1]
     )
@@ -51,8 +52,8 @@ def read_board(queues: Sequence[QueueFacts], *, limit: int) -> Board:
     expected = StartPromise.objects.filter(job_id__in=ids).values_list("job_id", "p50_at", "p90_at", "made_at")
     return Board(
         running=tuple(running[job_id] for job_id in shown if job_id in running),
-        running_count=len(live),
-        borrowed=_borrowed(live, queues),
+        running_count=len(live) if len(live) <= RUNNING_MAX else runs.count(),
+        borrowed=_borrowed(live[:RUNNING_MAX], queues),
         waiting=tuple(waiting),
         waiting_count=waits.count(),
         positions={job.id: int(getattr(job, "position")) for job in waiting if not job.hold},  # noqa: B009 - annotated.

@@ -15,7 +15,6 @@ from datetime import datetime
 
 from django.db import transaction
 
-from activity.services import record_audit
 from jobs.lifecycle.states import JOB_LIFECYCLE, JobState
 from jobs.models import Job, Template
 from jobs.services.store import store
@@ -56,13 +55,9 @@ def start_test(*, actor: Actor, template: Template, tenant: str | None, queue: s
         if made.problems:
             raise InvalidInput(made.problems[0].message, hint=made.problems[0].hint, fields=made.problems)
         document = {**made.spec, "tags": [*[tag for tag in made.spec.get("tags") or () if tag != TAG][: TAGS - 1], TAG]}
-        job = store([prepare(actor=actor, tenant=tenant, document=document)], actor=actor, now=now)[0]
+        job = store([prepare(actor=actor, tenant=tenant, document=document)], actor=actor, now=now, call="template.test")[0]
         row.test_job_id, row.test_digest, row.tested_at = job["id"], content_digest(row), now
         row.save(update_fields=["test_job_id", "test_digest", "tested_at"])
-        record_audit(
-            actor=actor, verb="template.test", tenant_id=row.tenant_id, target_kind="template", target_id=row.pk,
-            target_name=row.name, after={"job": str(job["id"])}, at=now,
-        )  # fmt: skip
     return row
 
 

@@ -26,32 +26,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
-from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError, InterfaceError
 
-from activity import connecting, registry
-from activity.feed import Channel, Overrun, feed, oldest_seq, starting_point
+from activity import registry
+from activity.feed import Channel, feed, oldest_seq, starting_point
 from activity.sessions import Session, sessions
+from activity.sockets import CLOSED_REFUSED, CLOSED_SIGNED_OUT, CLOSED_SLOW, Socket, error_text
 from activity.threads import in_thread
-from kernel.errors import BerthError, InvalidInput, NotAuthenticated, Unavailable
+from kernel.actor import Actor
+from kernel.errors import BerthError, InvalidInput
 
 HEARTBEAT_SECONDS = 15.0
-SEND_SECONDS_MAX = 10.0  # A reader that takes nothing for so long is slow; its kernel buffers are full by then.
 MESSAGE_BYTES_MAX = 4_096  # A command is short.
 SUBSCRIPTIONS_MAX = 32  # A page shows a handful of jobs.
 SOCKETS_PER_USER_MAX = 100  # Per process: a script that never closes must not take all.
 ID_LENGTH_MAX = 100
-
-CLOSED_SLOW = 1013
-CLOSED_REFUSED = 1008
-CLOSED_SIGNED_OUT = 4401
-
-log = structlog.get_logger("activity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,29 +56,18 @@ class Subscribed:
     name: str
 
 
-class LiveConsumer(AsyncWebsocketConsumer):
-    """One client's connection."""
+class LiveConsumer(Socket):
+    """One client's subscriptions."""
 
-    channel_layer_alias = "none"  # Events come from the database in order; the socket lives without a broker.
+    called = "activity"
 
     async def connect(self) -> None:
         self._subscriptions: dict[str, Subscribed] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._life = contextlib.AsyncExitStack()
-        self._is_closing = False
-        if not connecting.is_from_own_page(self.scope):
-            await self.close()
-            return
-        try:
-            actor = await connecting.authenticate(self.scope)
-        except NotAuthenticated:
-            await self.close()
-            return
-        except (DatabaseError, InterfaceError, Unavailable):  # Refusing before it opens would say that nobody may ever.
-            await self.accept()
-            await self._close(CLOSED_SLOW)
-            return
-        await self.accept()
+        await super().connect()
+
+    async def _begin(self, actor: Actor) -> None:
         if sessions().count_of(actor) >= SOCKETS_PER_USER_MAX:
             await self._close(CLOSED_REFUSED)
             return
@@ -115,7 +97,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
             else:
                 await self._subscribe(name, command.get("subscribe"), command.get("after"))
         except BerthError as error:
-            await self._send({"type": "error", "id": name, "code": error.code, "detail": error.detail, "hint": error.hint})
+            await self._send(error_text(error, id=name))
         except (DatabaseError, InterfaceError):
             await self._close(CLOSED_SLOW)
 
@@ -180,7 +162,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
                 async for message in messages:
                     await self._send({**message, "type": "log", "id": name})
             except BerthError as error:
-                await self._send({"type": "error", "id": name, "code": error.code, "detail": error.detail, "hint": error.hint})
+                await self._send(error_text(error, id=name))
         self._subscriptions.pop(name, None)
         await self._send({"type": "ended", "id": name, "code": "complete"})
 
@@ -210,33 +192,6 @@ class LiveConsumer(AsyncWebsocketConsumer):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-    async def _guarded(self, work: Awaitable[None]) -> None:
-        """Outermost frame of each task: a slow reader is told so, and what fails unexpectedly closes the socket."""
-        try:
-            await work
-        except (TimeoutError, Overrun):
-            await self._close(CLOSED_SLOW)
-        except OSError:  # The client went away while we sent; the server cleans up after it.
-            await self._close(1001)
-        except (DatabaseError, InterfaceError, Unavailable) as error:  # It comes back with its last `seq`, and misses nothing.
-            log.warning("live_without_database", error=type(error).__name__)
-            await self._close(CLOSED_SLOW)
-        except Exception:
-            if not self._is_closing:  # Sending on a socket that just went away fails, and is nobody's fault.
-                log.exception("live_failed")
-                await self._close(1011)
-
-    async def _send(self, message: Mapping[str, Any]) -> None:
-        text = json.dumps(message, separators=(",", ":"), ensure_ascii=False, default=str)
-        await asyncio.wait_for(self.send(text_data=text), SEND_SECONDS_MAX)
-
-    async def _close(self, code: int) -> None:
-        if self._is_closing:
-            return
-        self._is_closing = True
-        with contextlib.suppress(Exception):  # The other side may be gone already.
-            await self.close(code=code)
 
 
 def _parse(text: str | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ A class may carry `title_zh`; the others are looked up in `webapi.reference`, wh
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 from kernel.errors import BerthError
 from webapi.reference import REFERENCE
@@ -33,6 +34,11 @@ def language_of(header: str) -> Language:
         if primary in {language.value for language in Language} and quality > best_quality:
             best, best_quality = Language(primary), quality
     return best
+
+
+def reader_language(request: Any) -> str:
+    """The language that whoever sent a request reads."""
+    return language_of(request.headers.get("Accept-Language", "")).value
 
 
 def title_of(failure: BerthError, language: Language) -> str:

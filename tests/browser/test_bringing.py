@@ -145,6 +145,7 @@ def test_what_is_pasted_is_told_in_chinese_and_mistakes_come_at_once(sign_in: Si
     expect(page.locator(".cm-content")).to_be_visible()
     paste(page, SCRIPT.replace("--time=10", "--time=soon --nodes=none"))
     expect(page.get_by_text('--time "soon" is no time.')).to_be_visible()
+    expect(page.get_by_text("第 4 行").first).to_be_visible()
     expect(page.get_by_text('--nodes "none" is no number of machines.')).to_be_visible()
     paste(page, SCRIPT)
     expect(page.get_by_text("分区 gpu 与这里的资源池无关。")).to_be_visible()

@@ -74,7 +74,9 @@ def test_the_reason_of_a_stop_is_read_by_whoever_looks_at_the_job(sign_in: SignI
 
 def test_a_template_shows_how_its_test_run_ended(sign_in: SignIn, live_portal: LivePlatform) -> None:
     member = live_portal.person("tom", tenant="tries")
-    made = member.api("POST", "/templates", {"name": "tried", "title": "Tried", "spec": {"command": "echo tried", "name": "tried"}})
+    made = member.api(
+        "POST", "/templates", {"name": "tried", "title": "Tried", "spec": {"command": "echo tried", "name": "tried"}}
+    )
     page = sign_in(member)
     page.goto("/templates?whose=tenant")
     expect(page.get_by_text("Never tested")).to_be_visible()
@@ -93,6 +95,7 @@ def test_times_are_shown_in_the_zone_that_one_prefers(sign_in: SignIn, live_port
     page = sign_in(member)
     page.goto("/account?tab=preferences")
     zone = page.get_by_role("combobox", name="Time zone")
+    zone.click()
     zone.fill("Kathmandu")
     page.get_by_role("option", name="Asia/Kathmandu").click()
     expect(page.get_by_text("GMT+5:45")).to_be_visible()

@@ -430,7 +430,7 @@ def test_a_misspelt_command_is_guessed(run: Any) -> None:
 
 def test_the_program_speaks_chinese(run: Any) -> None:
     zh = {"BERTH_LANG": "zh_CN.UTF-8"}
-    assert "提交任务" in run("--help", env=zh).stdout
+    assert "提交作业" in run("--help", env=zh).stdout
     assert "错误" in run("get", "nothing", env=zh).stderr
 
 

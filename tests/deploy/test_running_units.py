@@ -20,7 +20,7 @@ from tests.builders.live import LivePlatform, LiveUser, end_tasks
 from tests.builders.release import server_copy
 from tests.deploy.test_units import UNITS, command_of, read
 
-pytestmark = [pytest.mark.engines, pytest.mark.alone, pytest.mark.database]
+pytestmark = [pytest.mark.engines, pytest.mark.database]
 
 SECONDS = 60.0
 PASS_SOCKET = """

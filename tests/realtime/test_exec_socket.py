@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -53,8 +54,8 @@ class Played:
         for item in self._life:
             item.close()
 
-    def __del__(self) -> None:
-        """One that was started while its test ended is nobody's to close."""
+    def forget(self) -> None:
+        """Close all four ends, whatever the application has closed already."""
         for item in (*self._life, self.program, self.end):
             item.close()
 
@@ -66,14 +67,25 @@ class PlayedEngine(FakeEngine):
         super().__init__(clock=now)
         self.started: list[Played] = []
         self.failure: Exception | None = None
+        self._is_over, self._lock = False, threading.Lock()
 
     def execute(
         self, attempt: AttemptId, task: TaskName, argv: Sequence[str], terminal: TerminalSize | None, asker: Asker
     ) -> Played:
         if self.failure is not None:
             raise self.failure
-        self.started.append(Played(argv, terminal))
-        return self.started[-1]
+        with self._lock:
+            if self._is_over:  # The test has ended while a thread of the application was on its way here.
+                raise NotRunning("the test is over")
+            self.started.append(Played(argv, terminal))
+            return self.started[-1]
+
+    def end(self) -> None:
+        """Close what was started, and start nothing any more."""
+        with self._lock:
+            self._is_over = True
+            for program in self.started:
+                program.forget()
 
 
 @pytest.fixture
@@ -84,11 +96,7 @@ def engine() -> Iterator[PlayedEngine]:
     yield played
     register_engine("local", before)
     forget_engines()
-    for program in played.started:
-        for end in (program.program, program.end):
-            end.close()
-        if not program.closed:
-            program.close()
+    played.end()
 
 
 def running_world() -> World:

@@ -302,7 +302,7 @@ class TestHowItIsBounded:
             assert await slow.close_code() == 1013
 
     async def test_a_reader_that_takes_nothing_is_closed(self, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(consumers, "SEND_SECONDS_MAX", 0.05)
+        monkeypatch.setattr(consumers.LiveConsumer, "send_seconds_max", 0.05)
         never = asyncio.Event()
         send = consumers.LiveConsumer.send
 

@@ -118,7 +118,7 @@ async def test_a_reader_that_stops_reading_is_cut_off_and_the_server_goes_on(cas
     """A real client whose kernel buffers fill up; another one hears everything meanwhile."""
     from activity import consumers
 
-    monkeypatch.setattr(consumers, "SEND_SECONDS_MAX", 0.3)
+    monkeypatch.setattr(consumers.LiveConsumer, "send_seconds_max", 0.3)
     total, size = 60, 100
     headers = {"Authorization": f"Bearer {cast.bob.token}"}
     url = f"ws://{address}/ws/v1/live"

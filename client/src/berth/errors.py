@@ -224,6 +224,7 @@ def _fields(entries: object) -> tuple[FieldProblem, ...]:
             message=str(entry.get("message") or ""),
             code=str(entry.get("code") or "invalid"),
             hint=str(entry.get("hint") or ""),
+            line=entry["line"] if isinstance(entry.get("line"), int) else 0,
         )
         for entry in entries
         if isinstance(entry, Mapping)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -206,7 +206,11 @@ class Jobs:
         """A job of OpenPAI (protocol v2) or a script for sbatch as a spec: `spec`, `notes` on what was carried over, changed and
         lost, and `problems`. Nothing is submitted. `source`: openpai or sbatch, else it is found out; `name` is the file's."""
         body = {"text": text, **({"from": source} if source else {}), **({"name": name} if name else {})}
-        return dict(self._transport.json(post("/jobs:convert", body)))
+        try:
+            return dict(self._transport.json(post("/jobs:convert", body)))
+        except ApiError as error:
+            error.fields = tuple(replace(problem, file=name or "text") for problem in error.fields)
+            raise
 
     # --- Finding ------------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,8 @@ export interface FieldProblem {
   code: string;
   message: string;
   hint?: string | null;
+  /** Of the file that was sent, where it has lines. */
+  line?: number | null;
 }
 
 export class Problem extends Error {

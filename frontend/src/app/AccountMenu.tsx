@@ -1,6 +1,7 @@
 /** Who is signed in; theme, language, sign out. Read when the button is first pressed, and open from then on. */
 
 import { Menu, useMantineColorScheme } from '@mantine/core';
+import { useRef } from 'react';
 import { Link } from 'react-router';
 
 import { signOut, useSession } from '@/api/session';
@@ -16,15 +17,16 @@ export default function AccountMenu() {
   const { who, isOperator } = useSession();
   const { language, choose } = useLanguage();
   const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const button = useRef<HTMLButtonElement>(null);
   const themes = [
     { value: 'light', icon: 'sun' },
     { value: 'dark', icon: 'moon' },
     { value: 'auto', icon: 'system' },
   ] as const;
   return (
-    <Menu position="bottom-end" width={230} withinPortal defaultOpened>
+    <Menu position="bottom-end" width={230} withinPortal defaultOpened onClose={() => button.current?.focus()}>
       <Menu.Target>
-        <AccountButton />
+        <AccountButton ref={button} />
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>{who.user.name}</Menu.Label>

@@ -2,7 +2,7 @@
 
 import { Box, Center, MantineProvider } from '@mantine/core';
 import { QueryClientProvider, useQuery } from '@tanstack/react-query';
-import { lazy, Suspense, useCallback, useState } from 'react';
+import { lazy, Suspense, useCallback, useEffect, useState } from 'react';
 import { BrowserRouter } from 'react-router';
 
 import { queries } from '@/api/query';
@@ -19,7 +19,8 @@ const SignIn = lazy(() => import('@/pages/sign-in'));
 const Invitation = lazy(() => import('@/pages/invitation'));
 const Notifications = lazy(() => import('@mantine/notifications').then((module) => ({ default: module.Notifications })));
 
-export function App() {
+/** `file`: the one of the page that was asked for, where it is on its way. */
+export function App({ file }: { file?: Promise<void> }) {
   const [language, setLanguage] = useState<Language>(startLanguage);
   const choose = useCallback((chosen: Language) => {
     keepLanguage(chosen);
@@ -36,7 +37,7 @@ export function App() {
           <BrowserRouter>
             <PageBoundary>
               <Suspense fallback={<Waiting />}>
-                <Gate />
+                <Gate file={file} />
               </Suspense>
             </PageBoundary>
           </BrowserRouter>
@@ -46,10 +47,12 @@ export function App() {
   );
 }
 
-function Gate() {
+function Gate({ file }: { file?: Promise<void> }) {
+  const [isHere, setHere] = useState(file === undefined);
+  useEffect(() => void file?.then(() => setHere(true)), [file]);
   const session = useQuery(sessionQuery);
   const features = useQuery({ ...featuresQuery, enabled: Boolean(session.data) });
-  if (session.data && (features.data || features.error)) {
+  if (session.data && isHere && (features.data || features.error)) {
     return (
       <SessionProvider who={session.data} features={features.data ?? null}>
         <Pages />

@@ -9,14 +9,17 @@ import { askIn, startLanguage } from '@/text/language';
 
 import { pageAt } from './pageFiles';
 
-export function begin(): void {
-  if (!isLikelySignedIn()) return; // Everything else would only be refused.
+/** Resolves once the page's file is there, if there is a page to wait for. */
+export function begin(): Promise<void> | undefined {
+  if (!isLikelySignedIn()) return undefined; // Everything else would only be refused.
   askIn(startLanguage());
   void queries.prefetchQuery(sessionQuery);
   void queries.prefetchQuery(featuresQuery);
-  const address = new URL(location.href);
-  pageAt(address.pathname)
-    ?.read()
-    .then((file) => file.begin?.(address))
-    .catch(() => undefined); // Whoever draws the page finds out, and says so.
+  const page = pageAt(location.pathname);
+  try {
+    page?.begin?.(new URL(location.href));
+  } catch {
+    // An address that nobody wrote by the rules: the page says what is wrong with it.
+  }
+  return page?.file.load();
 }

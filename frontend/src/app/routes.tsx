@@ -1,7 +1,6 @@
 /** The pages within their frame. */
 
 import { Button } from '@mantine/core';
-import { lazy } from 'react';
 import { Link, Outlet, Route, Routes } from 'react-router';
 
 import { useSession } from '@/api/session';
@@ -13,15 +12,13 @@ import { PAGE_FILES } from './pageFiles';
 import { Shell } from './Shell';
 import { shell } from './text';
 
-const PAGES = PAGE_FILES.map(({ path, feature, read }) => ({ path, feature, Shown: lazy(read) }));
-
 export function Pages() {
   return (
     <Routes>
       <Route element={<Shell />}>
-        {PAGES.map(({ path, feature, Shown }) => (
+        {PAGE_FILES.map(({ path, feature, file }) => (
           <Route key={path} element={<If feature={feature} />}>
-            <Route path={path} element={<Shown />} />
+            <Route path={path} element={<file.Shown />} />
           </Route>
         ))}
         <Route path="*" element={<NotFound />} />

@@ -78,7 +78,7 @@ export const shell = texts(
     tenants: '租户',
     quotas: '配额',
     approvals: '审批',
-    bookings: '预约',
+    bookings: '预订',
     prices: '价格',
     users: '用户',
     nodes: '节点',

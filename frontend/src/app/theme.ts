@@ -14,6 +14,7 @@ export const theme = mergeMantineTheme(
     fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif',
     fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "Noto Sans Mono", monospace',
     headings: { fontWeight: '650' },
+    components: { Menu: { defaultProps: { withInitialFocusPlaceholder: false } } }, // Its empty place for the focus is no entry, and a menu has nothing else in it.
     colors: {
       berth: ['#e3fafc', '#c5f0f5', '#96e0ea', '#63cfde', '#3bbfd2', '#1fa9bf', '#1290a6', '#0b7285', '#085f70', '#064a58'],
     },
@@ -45,6 +46,8 @@ export const variables: CSSVariablesResolver = () => ({
   light: {
     '--mantine-color-dimmed': '#565e66',
     '--mantine-color-error': '#c92a2a',
+    '--mantine-color-red-filled': '#c92a2a', // White letters on Mantine's own are 3.8 : 1.
+    '--mantine-color-red-filled-hover': '#b02525',
     '--mantine-color-placeholder': '#6c757d',
     '--mantine-color-anchor': '#0b6577',
     ...Object.fromEntries(Object.entries(ON_LIGHT).map(([name, color]) => [`--mantine-color-${name}-light-color`, color])),

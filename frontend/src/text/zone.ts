@@ -42,9 +42,12 @@ export function useZone(): string | undefined {
   }, zoneNow);
 }
 
-/** All zones that this browser knows, by name. */
+/** Names that browsers understand and do not list: UTC, and those that they still have under older ones. */
+const UNLISTED = ['UTC', 'Asia/Ho_Chi_Minh', 'Asia/Kathmandu', 'Asia/Kolkata', 'Asia/Yangon', 'Europe/Kyiv'];
+
+/** All zones that this browser can show, by name. */
 export function zones(): string[] {
-  return Intl.supportedValuesOf('timeZone');
+  return [...new Set([...Intl.supportedValuesOf('timeZone'), ...UNLISTED.filter(known)])].sort();
 }
 
 /** What a clock on the wall and a calendar beside it show. Months count from 1; `weekday` 0 is Monday. */

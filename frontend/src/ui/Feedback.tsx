@@ -2,7 +2,7 @@
 
 import { Alert, Anchor, Button, Center, Code, Group, List, Skeleton, Stack, Text } from '@mantine/core';
 import type { UseQueryResult } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import { useEffect, useRef, type ReactNode } from 'react';
 
 import { asProblem } from '@/api/problem';
 import { common } from '@/text/common';
@@ -52,6 +52,7 @@ export function Empty({ icon = 'info', title, children, command, action }: { ico
 export function ProblemView({ error, retry, title }: { error: unknown; retry?: () => void; title?: string }) {
   const t = useText(common);
   const problem = asProblem(error);
+  useAgain(problem.status === 0 ? retry : undefined);
   const heading =
     title ?? (problem.status === 0 ? t('offlineTitle') : problem.status === 403 ? t('forbiddenTitle') : problem.status === 404 ? t('missingTitle') : problem.title || t('failedTitle'));
   const detail = problem.status === 0 ? t('offlineHint') : problem.detail;
@@ -64,7 +65,8 @@ export function ProblemView({ error, retry, title }: { error: unknown; retry?: (
           <List size="sm">
             {problem.fields.slice(0, 50).map((field, index) => (
               <List.Item key={`${field.path}-${index}`}>
-                <Code>{field.path || '/'}</Code> {field.message} {field.hint}
+                <Code>{field.path || '/'}</Code> {field.line ? `${t('atLine', { line: field.line })}: ` : ''}
+                {field.message} {field.hint}
               </List.Item>
             ))}
           </List>
@@ -96,6 +98,22 @@ export function ProblemView({ error, retry, title }: { error: unknown; retry?: (
       </Stack>
     </Alert>
   );
+}
+
+const AGAIN_MS = 5_000;
+
+/** What cannot be reached is tried again by itself, as the message says. */
+function useAgain(retry: (() => void) | undefined): void {
+  const latest = useRef(retry);
+  useEffect(() => {
+    latest.current = retry;
+  });
+  const isOn = retry !== undefined;
+  useEffect(() => {
+    if (!isOn) return undefined;
+    const timer = setInterval(() => latest.current?.(), AGAIN_MS);
+    return () => clearInterval(timer);
+  }, [isOn]);
 }
 
 /** The usual three ends of a query: waiting, failed, there. What was there before stays while it is read anew. */

@@ -1,7 +1,7 @@
 /** A window over the page: closed by Escape and a button with a name, and the keyboard returns to where it was. */
 
 import { Modal, type ModalProps } from '@mantine/core';
-import { useLayoutEffect } from 'react';
+import { useEffect, useMemo } from 'react';
 
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
@@ -16,10 +16,13 @@ export function Window({ opened = true, ...props }: Omit<ModalProps, 'opened' | 
 
 /** When what was open closes, or is taken away, the keyboard goes back to what opened it, or to the page where that is gone. */
 export function useFocusBack(isOpen: boolean): void {
-  useLayoutEffect(() => {
+  // Looked up while it is drawn: afterwards the entry of a menu, which closes by the same press, may be gone. The menu's button stays.
+  const [before, menu] = useMemo(() => {
+    const active = isOpen ? document.activeElement : null;
+    return [active, active?.closest('[role="menu"]')?.getAttribute('aria-labelledby')];
+  }, [isOpen]);
+  useEffect(() => {
     if (!isOpen) return undefined;
-    const before = document.activeElement;
-    const menu = before?.closest('[role="menu"]')?.getAttribute('aria-labelledby'); // Its entry is gone with the menu; its button stays.
     return () => {
       setTimeout(() => {
         if (document.activeElement !== null && document.activeElement !== document.body) return;
@@ -28,5 +31,5 @@ export function useFocusBack(isOpen: boolean): void {
         target?.focus({ preventScroll: true });
       }, SETTLED_MS);
     };
-  }, [isOpen]);
+  }, [isOpen, before, menu]);
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from clusters.isolation_facts import fact_in
 from clusters.models import Cluster, ClusterCondition, ClusterKind, Node, Pool, PoolMeasure
 from clusters.placement import LEVELS, POLICIES, RULES, SHARED_DEVICES_MAX, TERMS, WEIGHT_MAX, Effect, taints_of
 from clusters.selectors import allocated_in_pools, allocated_on_nodes
@@ -200,7 +201,7 @@ class SeriesListOut(serializers.Serializer[Any]):
     items = SeriesOut(many=True)
 
 
-def cluster_json(rows: Sequence[Cluster]) -> list[dict[str, Any]]:
+def cluster_json(rows: Sequence[Cluster], *, language: str = "en") -> list[dict[str, Any]]:
     return [
         {
             "id": str(row.pk),
@@ -212,7 +213,10 @@ def cluster_json(rows: Sequence[Cluster]) -> list[dict[str, Any]]:
                 "detail": row.condition_detail,
                 "since_at": utc_text(row.condition_since_at),
             },
-            "isolation": {"tenants_kept_apart": row.tenants_kept_apart, "facts": list(row.isolation)},
+            "isolation": {
+                "tenants_kept_apart": row.tenants_kept_apart,
+                "facts": [fact_in(fact, language) for fact in row.isolation],
+            },
             "inventory_read_at": utc_text(row.inventory_read_at),
             "created_at": utc_text(row.created_at),
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -40,6 +41,7 @@ from webapi.fields import read_utc
 from webapi.pagination import page
 from webapi.serializers import StrictSerializer
 from webapi.views import ApiView, known_query
+from webapi.wording import reader_language
 
 DEFAULT_SPAN = timedelta(hours=1)  # Of series when nothing is said: what somebody who looks now wants to see.
 
@@ -65,7 +67,12 @@ class ClusterListView(ApiView):
     )
     def get(self, request: Request) -> Response:
         known_query(request, ())
-        return page(request, visible(self.actor, Cluster), order=("name",), serialize=cluster_json)
+        return page(
+            request,
+            visible(self.actor, Cluster),
+            order=("name",),
+            serialize=partial(cluster_json, language=reader_language(request)),
+        )
 
 
 class ClusterView(ApiView):
@@ -75,7 +82,9 @@ class ClusterView(ApiView):
         operation_id="clusters_get", responses=ClusterOut, examples=[examples.answer("This machine", examples.CLUSTER)]
     )
     def get(self, request: Request, cluster_id: str) -> Response:
-        return Response(cluster_json([fetch(self.actor, Cluster, cluster_id, "cluster.read")])[0])
+        return Response(
+            cluster_json([fetch(self.actor, Cluster, cluster_id, "cluster.read")], language=reader_language(request))[0]
+        )
 
 
 class PoolListView(ApiView):

@@ -68,6 +68,19 @@ def test_the_board_says_who_runs_who_waits_and_who_borrows(quay: Quay, api: Api)
     assert {urgent.id, fourth.id}
 
 
+def test_more_that_run_than_is_told_of_who_borrows_are_counted_all_the_same(
+    quay: Quay, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.selectors.board.RUNNING_MAX", 1)
+    for number in range(3):
+        quay.submit(f"run-{number}", script=ENDLESS, resources=asks(1))
+    quay.turn(3)
+
+    shown = board(api, quay, quay.cast.vera).json()
+    assert (shown["running_count"], len(shown["running"])) == (3, 2)
+    assert board(api, quay, quay.cast.vera, limit=1).json()["running_count"] == 3
+
+
 def test_jobs_of_queues_below_are_on_the_board_with_their_own_positions(quay: Quay, api: Api) -> None:
     below = make_queue(quay.cast.tenant, "below")
     quay.submit("above", hold=False, resources=asks(4), script=ENDLESS)

@@ -91,6 +91,16 @@ def test_the_command_prints_everything_for_programs(berth: Run, quay: Quay) -> N
     assert {entry["kind"] for entry in made["notes"]} == {"lost", "changed", "carried"}
 
 
+def test_the_command_names_the_lines_of_all_mistakes(berth: Run, quay: Quay, tmp_path: Path) -> None:
+    file = tmp_path / "night.sh"
+    file.write_text("#!/bin/sh\n#SBATCH --time=soon\n#SBATCH --nodes=few\ntrue\n")
+
+    refused = berth(quay.cast.bob, "convert", str(file), code=2).output
+
+    assert "night.sh:2" in refused
+    assert "night.sh:3" in refused
+
+
 @pytest.mark.parametrize("name", ["openpai_hello.yaml", "openpai_two_images.json", "sbatch_train.sh"])
 def test_submitting_such_a_file_names_the_command(berth: Run, quay: Quay, name: str) -> None:
     refused = berth(quay.cast.bob, "submit", "-f", str(CORPUS / name), code=2)

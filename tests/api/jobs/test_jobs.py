@@ -11,8 +11,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from activity.models import AuditEvent
+from clusters import isolation_facts
 from clusters.engines.fake import Script
-from jobs.models import Job, StoredSpec
+from jobs.models import Attempt, Job, StoredSpec
 from tenants.services.secrets import set_secret
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts
@@ -361,6 +362,20 @@ def test_the_reason_of_a_stop_is_told_with_the_job_and_its_events(quay: Quay, ap
     assert AuditEvent.objects.get(verb="job.stop", target_id=str(running.id)).after["reason"] == "no longer needed"
     for wrong in ("x" * 201, "two\nlines", 5):
         assert post(client, f"/jobs/{waiting.id}/stop", {"reason": wrong}).status_code == 422
+
+
+def test_how_a_job_ended_and_what_kept_it_apart_are_told_in_the_language_of_the_reader(quay: Quay, api: Api) -> None:
+    job = quay.submit("wrong", script=Script(code=127, duration_seconds=1))
+    quay.settle()
+    Attempt.objects.filter(job_id=job.id).update(isolation=isolation_facts.OWN_USERS)
+    client = api(quay.cast.bob)
+    for path in (f"/jobs/{job.id}", f"/jobs/{job.id}/attempts/1"):
+        told = client.get(f"/api/v1{path}", HTTP_ACCEPT_LANGUAGE="zh-CN").json()
+        assert told["exit"]["hint"] == "请检查拼写，以及镜像中是否有该程序。"
+        assert told["isolation"] == isolation_facts.fact_in(isolation_facts.OWN_USERS, "zh") != isolation_facts.OWN_USERS
+        assert get(client, path).json()["exit"]["hint"] == "Check the spelling, and that the image has the program."
+    reason = client.get(f"/api/v1/jobs/{job.id}", HTTP_ACCEPT_LANGUAGE="zh-CN").json()["reason"]
+    assert reason["hint"] == "请检查拼写，以及镜像中是否有该程序。"
 
 
 def test_members_stop_their_own_jobs_and_managers_any(quay: Quay, api: Api) -> None:

@@ -199,7 +199,7 @@ def test_a_test_run_is_a_job_of_the_defaults_and_its_result_is_told_to_whoever_m
     seen = told(api, cast.vera, made)
     assert (seen["result"], seen["job"]) == ("passed", {"id": str(job.id), "name": "train"})
     assert [row["test"]["result"] for row in api(cast.vera).get(PATH).data["items"]] == ["passed"]
-    assert AuditEvent.objects.get(verb="template.test").after == {"job": str(job.id)}
+    assert AuditEvent.objects.get(verb="template.test").target_id == str(job.id)
 
 
 def test_a_result_is_outdated_once_the_job_would_be_another_and_not_by_a_new_title(quay, api):

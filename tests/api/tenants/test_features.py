@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,11 +55,8 @@ def test_the_operations_of_a_feature_that_is_off_are_gone_and_come_back(api, cas
 
 
 def test_every_feature_hides_its_pages_by_their_address_and_its_parts_of_others():
-    text = defaultdict(str)
-    for path in PORTAL.rglob("*.tsx"):
-        text[path.name == "routes.tsx"] += path.read_text()
-    text[False] += (PORTAL / "app" / "pages.ts").read_text()
-    gated = set(re.findall(r'<If feature="(\w+)"', text[True]))
-    asked = set(re.findall(r"\bhas\('(\w+)'\)", text[False]))
+    gated = set(re.findall(r"\bfeature: '(\w+)'", (PORTAL / "app" / "pageFiles.ts").read_text()))
+    parts = "".join(path.read_text() for path in (*PORTAL.rglob("*.tsx"), PORTAL / "app" / "pages.ts"))
+    asked = set(re.findall(r"(?:\bsession\.|(?<![.\w]))has\('(\w+)'\)", parts))
     assert gated == set(FEATURES) - BY_SOCKET  # The terminal is a part of a job's page.
     assert asked == set(FEATURES)

@@ -255,9 +255,11 @@ def end_everything(directory: Path, launcher: Launcher) -> None:
     """Kill whatever a test left running, by attempt, and remove it."""
     for root in (directory / "engine").glob("*/attempts"):
         names = os.listdir(root)
-        launcher.signal([SignalAttempt(str(root.parent), name, 9) for name in names])
         deadline = time.monotonic() + 5.0
-        while not all(launcher.remove_attempts(str(root.parent), names)) and time.monotonic() < deadline:
+        while True:  # A task that begins just now is not there for the first signal.
+            launcher.signal([SignalAttempt(str(root.parent), name, 9) for name in names])
+            if all(launcher.remove_attempts(str(root.parent), names)) or time.monotonic() > deadline:
+                break
             time.sleep(0.01)
 
 

@@ -1,4 +1,4 @@
-"""The supervisor alone: what it ends, what it replaces, what it does not try again."""
+"""Two or more of each process under a supervisor: the same product as in one; and what it ends, replaces, leaves."""
 
 from __future__ import annotations
 
@@ -62,6 +62,13 @@ class Prober(threading.Thread):
                 self.answers += 1
             except Exception as failure:
                 self.failures.append(repr(failure))
+
+
+def test_a_job_runs_from_submission_to_its_log(running: LivePlatform) -> None:
+    job = running.submit({"command": "echo hello"}, wait=True)
+
+    assert job["state"] == "succeeded"
+    assert running.logs(job) == "hello\n"
 
 
 def test_a_rolling_restart_replaces_every_process_and_refuses_nobody(running: LivePlatform) -> None:

@@ -588,7 +588,10 @@ EXPECTATIONS: dict[str, Expect] = {
         bad_ids=(lambda world, side: {"parameters": {}, "tenant": world.other(side).tenant.slug},),
     ),
     "POST /api/v1/templates/{template_id}/test": manager(
-        owner=True, body=lambda world, side: {}, bad_ids=(lambda world, side: {"tenant": world.other(side).tenant.slug},)
+        owner=True,
+        operator=403,
+        body=lambda world, side: {},
+        bad_ids=(lambda world, side: {"tenant": world.other(side).tenant.slug},),
     ),
     "POST /api/v1/templates/{template_id}/publish": Expect(Who.OPERATOR),
     "GET /api/v1/schemas/job-spec": Expect(answers=frozenset({200})),

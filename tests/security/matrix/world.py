@@ -437,7 +437,7 @@ def templates(world: World, side: Side) -> None:
         owner=side.owner,
         name=f"{side.canary}-template",
         title=f"{side.canary} title",
-        spec={"name": f"{side.canary}-made", "command": "true"},
+        spec={"name": f"{side.canary}-made", "command": "true", "resources": {"cpu": 1, "memory": "64Mi"}},
         found_by=f"{side.canary}-template",
         created_at=now(),
         updated_at=now(),

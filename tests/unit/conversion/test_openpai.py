@@ -41,15 +41,15 @@ taskRoles:
 """
 
     assert refused(text) == [
-        ("/taskRoles/b", "mapping", 10),
         ("/protocolVersion", "choice", 1),
         ("/name", "required", 1),
-        ("/taskRoles/a/dockerImage", "unknown", 7),
+        ("/jobRetryCount", "integer", 3),
         ("/taskRoles/a/instances", "range", 6),
+        ("/taskRoles/a/dockerImage", "unknown", 7),
         ("/taskRoles/a/resourcePerInstance/cpu", "integer", 8),
         ("/taskRoles/a/resourcePerInstance/memoryMB", "integer", 8),
         ("/taskRoles/a/commands/1", "text", 9),
-        ("/jobRetryCount", "integer", 3),
+        ("/taskRoles/b", "mapping", 10),
     ]
 
 

@@ -103,6 +103,14 @@ def test_all_mistakes_come_at_once_with_their_lines():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("option", ["--comment=" + "a," * 9000, "-" + "H" * 9000, "--array=" + "1," * 9000 + "1"])
+def test_a_line_without_end_is_refused(option):
+    with pytest.raises(InvalidInput) as caught:
+        convert(script(option))
+
+    assert [entry.code for entry in caught.value.fields] == ["too_long"]
+
+
 def test_a_script_of_an_unknown_program_is_refused():
     with pytest.raises(InvalidInput) as caught:
         convert("#!/usr/bin/awk -f\n#SBATCH -t 5\nBEGIN { print 1 }\n")

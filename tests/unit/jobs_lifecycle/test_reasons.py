@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+from jobs.lifecycle.exit_hints_zh import HINTS_ZH
 from jobs.lifecycle.exits import all_classes
-from jobs.lifecycle.reasons import REASONS, ReasonKind, explain
+from jobs.lifecycle.reasons import REASONS, ReasonKind, exit_in, explain
 
 GIB = 2**30
 
@@ -116,6 +117,25 @@ def test_the_reason_of_a_stop_stands_behind_who_asked_and_is_never_looked_into()
     assert explain("stopped_by_user", {"by": "ann", "note": note}).text == f"Stopped by ann: {note}"
     assert explain("stopped_before_start", {"by": "ann", "note": note}).text == f"Stopped before it started by ann: {note}"
     assert explain("stopped_by_user", {"by": "ann", "note": note}, "zh").text == f"已被用户停止（ann）：{note}"
+
+
+def test_an_end_says_what_to_do_in_chinese_wherever_it_does_in_english():
+    for entry in all_classes():
+        text = explain(entry.code, {}, "zh")
+        assert bool(text.hint) is bool(entry.remedy), entry.code
+        assert not entry.remedy or re.search(r"[\u4e00-\u9fff]", text.hint), entry.code
+        assert bool(explain(entry.code, {"by": "ann"}, "zh").hint) is bool(entry.remedy)
+    assert set(HINTS_ZH) == {entry.code for entry in all_classes() if entry.remedy}
+
+
+def test_a_stored_exit_is_told_in_chinese_and_its_data_stay():
+    stored = {"class": "oom", "reason": "Out of memory", "text": "x", "hint": "Raise it.", "evidence": "Killed", "code": 137}
+    told = exit_in(stored, "zh")
+    assert told is not None
+    assert (told["evidence"], told["code"], told["hint"]) == ("Killed", 137, HINTS_ZH["oom"])
+    assert exit_in(stored, "en") == stored
+    assert exit_in({"class": "of a newer release", "hint": "y"}, "zh") == {"class": "of a newer release", "hint": "y"}
+    assert exit_in(None, "zh") is None
 
 
 def test_what_went_well_gives_no_advice():

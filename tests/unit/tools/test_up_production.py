@@ -17,7 +17,7 @@ from tests.builders.live import wait_until
 from tests.unit.tools.newcomer import Newcomer, a_newcomer
 from tools.servers import Redis, is_alive, missing_packages, own_servers
 
-pytestmark = [pytest.mark.engines, pytest.mark.alone]
+pytestmark = pytest.mark.engines
 
 ONE_OF_EACH = {f"BERTH_{role}_PROCESSES": "1" for role in ("WORKER", "SCHEDULER", "OBSERVER")}
 

@@ -20,7 +20,7 @@ CAPACITY = {
     "Cap what one person may hold in the tenant at a time; what is not named stays, `none` lifts a cap.\n\n"
     "A line for one person stands in place of the line for everybody. It acts on what starts next: nothing is stopped.": (
         "限制租户内每人同时可占用的资源；未给出的保持不变，`none` 取消限制。\n\n"
-        "个人的限制优先于对所有人的限制。只影响之后启动的任务，不会停止运行中的任务。"
+        "个人的限制优先于对所有人的限制。只影响之后启动的作业，不会停止运行中的作业。"
     ),
     "Change what queues are promised and allowed, together or not at all; try it first with --dry-run.\n\n"
     "A file holds entries such as {queue: vision, pool: a100, guarantee: {gpu: 8}, ceiling: {gpu: none}}.": (
@@ -30,41 +30,41 @@ CAPACITY = {
     "DESERVED": "应得",
     "EDIT": "变更单",
     "For how long: 10h, 2d.": "时长：10h、2d。",
-    "For jobs of this queue; the tenant's own.": "供该队列的任务使用；默认为租户自己的队列。",
+    "For jobs of this queue; the tenant's own.": "供该队列的作业使用；默认为租户自己的队列。",
     "GPU": "GPU",
     "GUARANTEE": "保障",
-    "Give a booking up. What runs on it goes on as ordinary work.": "放弃预订。其上运行的任务作为普通任务继续。",
+    "Give a booking up. What runs on it goes on as ordinary work.": "放弃预订。其上运行的作业作为普通作业继续。",
     "How many GPUs.": "GPU 数量。",
     "Id of the booking.": "预订的编号。",
     "Id of the edit.": "变更单的编号。",
-    "JOBS": "任务",
-    "Jobs of {queue} may run for any time.": "{queue} 的任务运行时间不限。",
-    "Jobs of {queue} may run for {time}.": "{queue} 的任务最长运行 {time}。",
-    "Jobs that run: 10, or none.": "运行中的任务数：10 或 none。",
+    "JOBS": "作业",
+    "Jobs of {queue} may run for any time.": "{queue} 的作业运行时间不限。",
+    "Jobs of {queue} may run for {time}.": "{queue} 的作业最长运行 {time}。",
+    "Jobs that run: 10, or none.": "运行中的作业数：10 或 none。",
     "Lent while idle, taken back on demand: gpu=12.": "空闲时借出，需要时收回：gpu=12。",
-    "Limit how long jobs of a queue, and of those below it, may run.": "限制队列及其下级队列的任务最长运行时间。",
+    "Limit how long jobs of a queue, and of those below it, may run.": "限制队列及其下级队列的作业最长运行时间。",
     "Limit how many jobs and containers a tenant has at a time, of all its users; without options, show it.": (
-        "限制租户全体用户同时拥有的任务数和容器数；不带选项则显示。"
+        "限制租户全体用户同时拥有的作业数和容器数；不带选项则显示。"
     ),
     "Name, path or id of a tenant's top queue.": "租户顶层队列的名称、路径或 ID。",
     "Do not ask.": "不询问。",
-    "Empty {node}? {count} jobs have to go.": "清空 {node}？{count} 个任务需让出。",
+    "Empty {node}? {count} jobs have to go.": "排空 {node}？{count} 个作业需让出。",
     "Nothing runs on {node}.": "{node} 上没有运行中的任务。",
     "Only if it comes to what this dry run has shown.": "仅当结果与该次试运行一致时执行。",
     "SAVES": "可保存",
-    "Show who would have to go, change nothing.": "只显示需让出的任务，不做修改。",
-    "Show who would move, change nothing.": "只显示会移动的任务，不做修改。",
+    "Show who would have to go, change nothing.": "只显示需让出的作业，不做修改。",
+    "Show who would move, change nothing.": "只显示会移动的作业，不做修改。",
     (
         "Take a machine out of service and empty it: what runs there saves its work, makes way and waits again.\n\n"
         "First it is shown who has to go. If others run there by the time you have said yes, nobody goes."
-    ): "停用并清空节点：其上的任务保存进度、让出并重新排队。\n\n先显示需让出的任务；确认时若任务已变化，则不做任何操作。",
+    ): "停用并排空节点：其上的作业保存进度、让出并重新排队。\n\n先显示需让出的作业；确认时若作业已变化，则不做任何操作。",
     "no": "否",
     "The same with --plan {plan} does just this, or nothing.": "加上 --plan {plan} 再次执行：结果一致才会生效，否则不做修改。",
-    "{count} jobs would stand elsewhere.": "{count} 个任务的位置会变化。",
-    "{node} is being emptied: {count} jobs make way.": "{node} 正在清空：{count} 个任务让出。",
+    "{count} jobs would stand elsewhere.": "{count} 个作业的位置会变化。",
+    "{node} is being emptied: {count} jobs make way.": "{node} 正在排空：{count} 个作业让出。",
     "any number of": "不限数量的",
     "{queue} may have {jobs} jobs and {containers} containers at a time.": (
-        "{queue} 同时最多 {jobs} 个任务，{containers} 个容器。"
+        "{queue} 同时最多 {jobs} 个作业，{containers} 个容器。"
     ),
     "Limits of {count} queues are changed.": "{count} 个队列的配额已修改。",
     "Name changes in the file or on the command line, not both.": "变更请写在文件或命令行中，不能同时使用。",
@@ -88,7 +88,7 @@ CAPACITY = {
     "Show edits of limits, also those whose time is still to come.": "列出配额变更，包括尚未生效的。",
     "Show what one person may hold in the tenant at a time.": "显示租户内每人同时可占用的资源。",
     "Show what would become of it, change nothing.": "只显示结果，不做修改。",
-    "Tasks that run: 64, or none.": "运行中的子任务数：64 或 none。",
+    "Tasks that run: 64, or none.": "运行中的任务数：64 或 none。",
     "The booking is cancelled.": "预订已取消。",
     "The cap of {whom} is set.": "{whom} 的限制已设置。",
     "The edit is cancelled.": "变更已取消。",

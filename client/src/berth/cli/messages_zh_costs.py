@@ -39,7 +39,7 @@ COSTS = {
     "Money for a month: 10000.": "每月金额：10000。",
     "Month": "月份",
     "Name or id of the pool; CLUSTER/POOL where several have it.": "资源池的名称或 ID；重名时写 CLUSTER/POOL。",
-    "New jobs wait when it is spent. What runs goes on.": "用完后新任务等待，运行中的任务不受影响。",
+    "New jobs wait when it is spent. What runs goes on.": "用完后新作业等待，运行中的作业不受影响。",
     "No month is closed yet.": "还没有已结账的月份。",
     "No queue has a budget.": "没有队列设置预算。",
     "Nothing has a price: all use is free.": "没有任何价格：全部免费使用。",
@@ -88,7 +88,7 @@ COSTS = {
     ),
     "Show what queues may spend in a month, and what is spent.": "显示队列每月的预算和已用部分。",
     "Such as 2026-11; this month when left out.": "例如 2026-11；省略时为本月。",
-    "Sum up by tenant, user, queue, pool, job, day or fate.": "按租户、用户、队列、资源池、任务、日期或结局汇总。",
+    "Sum up by tenant, user, queue, pool, job, day or fate.": "按租户、用户、队列、资源池、作业、日期或结局汇总。",
     "Sum up resource time used, and what it cost.": "汇总资源用量和费用。",
     "Sum up what was used, in hours of GPUs and CPU cores, and what it cost. `--by fate` shows what was wasted.": (
         "按 GPU 卡时和 CPU 核时汇总用量和费用。`--by fate` 显示浪费的部分。"
@@ -111,7 +111,7 @@ COSTS = {
     "failed": "失败",
     "in month {month}": "第 {month} 个月",
     "never within {months} months": "{months} 个月内不回本",
-    "new jobs wait": "新任务等待",
+    "new jobs wait": "新作业等待",
     "no use is enough": "满载也不回本",
     "now": "有效",
     "only told": "仅通知",
@@ -144,11 +144,11 @@ COSTS = {
     "Months ahead": "推算月数",
     "An hour now": "当前每小时",
     "CPU hours": "CPU 核时",
-    "Name, prefix of the id, or id.": "任务名称、ID 前缀或 ID。",
+    "Name, prefix of the id, or id.": "作业名称、ID 前缀或 ID。",
     "Show what a job cost so far, attempt by attempt, and what it costs an hour now.": (
-        "显示任务至今各次尝试的费用，以及当前每小时的费用。"
+        "显示作业至今各次尝试的费用，以及当前每小时的费用。"
     ),
-    "Show what a job cost, and costs an hour now.": "显示任务的费用及当前每小时的费用。",
+    "Show what a job cost, and costs an hour now.": "显示作业的费用及当前每小时的费用。",
     "ATTEMPT": "尝试",
     "running": "运行中",
 }

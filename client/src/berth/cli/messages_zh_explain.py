@@ -7,7 +7,7 @@ EXPLAIN = {
     "Latest": "最迟启动",
     "as likely as not by {time}": "五成可能在 {time} 前",
     "nine times in ten by {time}": "九成可能在 {time} 前",
-    "not looked ahead: too many jobs wait or run": "未预测：等待或运行的任务过多",
+    "not looked ahead: too many jobs wait or run": "未预测：等待或运行的作业过多",
     "no start in sight": "暂时看不到启动时间",
     "of the last {count}, {rate} started by then": "最近 {count} 次预计中有 {rate} 按时启动",
     "AT": "时间",
@@ -25,8 +25,8 @@ EXPLAIN = {
     "{count} left out: {why}": "排除 {count} 台：{why}",
     "{count} in the pool": "资源池中 {count} 台",
     "It would make no difference now.": "目前不会有任何变化。",
-    "Job": "任务",
-    "Jobs: {names}": "任务：{names}",
+    "Job": "作业",
+    "Jobs: {names}": "作业：{names}",
     "Leave out what would start it: that takes the longest.": "不计算如何启动：这一步最耗时。",
     "Now": "现在",
     "Or as soon as": "或者一旦",
@@ -34,17 +34,17 @@ EXPLAIN = {
     "Place": "位置",
     "SINCE": "自",
     "STANDING": "依据",
-    "Show all that keeps a job waiting, and what would start it.": "查看任务等待的全部原因，以及如何才能启动。",
+    "Show all that keeps a job waiting, and what would start it.": "查看作业等待的全部原因，以及如何才能启动。",
     "Show all that keeps a job waiting, with what is held and by whom, its place, and what would start it.\n\n"
     "Each change that is shown was tried on a copy of the cluster's state: after it the job does start.": (
-        "查看任务等待的全部原因、谁占用了什么、它的位置，以及如何才能启动。\n\n"
-        "所示的每项变更都已在集群状态的副本上试过：之后任务确实会启动。"
+        "查看作业等待的全部原因、谁占用了什么、它的位置，以及如何才能启动。\n\n"
+        "所示的每项变更都已在集群状态的副本上试过：之后作业确实会启动。"
     ),
-    "Show who would start, wait or be evicted after changes.": "查看变更后哪些任务会启动、等待或被抢占。",
+    "Show who would start, wait or be evicted after changes.": "查看变更后哪些作业会启动、等待或被抢占。",
     "Show who would start, wait or be evicted after changes; nothing is changed.\n\n"
     "The file holds `changes`, a list of entries with one key each: submit, ask, rank, release, end, quota, and for operators\n"
     "add_nodes, remove_node, cordon, uncordon, policy. What `berth explain --json` suggests can be used as it is.": (
-        "查看变更后哪些任务会启动、等待或被抢占；不会真正修改。\n\n"
+        "查看变更后哪些作业会启动、等待或被抢占；不会真正修改。\n\n"
         "文件包含 `changes` 列表，每项一个键：submit、ask、rank、release、end、quota；管理员还可用 "
         "add_nodes、remove_node、cordon、uncordon、policy。`berth explain --json` 给出的建议可直接使用。"
     ),

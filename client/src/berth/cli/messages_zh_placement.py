@@ -6,11 +6,11 @@ PLACEMENT = {
     "--gpu-shares is on or off.": "--gpu-shares 只能是 on 或 off。",
     "At most so many are shared; or default.": "最多共享多少张；或 default。",
     "Change how a pool is filled; what is not named stays. It holds for what starts next.": (
-        "修改资源池的放置规则；未给出的保持不变。对之后启动的任务生效。"
+        "修改资源池的放置规则；未给出的保持不变。对之后启动的作业生效。"
     ),
     "GPU shares": "GPU 共享",
     "Keep a machine for jobs that tolerate its taints; with =avoid others come last. What runs there goes on.": (
-        "将节点留给容忍其污点的任务；=avoid 表示其他任务尽量不用。运行中的任务不受影响。"
+        "将节点留给容忍其污点的作业；=avoid 表示其他作业尽量不用。运行中的作业不受影响。"
     ),
     "Lend parts of GPUs.": "允许共享单张 GPU。",
     "Fragmented": "碎片率",
@@ -19,7 +19,7 @@ PLACEMENT = {
     "Measured": "测量时间",
     "Uneven": "节点差异",
     "Name or id of the pool.": "资源池的名称或编号。",
-    "Name, or name=avoid; alone it keeps jobs out.": "名称，或 名称=avoid；只写名称则不接受其他任务。",
+    "Name, or name=avoid; alone it keeps jobs out.": "名称，或 名称=avoid；只写名称则不接受其他作业。",
     "Names of taints.": "污点名称。",
     "Of island,switch,rack; or default.": "island、switch、rack 中的若干项；或 default。",
     "Policy": "策略",
@@ -43,7 +43,7 @@ PLACEMENT = {
     "off": "关闭",
     "on": "开启",
     "placement: {{tolerates: [{taint}]}} in the file of a job lets it go there.": (
-        "任务文件中写 placement: {{tolerates: [{taint}]}} 即可使用该节点。"
+        "作业文件中写 placement: {{tolerates: [{taint}]}} 即可使用该节点。"
     ),
     "{entry!r} is no taint: write its name, or name=avoid.": "{entry!r} 不是污点：请写名称，或 名称=avoid。",
     "{entry!r} is no weight: write TERM=N.": "{entry!r} 不是权重：请写 项=数值。",

@@ -47,7 +47,7 @@ export const words = texts(
     means_terminal: '通过门户和 `berth exec` 进入运行中任务的终端。',
     means_notebook: '展示如何使用 SDK 的页面，可就地创建令牌。',
     means_billing: '价格、作业费用、预算和账单。',
-    means_bookings: '为一段时间预约 GPU。',
+    means_bookings: '为一段时间预订 GPU。',
     means_announcements: '显示在每个页面上方的公告。',
     offTitle: '关闭“{name}”？',
     offHint: '其页面和操作会立即对{scope}消失。数据会保留，重新开启后恢复。',

@@ -2,11 +2,11 @@
 
 import { Button, Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { lazy, Suspense, useEffect } from 'react';
+import { Suspense, useEffect } from 'react';
 import { Link, useLocation, useNavigate, useParams } from 'react-router';
 
-import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
+import { lazyFile } from '@/app/lazyFile';
 import { useText } from '@/text/language';
 import { CopyAs } from '@/ui/CopyAs';
 import { Empty, Loading, ProblemView } from '@/ui/Feedback';
@@ -16,26 +16,19 @@ import { Page } from '@/ui/Page';
 import { Actions } from './Actions';
 import { HeadLine } from './HeadLine';
 import { Overview } from './overview/Overview';
-import { hasEnded, isArray, jobQuery, rightsTo, tasksQuery, type Job } from './queries';
+import { hasEnded, isArray, jobQuery, rightsTo, type Job } from './queries';
 import { words } from './text';
 import { waysTo, type TabName } from './ways';
 
 const FILES = {
-  logs: () => import('./logs/Logs'),
-  tasks: () => import('./tasks/Tasks'),
-  metrics: () => import('./metrics/Metrics'),
-  events: () => import('./events/Events'),
-  artifacts: () => import('./artifacts/Artifacts'),
-  spec: () => import('./spec/Spec'),
-  terminal: () => import('./terminal/Terminal'),
-} satisfies Partial<Record<TabName, () => Promise<unknown>>>;
-const Logs = lazy(FILES.logs);
-const Tasks = lazy(FILES.tasks);
-const Metrics = lazy(FILES.metrics);
-const Events = lazy(FILES.events);
-const Artifacts = lazy(FILES.artifacts);
-const Spec = lazy(FILES.spec);
-const Terminal = lazy(FILES.terminal);
+  logs: lazyFile(() => import('./logs/Logs')),
+  tasks: lazyFile(() => import('./tasks/Tasks')),
+  metrics: lazyFile(() => import('./metrics/Metrics')),
+  events: lazyFile(() => import('./events/Events')),
+  artifacts: lazyFile(() => import('./artifacts/Artifacts')),
+  spec: lazyFile(() => import('./spec/Spec')),
+  terminal: lazyFile(() => import('./terminal/Terminal')),
+};
 
 const TABS: readonly { name: TabName; icon: IconName }[] = [
   { name: 'overview', icon: 'info' },
@@ -47,14 +40,6 @@ const TABS: readonly { name: TabName; icon: IconName }[] = [
   { name: 'spec', icon: 'edit' },
   { name: 'terminal', icon: 'terminal' },
 ];
-
-/** The job, the tab's file and a list of tasks do not wait for each other. */
-export function begin(address: URL): void {
-  const [job = '', tab = ''] = address.pathname.split('/').slice(2).map(decodeURIComponent);
-  void queries.prefetchQuery(jobQuery(job));
-  if (tab in FILES) void FILES[tab as keyof typeof FILES]();
-  if (tab === 'tasks' && !address.searchParams.has('attempt')) void queries.prefetchQuery(tasksQuery(job, null));
-}
 
 export default function JobPage() {
   const t = useText(words);
@@ -68,6 +53,10 @@ export default function JobPage() {
     // A name finds a job too; its events come under its id.
     if (id && id !== name) void navigate(`/jobs/${id}${rest ? `/${rest}` : ''}${location.search}`, { replace: true });
   }, [id, name, rest, location.search, navigate]);
+  const tab = rest.split('/')[0] || 'overview';
+  useEffect(() => {
+    if (tab in FILES) void FILES[tab as keyof typeof FILES].load(); // Beside the job, not after it.
+  }, [tab]);
   if (!found) {
     return (
       <Page title={t('job')} wide>
@@ -75,7 +64,7 @@ export default function JobPage() {
       </Page>
     );
   }
-  return <Found job={found} tab={rest.split('/')[0] || 'overview'} />;
+  return <Found job={found} tab={tab} />;
 }
 
 function Found({ job, tab }: { job: Job; tab: string }) {
@@ -144,22 +133,7 @@ function Part({ name, job }: { name: TabName; job: Job }) {
       </Empty>
     );
   }
-  switch (name) {
-    case 'overview':
-      return <Overview job={job} />;
-    case 'logs':
-      return <Logs job={job} />;
-    case 'tasks':
-      return <Tasks job={job} />;
-    case 'metrics':
-      return <Metrics job={job} />;
-    case 'events':
-      return <Events job={job} />;
-    case 'artifacts':
-      return <Artifacts job={job} />;
-    case 'spec':
-      return <Spec job={job} />;
-    case 'terminal':
-      return <Terminal job={job} />;
-  }
+  if (name === 'overview') return <Overview job={job} />;
+  const { Shown } = FILES[name];
+  return <Shown job={job} />;
 }

@@ -3,6 +3,7 @@
 import { queryOptions } from '@tanstack/react-query';
 
 import { api, take, type Schemas } from '@/api/client';
+import { queries } from '@/api/query';
 import type { SessionState } from '@/api/session';
 
 export type Job = Schemas['JobOut'];
@@ -72,3 +73,10 @@ export const tasksQuery = (job: string, attempt: number | null) => {
     },
   });
 };
+
+/** A job and its list of tasks do not wait for each other, nor for the page's file. */
+export function beginJob(address: URL): void {
+  const [job = '', tab = ''] = address.pathname.split('/').slice(2).map(decodeURIComponent);
+  void queries.prefetchQuery(jobQuery(job));
+  if (tab === 'tasks' && !address.searchParams.has('attempt')) void queries.prefetchQuery(tasksQuery(job, null));
+}

@@ -43,12 +43,11 @@ export function Saved({ current, apply }: { current: string; apply: (query: stri
     <>
       <Menu position="bottom-end" width={260}>
         <Menu.Target>
-          <Button variant="default" leftSection={<Icon name="star" size={16} />}>
+          <Button variant="default" leftSection={<Icon name="star" size={16} />} disabled={items.length === 0 && current === ''} title={items.length === 0 ? t('savedNone') : undefined}>
             {t('saved')}
           </Button>
         </Menu.Target>
         <Menu.Dropdown>
-          {items.length === 0 && <Menu.Label>{t('savedNone')}</Menu.Label>}
           {items.map((item) => (
             <Menu.Item key={item.id} onClick={() => apply(item.query)}>
               <Text size="sm" truncate>
@@ -56,7 +55,7 @@ export function Saved({ current, apply }: { current: string; apply: (query: stri
               </Text>
             </Menu.Item>
           ))}
-          <Menu.Divider />
+          {items.length > 0 && <Menu.Divider />}
           <Menu.Item leftSection={<Icon name="submit" size={14} />} disabled={current === ''} aria-haspopup="dialog" onClick={() => setOpen('name')}>
             {t('saveThis')}
           </Menu.Item>

@@ -22,7 +22,7 @@ import { Active, More, Quick, SearchField, StateChips } from './Filters';
 import { isFiltered, readFilters, toPairs, writeFilters, type Filters, type JobQuery } from './filters';
 import classes from './Jobs.module.css';
 import { useListKeys } from './keys';
-import { beginList, useCounts, useJobList } from './list';
+import { useCounts, useJobList } from './list';
 import type { Job } from './merge';
 import { Saved } from './Saved';
 import { Selection } from './selection';
@@ -30,8 +30,6 @@ import { words } from './text';
 
 const ROW_PX = 56;
 const keyOf = (job: Job) => job.id;
-
-export const begin = beginList;
 
 export default function Jobs() {
   const t = useText(words);

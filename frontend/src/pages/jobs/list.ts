@@ -1,54 +1,21 @@
 /** The rows: pages by cursor, put right by live events, with what is new held back while somebody reads further down. */
 
-import { infiniteQueryOptions, queryOptions, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 
 import { api, take } from '@/api/client';
 import type { LiveEvent } from '@/api/live';
-import { queries } from '@/api/query';
 import { hear } from '@/app/heard';
 
-import { areCounted, readFilters, toQuery, writeFilters, type Filters, type JobQuery } from './filters';
+import { areCounted, toQuery, writeFilters, type Filters } from './filters';
 import { countNew, withEvents, withHead, withRows, type Job, type JobList, type JobPage } from './merge';
+import { countsQuery, listQuery } from './queries';
 
-const PAGE = 100;
+const HEAD = 50; // Read anew after changes: what is in sight and a little more.
 const AFTER_EVENTS_MS = 3_000; // Reading the first page anew costs the server more than an event does.
 const FRESH_MS = 3_000;
 const EVERY_MS = 20_000; // Reasons of waits change without an event.
 const SINGLES_MAX = 4;
-
-// Spans become times when the first page is asked for: a cursor belongs to one question.
-const asked = new Map<string, JobQuery>();
-
-function listQuery(filters: Filters) {
-  const text = writeFilters(filters).toString();
-  return infiniteQueryOptions({
-    queryKey: ['job-list', text] as const,
-    queryFn: ({ pageParam, signal }) => {
-      const query = (pageParam && asked.get(text)) || toQuery(filters, Date.now());
-      asked.set(text, query);
-      return take(api.GET('/api/v1/jobs', { params: { query: { ...query, limit: PAGE, ...(pageParam ? { cursor: pageParam } : {}) } }, signal }));
-    },
-    initialPageParam: null as string | null,
-    getNextPageParam: (page: JobPage) => page.next,
-    staleTime: Infinity,
-    refetchOnWindowFocus: false,
-  });
-}
-
-function countsQuery({ tenant, queue }: Filters) {
-  return queryOptions({
-    queryKey: ['job-counts', tenant, queue],
-    queryFn: ({ signal }) => take(api.GET('/api/v1/jobs:counts', { params: { query: { tenant: tenant || undefined, queue: queue || undefined } }, signal })),
-  });
-}
-
-/** Ask for the first rows of an address before its page is drawn. */
-export function beginList(address: URL): void {
-  const filters = readFilters(address.searchParams);
-  void queries.prefetchInfiniteQuery(listQuery(filters));
-  if (areCounted(filters)) void queries.prefetchQuery(countsQuery(filters));
-}
 
 export function useJobList(filters: Filters) {
   const cache = useQueryClient();
@@ -79,7 +46,7 @@ export function useJobList(filters: Filters) {
       timer = undefined;
       const before = cache.getQueryData<JobList>(key);
       if (!before || document.hidden) return;
-      const page = await take(api.GET('/api/v1/jobs', { params: { query: { ...query, limit: PAGE } }, signal: abort.signal }));
+      const page = await take(api.GET('/api/v1/jobs', { params: { query: { ...query, limit: HEAD } }, signal: abort.signal }));
       const fresh = countNew(before, page);
       if (isTop.current || fresh === 0) put(page);
       else {

@@ -24,7 +24,8 @@ import { Legend } from './Legend';
 import { standing } from './lending';
 import { Running, Waiting } from './Lines';
 import { SubmitHere, useLentBy } from './Overview';
-import { queueQuery, useBoard } from './reads';
+import { queueQuery } from './queries';
+import { useBoard } from './reads';
 import { words } from './text';
 
 export default function One() {

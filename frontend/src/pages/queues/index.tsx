@@ -4,12 +4,6 @@ import { Route, Routes } from 'react-router';
 
 import One from './One';
 import Overview from './Overview';
-import { beginBoard } from './reads';
-
-export function begin(address: URL): void {
-  const id = address.pathname.split('/')[2];
-  if (id) beginBoard(decodeURIComponent(id));
-}
 
 export default function Queues() {
   return (

@@ -1,33 +1,18 @@
 /** What the boards read. A queue's board comes in one answer; longer lines go on in pages of jobs. */
 
-import { keepPreviousData, queryOptions, useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useCallback, useMemo, useState } from 'react';
 
 import { api, take, type Schemas } from '@/api/client';
 import type { Queue } from '@/api/fleet';
-import { queries } from '@/api/query';
+
+import { boardQuery, FIRST_ROWS } from './queries';
 
 export type RunningRow = Board['running'][number];
 export type WaitingRow = Board['waiting'][number];
 export type Board = Schemas['BoardOut'];
 
-const FIRST_ROWS = 100;
 const BOARD_ROWS_MAX = 500; // The most that the board tells at once.
-
-const boardQuery = (queueId: string, limit: number) =>
-  queryOptions({
-    queryKey: ['board', queueId, limit],
-    queryFn: ({ signal }) => take(api.GET('/api/v1/queues/{queue_id}/board', { params: { path: { queue_id: queueId }, query: { limit } }, signal })),
-  });
-
-export const queueQuery = (queueId: string) =>
-  queryOptions({ queryKey: ['queues', queueId], queryFn: ({ signal }) => take(api.GET('/api/v1/queues/{queue_id}', { params: { path: { queue_id: queueId } }, signal })) });
-
-/** Ask for a queue and its board before the page is drawn; one does not wait for the other. */
-export function beginBoard(queueId: string): void {
-  void queries.prefetchQuery(queueQuery(queueId));
-  void queries.prefetchQuery(boardQuery(queueId, FIRST_ROWS));
-}
 
 /** The board of a queue, and a way to read more of its line. What comes from pages of jobs has no place in the line with it. */
 export function useBoard(queueId: string) {

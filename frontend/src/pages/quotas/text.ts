@@ -168,7 +168,7 @@ export const words = texts(
     maxJobs: '同时占用资源的作业数',
     maxContainers: '这些作业的任务总数',
     onlyTop: '同时运行的作业数在租户自己的顶层队列上限制。',
-    rulesRead: '这些规则由上级队列的管理者设置。',
+    rulesRead: '这些规则由上级队列的管理员设置。',
     rulesSaved: '{name} 的规则已设置。',
     noMatch: '没有匹配的队列。',
     shortcuts: 'Enter 向下移动，Escape 还原单元格。',

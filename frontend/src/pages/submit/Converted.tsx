@@ -1,6 +1,6 @@
 /** What became of a file of another system, until it is dismissed: what was lost first, because somebody has to do something about it. */
 
-import { Accordion, Alert, CloseButton, Code, Group, List, Stack, Text } from '@mantine/core';
+import { Accordion, CloseButton, Code, Group, List, Paper, Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 
 import { useText } from '@/text/language';
@@ -9,7 +9,6 @@ import { Icon } from '@/ui/Icon';
 
 import { words } from './convertedText';
 import { useConversion, type Conversion, type Foreign } from './foreign';
-import { darkTitle } from './look';
 
 const KINDS = ['lost', 'changed', 'carried'] as const;
 const LOOK = { lost: { icon: 'cross', color: 'red' }, changed: { icon: 'alert', color: 'yellow' }, carried: { icon: 'check', color: 'teal' } } as const;
@@ -38,10 +37,13 @@ function Notes({ made, name, close }: { made: Conversion; name: string; close: R
   const groups = KINDS.map((kind) => ({ kind, notes: made.notes.filter((note) => note.kind === kind) })).filter(({ notes }) => notes.length > 0);
   const isSame = groups.every(({ kind }) => kind === 'carried');
   return (
-    <section aria-label={t('title', { name })}>
-    <Alert color={isSame ? 'teal' : 'yellow'} icon={<Icon name={isSame ? 'check' : 'alert'} />} title={t('title', { name })} styles={darkTitle}>
-      <Group align="flex-start" wrap="nowrap" gap="xs">
+    <Paper withBorder p="sm" component="section" aria-label={t('title', { name })}>
+      <Group align="flex-start" wrap="nowrap" gap="sm">
+        <Icon name={isSame ? 'check' : 'alert'} size={18} />
         <Stack gap="xs" style={{ flex: 1, minWidth: 0 }}>
+          <Text size="sm" fw={600} role="status" style={{ overflowWrap: 'anywhere' }}>
+            {t('title', { name })}
+          </Text>
           <Text size="sm">
             {t(made.from === 'openpai' ? 'openpai' : 'sbatch')} {isSame && t('same')}
           </Text>
@@ -82,7 +84,6 @@ function Notes({ made, name, close }: { made: Conversion; name: string; close: R
         </Stack>
         {close}
       </Group>
-    </Alert>
-    </section>
+    </Paper>
   );
 }

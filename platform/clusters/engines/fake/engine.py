@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from clusters import isolation_facts
 from clusters.engines.fake.faults import Faults
 from clusters.engines.fake.script import Script, script_from_labels
 from clusters.engines.interface import (
@@ -173,7 +174,7 @@ class FakeEngine:
 
     def inventory(self) -> Inventory:
         self.faults.enter("inventory")
-        return Inventory(self._nodes, self._clock(), isolation=("Nothing runs: this cluster is pretended.",))
+        return Inventory(self._nodes, self._clock(), isolation=(isolation_facts.PRETENDED,))
 
     # --- Turning the world -------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 
+from clusters import isolation_facts
 from clusters.engines.interface import Inventory, NodeFacts
 from clusters.engines.local import cgroups, processes
 from clusters.engines.local.config import LocalEngineConfig
@@ -43,29 +44,19 @@ def take_inventory(config: LocalEngineConfig, gpus: Gpus) -> Inventory:
     return Inventory((node,), datetime.now(UTC), isolation=facts, tenants_kept_apart=kept_apart)
 
 
-_TURNED_OFF = "Turned off by the operator (local_isolation = none): jobs of all tenants run as one user and share their files."
-_OWN_USERS = "Each tenant's jobs run as a user of their own; files and processes of other tenants are closed to them."
-_NO_ROOT = "All jobs run as the platform's own user: Berth was started without root."
-_SANDBOX = "bubblewrap gives each task its own view: system read-only, private /tmp and processes, only the leased GPUs."
-_NO_SANDBOX = "bubblewrap is not in force: tasks see the host's directories and process names; volumes and builds need it."
-_WATCHED = "Memory is watched, not limited, and processors are not limited: there are no control groups that we may write."
-_NETWORK = "The network is the host's: jobs reach services on the host's loopback and each other's ports."
-_ONE_TENANT = "Nothing keeps tenants apart here: the cluster takes jobs of one tenant only."
-
-
 def _isolation(config: LocalEngineConfig, groups: cgroups.Cgroups | None) -> tuple[tuple[str, ...], bool]:
     off, sandboxed = config.isolation == "none", config.uses_sandbox
-    facts = [_TURNED_OFF if off else _OWN_USERS if config.drop_rights else _NO_ROOT]
+    facts = [isolation_facts.TURNED_OFF if off else isolation_facts.OWN_USERS if config.drop_rights else isolation_facts.NO_ROOT]
     if not off:
-        facts.append(_SANDBOX if sandboxed else _NO_SANDBOX)
+        facts.append(isolation_facts.SANDBOX if sandboxed else isolation_facts.NO_SANDBOX)
     if groups is not None and groups.limits_memory:
-        facts.append(f"Memory, processors and process counts are limited by control groups (version {groups.version}).")
+        facts.append(isolation_facts.limited(groups.version))
     else:
-        facts.append(_WATCHED)
-    facts.append(_NETWORK)
+        facts.append(isolation_facts.WATCHED)
+    facts.append(isolation_facts.NETWORK)
     kept_apart = off or config.drop_rights or sandboxed
     if not kept_apart:
-        facts.append(_ONE_TENANT)
+        facts.append(isolation_facts.ONE_TENANT)
     return tuple(facts), kept_apart
 
 

@@ -18,7 +18,7 @@
 #SBATCH --requeue
 #SBATCH --signal=B:USR1@120
 #SBATCH --export=ALL,SEED=7
-#SBATCH --chdir=/home/mei/resnet
+#SBATCH --chdir=/scratch/mei/resnet
 #SBATCH --dependency=afterok:4711
 
 module purge

@@ -1,0 +1,85 @@
+"""What a member does all day, without a mouse: in, to the form, submit, read the log, stop. And the keyboard is never lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import BrowserContext, Locator, Page, expect
+
+from tests.browser.conftest import SignIn
+from tests.builders.live import LivePlatform
+
+pytestmark = pytest.mark.browser
+
+LIVE_MS = 15_000
+TABS_MOST = 90  # Past the menu, the form and its sections; a page that needs more is one to mend.
+
+
+def test_a_member_submits_reads_and_stops_a_job(open_browser: Callable[..., BrowserContext], live_portal: LivePlatform) -> None:
+    member = live_portal.person("kay", tenant="keys")
+    page = open_browser().new_page()
+    page.goto("/")
+    expect(page.get_by_label("User name or e-mail")).to_be_focused()
+    page.keyboard.type(member.name)
+    page.keyboard.press("Tab")
+    page.keyboard.type(member.password)
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Hello")
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox", name="Search pages, jobs and actions")).to_be_focused()
+    page.keyboard.type("submit")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/submit")
+
+    tab_to(page, page.get_by_label("Name", exact=True))
+    page.keyboard.type("by-keys")
+    tab_to(page, page.get_by_label("Command"))
+    page.keyboard.press("Control+a")
+    page.keyboard.type("while true; do echo typed; sleep 0.5; done")
+    tab_to(page, page.get_by_role("button", name="Submit", exact=True))
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}"))
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("by-keys")
+    expect(page.locator("main").get_by_text("running").first).to_be_visible(timeout=LIVE_MS)
+    tab_to(page, page.get_by_role("tab", selected=True))
+    for _ in range(8):
+        if page.get_by_role("tab", name="Log").evaluate("tab => tab === document.activeElement"):
+            break
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("typed", exact=True).first).to_be_visible(timeout=LIVE_MS)
+
+    tab_to(page, page.get_by_role("button", name="Stop", exact=True), key="Shift+Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("main").get_by_role("button", name="Stop", exact=True)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog").locator(":focus")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.locator("main").get_by_text("stopped").first).to_be_visible(timeout=LIVE_MS)
+
+
+def test_the_first_tab_leads_past_the_menu(sign_in: SignIn, live_portal: LivePlatform) -> None:
+    page = sign_in(live_portal.operator)
+    page.goto("/jobs")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.querySelector('main').contains(document.activeElement)")
+
+
+def tab_to(page: Page, wanted: Locator, *, key: str = "Tab") -> None:
+    """Press the key until it is there."""
+    expect(wanted).to_be_visible(timeout=LIVE_MS)
+    for _ in range(TABS_MOST):
+        page.keyboard.press(key)
+        if wanted.evaluate("one => one === document.activeElement"):
+            return
+    raise AssertionError(f"{TABS_MOST} tabs do not lead to {wanted}")

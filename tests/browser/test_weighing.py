@@ -1,0 +1,60 @@
+"""What there is to weigh: an ask against its wait and its cost before it is submitted; what was used and wasted after."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import SignIn
+from tests.browser.scene import SMALL
+from tests.builders.live import LivePlatform
+
+pytestmark = pytest.mark.browser
+
+LIVE_MS = 15_000
+
+
+def test_a_smaller_ask_is_shown_with_its_start_and_cost_and_taken_by_a_click(sign_in: SignIn, live_portal: LivePlatform) -> None:
+    member = live_portal.person("abe", tenant="asks")
+    pool = live_portal.operator.items("/pools")[0]
+    live_portal.operator.api("POST", "/prices", {"pool": pool["id"], "gpu_hour_micros": 2_000_000})
+    holder = member.submit(
+        {"name": "holder", "command": "sleep 600", "resources": {**SMALL, "gpu": 1}, "max_runtime": "1h"}, wait=("running",)
+    )
+    page = sign_in(member)
+    page.goto("/submit")
+    page.get_by_text("YAML", exact=True).click()
+    page.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Delete")
+    page.keyboard.insert_text(
+        "name: asks-much\nresources: {cpu: 100m, memory: 64Mi, gpu: 2}\nmax_runtime: 1h\ncommand: echo smaller\n"
+    )
+    half = page.get_by_role("row").filter(has_text=re.compile("^half"))
+    expect(half.get_by_text("at once")).to_be_visible(timeout=LIVE_MS)
+    expect(half.get_by_text(re.compile(r"\d EUR"))).to_be_visible()
+    asked = page.get_by_role("row").filter(has_text=re.compile("^as asked"))
+    expect(asked.get_by_text("at once")).to_have_count(0)
+    expect(asked.get_by_text(re.compile(r"\d EUR"))).to_be_visible()
+
+    page.get_by_role("button", name="Ask for this: half").click()
+    expect(page.get_by_text("It would start at once")).to_be_visible(timeout=LIVE_MS)
+    page.get_by_role("button", name="Submit", exact=True).click()
+    page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}"))
+    expect(page.locator("main").get_by_text("succeeded").first).to_be_visible(timeout=LIVE_MS)
+    assert member.items("/jobs?name=asks-much")[0]["resources"]["gpu_millis"] == 1000
+    member.stop(holder, grace_seconds=0)
+
+
+def test_what_was_used_and_what_of_it_was_wasted_is_one_page(sign_in: SignIn, live_portal: LivePlatform) -> None:
+    manager = live_portal.person("wim", tenant="wastes", role="manager")
+    for command in ("sleep 2", "sleep 2; exit 3"):
+        manager.submit({"name": "worker", "command": command, "resources": {**SMALL, "gpu": 1}}, wait=True)
+    page = sign_in(manager)
+    page.goto("/usage?by=user")
+    fates = page.get_by_role("region", name="What became of it")
+    expect(fates.get_by_text("useful").first).to_be_visible(timeout=LIVE_MS)
+    expect(fates.get_by_text("failed").first).to_be_visible()
+    expect(page.get_by_role("cell", name="wim").first).to_be_visible()

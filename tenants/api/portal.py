@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Q
@@ -204,7 +205,7 @@ class AnnouncementsView(ApiView):
         off = features.tenants_without(facts_of(request), "announcements")
         if off:
             rows = rows.exclude(tenant_id__in=off)
-        return page(request, rows, order=("-id",), serialize=lambda found: show_announcements(self, found))
+        return page(request, rows, order=("-id",), serialize=lambda found: show_announcements(self, found, now))
 
     @extend_schema(request=AnnouncementIn, responses={201: AnnouncementOut})
     @idempotent
@@ -213,8 +214,9 @@ class AnnouncementsView(ApiView):
         body = AnnouncementIn.validated(request.data)
         text = body.pop("tenant")
         tenant_id = None if text is None else selectors.find_tenant(self.actor, text).id
-        row = service.announce(actor=self.actor, tenant_id=tenant_id, given=body, now=database_now())
-        return with_etag(Response(show_announcements(self, [_again(row)])[0], status=201), row.version)
+        now = database_now()
+        row = service.announce(actor=self.actor, tenant_id=tenant_id, given=body, now=now)
+        return with_etag(Response(show_announcements(self, [_again(row)], now)[0], status=201), row.version)
 
 
 class AnnouncementView(ApiView):
@@ -226,11 +228,11 @@ class AnnouncementView(ApiView):
     def patch(self, request: Request, announcement_id: str) -> Response:
         """Change an announcement. Who has dismissed it sees it again."""
         row = _fetch(self, announcement_id, "announcement.edit")
-        body = AnnouncementChange.validated(request.data, partial=True)
+        body, now = AnnouncementChange.validated(request.data, partial=True), database_now()
         changed = service.change_announcement(
-            actor=self.actor, announcement=row, changes=body, expected_version=expected_version(request), now=database_now()
+            actor=self.actor, announcement=row, changes=body, expected_version=expected_version(request), now=now
         )
-        return with_etag(Response(show_announcements(self, [_again(changed)])[0]), changed.version)
+        return with_etag(Response(show_announcements(self, [_again(changed)], now)[0]), changed.version)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, announcement_id: str) -> Response:
@@ -331,9 +333,8 @@ def _fetch(view: ApiView, announcement_id: str, verb: str) -> Announcement:
     return row
 
 
-def show_announcements(view: ApiView, rows: Sequence[Announcement]) -> list[dict[str, Any]]:
+def show_announcements(view: ApiView, rows: Sequence[Announcement], now: datetime) -> list[dict[str, Any]]:
     """Rows come with their tenant and author. One query for what the reader has dismissed."""
-    now = database_now()
     dismissed = set(
         AnnouncementDismissal.objects.filter(
             Q(user_id=view.actor.user_id), announcement__in=[row.pk for row in rows]

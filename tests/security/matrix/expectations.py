@@ -316,7 +316,7 @@ EXPECTATIONS: dict[str, Expect] = {
     "POST /api/v1/sessions:end-others": account(before=another_session),
     "DELETE /api/v1/sessions/{session_id}": own(),
     "POST /api/v1/password": account(  # Nobody in the matrix has one.
-        body=lambda world, side: {"current": "a wrong password", "new": "another long password"}, also=frozenset({422})
+        body=lambda world, side: {"current": "a wrong password", "new": "another long password"}, also=frozenset({409})
     ),
     "GET /api/v1/users": listing(),
     "POST /api/v1/users": installation(Who.OPERATOR, body=lambda world, side: {"name": f"{side.canary}-new"}),

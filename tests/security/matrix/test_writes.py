@@ -26,6 +26,7 @@ PRODUCT_APPS = ("webapi", "activity", "reconciling", "clusters", "tenants", "ima
 UNAUDITED = {
     "POST /api/v1/tickets": "A ticket carries no more than the token that asked for it and ends within 30 seconds.",
     "POST /api/v1/what-if": "It is a question: nothing is written.",
+    "POST /api/v1/jobs:convert": "As above.",
     "POST /api/v1/session": "Here nobody has a password; `tests/api/tenants/test_sessions.py` shows its row.",
     "POST /api/v1/totp": "Here nobody has a password; `tests/api/tenants/test_second_factor.py` shows its row.",
     "DELETE /api/v1/totp": "As above.",

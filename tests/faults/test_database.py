@@ -206,6 +206,7 @@ def test_a_stream_outlives_a_restart_of_the_database(platform: LivePlatform, ser
     reader.start()
     wait_until(lambda: any("line 5" in line for line in seen), "the stream's beginning")
     servers.restart_database()
+    wait_until(lambda: user.request("GET", f"/jobs/{job['id']}").is_success, "the platform to reach its database again")
     assert user.wait(job)["state"] == "succeeded"
     reader.join(60)
     text = "".join(seen)

@@ -194,7 +194,7 @@ def source(newcomer: Newcomer, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = newcomer.home / "checkout"
     folder.mkdir()
     (folder / "requirements.lock").write_text("# Nothing.\n")
-    monkeypatch.setattr(install, "ROOT", folder)
+    monkeypatch.setattr("tools.place.ROOT", folder)
     return folder
 
 

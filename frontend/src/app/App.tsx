@@ -9,6 +9,7 @@ import { queries } from '@/api/query';
 import { featuresQuery, SessionProvider, sessionQuery } from '@/api/session';
 import { startLanguage, keepLanguage, LanguageProvider, type Language } from '@/text/language';
 import { Loading, ProblemView } from '@/ui/Feedback';
+import { useIsNotified } from '@/ui/notify';
 
 import { PageBoundary } from './Boundary';
 import { nonce } from './nonce';
@@ -31,9 +32,7 @@ export function App({ file }: { file?: Promise<void> }) {
     <LanguageProvider language={language} choose={choose}>
       <MantineProvider theme={theme} cssVariablesResolver={variables} defaultColorScheme="auto" getStyleNonce={nonce}>
         <QueryClientProvider client={queries}>
-          <Suspense fallback={null}>
-            <Notifications position="bottom-right" />
-          </Suspense>
+          <Corner />
           <BrowserRouter>
             <PageBoundary>
               <Suspense fallback={<Waiting />}>
@@ -69,6 +68,17 @@ function Gate({ file }: { file?: Promise<void> }) {
     );
   }
   return <Waiting />;
+}
+
+/** Where short words come up; not before there is one. */
+function Corner() {
+  return (
+    useIsNotified() && (
+      <Suspense fallback={null}>
+        <Notifications position="bottom-right" />
+      </Suspense>
+    )
+  );
 }
 
 function Waiting() {

@@ -1,8 +1,15 @@
-/** A short word in the corner that something was done, or was not. Loaded when it is first needed. */
+/** A short word in the corner that something was done, or was not. Read, and given its corner, when it is first needed. */
+
+import { useSyncExternalStore } from 'react';
 
 import { asProblem } from '@/api/problem';
 
+let isWanted = false;
+const listeners = new Set<() => void>();
+
 export function notify(message: string, kind: 'done' | 'failed' = 'done'): void {
+  isWanted = true;
+  for (const each of listeners) each();
   void import('@mantine/notifications').then(({ notifications }) =>
     notifications.show({ message, color: kind === 'done' ? 'teal' : 'red', autoClose: kind === 'done' ? 4_000 : 12_000, withBorder: true }),
   );
@@ -11,4 +18,12 @@ export function notify(message: string, kind: 'done' | 'failed' = 'done'): void 
 export function notifyProblem(error: unknown): void {
   const problem = asProblem(error);
   notify([problem.detail || problem.title, problem.hint].filter(Boolean).join(' '), 'failed');
+}
+
+/** Whether there was anything to tell yet. */
+export function useIsNotified(): boolean {
+  return useSyncExternalStore((listener) => {
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  }, () => isWanted);
 }

@@ -53,7 +53,7 @@ export function PlanPanel({
           <Text fw={600} component="h2" size="md">
             {t('plan')}
           </Text>
-          <Group gap={6} wrap="nowrap" mih={22} role="status">
+          <Group gap={6} wrap="nowrap" mih={22} role="status" aria-busy={isChecking}>
             {isChecking && (
               <>
                 <Loader size={14} />

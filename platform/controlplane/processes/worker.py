@@ -104,6 +104,9 @@ class Worker:
         for thread in (stopper, self._thread):
             thread.join(max(0.0, deadline - time.monotonic()))
             ended.append(not thread.is_alive())
+        hub = getattr(self._controller, "hub", None)
+        if hub is not None and not self._thread.is_alive():
+            hub.close()  # Once more: stopped before its loop began, it made the sockets that wake it afterwards.
         return all(ended)
 
     def _stop_controller(self, deadline: float) -> None:

@@ -171,6 +171,8 @@ def test_a_worker_may_end_while_it_still_starts() -> None:
     worker.start()
     assert worker.finish(seconds=PATIENCE)
     assert not worker._thread.is_alive()
+    hub = worker._controller.hub
+    assert hub is None or hub._waker is None, "sockets are left open"
 
 
 def test_a_task_in_hand_is_not_waited_for_without_a_bound(notes: Notes) -> None:

@@ -30,15 +30,18 @@ export function useMine() {
   }, [cache]);
   const active = useQuery({
     queryKey: ['my-jobs', 'active'],
+    staleTime: 0, // Nobody listens while another page is shown: read anew by whoever comes back.
     refetchInterval: 30_000,
     queryFn: ({ signal }) => take(api.GET('/api/v1/jobs', { params: { query: { mine: true, state: ['queued', 'admitted', 'starting', 'running', 'stopping'], limit: ACTIVE_SHOWN } }, signal })),
   });
   const ended = useQuery({
     queryKey: ['my-jobs', 'failed'],
+    staleTime: 0,
     queryFn: ({ signal }) => take(api.GET('/api/v1/jobs', { params: { query: { mine: true, state: ['failed'], sort: 'finished', limit: FAILED_SHOWN } }, signal })),
   });
   const any = useQuery({
     queryKey: ['my-jobs', 'any'],
+    staleTime: 0,
     queryFn: ({ signal }) => take(api.GET('/api/v1/jobs', { params: { query: { mine: true, limit: 2 } }, signal })),
   });
   const isNewcomer = any.data?.items.length === 0;

@@ -9,11 +9,10 @@ import { hear } from '@/app/heard';
 
 import { areCounted, toQuery, writeFilters, type Filters } from './filters';
 import { countNew, withEvents, withHead, withRows, type Job, type JobList, type JobPage } from './merge';
-import { countsQuery, listQuery } from './queries';
+import { countsQuery, listQuery, wereAskedEarly } from './queries';
 
 const HEAD = 50; // Read anew after changes: what is in sight and a little more.
 const AFTER_EVENTS_MS = 3_000; // Reading the first page anew costs the server more than an event does.
-const FRESH_MS = 3_000;
 const EVERY_MS = 20_000; // Reasons of waits change without an event.
 const SINGLES_MAX = 4;
 
@@ -77,8 +76,8 @@ export function useJobList(filters: Filters) {
       soon();
     });
     const steady = setInterval(soon, EVERY_MS);
-    const state = cache.getQueryState(key);
-    if (state?.data && Date.now() - state.dataUpdatedAt > FRESH_MS) void read().catch(() => undefined); // Come back to: shown at once, put right at once.
+    // Come back to: shown at once, put right at once.
+    if (!wereAskedEarly(text) && cache.getQueryData(key)) void read().catch(() => undefined);
     const seen = () => {
       if (!document.hidden) soon();
     };
@@ -90,7 +89,7 @@ export function useJobList(filters: Filters) {
       clearInterval(steady);
       document.removeEventListener('visibilitychange', seen);
     };
-  }, [cache, key, query, change, put]);
+  }, [cache, key, text, query, change, put]);
 
   const rows = useMemo(() => list.data?.pages.flatMap((page) => page.items) ?? [], [list.data]);
   const { fetchNextPage, hasNextPage, isFetchingNextPage, isFetchNextPageError } = list;

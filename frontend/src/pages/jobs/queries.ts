@@ -37,9 +37,19 @@ export function countsQuery({ tenant, queue }: Filters) {
   });
 }
 
+let early: string | null = null;
+
 /** Ask for the first rows of an address before its page is drawn. */
 export function beginList(address: URL): void {
   const filters = readFilters(address.searchParams);
+  early = writeFilters(filters).toString();
   void queries.prefetchInfiniteQuery(listQuery(filters));
   if (areCounted(filters)) void queries.prefetchQuery(countsQuery(filters));
+}
+
+/** Whether the rows of these filters are there because the visit began with them; said once. */
+export function wereAskedEarly(text: string): boolean {
+  const were = early === text;
+  early = null;
+  return were;
 }

@@ -35,6 +35,7 @@ pytest_plugins = ["tests.builders.live"]  # The fixture `live_platform`: the rea
 
 
 DATA_DIR = Path(tempfile.mkdtemp(prefix="berth-test-", dir="/tmp"))
+SERVER_URL = os.environ.get("BERTH_DATABASE_URL", "")  # Tests that break servers put others in its place.
 DATA_DIR.chmod(0o711)  # Tasks run as users of their own and pass through to their working directories.
 
 os.environ.update(
@@ -104,13 +105,13 @@ def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: N
     if connection.vendor == "sqlite":
         shutil.copy(stores.tables_in_file(), name)
     else:
-        connection.settings_dict["TEST"]["TEMPLATE"] = stores.tables_on_server(os.environ["BERTH_DATABASE_URL"])
+        connection.settings_dict["TEST"]["TEMPLATE"] = stores.tables_on_server(SERVER_URL)
 
 
 @pytest.fixture(scope="session")
 def django_db_keepdb() -> bool:
     """What was copied is there already; the file goes with the data directory."""
-    return "BERTH_DATABASE_URL" not in os.environ
+    return not SERVER_URL
 
 
 @pytest.fixture(autouse=True)

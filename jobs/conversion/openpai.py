@@ -9,8 +9,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from jobs.conversion.names import env_name, job_name, port_name, role_name, unique
 from jobs.conversion.notes import Findings
-from jobs.conversion.openpai_fields import Reader, env_name, job_name, port_name, role_name, unique
+from jobs.conversion.openpai_fields import Reader
 from jobs.conversion.shell import entry_of, names_read, settings
 from jobs.frameworks.environment import variable_part
 from jobs.spec.documents import Format, read_text

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from jobs.conversion.names import job_name
 from jobs.conversion.notes import Findings
-from jobs.conversion.openpai_fields import job_name
 from jobs.conversion.shell import names_read, settings
 from jobs.conversion.slurm_amounts import Amounts, read_amounts
 from jobs.conversion.slurm_options import Option, read_options
@@ -64,12 +64,12 @@ def convert_sbatch(text: str, findings: Findings, *, file_name: str = "") -> dic
     if image := options.get("container-image"):
         spec["image"] = image.value
         findings.carried("--container-image", "image", image.line)
-    launched = bool(_STEP.search(script.body)), bool(_MPI.search(script.body))
-    amounts = read_amounts(options, findings, has_steps=launched[0], has_mpi=launched[1])
+    has_steps, mpi = bool(_STEP.search(script.body)), _MPI.search(script.body)
+    amounts = read_amounts(options, findings, has_steps=has_steps, has_mpi=mpi is not None)
     indexes = _array(options, spec, findings)
-    if launched[1] and amounts.replicas > 1:
+    if mpi is not None and amounts.replicas > 1:
         spec["framework"] = "mpi"
-        findings.changed("mpirun", "script", None, name=_MPI.search(script.body)[1])  # type: ignore[index]
+        findings.changed("mpirun", "script", None, name=mpi[1])
     if amounts.replicas > 1:
         spec["replicas"] = amounts.replicas
     if amounts.resources:
@@ -77,7 +77,7 @@ def convert_sbatch(text: str, findings: Findings, *, file_name: str = "") -> dic
     _limits(options, spec, findings)
     _environment(options, spec, findings)
     _left_out(options, findings)
-    spec["command"] = _command(script, amounts, indexes, has_steps=launched[0], findings=findings)
+    spec["command"] = _command(script, amounts, indexes, has_steps=has_steps, findings=findings)
     return spec
 
 

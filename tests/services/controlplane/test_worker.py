@@ -171,8 +171,21 @@ def test_a_worker_may_end_while_it_still_starts() -> None:
     worker.start()
     assert worker.finish(seconds=PATIENCE)
     assert not worker._thread.is_alive()
-    hub = worker._controller.hub
-    assert hub is None or hub._waker is None, "sockets are left open"
+
+
+def test_a_worker_leaves_no_sockets_whose_loop_began_after_it_was_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Worker(queues=("default",))
+    worker.start()
+    stop, hub = worker._stop_controller, worker._controller.hub
+
+    def stop_before_the_loop(deadline: float) -> None:
+        stop(deadline)
+        if hub is not None:  # Only a broker with sockets has a loop.
+            hub._create_waker()
+
+    monkeypatch.setattr(worker, "_stop_controller", stop_before_the_loop)
+    assert worker.finish(seconds=PATIENCE)
+    assert hub is None or hub._waker is None
 
 
 def test_a_task_in_hand_is_not_waited_for_without_a_bound(notes: Notes) -> None:

@@ -45,6 +45,9 @@ export const sessionQuery = queryOptions({
   },
 });
 
+/** By what one may sign in here: a password, a directory's, a provider. */
+export const methodsQuery = queryOptions({ queryKey: ['sign-in-methods'], staleTime: 60_000, queryFn: () => take(api.GET('/api/v1/sign-in-methods')) });
+
 /** The names of the features that are switched on for the person. */
 export const featuresQuery = queryOptions({
   queryKey: ['features', 'mine'],

@@ -5,6 +5,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import { api, take, type Schemas } from '@/api/client';
+import { methodsQuery } from '@/api/session';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { CopyText } from '@/ui/CopyAs';
@@ -38,7 +39,7 @@ export default function Security() {
 function Provider() {
   const t = useText(words);
   const { isBusy, problem, run } = useDeed();
-  const methods = useQuery({ queryKey: ['sign-in-methods'], staleTime: Infinity, queryFn: () => take(api.GET('/api/v1/sign-in-methods')) });
+  const methods = useQuery(methodsQuery);
   const oidc = methods.data?.oidc;
   if (!oidc) return null;
   const connect = () => run(async () => window.location.assign((await take(api.POST('/api/v1/identities:connect'))).url));
@@ -63,7 +64,7 @@ function Provider() {
 /** Where the organisation has a directory: this account is entered by its password from then on, too. */
 function Directory() {
   const t = useText(words);
-  const methods = useQuery({ queryKey: ['sign-in-methods'], staleTime: Infinity, queryFn: () => take(api.GET('/api/v1/sign-in-methods')) });
+  const methods = useQuery(methodsQuery);
   const [name, setName] = useState('');
   const [password, setPassword] = useState('');
   if (!methods.data?.directory) return null;

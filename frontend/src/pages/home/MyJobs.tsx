@@ -7,7 +7,7 @@ import { Link } from 'react-router';
 
 import { api, take, type Schemas } from '@/api/client';
 import { useFormat } from '@/text/format';
-import { useLanguage, useText } from '@/text/language';
+import { useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
 import { Answer } from '@/ui/Feedback';
 import { Status } from '@/ui/Status';
@@ -127,10 +127,8 @@ function Expecting({ expected }: { expected: Expected }) {
   );
 }
 
-/** The words of an exit come in English; its reason comes in both languages. */
 export function Failed({ query }: { query: UseQueryResult<Schemas['JobPage']> }) {
   const t = useText(words);
-  const { language } = useLanguage();
   return (
     <Card title={t('failed')} to="/jobs?mine=true&state=failed&sort=finished" more={t('seeAll')}>
       <Answer query={query}>
@@ -151,14 +149,14 @@ export function Failed({ query }: { query: UseQueryResult<Schemas['JobPage']> })
                           {job.name}
                         </Anchor>
                         <Text size="sm" span>
-                          {language === 'zh' ? job.reason?.text : (job.exit?.reason ?? job.reason?.text)}
+                          {job.exit?.reason ?? job.reason?.text}
                         </Text>
                       </Group>
                       <Text size="sm" c="dimmed" span>
                         <When at={job.ended_at} />
                       </Text>
                     </Group>
-                    {job.exit && language === 'en' && (
+                    {job.exit && (
                       <Text size="sm" c="dimmed">
                         {job.exit.text} {job.exit.hint}
                       </Text>

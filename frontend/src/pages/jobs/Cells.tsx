@@ -5,7 +5,7 @@ import type { MouseEvent, ReactNode } from 'react';
 import { Link } from 'react-router';
 
 import { useFormat } from '@/text/format';
-import { useLanguage, useText } from '@/text/language';
+import { useText } from '@/text/language';
 import { Status } from '@/ui/Status';
 import { Elapsed } from '@/ui/Times';
 
@@ -66,10 +66,9 @@ export function Name({ job, onTag }: { job: Job; onTag: (tag: string) => void })
 
 /** Why it waits, or how it ended, in few words; all of them as the title. */
 export function StateAndWhy({ job }: { job: Job }) {
-  const { language } = useLanguage();
-  const isShort = job.exit !== null && job.ended_at !== null && language === 'en'; // The words of an exit come in English only.
-  const short = job.state === 'running' || job.state === 'succeeded' ? '' : isShort ? (job.exit?.reason ?? '') : (job.reason?.text ?? '');
-  const whole = [isShort ? job.exit?.text : job.reason?.text, isShort ? job.exit?.hint : job.reason?.hint].filter(Boolean).join(' ');
+  const exit = job.ended_at === null ? null : job.exit;
+  const short = job.state === 'running' || job.state === 'succeeded' ? '' : (exit?.reason ?? job.reason?.text);
+  const whole = [(exit ?? job.reason)?.text, (exit ?? job.reason)?.hint].filter(Boolean).join(' ');
   return (
     <div className={classes.two}>
       <Status state={job.state} size="sm" />

@@ -5,9 +5,8 @@ import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState, type FormEvent } from 'react';
 import { useSearchParams } from 'react-router';
 
-import { api, take } from '@/api/client';
 import { asProblem, type Problem } from '@/api/problem';
-import { signIn } from '@/api/session';
+import { methodsQuery, signIn } from '@/api/session';
 import berth from '@/berth.svg';
 import { LANGUAGES, useLanguage, useText } from '@/text/language';
 import { ProblemView } from '@/ui/Feedback';
@@ -24,7 +23,7 @@ export default function SignIn() {
   const [needsCode, setNeedsCode] = useState(false);
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
-  const methods = useQuery({ queryKey: ['sign-in-methods'], queryFn: () => take(api.GET('/api/v1/sign-in-methods')) });
+  const methods = useQuery(methodsQuery);
   const failed = search.get('error');
   useEffect(() => {
     document.title = `${t('title')} · Berth`;

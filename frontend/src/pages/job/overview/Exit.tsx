@@ -20,7 +20,7 @@ export function Exit({ job }: { job: Job }) {
   if (!exit && !(hasEnded(job) && job.reason)) return null;
   const end = job.state === 'succeeded' || job.state === 'failed' || job.state === 'stopped' ? job.state : 'failed';
   const isGood = end === 'succeeded';
-  // The API's reason comes in the reader's language; the exit is stored in English.
+  // The reason says more than the exit does: who stopped it and why, and what the program itself left.
   const text = hasEnded(job) && job.reason ? job.reason.text : (exit?.text ?? '');
   const fix = (hasEnded(job) && job.reason?.hint) || (exit?.hint ?? '');
   const payer = exit && exit.who_pays in PAYERS ? t(PAYERS[exit.who_pays as keyof typeof PAYERS]) : exit?.who_pays;

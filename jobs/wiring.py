@@ -12,6 +12,7 @@ from django.db.models import Sum
 from activity import registry
 from clusters.selectors import GpuHolder, NodeKey, register_allocation_source, register_holder_source
 from clusters.telemetry import register_collector_source
+from clusters.telemetry.metrics import task_subject
 from jobs.lifecycle.reasons import explain
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE
 from jobs.models import Attempt, Job, PriorityRequest, Task, Template
@@ -25,6 +26,7 @@ from kernel.resources import Resources
 from storage.logs import LogFilter, follow
 from tenants.access import tenant_rule, tenants_with
 from tenants.services import register_forecast
+from tenants.services.ledger import GpuTask, register_gpu_tasks
 from webapi.access import register as register_rule
 from webapi.fields import utc_text
 
@@ -43,6 +45,15 @@ def register() -> None:
     register_forecast(forecast_limits)
     register_allocation_source(by_pool=_held_in_pools, by_node=_held_on_nodes)
     register_holder_source(_gpu_holders)
+    register_gpu_tasks(_gpu_tasks)
+
+
+def _gpu_tasks(attempt_ids: Collection[uuid.UUID]) -> list[GpuTask]:
+    rows = Task.objects.filter(attempt_id__in=list(attempt_ids), gpu_millis__gt=0).order_by()
+    return [
+        GpuTask(attempt_id, task_subject(attempt_id, role, index), gpu_millis)
+        for attempt_id, role, index, gpu_millis in rows.values_list("attempt_id", "role", "index", "gpu_millis")
+    ]
 
 
 def _notices(job_ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, registry.JobNotice]:

@@ -47,6 +47,25 @@ class LedgerPending(models.Model):
         return f"ledger entry {self.entry_id}, not counted yet"
 
 
+class LedgerMeasure(models.Model):
+    """What was measured of the GPUs of an entry on one day (counted since 1970), in thousandths of a GPU times seconds.
+
+    Written once, with the commit that counts the entry into days: series are thinned and forgotten, these stay.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    entry = models.ForeignKey("tenants.LedgerEntry", models.PROTECT, related_name="measures", db_index=False)
+    day = models.IntegerField()
+    measured_milli_seconds = models.BigIntegerField()
+    busy_milli_seconds = models.BigIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["entry", "day"], name="measured_once_a_day")]
+
+    def __str__(self) -> str:
+        return f"what the GPUs of ledger entry {self.entry_id} did on day {self.day}"
+
+
 class UsageDay(models.Model):
     """What was used on one day (UTC), by tenant, queue, user, pool and fate: sums of the ledger, kept so that nobody adds it up.
 
@@ -70,6 +89,8 @@ class UsageDay(models.Model):
     cpu_micros = models.BigIntegerField(default=0)
     memory_micros = models.BigIntegerField(default=0)
     gpu_micros = models.BigIntegerField(default=0)
+    gpu_measured_milli_seconds = models.BigIntegerField(default=0, db_default=0)
+    gpu_busy_milli_seconds = models.BigIntegerField(default=0, db_default=0)
 
     class Meta:
         indexes = [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 from django.db import transaction
@@ -11,10 +13,10 @@ from django.db.models import Q, QuerySet, Sum
 from kernel.config import current
 from kernel.limits import MIB
 from kernel.resources import Resources
-from tenants.ledger.entries import Entry, Fate, Key, Use, fate_of
+from tenants.ledger.entries import Entry, Fate, Key, Measured, Use, fate_of
 from tenants.ledger.prices import Price as PriceValue
 from tenants.ledger.prices import PriceBook
-from tenants.models import Counter, LedgerEntry, LedgerPending, Price, UsageDay
+from tenants.models import Counter, LedgerEntry, LedgerMeasure, LedgerPending, Price, UsageDay
 from tenants.quota.accounting import mark
 
 ROWS_AT_ONCE = 2_000
@@ -27,13 +29,14 @@ SUMS: Mapping[str, Sum] = {
     f"sum_{name}": Sum(name)
     for name in (
         "attempts", "cpu_milli_seconds", "memory_mib_seconds", "memory_rest_seconds", "gpu_milli_seconds",
-        "cpu_micros", "memory_micros", "gpu_micros",
+        "cpu_micros", "memory_micros", "gpu_micros", "gpu_measured_milli_seconds", "gpu_busy_milli_seconds",
     )
 }  # fmt: skip
 _ENTRY = (
-    "attempt_id", "number", "job_id", "tenant_id", "queue_id", "user_id", "pool_id",
+    "id", "attempt_id", "number", "job_id", "tenant_id", "queue_id", "user_id", "pool_id",
     "cpu_millis", "memory_bytes", "gpu_millis", "started_at", "ended_at", "outcome", "fate",
 )  # fmt: skip
+_GPUS = _ENTRY.index("gpu_millis")
 
 
 def price_book() -> PriceBook:
@@ -49,9 +52,11 @@ def currency() -> str:
 
 
 def entries_of(rows: QuerySet[LedgerEntry]) -> Iterator[Entry]:
-    """Rows of the ledger as values, a few thousand at a time."""
-    for row in rows.order_by().values_list(*_ENTRY).iterator(chunk_size=ROWS_AT_ONCE):
-        yield _entry(row)
+    """Rows of the ledger as values, a few thousand at a time: two queries for each, one where none of them held a GPU."""
+    found = rows.order_by().values_list(*_ENTRY).iterator(chunk_size=ROWS_AT_ONCE)
+    while chunk := list(islice(found, ROWS_AT_ONCE)):
+        measures = _measures([row[0] for row in chunk if row[_GPUS]])
+        yield from (_entry(row, measures.get(row[0], ())) for row in chunk)
 
 
 def pending_entries(rows: QuerySet[LedgerEntry]) -> list[Entry]:
@@ -100,6 +105,8 @@ def day_rows(rows: QuerySet[UsageDay]) -> Iterator[tuple[Key, Use]]:
                 row.cpu_micros,
                 row.memory_micros,
                 row.gpu_micros,
+                row.gpu_measured_milli_seconds,
+                row.gpu_busy_milli_seconds,
             ),
         )
 
@@ -114,6 +121,8 @@ def summed(row: Mapping[str, Any]) -> Use:
         int(row["sum_cpu_micros"] or 0),
         int(row["sum_memory_micros"] or 0),
         int(row["sum_gpu_micros"] or 0),
+        int(row["sum_gpu_measured_milli_seconds"] or 0),
+        int(row["sum_gpu_busy_milli_seconds"] or 0),
     )
 
 
@@ -128,6 +137,8 @@ def day_columns(use: Use) -> dict[str, int]:
         "cpu_micros": use.cpu_micros,
         "memory_micros": use.memory_micros,
         "gpu_micros": use.gpu_micros,
+        "gpu_measured_milli_seconds": use.gpu_measured_milli_seconds,
+        "gpu_busy_milli_seconds": use.gpu_busy_milli_seconds,
     }
 
 
@@ -140,9 +151,20 @@ def touching(rows: QuerySet[LedgerEntry], *, since: Any, until: Any, day: Any) -
     return both.filter(seconds__lte=86_400, ended_at__lte=until + 2 * day), both.filter(seconds__gt=86_400)
 
 
-def _entry(row: Any) -> Entry:
-    attempt_id, number, job_id, tenant_id, queue_id, user_id, pool_id, *amounts, started_at, ended_at, outcome, fate = row
+def _measures(entry_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[Measured]]:
+    if not entry_ids:
+        return {}
+    found: dict[uuid.UUID, list[Measured]] = {}
+    rows = LedgerMeasure.objects.filter(entry_id__in=entry_ids).order_by("day")
+    for entry_id, *values in rows.values_list("entry_id", "day", "measured_milli_seconds", "busy_milli_seconds"):
+        found.setdefault(entry_id, []).append(Measured(*values))
+    return found
+
+
+def _entry(row: Any, measured: Iterable[Measured] = ()) -> Entry:
+    _id, attempt_id, number, job_id, tenant_id, queue_id, user_id, pool_id, *amounts, started_at, ended_at, outcome, fate = row
     known = Fate(fate) if fate else fate_of(outcome)
     return Entry(
-        attempt_id, number, job_id, tenant_id, queue_id, user_id, pool_id, Resources(*amounts), started_at, ended_at, known
-    )
+        attempt_id, number, job_id, tenant_id, queue_id, user_id, pool_id, Resources(*amounts), started_at, ended_at, known,
+        tuple(measured),
+    )  # fmt: skip

@@ -20,6 +20,7 @@ from tenants.capacity_models import QuotaRequest as QuotaRequest
 from tenants.capacity_models import UserCap as UserCap
 from tenants.ledger_models import Budget as Budget
 from tenants.ledger_models import DemandHour as DemandHour
+from tenants.ledger_models import LedgerMeasure as LedgerMeasure
 from tenants.ledger_models import LedgerPending as LedgerPending
 from tenants.ledger_models import Price as Price
 from tenants.ledger_models import ShareStatement as ShareStatement

@@ -29,7 +29,7 @@ from tenants.ledger_rows import (
     summed,
     touching,
 )
-from tenants.models import LedgerEntry, LedgerPending, UsageDay
+from tenants.models import LedgerEntry, LedgerMeasure, LedgerPending, UsageDay
 from tenants.quota.accounting import ResourceSeconds, mark
 
 GROUPS = {
@@ -84,6 +84,12 @@ class UsageRow:
     attempts: int
     used: ResourceSeconds
     micros: int | None
+    gpu_measured_milli_seconds: int = 0
+    gpu_busy_milli_seconds: int = 0
+
+    @classmethod
+    def of(cls, key: GroupKey, use: Use, micros: int | None) -> UsageRow:
+        return cls(key, use.attempts, use.used, micros, use.gpu_measured_milli_seconds, use.gpu_busy_milli_seconds)
 
 
 def usage_report(
@@ -106,9 +112,9 @@ def usage_report(
     chosen = None if tenant_ids is None else frozenset(tenant_ids)
     wanted = UsageFilter(chosen, since, until, user_id, queue_ids, pool_ids, fate)
     if group_by == "job":
-        return _sorted([UsageRow(key, use.attempts, use.used, None) for key, use in _by_job(wanted, first).items()])[:first]
+        return _sorted([UsageRow.of(key, use, None) for key, use in _by_job(wanted, first).items()])[:first]
     found = _counted(wanted, group_by)
-    rows = [UsageRow(key, use.attempts, use.used, use.micros) for key, use in found.items()]
+    rows = [UsageRow.of(key, use, use.micros) for key, use in found.items()]
     return sorted(rows, key=lambda row: f"{row.key:>9}") if group_by == "day" else _sorted(rows)
 
 
@@ -251,7 +257,7 @@ def _pieces(
 def _by_job(wanted: UsageFilter, first: int | None) -> dict[uuid.UUID, Use]:
     """Entries added up and put in order by the database; those that stick out of the window are read and cut here.
 
-    With `first`, at least the first so many jobs: the largest within the window, and whichever sticks out. Three queries.
+    With `first`, at least the first so many jobs: the largest within the window, and whichever sticks out. At most six queries.
     """
     rows = wanted.in_window()
     sticks_out = Q(pk__in=[])
@@ -259,16 +265,13 @@ def _by_job(wanted: UsageFilter, first: int | None) -> dict[uuid.UUID, Use]:
         sticks_out |= Q(started_at__lt=wanted.since)
     if wanted.until is not None:
         sticks_out |= Q(ended_at__gt=wanted.until)
-    inside: Any = (
-        rows.exclude(sticks_out)
-        .values("job_id")
-        .annotate(
-            attempts=Count("id"),
-            cpu=Sum(F("cpu_millis") * F("seconds")),
-            gpu=Sum(F("gpu_millis") * F("seconds")),
-            memory_mib=Sum((F("memory_bytes") - F("memory_bytes") % MIB) / MIB * F("seconds")),
-            memory_rest=Sum(F("memory_bytes") % MIB * F("seconds")),
-        )
+    whole = rows.exclude(sticks_out)
+    inside: Any = whole.values("job_id").annotate(
+        attempts=Count("id"),
+        cpu=Sum(F("cpu_millis") * F("seconds")),
+        gpu=Sum(F("gpu_millis") * F("seconds")),
+        memory_mib=Sum((F("memory_bytes") - F("memory_bytes") % MIB) / MIB * F("seconds")),
+        memory_rest=Sum(F("memory_bytes") % MIB * F("seconds")),
     )
     out = [] if wanted.since is None and wanted.until is None else list(entries_of(rows.filter(sticks_out)))
     parts = [inside if first is None else inside.order_by("-gpu", "-cpu", "job_id")[:first]]
@@ -281,6 +284,12 @@ def _by_job(wanted: UsageFilter, first: int | None) -> dict[uuid.UUID, Use]:
         for part in parts
         for row in part
     }
+    chosen = whole if first is None else whole.filter(job_id__in=list(found))
+    for job_id, measured, busy in (
+        LedgerMeasure.objects.filter(entry__in=chosen.filter(gpu_millis__gt=0).values("id")).order_by().values_list("entry__job_id")
+        .annotate(measured=Sum("measured_milli_seconds"), busy=Sum("busy_milli_seconds"))
+    ):  # fmt: skip
+        found[job_id] += Use(gpu_measured_milli_seconds=int(measured), gpu_busy_milli_seconds=int(busy))
     book, (since, until) = PriceBook(), _marks(wanted.since, wanted.until)
     for entry in out:
         found[entry.job_id] = found.get(entry.job_id, Use()) + use_between(entry, book, since, until)

@@ -960,7 +960,12 @@ CAPABILITIES = (
                 "client/test_cli_costs.py::test_waste_is_shown_as_a_share_of_all",
                 "browser/test_weighing.py::test_what_was_used_and_what_of_it_was_wasted_is_one_page",
             ),
-            "Hours that were allocated against hours that a GPU was busy": (),
+            "Hours that were allocated against hours that a GPU was busy, by tenant, user, queue, pool and job": (
+                "services/tenants/test_gpu_hours.py::test_hours_in_which_gpus_worked_stand_beside_hours_in_which_they_were_held",
+                "services/tenants/test_gpu_hours.py::test_what_nobody_looked_at_is_no_idleness",
+                "client/test_cli_costs.py::test_how_busy_gpus_were_is_shown_where_it_was_measured",
+                "browser/test_weighing.py::test_hours_in_which_gpus_worked_stand_beside_hours_that_were_held",
+            ),
         },
     ),
     Capability(

@@ -17,6 +17,9 @@ from tenants.ledger_rows import currency
 from webapi.views import ApiView, known_query
 
 ATTEMPTS_SHOWN = 100
+_AMOUNTS = (
+    "gpu_milli_seconds", "cpu_milli_seconds", "memory_byte_seconds", "gpu_measured_milli_seconds", "gpu_busy_milli_seconds",
+)  # fmt: skip
 
 
 class AttemptCostOut(serializers.Serializer[Any]):
@@ -27,6 +30,8 @@ class AttemptCostOut(serializers.Serializer[Any]):
     gpu_milli_seconds = serializers.IntegerField()
     cpu_milli_seconds = serializers.IntegerField()
     memory_byte_seconds = serializers.IntegerField()
+    gpu_measured_milli_seconds = serializers.IntegerField(help_text="GPU time in which somebody looked; 0 while it runs.")
+    gpu_busy_milli_seconds = serializers.IntegerField(help_text="What of that the GPUs worked.")
     micros = serializers.IntegerField()
 
 
@@ -39,6 +44,8 @@ class JobCostOut(serializers.Serializer[Any]):
     gpu_milli_seconds = serializers.IntegerField()
     cpu_milli_seconds = serializers.IntegerField()
     memory_byte_seconds = serializers.IntegerField()
+    gpu_measured_milli_seconds = serializers.IntegerField()
+    gpu_busy_milli_seconds = serializers.IntegerField()
     attempts = AttemptCostOut(many=True, help_text="The first hundred.")
 
 
@@ -74,4 +81,4 @@ class JobCostView(ApiView):
 
 
 def _amounts(use: Any) -> dict[str, int]:
-    return {name: getattr(use, name) for name in ("gpu_milli_seconds", "cpu_milli_seconds", "memory_byte_seconds")}
+    return {name: getattr(use, name) for name in _AMOUNTS}

@@ -30,6 +30,11 @@ class UsageItem(Out):
     cpu_milli_seconds = serializers.IntegerField()
     memory_byte_seconds = serializers.IntegerField()
     gpu_milli_seconds = serializers.IntegerField()
+    gpu_measured_milli_seconds = serializers.IntegerField(
+        help_text="GPU time of that in which use was measured; it is told a minute after an attempt's end, and 0 where a cluster "
+        "measures nothing."
+    )
+    gpu_busy_milli_seconds = serializers.IntegerField(help_text="GPU time in which the GPUs worked, of what was measured.")
     micros = serializers.IntegerField(
         allow_null=True, help_text="What it cost, in millionths of the currency; null where you may not see it."
     )

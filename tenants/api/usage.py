@@ -255,6 +255,8 @@ def _show(request: Request, rows: Sequence[UsageRow], group_by: str, wanted: Usa
             "cpu_milli_seconds": row.used.cpu_milli_seconds,
             "memory_byte_seconds": row.used.memory_byte_seconds,
             "gpu_milli_seconds": row.used.gpu_milli_seconds,
+            "gpu_measured_milli_seconds": row.gpu_measured_milli_seconds,
+            "gpu_busy_milli_seconds": row.gpu_busy_milli_seconds,
             "micros": (costs.get(row.key) if isinstance(row.key, uuid.UUID) and costs else row.micros) if may(row.key) else None,
         }
         for row in rows
@@ -307,7 +309,7 @@ def _lines_csv(lines: Mapping[Key, Use], *, free: frozenset[uuid.UUID]) -> str:
     """`free`: tenants without billing, whose lines say no cost."""
     columns = (
         "day", "tenant", "tenant_name", "queue", "queue_name", "user", "user_name", "pool", "pool_name", "fate", "attempts",
-        "gpu_hours", "cpu_hours", "memory_gib_hours", "cost", "currency",
+        "gpu_hours", "cpu_hours", "memory_gib_hours", "gpu_measured_hours", "gpu_busy_hours", "cost", "currency",
     )  # fmt: skip
     names: dict[uuid.UUID, str] = {}
     for group_by in ("tenant", "user", "queue", "pool"):
@@ -321,6 +323,7 @@ def _lines_csv(lines: Mapping[Key, Use], *, free: frozenset[uuid.UUID]) -> str:
             yield names.get(value, "")
         yield from (key.fate, use.attempts, hours_text(use.gpu_milli_seconds, 1_000), hours_text(use.cpu_milli_seconds, 1_000))
         yield hours_text(use.memory_byte_seconds, 2**30)
+        yield from (hours_text(use.gpu_measured_milli_seconds, 1_000), hours_text(use.gpu_busy_milli_seconds, 1_000))
         yield from ("", "") if key.tenant_id in free else (money_text(use.micros), money)
 
     return as_csv(columns, (tuple(cells(key, lines[key])) for key in sorted(lines)))

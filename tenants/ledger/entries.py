@@ -46,8 +46,18 @@ def fate_of(outcome: str, *, goes_on: bool = False) -> Fate:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured of an entry's GPUs on one day, in thousandths of a GPU times seconds: for how long any of them was
+    looked at, and for how much of that it worked."""
+
+    day: int
+    measured: int
+    busy: int
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """What one attempt held of one pool, and for how long: a row of the ledger."""
+    """What one attempt held of one pool, and for how long: a row of the ledger. `measured` is in the order of its days."""
 
     attempt_id: uuid.UUID
     number: int
@@ -60,6 +70,7 @@ class Entry:
     started_at: datetime
     ended_at: datetime
     fate: Fate
+    measured: tuple[Measured, ...] = ()
 
     @property
     def since(self) -> int:
@@ -98,7 +109,11 @@ class Posting:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Amounts of time and money that can be added up."""
+    """Amounts of time and money that can be added up.
+
+    Of the GPU time that was held, `gpu_measured_milli_seconds` is what somebody looked at, and `gpu_busy_milli_seconds` what of
+    that was worked with. Where a cluster measures nothing both are 0, which says nothing about the work.
+    """
 
     attempts: int = 0
     cpu_milli_seconds: int = 0
@@ -107,6 +122,8 @@ class Use:
     cpu_micros: int = 0
     memory_micros: int = 0
     gpu_micros: int = 0
+    gpu_measured_milli_seconds: int = 0
+    gpu_busy_milli_seconds: int = 0
 
     def __add__(self, other: Use) -> Use:
         return Use(
@@ -117,6 +134,8 @@ class Use:
             self.cpu_micros + other.cpu_micros,
             self.memory_micros + other.memory_micros,
             self.gpu_micros + other.gpu_micros,
+            self.gpu_measured_milli_seconds + other.gpu_measured_milli_seconds,
+            self.gpu_busy_milli_seconds + other.gpu_busy_milli_seconds,
         )
 
     @property
@@ -174,7 +193,21 @@ def use_between(entry: Entry, book: PriceBook, since: int, until: int) -> Use:
         book.cost(pool_id, "cpu_millis", amount.cpu_millis, start, end),
         book.cost(pool_id, "memory_bytes", amount.memory_bytes, start, end),
         book.cost(pool_id, "gpu_millis", amount.gpu_millis, start, end),
+        *_measured_between(entry, start, end),
     )
+
+
+def _measured_between(entry: Entry, start: int, end: int) -> tuple[int, int]:
+    """A day's measure is spread evenly over the entry's part of that day: what is cut anywhere adds up to the whole again."""
+    measured = busy = 0
+    for one in entry.measured:
+        first, last = max(entry.since, one.day * DAY_SECONDS), min(entry.until, (one.day + 1) * DAY_SECONDS)
+        since, until = max(first, start) - first, min(last, end) - first
+        if since < until:
+            whole = last - first
+            measured += one.measured * until // whole - one.measured * since // whole
+            busy += one.busy * until // whole - one.busy * since // whole
+    return measured, busy
 
 
 def days(entry: Entry, book: PriceBook) -> Iterator[tuple[Key, Use]]:

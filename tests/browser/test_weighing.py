@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 from playwright.sync_api import expect
@@ -58,3 +59,29 @@ def test_what_was_used_and_what_of_it_was_wasted_is_one_page(sign_in: SignIn, li
     expect(fates.get_by_text("useful").first).to_be_visible(timeout=LIVE_MS)
     expect(fates.get_by_text("failed").first).to_be_visible()
     expect(page.get_by_role("cell", name="wim").first).to_be_visible()
+
+
+def test_hours_in_which_gpus_worked_stand_beside_hours_that_were_held(sign_in: SignIn, live_portal: LivePlatform) -> None:
+    """Pretended GPUs measure nothing: a day of a larger machine is written beside the jobs' own."""
+    manager = live_portal.person("hana", tenant="measured", role="manager")
+    manager.submit({"name": "worker", "command": "true", "resources": {**SMALL, "gpu": 1}}, wait=True)
+    hour, today = 3_600_000, datetime.now(UTC)
+    values = {
+        "id": "id", "day": int(today.timestamp()) // 86_400, "billed": f"{today:%Y%m}", "tenant_id": "tenant_id",
+        "queue_id": "queue_id", "user_id": "user_id", "pool_id": "pool_id", "fate": "'useful'", "attempts": 1,
+        "gpu_milli_seconds": 40 * hour, "gpu_measured_milli_seconds": 30 * hour, "gpu_busy_milli_seconds": 9 * hour,
+        **dict.fromkeys(("cpu_milli_seconds", "memory_mib_seconds", "memory_rest_seconds"), 0),
+        **dict.fromkeys(("cpu_micros", "memory_micros", "gpu_micros"), 0),
+    }  # fmt: skip
+    live_portal.execute(
+        f"INSERT INTO tenants_usageday ({', '.join(values)}) SELECT {', '.join(map(str, values.values()))} "
+        "FROM tenants_ledgerentry WHERE user_id IN (SELECT id FROM tenants_user WHERE name = 'hana')"
+    )
+    page = sign_in(manager)
+    page.goto("/usage?by=user")
+    busy = page.get_by_role("region", name="Held and busy")
+    expect(busy.get_by_role("row").filter(has_text="worked")).to_contain_text("9 GPU-hours", timeout=LIVE_MS)
+    expect(busy.get_by_role("row").filter(has_text="idle")).to_contain_text("21 GPU-hours")
+    expect(busy.get_by_role("row").filter(has_text="not measured")).to_contain_text("10 GPU-hours")
+    expect(busy.get_by_role("group", name=re.compile(r"worked 22\.5%, idle 52\.5%, not measured 25%"))).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="hana").get_by_text("30%")).to_be_visible()

@@ -56,6 +56,18 @@ def test_use_shows_what_it_cost_where_that_may_be_seen(run: Any, stub: Any) -> N
     assert "COST" not in run("usage").stdout
 
 
+def test_how_busy_gpus_were_is_shown_where_it_was_measured(run: Any, stub: Any) -> None:
+    row = {"gpu_milli_seconds": 4 * HOUR, **NUMBERS, "gpu_measured_milli_seconds": 2 * HOUR, "gpu_busy_milli_seconds": HOUR // 2}
+    unseen = {**row, "gpu_measured_milli_seconds": 0, "gpu_busy_milli_seconds": 0}
+    use(stub, {"id": "1", "name": "alice", **row}, {"id": "2", "name": "bob", **unseen})
+    shown = [line.split() for line in run("usage").stdout.splitlines()]
+
+    assert shown[0][:6] == ["USER", "GPU", "HOURS", "BUSY", "HOURS", "BUSY"]
+    assert [line[:4] for line in shown[1:3]] == [["alice", "4.00", "0.50", "25%"], ["bob", "4.00", "0.00", "-"]]
+    use(stub, {"id": "2", "name": "bob", **unseen})
+    assert "BUSY" not in run("usage").stdout
+
+
 def test_waste_is_shown_as_a_share_of_all(run: Any, stub: Any) -> None:
     hours = {"useful": 3, "evicted": 1}
     rows = [{"id": fate, "name": fate, "gpu_milli_seconds": hours[fate] * HOUR, "micros": 0, **NUMBERS} for fate in hours]

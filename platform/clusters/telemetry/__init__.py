@@ -2,7 +2,7 @@
 
 from clusters.telemetry.collecting import collect, flush, record_samples, sweep_expired
 from clusters.telemetry.prometheus import bounded, register_collector_source
-from clusters.telemetry.reading import Series, Summary, job_metrics, read_series, summarize_tasks
+from clusters.telemetry.reading import Series, Summary, job_metrics, ratio_by_day, read_series, summarize_tasks
 
 __all__ = [
     "Series",
@@ -11,6 +11,7 @@ __all__ = [
     "collect",
     "flush",
     "job_metrics",
+    "ratio_by_day",
     "read_series",
     "record_samples",
     "register_collector_source",

@@ -23,14 +23,12 @@ from clusters.engines.interface import Sample
 from clusters.models import SUBJECT_LENGTH, SeriesChunk
 from clusters.telemetry.chunks import Chunk, FoldedChunk, RawChunk
 from clusters.telemetry.metrics import METRICS, kind_of
-from clusters.telemetry.tiers import CLOSED_CHUNKS_MAX, SERIES_MAX, Tier, millis_of, moment_of, tiers
+from clusters.telemetry.tiers import CLOSED_CHUNKS_MAX, SERIES_MAX, SILENT_INTERVALS, Tier, millis_of, moment_of, tiers
 from kernel import config
 from kernel.ids import new_ids
 from reconciling import bulk
 
 log = structlog.get_logger(__name__)
-
-SILENT_INTERVALS = 3  # A series without a sample for so long has ended, or its node is lost: write it out and let it go.
 
 
 @dataclass(slots=True, eq=False)

@@ -14,6 +14,7 @@ SUBJECTS_MAX = 64  # Subjects in one answer: more lines than a chart can show; a
 SERIES_MAX = 100_000  # Held open by one observer, about 4 KB each; further series are left out and counted.
 CLOSED_CHUNKS_MAX = 200_000  # Kept while the database cannot be written; about 20 minutes of the largest observer.
 FLUSH_SECONDS = 15.0  # What a crash of the observer may lose, and how far a chart may lag behind.
+SILENT_INTERVALS = 3  # A series without a sample for so long has ended, or its node is lost: write it out and let it go.
 FOLDED_FLUSH_SECONDS = 60.0  # Folded chunks change slowly; raw chunks hold the last minutes anyway.
 
 
@@ -46,6 +47,11 @@ def tiers(sample_seconds: float) -> tuple[Tier, ...]:
     """All resolutions for a sampling interval, finest first. A folded tier must hold at least two samples a slot."""
     raw = Tier(max(1, round(sample_seconds * 1000)), RAW_SLOTS, RAW_KEEP, folded=False, flush_seconds=FLUSH_SECONDS)
     return (raw, *(tier for tier in (MINUTES, TEN_MINUTES) if tier.resolution_millis >= 2 * raw.resolution_millis))
+
+
+def settled_after(sample_seconds: float) -> timedelta:
+    """So long after its last sample all of a series is in the database: silent, then flushed, and ten seconds for that."""
+    return timedelta(seconds=max(SILENT_INTERVALS * sample_seconds, FLUSH_SECONDS) + FLUSH_SECONDS + 10)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

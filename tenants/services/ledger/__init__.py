@@ -3,11 +3,13 @@
 from tenants.services.ledger.append import LedgerLine, append_ledger
 from tenants.services.ledger.check import Charge, Finding, check_charges, check_days, check_reservations, wrong_months
 from tenants.services.ledger.fold import fold_days, rebuild_days
+from tenants.services.ledger.measured import GpuTask, register_gpu_tasks
 from tenants.services.ledger.statements import close_months, close_statement, verify_statements
 
 __all__ = [
     "Charge",
     "Finding",
+    "GpuTask",
     "LedgerLine",
     "append_ledger",
     "check_charges",
@@ -17,6 +19,7 @@ __all__ = [
     "close_statement",
     "fold_days",
     "rebuild_days",
+    "register_gpu_tasks",
     "verify_statements",
     "wrong_months",
 ]

@@ -1,4 +1,7 @@
-"""Counts entries of the ledger into days. What is not counted yet is read beside the days: nothing waits for this to run."""
+"""Counts entries of the ledger into days. What is not counted yet is read beside the days: nothing waits for this to run.
+
+With an entry that held GPUs goes what was measured of them, so it is counted once its samples are all in the database.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from reconciling import bulk
 from tenants.ledger.entries import Key, Use, add_up, month_bounds, month_text
 from tenants.ledger_rows import FOLD_COUNTER, ROWS_AT_ONCE, day_columns, entries_of, price_book
 from tenants.models import Counter, LedgerEntry, LedgerPending, UsageDay
+from tenants.services.ledger.measured import keep_measures, settled_before
 
 BATCHES_MAX = 20
 _NAMES = ("day", "billed", "tenant_id", "queue_id", "user_id", "pool_id", "fate")
@@ -27,20 +31,23 @@ def fold_days(now: datetime, *, batches_max: int = BATCHES_MAX) -> int:
     """
     done = 0
     for _batch in range(batches_max):
-        counted = _fold_batch()
+        counted = _fold_batch(settled_before(now))
         done += counted
         if counted < ROWS_AT_ONCE:
             break
     return done
 
 
-def _fold_batch() -> int:
-    """One transaction: eight statements for up to 2,000 entries."""
+def _fold_batch(settled: datetime) -> int:
+    """One transaction: nine statements for up to 2,000 entries, and four more and one per 1,000 tasks where they held GPUs."""
     if not LedgerPending.objects.exists():
         return 0
     with transaction.atomic():
         _lock()
-        chosen = list(LedgerPending.objects.order_by("entry_id").values_list("entry_id", flat=True)[:ROWS_AT_ONCE])
+        fresh = LedgerEntry.objects.filter(gpu_millis__gt=0, ended_at__gt=settled)
+        due = LedgerPending.objects.exclude(entry_id__in=fresh.values("id"))
+        chosen = list(due.order_by("entry_id").values_list("entry_id", flat=True)[:ROWS_AT_ONCE])
+        keep_measures(chosen)
         add_to_days(add_up(entries_of(LedgerEntry.objects.filter(id__in=chosen)), price_book()))
         LedgerPending.objects.filter(entry_id__in=chosen).delete()
     return len(chosen)

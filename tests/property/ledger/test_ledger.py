@@ -16,6 +16,7 @@ from tenants.ledger.entries import (
     FATES,
     Entry,
     Fate,
+    Measured,
     Use,
     add_up,
     day_number,
@@ -44,6 +45,8 @@ amounts = st.builds(
 @st.composite
 def entries(draw: st.DrawFn) -> Entry:
     started_at, ended_at = sorted((draw(moments), draw(moments)))
+    days = range(mark(started_at) // DAY_SECONDS, mark(ended_at) // DAY_SECONDS + 1)
+    looked_at = draw(st.lists(st.sampled_from(days), unique=True, max_size=3)) if ended_at > started_at else []
     return Entry(
         attempt_id=draw(st.uuids()),
         number=1,
@@ -56,6 +59,7 @@ def entries(draw: st.DrawFn) -> Entry:
         started_at=started_at,
         ended_at=ended_at,
         fate=draw(st.sampled_from(list(Fate))),
+        measured=tuple(Measured(day, draw(st.integers(0, 10**9)), draw(st.integers(0, 10**9))) for day in sorted(looked_at)),
     )
 
 
@@ -103,6 +107,8 @@ def test_parts_of_a_use_add_up_to_the_whole_wherever_it_is_cut(entry: Entry, row
     whole = use_between(entry, book, entry.since, entry.until)
     assert sum(part.micros for part in parts) == whole.micros
     assert sum(part.used.memory_byte_seconds for part in parts) == whole.memory_byte_seconds
+    assert sum(part.gpu_measured_milli_seconds for part in parts) == whole.gpu_measured_milli_seconds
+    assert sum(part.gpu_busy_milli_seconds for part in parts) == whole.gpu_busy_milli_seconds
 
 
 @given(entries(), st.integers(0, 10**9), st.lists(st.integers(mark(START), mark(START) + SPAN_SECONDS), unique=True, max_size=5))

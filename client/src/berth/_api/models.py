@@ -65,6 +65,8 @@ class ArtifactPageOut(TypedDict):
 class AttemptCostOut(TypedDict):
     cpu_milli_seconds: int
     fate: str | None
+    gpu_busy_milli_seconds: int
+    gpu_measured_milli_seconds: int
     gpu_milli_seconds: int
     memory_byte_seconds: int
     micros: int
@@ -436,6 +438,8 @@ class JobCostOut(TypedDict):
     attempts: list[AttemptCostOut]
     cpu_milli_seconds: int
     currency: str
+    gpu_busy_milli_seconds: int
+    gpu_measured_milli_seconds: int
     gpu_milli_seconds: int
     memory_byte_seconds: int
     micros: int
@@ -1298,6 +1302,8 @@ class UsageHeldOut(TypedDict):
 class UsageItem(TypedDict):
     attempts: int
     cpu_milli_seconds: int
+    gpu_busy_milli_seconds: int
+    gpu_measured_milli_seconds: int
     gpu_milli_seconds: int
     id: str
     memory_byte_seconds: int

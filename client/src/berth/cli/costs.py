@@ -45,7 +45,10 @@ def usage(
     ] = False,
     csv: CsvOption = None,
 ) -> None:
-    """Sum up what was used, in hours of GPUs and CPU cores, and what it cost. `--by fate` shows what was wasted."""
+    """Sum up what was used, in hours of GPUs and CPU cores, and what it cost. `--by fate` shows what was wasted.
+
+    BUSY HOURS are GPU hours in which the GPUs worked, BUSY their share of the hours that were measured.
+    """
     chosen = {
         "since": formats.iso_time(since),
         "until": formats.iso_time(until) if until else None,
@@ -67,7 +70,8 @@ def usage(
 
 
 def usage_columns(group_by: str, rows: list[dict[str, Any]]) -> list[Column]:
-    """The key column named by what was grouped, then the sums; the cost where any may be seen."""
+    """The key column named by what was grouped, then the sums; how busy GPUs were where that was measured, and the cost where it
+    may be seen."""
     whole = sum(row["gpu_milli_seconds"] for row in rows) or sum(row["cpu_milli_seconds"] for row in rows) or 1
     column = "gpu_milli_seconds" if any(row["gpu_milli_seconds"] for row in rows) else "cpu_milli_seconds"
     columns = [
@@ -76,12 +80,21 @@ def usage_columns(group_by: str, rows: list[dict[str, Any]]) -> list[Column]:
         Column("CPU HOURS", lambda row: hours_text(row["cpu_milli_seconds"], 1000), right=True),
         Column("GIB HOURS", lambda row: hours_text(row["memory_byte_seconds"], 1024**3), right=True),
     ]
+    if any(row.get("gpu_measured_milli_seconds") for row in rows):
+        columns.insert(2, Column("BUSY HOURS", lambda row: hours_text(row["gpu_busy_milli_seconds"], 1000), right=True))
+        columns.insert(3, Column("BUSY", _busy_share, right=True))
     if any(row.get("micros") is not None for row in rows):
         columns.append(Column("COST", lambda row: money(row.get("micros"), row.get("currency", "")), right=True))
     columns.append(Column("ATTEMPTS", lambda row: str(row["attempts"]), right=True))
     if group_by == "fate":
         columns.append(Column("SHARE", lambda row: f"{row[column] / whole:.1%}", right=True))
     return columns
+
+
+def _busy_share(row: Mapping[str, Any]) -> str:
+    """Of the time in which somebody looked: what nobody measured is not idle."""
+    measured = row["gpu_measured_milli_seconds"]
+    return f"{row['gpu_busy_milli_seconds'] / measured:.0%}" if measured else "-"
 
 
 @command()
@@ -98,6 +111,7 @@ def cost(session: Session, job: Annotated[str, typer.Argument(metavar="JOB", hel
             ("Cost", (money(found["micros"], currency), "bold")),
             ("An hour now", per_hour),
             ("GPU hours", hours_text(found["gpu_milli_seconds"], 1000)),
+            ("GPUs busy", _busy_share(found) if found.get("gpu_measured_milli_seconds") else None),
             ("CPU hours", hours_text(found["cpu_milli_seconds"], 1000)),
         ]
     )

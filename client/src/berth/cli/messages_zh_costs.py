@@ -14,6 +14,8 @@ COSTS = {
     "Compare owning GPUs with renting them, by the hours in the ledger. What is not given is assumed, and said.": (
         "按账本中的卡时比较自购与租用 GPU。未给出的条件采用默认假设，并一一列出。"
     ),
+    "BUSY": "忙碌率",
+    "BUSY HOURS": "忙碌卡时",
     "Compare owning GPUs with renting them.": "比较自购与租用 GPU。",
     "Compute the digest here, and compare.": "在本机计算摘要并核对。",
     "Cost": "费用",
@@ -23,6 +25,7 @@ COSTS = {
     "From when on: 2027-01-31. As soon as can be when left out.": "生效时间：2027-01-31。省略时尽快生效。",
     "From {time} on, in pool {pool}:": "自 {time} 起，资源池 {pool}：",
     "GPU hours": "GPU 卡时",
+    "GPUs busy": "GPU 忙碌率",
     "GPU hours for a month, instead.": "或以每月 GPU 卡时计。",
     "Node hours for a month, instead.": "或以每月节点时计。",
     "GPU hours of a month instead of those measured.": "每月 GPU 卡时，代替实测值。",
@@ -90,8 +93,10 @@ COSTS = {
     "Such as 2026-11; this month when left out.": "例如 2026-11；省略时为本月。",
     "Sum up by tenant, user, queue, pool, job, day or fate.": "按租户、用户、队列、资源池、作业、日期或结局汇总。",
     "Sum up resource time used, and what it cost.": "汇总资源用量和费用。",
-    "Sum up what was used, in hours of GPUs and CPU cores, and what it cost. `--by fate` shows what was wasted.": (
-        "按 GPU 卡时和 CPU 核时汇总用量和费用。`--by fate` 显示浪费的部分。"
+    "Sum up what was used, in hours of GPUs and CPU cores, and what it cost. `--by fate` shows what was wasted.\n\n"
+    "BUSY HOURS are GPU hours in which the GPUs worked, BUSY their share of the hours that were measured.": (
+        "按 GPU 卡时和 CPU 核时汇总用量和费用。`--by fate` 显示浪费的部分。\n\n"
+        "忙碌卡时是 GPU 实际工作的卡时，忙碌率是其占已测量卡时的比例。"
     ),
     "Take a queue's budget away.": "取消队列的预算。",
     "Take back a price that does not hold yet.": "撤回尚未生效的价格。",

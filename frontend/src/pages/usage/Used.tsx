@@ -17,7 +17,7 @@ import { CopyAs, curl, quote } from '@/ui/CopyAs';
 import { Answer, Empty, Loading, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 
-import { byDay, hasCost, sum, type Item } from './money';
+import { busyShare, byDay, hasCost, sum, type Item } from './money';
 import { RANGES, windowOf } from './range';
 import { words } from './text';
 
@@ -96,10 +96,11 @@ export default function Used() {
               </Suspense>
             )}
           </Answer>
-          <SimpleGrid cols={{ base: 1, md: 2 }}>
+          <SimpleGrid cols={{ base: 1, md: 2, xl: 3 }}>
             <Answer query={fates} lines={5}>
               {(answer) => <Fates items={answer.items} isBilled={isBilled} currency={currency} />}
             </Answer>
+            {(fates.data?.items ?? []).some((item) => item.gpu_milli_seconds > 0) && <Busy items={fates.data?.items ?? []} />}
             <Answer query={held} lines={5}>
               {(answer) => (
                 <Split title={t('heldTitle')} hint={t('heldHint')} empty={t('nothingHeld')}>
@@ -133,9 +134,11 @@ function Days({ items, since, isBilled, currency }: { items: readonly Item[]; si
   const days = useMemo(() => byDay(items, since), [items, since]);
   if (items.length === 0) return null;
   const hasGpus = days.gpu.some((value) => value > 0);
+  const isMeasured = items.some((item) => item.gpu_measured_milli_seconds > 0);
+  const lines = hasGpus ? [{ label: t(isMeasured ? 'heldPerDay' : 'gpuHours'), values: days.gpu }, ...(isMeasured ? [{ label: t('busyHours'), values: days.busy }] : [])] : [{ label: t('coreHours'), values: days.cpu }];
   return (
     <SimpleGrid cols={{ base: 1, lg: isBilled ? 2 : 1 }}>
-      <Chart title={t(hasGpus ? 'perDay' : 'corePerDay')} times={days.times} lines={[{ label: t(hasGpus ? 'gpuHours' : 'coreHours'), values: hasGpus ? days.gpu : days.cpu }]} unit={(value) => format.number(value, 2)} />
+      <Chart title={t(hasGpus ? 'perDay' : 'corePerDay')} times={days.times} lines={lines} unit={(value) => format.number(value, 2)} />
       {isBilled && <Chart title={t('costPerDay')} times={days.times} lines={[{ label: t('cost'), values: days.cost }]} unit={(value) => `${format.number(value, 2)} ${currency}`} />}
     </SimpleGrid>
   );
@@ -170,6 +173,51 @@ function Fates({ items, isBilled, currency }: { items: readonly Item[]; isBilled
       ))}
     </Split>
   );
+}
+
+/** What of the GPU time that was held was worked with, as far as somebody measured. */
+function Busy({ items }: { items: readonly Item[] }) {
+  const t = useText(words);
+  const format = useFormat();
+  const all = sum(items);
+  const parts = [
+    { name: t('busyHours'), amount: all.busy, color: 'teal', striped: false },
+    { name: t('idleHours'), amount: all.measured - all.busy, color: 'orange', striped: true },
+    { name: t('unseenHours'), amount: all.gpu - all.measured, color: 'gray', striped: true },
+  ].map((part) => ({ ...part, share: part.amount / all.gpu }));
+  const say = (part: { name: string; share: number }) => `${part.name} ${format.percent(part.share, 1)}`;
+  return (
+    <Split
+      title={t('busyTitle')}
+      hint={t('busyHint')}
+      empty=""
+      above={
+        <Progress.Root size="xl" mb="xs" role="group" aria-label={parts.map(say).join(', ')}>
+          {parts.map((part) => (
+            <Progress.Section key={part.name} value={part.share * 100} color={part.color} striped={part.striped} title={say(part)} />
+          ))}
+        </Progress.Root>
+      }
+    >
+      {parts.map((part) => (
+        <Table.Tr key={part.name}>
+          <Table.Td>{part.name}</Table.Td>
+          <Table.Td>{format.percent(part.share, 1)}</Table.Td>
+          <Table.Td ta="right">
+            {sayHours(format, part.amount)} {t('gpuHours')}
+          </Table.Td>
+        </Table.Tr>
+      ))}
+    </Split>
+  );
+}
+
+/** The share, with the hours behind it. */
+function BusyCell({ measured, busy }: { measured: number; busy: number }) {
+  const t = useText(words);
+  const format = useFormat();
+  const share = busyShare({ measured, busy });
+  return share === null ? '–' : <span title={t('busyOf', { busy: sayHours(format, busy), measured: sayHours(format, measured) })}>{format.percent(share)}</span>;
 }
 
 function Split({ title, hint, empty, above, children }: { title: string; hint: string; empty: string; above?: ReactNode; children: ReactNode[] }) {
@@ -215,6 +263,7 @@ function Groups({ items, by, isBilled, currency }: { items: readonly Item[]; by:
   const t = useText(words);
   const format = useFormat();
   const all = sum(items);
+  const isMeasured = all.measured > 0;
   const share = (gpu: number, cpu: number) => (all.gpu > 0 ? gpu / all.gpu : all.cpu > 0 ? cpu / all.cpu : 0);
   return (
     <Table.ScrollContainer minWidth={640}>
@@ -224,6 +273,7 @@ function Groups({ items, by, isBilled, currency }: { items: readonly Item[]; by:
             <Table.Th>{t(GROUP_WORDS[by])}</Table.Th>
             <Table.Th ta="right">{t('gpuHours')}</Table.Th>
             <Table.Th w={140}>{t('share')}</Table.Th>
+            {isMeasured && <Table.Th ta="right">{t('busy')}</Table.Th>}
             <Table.Th ta="right">{t('coreHours')}</Table.Th>
             <Table.Th ta="right">{t('memoryHours')}</Table.Th>
             <Table.Th ta="right">{t('attempts')}</Table.Th>
@@ -247,6 +297,11 @@ function Groups({ items, by, isBilled, currency }: { items: readonly Item[]; by:
                     </Text>
                   </Group>
                 </Table.Td>
+                {isMeasured && (
+                  <Table.Td ta="right">
+                    <BusyCell measured={item.gpu_measured_milli_seconds} busy={item.gpu_busy_milli_seconds} />
+                  </Table.Td>
+                )}
                 <Table.Td ta="right">{sayHours(format, item.cpu_milli_seconds)}</Table.Td>
                 <Table.Td ta="right">{format.number(gibHours(item.memory_byte_seconds), 2)}</Table.Td>
                 <Table.Td ta="right">{format.number(item.attempts)}</Table.Td>
@@ -260,6 +315,11 @@ function Groups({ items, by, isBilled, currency }: { items: readonly Item[]; by:
             <Table.Th>{t('total')}</Table.Th>
             <Table.Th ta="right">{sayHours(format, all.gpu)}</Table.Th>
             <Table.Td />
+            {isMeasured && (
+              <Table.Th ta="right">
+                <BusyCell {...all} />
+              </Table.Th>
+            )}
             <Table.Th ta="right">{sayHours(format, all.cpu)}</Table.Th>
             <Table.Th ta="right">{format.number(gibHours(all.memory), 2)}</Table.Th>
             <Table.Th ta="right">{format.number(all.attempts)}</Table.Th>

@@ -13,6 +13,9 @@ export type Item = Schemas['UsageItem'];
 export interface Sums {
   attempts: number;
   gpu: number;
+  /** Of the GPU time, what was measured, and what of that was work. */
+  measured: number;
+  busy: number;
   cpu: number;
   memory: number;
   micros: number | null;
@@ -24,22 +27,30 @@ export function sum(items: readonly Item[]): Sums {
     (all, item) => ({
       attempts: all.attempts + item.attempts,
       gpu: all.gpu + item.gpu_milli_seconds,
+      measured: all.measured + item.gpu_measured_milli_seconds,
+      busy: all.busy + item.gpu_busy_milli_seconds,
       cpu: all.cpu + item.cpu_milli_seconds,
       memory: all.memory + item.memory_byte_seconds,
       micros: all.micros === null || item.micros === null ? null : all.micros + item.micros,
     }),
-    { attempts: 0, gpu: 0, cpu: 0, memory: 0, micros: 0 },
+    { attempts: 0, gpu: 0, measured: 0, busy: 0, cpu: 0, memory: 0, micros: 0 },
   );
+}
+
+/** Which part of the time that was looked at GPUs worked; null where nobody looked, which is no idleness. */
+export function busyShare({ measured, busy }: { measured: number; busy: number }): number | null {
+  return measured > 0 ? busy / measured : null;
 }
 
 const DAY_MS = 86_400_000;
 
 /** Every day of the window, two at least, so that a day without use is nothing and not left out. */
-export function byDay(items: readonly Item[], since?: string): { times: number[]; gpu: number[]; cpu: number[]; cost: (number | null)[] } {
+export function byDay(items: readonly Item[], since?: string): { times: number[]; gpu: number[]; busy: (number | null)[]; cpu: number[]; cost: (number | null)[] } {
   const days = new Map(items.map((item) => [item.id, item]));
   const stamps = [...days.keys()].map((day) => Date.parse(`${day}T00:00:00Z`)).filter((at) => !Number.isNaN(at));
   const times: number[] = [];
   const gpu: number[] = [];
+  const busy: (number | null)[] = [];
   const cpu: number[] = [];
   const cost: (number | null)[] = [];
   const last = Math.max(...stamps);
@@ -48,8 +59,9 @@ export function byDay(items: readonly Item[], since?: string): { times: number[]
     const item = days.get(new Date(at).toISOString().slice(0, 10));
     times.push(at / 1000);
     gpu.push(item ? hours(item.gpu_milli_seconds) : 0);
+    busy.push(item && item.gpu_milli_seconds > 0 && item.gpu_measured_milli_seconds === 0 ? null : hours(item?.gpu_busy_milli_seconds ?? 0));
     cpu.push(item ? hours(item.cpu_milli_seconds) : 0);
     cost.push(item ? (item.micros === null ? null : item.micros / 1e6) : 0);
   }
-  return { times, gpu, cpu, cost };
+  return { times, gpu, busy, cpu, cost };
 }

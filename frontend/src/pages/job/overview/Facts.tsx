@@ -118,6 +118,9 @@ export function Cost({ job }: { job: Job }) {
                 <Figure name={t('gpuHours')} value={sayHours(format, cost.gpu_milli_seconds)} />
                 <Figure name={t('coreHours')} value={sayHours(format, cost.cpu_milli_seconds)} />
               </SimpleGrid>
+              {cost.gpu_measured_milli_seconds > 0 && (
+                <Text size="sm">{t('gpusBusy', { share: format.percent(cost.gpu_busy_milli_seconds / cost.gpu_measured_milli_seconds), hours: sayHours(format, cost.gpu_measured_milli_seconds) })}</Text>
+              )}
               <Text size="xs" c="dimmed">
                 {t('costOfAttempts', { count: cost.attempts.length })} · {format.number(gibHours(cost.memory_byte_seconds), 2)} {t('memoryHours')}
               </Text>

@@ -129,7 +129,7 @@ def test_a_day_has_its_own_part_and_a_window_cuts_it(run: Run) -> None:
 
     rows = usage_report(tenant_ids=None, since=None, until=None, group_by="day")
     assert [told(row) for row in rows] == [(600, 600, 300)] * 2
-    window = {"since": midnight - timedelta(minutes=5), "until": midnight + timedelta(minutes=1)}
+    window: dict[str, Any] = {"since": midnight - timedelta(minutes=5), "until": midnight + timedelta(minutes=1)}
     assert told(report(**window)) == told(report("job", **window)) == (360, 360, 180)
     assert [told(report("job", **part)) for part in ({"until": midnight}, {"since": midnight})] == [(600, 600, 300)] * 2
 

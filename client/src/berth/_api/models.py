@@ -1435,6 +1435,7 @@ class WhoUser(TypedDict):
     is_operator: bool
     kind: Literal["person", "service"]
     name: str
+    password_in: Literal["here", "directory"] | None
 
 
 class AnnouncementOut(TypedDict):

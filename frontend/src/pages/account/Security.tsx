@@ -5,7 +5,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import { api, take, type Schemas } from '@/api/client';
-import { methodsQuery } from '@/api/session';
+import { methodsQuery, SESSION_KEY, useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { CopyText } from '@/ui/CopyAs';
@@ -24,14 +24,30 @@ const FEW = 3;
 const FACTOR = ['totp'] as const;
 const PICTURE = 'data:image/svg+xml';
 
+/** Only what the account can do: who has a password elsewhere changes it there, and who has none confirms nothing by it. */
 export default function Security() {
+  const kept = useSession().who.user.password_in;
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }}>
-      <Password />
-      <Factor />
+      {kept === 'here' ? <Password /> : <Elsewhere isInDirectory={kept === 'directory'} />}
+      {kept && <Factor />}
       <Provider />
-      <Directory />
+      {kept !== 'directory' && <Directory />}
     </SimpleGrid>
+  );
+}
+
+function Elsewhere({ isInDirectory }: { isInDirectory: boolean }) {
+  const t = useText(words);
+  return (
+    <Paper withBorder p="md" component="section" aria-label={t('password')}>
+      <Stack>
+        <Title order={2} size="h5">
+          {t('password')}
+        </Title>
+        <Text size="sm">{t(isInDirectory ? 'passwordDirectory' : 'passwordNone')}</Text>
+      </Stack>
+    </Paper>
   );
 }
 
@@ -64,14 +80,17 @@ function Provider() {
 /** Where the organisation has a directory: this account is entered by its password from then on, too. */
 function Directory() {
   const t = useText(words);
+  const cache = useQueryClient();
   const methods = useQuery(methodsQuery);
   const [name, setName] = useState('');
   const [password, setPassword] = useState('');
   if (!methods.data?.directory) return null;
   const submit = async () => {
     await take(api.POST('/api/v1/identities:connect-directory', { body: { name: name.trim(), password } }));
+    setName('');
     setPassword('');
     notify(t('directoryConnected'));
+    await cache.invalidateQueries({ queryKey: SESSION_KEY }); // Whoever had no password has one to show from now on.
   };
   return (
     <Paper withBorder p="md" component="section" aria-label={t('directory')}>

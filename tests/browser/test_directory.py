@@ -50,6 +50,8 @@ def test_an_account_is_connected_and_its_password_stays_where_it_is_kept(
     form.get_by_label("Password in the directory").fill("not this one")
     form.get_by_role("button", name="Connect").click()
     expect(form.get_by_text("The directory does not know this name with this password.")).to_be_visible()
+    expect(form.get_by_label("Password in the directory")).to_be_focused()
+    expect(form.get_by_label("Password in the directory")).to_have_attribute("aria-invalid", "true")
     form.get_by_label("Password in the directory").fill(PASSWORD)
     form.get_by_role("button", name="Connect").click()
     expect(page.get_by_text("The account is connected.")).to_be_visible()

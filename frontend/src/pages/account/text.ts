@@ -31,7 +31,6 @@ export const words = texts(
     mismatch: 'These two are not the same.',
     change: 'Change password',
     changed: 'The password is changed; other sessions have ended.',
-    showPassword: 'Show or hide the password',
 
     factor: 'Second factor',
     on: 'on',
@@ -188,7 +187,6 @@ export const words = texts(
     mismatch: '两次输入不一致。',
     change: '修改密码',
     changed: '密码已修改，其他会话已结束。',
-    showPassword: '显示或隐藏密码',
 
     factor: '两步验证',
     on: '已启用',

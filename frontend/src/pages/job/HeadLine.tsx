@@ -23,7 +23,9 @@ export function HeadLine({ job, rights }: { job: Job; rights: Rights }) {
   const origin = job.origin as { id?: string; kind?: string } | null;
   return (
     <Group gap="xs" component="div">
-      <Status state={job.state} size="lg" />
+      <span role="status">
+        <Status state={job.state} size="lg" />
+      </span>
       {job.hold && <Mark icon="pause" color="orange" label={t('held')} />}
       {job.desired === 'stop' && !hasEnded(job) && <Mark icon="stop" color="orange" label={job.reason?.code === 'stopping' ? job.reason.text : t('beingStopped')} />}
       {job.condition && <Mark icon="alert" color="red" label={t('condition', { condition: job.condition })} />}

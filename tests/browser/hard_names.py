@@ -1,7 +1,7 @@
 """What long names and names from right to left do to a page: it scrolls sideways, hides their end, or shows numbers elsewhere.
 
-Each check asks the browser itself and gives the places; none of them knows a page. Nodes and pools are called by their machines, so
-their long names are put into the server's answers on their way to the page.
+Each check asks the browser itself and gives the places; none of them knows a page. Nodes are called by their machines, so a
+long name is put into the server's answers on their way to the page.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from playwright.sync_api import BrowserContext, Page, Route
 
 LONG_NODE = "gpu-worker-0042.rack-17.row-c.hall-2.datacentre-frankfurt-west.example-company.org"
+LONG_POOL = "2xNVIDIA-RTX-PRO-6000-Blackwell-Server-Edition-96GB-simulated-x1"
 
 SIDEWAYS = """() => {
   const wide = document.documentElement.clientWidth;
@@ -27,16 +28,19 @@ SIDEWAYS = """() => {
   return [`${document.documentElement.scrollWidth} px of ${wide}`, ...found.slice(-3).map((one) => one.outerHTML.slice(0, 200))];
 }"""
 
-# Whose end is not to be seen: short words never, and others where pointing at them does not tell the whole.
+# Whose end is not to be seen: short words never, and others where pointing at them does not tell the whole. Whoever gave it a
+# title of its own has seen it cut.
 CUT = """() => [...document.querySelectorAll('main *, header *, nav *')].filter((one) => {
-  const style = getComputedStyle(one);
-  if (['visible', 'auto', 'scroll'].includes(style.overflowX) || ['SELECT', 'INPUT', 'TEXTAREA'].includes(one.tagName)) return false;
-  if (!one.innerText || one.scrollWidth <= one.clientWidth + 1 || one.clientWidth < 2) return false;
-  if ([...one.querySelectorAll('*')].some((inner) => inner.scrollWidth > inner.clientWidth + 1 && getComputedStyle(inner).overflowX !== 'visible')) return false;
+  const overflow = (of) => getComputedStyle(of).overflowX;
+  const isFull = (of) => of.scrollWidth > of.clientWidth + 1;
+  if (['visible', 'auto', 'scroll'].includes(overflow(one)) || one.matches('select, input, textarea')) return false;
+  if (!one.innerText || !isFull(one) || one.clientWidth < 2) return false;
+  if ([...one.querySelectorAll('*')].some((inner) => isFull(inner) && overflow(inner) !== 'visible')) return false;
+  const isKnown = one.hasAttribute('title');
   one.dispatchEvent(new MouseEvent('mouseover', { bubbles: true }));
   const isTold = one.closest('[title]') || one.querySelector('[title]');
   document.body.dispatchEvent(new MouseEvent('mouseover', { bubbles: true }));
-  return !isTold || one.innerText.trim().length <= 14;
+  return !isTold || (!isKnown && one.innerText.trim().length <= 14);
 }).map((one) => `${one.innerText.slice(0, 60)} in ${one.outerHTML.slice(0, 160)}`)"""
 
 # A name from right to left takes the digits and signs beside it into its own direction, unless an element, or the two signs for

@@ -111,12 +111,8 @@ def furnish(platform: LivePlatform, scene: Scene, names: Names = PLAIN_NAMES) ->
     )
     operator.api("POST", "/maintenance", {"nodes": [scene.node], "reason": "new drivers", **_in_days(20, 2)})
     operator.api("POST", "/announcements", {"text": "New drivers on the 12th: jobs move to other nodes.", "level": "info"})
-    scene.member.api(
-        "POST", "/priority-requests", {"job": scene.waiting["id"], "priority": "high", "reason": names.reason}
-    )
-    scene.member.api(
-        "POST", "/volumes", {"tenant": scene.member.tenant, "name": names.volume, "description": names.text}
-    )
+    scene.member.api("POST", "/priority-requests", {"job": scene.waiting["id"], "priority": "high", "reason": names.reason})
+    scene.member.api("POST", "/volumes", {"tenant": scene.member.tenant, "name": names.volume, "description": names.text})
     scene.member.api("POST", "/saved-filters", {"page": "jobs", "name": names.filter, "query": "state=failed&since=7d"})
     if names.template:
         tags, spec = list(names.tags), {"command": "true", "name": names.done}

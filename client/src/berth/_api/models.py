@@ -644,6 +644,7 @@ class PatchedPoolRulesOutRequest(TypedDict):
 
 class PatchedPreferenceInRequest(TypedDict):
     default_tenant: NotRequired[str | None]
+    first_steps_done: NotRequired[bool]
     language: NotRequired[Literal["", "en", "zh"]]
     theme: NotRequired[Literal["system", "light", "dark"]]
     time_zone: NotRequired[str]
@@ -1982,6 +1983,7 @@ class PoolPage(TypedDict):
 
 class PreferenceOut(TypedDict):
     default_tenant: TenantRef | None
+    first_steps_done: bool
     language: Literal["", "en", "zh"]
     theme: Literal["system", "light", "dark"]
     time_zone: str

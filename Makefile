@@ -43,8 +43,8 @@ bench: python ## Measure against other systems   [ONLY=P1,P2 ARGS="--jobs 2000"]
 chaos: python ## Break a platform of its own under load   [MINUTES=1 SEED=n ARGS="--profile embedded"]
 	@$(PYTHON) tools/test.py --only chaos -- $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-screens: python ## A picture of every page of the portal   [FOLDER=build/screens ONLY=jobs]
-	@$(PYTHON) tools/test.py --only screens -- $(if $(FOLDER),$(FOLDER),build/screens) $(ONLY)
+screens: python ## A picture of every page of the portal   [FOLDER=build/screens ONLY=jobs NAMES=hard]
+	@$(PYTHON) tools/test.py --only screens -- $(if $(FOLDER),$(FOLDER),build/screens) $(ONLY) $(if $(NAMES),--hard-names)
 
 lint: python ## Check style, types and the import contract
 	@$(PYTHON) tools/test.py --only lint

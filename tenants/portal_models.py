@@ -78,6 +78,7 @@ class Preference(models.Model):
     theme = models.CharField(max_length=10, default="system")
     time_zone = models.CharField(max_length=64, blank=True, default="")
     default_tenant = models.ForeignKey("tenants.Tenant", models.SET_NULL, null=True, related_name="+")
+    first_steps_done = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [

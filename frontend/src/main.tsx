@@ -10,8 +10,10 @@ import { createRoot } from 'react-dom/client';
 import { App } from './app/App';
 import { begin } from './app/begin';
 import { offerNonce } from './app/nonce';
+import { tellWholeText } from './app/wholeText';
 
 offerNonce();
+tellWholeText();
 const file = begin();
 
 const root = document.getElementById('root');

@@ -108,6 +108,9 @@ class PreferenceIn(StrictSerializer):
         max_length=64, required=False, allow_blank=True, help_text="Such as Asia/Shanghai. Empty: as the browser says."
     )
     default_tenant = serializers.CharField(max_length=NAME_LENGTH, required=False, allow_null=True, help_text="Slug, id or name.")
+    first_steps_done = serializers.BooleanField(
+        required=False, help_text="Whether the portal no longer leads you from an example to a job of your own."
+    )
 
 
 class PreferenceOut(Out):
@@ -117,6 +120,7 @@ class PreferenceOut(Out):
     theme = serializers.ChoiceField(THEMES)
     time_zone = serializers.CharField()
     default_tenant = TenantRef(allow_null=True)
+    first_steps_done = serializers.BooleanField()
 
 
 class SavedFilterIn(StrictSerializer):
@@ -289,6 +293,7 @@ class PreferencesView(ApiView):
             "theme": row.theme,
             "time_zone": row.time_zone,
             "default_tenant": tenant_ref(tenant) if tenant is not None and seen else None,
+            "first_steps_done": row.first_steps_done,
         }
 
 

@@ -276,6 +276,11 @@ class WhoUser(Out):
     email = serializers.CharField()
     kind = serializers.ChoiceField(["person", "service"])
     is_operator = serializers.BooleanField()
+    password_in = serializers.ChoiceField(
+        ["here", "directory"],
+        allow_null=True,
+        help_text="Where the password is kept and changed. Null: there is none, as for who signs in by an identity provider.",
+    )
 
 
 class WhoToken(Out):

@@ -15,7 +15,7 @@ from tenants.access import role_allows
 from tenants.agents import device_of
 from tenants.models import BrowserSession, Invitation, Membership, Queue, Secret, Tenant, Token, User
 from tenants.quota.tree import QueueTree
-from tenants.services import IssuedToken
+from tenants.services import IssuedToken, passwords
 from webapi.fields import utc_text
 
 Shown = dict[str, Any]
@@ -115,6 +115,7 @@ def show_who(user: User, tenants: Sequence[selectors.TenantOfActor]) -> Shown:
             "email": user.email,
             "kind": user.kind,
             "is_operator": user.is_operator,
+            "password_in": passwords.kept_in(user),
         },
         "tenants": [
             {

@@ -34,6 +34,13 @@ def has_one(user: User) -> bool:
     return user.has_usable_password() or _subject_in_directory(user) is not None
 
 
+def kept_in(user: User) -> str | None:
+    """Where the password is, by which the user shows who they are: `here` or `directory`. None: there is none."""
+    if user.has_usable_password():
+        return "here"
+    return "directory" if has_one(user) else None
+
+
 def belongs_to(user: User, password: str) -> bool:
     """Whether it is the user's own password, or the one that the directory keeps of them. DirectoryUnavailable."""
     if user.has_usable_password() or len(password) > PASSWORD_LENGTH_MAX:

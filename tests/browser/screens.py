@@ -1,13 +1,14 @@
 """Pictures of every page, for people to look at: `make screens`, or `python -m tests.browser.screens FOLDER [page...]`.
 
 A platform of its own is started twice: empty, as a newcomer finds it, and with work on it. Each page is drawn light and dark, in
-English and Chinese, and as a phone shows it. An index page shows all of them side by side.
+English and Chinese, and as a phone shows it. An index page shows all of them side by side. With `--hard-names` everything is
+called as long as it may be, and from right to left: on a phone and on a wide screen.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -17,8 +18,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from playwright.sync_api import TimeoutError as TookTooLong
 
 from tests.browser.conftest import CHROMIUM
+from tests.browser.hard_names import LONG_POOL, call_nodes
 from tests.browser.pages import PAGES, PageAt
-from tests.browser.scene import furnish, set_up
+from tests.browser.scene import HARD_NAMES, PLAIN_NAMES, furnish, set_up
 from tests.builders.live import LivePlatform, LiveUser, running_platform
 from tools import portal
 
@@ -40,23 +42,34 @@ LOOKS = (
     Look("dark-zh", {"color_scheme": "dark", "locale": "zh-CN", "viewport": WIDE}),
     Look("phone-dark-en", {"color_scheme": "dark", "locale": "en-GB", "viewport": PHONE}),
 )
+HARD_LOOKS = (
+    Look("phone-en", {"color_scheme": "light", "locale": "en-GB", "viewport": PHONE}),
+    Look("wide-en", {"color_scheme": "light", "locale": "en-GB", "viewport": {"width": 1920, "height": 1080}}),
+)
 EMPTY = {"home", "jobs", "submit", "templates", "data", "queues", "cluster", "usage", "approvals", "bookings", "prices", "nodes",
          "maintenance", "announcements", "audit", "tenants"}  # fmt: skip
 
 
 def main() -> int:
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/screens")
-    wanted = set(sys.argv[2:])
+    words = [word for word in sys.argv[1:] if word != "--hard-names"]
+    names = HARD_NAMES if len(words) < len(sys.argv) - 1 else PLAIN_NAMES
+    looks = HARD_LOOKS if names is HARD_NAMES else LOOKS
+    settings = {"BERTH_LOCAL_SIMULATED_GPUS": LONG_POOL} if names is HARD_NAMES else {}
+    folder = Path(words[0] if words else "build/screens")
+    wanted = set(words[1:])
     folder.mkdir(parents=True, exist_ok=True)
     pages = [page for page in PAGES if not wanted or page.name in wanted]
     built = portal.build(portal.cache_folder())
-    with running_platform(BERTH_PORTAL_DIR=str(built)) as platform, sync_playwright() as playwright:
+    with running_platform(BERTH_PORTAL_DIR=str(built), **settings) as platform, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        newcomer = platform.person("nora", tenant="new")
-        made = list(_draw(browser, platform, folder, "empty", newcomer, [page for page in pages if page.name in EMPTY], None))
-        scene = set_up(platform)
-        furnish(platform, scene)
-        made += _draw(browser, platform, folder, "full", scene.member, pages, scene)
+        made: list[str] = []
+        if names is PLAIN_NAMES:
+            newcomer = platform.person("nora", tenant="new")
+            empty = [page for page in pages if page.name in EMPTY]
+            made += _draw(browser, platform, folder, "empty", newcomer, empty, None, looks)
+        scene = set_up(platform, names)
+        furnish(platform, scene, names)
+        made += _draw(browser, platform, folder, "full" if names is PLAIN_NAMES else "hard", scene.member, pages, scene, looks)
         browser.close()
     (folder / "index.html").write_text(_index(made), encoding="utf-8")
     print(f"{len(made)} pictures: {folder / 'index.html'}")
@@ -64,13 +77,23 @@ def main() -> int:
 
 
 def _draw(
-    browser: Browser, platform: LivePlatform, folder: Path, state: str, member: LiveUser, pages: list[PageAt], scene: Any
+    browser: Browser,
+    platform: LivePlatform,
+    folder: Path,
+    state: str,
+    member: LiveUser,
+    pages: list[PageAt],
+    scene: Any,
+    looks: Sequence[Look],
 ) -> Iterator[str]:
-    for look in LOOKS:
+    node = platform.operator.items("/nodes")[0]["name"] if looks is HARD_LOOKS else ""
+    for look in looks:
         for who in (member, platform.operator):
             context = browser.new_context(base_url=platform.url, timezone_id="Europe/Berlin", **look.options)
             answer = context.request.post("/api/v1/session", data={"name": who.name, "password": who.password})
             assert answer.ok, answer.text()
+            if node:
+                call_nodes(context, node)
             page = context.new_page()
             for at in pages:
                 if at.is_for_operators != (who is platform.operator):

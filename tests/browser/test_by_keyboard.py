@@ -61,7 +61,9 @@ def test_a_member_submits_reads_and_stops_a_job(open_browser: Callable[..., Brow
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog").locator(":focus")).to_be_visible()
     page.keyboard.press("Enter")
-    expect(page.locator("main").get_by_text("stopped").first).to_be_visible(timeout=LIVE_MS)
+    expect(page.locator("main").get_by_role("status").filter(has_text="stopped")).to_be_visible(timeout=LIVE_MS)
+    expect(page.get_by_role("button", name="Stop", exact=True)).to_have_count(0)
+    expect(page.get_by_role("heading", level=1)).to_be_focused()
 
 
 def test_the_first_tab_leads_past_the_menu(sign_in: SignIn, live_portal: LivePlatform) -> None:

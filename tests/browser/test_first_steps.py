@@ -41,9 +41,13 @@ def test_a_newcomer_is_led_to_a_finished_job_and_on(sign_in: SignIn, live_portal
     expect(steps.get_by_role("link", name="From a notebook")).to_be_visible()
     steps.get_by_role("button", name="I found my way").click()
     expect(steps).to_have_count(0)
-    page.reload()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Hello, nia")
-    expect(steps).to_have_count(0)
+    expect(page.get_by_role("heading", level=1)).to_be_focused()
+    elsewhere = sign_in(newcomer, fresh=True)
+    for seen in (page, elsewhere):
+        seen.goto("/")
+        expect(seen.get_by_role("heading", level=1)).to_have_text("Hello, nia")
+        expect(seen.get_by_role("heading", name="My jobs that wait or run")).to_be_visible()
+        expect(seen.get_by_role("region", name="Your first job in three steps")).to_have_count(0)
 
 
 def test_the_reason_of_a_stop_is_read_by_whoever_looks_at_the_job(sign_in: SignIn, live_portal: LivePlatform) -> None:

@@ -3,11 +3,13 @@
     with made_once("tables") as folder:     # nobody else is in the block with the same name
         if not (folder / "berth.sqlite3").exists(): ...
 
-`tools/testrun.py` gives one folder to all its stages. pytest alone makes one for itself and its workers.
+`tools/testrun.py` gives one folder to all its stages. pytest alone makes one for itself and its workers, and so
+does every other program that starts platforms: `make screens`, `make chaos`.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import os
@@ -22,6 +24,9 @@ FOLDER = "BERTH_TEST_PREPARED"
 @contextlib.contextmanager
 def made_once(name: str) -> Iterator[Path]:
     """The part of the folder that has this name, for one process at a time."""
+    if FOLDER not in os.environ:
+        make_folder()
+        atexit.register(remove_folder)
     folder = Path(os.environ[FOLDER]) / name
     folder.mkdir(mode=0o755, exist_ok=True)
     with (folder / "lock").open("w") as lock:

@@ -187,7 +187,7 @@ class Stub:
             "scopes": ["read", "jobs"],
             "expires_at": "2027-01-31T00:00:00Z",
         }
-        user = {**USER, "email": "alice@example.org", "is_operator": False, "kind": "person"}
+        user = {**USER, "email": "alice@example.org", "is_operator": False, "kind": "person", "password_in": "here"}
         return _json({"user": user, "token": token, "tenants": [{**TENANT, "role": "manager", "parent": None}]})
 
     def info(self, request: httpx2.Request) -> httpx2.Response:

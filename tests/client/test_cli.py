@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,47 @@ def test_ps_shows_live_jobs_or_all(run: Any, stub: Any) -> None:
     run("ps", "-u", "me", "-l", "project=ocr")
     params = stub.sent("GET /jobs")[-1].url.params
     assert (params["mine"], params["label"]) == ("true", "project:ocr")
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("2026-11-20T12:00:00Z", "2026-11-20T12:00:00Z"),
+        ("2026-11-20T20:00:00+08:00", "2026-11-20T12:00:00Z"),
+        ("2026-11-20 13:00+01:00", "2026-11-20T12:00:00Z"),
+    ],
+)
+def test_ps_asks_for_a_span_of_time_in_utc(run: Any, stub: Any, given: str, sent: str) -> None:
+    assert run("ps", "-a", "--since", given, "--until", "2026-11-21T00:00:00Z").exit_code == 0
+    params = stub.sent("GET /jobs")[-1].url.params
+
+    assert (params["since"], params["until"]) == (sent, "2026-11-21T00:00:00Z")
+    assert "sort" not in params
+
+
+def test_ps_takes_times_of_this_machine_and_times_ago(run: Any, stub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Shanghai")
+    time.tzset()
+    try:
+        run("ps", "--sort", "finished", "--since", "2h", "--until", "2026-11-20")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    params = stub.sent("GET /jobs")[-1].url.params
+
+    assert params["until"] == "2026-11-19T16:00:00Z"
+    ago = datetime.now(UTC) - datetime.fromisoformat(params["since"])
+    assert timedelta(hours=2) <= ago < timedelta(hours=2, minutes=1)
+    assert "state" not in params, "those that ended are asked for, not those that live"
+
+
+@pytest.mark.parametrize("option", ["--since", "--until"])
+def test_ps_refuses_what_is_no_time_before_it_asks(run: Any, stub: Any, option: str) -> None:
+    refused = run("ps", option, "last tuesday")
+
+    assert refused.exit_code == 2
+    assert "last tuesday" in refused.stderr
+    assert not stub.sent("GET /jobs")
 
 
 def test_options_may_stand_before_or_after_the_command(run: Any, stub: Any) -> None:

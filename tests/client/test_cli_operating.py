@@ -329,6 +329,35 @@ def test_stopping_a_job_that_has_ended_says_so(run: Any, stub: Any) -> None:
     assert "Job digits had already ended: succeeded." in run("stop", "digits").stderr
 
 
+def test_a_reason_goes_with_each_job_that_is_stopped(run: Any, stub: Any) -> None:
+    stub.jobs = [a_job("one", "running", 1), a_job("two", "queued", 2)]
+    done = run("stop", "one", "two", "--grace", "30s", "--reason", "wrong data: 数据有误")
+
+    assert [json.loads(request.content) for request in stub.sent("POST /jobs/.+/stop")] == [
+        {"grace_seconds": 30, "reason": "wrong data: 数据有误"}
+    ] * 2
+    assert "Job one is told to stop; it is running." in done.stderr
+    assert "Job two is told to stop; it is queued." in done.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("--reason", "")])
+def test_a_stop_without_a_reason_sends_none(run: Any, stub: Any, words: tuple[str, ...]) -> None:
+    stub.jobs = [a_job("one", "running")]
+    assert run("stop", "one", *words).exit_code == 0
+    assert json.loads(stub.sent("POST /jobs/.+/stop")[0].content or "{}").get("reason", "") == ""
+
+
+def test_a_reason_that_is_refused_is_told_with_its_rule(run: Any, stub: Any) -> None:
+    stub.jobs = [a_job("one", "running")]
+    field = {"path": "/reason", "code": "too_long", "message": "Give 200 characters at most.", "hint": ""}
+    stub.faults.append(("POST /jobs/.+/stop", problem(422, "validation_failed", "One value is wrong.", fields=[field])))
+    refused = run("stop", "one", "--reason", "x" * 201)
+
+    assert refused.exit_code == 2
+    assert "/reason" in refused.stderr
+    assert "Give 200 characters at most." in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "guess"),
     [

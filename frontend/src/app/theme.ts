@@ -14,7 +14,10 @@ export const theme = mergeMantineTheme(
     fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif',
     fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "Noto Sans Mono", monospace',
     headings: { fontWeight: '650' },
-    components: { Menu: { defaultProps: { withInitialFocusPlaceholder: false } } }, // Its empty place for the focus is no entry, and a menu has nothing else in it.
+    components: {
+      Menu: { defaultProps: { withInitialFocusPlaceholder: false } }, // Its empty place for the focus is no entry, and a menu has nothing else in it.
+      SegmentedControl: { styles: { root: { maxWidth: '100%', overflowX: 'auto' } } }, // On a phone the last choices would be out of reach.
+    },
     colors: {
       berth: ['#e3fafc', '#c5f0f5', '#96e0ea', '#63cfde', '#3bbfd2', '#1fa9bf', '#1290a6', '#0b7285', '#085f70', '#064a58'],
     },

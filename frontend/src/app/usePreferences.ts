@@ -3,7 +3,8 @@
 import { useMantineColorScheme } from '@mantine/core';
 import { useEffect } from 'react';
 
-import { api, take } from '@/api/client';
+import { preferencesQuery } from '@/api/preferences';
+import { queries } from '@/api/query';
 import { useLanguage } from '@/text/language';
 import { chooseZone } from '@/text/zone';
 
@@ -14,7 +15,8 @@ export function usePreferences(): void {
   const { setColorScheme } = useMantineColorScheme();
   useEffect(() => {
     const isKnown = CHOSEN.some((name) => localStorage.getItem(name) !== null);
-    take(api.GET('/api/v1/preferences'))
+    queries
+      .fetchQuery(preferencesQuery)
       .then((kept) => {
         chooseZone(kept.time_zone);
         if (isKnown) return;

@@ -9,6 +9,8 @@ import { createContext, use, useEffect, useMemo, type ReactNode } from 'react';
 
 import { setLanguageHeader } from '@/api/client';
 
+import { isolate } from './isolate';
+
 export type Language = 'en' | 'zh';
 export const LANGUAGES: readonly { value: Language; label: string }[] = [
   { value: 'en', label: 'English' },
@@ -34,7 +36,7 @@ export function fill(text: string, values: Values | undefined): string {
   return text.replace(PLACE, (whole, name: string, one: string | undefined, many: string | undefined) => {
     const value = values[name];
     if (value === undefined) return whole;
-    if (one === undefined) return String(value);
+    if (one === undefined) return typeof value === 'string' ? isolate(value) : String(value);
     return value === 1 ? one : (many ?? '');
   });
 }

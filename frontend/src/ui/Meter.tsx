@@ -13,7 +13,7 @@ export function Meter({ label, total, parts, words }: { label: string; total: nu
   return (
     <Stack gap={4}>
       <Group justify="space-between" gap="xs">
-        <Text size="sm" fw={500}>
+        <Text size="sm" fw={500} style={{ overflowWrap: 'anywhere' }}>
           {label}
         </Text>
         <Text size="sm" c="dimmed">

@@ -260,6 +260,7 @@ def test_the_password_is_changed_where_it_is_kept(directory: Directory) -> None:
 
     assert (refused.status_code, code_of(refused)) == (409, "password_elsewhere")
     assert "organisation" in refused.json()["hint"]
+    assert client.get("/api/v1/session").json()["user"]["password_in"] == "directory"
 
 
 def test_tries_are_counted_as_for_everybody(directory: Directory) -> None:

@@ -174,12 +174,15 @@ def test_whoever_changes_what_another_process_changed_meanwhile_is_told(cast, mo
 
 def test_preferences_are_ones_own_and_bounded(api, cast):
     path = f"{V1}/preferences"
-    assert api(cast.bob).get(path).data == {"language": "", "theme": "system", "time_zone": "", "default_tenant": None}
+    untouched = {"language": "", "theme": "system", "time_zone": "", "default_tenant": None, "first_steps_done": False}
+    assert api(cast.bob).get(path).data == untouched
     wanted = {"language": "zh", "theme": "dark", "time_zone": "Asia/Shanghai", "default_tenant": "vision"}
     done = api(cast.bob).patch(path, wanted, format="json")
     assert done.data["default_tenant"]["name"] == "vision"
     assert api(cast.bob).patch(path, {"theme": "light"}, format="json").data["language"] == "zh"
-    assert api(cast.vera).get(path).data["theme"] == "system"
+    assert api(cast.bob).patch(path, {"first_steps_done": True}, format="json").data["first_steps_done"] is True
+    assert api(cast.bob).patch(path, {"theme": "dark"}, format="json").data["first_steps_done"] is True
+    assert api(cast.vera).get(path).data == untouched
     refused = api(cast.bob).patch(path, {"language": "xx", "theme": "pink", "more": 1}, format="json")
     assert {field["path"] for field in refused.json()["fields"]} == {"/language", "/theme", "/more"}
     assert api(cast.bob).patch(path, {"time_zone": "Mars/Olympus"}, format="json").status_code == 422

@@ -200,6 +200,13 @@ def test_the_ways_in_are_told_to_everybody(alice: User) -> None:
 # --- Two kinds of credential ------------------------------------------------------------------------------------------
 
 
+def test_one_is_told_whether_there_is_a_password_to_change(alice: User, cast: Cast, api: Callable[..., APIClient]) -> None:
+    """Bob came in by an identity provider, or by nothing yet."""
+    assert sign_in(browser()).json()["user"]["password_in"] == "here"
+    assert browser(make_session(cast.bob.user)).get("/api/v1/session").json()["user"]["password_in"] is None
+    assert api(cast.bob).get("/api/v1/whoami").json()["user"]["password_in"] is None
+
+
 def test_a_session_is_no_token_and_a_token_no_session(alice: User, api: Callable[..., APIClient]) -> None:
     session, token = make_session(alice), make_token(alice)
     renamed = "berth" + session.text.removeprefix("berthsession")

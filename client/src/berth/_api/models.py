@@ -648,6 +648,7 @@ class PatchedPoolRulesOutRequest(TypedDict):
 
 class PatchedPreferenceInRequest(TypedDict):
     default_tenant: NotRequired[str | None]
+    first_steps_done: NotRequired[bool]
     language: NotRequired[Literal["", "en", "zh"]]
     theme: NotRequired[Literal["system", "light", "dark"]]
     time_zone: NotRequired[str]
@@ -1441,6 +1442,7 @@ class WhoUser(TypedDict):
     is_operator: bool
     kind: Literal["person", "service"]
     name: str
+    password_in: Literal["here", "directory"] | None
 
 
 class AnnouncementOut(TypedDict):
@@ -1987,6 +1989,7 @@ class PoolPage(TypedDict):
 
 class PreferenceOut(TypedDict):
     default_tenant: TenantRef | None
+    first_steps_done: bool
     language: Literal["", "en", "zh"]
     theme: Literal["system", "light", "dark"]
     time_zone: str

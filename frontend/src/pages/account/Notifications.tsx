@@ -107,7 +107,7 @@ function One({ subscription, edit }: { subscription: Subscription; edit: () => v
           </Group>
           <Text size="sm">{subscription.kinds.map((kind) => (isKind(kind) ? t(`kind_${kind}`) : kind)).join(', ')}</Text>
           <Text size="sm" c="dimmed">
-            {t(subscription.jobs === 'all' ? 'all' : 'mine')} · {tenant ? tenant.name : t('anyTenant')}
+            {t(subscription.jobs === 'all' ? 'all' : 'mine')} · <bdi>{tenant ? tenant.name : t('anyTenant')}</bdi>
           </Text>
         </Stack>
         <Group gap="xs">

@@ -1,9 +1,9 @@
 /** How one wants the portal, kept with the account and put to use at once. */
 
 import { Select, Stack, Text, useMantineColorScheme } from '@mantine/core';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 
-import { api, take, type Schemas } from '@/api/client';
+import { prefer, preferencesQuery, type PreferenceChange } from '@/api/preferences';
 import { useSession } from '@/api/session';
 import { useFormat } from '@/text/format';
 import { firstLanguage, LANGUAGES, useLanguage, useText } from '@/text/language';
@@ -14,8 +14,6 @@ import { notify } from '@/ui/notify';
 import { useDeed } from './deed';
 import { words } from './text';
 
-const KEY = ['preferences'] as const;
-type Change = Schemas['PatchedPreferenceInRequest'];
 
 export default function Preferences() {
   const t = useText(words);
@@ -23,11 +21,10 @@ export default function Preferences() {
   const { who } = useSession();
   const { choose } = useLanguage();
   const { setColorScheme } = useMantineColorScheme();
-  const cache = useQueryClient();
   const { isBusy, problem, run } = useDeed();
-  const preferences = useQuery({ queryKey: KEY, queryFn: () => take(api.GET('/api/v1/preferences')) });
-  const change = async (body: Change) => {
-    const done = await run(async () => cache.setQueryData(KEY, await take(api.PATCH('/api/v1/preferences', { body }))));
+  const preferences = useQuery(preferencesQuery);
+  const change = async (body: PreferenceChange) => {
+    const done = await run(() => prefer(body));
     if (!done) return;
     if (body.language !== undefined) choose(firstLanguage(body.language, navigator.languages));
     if (body.time_zone !== undefined) chooseZone(body.time_zone);

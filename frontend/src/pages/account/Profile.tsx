@@ -23,7 +23,7 @@ export function Profile() {
           <Table.Tbody>
             <Table.Tr>
               <Table.Th w={140}>{c('name')}</Table.Th>
-              <Table.Td>
+              <Table.Td style={{ overflowWrap: 'anywhere' }}>
                 {who.user.name} {isOperator && <Mark icon="features" color="orange" label={t('operator')} size="sm" />}
               </Table.Td>
             </Table.Tr>
@@ -45,7 +45,7 @@ export function Profile() {
             {who.tenants.map((tenant) => (
               <Table.Tr key={tenant.id}>
                 <Table.Td>
-                  {tenant.name}{' '}
+                  <bdi>{tenant.name}</bdi>{' '}
                   <Text size="xs" c="dimmed" span>
                     {tenant.slug}
                     {tenant.parent ? ` · ${t('below', { name: names.get(tenant.parent) ?? tenant.parent })}` : ''}

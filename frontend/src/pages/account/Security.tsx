@@ -1,11 +1,11 @@
 /** The password, and what is asked for beside it. */
 
-import { Alert, Button, Code, Group, Image, Paper, PasswordInput, PinInput, SimpleGrid, Stack, Text, TextInput, Title } from '@mantine/core';
+import { Alert, Button, Code, Group, Image, Paper, PinInput, SimpleGrid, Stack, Text, TextInput, Title } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 
 import { api, take, type Schemas } from '@/api/client';
-import { methodsQuery } from '@/api/session';
+import { methodsQuery, SESSION_KEY, useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { CopyText } from '@/ui/CopyAs';
@@ -14,6 +14,7 @@ import { Answer, ProblemView } from '@/ui/Feedback';
 import { save } from '@/ui/files';
 import { Icon } from '@/ui/Icon';
 import { notify } from '@/ui/notify';
+import { PasswordField } from '@/ui/PasswordField';
 import { Mark } from '@/ui/Status';
 import { Window } from '@/ui/Window';
 
@@ -24,14 +25,30 @@ const FEW = 3;
 const FACTOR = ['totp'] as const;
 const PICTURE = 'data:image/svg+xml';
 
+/** Only what the account can do: who has a password elsewhere changes it there, and who has none confirms nothing by it. */
 export default function Security() {
+  const kept = useSession().who.user.password_in;
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }}>
-      <Password />
-      <Factor />
+      {kept === 'here' ? <Password /> : <Elsewhere isInDirectory={kept === 'directory'} />}
+      {kept && <Factor />}
       <Provider />
-      <Directory />
+      {kept !== 'directory' && <Directory />}
     </SimpleGrid>
+  );
+}
+
+function Elsewhere({ isInDirectory }: { isInDirectory: boolean }) {
+  const t = useText(words);
+  return (
+    <Paper withBorder p="md" component="section" aria-label={t('password')}>
+      <Stack>
+        <Title order={2} size="h5">
+          {t('password')}
+        </Title>
+        <Text size="sm">{t(isInDirectory ? 'passwordDirectory' : 'passwordNone')}</Text>
+      </Stack>
+    </Paper>
   );
 }
 
@@ -64,14 +81,17 @@ function Provider() {
 /** Where the organisation has a directory: this account is entered by its password from then on, too. */
 function Directory() {
   const t = useText(words);
+  const cache = useQueryClient();
   const methods = useQuery(methodsQuery);
   const [name, setName] = useState('');
   const [password, setPassword] = useState('');
   if (!methods.data?.directory) return null;
   const submit = async () => {
     await take(api.POST('/api/v1/identities:connect-directory', { body: { name: name.trim(), password } }));
+    setName('');
     setPassword('');
     notify(t('directoryConnected'));
+    await cache.invalidateQueries({ queryKey: SESSION_KEY }); // Whoever had no password has one to show from now on.
   };
   return (
     <Paper withBorder p="md" component="section" aria-label={t('directory')}>
@@ -86,7 +106,7 @@ function Directory() {
           {(at) => (
             <>
               <TextInput label={t('directoryName')} autoComplete="off" value={name} onChange={(event) => setName(event.currentTarget.value)} error={at('/name')} required />
-              <PasswordInput label={t('directoryPassword')} autoComplete="off" value={password} onChange={(event) => setPassword(event.currentTarget.value)} error={at('/password')} required visibilityToggleButtonProps={{ 'aria-label': t('showPassword') }} />
+              <PasswordField label={t('directoryPassword')} autoComplete="off" value={password} onChange={(event) => setPassword(event.currentTarget.value)} error={at('/password')} required />
             </>
           )}
         </Form>
@@ -109,7 +129,6 @@ function Password() {
     setAgain('');
     notify(t('changed'));
   };
-  const eye = { visibilityToggleButtonProps: { 'aria-label': t('showPassword') } };
   return (
     <Paper withBorder p="md" component="section" aria-label={t('password')}>
       <Stack>
@@ -122,9 +141,9 @@ function Password() {
         <Form submit={submit} label={t('change')} isReady={!differs}>
           {(at) => (
             <>
-              <PasswordInput label={t('current')} autoComplete="current-password" value={current} onChange={(event) => setCurrent(event.currentTarget.value)} error={at('/current')} required {...eye} />
-              <PasswordInput label={t('new')} autoComplete="new-password" value={fresh} onChange={(event) => setFresh(event.currentTarget.value)} error={at('/new')} required {...eye} />
-              <PasswordInput label={t('again')} autoComplete="new-password" value={again} onChange={(event) => setAgain(event.currentTarget.value)} error={differs ? t('mismatch') : at('/again')} required {...eye} />
+              <PasswordField label={t('current')} autoComplete="current-password" value={current} onChange={(event) => setCurrent(event.currentTarget.value)} error={at('/current')} required />
+              <PasswordField label={t('new')} autoComplete="new-password" value={fresh} onChange={(event) => setFresh(event.currentTarget.value)} error={at('/new')} required />
+              <PasswordField label={t('again')} autoComplete="new-password" value={again} onChange={(event) => setAgain(event.currentTarget.value)} error={differs ? t('mismatch') : at('/again')} required />
             </>
           )}
         </Form>
@@ -244,7 +263,7 @@ function Enrol({ close }: { close: () => void }) {
         </form>
       ) : (
         <Form submit={begin} onCancel={close} label={t('next')}>
-          {(at) => <PasswordInput label={t('askPassword')} autoComplete="current-password" value={password} onChange={(event) => setPassword(event.currentTarget.value)} error={at('/password')} required visibilityToggleButtonProps={{ 'aria-label': t('showPassword') }} />}
+          {(at) => <PasswordField label={t('askPassword')} autoComplete="current-password" value={password} onChange={(event) => setPassword(event.currentTarget.value)} error={at('/password')} required />}
         </Form>
       )}
     </Window>
@@ -268,7 +287,7 @@ function Remove({ close }: { close: () => void }) {
         {(at) => (
           <>
             <Text size="sm">{t('removeText')}</Text>
-            <PasswordInput label={t('askPassword')} autoComplete="current-password" value={password} onChange={(event) => setPassword(event.currentTarget.value)} error={at('/password')} required visibilityToggleButtonProps={{ 'aria-label': t('showPassword') }} />
+            <PasswordField label={t('askPassword')} autoComplete="current-password" value={password} onChange={(event) => setPassword(event.currentTarget.value)} error={at('/password')} required />
             <TextInput label={t('removeCode')} autoComplete="one-time-code" value={code} onChange={(event) => setCode(event.currentTarget.value)} error={at('/code')} required />
           </>
         )}

@@ -114,7 +114,7 @@ function List() {
           <Text span size="sm" c="dimmed">
             {entry.target.kind}
           </Text>{' '}
-          {entry.target.name || entry.target.id}
+          <bdi>{entry.target.name || entry.target.id}</bdi>
         </>
       ),
     },

@@ -6,12 +6,14 @@ import { useRef, useState, type ReactNode } from 'react';
 import { Link } from 'react-router';
 
 import { newKey, send, type Schemas } from '@/api/client';
+import { prefer } from '@/api/preferences';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { CopyText, quote } from '@/ui/CopyAs';
 import { ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
+import { notifyProblem } from '@/ui/notify';
 import { Mark, Status } from '@/ui/Status';
 import { HELLO } from '@/pages/submit/samples';
 
@@ -20,12 +22,6 @@ import { words } from './text';
 type Job = Schemas['JobOut'];
 type Progress = 'done' | 'now' | 'later';
 const ENDED = ['succeeded', 'failed', 'stopped'];
-const KEY = 'berth-first-steps';
-
-/** Whether this person has put the steps away, in this browser. */
-export function areAway(user: string): boolean {
-  return localStorage.getItem(KEY) === user;
-}
 
 /** What stands in the way of a first job where one cannot be submitted at all. */
 export function NoSteps() {
@@ -44,21 +40,21 @@ export function NoSteps() {
 }
 
 /** `job`: the only one there is so far; undefined while there is none. */
-export function FirstSteps({ job, putAway }: { job: Job | undefined; putAway: () => void }) {
+export function FirstSteps({ job }: { job: Job | undefined }) {
   const t = useText(words);
-  const session = useSession();
+  const leave = useMutation({
+    mutationFn: () => prefer({ first_steps_done: true }),
+    onSuccess: () => document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true }), // Its button has gone with the steps.
+    onError: notifyProblem,
+  });
   const hasEnded = job !== undefined && ENDED.includes(job.state);
-  const leave = () => {
-    localStorage.setItem(KEY, session.who.user.id);
-    putAway();
-  };
   return (
     <Stack gap="sm" component="section" aria-label={t('start')}>
       <Group justify="space-between">
         <Title order={2} size="h4">
           {t('start')}
         </Title>
-        <Button variant="subtle" size="compact-sm" onClick={leave}>
+        <Button variant="subtle" size="compact-sm" loading={leave.isPending} onClick={() => leave.mutate()}>
           {t(hasEnded ? 'stepsDone' : 'stepsAway')}
         </Button>
       </Group>

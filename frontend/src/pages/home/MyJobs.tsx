@@ -69,7 +69,7 @@ function Going({ job, expected }: { job: Job; expected: Expected | undefined }) 
           <Status state={job.state} size="sm" />
           <Text size="sm" c="dimmed" span>
             {job.resources.gpu_millis > 0 ? t('gpus', { count: format.milli(job.resources.gpu_millis), one: job.resources.gpu_millis / 1000 }) : t('cores', { count: format.milli(job.resources.cpu_millis) })}
-            {job.gpus_simulated ? ` (${t('simulated')})` : ''} · {job.tenant.name}
+            {job.gpus_simulated ? ` (${t('simulated')})` : ''} · <bdi>{job.tenant.name}</bdi>
           </Text>
         </Group>
         {isWaiting && job.reason && (

@@ -7,6 +7,7 @@ import { usePools } from '@/api/fleet';
 import { common } from '@/text/common';
 import { budgetColor, sayBudget, sayHours } from '@/text/costs';
 import { useFormat, type Format } from '@/text/format';
+import { isolate } from '@/text/isolate';
 import { useText, type Translate } from '@/text/language';
 import { Answer } from '@/ui/Feedback';
 import { Meter } from '@/ui/Meter';
@@ -119,7 +120,7 @@ function Share({ share, t, format }: { share: Schemas['ShareOut']; t: Translate<
   return (
     <Stack gap={4}>
       <Meter
-        label={`${share.tenant.name} · ${share.pool?.name ?? ''}`}
+        label={`${isolate(share.tenant.name)} · ${share.pool?.name ?? ''}`}
         total={Math.max(promise, share.delivered, 1)}
         words=""
         parts={[

@@ -1,9 +1,10 @@
 /** What somebody wants to know first: how their jobs fare, what their tenants got, and what is free. */
 
 import { Button, Grid, Group, Stack, UnstyledButton } from '@mantine/core';
-import { useState } from 'react';
+import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 
+import { preferencesQuery } from '@/api/preferences';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
@@ -13,7 +14,7 @@ import { Page } from '@/ui/Page';
 import { Mark, type JobState } from '@/ui/Status';
 
 import { Card } from './Card';
-import { areAway, FirstSteps, NoSteps } from './FirstSteps';
+import { FirstSteps, NoSteps } from './FirstSteps';
 import { Active, Failed } from './MyJobs';
 import { useCounts, useMine } from './reads';
 import { Budgets, Free, Shares } from './Sides';
@@ -30,7 +31,7 @@ export default function Home() {
   const t = useText(words);
   const session = useSession();
   const { active, ended, isNewcomer, first } = useMine();
-  const [isAway, setAway] = useState(() => areAway(session.who.user.id));
+  const preferences = useQuery(preferencesQuery);
   const maySubmit = session.may('member');
   const hasOwn = !isNewcomer && (maySubmit || (active.data?.items.length ?? 0) + (ended.data?.items.length ?? 0) > 0);
   return (
@@ -44,7 +45,7 @@ export default function Home() {
         )
       }
     >
-      {maySubmit ? first && !isAway && <FirstSteps job={first[0]} putAway={() => setAway(true)} /> : isNewcomer && <NoSteps />}
+      {maySubmit ? first && preferences.data?.first_steps_done === false && <FirstSteps job={first[0]} /> : isNewcomer && <NoSteps />}
       <Grid gap="md">
         <Grid.Col span={{ base: 12, md: 7, lg: 8 }}>
           <Stack gap="md">

@@ -4,7 +4,7 @@
  * The code stands behind the `#` of the address, which no server and no log ever sees, and is taken out of it at once.
  */
 
-import { Anchor, Center, Paper, PasswordInput, Stack, Text, TextInput, Title } from '@mantine/core';
+import { Anchor, Center, Paper, Stack, Text, TextInput, Title } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import { useNavigate } from 'react-router';
 
@@ -15,6 +15,7 @@ import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { Form } from '@/ui/Dialog';
 import { notify } from '@/ui/notify';
+import { PasswordField } from '@/ui/PasswordField';
 
 import { words } from './text';
 
@@ -56,8 +57,8 @@ export default function Invitation() {
                 {!who && (
                   <>
                     <TextInput label={t('name')} value={name} onChange={(event) => setName(event.currentTarget.value)} error={at('/name')} autoComplete="username" required autoFocus />
-                    <PasswordInput label={t('password')} value={password} onChange={(event) => setPassword(event.currentTarget.value)} error={at('/password')} autoComplete="new-password" required />
-                    <PasswordInput label={t('again')} value={again} onChange={(event) => setAgain(event.currentTarget.value)} error={isDifferent ? t('differs') : undefined} autoComplete="new-password" required />
+                    <PasswordField label={t('password')} value={password} onChange={(event) => setPassword(event.currentTarget.value)} error={at('/password')} autoComplete="new-password" required />
+                    <PasswordField label={t('again')} value={again} onChange={(event) => setAgain(event.currentTarget.value)} error={isDifferent ? t('differs') : undefined} autoComplete="new-password" required />
                   </>
                 )}
               </>

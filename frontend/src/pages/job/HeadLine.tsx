@@ -23,13 +23,15 @@ export function HeadLine({ job, rights }: { job: Job; rights: Rights }) {
   const origin = job.origin as { id?: string; kind?: string } | null;
   return (
     <Group gap="xs" component="div">
-      <Status state={job.state} size="lg" />
+      <span role="status">
+        <Status state={job.state} size="lg" />
+      </span>
       {job.hold && <Mark icon="pause" color="orange" label={t('held')} />}
       {job.desired === 'stop' && !hasEnded(job) && <Mark icon="stop" color="orange" label={job.reason?.code === 'stopping' ? job.reason.text : t('beingStopped')} />}
       {job.condition && <Mark icon="alert" color="red" label={t('condition', { condition: job.condition })} />}
       {job.gpus_simulated && <Mark icon="info" color="grape" label={c('simulated')} />}
-      <Text size="sm" component="span">
-        {c('tenant')} {job.tenant.name} · {c('queue')} {job.queue.name} · {c('user')} {job.user.name}
+      <Text size="sm" component="span" style={{ overflowWrap: 'anywhere' }}>
+        {c('tenant')} <bdi>{job.tenant.name}</bdi> · {c('queue')} <bdi>{job.queue.name}</bdi> · {c('user')} {job.user.name}
         {job.pool && ` · ${c('pool')} ${job.pool}`}
         {job.cluster && ` · ${c('cluster')} ${job.cluster}`}
       </Text>

@@ -34,7 +34,7 @@ export function Running({ rows, total, more }: { rows: readonly RunningRow[]; to
       {
         key: 'stands',
         header: t('stands'),
-        width: '6.5rem',
+        width: '8.5rem',
         cell: (row) => (row.borrowed ? <Mark icon="refresh" color="orange" label={t('isBorrowed')} size="sm" /> : <Mark icon="check" color="teal" label={t('isPromised')} size="sm" />),
       },
     ],

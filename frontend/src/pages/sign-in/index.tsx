@@ -1,6 +1,6 @@
 /** The way in: name and password, the second factor where there is one, or the organisation's own provider. */
 
-import { Alert, Anchor, Button, Center, Divider, Group, Paper, PasswordInput, Stack, Text, TextInput, Title } from '@mantine/core';
+import { Alert, Anchor, Button, Center, Divider, Group, Paper, Stack, Text, TextInput, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState, type FormEvent } from 'react';
 import { useSearchParams } from 'react-router';
@@ -11,6 +11,7 @@ import berth from '@/berth.svg';
 import { LANGUAGES, useLanguage, useText } from '@/text/language';
 import { ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
+import { PasswordField } from '@/ui/PasswordField';
 
 import { words } from './text';
 
@@ -68,7 +69,7 @@ export default function SignIn() {
             )}
             {problem && <Refusal problem={problem} />}
             <TextInput label={t('name')} name="username" autoComplete="username" value={name} onChange={(event) => setName(event.currentTarget.value)} required autoFocus />
-            <PasswordInput label={t('password')} name="password" autoComplete="current-password" value={password} onChange={(event) => setPassword(event.currentTarget.value)} required />
+            <PasswordField label={t('password')} name="password" autoComplete="current-password" value={password} onChange={(event) => setPassword(event.currentTarget.value)} required />
             {needsCode && <TextInput label={t('code')} description={t('codeHint')} name="code" autoComplete="one-time-code" inputMode="numeric" value={code} onChange={(event) => setCode(event.currentTarget.value)} required autoFocus />}
             <Button type="submit" loading={isBusy} fullWidth>
               {t('signIn')}

@@ -154,8 +154,9 @@ function TemplateCard({ row }: { row: Template }) {
               {row.name}
             </Text>
           </div>
-          <Whose row={row} />
+          {row.public && <Whose row={row} />}
         </Group>
+        {!row.public && <Whose row={row} />}
         <Text size="sm" lineClamp={3} style={{ overflowWrap: 'anywhere' }}>
           {told.description}
         </Text>
@@ -176,7 +177,7 @@ function TemplateCard({ row }: { row: Template }) {
 export function Whose({ row }: { row: Template }) {
   const t = useText(words);
   return (
-    <Badge variant="light" color={row.public ? 'teal' : 'blue'} className="berth-mark" style={{ flexShrink: 0 }}>
+    <Badge variant="light" color={row.public ? 'teal' : 'blue'} className="berth-mark" maw="100%" style={{ flexShrink: 0 }}>
       {row.public ? t('public') : t('ofTenant', { name: row.tenant?.name ?? '' })}
     </Badge>
   );

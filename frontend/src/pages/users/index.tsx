@@ -114,7 +114,7 @@ function UserRows({ rows, onEnd }: { rows: readonly User[]; onEnd?: () => void }
     {
       key: 'state',
       header: c('state'),
-      width: 'minmax(8rem, 1.3fr)',
+      width: 'minmax(11rem, 1.3fr)',
       cell: (user) => (
         <Group gap={4} wrap="nowrap">
           {user.is_active ? <Mark icon="check" color="teal" label={t('active')} size="sm" /> : <Mark icon="stop" color="red" label={t('disabled')} size="sm" />}

@@ -8,6 +8,7 @@ import { Link } from 'react-router';
 import { api, take, type Schemas } from '@/api/client';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
+import { isolate } from '@/text/isolate';
 import { useText } from '@/text/language';
 import { Answer, Loading, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
@@ -31,7 +32,7 @@ export function Explain({ job }: { job: Job }) {
     queryFn: () => take(api.GET('/api/v1/jobs/{job}/explain', { params: { path: { job: job.id } } })),
   });
   return (
-    <Paper withBorder p="md" component="section" aria-label={t('explainTitle')}>
+    <Paper withBorder p="md" component="section" aria-label={t('explainTitle')} style={{ overflowWrap: 'anywhere' }}>
       <Title order={2} size="h4" mb="sm">
         {t('explainTitle')}
       </Title>
@@ -182,7 +183,7 @@ function Condition({ condition }: { condition: Unmet }) {
         ))}
         {condition.held_by.map((holder, index) => (
           <Text key={index} size="sm" c="dimmed">
-            {t('heldBy')} {holder.queue ? `${c('queue')} ${holder.queue.name}` : t('otherTenants')}
+            {t('heldBy')} {holder.queue ? `${c('queue')} ${isolate(holder.queue.name)}` : t('otherTenants')}
             {' ('}
             {holder.standing === 'borrowed' ? t('borrowed') : t('guaranteed')}
             {'): '}

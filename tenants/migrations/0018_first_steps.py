@@ -1,0 +1,8 @@
+"""Whoever needs no first steps on the home page any more says so once, not in each browser."""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("tenants", "0017_portal_facts")]
+    operations = [migrations.AddField("preference", "first_steps_done", models.BooleanField(default=False, db_default=False))]

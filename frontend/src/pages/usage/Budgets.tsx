@@ -7,6 +7,7 @@ import { useBudgetList } from '@/api/fleet';
 import { common } from '@/text/common';
 import { budgetColor, sayBudget } from '@/text/costs';
 import { useFormat } from '@/text/format';
+import { isolate } from '@/text/isolate';
 import { useText } from '@/text/language';
 import { Answer, Empty } from '@/ui/Feedback';
 import { Meter } from '@/ui/Meter';
@@ -32,7 +33,7 @@ export default function Budgets() {
               return (
                 <Stack key={budget.queue.id} gap={4}>
                   <Meter
-                    label={`${budget.queue.name} · ${budget.month}`}
+                    label={`${isolate(budget.queue.name)} · ${budget.month}`}
                     total={budget.amount}
                     parts={[{ value: budget.spent, label: say(budget.spent), color: budgetColor(budget.percent) }]}
                     words={t('spent', { spent: say(budget.spent), amount: say(budget.amount), percent: format.percent(budget.percent / 100) })}

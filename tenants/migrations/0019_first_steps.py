@@ -4,5 +4,5 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tenants", "0017_portal_facts")]
+    dependencies = [("tenants", "0018_gpu_measures")]
     operations = [migrations.AddField("preference", "first_steps_done", models.BooleanField(default=False, db_default=False))]

@@ -478,7 +478,11 @@ CAPABILITIES = (
                 "unit/jobs_spec/test_forms.py::test_every_example_satisfies_schema_and_parser",
                 "api/jobs/test_jobs.py::test_the_schema_of_job_files_is_public",
             ),
-            "Import of OpenPAI job files": (),
+            "Import of OpenPAI job files": (
+                "unit/conversion/test_openpai.py::test_the_command_that_is_made_runs",
+                "unit/conversion/test_openpai.py::test_all_mistakes_come_at_once_with_their_lines",
+                "api/jobs/test_convert.py::test_the_command_prints_a_job_file_and_what_was_lost",
+            ),
         },
     ),
     Capability(
@@ -1041,7 +1045,9 @@ CAPABILITIES = (
                 "services/tenants/test_held.py::test_of_a_booking_what_its_queue_did_not_use_is_held_for_nobody",
                 "client/test_cli_costs.py::test_waste_is_shown_as_a_share_of_all",
             ),
-            "GPUs that a running job leaves idle": (),
+            "GPUs that a job held and left idle": (
+                "services/tenants/test_gpu_hours.py::test_hours_in_which_gpus_worked_stand_beside_hours_in_which_they_were_held",
+            ),
         },
     ),
     Capability(
@@ -1136,7 +1142,7 @@ CAPABILITIES = (
                 "services/controlplane/test_selftest.py::test_it_is_due_a_day_after_the_last_and_not_on_a_new_installation",
                 "services/controlplane/test_selftest.py::test_operators_read_the_reports_and_nobody_else_does",
             ),
-            "A page in the portal": (),
+            "A page in the portal": ("browser/test_days.py::test_an_operator_reads_how_tenants_were_tried_against_each_other",),
         },
     ),
     Capability(

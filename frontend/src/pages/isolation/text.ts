@@ -1,0 +1,48 @@
+/** Words of the reports of the isolation self-test. */
+
+import { texts } from '@/text/language';
+
+export const words = texts(
+  {
+    title: 'Isolation self-test',
+    subtitle: 'Two throw-away tenants are made, every operation is tried from the one on what the other has, and both are removed. What was answered and should not have been is a hole.',
+    list: 'Runs of the self-test',
+    verdict: 'Result',
+    passed: 'passed',
+    failed: 'hole found',
+    broken: 'could not run',
+    running: 'running',
+    started: 'Began',
+    lasted: 'Took',
+    requests: 'Requests',
+    findings: 'What was found',
+    nothingFound: 'nothing',
+    finding: '{operation} answered {by} with status {status}: {problem}',
+    stranger: 'somebody of another tenant',
+    nobody: 'somebody who was not signed in',
+    leftBehind: 'What it made is not removed yet; the next run does it, or `manage.py selftest_isolation --clean`.',
+    emptyTitle: 'No run yet',
+    emptyHint: 'The first is a day after the installation; BERTH_SELFTEST_HOURS says how often. To have one now:',
+  },
+  {
+    title: '隔离自检',
+    subtitle: '创建两个临时租户，用其中一个对另一个的全部资源尝试每项操作，然后删除两者。不该得到的应答就是漏洞。',
+    list: '自检记录',
+    verdict: '结果',
+    passed: '通过',
+    failed: '发现漏洞',
+    broken: '未能运行',
+    running: '运行中',
+    started: '开始时间',
+    lasted: '用时',
+    requests: '请求数',
+    findings: '发现',
+    nothingFound: '无',
+    finding: '{operation} 以状态 {status} 应答了{by}：{problem}',
+    stranger: '其他租户的人',
+    nobody: '未登录者',
+    leftBehind: '它创建的内容尚未删除；下次运行时删除，或执行 `manage.py selftest_isolation --clean`。',
+    emptyTitle: '尚无记录',
+    emptyHint: '安装一天后首次运行；频率由 BERTH_SELFTEST_HOURS 决定。立即运行：',
+  },
+);

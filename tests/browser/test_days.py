@@ -165,7 +165,8 @@ def test_an_operator_reads_how_tenants_were_tried_against_each_other(sign_in: Si
     finding = {"operation": "GET /api/v1/jobs/{job}", "by": "stranger", "status": 200, "problem": "it names the job", "query": []}
     live_portal.execute(
         "INSERT INTO controlplane_selftest "
-        "(id, started_at, finished_at, verdict, requests, findings, detail, tenant_ids, removed_at) SELECT id, created_at, created_at, 'failed', 1200, "
+        "(id, started_at, finished_at, verdict, requests, findings, detail, tenant_ids, removed_at) "
+        "SELECT id, created_at, created_at, 'failed', 1200, "
         f"'{json.dumps([finding])}', '', '[]', created_at FROM tenants_user WHERE name = 'operator'"
     )
     page.reload()

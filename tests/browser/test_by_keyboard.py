@@ -114,6 +114,19 @@ def test_columns_of_the_list_are_chosen_and_kept(sign_in: SignIn, live_portal: L
     expect(table.get_by_role("columnheader", name="Priority")).to_have_count(0)
 
 
+def test_the_order_of_the_list_begins_at_the_one_chosen(sign_in: SignIn, live_portal: LivePlatform) -> None:
+    page = sign_in(live_portal.operator)
+    page.goto("/jobs?sort=finished")
+    order = page.get_by_role("combobox", name="Order")
+    tab_to(page, order)
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("option", name="ended last first")).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/jobs?sort=priority")
+    expect(order).to_be_focused()
+
+
 def tab_to(page: Page, wanted: Locator, *, key: str = "Tab") -> None:
     """Press the key until it is there."""
     expect(wanted).to_be_visible(timeout=LIVE_MS)

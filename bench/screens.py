@@ -169,11 +169,12 @@ def _log(bench: Bench, context: Any, berth: RunningPlatform) -> None:
         f" sys.stdout.write(''.join(f'line {{n+i}} of what a job prints while it works\\n' for i in range({part})))\n"
         f" sys.stdout.flush()\n n+={part}\n time.sleep(max(0,0.1-(time.time()-begin)))\n"
     )
-    for job in berth.api("GET", "/jobs?name=patient&state=running&limit=10")["items"]:
-        berth.api("POST", f"/jobs/{job['id']}/stop", {"grace_seconds": 0})
     small = {"cpu": "10m", "memory": "64Mi"}
     spec = {"name": "prints", "command": ["python3", "-c", program], "resources": small, "max_runtime": "5m", "priority": "high"}
     job = berth.api("POST", "/jobs", {"tenant": berth.tenant, "spec": spec})["id"]
+    # Only now that it is there, and above the others, is it next: one of those that wait would take the whole node.
+    for patient in berth.api("GET", "/jobs?name=patient&state=running&limit=10")["items"]:
+        berth.api("POST", f"/jobs/{patient['id']}/stop", {"grace_seconds": 0})
     page = context.new_page()
     page.goto(f"/jobs/{job}/logs")
     page.get_by_role("log").get_by_text("line ").first.wait_for()

@@ -14,6 +14,7 @@ from tests.builders.live import LivePlatform
 pytestmark = pytest.mark.browser
 
 LIVE_MS = 15_000
+MENU_MOST = 20
 TABS_MOST = 90  # Past the menu, the form and its sections; a page that needs more is one to mend.
 
 
@@ -75,6 +76,57 @@ def test_the_first_tab_leads_past_the_menu(sign_in: SignIn, live_portal: LivePla
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     assert page.evaluate("document.querySelector('main').contains(document.activeElement)")
+
+
+def test_columns_of_the_list_are_chosen_and_kept(sign_in: SignIn, live_portal: LivePlatform) -> None:
+    member = live_portal.person("cora", tenant="columns")
+    job = member.submit({"name": "wide", "command": "true", "hold": True, "priority": 417})
+    page = sign_in(member)
+    page.goto("/jobs")
+    table = page.get_by_role("table", name="List of jobs")
+    expect(table.get_by_role("columnheader", name="User", exact=True)).to_be_visible()
+    expect(table.get_by_role("columnheader", name="Priority")).to_have_count(0)
+
+    tab_to(page, page.get_by_role("button", name="Columns"))
+    page.keyboard.press("Enter")
+    user = page.get_by_role("menuitemcheckbox", name="User", exact=True)
+    expect(user).to_be_checked()
+    for name in ("User", "Priority"):
+        entry = page.get_by_role("menuitemcheckbox", name=name, exact=True)
+        for _ in range(MENU_MOST):
+            if entry.evaluate("one => one === document.activeElement"):
+                break
+            page.keyboard.press("ArrowDown")
+        page.keyboard.press("Space")
+    expect(user).not_to_be_checked()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Columns")).to_be_focused()
+
+    for again in (False, True):
+        if again:
+            page.reload()
+        expect(table.get_by_role("columnheader", name="Priority")).to_be_visible()
+        expect(table.get_by_role("columnheader", name="User", exact=True)).to_have_count(0)
+        row = table.get_by_role("row").filter(has=page.get_by_role("link", name=job["name"], exact=True))
+        expect(row.get_by_role("cell", name="417", exact=True)).to_be_visible()
+
+    page.get_by_role("button", name="Columns").press("Enter")
+    page.get_by_role("menuitem", name="As at first").press("Enter")
+    expect(table.get_by_role("columnheader", name="User", exact=True)).to_be_visible()
+    expect(table.get_by_role("columnheader", name="Priority")).to_have_count(0)
+
+
+def test_the_order_of_the_list_begins_at_the_one_chosen(sign_in: SignIn, live_portal: LivePlatform) -> None:
+    page = sign_in(live_portal.operator)
+    page.goto("/jobs?sort=finished")
+    order = page.get_by_role("combobox", name="Order")
+    tab_to(page, order)
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("option", name="ended last first")).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/jobs?sort=priority")
+    expect(order).to_be_focused()
 
 
 def tab_to(page: Page, wanted: Locator, *, key: str = "Tab") -> None:

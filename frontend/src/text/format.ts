@@ -58,15 +58,17 @@ function formatBytes(bytes: number, language: Language): string {
 
 export function makeFormat(language: Language, timeZone?: string): Format {
   const locale = language === 'zh' ? 'zh-CN' : 'en';
-  const time = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23', timeZone });
-  const day = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'short', day: 'numeric', timeZone });
-  const hour = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23', timeZone });
-  const date = new Intl.DateTimeFormat(locale, { month: 'numeric', day: 'numeric', timeZone });
-  const clock = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23', timeZone });
-  const weekday = new Intl.DateTimeFormat(locale, { weekday: 'short', day: 'numeric', month: 'short', timeZone });
-  const month = new Intl.DateTimeFormat(locale, { year: 'numeric', month: 'long', timeZone });
-  const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' });
-  const zone = new Intl.DateTimeFormat(locale, { timeZoneName: 'short', timeZone }).formatToParts(new Date()).find((part) => part.type === 'timeZoneName')?.value ?? '';
+  const times = (options: Intl.DateTimeFormatOptions) => once(() => new Intl.DateTimeFormat(locale, { ...options, timeZone }));
+  const time = times({ year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+  const day = times({ year: 'numeric', month: 'short', day: 'numeric' });
+  const hour = times({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+  const date = times({ month: 'numeric', day: 'numeric' });
+  const clock = times({ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+  const weekday = times({ weekday: 'short', day: 'numeric', month: 'short' });
+  const month = times({ year: 'numeric', month: 'long' });
+  const named = times({ timeZoneName: 'short' });
+  const zone = once(() => named().formatToParts(new Date()).find((part) => part.type === 'timeZoneName')?.value ?? '');
+  const relative = once(() => new Intl.RelativeTimeFormat(locale, { numeric: 'auto' }));
   // Making one of these costs far more than using it, and a page of cells asks for thousands.
   const made = new Map<string, Intl.NumberFormat>();
   const formatter = (style: 'decimal' | 'percent', digits: number) => {
@@ -75,9 +77,14 @@ export function makeFormat(language: Language, timeZone?: string): Format {
     made.set(key, found);
     return found;
   };
-  const tiny = new Intl.NumberFormat(locale, { maximumSignificantDigits: 1 });
-  // Little is not nothing: what these digits would show as 0 is written with its first one.
-  const number = (value: number, digits = 1) => (value !== 0 && Math.abs(value) < 0.5 * 10 ** -digits ? tiny : formatter('decimal', digits)).format(value);
+  const tiny = once(() => new Intl.NumberFormat(locale, { maximumSignificantDigits: 1 }));
+  const number = (value: number, digits = 1) => {
+    // Most numbers are small and whole, and every language here writes them alike: the first format costs a visit ten milliseconds.
+    if (Number.isInteger(value) && Math.abs(value) < 1000) return String(value);
+    // Little is not nothing: what these digits would show as 0 is written with its first one.
+    const isLittle = Math.abs(value) < 0.5 * 10 ** -digits;
+    return (isLittle ? tiny() : formatter('decimal', digits)).format(value);
+  };
   return {
     number,
     percent: (ratio, digits = 0) => formatter('percent', digits).format(ratio),
@@ -85,22 +92,30 @@ export function makeFormat(language: Language, timeZone?: string): Format {
     gib: (bytes) => `${number(bytes / GIB)} GiB`,
     milli: (thousandths) => number(thousandths / 1000, 3),
     duration: (seconds) => (seconds === null || seconds === undefined ? '–' : formatDuration(seconds, language)),
-    time: (iso) => (iso ? time.format(new Date(iso)) : '–'),
-    tick: (seconds, span) => (span <= 600 ? clock : span <= 2 * 86_400 ? hour : date).format(new Date(seconds * 1000)),
-    day: (iso) => day.format(new Date(iso)),
-    weekday: (moment) => weekday.format(moment),
-    month: (moment) => month.format(moment),
+    time: (iso) => (iso ? time().format(new Date(iso)) : '–'),
+    tick: (seconds, span) => (span <= 600 ? clock : span <= 2 * 86_400 ? hour : date)().format(new Date(seconds * 1000)),
+    day: (iso) => day().format(new Date(iso)),
+    weekday: (moment) => weekday().format(moment),
+    month: (moment) => month().format(moment),
     ago: (iso, now = Date.now()) => {
       if (!iso) return '–';
       const seconds = (new Date(iso).getTime() - now) / 1000;
       const size = Math.abs(seconds);
-      if (size < 60) return relative.format(Math.round(seconds), 'second');
-      if (size < 3600) return relative.format(Math.round(seconds / 60), 'minute');
-      if (size < 86_400) return relative.format(Math.round(seconds / 3600), 'hour');
-      return relative.format(Math.round(seconds / 86_400), 'day');
+      if (size < 60) return relative().format(Math.round(seconds), 'second');
+      if (size < 3600) return relative().format(Math.round(seconds / 60), 'minute');
+      if (size < 86_400) return relative().format(Math.round(seconds / 3600), 'hour');
+      return relative().format(Math.round(seconds / 86_400), 'day');
     },
-    zone,
+    get zone() {
+      return zone();
+    },
   };
+}
+
+/** Made when it is first asked for: a format costs a millisecond, and a page uses two or three of the ten. */
+function once<T extends object | string>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
 }
 
 /** Made once for the whole page: its parts cost milliseconds each, and every cell of a table asks. */

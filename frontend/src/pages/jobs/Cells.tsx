@@ -96,6 +96,18 @@ export function Where({ job }: { job: Job }) {
   );
 }
 
+/** Known once it was given a place, or asked for one. */
+export function WhereItRuns({ job }: { job: Job }) {
+  if (!job.cluster && !job.pool) return <>–</>;
+  const [first, second] = job.cluster ? [job.cluster, job.pool] : [job.pool, null];
+  return (
+    <div className={classes.two}>
+      <span className={classes.line}>{first}</span>
+      {second && <span className={`${classes.line} ${classes.faint}`}>{second}</span>}
+    </div>
+  );
+}
+
 export function Gpus({ job }: { job: Job }) {
   const t = useText(words);
   const format = useFormat();

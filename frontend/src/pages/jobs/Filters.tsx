@@ -10,6 +10,7 @@ import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Icon } from '@/ui/Icon';
+import { useLateList } from '@/ui/lateList';
 import { fromLocalInput, toLocalInput } from '@/ui/moments';
 import { isJobState, JOB_STATES, type JobState } from '@/ui/Status';
 
@@ -67,6 +68,7 @@ export function SearchField({ value, change }: { value: string; change: Change }
 
 export function Quick({ filters, change }: { filters: Filters; change: Change }) {
   const t = useText(words);
+  const late = useLateList();
   return (
     <>
       <Switch label={t('mine')} checked={filters.mine} onChange={(event) => change({ mine: event.currentTarget.checked })} />
@@ -77,6 +79,7 @@ export function Quick({ filters, change }: { filters: Filters; change: Change })
         data={SORTS.map((sort) => ({ value: sort, label: t(sort) }))}
         value={filters.sort}
         onChange={(value) => change({ sort: (value ?? 'created') as Sort })}
+        {...late}
       />
     </>
   );

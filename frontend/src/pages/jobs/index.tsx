@@ -1,12 +1,13 @@
 /** The list of jobs: found by filters in the address, kept right by events, changed many at a time. */
 
-import { Button, Group, Stack, Text } from '@mantine/core';
+import { Box, Button, Group, Stack, Text } from '@mantine/core';
 import { useCallback, useMemo, useRef, useState } from 'react';
 import { Link, useSearchParams } from 'react-router';
 
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
+import { useColumnChoice } from '@/ui/ColumnMenu';
 import { CopyAs, curl, quote, type Ways } from '@/ui/CopyAs';
 import { Empty, Loading, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
@@ -16,7 +17,7 @@ import { Rows, type Column, type RowsHandle } from '@/ui/Rows';
 import { When } from '@/ui/Times';
 
 import { Bulk } from './Bulk';
-import { Gpus, Lengths, Name, StateAndWhy, Tick, TickAll, Where } from './Cells';
+import { Gpus, Lengths, Name, StateAndWhy, Tick, TickAll, Where, WhereItRuns } from './Cells';
 import { exportJobs } from './export';
 import { Active, More, Quick, SearchField, StateChips } from './Filters';
 import { isFiltered, readFilters, toPairs, writeFilters, type Filters, type JobQuery } from './filters';
@@ -60,6 +61,7 @@ export default function Jobs() {
     return latest.current.rows.filter((job) => chosen.has(job.id));
   }, []);
   const columns = useColumns({ selection, all, onTag, mayAct });
+  const { visibility, menu } = useColumnChoice('jobs', columns);
   useListKeys({
     place,
     count: rows.length,
@@ -97,9 +99,10 @@ export default function Jobs() {
         <Quick filters={filters} change={change} />
         <More filters={filters} change={change} />
         <Saved current={writeFilters(filters).toString()} apply={(text) => setSearch(writeFilters(readFilters(new URLSearchParams(text))))} />
+        <Box visibleFrom="sm">{menu}</Box>
       </Group>
     ),
-    [filters, change, setSearch],
+    [filters, change, setSearch, menu],
   );
   const chips = useMemo(
     () => (
@@ -127,7 +130,7 @@ export default function Jobs() {
             <Nothing isFiltered={isFiltered(filters)} mayAct={session.may('member')} clear={clear} />
           ) : (
             <Stack gap={6}>
-              <Rows label={t('list')} rows={rows} columns={columns} rowKey={keyOf} rowHeight={ROW_PX} height="calc(100dvh - 17.5rem)" onEnd={more} onTop={onTop} handle={handle} />
+              <Rows label={t('list')} rows={rows} columns={columns} visibility={visibility} rowKey={keyOf} rowHeight={ROW_PX} height="calc(100dvh - 17.5rem)" onEnd={more} onTop={onTop} handle={handle} />
               <Group justify="space-between">
                 {list.isFetchNextPageError && (
                   <Button size="compact-sm" color="red" variant="light" onClick={() => void list.fetchNextPage()}>
@@ -170,19 +173,29 @@ function useColumns({ selection, all, onTag, mayAct }: { selection: Selection; a
     const columns: Column<Job>[] = [
       { key: 'name', header: t('job'), width: 'minmax(8rem, 2fr)', cell: (job) => <Name job={job} onTag={onTag} /> },
       { key: 'state', header: t('stateAndWhy'), width: 'minmax(8rem, 2.2fr)', cell: (job) => <StateAndWhy job={job} /> },
-      { key: 'place', header: t('place'), width: 'minmax(7.2rem, 1fr)', isMinor: true, cell: (job) => <Where job={job} /> },
-      { key: 'user', header: c('user'), width: 'minmax(4rem, 0.7fr)', isMinor: true, cell: (job) => <span className={classes.small}>{job.user.name}</span> },
-      { key: 'gpus', header: t('gpus'), width: '7rem', isMinor: true, cell: (job) => <Gpus job={job} /> },
-      { key: 'time', header: t('time'), width: '9rem', isMinor: true, cell: (job) => <Lengths job={job} /> },
-      { key: 'submitted', header: t('submitted'), width: '8.5rem', isMinor: true, cell: (job) => (
-          <span className={classes.small}>
-            <When at={job.submitted_at} />
-          </span>
-        ) },
+      { key: 'place', header: t('place'), width: 'minmax(7.2rem, 1fr)', isMinor: true, choice: 'shown', cell: (job) => <Where job={job} /> },
+      { key: 'user', header: c('user'), width: 'minmax(4rem, 0.7fr)', isMinor: true, choice: 'shown', cell: (job) => <span className={classes.small}>{job.user.name}</span> },
+      { key: 'gpus', header: t('gpus'), width: '7rem', isMinor: true, choice: 'shown', cell: (job) => <Gpus job={job} /> },
+      { key: 'time', header: t('time'), width: '9rem', isMinor: true, choice: 'shown', cell: (job) => <Lengths job={job} /> },
+      { key: 'submitted', header: t('submitted'), width: '8.5rem', isMinor: true, choice: 'shown', cell: (job) => <Moment at={job.submitted_at} /> },
+      { key: 'started', header: t('started'), width: '8.5rem', isMinor: true, choice: 'hidden', cell: (job) => <Moment at={job.started_at} /> },
+      { key: 'ended', header: t('ended'), width: '8.5rem', isMinor: true, choice: 'hidden', cell: (job) => <Moment at={job.ended_at} /> },
+      { key: 'pool', header: t('clusterAndPool'), width: 'minmax(7rem, 1fr)', isMinor: true, choice: 'hidden', cell: (job) => <WhereItRuns job={job} /> },
+      { key: 'priority', header: t('setPriority'), width: '5.5rem', isMinor: true, choice: 'hidden', cell: (job) => <span className={classes.small}>{job.priority}</span> },
+      { key: 'attempts', header: t('attempts'), width: '6rem', isMinor: true, choice: 'hidden', cell: (job) => <span className={classes.small}>{job.attempt}</span> },
+      { key: 'id', header: t('id'), width: '19rem', isMinor: true, choice: 'hidden', cell: (job) => <code className={classes.small}>{job.id}</code> },
     ];
     if (mayAct) columns.unshift({ key: 'tick', header: <TickAll selection={selection} all={all} />, width: '1.5rem', cell: (job) => <Tick job={job} selection={selection} all={all} /> });
     return columns;
   }, [t, c, selection, all, onTag, mayAct]);
+}
+
+function Moment({ at }: { at: string | null }) {
+  return (
+    <span className={classes.small}>
+      <When at={at} />
+    </span>
+  );
 }
 
 function Nothing({ isFiltered: isNarrow, mayAct, clear }: { isFiltered: boolean; mayAct: boolean; clear: () => void }) {

@@ -313,8 +313,13 @@ def _allows_user(actor: Actor, user: Any, verb: str) -> bool:
 def _sees_token(actor: Actor) -> Q | None:
     if not actor.is_authenticated:
         return Q() if is_system(actor) else None
-    whose = Q(user_id=actor.user_id) | Q(user__tenant_id__in=tenants_with(actor, "service_account.edit") or frozenset())
+    whose = Q() if actor.is_operator else looked_after(actor)
     return whose & Q(kind=TokenKind.PERSONAL)
+
+
+def looked_after(actor: Actor) -> Q:
+    """Tokens of one's own, and of service accounts in tenants that one manages."""
+    return Q(user_id=actor.user_id) | Q(user__tenant_id__in=tenants_with(actor, "service_account.edit") or frozenset())
 
 
 def _sees_session(actor: Actor) -> Q | None:
@@ -328,4 +333,6 @@ def _allows_session(actor: Actor, session: Any, verb: str) -> bool:
 def _allows_token(actor: Actor, token: Any, verb: str) -> bool:
     if token.user_id == actor.user_id:
         return role_allows(actor, None, verb)
-    return token.user.tenant_id is not None and role_allows(actor, token.user.tenant_id, "service_account.edit")
+    if token.user.tenant_id is None:
+        return role_allows(actor, None, "user.edit")  # Who may lock somebody out may take one of their tokens away.
+    return role_allows(actor, token.user.tenant_id, "service_account.edit")

@@ -111,7 +111,7 @@ PERMISSIONS: dict[str, Permission] = {
     "service_account.edit": _manager("Create service accounts and their tokens.", operator=False),
     "user.read": _everyone("See oneself and whoever shares a tenant; operators see everybody."),
     "user.create": _operator("Create users, one by one or from CSV."),
-    "user.edit": _operator("Change, disable and enable users."),
+    "user.edit": _operator("Change, disable and enable users, and revoke their tokens."),
     "user.edit_self": _self("Change one's own e-mail address and password."),
     "token.read": _self("See one's own tokens, never their secret part.", scope=Scope.READ),
     "token.create": _self("Create a token with at most one's own scopes."),

@@ -15,7 +15,7 @@ from kernel.clock import database_now
 from kernel.errors import FieldError, InvalidInput
 from kernel.limits import MIB
 from tenants import selectors, services
-from tenants.access import demand
+from tenants.access import demand, looked_after
 from tenants.api import serializers as bodies
 from tenants.api import shapes
 from tenants.api.tenants import find_user
@@ -145,11 +145,22 @@ class UserImportView(ApiView):
 class TokensView(ApiView):
     """Your tokens, and those of service accounts that you manage."""
 
-    @extend_schema(responses=page_of(bodies.TokenOut))
+    @extend_schema(
+        parameters=[OpenApiParameter("user", str, description="Only of this person or service account, by id or name.")],
+        responses=page_of(bodies.TokenOut),
+    )
     def get(self, request: Request) -> Response:
-        """Tokens without their secret part, newest first."""
-        known_query(request, ())
+        """Tokens without their secret part, newest first. Operators see those of everybody, one `user` at a time."""
+        known_query(request, ("user",))
         rows = visible(self.actor, Token).select_related("user")
+        if text := request.query_params.get("user"):
+            user_id = selectors.find_visible_user(self.actor, text)
+            if user_id is None:
+                message = "There is no such user, or you do not see them."
+                raise InvalidInput(message, fields=[FieldError("/user", "not_found", message)])
+            rows = rows.filter(user_id=user_id)
+        else:
+            rows = rows.filter(looked_after(self.actor))
         return page(request, rows, order=("-id",), serialize=shapes.show_tokens)
 
     # Not idempotent by key: the kept answer would hold the secret. A token too many can be revoked.

@@ -118,6 +118,8 @@ def revoke_token(*, actor: Actor, token: Token, now: datetime) -> bool:
     """End a token at once; False if it was revoked before. Live connections made with it are closed."""
     if token.user_id == actor.user_id:
         demand(actor, None, "token.delete")
+    elif token.user.tenant_id is None:
+        demand(actor, None, "user.edit")
     else:
         demand(actor, token.user.tenant_id, "service_account.edit")
     with transaction.atomic():

@@ -56,7 +56,6 @@ PAGES = (
     PageAt("users", "/users", is_for_operators=True),
     PageAt("announcements", "/announcements", is_for_operators=True),
     PageAt("features", "/features", is_for_operators=True),
-    PageAt("isolation", "/isolation", is_for_operators=True),
     PageAt("audit", "/audit", is_for_operators=True),
     PageAt("nowhere", "/nowhere"),
 )

@@ -47,7 +47,7 @@ HARD_LOOKS = (
     Look("wide-en", {"color_scheme": "light", "locale": "en-GB", "viewport": {"width": 1920, "height": 1080}}),
 )
 EMPTY = {"home", "jobs", "submit", "templates", "data", "queues", "cluster", "usage", "approvals", "bookings", "prices", "nodes",
-         "maintenance", "announcements", "isolation", "audit", "tenants"}  # fmt: skip
+         "maintenance", "announcements", "audit", "tenants"}  # fmt: skip
 
 
 def main() -> int:

@@ -160,8 +160,9 @@ def test_two_tenants_see_nothing_of_each_other(sign_in: SignIn, live_portal: Liv
 def test_an_operator_reads_how_tenants_were_tried_against_each_other(sign_in: SignIn, live_portal: LivePlatform) -> None:
     """A run that found something, as a hole would leave it; nobody else is offered the page."""
     page = sign_in(live_portal.operator)
-    page.goto("/isolation")
-    expect(page.get_by_text("manage.py selftest_isolation")).to_be_visible(timeout=LIVE_MS)
+    page.goto("/clusters")
+    reports = page.get_by_role("region", name="Self-tests of the isolation")
+    expect(reports.get_by_text("None has run yet.")).to_be_visible(timeout=LIVE_MS)
     finding = {"operation": "GET /api/v1/jobs/{job}", "by": "stranger", "status": 200, "problem": "it names the job", "query": []}
     live_portal.execute(
         "INSERT INTO controlplane_selftest "
@@ -170,14 +171,14 @@ def test_an_operator_reads_how_tenants_were_tried_against_each_other(sign_in: Si
         f"'{json.dumps([finding])}', '', '[]', created_at FROM tenants_user WHERE name = 'operator'"
     )
     page.reload()
-    row = page.get_by_role("row").filter(has_text="hole found")
-    expect(row).to_contain_text("GET /api/v1/jobs/{job} answered somebody of another tenant with status 200: it names the job")
+    row = reports.get_by_role("row").filter(has_text="found holes")
+    expect(row).to_contain_text("GET /api/v1/jobs/{job}: it names the job")
     expect(row).to_contain_text("1,200")
 
     member = sign_in(live_portal.person("isa", tenant="isolated"))
     member.goto("/")
     expect(member.get_by_role("link", name="Jobs").first).to_be_visible(timeout=LIVE_MS)
-    expect(member.get_by_role("link", name="Isolation self-test")).to_have_count(0)
+    expect(member.get_by_role("link", name="Clusters", exact=True)).to_have_count(0)
 
 
 def _queue_of(platform: LivePlatform, tenant: str) -> Json:

@@ -55,6 +55,20 @@ def test_a_revoked_session_is_out_within_seconds(sign_in: SignIn, live_portal: L
     expect(other.get_by_role("button", name="Your account")).to_be_visible()
 
 
+def test_an_operator_revokes_the_one_token_of_somebody_that_leaked(sign_in: SignIn, live_portal: LivePlatform) -> None:
+    careless = live_portal.person("carl", tenant="leaks")
+    leaked = careless.api("POST", "/tokens", {"name": "in-a-public-notebook"})
+    page = sign_in(live_portal.operator)
+    page.goto("/users?q=carl")
+    page.get_by_role("button", name="Tokens of carl").click()
+    row = page.get_by_role("dialog").get_by_role("row").filter(has_text="in-a-public-notebook")
+    row.get_by_role("button", name="Revoke").click()
+    page.get_by_role("dialog").last.get_by_role("button", name="Revoke").click()
+    expect(row).to_have_count(0)
+    assert careless.request("GET", "/whoami", headers={"Authorization": f"Bearer {leaked['token']}"}).status_code == 401
+    assert careless.api("GET", "/whoami")["user"]["name"] == "carl"
+
+
 def test_language_and_theme_are_kept(sign_in: SignIn, live_portal: LivePlatform) -> None:
     page = sign_in(live_portal.operator)
     page.goto("/")

@@ -113,8 +113,9 @@ class Tenants(_Resource):
 class Tokens(_Resource):
     """Personal access tokens. The secret part is in the answer of `create` and nowhere else."""
 
-    def list(self) -> Iterator[Row]:
-        return iterate(self._transport, "/tokens", {})
+    def list(self, *, user: str | None = None) -> Iterator[Row]:
+        """One's own; of `user`, by id or name, for operators."""
+        return iterate(self._transport, "/tokens", {} if user is None else {"user": user})
 
     def create(self, name: str, *, scopes: Sequence[str] | None = None, expires_at: str | None = None) -> Row:
         return self._post("/tokens", {"name": name, "scopes": None if scopes is None else [*scopes], "expires_at": expires_at})

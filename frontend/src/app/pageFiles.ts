@@ -42,7 +42,6 @@ export const PAGE_FILES: readonly PageAt[] = [
   { path: '/users', file: lazyFile(() => import('@/pages/users')) },
   { path: '/announcements', feature: 'announcements', file: lazyFile(() => import('@/pages/announcements')) },
   { path: '/features', file: lazyFile(() => import('@/pages/features')) },
-  { path: '/isolation', file: lazyFile(() => import('@/pages/isolation')) },
   { path: '/audit', file: lazyFile(() => import('@/pages/audit')) },
 ];
 

@@ -5,7 +5,7 @@ import type { IconName } from '@/ui/Icon';
 
 type PageName =
   | 'home' | 'jobs' | 'submit' | 'templates' | 'notebook' | 'queues' | 'cluster' | 'usage' | 'data' | 'tenants' | 'quotas' | 'approvals'
-  | 'bookings' | 'prices' | 'users' | 'nodes' | 'clusters' | 'audit' | 'announcements' | 'features' | 'maintenance' | 'isolation';
+  | 'bookings' | 'prices' | 'users' | 'nodes' | 'clusters' | 'audit' | 'announcements' | 'features' | 'maintenance';
 export type GroupName = 'groupWork' | 'groupLook' | 'groupManage' | 'groupOperate';
 
 export interface PageEntry {
@@ -44,7 +44,6 @@ const PAGES: readonly PageEntry[] = [
   { name: 'users', path: '/users', icon: 'users', group: 'groupOperate', isFor: operator },
   { name: 'announcements', path: '/announcements', icon: 'announcements', group: 'groupManage', isFor: (session) => manager(session) && session.has('announcements') },
   { name: 'features', path: '/features', icon: 'features', group: 'groupOperate', isFor: operator },
-  { name: 'isolation', path: '/isolation', icon: 'check', group: 'groupOperate', isFor: operator },
   { name: 'audit', path: '/audit', icon: 'audit', group: 'groupManage', isFor: manager },
 ];
 

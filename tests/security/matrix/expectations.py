@@ -334,7 +334,7 @@ EXPECTATIONS: dict[str, Expect] = {
             lambda world, side: {"name": "new", "service_account": str(world.principals[Who.OPERATOR].user.pk)},
         ),
     ),
-    "DELETE /api/v1/tokens/{token_id}": own(),
+    "DELETE /api/v1/tokens/{token_id}": own(operator=None),
     "GET /api/v1/invitations": listing(),
     "POST /api/v1/invitations": manager(
         body=lambda world, side: {"email": "guest@example.org", "tenant": side.tenant.slug, "role": "viewer"},

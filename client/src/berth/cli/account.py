@@ -196,9 +196,12 @@ def whoami(session: Session) -> None:
 
 
 @command()
-def list_tokens(session: Session) -> None:
+def list_tokens(
+    session: Session,
+    user: Annotated[str | None, typer.Option("--user", "-u", help="Of this person or service account; for operators.")] = None,
+) -> None:
     """List your access tokens."""
-    session.show(session.client.tokens.list(), TOKEN_COLUMNS, empty=_("No tokens."))
+    session.show(session.client.tokens.list(user=user), TOKEN_COLUMNS, empty=_("No tokens."))
 
 
 @command()

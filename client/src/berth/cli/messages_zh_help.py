@@ -53,6 +53,7 @@ HELP = {
     "Follow the build's log.": "跟随构建日志。",
     "Follow the log also when there is no terminal.": "没有终端时也跟随日志。",
     "Follow the new job's log.": "跟随新作业的日志。",
+    "Of this person or service account; for operators.": "此用户或服务账号的令牌；供平台管理员使用。",
     "Forget the token kept here.": "忘记本机保存的令牌。",
     "Forget the token kept here. To make it useless everywhere: berth tokens revoke.": (
         "忘记本机保存的令牌。要使其彻底失效：berth tokens revoke。"

@@ -1,30 +1,25 @@
 /** Tokens for programs: made here, shown once, revoked at once. */
 
-import { Alert, Button, Checkbox, Code, Group, Select, Stack, Switch, Table, Text, TextInput } from '@mantine/core';
+import { Alert, Button, Checkbox, Code, Group, Select, Stack, Text, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 
-import { api, take, type Schemas } from '@/api/client';
+import { api, take } from '@/api/client';
 import { usePaged } from '@/api/paging';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
-import { Confirm } from '@/ui/Confirm';
 import { quote } from '@/ui/CopyAs';
 import { Form } from '@/ui/Dialog';
 import { Empty } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { PagedView } from '@/ui/PagedView';
 import { Secret } from '@/ui/Secret';
-import { SmallTable } from '@/ui/SmallTable';
-import { Mark } from '@/ui/Status';
-import { When } from '@/ui/Times';
 import { Window } from '@/ui/Window';
 
+import { TOKENS, TokenList, type Token } from './TokenList';
 import { words } from './text';
 
-type Token = Schemas['TokenOut'];
-const KEY = ['tokens'] as const;
 const PAGE = 100;
 const SCOPES = ['all', 'read', 'jobs', 'data', 'tenant', 'account', 'operate'] as const;
 type Scope = (typeof SCOPES)[number];
@@ -34,9 +29,8 @@ const SPARE_MS = 600_000; // The server allows a year at most; its clock may be 
 
 export default function Tokens() {
   const t = useText(words);
-  const tokens = usePaged<Token>(KEY, (cursor) => take(api.GET('/api/v1/tokens', { params: { query: { limit: PAGE, cursor } } })));
+  const tokens = usePaged<Token>(TOKENS, (cursor) => take(api.GET('/api/v1/tokens', { params: { query: { limit: PAGE, cursor } } })));
   const [isMaking, setMaking] = useState(false);
-  const [withOver, setWithOver] = useState(false);
   const make = (
     <Button leftSection={<Icon name="submit" size={16} />} aria-haspopup="dialog" onClick={() => setMaking(true)}>
       {t('makeToken')}
@@ -51,24 +45,11 @@ export default function Tokens() {
         {make}
       </Group>
       <PagedView list={tokens} empty={<None />}>
-        {(rows) => {
-          const shown = rows.filter((token) => withOver || !isOver(token));
-          return (
-            <>
-              {rows.some(isOver) && <Switch label={t('showRevoked')} checked={withOver} onChange={(event) => setWithOver(event.currentTarget.checked)} />}
-              {shown.length > 0 ? <List tokens={shown} /> : !tokens.hasMore && <None />}
-            </>
-          );
-        }}
+        {(rows) => <TokenList tokens={rows} empty={tokens.hasMore ? null : <None />} />}
       </PagedView>
       {isMaking && <Make close={() => setMaking(false)} />}
     </Stack>
   );
-}
-
-/** Asked when a row is drawn: a clock that ticks would draw all of them each second. */
-function isOver(token: Token): boolean {
-  return token.revoked_at !== null || Date.parse(token.expires_at) <= Date.now();
 }
 
 function None() {
@@ -77,48 +58,6 @@ function None() {
     <Empty icon="key" title={t('tokensNone')} command={`berth login --server ${quote(location.origin)}`}>
       {t('tokensNoneHint')}
     </Empty>
-  );
-}
-
-function List({ tokens }: { tokens: readonly Token[] }) {
-  const t = useText(words);
-  const c = useText(common);
-  const { who } = useSession();
-  const cache = useQueryClient();
-  const revoke = (token_id: string) => async () => {
-    await take(api.DELETE('/api/v1/tokens/{token_id}', { params: { path: { token_id } } }));
-    await cache.invalidateQueries({ queryKey: KEY });
-  };
-  return (
-    <SmallTable label={t('tokens')} head={[c('name'), t('scopes'), t('lastUsed'), t('expires'), c('state'), '']} minWidth={720}>
-      {tokens.map((token) => (
-        <Table.Tr key={token.id}>
-          <Table.Td style={{ overflowWrap: 'anywhere' }}>
-            {token.name}{' '}
-            <Text size="xs" c="dimmed">
-              {token.prefix}…{token.user.id !== who.user.id ? ` · ${token.user.name}` : ''}
-            </Text>
-          </Table.Td>
-          <Table.Td>
-            <Text size="sm">{token.scopes.map((scope) => t(`scope_${scope}`)).join(', ')}</Text>
-          </Table.Td>
-          <Table.Td>{token.last_used_at ? <When at={token.last_used_at} /> : t('never')}</Table.Td>
-          <Table.Td>
-            <When at={token.expires_at} />
-          </Table.Td>
-          <Table.Td>
-            <Mark icon={isOver(token) ? 'cross' : 'check'} color={isOver(token) ? 'gray' : 'teal'} label={t(token.revoked_at ? 'revoked' : isOver(token) ? 'expired' : 'active')} size="sm" />
-          </Table.Td>
-          <Table.Td ta="right">
-            {!isOver(token) && (
-              <Confirm label={t('revoke')} title={t('revoke')} color="red" variant="subtle" size="xs" act={revoke(token.id)}>
-                {t('revokeAsk', { name: token.name })}
-              </Confirm>
-            )}
-          </Table.Td>
-        </Table.Tr>
-      ))}
-    </SmallTable>
   );
 }
 
@@ -134,7 +73,7 @@ function Make({ close }: { close: () => void }) {
   const submit = async () => {
     const expires_at = new Date(Date.now() + Number(days) * DAY_MS - SPARE_MS).toISOString();
     setMade((await take(api.POST('/api/v1/tokens', { body: { name: name.trim(), scopes, expires_at } }))).token);
-    void cache.invalidateQueries({ queryKey: KEY });
+    void cache.invalidateQueries({ queryKey: TOKENS });
   };
   return (
     <Window onClose={close} size="lg" title={made ? t('newToken') : t('makeToken')} closeOnClickOutside={!made}>

@@ -8,6 +8,7 @@ import { usePaged } from '@/api/paging';
 import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
 import { useAddress } from '@/app/address';
+import { TOKENS, TokenList, type Token } from '@/pages/account/TokenList';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
@@ -124,7 +125,7 @@ function UserRows({ rows, onEnd }: { rows: readonly User[]; onEnd?: () => void }
       ),
     },
     { key: 'since', header: t('since'), width: '8rem', isMinor: true, cell: (user) => <When at={user.created_at} /> },
-    { key: 'actions', header: c('actions'), width: '11rem', cell: (user) => <Actions user={user} /> },
+    { key: 'actions', header: c('actions'), width: '15rem', cell: (user) => <Actions user={user} /> },
   ];
   return <Rows label={t('title')} rows={rows} columns={columns} rowKey={(user) => user.id} onEnd={onEnd} />;
 }
@@ -137,6 +138,9 @@ function Actions({ user }: { user: User }) {
     <Group gap={4} wrap="nowrap">
       <Dialog label={t('edit')} title={t('editNamed', { name: user.name })} aria-label={t('editNamed', { name: user.name })} variant="subtle" buttonSize="compact-sm">
         {(close) => <EditForm user={user} isSelf={isSelf} close={close} />}
+      </Dialog>
+      <Dialog label={t('tokens')} title={t('tokensOf', { name: user.name })} aria-label={t('tokensOf', { name: user.name })} variant="subtle" buttonSize="compact-sm" size="xl">
+        {() => <TokensOf user={user} />}
       </Dialog>
       {!isSelf && (
         <Confirm
@@ -155,6 +159,20 @@ function Actions({ user }: { user: User }) {
         </Confirm>
       )}
     </Group>
+  );
+}
+
+/** One that leaked is revoked alone; whoever it belongs to works on. */
+function TokensOf({ user }: { user: User }) {
+  const t = useText(words);
+  const tokens = usePaged<Token>([...TOKENS, user.id], (cursor) => take(api.GET('/api/v1/tokens', { params: { query: { user: user.id, cursor } } })));
+  const none = <Text size="sm">{t('noTokens')}</Text>;
+  return (
+    <Stack>
+      <PagedView list={tokens} empty={none}>
+        {(rows) => <TokenList tokens={rows} empty={none} />}
+      </PagedView>
+    </Stack>
   );
 }
 

@@ -183,7 +183,8 @@ class ExecConsumer(Socket):
         wanted = _wanted(connecting.query_of(self.scope))
         await in_thread(fetch_job, actor, wanted.job, VERB)  # Refused at once, not after the first message.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self._start), START_SECONDS)
+            async with asyncio.timeout(START_SECONDS):
+                await asyncio.shield(self._start)
         self._choose(Start())
         end = End("disconnected", 1001)
         opened = await self._open(actor, wanted, self._start.result())
@@ -245,7 +246,10 @@ class ExecConsumer(Socket):
             except BlockingIOError:
                 was_over = self._is_over
                 try:
-                    await asyncio.wait_for(_ready(descriptor), QUIET_SECONDS)
+                    async with asyncio.timeout(
+                        QUIET_SECONDS
+                    ):  # `wait_for` loses a cancellation that comes with what it waits for.
+                        await _ready(descriptor)
                 except TimeoutError:
                     if was_over:
                         return
@@ -255,7 +259,8 @@ class ExecConsumer(Socket):
             if not data:
                 return
             self._active_at = time.monotonic()
-            await asyncio.wait_for(self.send(bytes_data=data), self.send_seconds_max)
+            async with asyncio.timeout(self.send_seconds_max):
+                await self.send(bytes_data=data)
 
     async def _pump_input(self, opened: Opened) -> End:
         """Write what was typed. A program that does not read keeps us waiting, and the client behind us."""

@@ -152,8 +152,9 @@ class Feed:
                     await self._catch_up()
                 except Exception:  # The outermost loop: whatever failed, listeners must not wait in silence for ever.
                     log.exception("feed_read_failed")
-                with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._bell.wait(), POLL_SECONDS)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_SECONDS):
+                        await self._bell.wait()
 
     async def _catch_up(self) -> None:
         while True:

@@ -89,8 +89,9 @@ class Sessions:
 
         with hints.listen(RIGHTS, ring):
             while True:
-                with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._bell.wait(), RECHECK_SECONDS)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(RECHECK_SECONDS):
+                        await self._bell.wait()
                 self._bell.clear()
                 try:
                     await self._recheck()

@@ -66,7 +66,8 @@ class Socket(AsyncWebsocketConsumer):
 
     async def _send(self, message: Mapping[str, Any]) -> None:
         text = json.dumps(message, separators=(",", ":"), ensure_ascii=False, default=str)
-        await asyncio.wait_for(self.send(text_data=text), self.send_seconds_max)
+        async with asyncio.timeout(self.send_seconds_max):
+            await self.send(text_data=text)
 
     async def _close(self, code: int) -> None:
         if self._is_closing:

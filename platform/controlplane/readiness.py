@@ -71,7 +71,8 @@ async def _send() -> None:
     layer = get_channel_layer()
     assert layer is not None
     group = f"readiness.{uuid.uuid4().hex}"
-    await asyncio.wait_for(layer.group_send(group, {"type": "ready"}), 1.0)
+    async with asyncio.timeout(1.0):
+        await layer.group_send(group, {"type": "ready"})
 
 
 def _scheduler() -> str:

@@ -61,7 +61,8 @@ async def _wait(news: asyncio.Event) -> float:
     """Sleep until news or the next poll; gives the seconds that passed without any."""
     await asyncio.sleep(SPACING_SECONDS)
     try:
-        await asyncio.wait_for(news.wait(), POLL_SECONDS - SPACING_SECONDS)
+        async with asyncio.timeout(POLL_SECONDS - SPACING_SECONDS):
+            await news.wait()
     except TimeoutError:
         return POLL_SECONDS
     return 0.0

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -375,3 +376,37 @@ async def test_a_revoked_token_and_a_lost_role_end_it_within_five_seconds(engine
             assert await opened.close_code() == closed
             assert time.monotonic() - began < 5
         assert program.closed
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_what_prints_while_it_is_ended_ends_all_the_same(monkeypatch: pytest.MonkeyPatch, turns: int) -> None:
+    """Output that comes so many turns of the event loop before the end."""
+
+    async def is_ended() -> bool:
+        printed = asyncio.Event()
+
+        async def ready(_descriptor: int) -> None:
+            await printed.wait()
+            printed.clear()
+
+        monkeypatch.setattr(terminal, "_ready", ready)
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        consumer = terminal.ExecConsumer()
+        consumer._is_over = False
+        opened: Any = SimpleNamespace(execution=SimpleNamespace(output=ours.fileno()))
+        with ours, theirs:
+            pump = asyncio.create_task(consumer._pump_output(opened))
+            await asyncio.sleep(0.01)
+            printed.set()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            pump.cancel()
+            await asyncio.wait([pump], timeout=1.0)
+            found = pump.done()
+            while not pump.done():
+                pump.cancel()
+                await asyncio.wait([pump], timeout=0.1)
+        return found
+
+    assert asyncio.run(is_ended())

@@ -31,14 +31,14 @@ MAIN_PAGES = (
 )
 BUSY = "main [role=status][aria-busy=true]"
 LATE_MS = 20_000  # What may have been lost on the way is asked three times, later each time.
-# Each part of a page has a button of its own, and fails in its own time.
-TRY_EACH_ONCE = """() => {
+# Each part of a page has a button of its own, and fails in its own time: once more where what follows live has asked meanwhile.
+TRY_EACH_ONCE = """busy => {
     for (const one of document.querySelectorAll('button:not([data-tried])')) {
         if (one.textContent.trim() !== 'Try again') continue;
         one.dataset.tried = 'yes';
         one.click();
     }
-    return !document.body.innerText.includes('The server failed.');
+    return !document.querySelector(busy) && !document.body.innerText.includes('The server failed.');
 }"""
 
 
@@ -56,7 +56,7 @@ def test_a_fault_of_the_server_is_told_and_tried_again(sign_in: SignIn, scene: S
         expect(alert).to_contain_text("The server failed.")
         expect(page.get_by_role("heading", level=1).or_(alert).first).to_be_visible()
         page.unroute_all()
-        page.wait_for_function(TRY_EACH_ONCE, timeout=LATE_MS)
+        page.wait_for_function(TRY_EACH_ONCE, arg=BUSY, timeout=LATE_MS)
         expect(page.get_by_text("The server failed.")).to_have_count(0)
     complaints.found.clear()
 

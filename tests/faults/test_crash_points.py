@@ -144,6 +144,7 @@ def work(user: Steadfast, wheels: Path, *, with_build: bool, with_order: bool) -
     )
     stopped = submit(user, {"name": f"stop-{number}", "command": f"echo ready; exec sleep {sleep}", "resources": SMALL})
     user.wait(stopped, ["running"])
+    user.wait_for_line(stopped, "ready")  # It runs before its program has said so.
     if with_order:
         order(user, number)
     user.stop(stopped, grace_seconds=1)

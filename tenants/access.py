@@ -331,8 +331,13 @@ def _allows_session(actor: Actor, session: Any, verb: str) -> bool:
 
 
 def _allows_token(actor: Actor, token: Any, verb: str) -> bool:
+    return role_allows(actor, *right_to_token(actor, token, verb))
+
+
+def right_to_token(actor: Actor, token: Token, verb: str) -> tuple[uuid.UUID | None, str]:
+    """In which tenant, None for the installation, the actor needs which permission for this token."""
     if token.user_id == actor.user_id:
-        return role_allows(actor, None, verb)
+        return None, verb
     if token.user.tenant_id is None:
-        return role_allows(actor, None, "user.edit")  # Who may lock somebody out may take one of their tokens away.
-    return role_allows(actor, token.user.tenant_id, "service_account.edit")
+        return None, "user.edit"  # Who may lock somebody out may take one of their tokens away.
+    return token.user.tenant_id, "service_account.edit"

@@ -16,7 +16,7 @@ from activity.services import NewEvent, record_audit, record_events
 from activity.sessions import recheck
 from kernel.actor import Actor
 from kernel.errors import Forbidden, QuotaExceeded
-from tenants.access import demand, is_system
+from tenants.access import demand, is_system, right_to_token
 from tenants.models import DeviceCode, Token, TokenKind, User
 from tenants.permissions import Scope, effective_scopes
 from tenants.services.names import Problems
@@ -116,12 +116,7 @@ def issue(
 
 def revoke_token(*, actor: Actor, token: Token, now: datetime) -> bool:
     """End a token at once; False if it was revoked before. Live connections made with it are closed."""
-    if token.user_id == actor.user_id:
-        demand(actor, None, "token.delete")
-    elif token.user.tenant_id is None:
-        demand(actor, None, "user.edit")
-    else:
-        demand(actor, token.user.tenant_id, "service_account.edit")
+    demand(actor, *right_to_token(actor, token, "token.delete"))
     with transaction.atomic():
         if not Token.objects.filter(id=token.pk, revoked_at__isnull=True).update(revoked_at=now):
             return False

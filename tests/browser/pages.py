@@ -1,8 +1,11 @@
-"""Every page of the portal: its address on a platform with work on it, and who may open it."""
+"""Every page of the portal: its address on a platform with work on it, who may open it, and how it is opened."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+from playwright.sync_api import Page, expect
 
 
 @dataclass(frozen=True)
@@ -59,3 +62,11 @@ PAGES = (
     PageAt("audit", "/audit", is_for_operators=True),
     PageAt("nowhere", "/nowhere"),
 )
+
+
+def open_page(page: Page, path: str) -> None:
+    """Go there and wait until nothing loads any more."""
+    page.goto(path)
+    expect(page.locator("main")).to_be_visible()
+    expect(page.locator("[role=status][aria-busy=true]")).to_have_count(0)
+    expect(page.get_by_role("button", name=re.compile("Load again|重新加载"))).to_have_count(0)

@@ -7,10 +7,10 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from tests.browser.conftest import SignIn
-from tests.browser.pages import PAGES, PageAt
+from tests.browser.pages import PAGES, PageAt, open_page
 from tests.browser.scene import Scene, set_up
 from tests.browser.windows import Tour, go
 from tests.builders.live import LivePlatform
@@ -74,14 +74,6 @@ def test_windows_are_accessible_and_give_the_keyboard_back(
         tour.open_all(page.locator("main"), place=at.name)
     assert "\n".join(tour.faults) == ""
     assert OPENED[who] <= tour.opened, f"{OPENED[who] - tour.opened} of {sorted(tour.opened)}"
-
-
-def open_page(page: Page, path: str) -> None:
-    """Go there and wait until nothing loads any more."""
-    page.goto(path)
-    expect(page.locator("main")).to_be_visible()
-    expect(page.locator("[role=status][aria-busy=true]")).to_have_count(0)
-    expect(page.get_by_role("button", name=re.compile("Load again|重新加载"))).to_have_count(0)
 
 
 def violations(page: Page, axe: str) -> list[str]:

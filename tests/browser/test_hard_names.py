@@ -10,9 +10,8 @@ import pytest
 
 from tests.browser.conftest import SignIn
 from tests.browser.hard_names import LONG_POOL, call_nodes, faults
-from tests.browser.pages import PAGES
+from tests.browser.pages import PAGES, open_page
 from tests.browser.scene import HARD_NAMES, Scene, furnish, set_up
-from tests.browser.test_every_page import open_page
 from tests.builders.live import LivePlatform, running_platform
 
 pytestmark = pytest.mark.browser

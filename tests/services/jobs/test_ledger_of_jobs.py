@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
 
@@ -11,14 +12,20 @@ from django.core.management import call_command
 from rest_framework.test import APIClient
 
 from clusters.engines.fake import Script
+from clusters.engines.interface import Sample
+from clusters.telemetry import flush, record_samples
+from clusters.telemetry.recorder import forget_recorder
 from jobs.selectors.charges import ended_charges
 from tenants.budgets import spent_budgets
 from tenants.ledger.budgets import BudgetKind, budget_refusal
 from tenants.models import LedgerEntry, Price, Queue, UsageDay
+from tenants.services import LedgerLine, append_ledger
 from tenants.services.budgets import BudgetWish, measure_budgets, set_budget
 from tenants.services.ledger import check_charges, check_reservations, fold_days
+from tenants.usage import usage_report
 from tests.builders.quay import Quay
-from tests.factories.tenants import SYSTEM
+from tests.factories.clusters import node_facts
+from tests.factories.tenants import SYSTEM, Cast
 
 pytestmark = pytest.mark.database
 
@@ -118,3 +125,34 @@ def test_a_job_shows_what_it_burns_and_what_its_attempts_cost(quay: Quay) -> Non
     assert [attempt["fate"] for attempt in over["attempts"]] == ["useful"]
     cost(quay.cast.vera.token, 403)
     cost(quay.cast.carol.token, 404)
+
+
+def test_what_a_jobs_tasks_did_with_their_gpus_is_found_by_the_names_that_they_are_measured_under(cast: Cast) -> None:
+    """Its time is written by hand: on this clock nothing lasts."""
+    quay = Quay(cast, nodes=[node_facts(cores=8, gpus=4)])
+    roles = {
+        name: {"replicas": 1, "command": "true", "resources": {"gpu": gpus, "cpu": 1}}
+        for name, gpus in (("learner", 2), ("actor", 1), ("server", 0))
+    }
+    job = quay.submit("train", roles=roles, script=Script(duration_seconds=400))
+    quay.turn()
+    (attempt,) = quay.attempts(job)
+    start = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    for number in range(12):
+        samples = [
+            Sample(f"task:{attempt.pk}:{role}:0", "gpu_utilization_ratio", ratio)
+            for role, ratio in (("learner", 1.0), ("actor", 0.25), ("server", 1.0))
+        ]
+        record_samples(quay.cluster.pk, samples, start + timedelta(seconds=5 * number))
+    line = LedgerLine(
+        attempt_id=attempt.pk, number=1, job_id=job.pk, tenant_id=job.tenant_id, queue_id=job.queue_id, user_id=job.user_id,
+        pool_id=quay.pool.pk, cluster_id=quay.cluster.pk, cpu_millis=3000, memory_bytes=0, gpu_millis=3000, started_at=start,
+        ended_at=start + timedelta(minutes=1), outcome="succeeded",
+    )  # fmt: skip
+    append_ledger([line], now=quay.now)
+    flush(start + timedelta(minutes=2))
+    fold_days(start + timedelta(minutes=2))
+    forget_recorder()
+
+    (row,) = usage_report(tenant_ids=None, since=None, until=None, group_by="job")
+    assert (row.gpu_measured_milli_seconds, row.gpu_busy_milli_seconds) == (60 * 3_000, 60 * 2_250)

@@ -2,7 +2,7 @@
 
 import { Alert, Button, Code, Group, Image, Paper, PinInput, SimpleGrid, Stack, Text, TextInput, Title } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useState, type ReactNode } from 'react';
 
 import { api, take, type Schemas } from '@/api/client';
 import { methodsQuery, SESSION_KEY, useSession } from '@/api/session';
@@ -25,6 +25,25 @@ const FEW = 3;
 const FACTOR = ['totp'] as const;
 const PICTURE = 'data:image/svg+xml';
 
+/** One matter of the page, with its heading. */
+function Section({ title, hint, children }: { title: string; hint?: string; children: ReactNode }) {
+  return (
+    <Paper withBorder p="md" component="section" aria-label={title}>
+      <Stack>
+        <Title order={2} size="h5">
+          {title}
+        </Title>
+        {hint && (
+          <Text size="sm" c="dimmed">
+            {hint}
+          </Text>
+        )}
+        {children}
+      </Stack>
+    </Paper>
+  );
+}
+
 /** Only what the account can do: who has a password elsewhere changes it there, and who has none confirms nothing by it. */
 export default function Security() {
   const kept = useSession().who.user.password_in;
@@ -41,14 +60,9 @@ export default function Security() {
 function Elsewhere({ isInDirectory }: { isInDirectory: boolean }) {
   const t = useText(words);
   return (
-    <Paper withBorder p="md" component="section" aria-label={t('password')}>
-      <Stack>
-        <Title order={2} size="h5">
-          {t('password')}
-        </Title>
-        <Text size="sm">{t(isInDirectory ? 'passwordDirectory' : 'passwordNone')}</Text>
-      </Stack>
-    </Paper>
+    <Section title={t('password')}>
+      <Text size="sm">{t(isInDirectory ? 'passwordDirectory' : 'passwordNone')}</Text>
+    </Section>
   );
 }
 
@@ -61,20 +75,12 @@ function Provider() {
   if (!oidc) return null;
   const connect = () => run(async () => window.location.assign((await take(api.POST('/api/v1/identities:connect'))).url));
   return (
-    <Paper withBorder p="md" component="section" aria-label={oidc.name}>
-      <Stack align="flex-start">
-        <Title order={2} size="h5">
-          {oidc.name}
-        </Title>
-        <Text size="sm" c="dimmed">
-          {t('providerText', { name: oidc.name })}
-        </Text>
-        {problem && <ProblemView error={problem} />}
-        <Button variant="default" loading={isBusy} onClick={() => void connect()} leftSection={<Icon name="key" size={16} />}>
-          {t('providerConnect', { name: oidc.name })}
-        </Button>
-      </Stack>
-    </Paper>
+    <Section title={oidc.name} hint={t('providerText', { name: oidc.name })}>
+      {problem && <ProblemView error={problem} />}
+      <Button w="fit-content" variant="default" loading={isBusy} onClick={() => void connect()} leftSection={<Icon name="key" size={16} />}>
+        {t('providerConnect', { name: oidc.name })}
+      </Button>
+    </Section>
   );
 }
 
@@ -94,24 +100,16 @@ function Directory() {
     await cache.invalidateQueries({ queryKey: SESSION_KEY }); // Whoever had no password has one to show from now on.
   };
   return (
-    <Paper withBorder p="md" component="section" aria-label={t('directory')}>
-      <Stack>
-        <Title order={2} size="h5">
-          {t('directory')}
-        </Title>
-        <Text size="sm" c="dimmed">
-          {t('directoryText')}
-        </Text>
-        <Form submit={submit} label={t('directoryConnect')}>
-          {(at) => (
-            <>
-              <TextInput label={t('directoryName')} autoComplete="off" value={name} onChange={(event) => setName(event.currentTarget.value)} error={at('/name')} required />
-              <PasswordField label={t('directoryPassword')} autoComplete="off" value={password} onChange={(event) => setPassword(event.currentTarget.value)} error={at('/password')} required />
-            </>
-          )}
-        </Form>
-      </Stack>
-    </Paper>
+    <Section title={t('directory')} hint={t('directoryText')}>
+      <Form submit={submit} label={t('directoryConnect')}>
+        {(at) => (
+          <>
+            <TextInput label={t('directoryName')} autoComplete="off" value={name} onChange={(event) => setName(event.currentTarget.value)} error={at('/name')} required />
+            <PasswordField label={t('directoryPassword')} autoComplete="off" value={password} onChange={(event) => setPassword(event.currentTarget.value)} error={at('/password')} required />
+          </>
+        )}
+      </Form>
+    </Section>
   );
 }
 
@@ -130,25 +128,17 @@ function Password() {
     notify(t('changed'));
   };
   return (
-    <Paper withBorder p="md" component="section" aria-label={t('password')}>
-      <Stack>
-        <Title order={2} size="h5">
-          {t('password')}
-        </Title>
-        <Text size="sm" c="dimmed">
-          {t('passwordText')}
-        </Text>
-        <Form submit={submit} label={t('change')} isReady={!differs}>
-          {(at) => (
-            <>
-              <PasswordField label={t('current')} autoComplete="current-password" value={current} onChange={(event) => setCurrent(event.currentTarget.value)} error={at('/current')} required />
-              <PasswordField label={t('new')} autoComplete="new-password" value={fresh} onChange={(event) => setFresh(event.currentTarget.value)} error={at('/new')} required />
-              <PasswordField label={t('again')} autoComplete="new-password" value={again} onChange={(event) => setAgain(event.currentTarget.value)} error={differs ? t('mismatch') : at('/again')} required />
-            </>
-          )}
-        </Form>
-      </Stack>
-    </Paper>
+    <Section title={t('password')} hint={t('passwordText')}>
+      <Form submit={submit} label={t('change')} isReady={!differs}>
+        {(at) => (
+          <>
+            <PasswordField label={t('current')} autoComplete="current-password" value={current} onChange={(event) => setCurrent(event.currentTarget.value)} error={at('/current')} required />
+            <PasswordField label={t('new')} autoComplete="new-password" value={fresh} onChange={(event) => setFresh(event.currentTarget.value)} error={at('/new')} required />
+            <PasswordField label={t('again')} autoComplete="new-password" value={again} onChange={(event) => setAgain(event.currentTarget.value)} error={differs ? t('mismatch') : at('/again')} required />
+          </>
+        )}
+      </Form>
+    </Section>
   );
 }
 

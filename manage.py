@@ -57,6 +57,10 @@ def run_without_django() -> None:
         if words[:1] not in (["backup"], ["restore"]):  # What these leave they give away by themselves.
             os.umask(0o077)
             become_service_user(current())
+        if words[:1] == ["run"]:
+            from controlplane.processes import signs
+
+            signs.end_with_supervisor()  # Before all is loaded: a web process has the listening socket from its first moment.
     except CannotStart as reason:
         print(f"berth: {reason}", file=sys.stderr)  # noqa: T201  (the same)
         sys.exit(reason.exit_code)

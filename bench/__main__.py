@@ -30,6 +30,7 @@ BENCHMARKS: dict[str, tuple[tuple[str, ...], str]] = {
     "GOLD": (("bench.golden",), "determinism: public traces give the same decisions to the byte, in any process, as they did"),
     "WHY": (("bench.explanations",), "explanations: whether who waits is told why, and whether what is suggested comes true"),
     "P13": (("bench.start",), "start: from `make up` to /readyz"),
+    "P14": (("bench.streams",), "streams: thousands of live attempts that print, into the store and how far behind"),
 }
 
 

@@ -25,5 +25,6 @@ export default defineConfig({
       ]),
     ),
   },
-  test: { environment: 'jsdom', include: ['src/**/*.test.{ts,tsx}'] },
+  // The first test of a file also loads its modules, beside other checks on the same cores.
+  test: { environment: 'jsdom', include: ['src/**/*.test.{ts,tsx}'], testTimeout: 30_000 },
 });

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.utils.translation import gettext_lazy as _
 
 from jobs.models import Attempt, Job, PriorityRequest
 from jobs.services.priority_requests import approve, deny
@@ -22,9 +23,9 @@ class JobRecord(Record):
     actions = ("stop",)
 
     stop = on_each(
-        "Stop, with each job's own grace",
+        _("Stop, with each job's own grace"),
         lambda row, actor, now: stop_jobs([row], actor=actor, grace_seconds=None, now=now),
-        done="Jobs told to stop",
+        done=_("Jobs told to stop"),
     )
 
 
@@ -45,6 +46,6 @@ class PriorityRequestRecord(Record):
     ordering = ("-id",)
     actions = ("approve", "deny")
 
-    approve = on_each("Approve", lambda row, actor, now: approve(actor=actor, request=row, now=now), done="Approved")
+    approve = on_each(_("Approve"), lambda row, actor, now: approve(actor=actor, request=row, now=now), done=_("Approved"))
 
-    deny = on_each("Deny", lambda row, actor, now: deny(actor=actor, request=row, now=now), done="Denied")
+    deny = on_each(_("Deny"), lambda row, actor, now: deny(actor=actor, request=row, now=now), done=_("Denied"))

@@ -31,7 +31,10 @@ class DecisionRecord(models.Model):
 
 
 class StartPromise(models.Model):
-    """When a waiting job was expected to start, the first time that anybody looked; and when it did. One per job."""
+    """When a waiting job was expected to start, the first time that anybody looked; and when it did. One per job.
+
+    What it was first told is kept and judged. `now_` is what every page tells: as it was looked ahead last, at `looked_at`.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     job = models.OneToOneField("Job", on_delete=models.CASCADE, related_name="startpromise")
@@ -42,6 +45,10 @@ class StartPromise(models.Model):
     ahead_p50_at = models.DateTimeField(null=True)  # As it was looked ahead, before it was corrected by how others came true.
     ahead_p90_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
+    now_p50_at = models.DateTimeField(null=True)
+    now_p90_at = models.DateTimeField(null=True)
+    now_reason = models.CharField(max_length=40, default="", db_default="")  # Why there is none.
+    looked_at = models.DateTimeField(null=True)  # None: an earlier release wrote it, and only the first is known.
 
     class Meta:
         indexes = [models.Index(fields=["made_at"], name="promise_made")]

@@ -51,6 +51,8 @@ class Job(models.Model):
     image_name = models.CharField(max_length=512, default="host")
     image_digest = models.CharField(max_length=100, blank=True, default="")
     code_digest = models.CharField(max_length=64, blank=True, default="")
+    # Of code from Git, once it is fetched. With a default, SQLite would copy the table without its triggers.
+    code_commit = models.CharField(max_length=64, null=True)  # noqa: DJ001
 
     name = models.CharField(max_length=NAME_LENGTH)
     kind = models.CharField(max_length=20, default="batch")
@@ -87,6 +89,8 @@ class Job(models.Model):
 
     attempt_count = models.IntegerField(default=0)
     attempt = models.ForeignKey("Attempt", null=True, on_delete=models.SET_NULL, related_name="+", db_index=False)  # The latest.
+    # None: the platform keeps no directory. With a default SQLite would copy the table, and lose its triggers.
+    checkpoint = models.CharField(max_length=12, null=True)  # noqa: DJ001 - see above. `CheckpointGate` has its values.
     paid = models.JSONField(default=dict)  # Attempts spent per budget: user, platform, unknown, hang, preempted.
     not_before_at = models.DateTimeField(null=True)  # start_after, or the end of a retry's backoff.
 
@@ -128,6 +132,16 @@ class Job(models.Model):
         return f"job {self.name} {self.id}"
 
 
+class ClusterLook(models.Model):
+    """When all attempts of a cluster were last looked at: until then those whose end is not known are known to have run."""
+
+    cluster_id = models.UUIDField(primary_key=True)
+    looked_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"look at cluster {self.cluster_id} at {self.looked_at}"
+
+
 class JobCount(models.Model):
     """So many more jobs (fewer, if negative) of a tenant, queue and state; added up they say how many there are.
 
@@ -148,7 +162,7 @@ class JobCount(models.Model):
 
 
 class Dependency(models.Model):
-    """`job` waits for `on`: `after` its start, `after_ok` its success, `after_any` its end."""
+    """`job` waits for `on`: `after` its start, `after_ok` its success, `after_any` its end, `code` what it fetches."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="dependencies")

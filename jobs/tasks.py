@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable
 
 from celery import shared_task
 
 from clusters.selectors import observed_clusters
-from jobs.reconcile import builds, finish, launch, poll, stopping
-from jobs.services import maintenance
+from jobs.reconcile import builds, checkpoints, finish, launch, poll, stopping
+from jobs.services import counts, gpu_faults, maintenance
 from kernel.clock import database_now
 from kernel.config import current
 from reconciling import leases
+
+_looking = threading.Lock()
+_asked = threading.Event()
 
 
 def _for_each(cluster_id: str | None, work: Callable[[uuid.UUID], object]) -> None:
@@ -70,6 +74,26 @@ def finish_task(cluster_id: str | None = None) -> None:
 @shared_task(name="jobs.maintenance")
 def maintenance_task() -> None:
     maintenance.look(database_now())
+    gpu_faults.look(database_now())
+
+
+@shared_task(name="jobs.recount")
+def recount_task() -> None:
+    counts.recount_jobs(database_now())
+
+
+@shared_task(name="jobs.checkpoints")
+def checkpoints_task() -> None:
+    """By one thread of a process: how long a look takes is up to the job that filled the directory, and starts and stops wait for
+    the same threads. A thread that is asked meanwhile leaves it to that one, which then looks once more."""
+    _asked.set()
+    while _asked.is_set() and _looking.acquire(blocking=False):
+        try:
+            _asked.clear()
+            while checkpoints.look() == checkpoints.BATCH:
+                pass
+        finally:
+            _looking.release()
 
 
 @shared_task(name="jobs.builds")

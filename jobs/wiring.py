@@ -22,6 +22,8 @@ from jobs.selectors.templates import allows_template, sees_template
 from jobs.services.what_if import forecast_limits
 from kernel.actor import Actor
 from kernel.config import current
+from kernel.errors import InvalidInput
+from kernel.limits import NAME_LENGTH, REPLICAS
 from kernel.resources import Resources
 from storage.logs import LogFilter, follow
 from tenants.access import tenant_rule, tenants_with
@@ -49,7 +51,8 @@ def register() -> None:
 
 
 def _gpu_tasks(attempt_ids: Collection[uuid.UUID]) -> list[GpuTask]:
-    rows = Task.objects.filter(attempt_id__in=list(attempt_ids), gpu_millis__gt=0).order_by()
+    """Not those with simulated GPUs: what is drawn for these is no hour in which a GPU worked."""
+    rows = Task.objects.filter(attempt_id__in=list(attempt_ids), gpu_millis__gt=0, attempt__gpus_simulated=False).order_by()
     return [
         GpuTask(attempt_id, task_subject(attempt_id, role, index), gpu_millis)
         for attempt_id, role, index, gpu_millis in rows.values_list("attempt_id", "role", "index", "gpu_millis")
@@ -78,17 +81,16 @@ def _notices(job_ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, registry.JobN
 
 async def _log_messages(actor: Actor, request: Mapping[str, Any]) -> AsyncGenerator[Mapping[str, Any]]:
     """A followed log for a socket: checks the actor's right, then gives pages until the log is complete."""
+    wanted, number = _log_request(request)
     job = await sync_to_async(fetch_job)(actor, str(request.get("job", "")), "job.logs")
     attempts = Attempt.objects.filter(job_id=job.id).order_by("-number")
-    number = request.get("attempt")
-    if isinstance(number, int):
+    if number is not None:
         attempts = attempts.filter(number=number)
     attempt = await attempts.afirst()
     if attempt is None:
         yield {"items": [], "cursor": "0-0", "complete": False, "attempt": 0}
         return
     cursor = request.get("cursor")
-    wanted = LogFilter(role=request.get("role"), index=request.get("index"), stream=request.get("stream"))
     async for answer in follow(attempt.id, cursor=cursor if isinstance(cursor, str) else None, wanted=wanted):
         yield {
             "items": [{**item.as_dict(), "at": utc_text(item.at)} for item in answer.items],
@@ -96,6 +98,16 @@ async def _log_messages(actor: Actor, request: Mapping[str, Any]) -> AsyncGenera
             "complete": answer.complete,
             "attempt": attempt.number,
         }
+
+
+def _log_request(request: Mapping[str, Any]) -> tuple[LogFilter, int | None]:
+    """Read the filter and the attempt's number; None is the newest attempt. Raises InvalidInput."""
+    role, index, stream, number = (request.get(name) for name in ("role", "index", "stream", "attempt"))
+    texts = all(item is None or (isinstance(item, str) and len(item) <= NAME_LENGTH) for item in (role, stream))
+    numbers = all(item is None or (type(item) is int and 0 <= item < REPLICAS) for item in (index, number))
+    if not texts or not numbers:
+        raise InvalidInput("`role` and `stream` are texts, `index` and `attempt` are whole numbers; each may be left out.")
+    return LogFilter(role=role, index=index, stream=stream), number
 
 
 def _held_in_pools(pool_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Resources]:

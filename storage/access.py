@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Q
 
 from kernel.actor import Actor
-from storage.models import Artifact, CodeSnapshot, Upload, Volume, VolumeGrant
+from storage.models import Artifact, Checkpoint, CodeSnapshot, Upload, Volume, VolumeGrant
 from storage.selectors import acting_tenant
 from tenants.access import is_system, role_allows, tenant_rule, tenants_with
 from webapi.access import register
@@ -22,6 +22,7 @@ def register_policy() -> None:
     tenant_rule(Upload, owner="created_by_id")
     tenant_rule(CodeSnapshot, noun="code")
     tenant_rule(Artifact)
+    tenant_rule(Checkpoint, noun="job")
 
 
 def _sees_volume(actor: Actor) -> Q | None:

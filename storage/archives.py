@@ -1,11 +1,14 @@
 """Looks through an archive of source code before anybody unpacks it: gzipped tar with plain files below its root, nothing else.
 
-A name that leads outside, a link that does, a device, a bomb: each is refused with the member's name. The archive is read
-as a stream with bounded memory and is never unpacked here; the engine unpacks it with its own checks and the tenant's rights.
+A name that leads outside, a link that does, a device, a bomb: each is refused with the member's name. So is whatever no file
+system could hold: a name that is too long, an entry below a file, one name for two things. The archive is read as a stream with
+bounded memory and is never unpacked here; the engine unpacks it with its own checks and the tenant's rights, and what passes here
+is what it can unpack.
 """
 
 from __future__ import annotations
 
+import posixpath
 import tarfile
 import zlib
 from dataclasses import dataclass
@@ -15,6 +18,7 @@ from typing import IO, cast
 from kernel.errors import FieldError, InvalidInput
 from kernel.limits import CODE_SNAPSHOT_BYTES
 from storage import bounds
+from storage.paths import NAME_BYTES_MAX
 
 PROBLEMS_MAX = 20  # The first ones tell what is wrong with the rest.
 HEADER_BYTES_MAX = 64 * 1024  # Extended headers of one member hold names; tarfile reads them into memory whole.
@@ -43,15 +47,19 @@ def check_archive(file: IO[bytes], *, size_bytes: int) -> ArchiveFacts:
         )
     reader = _BoundedGzip(file, packed_bytes=size_bytes)
     problems: list[FieldError] = []
-    count = 0
+    tree = _Tree()
+    count = size = 0
     try:
         # Stream mode reads forward only: no member can send the reader back to grow what was counted.
         with tarfile.open(fileobj=cast("IO[bytes]", reader), mode="r|", tarinfo=_Member) as archive:
             for member in archive:
                 count += 1
-                if count > bounds.CODE_FILES_MAX:
+                size += member.size if member.isreg() else 0  # Of a file with holes, more than the archive has of it.
+                if count > bounds.CODE_FILES_MAX or tree.is_too_large:
                     raise BadArchive(f"The archive holds more than {bounds.CODE_FILES_MAX:,} entries.", hint=_IGNORE_HINT)
-                problem = _problem(member)
+                if size > bounds.CODE_UNPACKED_BYTES_MAX:
+                    raise BadArchive(f"Unpacked, its files have more than {bounds.CODE_UNPACKED_BYTES_MAX // 1024**2} MiB.")
+                problem = _problem(member) or tree.add(member)
                 if problem and len(problems) < PROBLEMS_MAX:
                     problems.append(FieldError(f"/archive/{count}", "bad_member", f"{_shown(member.name)}: {problem}"))
                 archive.members = []  # type: ignore[attr-defined]  # Else every member seen stays in memory.
@@ -96,9 +104,42 @@ def _path_problem(name: str) -> str | None:
         return "it has no usable name."
     if len(name) > bounds.CODE_PATH_LENGTH or len(parts) > bounds.CODE_PATH_DEPTH:
         return "its name is too long or too deep."
+    if any(len(part.encode("utf-8", "surrogateescape")) > NAME_BYTES_MAX for part in parts):
+        return f"a name has more than {NAME_BYTES_MAX} bytes."
     if name.startswith("/") or "\\" in name or ".." in parts:
         return "its name leads outside of the archive."
     return None
+
+
+class _Tree:
+    """The files and folders that the members seen so far make, to find those that cannot be made beside the others."""
+
+    def __init__(self) -> None:
+        self._is_folder: dict[str, bool] = {}
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether it has too many entries, with the folders that are only named by what is in them."""
+        return len(self._is_folder) > bounds.CODE_FILES_MAX
+
+    def add(self, member: tarfile.TarInfo) -> str | None:
+        """Take the next member. Why it cannot be made, in words; None if it can."""
+        path = posixpath.normpath(member.name)
+        if path == ".":
+            return None
+        folder = posixpath.dirname(path)
+        while folder:
+            if not self._is_folder.setdefault(folder, True):
+                return "it lies below something that is no folder."
+            folder = posixpath.dirname(folder)
+        if self._is_folder.get(path, member.isdir()) != member.isdir():
+            return "the archive holds it twice, once as a folder."
+        if member.islnk():
+            target = posixpath.normpath(member.linkname)
+            if target == path or self._is_folder.get(target, True):
+                return "it links to a file that is not before it in the archive."
+        self._is_folder[path] = member.isdir()
+        return None
 
 
 def _link_problem(member: tarfile.TarInfo) -> str | None:
@@ -106,6 +147,8 @@ def _link_problem(member: tarfile.TarInfo) -> str | None:
     target = member.linkname
     if not target or "\0" in target or target.startswith("/") or "\\" in target:
         return "it is a link to outside of the archive."
+    if len(target) > bounds.CODE_PATH_LENGTH:
+        return "what it links to has too long a name."
     start = PurePosixPath(member.name).parent.parts if member.issym() else ()
     depth = len([part for part in start if part != "."])
     for part in PurePosixPath(target).parts:

@@ -25,11 +25,18 @@ GRANTS_MAX = 1_000
 VOLUMES_MAX = 1_000  # Per tenant; each is a group of the operating system.
 MOUNTS_MAX = 32  # Per job: supplementary groups of one process are limited to some 64 by NFS.
 
+# Checkpoints.
+CHECKPOINT_FILES_MAX = 100_000  # Of one directory that are looked at; a model in shards has thousands.
+CHECKPOINT_OPENED_MAX = 200  # Files of the newest one that are opened before an attempt goes on from it.
+CHECKPOINT_COPY_SECONDS = 10.0  # Copied in one go; then other jobs have their turn.
+CHECKPOINT_ARCHIVE_FILES_MAX = 20_000  # In one archive; more is fetched file by file.
+
 # Logs.
 LOG_ROW_BYTES = 256 * KIB  # One index row stands for at most this much.
 LOG_PASS_BYTES = LOG_AHEAD_BYTES  # What one pass of the pump takes from one stream before the next one has its turn.
 LOG_BATCH_BYTES = 8 * MIB  # What the pump holds in memory before it writes: bounds its size whatever tasks print.
 LOG_ATTEMPT_BYTES = 8 * GIB  # All streams of one attempt together.
+LOG_WRITERS = 8  # Streams that are synced at once: 300 small ones took 0.13 s instead of 1.04 s with one after the other.
 LOG_GROW_SECONDS = 2.0  # The newest row takes more bytes for so long; its time is that exact.
 LOG_TAIL_LINES_MAX = 10_000
 LOG_KEPT = timedelta(days=90)

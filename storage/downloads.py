@@ -24,6 +24,7 @@ from storage.paths import shown_name
 from webapi.problems import problem_response
 
 BINARY = "application/octet-stream"
+ARCHIVE = "application/x-tar"
 TEXT = "text/plain; charset=utf-8"
 _RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{1,18})?|-([0-9]{1,18}))")
 
@@ -115,6 +116,15 @@ def descriptor_response(request: Request, descriptor: int, *, size_bytes: int, n
         name=shown_name(name),
         close=close,
     )
+
+
+def archive_response(pieces: Iterator[bytes], *, name: str) -> HttpResponseBase:
+    """Send an archive as it is packed; how long it becomes is not known before."""
+    response = PiecesResponse(pieces)
+    response["Content-Type"] = ARCHIVE
+    _headers(response, "", name)
+    del response["Accept-Ranges"]
+    return response
 
 
 def log_response(request: Request, facts: StreamFacts) -> HttpResponseBase:

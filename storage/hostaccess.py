@@ -133,6 +133,8 @@ def _told(volume: Volume, path: str) -> Iterator[None]:
     except OSError as error:
         if isinstance(error, NotADirectoryError) or error.errno in _LINK_ERRORS:
             raise _missing(volume, path) from error
+        if error.errno == errno.ENAMETOOLONG:
+            raise Conflict(f"A name in {path[:200]!r} is longer than the file system of volume {volume.name} takes.") from error
         raise
 
 

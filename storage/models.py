@@ -131,6 +131,23 @@ class CodeSnapshot(models.Model):
         return f"code {self.digest[:12]}"
 
 
+class GitCommit(models.Model):
+    """Which snapshot a commit of a repository was fetched into, for one tenant."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+")
+    url = models.CharField(max_length=1_024)
+    commit = models.CharField(max_length=64)
+    digest = models.CharField(max_length=64)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "url", "commit"], name="git_commit_once_per_tenant")]
+
+    def __str__(self) -> str:
+        return f"commit {self.commit[:12]} of {self.url}"
+
+
 class ArtifactCollection(models.Model):
     """What was brought home from one attempt: how much, and in words what was left behind and why."""
 
@@ -246,3 +263,37 @@ class LogChunkIndex(models.Model):
 
     def __str__(self) -> str:
         return f"chunk {self.sequence} of attempt {self.attempt_id}"
+
+
+class Checkpoint(models.Model):
+    """The directory that a job keeps over its attempts: what was measured in it last, and when somebody looks next.
+
+    `saved_at` is the time of the newest whole checkpoint. `due_at` None: nothing is to be done until the job moves.
+    """
+
+    job_id = models.UUIDField(primary_key=True, editable=False)
+    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+", db_index=False)
+    location = models.CharField(max_length=500)
+    problem = models.CharField(max_length=500, blank=True, default="")  # Why no attempt can go on from it, in words.
+    saved_at = models.DateTimeField(null=True)
+    size_bytes = models.BigIntegerField(default=0)
+    file_count = models.PositiveIntegerField(default=0)
+    is_writing = models.BooleanField(default=False)
+    checked_at = models.DateTimeField(null=True)
+    started_from = models.UUIDField(null=True)  # The job whose checkpoint it began with a copy of.
+    is_copied = models.BooleanField(default=False)
+    kept_until = models.DateTimeField(null=True)  # Set once the job has ended.
+    removed_at = models.DateTimeField(null=True)
+    due_at = models.DateTimeField(null=True)
+    lease_token = models.UUIDField(null=True)
+    lease_expires_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="checkpoint_due"),
+            models.Index(fields=["kept_until"], condition=Q(removed_at__isnull=True), name="checkpoint_to_remove"),
+            models.Index(fields=["started_from"], condition=Q(is_copied=False), name="checkpoint_to_copy"),
+        ]
+
+    def __str__(self) -> str:
+        return f"checkpoint of job {self.job_id}"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import QuerySet
 
 from kernel.actor import Actor
 from kernel.errors import NotFound
-from storage.models import Artifact, ArtifactCollection, CodeSnapshot, Volume, VolumeGrant
+from storage.models import Artifact, ArtifactCollection, Checkpoint, CodeSnapshot, Volume, VolumeGrant
 from tenants.access import role_allows
 
 
@@ -64,6 +65,23 @@ def collections_of(attempt_ids: Iterable[uuid.UUID]) -> Mapping[uuid.UUID, Outpu
 def has_code(tenant_id: uuid.UUID, digest: str) -> bool:
     """Whether the tenant has a code snapshot of this digest."""
     return CodeSnapshot.objects.filter(tenant_id=tenant_id, digest=digest).exists()
+
+
+def has_checkpoint(job_id: uuid.UUID) -> bool:
+    """Whether a job has left a whole checkpoint that is still there and that another attempt can go on from."""
+    kept = Checkpoint.objects.filter(job_id=job_id, saved_at__isnull=False, removed_at__isnull=True)
+    return kept.filter(problem="").exists()
+
+
+def find_checkpoint(job_id: uuid.UUID) -> Checkpoint | None:
+    """What is known of a job's directory; None before its first attempt."""
+    return Checkpoint.objects.filter(job_id=job_id).first()
+
+
+def checkpoint_times(job_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, datetime]:
+    """When the newest checkpoint of each of these jobs was written, of those that have one. One query."""
+    rows = Checkpoint.objects.filter(job_id__in=job_ids, saved_at__isnull=False)
+    return {job_id: saved_at for job_id, saved_at in rows.values_list("job_id", "saved_at") if saved_at is not None}
 
 
 def acting_tenant(actor: Actor, volume: Volume, verb: str) -> uuid.UUID | None:

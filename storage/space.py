@@ -53,6 +53,11 @@ def require_room(size_bytes: int, *, what: str) -> None:
         )
 
 
+def is_without_room(error: OSError) -> bool:
+    """Whether a disk or a quota is full, or takes no changes: all writes wait, and none of them is at fault."""
+    return error.errno in _FULL or error.errno in _CLOSED
+
+
 @contextlib.contextmanager
 def full_disk_is_told(what: str) -> Iterator[None]:
     """Turn "no space left on device" inside the block into StorageFull, and so a disk that takes no changes at all."""

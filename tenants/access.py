@@ -37,7 +37,8 @@ from tenants.models import (
     UserKind,
 )
 from tenants.permissions import PERMISSIONS, ROLE_RANK, Permission, effective_scopes
-from webapi.access import register
+from tenants.standing import demand_enabled
+from webapi.access import Granted, note_grant, register, register_holds
 
 
 def actor_for(user: User, token: Token | None, *, request_id: str = "") -> Actor:
@@ -69,6 +70,7 @@ def roles_of_many(user_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, dict[uuid.UU
     """The same for many users. One query."""
     roles: dict[uuid.UUID, dict[uuid.UUID, TenantRole]] = {}
     rows = Membership.objects.filter(user_id__in=frozenset(user_ids))
+    rows = rows.filter(tenant__descendant_links__tenant__deleted_at__isnull=True)
     for user_id, tenant_id, text in rows.values_list("user_id", "tenant__descendant_links__tenant_id", "role"):
         role, own = TenantRole(text), roles.setdefault(user_id, {})
         if tenant_id not in own or ROLE_RANK[role] > ROLE_RANK[own[tenant_id]]:
@@ -84,21 +86,43 @@ def role_allows(actor: Actor, tenant_id: uuid.UUID | None, verb: str, owner_id: 
     permission = permission_of(verb)
     if is_system(actor):
         return True
+    if _role_allows(actor, tenant_id, permission):
+        note_grant(Granted(tenant_id, verb))
+        return True
+    if owner_id == actor.user_id and _owner_allows(actor, tenant_id, permission):
+        note_grant(Granted(tenant_id, verb, is_own=True))
+        return True
+    return False
+
+
+def _role_allows(actor: Actor, tenant_id: uuid.UUID | None, permission: Permission) -> bool:
+    """Whether the actor may do it to anything in the tenant."""
     if not actor.is_authenticated or not _in_scope(actor, permission):
         return False
     if permission.everyone or (permission.operator and actor.is_operator):
         return True
     role = actor.roles.get(tenant_id) if tenant_id is not None else None
-    if role is None:
-        return False
-    if permission.minimum is not None and ROLE_RANK[role] >= ROLE_RANK[permission.minimum]:
-        return True
-    return permission.own and owner_id == actor.user_id and ROLE_RANK[role] >= ROLE_RANK[TenantRole.MEMBER]
+    return role is not None and permission.minimum is not None and ROLE_RANK[role] >= ROLE_RANK[permission.minimum]
+
+
+def _owner_allows(actor: Actor, tenant_id: uuid.UUID | None, permission: Permission) -> bool:
+    """Whether the actor may do it there to what belongs to them."""
+    role = actor.roles.get(tenant_id) if tenant_id is not None else None
+    may = permission.own and actor.is_authenticated and _in_scope(actor, permission)
+    return may and role is not None and ROLE_RANK[role] >= ROLE_RANK[TenantRole.MEMBER]
+
+
+def _holds(actor: Actor, granted: Granted) -> bool:
+    """Whether a right that was granted is still there. For `webapi.access.holds`."""
+    return role_allows(actor, granted.tenant_id, granted.verb, actor.user_id if granted.is_own else None)
 
 
 def demand(actor: Actor, tenant_id: uuid.UUID | None, verb: str, owner_id: uuid.UUID | None = None) -> None:
-    """Raise unless `role_allows`: NotFound where the actor may not know the tenant, Forbidden where it does."""
+    """Raise unless `role_allows`: NotFound where the actor may not know the tenant, Forbidden where it does; TenantDisabled
+    where it would begin something in a disabled tenant."""
     if role_allows(actor, tenant_id, verb, owner_id):
+        if tenant_id is not None:
+            demand_enabled(tenant_id, verb)
         return
     if not actor.is_authenticated:
         raise NotAuthenticated("This needs a token.", hint="Run `berth login`, or send `Authorization: Bearer <token>`.")
@@ -109,9 +133,20 @@ def demand(actor: Actor, tenant_id: uuid.UUID | None, verb: str, owner_id: uuid.
         raise Forbidden(
             f"This token's scopes do not include {permission.scope}.", hint=f"Use a token with the scope {permission.scope}."
         )
+    if tenant_id is None and _in_one_tenant(actor, permission):
+        raise Forbidden(
+            f"{actor.name} may do this for one tenant; for all tenants together it is for operators.",
+            hint="Name a tenant in which your role allows it (`tenant`).",
+        )
     raise Forbidden(
         f"{actor.name} may not do this. It is for: {permission.who()}.", hint="Ask a manager of the tenant, or an operator."
     )
+
+
+def _in_one_tenant(actor: Actor, permission: Permission) -> bool:
+    """Whether the actor's role in any tenant would do: then no tenant was named where one must be."""
+    minimum = permission.minimum
+    return minimum is not None and any(ROLE_RANK[role] >= ROLE_RANK[minimum] for role in actor.roles.values())
 
 
 def in_scope(actor: Actor, verb: str) -> bool:
@@ -227,6 +262,7 @@ def operators_rule(model: type[Model], read: str) -> None:
 
 def register_policy() -> None:
     """Register the rules of this app and of the apps below it. Called once, from `AppConfig.ready`."""
+    register_holds(_holds)
     tenant_rule(Tenant, "id")
     tenant_rule(Membership, noun="member")
     tenant_rule(Invitation)

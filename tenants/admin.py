@@ -5,14 +5,16 @@ from __future__ import annotations
 import uuid
 
 from django.contrib import admin, messages
+from django.contrib.auth.models import Group
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import action
 
 from kernel.clock import database_now
 from kernel.errors import BerthError
 from tenants import services
-from tenants.console.limits import HELP, LimitsForm, shown
+from tenants.console.limits import LimitsForm, shown
 from tenants.models import Booking, Budget, Membership, Price, Queue, QuotaEdit, QuotaRequest, Tenant, Token, User, UserCap
 from tenants.services.bookings import cancel_booking
 from tenants.services.edits import forecast
@@ -20,6 +22,8 @@ from tenants.services.quota_requests import approve_request, deny_request
 from tenants.services.tokens import revoke_token
 from tenants.services.users import disable_user
 from webapi.console import Record, on_each, operator_of, words
+
+admin.site.unregister(Group)  # Rights come from memberships; Django's own groups give no rights.
 
 
 @admin.register(Tenant)
@@ -31,17 +35,17 @@ class TenantRecord(Record):
 
 @admin.register(User)
 class UserRecord(Record):
-    list_display = ("name", "email", "kind", "tenant", "is_operator", "is_active", "created_at")
+    list_display = ("name", "email", "email_claimed", "kind", "tenant", "is_operator", "is_active", "created_at")
     list_filter = ("kind", "is_operator", "is_active")
     list_select_related = ("tenant",)
-    search_fields = ("name", "email")
-    exclude = ("password",)
+    search_fields = ("name", "email", "email_claimed")
+    secrets = ("password",)
     actions = ("disable",)
 
     disable = on_each(
-        "Lock out: end their tokens and connections",
+        _("Lock out: end their tokens and connections"),
         lambda row, actor, now: disable_user(actor=actor, user=row, now=now),
-        done="Locked out",
+        done=_("Locked out"),
     )
 
 
@@ -58,10 +62,10 @@ class TokenRecord(Record):
     list_display = ("name", "kind", "prefix", "user", "created_at", "last_used_at", "expires_at", "revoked_at")
     list_select_related = ("user",)
     search_fields = ("name", "prefix", "user__name")
-    exclude = ("digest",)
+    secrets = ("digest",)
     actions = ("revoke",)
 
-    revoke = on_each("Revoke", lambda row, actor, now: revoke_token(actor=actor, token=row, now=now), done="Revoked")
+    revoke = on_each(_("Revoke"), lambda row, actor, now: revoke_token(actor=actor, token=row, now=now), done=_("Revoked"))
 
 
 @admin.register(Queue)
@@ -72,7 +76,7 @@ class QueueRecord(Record):
     search_fields = ("name", "tenant__name")
     actions_detail = ("limits",)
 
-    @action(description="Limits", url_path="limits")
+    @action(description=_("Limits"), url_path="limits")
     def limits(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """All limits of the queue: try an edit, then make it. By the rules, the forecast and the audit of the API."""
         queue = _queue(object_id)
@@ -81,7 +85,7 @@ class QueueRecord(Record):
         if request.method == "POST" and form.is_valid():
             try:
                 if not form.changes():
-                    messages.info(request, "Nothing is changed: the numbers are what they are now.")
+                    messages.info(request, _("Nothing is changed: the numbers are what they are now."))
                 elif request.POST.get("do") == "make":
                     self._make(request, queue, form)
                     return HttpResponseRedirect(request.path)
@@ -92,9 +96,12 @@ class QueueRecord(Record):
                 form.add_error(None, words(error))
         context = {
             **self.admin_site.each_context(request),
-            "title": f"Limits of queue {queue.name}",
+            "title": _("Limits of queue %(queue)s") % {"queue": queue.name},
             "queue": queue, "form": form, "lines": list(form.lines()), "outcome": outcome, "opts": self.opts,
-            "columns": ("Pool", "Resource", "The pool has", "The queue holds", *(name.capitalize() for name in HELP)),
+            "columns": (
+                _("Pool"), _("Resource"), _("The pool has"), _("The queue holds"),
+                _("Guarantee"), _("Deserved"), _("Ceiling"), _("Weight"),
+            ),
             "meant": (form["effective_from"], form["comment"]),
         }  # fmt: skip
         return TemplateResponse(request, "tenants/console/limits.html", context)
@@ -108,8 +115,8 @@ class QueueRecord(Record):
             expected_versions={queue.pk: form.cleaned_data["version"]},
             now=database_now(),
         )
-        when = "Made." if edit.decided_at is not None else f"It will be made at {edit.effective_from:%Y-%m-%d %H:%M} UTC."
-        messages.success(request, when)
+        later = _("It will be made at %(time)s UTC.") % {"time": f"{edit.effective_from:%Y-%m-%d %H:%M}"}
+        messages.success(request, _("Made.") if edit.decided_at is not None else later)
 
 
 def _queue(text: str) -> Queue:
@@ -128,9 +135,9 @@ class QuotaEditRecord(Record):
     actions = ("cancel",)
 
     cancel = on_each(
-        "Cancel, where the time has not come",
+        _("Cancel, where the time has not come"),
         lambda row, actor, now: services.cancel_edit(actor=actor, edit=row, now=now),
-        done="Cancelled",
+        done=_("Cancelled"),
     )
 
 
@@ -142,9 +149,11 @@ class QuotaRequestRecord(Record):
     ordering = ("-id",)
     actions = ("approve", "deny")
 
-    approve = on_each("Approve", lambda row, actor, now: approve_request(actor=actor, request=row, now=now), done="Approved")
+    approve = on_each(
+        _("Approve"), lambda row, actor, now: approve_request(actor=actor, request=row, now=now), done=_("Approved")
+    )
 
-    deny = on_each("Deny", lambda row, actor, now: deny_request(actor=actor, request=row, now=now), done="Denied")
+    deny = on_each(_("Deny"), lambda row, actor, now: deny_request(actor=actor, request=row, now=now), done=_("Denied"))
 
 
 @admin.register(Booking)
@@ -155,7 +164,7 @@ class BookingRecord(Record):
     ordering = ("-id",)
     actions = ("cancel",)
 
-    cancel = on_each("Cancel", lambda row, actor, now: cancel_booking(actor=actor, booking=row, now=now), done="Cancelled")
+    cancel = on_each(_("Cancel"), lambda row, actor, now: cancel_booking(actor=actor, booking=row, now=now), done=_("Cancelled"))
 
 
 @admin.register(UserCap)

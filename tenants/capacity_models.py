@@ -47,6 +47,29 @@ class QuotaEdit(models.Model):
         return f"quota edit {self.id}, {self.state}"
 
 
+class LimitChange(models.Model):
+    """One limit that was changed, with what held until then: the history of limits, for questions of the past.
+
+    Written by the service that writes limits, in its transaction. A guarantee, weight and so on as `QueueLimit` has them.
+    """
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    queue = models.ForeignKey("tenants.Queue", models.CASCADE, related_name="limit_changes")
+    pool_id = models.UUIDField()
+    resource = models.CharField(max_length=20)
+    guarantee = models.BigIntegerField()
+    deserved = models.BigIntegerField(null=True)
+    ceiling = models.BigIntegerField(null=True)
+    weight = models.PositiveIntegerField()
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["changed_at", "id"], name="limit_change_at")]
+
+    def __str__(self) -> str:
+        return f"change of {self.resource} in pool {self.pool_id} for queue {self.queue_id} at {self.changed_at}"
+
+
 class QuotaRequest(models.Model):
     """Limits that a tenant asks for: an edit proposed by somebody who may not make it. `edit` is what an approval made of it."""
 

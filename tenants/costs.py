@@ -19,12 +19,14 @@ IDS_AT_ONCE = 2_000
 
 @dataclass(frozen=True, slots=True)
 class AttemptCost:
-    """What one attempt used and cost. `fate` is empty while it runs: then it is counted up to now."""
+    """What one attempt used and cost. `fate` is empty while it runs: then it is counted up to now. `held_seconds`: how long the
+    platform held the capacity for it, the time before its first task and after its last included."""
 
     attempt_id: uuid.UUID
     number: int
     fate: str
     use: Use
+    held_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class JobCost:
 
 
 def job_cost(job_ids: Sequence[uuid.UUID], *, running: Iterable[tuple[uuid.UUID, int, datetime]], now: datetime) -> JobCost:
-    """What these jobs cost so far. `running` names live attempts with their number and since when their engine has them.
+    """What these jobs cost so far. `running` names live attempts with their number and since when their first task runs.
 
     Two queries for up to 2,000 jobs, and one for the prices.
     """
@@ -50,7 +52,7 @@ def job_cost(job_ids: Sequence[uuid.UUID], *, running: Iterable[tuple[uuid.UUID,
         chunk = job_ids[start : start + IDS_AT_ONCE]
         for entry in entries_of(LedgerEntry.objects.filter(job_id__in=chunk)):
             use = use_between(entry, book, entry.since, entry.until)
-            ended.append(AttemptCost(entry.attempt_id, entry.number, str(entry.fate), use))
+            ended.append(AttemptCost(entry.attempt_id, entry.number, str(entry.fate), use, entry.held_seconds))
         held = Reservation.objects.filter(job_id__in=chunk, released_at__isnull=True, kind=ReservationKind.ATTEMPT).order_by()
         for attempt_id, pool_id, *amounts in held.values_list("attempt_id", "pool_id", *RESOURCE_NAMES):
             amount = Resources(*amounts)

@@ -111,7 +111,7 @@ def recipients(user_ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Recipient]
         user_id: Recipient(
             user_id=user_id,
             name=user.name,
-            email=user.email,
+            email=user.address,
             actor=Actor(user_id=user_id, name=user.name, is_operator=user.is_operator, roles=roles.get(user_id, {})),
         )
         for user_id, user in users.items()

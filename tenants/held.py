@@ -1,4 +1,4 @@
-"""What was held and not worked with: by attempts that their cluster did not have yet, and by bookings that nobody used.
+"""What was held and not worked with: by attempts before their first task and after their last, and by unused bookings.
 
 Neither is charged. It stands beside what the ledger calls failed, retried and evicted: together they are what a tenant could
 have had, or left to others. Reads only.
@@ -22,8 +22,8 @@ from tenants.models import Booking, Reservation, ReservationKind
 from tenants.quota.accounting import ResourceSeconds, mark, used
 from tenants.usage import UsageFilter
 
-STARTING, BOOKED = "starting", "booked"
-HELD_KINDS = (STARTING, BOOKED)
+STARTING, ENDING, BOOKED = "starting", "ending", "booked"
+HELD_KINDS = (STARTING, ENDING, BOOKED)
 ENTRIES_MAX = 200_000
 IDS_AT_ONCE = 2_000
 _Key = tuple[uuid.UUID, str]
@@ -40,13 +40,14 @@ class HeldRow:
 
 
 def held_idle(wanted: UsageFilter, *, now: datetime) -> list[HeldRow]:
-    """`starting`: from admission until the cluster had it, of attempts in the ledger. `booked`: GPUs of windows that have begun,
-    less what jobs of the booking's queue held of that pool meanwhile. The largest first."""
+    """`starting`: from admission until the first task ran, of attempts in the ledger; `ending`: from the end of the last until
+    the capacity was released. `booked`: GPUs of windows that have begun, less what jobs of the booking's queue held of that pool
+    meanwhile. The largest first."""
     book, found = price_book(), dict[_Key, tuple[ResourceSeconds, int]]()
     since = 0 if wanted.since is None else mark(wanted.since)
     until = mark(now) if wanted.until is None else min(mark(wanted.until), mark(now))
     for tenant_id, kind, pool_id, amount, start, end in (
-        *_starting(wanted, since, until),
+        *_around(wanted, since, until),
         *_booked(wanted, since, until),
     ):
         so_far, micros = found.get((tenant_id, kind), (ResourceSeconds(), 0))
@@ -58,25 +59,30 @@ def held_idle(wanted: UsageFilter, *, now: datetime) -> list[HeldRow]:
 _Piece = tuple[uuid.UUID, str, uuid.UUID, Resources, int, int]
 
 
-def _starting(wanted: UsageFilter, since: int, until: int) -> Iterator[_Piece]:
+def _around(wanted: UsageFilter, since: int, until: int) -> Iterator[_Piece]:
     entries = wanted.in_window()
     if entries[: ENTRIES_MAX + 1].count() > ENTRIES_MAX:
         message = f"These are more than {ENTRIES_MAX} attempts."
         hint = "Ask for fewer days at a time."
         raise InvalidInput(message, hint=hint, fields=[FieldError("/since", "too_many", message, hint)])
-    columns = ("attempt_id", "pool_id", "tenant_id", "started_at")
-    began = {row[:2]: row[2:] for row in entries.values_list(*columns).iterator(chunk_size=IDS_AT_ONCE)}
-    ids = sorted({attempt_id for attempt_id, _ in began})
+    columns = ("attempt_id", "pool_id", "tenant_id", "started_at", "ended_at", "held_seconds")
+    ran = {row[:2]: row[2:] for row in entries.values_list(*columns).iterator(chunk_size=IDS_AT_ONCE)}
+    ids = sorted({attempt_id for attempt_id, _ in ran})
     for at in range(0, len(ids), IDS_AT_ONCE):
         rows = Reservation.objects.filter(attempt_id__in=ids[at : at + IDS_AT_ONCE], kind=ReservationKind.ATTEMPT).order_by()
-        for attempt_id, pool_id, admitted_at, *amounts in rows.values_list(
-            "attempt_id", "pool_id", "created_at", *RESOURCE_NAMES
+        for attempt_id, pool_id, admitted_at, released_at, *amounts in rows.values_list(
+            "attempt_id", "pool_id", "created_at", "released_at", *RESOURCE_NAMES
         ):
-            known = began.get((attempt_id, pool_id))
-            if known is not None:
-                start, end = max(since, mark(admitted_at)), min(until, mark(known[1]))
+            if (attempt_id, pool_id) not in ran:
+                continue
+            tenant_id, began, ended, held_seconds = ran[attempt_id, pool_id]
+            spans = [(STARTING, admitted_at, began)]
+            if held_seconds is not None and released_at is not None:  # An earlier release charged until the release.
+                spans.append((ENDING, ended, released_at))
+            for kind, first, last in spans:
+                start, end = max(since, mark(first)), min(until, mark(last))
                 if start < end:
-                    yield known[0], STARTING, pool_id, Resources(*amounts), start, end
+                    yield tenant_id, kind, pool_id, Resources(*amounts), start, end
 
 
 def _booked(wanted: UsageFilter, since: int, until: int) -> Iterator[_Piece]:

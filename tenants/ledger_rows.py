@@ -34,7 +34,7 @@ SUMS: Mapping[str, Sum] = {
 }  # fmt: skip
 _ENTRY = (
     "id", "attempt_id", "number", "job_id", "tenant_id", "queue_id", "user_id", "pool_id",
-    "cpu_millis", "memory_bytes", "gpu_millis", "started_at", "ended_at", "outcome", "fate",
+    "cpu_millis", "memory_bytes", "gpu_millis", "started_at", "ended_at", "outcome", "fate", "held_seconds",
 )  # fmt: skip
 _GPUS = _ENTRY.index("gpu_millis")
 
@@ -162,9 +162,10 @@ def _measures(entry_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, list[Measured]]
 
 
 def _entry(row: Any, measured: Iterable[Measured] = ()) -> Entry:
-    _id, attempt_id, number, job_id, tenant_id, queue_id, user_id, pool_id, *amounts, started_at, ended_at, outcome, fate = row
+    _id, attempt_id, number, job_id, tenant_id, queue_id, user_id, pool_id, *more = row
+    *amounts, started_at, ended_at, outcome, fate, held = more
     known = Fate(fate) if fate else fate_of(outcome)
     return Entry(
         attempt_id, number, job_id, tenant_id, queue_id, user_id, pool_id, Resources(*amounts), started_at, ended_at, known,
-        tuple(measured),
+        tuple(measured), held,
     )  # fmt: skip

@@ -1,6 +1,7 @@
 """Which limits held at a moment of the past: those of now with every change since then taken back.
 
-Changes are known from edits, which keep what they replaced, and from the audit of limits that were set at once.
+Changes are rows of their own (`LimitChange`), written with every limit. Neither edits nor the audit are read: they tell people
+what was asked for, in any shape, and are kept for as long as people need them.
 """
 
 from __future__ import annotations
@@ -9,15 +10,14 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
-from activity.selectors import audited_since
-from tenants.lifecycle import EditState
-from tenants.models import Queue, QuotaEdit
+from tenants.models import LimitChange, Queue
 from tenants.quota.limits import NO_LIMIT, Limit, LimitedQueue
 
 Key = tuple[uuid.UUID, uuid.UUID, str]
 """Queue, pool and resource."""
+KEY_COLUMNS = ("queue_id", "pool_id", "resource")
+LIMIT_COLUMNS = ("guarantee", "deserved", "ceiling", "weight")  # As `Limit` takes them.
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +48,12 @@ def queue_names() -> dict[uuid.UUID, str]:
 
 
 def _changes_since(moment: datetime) -> list[Replaced]:
-    """Latest first."""
-    found = [
-        Replaced(at, dict(_edited(row) for row in before))
-        for at, before in QuotaEdit.objects.filter(state=EditState.APPLIED, decided_at__gt=moment).values_list(
-            "decided_at", "before"
-        )
-        if at is not None
-    ]
-    found += [
-        Replaced(one.at, _audited(uuid.UUID(one.target_id), one.before, one.after))
-        for one in audited_since("queue.limit", moment)
-    ]
-    return sorted(found, key=lambda change: change.at, reverse=True)
-
-
-def _edited(row: Mapping[str, Any]) -> tuple[Key, Limit]:
-    return (uuid.UUID(row["queue"]), uuid.UUID(row["pool"]), row["resource"]), _limit(row)
-
-
-def _audited(queue_id: uuid.UUID, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[Key, Limit]:
-    """By pool and resource, also what there was no limit for before."""
-    found: dict[Key, Limit] = {}
-    for pool, resources in after.items():
-        found.update(((queue_id, uuid.UUID(pool), resource), NO_LIMIT) for resource in resources)
-    for pool, resources in before.items():
-        found.update(((queue_id, uuid.UUID(pool), resource), _limit(one)) for resource, one in resources.items())
-    return found
-
-
-def _limit(row: Mapping[str, Any]) -> Limit:
-    return Limit(row["guarantee"], row["deserved"], row["ceiling"], row["weight"])
+    """Latest first; what changed at one moment is one change. One query."""
+    found: dict[datetime, dict[Key, Limit]] = {}
+    rows = LimitChange.objects.filter(changed_at__gt=moment).order_by("-changed_at", "-id")
+    for at, queue_id, pool_id, resource, *limit in rows.values_list("changed_at", *KEY_COLUMNS, *LIMIT_COLUMNS):
+        found.setdefault(at, {})[queue_id, pool_id, resource] = Limit(*limit)  # Of several at one moment the first one's.
+    return [Replaced(at, before) for at, before in found.items()]
 
 
 def _taken_back(queue: LimitedQueue, before: Mapping[Key, Limit]) -> LimitedQueue:

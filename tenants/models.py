@@ -13,6 +13,7 @@ from kernel.actor import TenantRole
 from kernel.ids import new_id
 from kernel.resources import RESOURCE_NAMES
 from tenants.capacity_models import Booking as Booking
+from tenants.capacity_models import LimitChange as LimitChange
 from tenants.capacity_models import PriorityGrant as PriorityGrant
 from tenants.capacity_models import QueueRule as QueueRule
 from tenants.capacity_models import QuotaEdit as QuotaEdit
@@ -58,7 +59,10 @@ RESOURCE_CHOICES = [(name, name) for name in RESOURCE_NAMES]
 
 
 class Tenant(models.Model):
-    """A boundary of isolation. Slug and number never change and are never given to another tenant."""
+    """A boundary of isolation. Slug and number never change and are never given to another tenant.
+
+    In a disabled one, and in those below, nothing begins. A deleted one is disabled for good; its row stays for the ledger.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     slug = models.CharField(max_length=10)
@@ -68,6 +72,9 @@ class Tenant(models.Model):
     description = models.CharField(max_length=1000, blank=True, default="")
     version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField()
+    disabled_at = models.DateTimeField(null=True)
+    disabled_reason = models.CharField(max_length=500, null=True)  # noqa: DJ001 - SQLite adds nothing else without a copy.
+    deleted_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [
@@ -108,11 +115,19 @@ class Counter(models.Model):
 
 
 class User(AbstractBaseUser):
-    """A person, or a service account that belongs to one tenant. Service accounts have no usable password."""
+    """A person, or a service account that belongs to one tenant. Service accounts have no usable password.
+
+    `email` is confirmed: somebody other than its owner vouched for it, an operator, an identity provider or a directory. It is
+    unique, and it alone leads to the account. What people write about themselves is `email_claimed` until it is confirmed, and is
+    not compared with others', so that no answer tells who has an account. `email_claimed_at` is null where it came with the
+    account.
+    """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(max_length=100)
     email = models.EmailField(blank=True, default="")
+    email_claimed = models.EmailField(null=True)  # noqa: DJ001 - another column is remade on SQLite, without its triggers.
+    email_claimed_at = models.DateTimeField(null=True)
     kind = models.CharField(max_length=10, choices=UserKind.choices, default=UserKind.PERSON)
     tenant = models.ForeignKey(Tenant, models.PROTECT, null=True, related_name="service_accounts")
     is_operator = models.BooleanField(default=False)
@@ -148,6 +163,15 @@ class User(AbstractBaseUser):
 
     def has_module_perms(self, app_label: str) -> bool:
         return self.has_perm("")
+
+    @property
+    def address(self) -> str:
+        """Where mail for the user goes, confirmed or not."""
+        return self.email_claimed or self.email
+
+    @property
+    def email_is_confirmed(self) -> bool:
+        return bool(self.email) and not self.email_claimed
 
     def __str__(self) -> str:
         return f"user {self.name}"
@@ -475,6 +499,10 @@ class LedgerEntry(models.Model):
 
     What it cost follows from it and the prices, which never change for a time that is over (`tenants/ledger`). `fate` is None
     where the release before wrote it; then the outcome says as much as is known. `prices` was never filled.
+
+    From `started_at` to `ended_at` its tasks ran, by their engine; `held_seconds` is how long the platform kept the capacity for
+    it, from admission to release, and what of that is more than `seconds` is charged to no tenant. None where an earlier release
+    wrote it: then it was charged from launch until the end was noticed.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -495,6 +523,7 @@ class LedgerEntry(models.Model):
     seconds = models.BigIntegerField()
     outcome = models.CharField(max_length=40)
     prices = models.JSONField(default=dict)
+    held_seconds = models.BigIntegerField(null=True)
     fate = models.CharField(max_length=10, null=True)  # noqa: DJ001 - SQLite adds nothing else without a copy.
 
     class Meta:

@@ -11,7 +11,8 @@ from django.db.models import Q
 from kernel.actor import Actor, TenantRole
 from kernel.errors import NotFound
 from kernel.resources import RESOURCE_NAMES, Resources
-from tenants.models import Queue, QueueLimit, QueueUsage, Secret, Tenant, User
+from tenants.models import Membership, Queue, QueueLimit, QueueUsage, Secret, TenantAncestor, User, UserKind
+from tenants.models import Tenant as Tenant
 from tenants.quota.limits import Limit, Limits
 from tenants.quota.tree import QueueFacts as QueueFacts
 from tenants.quota.tree import QueueTree
@@ -86,6 +87,18 @@ def tenants_of(actor: Actor) -> list[TenantOfActor]:
         TenantOfActor(row.pk, row.slug, row.name, actor.roles[row.pk], row.parent_id if row.parent_id in actor.roles else None)
         for row in rows
     ]
+
+
+def tenants_below(tenant_id: uuid.UUID) -> list[uuid.UUID]:
+    """A tenant and all below it that are not deleted. One query."""
+    rows = TenantAncestor.objects.filter(ancestor_id=tenant_id, tenant__deleted_at__isnull=True).order_by("depth", "tenant_id")
+    return list(rows.values_list("tenant_id", flat=True))
+
+
+def people_in(tenant_ids: Iterable[uuid.UUID]) -> int:
+    """How many people have a role of their own in any of these tenants. One query."""
+    rows = Membership.objects.filter(tenant_id__in=frozenset(tenant_ids), user__kind=UserKind.PERSON)
+    return rows.values("user_id").distinct().count()
 
 
 def tenant_facts(tenant_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, TenantFacts]:

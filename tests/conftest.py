@@ -20,6 +20,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 
 from tests.builders import prepared
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["tests.builders.live"]  # The fixture `live_platform`: the real product, for whoever asks for it.
 
+
+# A loaded machine is no finding: no example has to be quick, and none has to be drawn quickly.
+hypothesis.settings.register_profile("berth", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("berth")
 
 DATA_DIR = Path(tempfile.mkdtemp(prefix="berth-test-", dir="/tmp"))
 SERVER_URL = os.environ.get("BERTH_DATABASE_URL", "")  # Tests that break servers put others in its place.

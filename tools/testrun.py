@@ -46,7 +46,7 @@ class Stage:
     by_file: bool = False
     alone: bool = False
     waits: bool = False
-    folder: str = ""  # Only tests below it.
+    folder: str = ""  # Only tests below it, unless the caller names others.
     profile: str = "embedded"  # Of the live platform.
     is_long: bool = False  # Only with full lengths.
 
@@ -142,7 +142,9 @@ def _run_stage(stage: Stage, environment: Mapping[str, str], extra: Sequence[str
             f"--timeout={TEST_SECONDS_MAX}",
             f"--junitxml={report}",
         ]
-        command = [sys.executable, "-m", "pytest", "-q", *options, "-m", markers, *([stage.folder] if stage.folder else [])]
+        is_named = any((ROOT / word.partition("::")[0]).exists() for word in extra)  # The caller says which tests.
+        folder = [stage.folder] if stage.folder and not is_named else []
+        command = [sys.executable, "-m", "pytest", "-q", *options, "-m", markers, *folder]
         environment = {**environment, "BERTH_TEST_PROFILE": stage.profile}
         begin = time.monotonic()
         status = subprocess.run([*command, *extra], cwd=ROOT, env=_environment(environment)).returncode

@@ -34,6 +34,8 @@ from tools.install import (  # noqa: E402 - the root comes first.
     make_environment,
     write_whole,
 )
+from tools.keep import end_keeper, find_keeper, start_keeper  # noqa: E402
+from tools.leftover import end_left_over  # noqa: E402
 from tools.place import (  # noqa: E402
     DEFAULT_PORT,
     EXTRAS,
@@ -64,7 +66,7 @@ from tools.servers import own_servers, stop_servers  # noqa: E402
 __all__ = ["SERVICE_USER", "Place", "copy_release", "ensure_service_user", "main"]
 
 READY_SECONDS_MAX = 120  # An idle machine needs three.
-STOP_SECONDS_MAX = 30  # The platform ends within five; a loaded machine may take longer.
+STOP_SECONDS_MAX = 60  # The platform ends within five; requests in hand have 20, a loaded machine may take longer.
 PYTHONS = ((3, 11), (3, 12))
 HELP = """
 environment:
@@ -198,8 +200,10 @@ def build_portal(done: Told) -> Path | None:
 
 
 def bring_up(place: Place, profile: str) -> None:
+    end_keeper(place)  # What is to run, and how, is decided here now.
     running = find_running(place)
     if running is None:
+        end_left_over(place)
         check_port(place)
     put_in_place(place)
     settings = bring_up_servers(place) if profile == PRODUCTION else {}
@@ -216,6 +220,8 @@ def bring_up(place: Place, profile: str) -> None:
         bring_up_processes(place, running, settings)
     elif running is not None:
         say_what_differs(place, running)
+    with step("keeper") as done:
+        done.outcome = f"starts again what dies, as process {start_keeper(place)}"
     show_credentials(place)
 
 
@@ -413,6 +419,7 @@ def example(place: Place) -> int:
 
 
 def down(place: Place) -> int:
+    end_keeper(place)
     running = find_running(place)
     if running is None:
         print(f"No platform runs on {place.data}.")
@@ -454,6 +461,8 @@ def status(place: Place) -> int:
     print(f"running as process {running.process} on {running.url}, {health}\n  data  {place.data}\n  log   {place.log}")
     for line in describe_processes(place, running):
         print(f"  {line}")
+    keeper = find_keeper(place)
+    print(f"  keeper     {keeper or 'does not run: what dies is not started again until the next `make up`'}")
     return 0 if code == 200 else 1
 
 

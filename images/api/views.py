@@ -18,6 +18,7 @@ from kernel.errors import FieldError, InvalidInput
 from kernel.limits import NAME_LENGTH
 from tenants.access import demand
 from tenants.selectors import find_tenant
+from tenants.standing import demand_enabled
 from webapi import access
 from webapi.etags import with_etag
 from webapi.idempotency import idempotent
@@ -116,6 +117,8 @@ class BuildsView(ApiView):
     def post(self, request: Request, image_id: uuid.UUID) -> Response:
         """Build a failed image once more."""
         image = access.fetch(self.actor, Image, image_id, "image.edit")
+        if image.tenant_id is not None:
+            demand_enabled(image.tenant_id, "image.create")
         build = build_again(actor=self.actor, image=image, now=database_now())
         return Response(shapes.show_builds([build])[0], status=201)
 

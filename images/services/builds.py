@@ -117,9 +117,12 @@ def build_again(*, actor: Actor, image: Image, now: datetime) -> BuildRequest:
     return request
 
 
-def pending_builds(limit: int) -> Sequence[PendingBuild]:
-    """Requests that need a job, oldest first."""
-    rows = BuildRequest.objects.filter(state=BuildState.QUEUED).select_related("image").order_by("id")[:limit]
+def pending_builds(limit: int, *, after: uuid.UUID | None = None) -> Sequence[PendingBuild]:
+    """Requests that need a job, oldest first; `after`: only what was asked for after this one."""
+    queued = BuildRequest.objects.filter(state=BuildState.QUEUED)
+    if after is not None:
+        queued = queued.filter(id__gt=after)
+    rows = queued.select_related("image").order_by("id")[:limit]
     return [PendingBuild(row.id, row.tenant_id, row.image_id, row.image.name, row.digest, row.requested_by_id) for row in rows]
 
 

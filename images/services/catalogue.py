@@ -129,6 +129,18 @@ def delete_image(*, actor: Actor, image: Image, now: datetime) -> None:
         )
 
 
+def delete_images_of(*, tenant_id: uuid.UUID, now: datetime) -> int:
+    """Take all images of a tenant out of the catalogue; returns how many. Their files go an hour later. In the transaction of who
+    deletes the tenant, whose audit row tells it."""
+    rows = Image.objects.filter(tenant_id=tenant_id, is_deleted=False)
+    return rows.update(is_deleted=True, deleted_at=now, version=F("version") + 1)
+
+
+def count_images_of(tenant_id: uuid.UUID) -> int:
+    """How many images a tenant has. One query."""
+    return Image.objects.filter(tenant_id=tenant_id, is_deleted=False).count()
+
+
 def resolve_image(*, tenant_id: uuid.UUID, text: str, path: str = "/image") -> ResolvedImage:
     """What a spec's `image` means for a tenant: a name of its catalogue, one shared with all, or a registry reference.
 

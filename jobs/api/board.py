@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters.api.representations import ReferenceOut
-from jobs.api.representations import JOB_STATES, ReasonOut, reason_json
+from jobs.api.representations import JOB_STATES, ExpectedStartOut, ReasonOut, reason_json
 from jobs.models import Job
 from jobs.selectors.board import RUNNING_MAX, Board, read_board
 from kernel.clock import database_now
@@ -49,14 +49,6 @@ class RunningRowOut(BoardRowOut):
     )
 
 
-class ExpectedStartOut(serializers.Serializer[Any]):
-    """As it was expected when somebody first looked: as likely as not by p50, nine times in ten by p90."""
-
-    p50_at = serializers.DateTimeField(allow_null=True)
-    p90_at = serializers.DateTimeField(allow_null=True)
-    said_at = serializers.DateTimeField()
-
-
 class WaitingRowOut(BoardRowOut):
     """A job that waits."""
 
@@ -64,7 +56,7 @@ class WaitingRowOut(BoardRowOut):
     hold = serializers.BooleanField()
     submitted_at = serializers.DateTimeField()
     reason = ReasonOut(allow_null=True)
-    expected_start = ExpectedStartOut(allow_null=True, help_text="GET /jobs/{job}/explain looks anew.")
+    expected_start = ExpectedStartOut(allow_null=True, help_text="Null: not looked ahead yet.")
 
 
 class BoardOut(serializers.Serializer[Any]):
@@ -92,13 +84,14 @@ class QueueBoardView(ApiView):
         known_query(request, ("limit",))
         queues = queues_below(self.actor, str(queue_id))
         limit = page_size(request) if "limit" in request.query_params else ROWS
-        board = read_board(queues, limit=limit)
+        now = database_now()
+        board = read_board(queues, limit=limit, now=now)
         seen, language = tenants_with(self.actor, "job.read"), reader_language(request)
         top = next(queue for queue in queues if queue.id == queue_id)
         return Response(
             {
                 "queue": {"id": str(top.id), "name": top.name},
-                "at": utc_text(database_now()),
+                "at": utc_text(now),
                 "running": [_running(job, board, seen) for job in board.running],
                 "running_count": board.running_count,
                 "borrowed_count": len(board.borrowed),
@@ -128,9 +121,7 @@ def _waiting(job: Job, board: Board, seen: frozenset[uuid.UUID] | None, language
         "hold": job.hold,
         "submitted_at": utc_text(job.submitted_at),
         "reason": reason_json(job, language) if is_seen else None,
-        "expected_start": None
-        if told is None
-        else {"p50_at": utc_text(told[0]), "p90_at": utc_text(told[1]), "said_at": utc_text(told[2])},
+        "expected_start": None if told is None else told.as_json(),
     }
 
 

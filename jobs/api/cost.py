@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import Min
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -32,6 +33,11 @@ class AttemptCostOut(serializers.Serializer[Any]):
     memory_byte_seconds = serializers.IntegerField()
     gpu_measured_milli_seconds = serializers.IntegerField(help_text="GPU time in which somebody looked; 0 while it runs.")
     gpu_busy_milli_seconds = serializers.IntegerField(help_text="What of that the GPUs worked.")
+    held_seconds = serializers.IntegerField(
+        allow_null=True,
+        help_text="How long the platform held the capacity, from admission to release. What is more than its tasks ran is "
+        "not charged. Null while it runs, and of attempts from before this was kept.",
+    )
     micros = serializers.IntegerField()
 
 
@@ -62,8 +68,8 @@ class JobCostView(ApiView):
         self.check_feature(found.tenant_id)
         job_ids = [found.id, *Job.objects.filter(parent_id=found.id).order_by("id").values_list("id", flat=True)]
         live = Attempt.objects.filter(job_id=found.id) | Attempt.objects.filter(job__parent_id=found.id)
-        running = live.filter(ended_at__isnull=True, launched_at__isnull=False).order_by()
-        since = [(row[0], row[1], row[2]) for row in running.values_list("id", "number", "launched_at") if row[2] is not None]
+        running = live.filter(ended_at__isnull=True).order_by().annotate(began=Min("tasks__started_at"))
+        since = [(row[0], row[1], row[2]) for row in running.values_list("id", "number", "began") if row[2] is not None]
         cost = job_cost(job_ids, running=since, now=database_now())
         total = cost.total
         return Response(
@@ -73,7 +79,13 @@ class JobCostView(ApiView):
                 "micros_per_hour": cost.micros_per_hour,
                 **_amounts(total),
                 "attempts": [
-                    {"number": one.number, "fate": one.fate or None, **_amounts(one.use), "micros": one.use.micros}
+                    {
+                        "number": one.number,
+                        "fate": one.fate or None,
+                        **_amounts(one.use),
+                        "held_seconds": one.held_seconds,
+                        "micros": one.use.micros,
+                    }
                     for one in cost.attempts[:ATTEMPTS_SHOWN]
                 ],
             }

@@ -57,6 +57,7 @@ JOB: dict[str, Any] = {
     "labels": {},
     "framework": "jax",
     "image": {"name": "jax-cpu", "digest": "sha256:5d41402abc4b2a76b9719d911017c592"},
+    "code": {"digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "commit": None},
     "resources": {"cpu_millis": 2000, "memory_bytes": 4 * _GIB, "gpu_millis": 0},
     "parent_id": None,
     "array": None,
@@ -128,7 +129,7 @@ class OptionCostOut(serializers.Serializer[Any]):
 
 
 class OptionOut(serializers.Serializer[Any]):
-    """One size of the ask: when it would start if nobody else submits anything, and what it would cost."""
+    """One size of the ask: when it would start if nothing else is submitted, and what it would cost."""
 
     size = serializers.ChoiceField(["asked", "half", "quarter"])
     roles = OptionRoleOut(many=True)

@@ -115,24 +115,26 @@ class SuggestionOut(serializers.Serializer[Any]):
 
 
 class ExpectedOut(serializers.Serializer[Any]):
-    """When it starts if nobody else submits anything: as likely as not by p50, nine times in ten by p90.
+    """When it starts if nothing else is submitted: as likely as not by p50, nine times in ten by p90, as lists and boards say.
 
-    `reason`, where there is none: `horizon` or `passes` (further away than was looked), `too_many` (so many jobs wait or run that
-    nobody looked), else what it waits for.
+    `reason`, where there is none: `overdue` (it was expected nine times in ten by `was_by`, which has passed), `horizon` or
+    `passes` (further away than was looked), `too_many` (too many jobs wait or run to look ahead), else what it waits for.
     """
 
     p50_at = serializers.DateTimeField(allow_null=True)
     p90_at = serializers.DateTimeField(allow_null=True)
+    said_at = serializers.DateTimeField()
     reason = serializers.CharField(allow_blank=True)
+    was_by = serializers.DateTimeField(allow_null=True)
     past = PastOut()
 
 
 class LatestOut(serializers.Serializer[Any]):
     """By when it starts at the latest, which is a bound and no expectation.
 
-    `booked`: nobody who comes later may delay it; it gives way to an older right, a lost machine or a lowered limit, and then has
-    another. `line`: if nobody else submits anything and nobody is evicted. Null where none can be told: `runtime_unknown`, others
-    may run for any time; else what would keep it waiting even alone.
+    `booked`: no later job may delay it; it gives way to an older right, a lost machine or a lowered limit, and then has another.
+    `line`: if nothing else is submitted and no job is evicted. Null where none can be told: `runtime_unknown`, others may run for
+    any time; else what would keep it waiting even alone.
     """
 
     at = serializers.DateTimeField(allow_null=True)

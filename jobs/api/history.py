@@ -181,7 +181,8 @@ class JobMetricsView(ApiView):
             since = min(attempt.launched_at or attempt.created_at, until)
         tasks = _tasks(attempt, request.query_params.get("task"))
         series = job_metrics(attempt.id, tasks, request.query_params.get("metric"), since, until, now=now, points_max=points)
-        return Response({"items": series_json(series)})
+        simulated = {one.subject for one in series} if attempt.gpus_simulated else ()
+        return Response({"items": series_json(series, simulated=simulated)})
 
 
 def _tasks(attempt: Attempt, wanted: str | None) -> list[TaskName]:

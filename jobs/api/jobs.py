@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs.api import examples
-from jobs.api.representations import JOB_STATES, JobCountsOut, JobOut, job_json, new_job_json
+from jobs.api.representations import JOB_STATES, JobCountsOut, JobOut, job_json, new_job_json, standing_json
 from jobs.api.requests import AgainIn, BatchIn, EditIn, StopIn, SubmitIn, many_documents, one_document, priority_reason
 from jobs.models import Job, StoredSpec
 from jobs.selectors.counts import job_counts, job_counts_by_queue
@@ -49,6 +49,13 @@ from webapi.plans import asked_plan, hold_to, named
 from webapi.schema import PLAN, page_of
 from webapi.views import ApiView, Public, known_query, query_flag
 from webapi.wording import reader_language
+
+
+class RowsShown(Protocol):
+    """Jobs as the rows of a list."""
+
+    def __call__(self, jobs: Sequence[Job], *, language: str) -> list[dict[str, Any]]: ...
+
 
 FILTERS = (
     "tenant", "state", "queue", "user", "name", "tag", "label", "kind", "since", "until", "parent", "q", "mine", "sort",
@@ -89,12 +96,18 @@ class JobListView(ApiView):
                 description="`created`: newest first, the default. `finished`: those that ended, the latest end first. "
                 "`priority`: the highest first.",
             ),
+            OpenApiParameter(
+                "standing",
+                bool,
+                description="Also `place` and `expected_start` of those that wait, and what those that run hold.",
+            ),
         ],
         responses=page_of(JobOut),
         examples=[examples.answer("Page", {"items": [examples.JOB], "next": None})],
     )
     def get(self, request: Request) -> Response:
-        known_query(request, FILTERS)
+        known_query(request, (*FILTERS, "standing"))
+        show = standing_json if query_flag(request, "standing") else job_json
         sort = request.query_params.get("sort", "created")
         if sort not in SORTS:
             message = f"There is no order {sort[:80]!r}."
@@ -108,7 +121,7 @@ class JobListView(ApiView):
             keys,
             order=order,
             filled=frozenset({"ended_at"}),
-            serialize=partial(_rows_json, language=reader_language(request)),
+            serialize=partial(_rows_json, show=show, language=reader_language(request)),
         )
 
     @extend_schema(
@@ -338,11 +351,11 @@ def _job_response(view: ApiView, job: str, *, status: int = 200) -> Response:
     return with_etag(response, found.version)
 
 
-def _rows_json(keys: Sequence[Mapping[str, Any]], *, language: str) -> list[dict[str, Any]]:
+def _rows_json(keys: Sequence[Mapping[str, Any]], *, show: RowsShown, language: str) -> list[dict[str, Any]]:
     """The jobs of one page, in the order of its keys."""
     ids = [key["id"] for key in keys]
     found = {job.id: job for job in Job.objects.filter(id__in=ids).select_related(*RELATED)}
-    return job_json([found[job_id] for job_id in ids if job_id in found], language=language)
+    return show([found[job_id] for job_id in ids if job_id in found], language=language)
 
 
 def _filtered(view: ApiView, request: Request, rows: QuerySet[Job]) -> QuerySet[Job]:

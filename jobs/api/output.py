@@ -22,11 +22,14 @@ from jobs.models import Attempt, Job
 from jobs.selectors.find import fetch_job
 from kernel.errors import FieldError, InvalidInput, NotFound
 from kernel.limits import PAGE_SIZE_MAX
-from storage.downloads import artifact_response, log_response
+from storage.bounds import ARTIFACT_FILES_MAX
+from storage.downloads import archive_response, artifact_response, log_response
 from storage.logs import LogFilter, LogPage, find_stream, follow, read_merged, tail_cursor
 from storage.selectors import artifact_facts, collections_of, get_artifact, list_artifacts
+from storage.tar_stream import artifact_members, pack
 from webapi.fields import utc_text
 from webapi.pagination import page
+from webapi.schema import PAGE_QUERY
 from webapi.sse import Event, event_stream, last_event_id
 from webapi.views import ApiView, known_query
 
@@ -174,7 +177,7 @@ class RawLogView(ApiView):
 class ArtifactListView(ApiView):
     """What an attempt left behind: everything below the job's `outputs`."""
 
-    @extend_schema(operation_id="jobs_artifacts", parameters=[_WHICH[0]], responses=ArtifactPageOut)
+    @extend_schema(operation_id="jobs_artifacts", parameters=[_WHICH[0], *PAGE_QUERY], responses=ArtifactPageOut)
     def get(self, request: Request, job: str) -> Response:
         known_query(request, ("attempt",))
         found = fetch_job(self.actor, job, "job.artifacts")
@@ -191,6 +194,28 @@ class ArtifactListView(ApiView):
             "attempt": attempt.number,
         }
         return response
+
+
+class ArtifactArchiveView(ApiView):
+    """Everything that an attempt left, as one file."""
+
+    @extend_schema(
+        operation_id="jobs_artifacts_archive",
+        parameters=[_WHICH[0]],
+        responses={(200, "application/x-tar"): OpenApiTypes.BINARY},
+    )
+    def get(self, request: Request, job: str) -> HttpResponseBase:
+        """All artifacts of an attempt as one tar archive, written while it is sent."""
+        known_query(request, ("attempt",))
+        found = fetch_job(self.actor, job, "job.artifacts")
+        attempt = find_attempt(found, request.query_params.get("attempt"))
+        artifacts = [] if attempt is None else list(list_artifacts(attempt.id).order_by("path")[:ARTIFACT_FILES_MAX])
+        if not artifacts:
+            raise NotFound(
+                f"Job {found.name} has no outputs to put into an archive.",
+                hint="Outputs are stored when an attempt ends; which ones is said by `outputs` of the job file.",
+            )
+        return archive_response(pack(artifact_members(artifacts, folder=found.name)), name=f"{found.name}.tar")
 
 
 class ArtifactView(ApiView):

@@ -11,8 +11,8 @@ from rest_framework.request import Request
 
 from jobs.spec.documents import Format, parse_text
 from kernel.errors import FieldError, InvalidInput, TooLarge
-from kernel.limits import BATCH_ITEMS, GRACE_SECONDS, NAME_LENGTH, STOP_REASON_LENGTH
-from webapi.fields import NameField, PriorityField
+from kernel.limits import BATCH_ITEMS, GRACE_SECONDS, NAME_LENGTH, RUNTIME_SECONDS, STOP_REASON_LENGTH
+from webapi.fields import NameField, PriorityField, is_plain_text
 from webapi.serializers import StrictSerializer
 
 REASON_LENGTH = 1_000
@@ -40,7 +40,7 @@ class StopIn(StrictSerializer):
         required=False, allow_null=True, min_value=0, max_value=GRACE_SECONDS, help_text="Between the signal and the kill."
     )
     reason = NameField(
-        required=False, max_length=STOP_REASON_LENGTH, help_text="Why, in your words: whoever sees the job reads it there."
+        required=False, max_length=STOP_REASON_LENGTH, help_text="Why, in your words: all who see the job read it there."
     )
 
 
@@ -57,7 +57,7 @@ class EditIn(StrictSerializer):
     tags = serializers.ListField(required=False, child=serializers.CharField(), max_length=1_000)
     hold = serializers.BooleanField(required=False)
     queue = serializers.CharField(required=False, max_length=NAME_LENGTH)
-    max_runtime_seconds = serializers.IntegerField(required=False, allow_null=True, min_value=1)
+    max_runtime_seconds = serializers.IntegerField(required=False, allow_null=True, min_value=1, max_value=RUNTIME_SECONDS)
 
 
 def one_document(request: Request) -> tuple[str | None, object]:
@@ -71,7 +71,7 @@ def one_document(request: Request) -> tuple[str | None, object]:
 def priority_reason(request: Request) -> str | None:
     """Why a job needs a priority above one's own; None where nobody says."""
     reason = request.query_params.get("priority_reason")
-    if reason is not None and (len(reason) > REASON_LENGTH or not reason.isprintable()):
+    if reason is not None and (len(reason) > REASON_LENGTH or not is_plain_text(reason)):
         message = f"priority_reason has at most {REASON_LENGTH} printable characters."
         raise InvalidInput(message, fields=[FieldError("/priority_reason", "invalid", message, "Say it shorter.")])
     return reason

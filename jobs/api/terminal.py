@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import time
 from collections import Counter
@@ -40,7 +39,7 @@ from django.db import DatabaseError, InterfaceError
 
 from activity import connecting
 from activity.sessions import RECHECK_SECONDS, Session, sessions
-from activity.sockets import CLOSED_REFUSED, CLOSED_SIGNED_OUT, CLOSED_SLOW, Socket, error_text
+from activity.sockets import CLOSED_REFUSED, CLOSED_SIGNED_OUT, CLOSED_SLOW, Socket, error_text, parse_text
 from activity.threads import in_thread
 from clusters.engines.interface import TerminalSize
 from jobs.selectors.find import fetch_job
@@ -371,10 +370,7 @@ def _end(opened: Opened, actor: Actor, end: End) -> None:
 
 
 def _parse(text: str | None) -> dict[str, Any]:
-    try:
-        command = json.loads(text or "")
-    except (ValueError, RecursionError):
-        command = None
+    command = parse_text(text or "")
     known = {"start", "resize", "eof"}
     if not isinstance(command, dict) or len(command) != 1 or not known & set(command):
         raise InvalidInput('A text is {"start": {...}}, {"resize": {"rows": ..., "columns": ...}} or {"eof": true}.')

@@ -2,9 +2,39 @@
 
 from __future__ import annotations
 
-from django.urls import path
+from django.urls import path, register_converter
 
-from jobs.api import board, conversion, cost, draining, explain, history, jobs, order, output, quarantine, shares, templates
+from jobs.api import (
+    board,
+    checkpoint,
+    conversion,
+    cost,
+    draining,
+    explain,
+    history,
+    jobs,
+    order,
+    output,
+    quarantine,
+    shares,
+    templates,
+    tenants,
+)
+
+
+class FileConverter:
+    """A file's path as a job wrote it, which may hold any sign but NUL: Django's own `path` ends at a new line."""
+
+    regex = r"(?s:.+)"
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: str) -> str:
+        return value
+
+
+register_converter(FileConverter, "file")
 
 urlpatterns = [
     path("jobs", jobs.JobListView.as_view(), name="jobs"),
@@ -20,9 +50,16 @@ urlpatterns = [
     path("jobs/<str:job>/tags/<str:tag>", jobs.JobTagView.as_view(), name="job_tag"),
     path("jobs/<str:job>/events", history.JobEventsView.as_view(), name="job_events"),
     path("jobs/<str:job>/cost", cost.JobCostView.as_view(), name="job_cost"),
+    path("jobs/<str:job>/checkpoint", checkpoint.JobCheckpointView.as_view(), name="job_checkpoint"),
+    path("jobs/<str:job>/checkpoint/files", checkpoint.JobCheckpointFilesView.as_view(), name="job_checkpoint_files"),
+    path("jobs/<str:job>/checkpoint/content", checkpoint.JobCheckpointContentView.as_view(), name="job_checkpoint_content"),
+    path("jobs/<str:job>/checkpoint/archive", checkpoint.JobCheckpointArchiveView.as_view(), name="job_checkpoint_archive"),
     path("jobs/<str:job>/explain", explain.JobExplainView.as_view(), name="job_explain"),
     path("jobs/<str:job>/decisions", explain.JobDecisionsView.as_view(), name="job_decisions"),
     path("shares", shares.SharesView.as_view(), name="shares"),
+    path("tenants/<str:tenant>/disable", tenants.TenantDisableView.as_view(), name="tenant_disable"),
+    path("tenants/<str:tenant>/enable", tenants.TenantEnableView.as_view(), name="tenant_enable"),
+    path("tenants/<str:tenant>/delete", tenants.TenantDeleteView.as_view(), name="tenant_delete"),
     path("tenants/<str:tenant>/shares", shares.ShareWeeksView.as_view(), name="share_weeks"),
     path("tenants/<str:tenant>/shares/<str:week>", shares.ShareWeekView.as_view(), name="share_week"),
     path("signing-keys", shares.SigningKeysView.as_view(), name="signing_keys"),
@@ -42,7 +79,8 @@ urlpatterns = [
     path("jobs/<str:job>/logs", output.LogView.as_view(), name="job_logs"),
     path("jobs/<str:job>/logs/stream", output.LogStreamView.as_view(), name="job_logs_stream"),
     path("jobs/<str:job>/artifacts", output.ArtifactListView.as_view(), name="job_artifacts"),
-    path("jobs/<str:job>/artifacts/<path:path>", output.ArtifactView.as_view(), name="job_artifact"),
+    path("jobs/<str:job>/artifacts:archive", output.ArtifactArchiveView.as_view(), name="job_artifacts_archive"),
+    path("jobs/<str:job>/artifacts/<file:path>", output.ArtifactView.as_view(), name="job_artifact"),
     path("priority-requests", order.PriorityRequestsView.as_view(), name="priority-requests"),
     path("priority-requests/<uuid:request_id>", order.PriorityRequestView.as_view(), name="priority-request"),
     path(

@@ -1,7 +1,8 @@
 """OpenPAI's protocol v2 (github.com/microsoft/openpai-protocol, schemas/v2) as a job of Berth.
 
 Expressions such as `<% $parameters.rate %>` are replaced as OpenPAI does it, once and without looking into what was put in.
-Secrets are the exception: their values go nowhere, and the command reads a variable instead."""
+Secrets are the exception, and so are parameters that are called like secrets: their values go nowhere, and the command reads a
+variable instead."""
 
 from __future__ import annotations
 
@@ -9,10 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from jobs.conversion.names import env_name, job_name, port_name, role_name, unique
+from jobs.conversion.names import env_name, is_secret, job_name, port_name, role_name, unique
 from jobs.conversion.notes import Findings
 from jobs.conversion.openpai_fields import Reader
-from jobs.conversion.shell import entry_of, names_read, settings
+from jobs.conversion.shell import entry_of, names_read, settings, tell_secrets
 from jobs.frameworks.environment import variable_part
 from jobs.spec.documents import Format, read_text
 from jobs.spec.values import GIT_REF, GIT_URL
@@ -43,6 +44,11 @@ VARIABLES = {
     "PAI_WORK_DIR": '"$PWD"',
     "PAI_TASK_ROLE_LIST": '"$BERTH_ROLES"',
 }
+V1_MESSAGE = "This is a job of OpenPAI's protocol v1; only protocol v2 is converted."
+V1_HINT = (
+    "Write it as v2: protocolVersion: 2; name for jobName; image as a prerequisite of type dockerimage; taskRoles as a "
+    "mapping of names to instances, dockerImage, resourcePerInstance and commands. Or write a job of Berth (docs/user-guide.md)."
+)
 TYPES = ("dockerimage", "script", "output", "data")
 
 
@@ -53,7 +59,16 @@ def convert_openpai(text: str, findings: Findings) -> dict[str, Any]:
     if not isinstance(document.value, dict):
         findings.wrong("", "mapping", "A job is a mapping of keys to values.", line=1)
         return {}
+    if _is_v1(document.value):
+        key = next(key for key in ("protocolVersion", "jobName", "taskRoles") if key in document.value)
+        findings.wrong(f"/{key}", "protocol_v1", V1_MESSAGE, V1_HINT, line=reader.line(key))
+        return {}
     return _Conversion(document.value, reader, findings).made()
+
+
+def _is_v1(job: Mapping[str, Any]) -> bool:
+    """Whether a file has the shape of protocol v1 (OpenPAI's manual before 1.0): a list of roles, or a `jobName`."""
+    return str(job.get("protocolVersion", "1")) in {"1", "1.0"} and ("jobName" in job or isinstance(job.get("taskRoles"), list))
 
 
 class _Conversion:
@@ -75,7 +90,9 @@ class _Conversion:
     def made(self) -> dict[str, Any]:
         job, read = self._job, self._read
         if str(job.get("protocolVersion", "2")) not in {"2", "2.0"}:
-            read.wrong(("protocolVersion",), "choice", "protocolVersion must be 2.")
+            is_v1 = str(job["protocolVersion"]) in {"1", "1.0"}
+            message, hint = (V1_MESSAGE, V1_HINT) if is_v1 else ("protocolVersion must be 2.", "")
+            read.wrong(("protocolVersion",), "choice", message, hint)
         if str(job.get("type", "job")) != "job":
             read.wrong(("type",), "choice", "type must be job: other components are no jobs.")
         if not job.get("taskRoles"):
@@ -443,6 +460,7 @@ class _Conversion:
                 )
         if len(commands) > 1:
             self._findings.changed("commands_joined", f"taskRoles.{name}.commands", self._read.line(*place, "commands"))
+        tell_secrets("\n".join(commands), self._findings, f"taskRoles.{name}.commands")
         text = self._fill("\n".join(commands), name, role)
         line = self._read.line(*place, "commands")
         read = names_read(text, "PAI_")[:VARIABLES_MAX]
@@ -507,6 +525,8 @@ class _Conversion:
         holder: Any = None
         if scope == "$parameters":
             holder = self._job.get("parameters")
+            if is_secret(path.rpartition(".")[2]) and _look_up(holder, path):
+                return self._named("parameters", path)
         elif scope in ("$script", "$output", "$data"):
             holder = self._items[scope[1:]].get(str(role.get(scope[1:])))
         value = _look_up(holder, path)
@@ -527,9 +547,14 @@ class _Conversion:
             line = self._read.line("taskRoles", name, "commands")
             self._findings.lost("unknown_expression", f"taskRoles.{name}.commands", line, expression=f"$secrets.{path}")
             return ""
+        return self._named("secrets", path)
+
+    def _named(self, key: str, path: str) -> str:
+        """What a command reads in place of the value of a secret; parameters that are called like secrets are such."""
         variable = env_name(path)
         self._secrets[variable] = None
-        self._findings.changed("secret_named", f"secrets.{path}", self._read.line("secrets", path), name=path, variable=variable)
+        line = self._read.line(key, *path.split(".")) if key == "parameters" else self._read.line(key, path)
+        self._findings.changed("secret_named", f"{key}.{path}", line, name=path, variable=variable)
         return f"${{{variable}}}"
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from jobs.conversion.names import job_name
+from jobs.conversion.names import is_secret, job_name
 from jobs.conversion.notes import Findings
-from jobs.conversion.shell import names_read, settings
+from jobs.conversion.shell import names_read, settings, tell_secrets
 from jobs.conversion.slurm_amounts import Amounts, read_amounts
 from jobs.conversion.slurm_options import Option, read_options
 from jobs.conversion.slurm_values import NO_LIMIT, Indexes, read_array, read_seconds
@@ -23,20 +23,32 @@ PROGRAMS = {"python": "-c", "pypy": "-c", "perl": "-e", "ruby": "-e", "Rscript":
 _STEP = re.compile(r"^[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+|time[ \t]+|exec[ \t]+)*srun\b", re.MULTILINE)
 _MPI = re.compile(r"^[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+|time[ \t]+|exec[ \t]+)*(mpirun|mpiexec(?:\.hydra)?)\b", re.MULTILINE)
 _MODULE = re.compile(r"^[ \t]*(?:module|ml)[ \t]+\S", re.MULTILINE)
+_HOSTNAMES = re.compile(r"(?<![\w./-])scontrol[ \t]+show[ \t]+hostnames?\b")
 _PROGRAM = re.compile(r"(?<![\w./-])(sbatch|squeue|scancel|scontrol|sacct|sinfo|sbcast|salloc)(?![\w.-])")
+# Variables whose value tells Slurm's nodes apart from the tasks here.
+OF_NODES = frozenset(
+    ("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_NODEID", "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_LOCALID")
+)
 PROGRAM_LENGTH = 256  # Of the first line; Linux reads no more of it (BINPRM_BUF_SIZE).
 SRUN = """srun() {
   while [ $# -gt 0 ]; do
     case "$1" in
       --*=*) shift ;;
       --nodes|--ntasks|--ntasks-per-node|--cpus-per-task|--gpus|--gpus-per-task|--gpus-per-node|--gres|--mem|--mem-per-cpu|\
---time|--mpi|--partition|--job-name|--output|--error|--cpu-bind|--chdir|--nodelist|--container-image) shift 2 ;;
+--time|--mpi|--partition|--job-name|--output|--error|--cpu-bind|--chdir|--nodelist|--container-image|--het-group) shift 2 ;;
       -[NncGtpJoewxDmAqTC]) shift 2 ;;
       -*) shift ;;
       *) break ;;
     esac
   done
   "$@"
+}"""
+# The usual way to MASTER_ADDR; of its list without brackets only the commas are to be undone.
+SCONTROL = """scontrol() {
+  case "$1 $2" in
+    "show hostname"|"show hostnames") echo "${3:-$SLURM_JOB_NODELIST}" | tr ',' '\\n' ;;
+    *) echo "scontrol: there is no Slurm here; only 'show hostnames' works" >&2; return 1 ;;
+  esac
 }"""
 MODULE = "module() { :; }\nml() { :; }"
 # Options that are left out with words of their own: code of the note, and the name that its words call the value by.
@@ -172,12 +184,19 @@ def _limits(options: dict[str, Option], spec: dict[str, Any], findings: Findings
 def _environment(options: dict[str, Option], spec: dict[str, Any], findings: Findings) -> None:
     if (option := options.get("export")) is not None:
         own: dict[str, str] = {}
+        secrets: dict[str, None] = {}
         for entry in option.value.split(","):
             name, equals, value = entry.partition("=")
             if equals and re.fullmatch(ENV_NAME, name) and not name.upper().startswith("BERTH_"):
-                own[name] = value
+                if is_secret(name):
+                    secrets[name] = None
+                    findings.changed("secret_named", "--export", option.line, name=name, variable=name)
+                else:
+                    own[name] = value
             elif entry.upper() != "NONE":
-                findings.lost("export", "--export", option.line, name=entry)
+                findings.lost("export", "--export", option.line, name=name if is_secret(name) else entry)
+        if secrets:
+            spec["secrets"] = secrets
         if own:
             spec["env"] = own
             findings.carried("--export", "env", option.line)
@@ -214,8 +233,11 @@ def _command(
 ) -> str | list[str]:
     """The rest of the script, behind what it needs here; as arguments where it is not for /bin/sh."""
     body = script.body
+    tell_secrets(body, findings, "script")
     read = names_read(body, "SLURM_")
-    for name in sorted({match[1] for match in _PROGRAM.finditer(body)}):
+    has_hostnames = bool(script.shell) and _HOSTNAMES.search(body) is not None
+    rest = _HOSTNAMES.sub("", body) if has_hostnames else body
+    for name in sorted({match[1] for match in _PROGRAM.finditer(rest)}):
         findings.lost("slurm_program", name, None, name=name)
     has_modules = _MODULE.search(body) is not None
     if has_modules:
@@ -230,7 +252,14 @@ def _command(
         elif read or has_steps:
             findings.lost("other_shell", "#!", 1, name=script.name)
         return [*script.program, option or "-c", body]
+    if has_hostnames:
+        findings.changed("scontrol", "scontrol", None)
+        read = sorted({*read, "SLURM_JOB_NODELIST"})  # What it prints without an argument.
     before = settings(read, _variables(amounts, indexes), findings, "script")
+    if amounts.replicas > amounts.nodes and not OF_NODES.isdisjoint(read):
+        findings.changed("nodes_as_asked", "script", None, nodes=amounts.nodes, tasks=amounts.on_node)
+    if has_hostnames:
+        before.append(SCONTROL)
     if has_steps:
         findings.changed("srun", "srun", None)
         before.append(SRUN)
@@ -247,7 +276,10 @@ def _login(script: _Script) -> list[str]:
 
 def _variables(amounts: Amounts, indexes: Indexes | None) -> dict[str, str]:
     """Slurm's variables (man sbatch, "output environment variables") in terms of Berth's."""
-    tasks, cpus = str(amounts.replicas), str(amounts.cpus)
+    is_joined = amounts.replicas < amounts.tasks  # One task here has all that the tasks of a node had there.
+    of_node = 1 if is_joined else amounts.on_node  # Tasks here that were on one node there.
+    share = amounts.on_node if is_joined else 1
+    hosts = _hosts(amounts.replicas, of_node)
     known = {
         **dict.fromkeys(("SLURM_JOB_ID", "SLURM_JOBID"), '"$BERTH_JOB_ID"'),
         "SLURM_JOB_NAME": '"$BERTH_JOB_NAME"',
@@ -255,14 +287,21 @@ def _variables(amounts: Amounts, indexes: Indexes | None) -> dict[str, str]:
         "SLURM_JOB_ACCOUNT": '"$BERTH_TENANT"',
         "SLURM_JOB_PARTITION": '"$BERTH_QUEUE"',
         "SLURM_SUBMIT_DIR": '"$PWD"',
-        **dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS"), '"$BERTH_WORLD_SIZE"'),
-        **dict.fromkeys(("SLURM_PROCID", "SLURM_NODEID"), '"$BERTH_RANK"'),
-        **dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_STEP_NUM_NODES"), tasks),
+        **dict.fromkeys(
+            ("SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS"),
+            str(amounts.tasks) if is_joined else '"$BERTH_WORLD_SIZE"',
+        ),
+        "SLURM_PROCID": '"$BERTH_RANK"',
+        "SLURM_NODEID": '"$BERTH_RANK"' if of_node == 1 else f"$((BERTH_RANK / {of_node}))",
+        **dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_STEP_NUM_NODES"), str(amounts.nodes)),
         "SLURM_LOCALID": "0",
-        **dict.fromkeys(("SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE"), "1"),
-        **dict.fromkeys(("SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), cpus),
-        **dict.fromkeys(("SLURM_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_TASK"), str(amounts.gpus)),
-        **dict.fromkeys(("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_STEP_NODELIST"), '"$BERTH_WORKER_HOSTS"'),
+        **dict.fromkeys(("SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE"), str(amounts.on_node)),
+        "SLURM_CPUS_PER_TASK": str(amounts.cpus // share),
+        **dict.fromkeys(("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), str(amounts.cpus * of_node)),
+        "SLURM_GPUS": str(amounts.gpus * amounts.replicas),
+        **dict.fromkeys(("SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"), str(amounts.gpus * of_node)),
+        "SLURM_GPUS_PER_TASK": str(amounts.gpus // share),
+        **dict.fromkeys(("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_STEP_NODELIST"), hosts),
         "SLURMD_NODENAME": '"$BERTH_HOST"',
         "SLURM_RESTART_COUNT": "$((BERTH_ATTEMPT - 1))",
     }
@@ -277,6 +316,14 @@ def _variables(amounts: Amounts, indexes: Indexes | None) -> dict[str, str]:
             "SLURM_ARRAY_TASK_STEP": str(indexes.step),
         }
     return known
+
+
+def _hosts(replicas: int, of_node: int) -> str:
+    """Addresses with commas, one for each node; from the file, where a variable would hold too many or those of all tasks."""
+    if of_node == 1 and replicas <= limits.HOSTS_IN_ENV:
+        return '"$BERTH_WORKER_HOSTS"'
+    first = f'[ $((rank % {of_node})) -ne 0 ] || {{ printf %s "$comma$host"; comma=,; }}'
+    return f'"$(comma=; while read -r rank role index host; do {first}; done < "$BERTH_HOSTS_FILE")"'
 
 
 def _index(indexes: Indexes) -> str:

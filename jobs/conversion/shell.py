@@ -8,14 +8,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from jobs.conversion.names import is_secret
 from jobs.conversion.notes import Findings
 
+# `export NAME=value` or `NAME=value command`, with a value of its own: what is read from elsewhere, as by `$NAME`, tells nothing.
+_SET = re.compile(r"""^[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)=(?=["']?[^\s"'$`;&|])""", re.MULTILINE)
 NAMES_TOLD = 8  # In one note; the rest is in the script.
 
 
 def names_read(command: str, prefix: str) -> list[str]:
     """Variables of a prefix that a command mentions, sorted."""
     return sorted(set(re.findall(rf"(?<![A-Za-z0-9_])({prefix}[A-Za-z0-9_]+)", command)))
+
+
+def tell_secrets(command: str, findings: Findings, place: str) -> None:
+    """A note on every variable that looks like a secret and that a command sets in clear: a command is left as it was written."""
+    for name in sorted({match[1] for match in _SET.finditer(command) if is_secret(match[1])}):
+        findings.changed("secret_in_command", place, None, name=name)
 
 
 def settings(read: Iterable[str], known: Mapping[str, str], findings: Findings, place: str) -> list[str]:

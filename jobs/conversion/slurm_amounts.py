@@ -15,9 +15,14 @@ from jobs.spec.values import shown
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
+    """Of one task here: `cpus`, `gpus`, `resources`. Of the script as Slurm reads it: `tasks`, `nodes`, `on_node`."""
+
     replicas: int = 1
     cpus: int = 1
     gpus: int = 0
+    tasks: int = 1
+    nodes: int = 1
+    on_node: int = 1  # Tasks of the fullest node.
     resources: dict[str, Any] = field(default_factory=dict)
 
 
@@ -28,7 +33,8 @@ def read_amounts(options: Mapping[str, Option], findings: Findings, *, has_steps
     per_node = ask.whole("ntasks-per-node")
     tasks = ask.whole("ntasks") or (nodes * per_node if per_node else nodes)
     cpus = ask.whole("cpus-per-task") or 1
-    on_node = per_node or max(1, -(-tasks // nodes))  # Tasks of the fullest machine.
+    nodes = min(nodes, tasks)  # Slurm gives no node without a task.
+    on_node = asked_on_node = per_node or -(-tasks // nodes)  # Tasks of the fullest machine.
     replicas = tasks
     if tasks > 1 and not (has_steps or has_mpi):
         replicas = nodes
@@ -55,7 +61,7 @@ def read_amounts(options: Mapping[str, Option], findings: Findings, *, has_steps
         resources["memory"] = memory_text(memory)
     if gpus:
         resources["gpu"] = f"{model}:{gpus}" if model else gpus
-    return Amounts(replicas, cpus, gpus, resources)
+    return Amounts(replicas, cpus, gpus, tasks, nodes, asked_on_node, resources)
 
 
 class _Ask:

@@ -34,6 +34,8 @@ WITHOUT_VALUE = {
 MAYBE_VALUE = {"exclusive": "", "get-user-env": "", "nice": "", "no-kill": "k", "propagate": ""}
 NAMES = {**WITH_VALUE, **WITHOUT_VALUE, **MAYBE_VALUE}
 LETTERS = {letter: name for name, letter in NAMES.items() if letter}
+PART_ENDS = frozenset({"hetjob", "packjob"})  # Between the parts of a heterogeneous job; the second is its name before 20.02.
+UNTOLD = frozenset({"export", "wrap"})  # Options whose values may hold secrets, which no note repeats.
 LINE_LENGTH = 8_192  # Of one #SBATCH line; longer than what a shell's user ever wrote.
 WORDS_MAX = 1_000  # In the directives of one script.
 
@@ -46,9 +48,11 @@ class Option:
 
 
 def read_options(directives: list[tuple[int, str]], findings: Findings) -> dict[str, Option]:
-    """The options of a script; of one that is given again, the last counts, as for Slurm."""
+    """The options of a script; of one that is given again, the last counts, as for Slurm.
+
+    Of a heterogeneous job they are those of its first part: each line `hetjob` begins the next one."""
     found: dict[str, Option] = {}
-    count = 0
+    count, part = 0, 1
     for line, text in directives:
         if len(text) > LINE_LENGTH:
             findings.wrong(f"/line/{line}", "too_long", f"An #SBATCH line has at most {LINE_LENGTH} characters.", line=line)
@@ -62,17 +66,24 @@ def read_options(directives: list[tuple[int, str]], findings: Findings) -> dict[
         if count > WORDS_MAX:
             findings.wrong(f"/line/{line}", "too_many", f"The #SBATCH lines have more than {WORDS_MAX} words.", line=line)
             return found
+        if set(words) & PART_ENDS:
+            part += 1
+            findings.lost("hetjob", words[0], line, part=part)
+            continue
         for option in _options(words, line, findings):
-            found[option.name] = option
+            if part == 1:
+                found[option.name] = option
+            else:
+                is_told = option.value and option.name not in UNTOLD
+                asked = f"--{option.name}={option.value}" if is_told else f"--{option.name}"
+                findings.lost("hetjob_option", f"--{option.name}", line, part=part, option=asked)
     return found
 
 
 def _options(words: list[str], line: int, findings: Findings) -> Iterator[Option]:
     rest = iter(words)
     for word in rest:
-        if word in {"hetjob", "packjob"}:
-            findings.lost("hetjob", word, line)
-        elif word.startswith("--") and len(word) > 2:
+        if word.startswith("--") and len(word) > 2:
             name, equals, value = word[2:].partition("=")
             yield from _option(name, value if equals else None, rest, line, findings)
         elif word.startswith("-") and len(word) > 1:

@@ -91,6 +91,12 @@ WORDS: dict[str, Words] = {
         "Store it once: berth secrets set @variable@.",
         "请存入一次：berth secrets set @variable@。",
     ),
+    "secret_in_command": Words(
+        "The command sets @name@ in clear: all who see the job can read its value.",
+        "命令中以明文设置了 @name@：能看到该任务的人都能读到它的值。",
+        "Delete that line, store the value once with berth secrets set @name@, and name it under secrets.",
+        "请删除该行，用 berth secrets set @name@ 存入一次，并在 secrets 中写上它的名称。",
+    ),
     "secrets_unused": Words("The secrets are not used in a command and were left out.", "机密没有在命令中使用，已略去。"),
     "several_images": Words(
         "Role @role@ has another image, @image@; a job has one image here.",
@@ -346,10 +352,26 @@ WORDS: dict[str, Words] = {
         "It stands behind the first command, where Slurm does not read it either.", "它在第一条命令之后，Slurm 也不会读取。"
     ),
     "hetjob": Words(
-        "Only the first part of a heterogeneous job was converted.",
-        "异构作业只转换了第一部分。",
-        "Write the other parts as roles.",
-        "请把其他部分写成角色。",
+        "Part @part@ of the heterogeneous job begins here; only the options of the first part were converted.",
+        "异构作业的第 @part@ 部分从这里开始；只转换了第一部分的选项。",
+        "Write each part as a role with a command of its own: roles: {first: {...}, second: {...}}.",
+        "请把每一部分写成一个有自己命令的角色：roles: {first: {...}, second: {...}}。",
+    ),
+    "hetjob_option": Words(
+        "@option@ belongs to part @part@ of the heterogeneous job and was left out.",
+        "@option@ 属于异构作业的第 @part@ 部分，已略去。",
+    ),
+    "scontrol": Words(
+        "scontrol show hostnames prints the address of the first task of each node; nothing else of scontrol works here.",
+        "scontrol show hostnames 会输出每个节点第一个任务的地址；scontrol 的其他功能在这里不可用。",
+        "framework: pytorch sets MASTER_ADDR and MASTER_PORT; without it BERTH_HOSTS_FILE lists all tasks.",
+        "framework: pytorch 会设置 MASTER_ADDR 和 MASTER_PORT；否则 BERTH_HOSTS_FILE 列出所有任务。",
+    ),
+    "nodes_as_asked": Words(
+        "SLURM_NNODES says @nodes@ and SLURM_NTASKS_PER_NODE @tasks@, as the script asks; SLURM_LOCALID is always 0, because "
+        "each task sees its own GPUs only.",
+        "SLURM_NNODES 为 @nodes@，SLURM_NTASKS_PER_NODE 为 @tasks@，与脚本申请的一致；"
+        "SLURM_LOCALID 总是 0，因为每个任务只能看到自己的 GPU。",
     ),
     "unsupported": Words("@option@ has no counterpart here.", "@option@ 在这里没有对应。"),
 }

@@ -64,7 +64,12 @@ CONTRACT = (
     ),
     Variable("BERTH_ARRAY_INDEX", "Index of this job in its array, from 0.", "in an array", "0"),
     Variable("BERTH_ARRAY_SIZE", "Number of jobs in the array.", "in an array", "100"),
-    Variable("BERTH_CHECKPOINT_DIR", "Directory that is kept over attempts.", "with checkpoint", "/var/berth/checkpoint"),
+    Variable(
+        "BERTH_CHECKPOINT_DIR",
+        "Absolute path of the directory that is kept over attempts; the task's own one, with `per: role` or `per: task`.",
+        "with checkpoint",
+        "/berth/checkpoint",
+    ),
 )
 
 
@@ -122,8 +127,6 @@ def _common(job: FrameworkJob, roles: tuple[FrameworkRole, ...]) -> Iterator[tup
     if job.array_index is not None and job.array_size is not None:
         yield "BERTH_ARRAY_INDEX", (str(job.array_index),)
         yield "BERTH_ARRAY_SIZE", (str(job.array_size),)
-    if job.checkpoint_dir:
-        yield "BERTH_CHECKPOINT_DIR", job.checkpoint_dir
 
 
 def _role_variables(role: FrameworkRole) -> Iterator[tuple[str, Text]]:
@@ -161,9 +164,17 @@ def own_environment(layout: Layout, rank: int, role: FrameworkRole, index: int) 
     variables["BERTH_INDEX"] = (str(index),)
     variables["BERTH_RANK"] = (str(rank),)
     variables["BERTH_HOST"] = (AddressOf(role.name, index),)
+    if layout.job.checkpoint_dir:
+        variables["BERTH_CHECKPOINT_DIR"] = (*layout.job.checkpoint_dir, *_own_part(layout.job.checkpoint_per, role.name, index))
     for port in role.ports:
         variables[f"BERTH_PORT_{variable_part(port)}"] = (PortOf(role.name, index, port),)
     return variables
+
+
+def _own_part(per: str, role: str, index: int) -> Text:
+    if per == "role":
+        return (f"/{role}",)
+    return (f"/{role}-{index}",) if per == "task" else ()
 
 
 # --- The document ----------------------------------------------------------------------------------------------------

@@ -41,7 +41,8 @@ class FrameworkJob:
     """An attempt as frameworks see it.
 
     `key` is a secret of this attempt, the same for all its tasks and unguessable for others (mpi only needs it); it travels in
-    `TaskPlan.secret_env`. `checkpoint_dir` is empty for a job without checkpoint. `chief` is the role that ranks first.
+    `TaskPlan.secret_env`. `checkpoint_dir` is empty for a job without checkpoint; `checkpoint_per` says whether each
+    `role` or `task` has a directory of its own in it. `chief` is the role that ranks first.
     """
 
     job_id: str
@@ -50,6 +51,7 @@ class FrameworkJob:
     roles: tuple[FrameworkRole, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     checkpoint_dir: Text = ()
+    checkpoint_per: str = "job"
     array_index: int | None = None
     array_size: int | None = None
     tenant: str = ""

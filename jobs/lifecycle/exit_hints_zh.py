@@ -35,6 +35,8 @@ HINTS_ZH: Mapping[str, str] = {
     "forbidden": "请向其所有者申请访问权限，然后重新提交作业。",
     "invalid_input": f"{_SEE_EVIDENCE}，修正作业后重新提交。",
     "start_failed": "请检查它是否在镜像中、可执行，并适用于此类机器。",
+    "start_refused": "请查看依据：缩短其中提到的命令或名称，然后重新提交作业。",
+    "start_not_permitted": "无需处理，会自动重试。运维人员：依据中写明了是哪个文件。",
     "start_timeout": "无需处理，会自动重试。很大的镜像可能需要更长的启动时限。",
     "gang_incomplete": _AGAIN,
     "placement_invalid": _ELSEWHERE,

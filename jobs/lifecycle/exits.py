@@ -111,6 +111,13 @@ class ExitVerdict:
     def failure_class(self) -> FailureClass:
         return self.exit_class.failure_class
 
+    @property
+    def text(self) -> str:
+        """What the end means; with the number, where all that is known of it is that number."""
+        if self.code == "program_error" and self.exit_code is not None:
+            return f"The program ended with code {self.exit_code}, which only the program can explain."
+        return self.exit_class.reason
+
     def as_dict(self) -> dict[str, Any]:
         """The `exit` of a job in the API."""
         return {
@@ -120,7 +127,7 @@ class ExitVerdict:
             "signal": self.signal,
             "task": str(self.task) if self.task else None,
             "reason": self.exit_class.title,
-            "text": self.exit_class.reason,
+            "text": self.text,
             "hint": self.exit_class.remedy,
             "who_pays": str(self.exit_class.payer),
             "stage": str(self.exit_class.stage),
@@ -182,6 +189,7 @@ _STOPS = {
     StopCause.PREEMPTED: "preempted",
     StopCause.DEADLINE: "deadline",
     StopCause.PLATFORM: "stopped_by_platform",
+    StopCause.GPU_FAULT: "gpu_fault",
     StopCause.COMPLETION: "stopped_with_job",
 }
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from jobs.lifecycle.exit_hints_zh import HINTS_ZH
 from jobs.lifecycle.exits import find_class
-from kernel.words import counted, format_amount, format_amounts, format_duration, is_one
+from kernel.words import counted, format_amount, format_amounts, format_bytes, format_duration, is_one
 
 Detail = Mapping[str, Any]
 Writer = Callable[[Detail], str]
@@ -71,7 +71,12 @@ def exit_in(document: Mapping[str, Any] | None, language: str) -> Mapping[str, A
     known = find_class(str(document.get("class", ""))) if document and language == "zh" else None
     if document is None or known is None:
         return document
-    return {**document, "reason": known.title_zh, "text": f"{known.title_zh}。", "hint": HINTS_ZH.get(known.code, "")}
+    return {
+        **document,
+        "reason": known.title_zh,
+        "text": f"{known.title_zh}{_numbers_zh(document)}。",
+        "hint": HINTS_ZH.get(known.code, ""),
+    }
 
 
 def _percent(detail: Detail) -> str:
@@ -275,6 +280,19 @@ def _listed(value: Any) -> str:
     return ", ".join(str(item) for item in value) if isinstance(value, (list, tuple)) else str(value or "?")
 
 
+def _bytes(detail: Detail, key: str) -> str:
+    value = detail.get(key)
+    return format_bytes(value) if isinstance(value, int) else "?"
+
+
+def _fault(detail: Detail) -> str:
+    return f" ({detail['fault']})" if detail.get("fault") else ""
+
+
+def _fault_zh(detail: Detail) -> str:
+    return f"（{detail['fault']}）" if detail.get("fault") else ""
+
+
 def _error(detail: Detail) -> str:
     return f" ({detail['error']})" if detail.get("error") else ""
 
@@ -376,6 +394,13 @@ def _end(code: str, english: Writer, chinese: Writer, hint_english: str = "", hi
 _ALL = (
     _wait("scheduling", _fixed("The scheduler has not looked at it yet."), _fixed("调度器尚未处理。")),
     _wait("held", _fixed("It is held until somebody releases it."), _fixed("已挂起，等待释放。"), "Release it.", "释放该作业。"),
+    _wait(
+        "tenant_disabled",
+        lambda detail: f"{'A tenant above its own' if detail.get('above') else 'Its tenant'} is disabled{_noted(detail)}",
+        lambda detail: f"{'其上级租户' if detail.get('above') else '其租户'}已停用{_noted_zh(detail)}",
+        "It starts when an operator enables the tenant.",
+        "待管理员启用该租户后启动。",
+    ),
     _wait("dependency", _dependency, lambda detail: f"等待 {detail.get('open', '?')} 个其他作业。"),
     _wait(
         "not_before",
@@ -399,6 +424,33 @@ _ALL = (
         lambda detail: f"所属队列或其上级队列的本月预算已用尽{_percent(detail)}。",
         "It starts next month, or when a manager raises the budget: `berth budgets`.",
         "将于下月启动，或由负责人提高预算后启动：`berth budgets`。",
+    ),
+    _wait(
+        "checkpoint_checking",
+        _fixed("The checkpoint that it goes on from is looked through."),
+        _fixed("正在检查用于续跑的检查点。"),
+    ),
+    _wait(
+        "checkpoint_unreadable",
+        lambda detail: f"Its checkpoint cannot be read: {detail.get('problem') or 'the log of the platform says why.'}",
+        lambda detail: f"检查点无法读取：{detail.get('problem') or '原因见平台日志。'}",
+        "Mend the directory, then release the job: `berth release JOB`; or run it again without: `berth rerun JOB`.",
+        "修复该目录后释放作业：`berth release JOB`；或不使用检查点重新运行：`berth rerun JOB`。",
+    ),
+    _wait(
+        "checkpoint_over_quota",
+        lambda detail: (
+            f"Its checkpoint directory holds {format_bytes(detail.get('size_bytes', 0))}; "
+            f"{format_bytes(detail.get('quota_bytes', 0))} are allowed. Nothing of it was removed."
+        ),
+        lambda detail: (
+            f"检查点目录占用 {format_bytes(detail.get('size_bytes', 0))}，"
+            f"上限为 {format_bytes(detail.get('quota_bytes', 0))}；未删除任何内容。"
+        ),
+        "Fetch what you need (`berth cp JOB:checkpoint/ DIR`) and have the program keep fewer checkpoints, or ask an operator to "
+        "raise BERTH_CHECKPOINT_QUOTA_BYTES; then release the job: `berth release JOB`.",
+        "取回所需内容（`berth cp JOB:checkpoint/ DIR`）并减少保留的检查点，或请运维人员提高 BERTH_CHECKPOINT_QUOTA_BYTES，"
+        "然后释放作业：`berth release JOB`。",
     ),
     _wait("image_building", _fixed("Its image is being built."), _fixed("镜像正在构建。")),
     _wait(
@@ -458,6 +510,53 @@ _ALL = (
         lambda detail: f"{_named_zh(detail, 'pool', '资源池')}不支持 {detail.get('need', '?')} 类镜像。",
         "Choose another image or pool.",
         "换一个镜像或资源池。",
+    ),
+    _wait(
+        "no_machines",
+        lambda detail: f"{_capital(_named(detail, 'pool', 'pool'))} has no machine at present.",
+        lambda detail: f"{_named_zh(detail, 'pool', '资源池')}目前没有节点。",
+        "It starts when the pool gets a machine that can run it; or choose another pool.",
+        "资源池加入合适的节点后即可启动，或换一个资源池。",
+    ),
+    _wait(
+        "shm",
+        lambda detail: (
+            f"A task asks for {_bytes(detail, 'need')} of shared memory; the largest machine of "
+            f"{_named(detail, 'pool', 'pool')} has {_bytes(detail, 'largest')} of memory."
+        ),
+        lambda detail: (
+            f"任务要求 {_bytes(detail, 'need')} 共享内存；{_named_zh(detail, 'pool', '资源池')}中最大的节点内存为 "
+            f"{_bytes(detail, 'largest')}。"
+        ),
+        "Lower shm.",
+        "减少 shm。",
+    ),
+    _wait(
+        "ports",
+        lambda detail: (
+            f"Its tasks ask for {detail.get('need', '?')} ports together; the machines of {_named(detail, 'pool', 'pool')} have "
+            f"{detail.get('most', '?')}."
+        ),
+        lambda detail: (
+            f"其任务共要求 {detail.get('need', '?')} 个端口；{_named_zh(detail, 'pool', '资源池')}的节点共有 "
+            f"{detail.get('most', '?')} 个。"
+        ),
+        "Ask for fewer ports or replicas.",
+        "减少端口或副本数。",
+    ),
+    _wait(
+        "no_mounts",
+        lambda detail: f"The machines of {_named(detail, 'pool', 'pool')} cannot show volumes to a job.",
+        lambda detail: f"{_named_zh(detail, 'pool', '资源池')}的节点不支持挂载存储卷。",
+        "Leave mounts out, or choose another pool. Operators: install bubblewrap on the machine.",
+        "去掉 mounts，或换一个资源池。管理员可在节点上安装 bubblewrap。",
+    ),
+    _wait(
+        "cluster_disabled",
+        lambda detail: f"{_capital(_named(detail, 'cluster', 'cluster'))} is disabled.",
+        lambda detail: f"{_named_zh(detail, 'cluster', '集群')}已停用。",
+        "It starts when an operator enables the cluster; or choose another.",
+        "待管理员启用该集群后启动，或换一个集群。",
     ),
     _wait(
         "cluster_unreachable",
@@ -732,6 +831,13 @@ _ALL = (
         lambda detail: f"{_capital(_named(detail, 'node', 'machine'))} is being emptied; it goes on elsewhere, given room.",
         lambda detail: f"{_named_zh(detail, 'node', '节点')}正在排空；有空位时在别处继续。",
     ),
+    _move(
+        "gpu_fault_stop",
+        lambda detail: (
+            f"A GPU of {_named(detail, 'node', 'machine')} is out of order{_fault(detail)}; it is tried again on other devices."
+        ),
+        lambda detail: f"{_named_zh(detail, 'node', '节点')}的 GPU 出现故障{_fault_zh(detail)}；将在其他设备上重试。",
+    ),
     _move("stopping", _by("A stop was asked for"), _by_zh("请求停止")),
     _move(
         "max_runtime",
@@ -744,6 +850,7 @@ _ALL = (
         lambda detail: _children(_mapping(detail, "children")),
         lambda detail: _children_zh(_mapping(detail, "children")),
     ),
+    _move("code_fetched", _fixed("Its code is fetched."), _fixed("代码已取得。")),
     _move("edited", _by("Changed"), _by_zh("修改")),
     _move("released", _by("Released"), _by_zh("释放")),
     _end("stopped_before_start", _by("Stopped before it started"), _by_zh("在启动前停止")),
@@ -753,6 +860,20 @@ _ALL = (
         _never_met_zh,
         "Rerun the other job, then this one; or use after_any.",
         "先重跑所依赖的作业；或使用 after_any。",
+    ),
+    _end(
+        "code_not_fetched",
+        lambda detail: f"Its code was not fetched: job {detail.get('name', '?')} ended {detail.get('state', '?')}.",
+        lambda detail: f"未能取得代码：作业 {detail.get('name', '?')} 的结果为 {detail.get('state', '?')}。",
+        "Read that job's log for the address and the ref that could not be read, then rerun this one.",
+        "请查看该作业日志中无法读取的地址与引用，然后重跑本作业。",
+    ),
+    _end(
+        "code_unusable",
+        lambda detail: f"The code that job {detail.get('name', '?')} fetched cannot be used{_error(detail)}.",
+        lambda detail: f"作业 {detail.get('name', '?')} 取得的代码无法使用{_error_zh(detail)}。",
+        "Change what stands in the repository, or upload the folder instead: code with a path.",
+        "请修改仓库内容，或改为上传目录（code 的 path）。",
     ),
     _end(
         "task_failed",

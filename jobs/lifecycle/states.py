@@ -24,6 +24,14 @@ class JobState(StrEnum):
     STOPPED = "stopped"  # By somebody's wish, before or while it ran.
 
 
+class CheckpointGate(StrEnum):
+    """Whether the directory that a job keeps lets its next attempt start."""
+
+    KEPT = "kept"
+    CHECKING = "checking"  # It is looked through after the attempt before, or filled with the copy that the job begins from.
+    REFUSED = "refused"  # The job is held: an attempt could not go on from it.
+
+
 class AttemptState(StrEnum):
     ADMITTED = "admitted"
     STARTING = "starting"

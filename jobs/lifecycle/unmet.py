@@ -140,6 +140,24 @@ def _plural(document: Document, key: str, one: str, many: str) -> str:
 # --- Conditions ---------------------------------------------------------------------------------------------------------
 
 
+def _kept_for(d: Document) -> str:
+    """`train, which needs 4 GPUs`; without its name where that is not for the reader."""
+    if "for_need" not in d:
+        return "another job"
+    return f"{d.get('for') or 'a job of another tenant'}, which needs {format_amounts(_leading(d['for_need']))}"
+
+
+def _kept_for_zh(d: Document) -> str:
+    if "for_need" not in d:
+        return "其他作业"
+    return f"{d.get('for') or '其他租户的作业'}（需要 {format_amounts(_leading(d['for_need']), 'zh')}）"
+
+
+def _leading(amounts: Mapping[str, int]) -> Mapping[str, int]:
+    """Of a job with GPUs these say enough."""
+    return {"gpu_millis": amounts["gpu_millis"]} if amounts.get("gpu_millis") else amounts
+
+
 def _ceiling(d: Document) -> str:
     kept = f", with {_amount(d, 'kept', 'en')} of that kept for queues below it" if d.get("kept") else ""
     return (
@@ -210,8 +228,10 @@ _CONDITIONS: Mapping[str, tuple[Writer, Writer]] = {
         lambda d: f"{_pool(d, 'zh')}有空位但不够集中：同一处最多放下 {_count(d, 'need')} 个任务中的 {_count(d, 'fitting')} 个。",
     ),
     "booked": (
-        lambda d: f"There is room, but it is promised to another job from {_when(d)} on, and this one might not be over by then.",
-        lambda d: f"有空位，但自 {_when(d)} 起已预留给其他作业，本作业届时可能尚未结束。",
+        lambda d: (
+            f"There is room, but from {_when(d)} on it is kept for {_kept_for(d)}, and this one might not be over by then."
+        ),
+        lambda d: f"有空位，但自 {_when(d)} 起已预留给{_kept_for_zh(d)}，本作业届时可能尚未结束。",
     ),
     "too_young": (
         lambda d: f"It may take room back from others from {_when(d)} on; until then they have not run for long enough.",
@@ -222,8 +242,11 @@ _CONDITIONS: Mapping[str, tuple[Writer, Writer]] = {
         lambda d: f"可收回他人借用的资源，但近期抢占过多；自 {_when(d)} 起恢复。",
     ),
     "behind": (
-        lambda d: "Another job of its queue has waited for so long that nobody may pass it, or the queue is served in order.",
-        lambda d: "同队列中有等待过久而不可越过的作业，或队列按顺序服务。",
+        lambda d: (
+            f"What gets free is kept for {_kept_for(d)}: that job of its queue has waited for so long that no other may pass it, "
+            "or the queue is served in order."
+        ),
+        lambda d: f"空出的资源预留给{_kept_for_zh(d)}：它在同队列中等待过久而不可越过，或队列按顺序服务。",
     ),
     "user_cap": (lambda d: _as_told("user_cap", d, "en"), lambda d: _as_told("user_cap", d, "zh")),
     "tenant_cap": (lambda d: _as_told("tenant_cap", d, "en"), lambda d: _as_told("tenant_cap", d, "zh")),
@@ -356,6 +379,10 @@ def _add_nodes_zh(d: Document) -> str:
 
 
 _RELEASED: Mapping[str, tuple[str, str]] = {
+    "checkpoint_checking": ("It starts when its checkpoint was looked through.", "检查点检查完毕后即启动。"),
+    "checkpoint_unreadable": ("Mend its checkpoint and release it.", "修复检查点后释放该作业。"),
+    "checkpoint_over_quota": ("Raise the quota of checkpoints and release it.", "提高检查点配额后释放该作业。"),
+    "tenant_disabled": ("It starts when an operator enables the tenant.", "待管理员启用该租户后启动。"),
     "held": ("Release it.", "释放该作业。"),
     "dependency": ("It starts when the jobs that it waits for have ended.", "所依赖的作业结束后即启动。"),
     "array_parallelism": ("It starts when one of its array ends; or raise array.parallelism.", "同数组的作业结束后即启动。"),

@@ -1,7 +1,8 @@
 """Applies the decisions of a pass: one transaction for all admissions of a batch, one for evictions, one for a thousand reasons.
 
 Attempt, tasks, reservation and the job's change of state are written together. A job that somebody stopped or changed
-meanwhile, and one whose quota or cap was used up by another, is a lost race: counted, dropped, and looked at in the next pass.
+meanwhile, one whose quota or cap was used up by another, and one whose machine was cordoned is a lost race: counted, dropped,
+and looked at in the next pass.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from django.db import transaction
 
 from activity import hints
+from clusters.services import cordoned_of
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.models import Attempt, Job, Task
 from jobs.reconcile import aside
@@ -30,6 +32,7 @@ from reconciling import bulk, poison
 from reconciling.crashpoints import crashpoint
 from tenants.quota.caps import Held
 from tenants.services.reservations import ReserveRequest, release, reserve
+from tenants.standing import disabled_tenants
 
 TELLING = frozenset({"retrying", "preempted", "preempted_often"})  # Why it waits for its time says more than that it does.
 REFRESH_ROWS = 200  # Waiting jobs whose amounts are kept fresh; behind them a reason changes only with its code.
@@ -115,6 +118,9 @@ def _admit(
 ) -> dict[uuid.UUID, uuid.UUID]:
     attempts = {admit.job_id: new_id() for admit in admits}
     with transaction.atomic():
+        admits = _without_cordoned(admits)
+        disabled = disabled_tenants()  # Once more: an operator's word holds from the moment that it is given.
+        admits = [admit for admit in admits if pending[admit.job_id].tenant_id not in disabled]
         over = _over_caps(admits, pending)
         admits = [admit for admit in admits if admit.job_id not in over]
         granted = reserve(
@@ -147,7 +153,7 @@ def _admit(
                         "reason_detail": {},
                         "not_before_at": None,
                     },
-                    guard={"desired": "run", "hold": False},
+                    guard={"desired": "run", "hold": False, "checkpoint": pending[admit.job_id].checkpoint},
                 )
                 for admit in winners
             ],
@@ -167,6 +173,16 @@ def _admit(
             hints.wake(f"launch.{cluster_id}")
     crashpoint("jobs.admit.after_commit")
     return {job_id: attempts[job_id] for job_id in moved}
+
+
+def _without_cordoned(admits: Sequence[Admission]) -> Sequence[Admission]:
+    """Those whose machines may still be used. A drain sees the others only if they come before its cordon: what comes after it
+    would not be told to go."""
+    places = {(one.pool.cluster_id, placement.node) for one in admits for placement in one.placements}
+    cordoned = cordoned_of(places)
+    if not cordoned:
+        return admits
+    return [one for one in admits if not any((one.pool.cluster_id, each.node) in cordoned for each in one.placements)]
 
 
 def _over_caps(admits: Sequence[Admission], pending: Mapping[uuid.UUID, PendingRow]) -> Collection[uuid.UUID]:

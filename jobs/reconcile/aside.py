@@ -37,10 +37,10 @@ def error_of(attempt: Attempt) -> str:
     return str((attempt.stop_verdict or {}).get(MARK, ""))
 
 
-def postpone(struck: Sequence[Struck], token: uuid.UUID) -> None:
-    """Give claimed attempts back; each is due again when it may be tried again."""
+def postpone(struck: Sequence[Struck], token: uuid.UUID) -> list[uuid.UUID]:
+    """Give claimed attempts back; each is due again when it may be tried again. Gives their ids."""
     if not struck:
-        return
+        return []
     with transaction.atomic():
         bulk.update(
             Attempt,
@@ -56,6 +56,7 @@ def postpone(struck: Sequence[Struck], token: uuid.UUID) -> None:
             ],
             guard=("lease_token",),
         )
+    return [item.id for item in struck]
 
 
 def stop_set_aside(struck: Sequence[Struck], *, now: datetime) -> None:

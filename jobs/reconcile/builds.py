@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 
 import structlog
@@ -25,23 +26,41 @@ BATCH_REQUESTS = 50
 
 
 def start_builds() -> int:
-    """Make the job of every pending request; returns how many. Twice is harmless: a request has one job."""
+    """Make the job of every pending request; returns how many. Twice is harmless: a request has one job.
+
+    What is unavailable to one request keeps no other from its job; it is raised last.
+    """
+    unavailable: dict[uuid.UUID, Unavailable] = {}
     requests = pending_builds(BATCH_REQUESTS)
+    seen = len(requests)
+    _start_batch(requests, unavailable)
+    while len(requests) == BATCH_REQUESTS:
+        requests = pending_builds(BATCH_REQUESTS, after=requests[-1].id)
+        seen += len(requests)
+        _start_batch(requests, unavailable)
+    if unavailable:
+        raise next(iter(unavailable.values()))
+    return seen
+
+
+def _start_batch(requests: Sequence[PendingBuild], unavailable: dict[uuid.UUID, Unavailable]) -> None:
     now = database_now()
-    struck = poison.work_through(aside.BUILD, requests, _start_all, now=now, key=lambda request: request.id)
+    struck = poison.work_through(
+        aside.BUILD, requests, lambda part: _start_all(part, unavailable), now=now, key=lambda request: request.id
+    )
     for item in struck:
         if item.is_set_aside:
             build_finished(item.id, succeeded=False, reason=f"Berth failed three times at it: {item.error}", now=now)
-    return len(requests)
 
 
-def _start_all(requests: Sequence[PendingBuild]) -> None:
+def _start_all(requests: Sequence[PendingBuild], unavailable: dict[uuid.UUID, Unavailable]) -> None:
     for request in requests:
         try:
             with transaction.atomic():
                 _start(request)
-        except Unavailable:
-            raise
+            unavailable.pop(request.id, None)  # A batch in which another one raised is worked through again.
+        except Unavailable as error:  # Blames no request: it stays pending, and is told when the others had their turn.
+            unavailable[request.id] = error
         except BerthError as error:
             log.warning("build_refused", request_id=str(request.id), code=error.code)
             build_finished(request.id, succeeded=False, reason=error.detail, now=database_now())

@@ -4,7 +4,9 @@
 their events, and everything around them - pools, nodes, limits, budgets - by comparing what is with what was at the last look.
 A sweep reads all jobs and proves that nothing was missed. What a pass costs goes with what changed.
 
-Whatever goes wrong between the database and the core, the database is right: the core is thrown away and made anew.
+Whatever goes wrong between the database and the core, the database is right: the core is thrown away and made anew. So it is too,
+once, whenever nothing has happened for a while and jobs wait: its wake-ups are hints, and a job that a change failed to wake is
+found by looking at everything again.
 """
 
 from __future__ import annotations
@@ -62,6 +64,7 @@ from jobs.services.unstartable import fail_unstartable
 from kernel.config import current
 from kernel.resources import Resources
 from reconciling import poison
+from storage.selectors import checkpoint_times
 from tenants.quota.accounting import mark
 from tenants.quota.shares import Shares
 
@@ -71,6 +74,8 @@ FULL_LOAD_REST = 40  # A full load takes at most one part in so many of our time
 FULL_LOAD_ROWS = 20_000  # From so many changed jobs on, reading all that wait is no dearer than picking out these.
 AGAIN_SECONDS = 0.05  # After a pass that failed at one job, or a race that was lost: the others wait no longer for it.
 LOOK_SECONDS = 1.0
+REST_SECONDS = 30  # Without any change for so long, jobs that wait are looked at by a core that is built anew.
+REBUILD_REST = 40  # Building the core anew takes at most one part in so many of our time.
 IDLE_LOOK_SECONDS = 10.0  # While nobody waits; bookings are cleared half a minute before they begin.
 
 
@@ -96,8 +101,12 @@ class SchedulerDriver:
         self._full_load_at = 0.0
         self._looked_at = time.monotonic()  # Around, the last time.
         self._demand_at: int | None = None  # Up to when what waits was written down; None: nobody waited.
-        self._measured_at = self._mixed_at = 0
+        self._measured_at = self._mixed_at = self._saved_looked_at = 0
         self._lost: frozenset[uuid.UUID] = frozenset()  # In the last pass. Who loses twice in a row has lost no race.
+        self._has_changed = False  # Since the last pass.
+        self._rests = False  # Nothing has happened for a while, and the last pass found nothing to do.
+        self._stirred_at: int | None = None  # When something happened last that the core was told of; None: since it was built.
+        self._building_seconds = 0.0  # How long building the core took the last time.
         self._forget_core()
 
     def _forget_core(self) -> None:
@@ -179,6 +188,7 @@ class SchedulerDriver:
                 self._load_everything()
                 return
         self._cursor = cursor
+        self._has_changed |= bool(changed)
         for ids in _batches(sorted(changed)):
             fresh = {row.id: row for row in load_pending(self._shared, id__in=ids)}
             live = {row.job_id: row for row in load_live(job_id__in=ids)} if self._core is not None else {}
@@ -197,9 +207,11 @@ class SchedulerDriver:
             job_id for job_id in fresh.keys() | self.pending.keys() if not _is_same(fresh.get(job_id), self.pending.get(job_id))
         }
         differ |= known ^ live.keys() if self._core is not None else set()
+        differ |= self._stale  # Whose start was lost: nothing about them need have changed, and the core does not have them.
         if not is_first and (fresh.keys() != self.pending.keys() or (self._core is not None and known != live.keys())):
             log.info("full_load_differs", kept=len(self.pending), found=len(fresh), running=len(known), run=len(live))
         self._stale = set()
+        self._has_changed |= bool(differ)
         self._take_in(sorted(differ), fresh, live)
         used = {row.spec_id for row in fresh.values()}
         self._wishes = {spec_id: wish for spec_id, wish in self._wishes.items() if spec_id in used}
@@ -301,6 +313,7 @@ class SchedulerDriver:
         judge = Judge(around, self._expect_numbers(), images, struck, self._parallelism(), now, self._held, self._volumes)
         self._judge_near(self._held ^ had, images)
         self._judge(judge, core)
+        self._tell_saved(core, now)
         began = time.monotonic()
         decisions = core.decide(mark(now))
         lost = self._apply(decisions, core, now)
@@ -324,7 +337,7 @@ class SchedulerDriver:
     def _follow(self, around: Around, now: datetime) -> Core:
         """Tell the core what changed around the jobs; make it anew where things came or went that it has numbered."""
         before, core = self._around, self._core
-        if core is None or before is None or self._is_of_other_parts(before, around):
+        if core is None or before is None or self._is_of_other_parts(before, around) or self._has_come_to_rest(core):
             return self._build(around, now)
         if around.machines != before.machines:
             for was, machine in zip(before.machines, around.machines, strict=True):
@@ -349,6 +362,14 @@ class SchedulerDriver:
         self._around = around
         return core
 
+    def _has_come_to_rest(self, core: Core) -> bool:
+        """Whether jobs wait though nothing has happened for a while, and the last pass found nothing to do: then all of them are
+        looked at anew, once.
+
+        Not while somebody was promised the room of those who leave: the end of their leaving is something that happens.
+        """
+        return self._rests and not self._has_changed and bool(self._waiting) and not core.transfers
+
     @staticmethod
     def _is_of_other_parts(before: Around, after: Around) -> bool:
         """Whether pools, machines or queues came or went, or what quarantine holds."""
@@ -370,7 +391,7 @@ class SchedulerDriver:
 
     def _build(self, around: Around, now: datetime) -> Core:
         """A core of what runs; who waits is handed in afterwards, as always."""
-        before = self._core
+        before, began = self._core, time.thread_time()
         known = memory.load() if before is None else memory.remember(before)
         self._forget_core()
         live = load_live()
@@ -387,11 +408,24 @@ class SchedulerDriver:
         self._names = Names([pool.name for pool in around.pools], queues, policy_version(core))
         self._to_judge = set(self.pending)
         self._claims = {row.job_id: row for row in live if row.evicted_for is not None}
+        self._rests, self._stirred_at, self._building_seconds = False, None, time.thread_time() - began
         return core
 
     def _expect_numbers(self) -> Numbers:
         assert self._numbers is not None
         return self._numbers
+
+    def _tell_saved(self, core: Core, now: datetime) -> None:
+        """Tell the core when running jobs saved their work last: what an eviction would lose counts from then.
+
+        One query, and none where no running job keeps a checkpoint.
+        """
+        if mark(now) - self._saved_looked_at < current().checkpoint_seconds:
+            return
+        self._saved_looked_at = mark(now)
+        kept = [row.job_id for row in self._live.values() if row.checkpoint is not None]
+        for job_id, saved_at in checkpoint_times(kept).items() if kept else ():
+            core.checkpointed(str(job_id), mark(saved_at))
 
     def _fail_without_image(self, images: Mapping[uuid.UUID, ResolvedImage], now: datetime) -> None:
         """A job whose image could not be built will never start: say so now."""
@@ -416,7 +450,9 @@ class SchedulerDriver:
         while self._due and self._due[0][0] <= judge.now:
             self._to_judge.add(heapq.heappop(self._due)[1])
         around = judge.around
-        judged_by = (around.pools, around.holds, around.spent, around.tenant_paths, judge.images, frozenset(judge.struck))
+        judged_by = (
+            around.pools, around.holds, around.spent, around.tenant_paths, around.disabled, judge.images, frozenset(judge.struck)
+        )  # fmt: skip
         if judged_by != self._judged_by:
             self._judged_by = judged_by
             self._to_judge = set(self.pending)
@@ -453,7 +489,9 @@ class SchedulerDriver:
             heapq.heappush(self._due, (row.not_before_at, row.id))
         if self._waiting.get(key) == job and self._withheld.get(key) == withheld:
             return
-        if key in core.running and key not in core.transfers:  # What we thought that we had started.
+        if key in core.transfers:  # It was edited while others leave for it: it is looked at as it is now, without a claim.
+            core.withdraw(key)
+        elif key in core.running:  # What we thought that we had started.
             self._live.pop(key, None)
             core.ended(key)
         core.submit(job)
@@ -538,6 +576,10 @@ class SchedulerDriver:
         evict([_eviction(one) for one in decisions if isinstance(one, Evict)], records, now=now)
         record_decisions([one for one in records.values() if one.kind in (CLAIM, REFUSE)], now=now)
         self.has_admitted = bool(admitted)
+        if self._has_changed or (decisions and not all(isinstance(one, Wait) for one in decisions)):
+            self._has_changed, self._stirred_at = False, mark(now)
+        rest_seconds = max(REST_SECONDS, self._building_seconds * REBUILD_REST)
+        self._rests = self._stirred_at is not None and mark(now) - self._stirred_at >= rest_seconds
         waits = {one.id for one in decisions if isinstance(one, Wait)} | {one.id for one in claims}
         self._tell(waits, core)
         return frozenset(one.job_id for one in lost)
@@ -589,6 +631,7 @@ class SchedulerDriver:
         self._live[key] = LiveRow(
             attempt_id, row.id, AttemptState.ADMITTED, one.pool.id, one.pool.cluster_id, row.tenant_id, row.queue_id,
             row.priority, row.parent_id, row.user_id, row.spec_id, row.max_runtime_seconds, row.submitted_at, now, None, None, "",
+            row.checkpoint,
         )  # fmt: skip
         self._drop(row.id)
 

@@ -19,16 +19,20 @@ from jobs.lifecycle.states import AttemptState, JobState
 from jobs.models import Attempt, Task
 from jobs.reconcile import aside
 from jobs.reconcile.poll import log_source
+from jobs.services.code_fetch import code_fetched
 from jobs.services.specs import load_spec, preload_specs
+from jobs.spec.model import Kind
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.crashpoints import crashpoint
 from kernel.errors import StorageFull
 from reconciling import bulk, fencing, leases, poison
-from storage.logs import close_logs, pump
+from reconciling.troubles import Trouble
+from storage.logs import LogStoreFull, close_logs, pump
 from storage.services.artifacts import OutputSource, close_without_outputs, collect_outputs
 
 log = structlog.get_logger("finish")
+_without_room = Trouble("outputs_wait_for_room")  # Told once: those that wait are asked again every few seconds.
 
 BATCH_ATTEMPTS = 100
 AGAIN_SECONDS = 2.0
@@ -44,28 +48,37 @@ def finish(cluster_id: uuid.UUID) -> int:
     token, ids = leases.claim(due, now=now, seconds=current().lease_seconds, limit=BATCH_ATTEMPTS, order_by=("due_at", "id"))
     if not ids:
         return 0
-    attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job"))
-    struck = poison.work_through(
-        aside.FINISH, attempts, lambda part: _finish(cluster_id, part, token), now=now, key=lambda attempt: attempt.id
-    )
-    aside.postpone(struck, token)
+    with leases.in_hand(Attempt, token, ids) as written:
+        attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job"))
+        struck = poison.work_through(
+            aside.FINISH,
+            attempts,
+            lambda part: written.update(_finish(cluster_id, part, token)),
+            now=now,
+            key=lambda attempt: attempt.id,
+        )
+        written.update(aside.postpone(struck, token))
     return len(ids)
 
 
-def _finish(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) -> None:
+def _finish(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) -> set[uuid.UUID]:
+    """Take in and forget; those attempts of which the result was written down, and which are free with it."""
     try:
         stored = _store_logs(cluster_id, attempts)
         without, brought_home = _store_outputs(cluster_id, attempts)
         stored = [attempt for attempt in stored if attempt.id in without or attempt.id in brought_home]
         crashpoint("jobs.finish.after_logs")
         _report_builds(attempts)
+        _report_fetches([attempt for attempt in attempts if attempt.id in brought_home])
         _mark_stored(stored, without, token)
         forgotten = _forget(cluster_id, stored)
     except EngineUnreachable as error:
         log.warning("engine_unreachable", cluster_id=str(cluster_id), error=str(error))
         forgotten = set()
+    except LogStoreFull as error:  # It is told once, where it was met. Waiting for room is no try: no output is given up for it.
+        return _put_off(attempts, token, seconds=error.retry_after_seconds or AGAIN_SECONDS)
     crashpoint("jobs.finish.after_forget")
-    _record(attempts, forgotten, token)
+    return _record(attempts, forgotten, token)
 
 
 def _store_logs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> list[Attempt]:
@@ -100,6 +113,7 @@ def _store_outputs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> tuple[
     engine = engine_for(cluster_id)
     done: set[uuid.UUID] = set()
     without: dict[uuid.UUID, OutputSource] = {}
+    has_room = is_full = False
     preload_specs({attempt.job.spec_id for attempt in attempts if attempt.launched_at is not None})
     for attempt in attempts:
         outputs = load_spec(attempt.job.spec_id).outputs if attempt.launched_at is not None else ()
@@ -111,10 +125,14 @@ def _store_outputs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> tuple[
         try:
             collected = collect_outputs(engine, source, outputs, now=database_now(), accept_full_disk=hopeless)
         except StorageFull as error:
-            log.warning("outputs_wait_for_room", attempt_id=str(attempt.id), error=error.detail)
+            _without_room.met(attempt_id=str(attempt.id), error=error.detail)
+            is_full = True
             continue
         if collected.done:
             done.add(attempt.id)
+            has_room = has_room or not attempt.outputs_stored  # Else they were in the store before.
+    if has_room and not is_full:
+        _without_room.over()
     return without, done
 
 
@@ -130,6 +148,17 @@ def _report_builds(attempts: Sequence[Attempt]) -> None:
                 now=database_now(),
             )
             hints.wake("scheduler")
+
+
+def _report_fetches(attempts: Sequence[Attempt]) -> None:
+    """Hand fetched code to the jobs that wait for it; the same report twice changes nothing."""
+    fetches = [
+        (attempt.job, attempt.id)
+        for attempt in attempts
+        if attempt.job.kind == Kind.TRANSFER and attempt.job.state == JobState.SUCCEEDED
+    ]
+    if fetches:
+        code_fetched(fetches, now=database_now())
 
 
 def _mark_stored(attempts: Sequence[Attempt], without: Mapping[uuid.UUID, OutputSource], token: uuid.UUID) -> None:
@@ -148,7 +177,14 @@ def _forget(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> set[uuid.UUID
     return {answer.attempt_id for answer in answers if isinstance(answer, Forgotten)}
 
 
-def _record(attempts: Sequence[Attempt], forgotten: set[uuid.UUID], token: uuid.UUID) -> None:
+def _put_off(attempts: Sequence[Attempt], token: uuid.UUID, *, seconds: float) -> set[uuid.UUID]:
+    due_at = database_now() + timedelta(seconds=seconds)
+    rows = [{"id": attempt.id, "lease_token": token, "lease_expires_at": None, "due_at": due_at} for attempt in attempts]
+    with transaction.atomic():
+        return {row["id"] for row in bulk.update(Attempt, rows, guard=("lease_token",))}
+
+
+def _record(attempts: Sequence[Attempt], forgotten: set[uuid.UUID], token: uuid.UUID) -> set[uuid.UUID]:
     now = database_now()
     with transaction.atomic():
         changed = bulk.update(
@@ -166,5 +202,6 @@ def _record(attempts: Sequence[Attempt], forgotten: set[uuid.UUID], token: uuid.
             ],
             guard=("lease_token",),
         )
-        brought = [attempt.id for attempt in attempts]
-        fencing.note_dropped("jobs.finish", Attempt, token=token, brought=brought, written=[row["id"] for row in changed])
+        brought, written = [attempt.id for attempt in attempts], {row["id"] for row in changed}
+        fencing.note_dropped("jobs.finish", Attempt, token=token, brought=brought, written=written)
+    return written

@@ -1,9 +1,14 @@
-"""ADMITTED -> STARTING: claim, compile, hand to the engine, record. Safe to die at every step: `ensure` finds its own work."""
+"""ADMITTED -> STARTING: claim, compile, hand to the engine, record. Safe to die at every step: `ensure` finds its own work.
+
+A stop does not wait for a launch: it frees the attempt's lease, and the engine is told of it at once. Before the hand-over the
+attempt's row is read again, and one that stops is not handed over. During the hand-over the engine's gate decides: a stop that
+comes first keeps the attempt from starting for ever, one that comes second ends it with its grace.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -17,19 +22,23 @@ from jobs.lifecycle.states import AttemptState, JobState
 from jobs.models import Attempt
 from jobs.reconcile import aside
 from jobs.reconcile.quarantine import not_withheld
-from jobs.reconcile.verdicts import give_up
+from jobs.reconcile.verdicts import START_TIMEOUT, give_up
 from jobs.services.compile import CannotCompile, compile_attempts
 from jobs.services.ending import end_attempts
+from jobs.services.stop import stop_attempts
 from jobs.services.transition import ATTEMPT, JOB, Change, apply
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.crashpoints import crashpoint
 from kernel.limits import NOTE_LENGTH
 from reconciling import bulk, fencing, leases, poison
+from storage.services import checkpoints
+from tenants.standing import disabled_tenants
 
 log = structlog.get_logger("launch")
 
 BATCH_ATTEMPTS = 200
+HANDED_OVER = 50  # Attempts in one call of the engine. So few are on their way to it when somebody stops one.
 RETRY_SECONDS_MAX = 30.0
 
 
@@ -41,32 +50,83 @@ def launch(cluster_id: uuid.UUID) -> int:
     if not ids:
         return 0
     crashpoint("jobs.launch.after_claim")
-    attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job").order_by("id"))
-    fencing.note_dropped("jobs.launch", Attempt, token=token, brought=ids, written=[attempt.id for attempt in attempts])
-    struck = poison.work_through(
-        aside.LAUNCH, attempts, lambda part: _launch(cluster_id, part, token), now=now, key=lambda attempt: attempt.id
-    )
-    aside.postpone(struck, token)
+    with leases.in_hand(Attempt, token, ids) as written:
+        attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job").order_by("id"))
+        _note_dropped(token, brought=ids, written={attempt.id for attempt in attempts})
+        overdue = [attempt for attempt in attempts if _is_overdue(attempt, now)]
+        written.update(_stop_overdue(overdue, now=now))
+        struck = poison.work_through(
+            aside.LAUNCH,
+            [attempt for attempt in attempts if attempt.id not in written],
+            lambda part: written.update(_launch(cluster_id, part, token)),
+            now=now,
+            key=lambda attempt: attempt.id,
+        )
+        written.update(aside.postpone(struck, token))
     aside.stop_set_aside(struck, now=now)
     crashpoint("jobs.launch.after_record")
     return len(ids)
 
 
-def _launch(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) -> None:
+def _is_overdue(attempt: Attempt, now: datetime) -> bool:
+    """Whether the time for starting is over and the engine was asked in vain; an attempt that was not tried yet has its try."""
+    return attempt.tries > 0 and attempt.created_at < now - timedelta(seconds=current().start_timeout_seconds)
+
+
+def _stop_overdue(attempts: Sequence[Attempt], *, now: datetime) -> set[uuid.UUID]:
+    """Stop attempts that no try has started. The engine must say that nothing of them runs: a hand-over may have reached it.
+
+    So the next attempt waits for an engine that does not answer: the job shows why, and nothing runs twice.
+    """
+    if not attempts:
+        return set()
+    with transaction.atomic():
+        stop_attempts(
+            [(attempt.job_id, attempt.job.state, attempt.id) for attempt in attempts],
+            cause="platform",
+            reason=START_TIMEOUT,
+            grace_seconds=0,
+            actor="system:launch",
+            now=now,
+            verdicts={attempt.id: {START_TIMEOUT: attempt.last_error} for attempt in attempts},
+        )
+    return {attempt.id for attempt in attempts}
+
+
+def _launch(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) -> set[uuid.UUID]:
+    """Hand attempts over; those that were written down, and with it freed."""
     compiled = compile_attempts(attempts)
     workloads = [item for item in compiled if isinstance(item, Workload)]
+    kept = {attempt.job_id: attempt.tenant_id for attempt in attempts if attempt.job.checkpoint is not None}
+    checkpoints.open_for(kept, now=database_now())
     crashpoint("jobs.launch.before_ensure")
-    try:
-        answers = list(engine_for(cluster_id).ensure(workloads)) if workloads else []
-    except EngineUnreachable as error:
-        log.warning("engine_unreachable", cluster_id=str(cluster_id), error=str(error))
-        answers = [Retry(workload.attempt_id, "engine_unreachable", str(error), 5.0) for workload in workloads]
+    answers = [answer for part in _parts(workloads) for answer in _hand_over(cluster_id, part, token)]
     crashpoint("jobs.launch.after_ensure")
     refused = [GiveUp(item.attempt_id, item.code, item.detail) for item in compiled if isinstance(item, CannotCompile)]
-    _record(attempts, [*answers, *refused], token)
+    return _record(attempts, [*answers, *refused], token)
 
 
-def _record(attempts: Sequence[Attempt], answers: Sequence[Ensured | Retry | GiveUp], token: uuid.UUID) -> None:
+def _parts(workloads: Sequence[Workload]) -> list[Sequence[Workload]]:
+    return [workloads[start : start + HANDED_OVER] for start in range(0, len(workloads), HANDED_OVER)]
+
+
+def _hand_over(cluster_id: uuid.UUID, part: Sequence[Workload], token: uuid.UUID) -> Sequence[Ensured | Retry | GiveUp]:
+    """Have the engine start what is still wanted. What was stopped since it was claimed gets no answer: the stop is handled."""
+    ids = [workload.attempt_id for workload in part]
+    held = Attempt.objects.filter(id__in=ids, state=AttemptState.ADMITTED, lease_token=token)
+    wanted = dict(held.values_list("id", "tenant_id"))
+    disabled = disabled_tenants() if wanted else {}  # Since it was admitted: nothing begins in them from the word on.
+    withheld = {attempt_id for attempt_id, tenant_id in wanted.items() if tenant_id in disabled}
+    workloads = [workload for workload in part if workload.attempt_id in wanted.keys() - withheld]
+    answers = [Retry(attempt_id, "tenant_disabled", "Its tenant is disabled.", 5.0) for attempt_id in sorted(withheld)]
+    try:
+        return [*answers, *(engine_for(cluster_id).ensure(workloads) if workloads else [])]
+    except EngineUnreachable as error:
+        log.warning("engine_unreachable", cluster_id=str(cluster_id), error=str(error))
+        return [*answers, *(Retry(workload.attempt_id, "engine_unreachable", str(error), 5.0) for workload in workloads)]
+
+
+def _record(attempts: Sequence[Attempt], answers: Sequence[Ensured | Retry | GiveUp], token: uuid.UUID) -> set[uuid.UUID]:
     """One transaction, guarded by the lease's token: whoever was paused past its lease changes nothing."""
     by_id = {attempt.id: attempt for attempt in attempts}
     with transaction.atomic():
@@ -76,9 +136,19 @@ def _record(attempts: Sequence[Attempt], answers: Sequence[Ensured | Retry | Giv
         refused = [(by_id[answer.attempt_id], answer.code, answer.detail) for answer in answers if isinstance(answer, GiveUp)]
         endings = [replace(ending, lease_token=token) for ending in give_up(refused, now=now)]
         written.update(end_attempts(endings, actor="system:launch", now=now))
-        fencing.note_dropped("jobs.launch", Attempt, token=token, brought=by_id.keys(), written=written)
+        _note_dropped(token, brought=by_id.keys(), written=written)
         for cluster_id in {attempt.cluster_id for attempt in attempts}:
             hints.wake(f"poll.{cluster_id}")
+    return written
+
+
+def _note_dropped(token: uuid.UUID, *, brought: Collection[uuid.UUID], written: Collection[uuid.UUID]) -> None:
+    """Count results that came too late. A stop that freed the lease of an attempt that was never launched is no such thing."""
+    missing = set(brought) - set(written)
+    if missing:
+        over = (AttemptState.STOPPING, AttemptState.ENDED)
+        stopped = Attempt.objects.filter(id__in=missing, state__in=over, launched_at__isnull=True).values_list("id", flat=True)
+        fencing.note_dropped("jobs.launch", Attempt, token=token, brought=missing - set(stopped), written=())
 
 
 def _record_started(attempts: Sequence[Attempt], token: uuid.UUID, now: datetime) -> set[uuid.UUID]:

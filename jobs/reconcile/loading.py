@@ -6,6 +6,7 @@ whole and throws it away. Both go through here, so both see the same.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ from clusters.selectors import pools_and_nodes
 from clusters.services.quarantine import Holds, current_holds
 from images.lifecycle import ImageState
 from images.services import ResolvedImage, resolved_images
-from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, AttemptState, JobState
+from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, AttemptState, CheckpointGate, JobState
 from jobs.models import Attempt, Job, Task
 from jobs.reconcile import aside, memory
 from jobs.reconcile.memory import Memory
@@ -34,6 +35,7 @@ from jobs.scheduling.state import Held, Pool, State
 from jobs.selectors.pools import machines_of, rules_of, views_of
 from jobs.services.specs import load_spec, wish_of, wishes
 from kernel.config import current
+from kernel.errors import InvalidInput
 from kernel.resources import Resources
 from reconciling import poison
 from storage.services.mounts import volumes_meant
@@ -44,8 +46,10 @@ from tenants.quota.bookings import Booked
 from tenants.quota.caps import UserCap
 from tenants.quota.limits import Capacity, LimitedQueue, amount_of
 from tenants.quota.shares import Shares
+from tenants.standing import Disabled, disabled_tenants
 
 LOAD_ROWS = 2_000
+CHECKPOINT_REFUSALS = frozenset({"checkpoint_unreadable", "checkpoint_over_quota"})
 MOVING = "moving_away"  # Why a job stops that goes on elsewhere at once.
 OVERRUN_SECONDS = 30  # From the end of the grace until what ran has let go of its machines, and we know.
 Shared = dict[Any, Any]
@@ -73,6 +77,7 @@ class PendingRow(NamedTuple):
     max_runtime_seconds: int | None
     submitted_at: datetime
     placed_at: datetime | None
+    checkpoint: str | None
 
 
 _DETAIL = PendingRow._fields.index("reason_detail") - 1  # Behind the id.
@@ -98,6 +103,7 @@ class LiveRow(NamedTuple):
     started_at: datetime | None
     evicted_for: uuid.UUID | None
     reason_code: str  # Of the job: whether the room that it is leaving for another is all that it loses.
+    checkpoint: str | None = None  # None: the platform keeps no directory for it.
 
     @property
     def moves(self) -> bool:
@@ -140,6 +146,7 @@ class Around:
     tenant_paths: Mapping[uuid.UUID, tuple[uuid.UUID, ...]]  # Each tenant and all above it, nearest first.
     caps: tuple[UserCap, ...]
     windows: tuple[Booked, ...]  # Bookings of tenants that hold or will.
+    disabled: Mapping[uuid.UUID, Disabled]  # Tenants in which nothing starts.
 
     def numbers(self) -> Numbers:
         shares = Shares(self.queues, self.capacities)
@@ -195,6 +202,7 @@ class Judge:
                 withheld=None if withheld is None else Reason(withheld[0]),
                 array=str(row.parent_id) if row.parent_id in self.parallelism else "",
                 parallel=self.parallelism.get(row.parent_id, 0) if row.parent_id is not None else 0,
+                checkpoint_seconds=wish.checkpoint_seconds,
             ),
             withheld,
         )
@@ -219,12 +227,20 @@ class Judge:
             return held
         if row.id in self.struck:
             return "set_aside", {}
+        if row.checkpoint == CheckpointGate.REFUSED:
+            told = row.reason_code if row.reason_code in CHECKPOINT_REFUSALS else "checkpoint_unreadable"
+            return told, row.reason_detail if told == row.reason_code else {}
+        disabled = self.around.disabled.get(row.tenant_id)
+        if disabled is not None:
+            return "tenant_disabled", disabled.as_detail()
         if row.hold:
             return "held", {}
         if row.open_dependencies:
             return "dependency", {"open": row.open_dependencies}
         if row.not_before_at is not None and row.not_before_at > self.now:
             return "not_before", {"at": row.not_before_at.isoformat()}
+        if row.checkpoint == CheckpointGate.CHECKING:
+            return "checkpoint_checking", {}
         image = self.images.get(row.image_id) if row.image_id is not None else None
         if image is not None and image.state != ImageState.READY:
             return "image_building", {}
@@ -298,17 +314,26 @@ def load_state(now: datetime) -> Loaded:
     held = frozenset[str]().union(*(one.images | one.data for one in around.machines))
     struck, parallelism = poison.strikes(aside.SCHEDULE).keys(), load_parallelism(rows, live)
     judge = Judge(around, numbers, images, struck, parallelism, now, held, volumes)
+    started = {row.job_id for row in live}  # Read later than those that wait: who started meanwhile waits no longer.
     waiting, withheld, kept = [], {}, {}
     for row in rows:
-        if row.queue_id not in numbers.queue_at:
+        wish = asked.get(row.spec_id) or _readable(row.spec_id)
+        if row.queue_id not in numbers.queue_at or row.id in started or wish is None:
             continue
-        job, why = judge.job(row, asked.get(row.spec_id) or wish_of(load_spec(row.spec_id)))
+        job, why = judge.job(row, wish)
         waiting.append(job)
         kept[job.id] = row
         if why is not None:
             withheld[job.id] = why
     state = make_state(around, numbers, waiting, live, judge.parallelism, now, memory.load())
     return Loaded(state, around, numbers, kept, withheld, {str(row.job_id): row.attempt_id for row in live})
+
+
+def _readable(spec_id: uuid.UUID) -> Wish | None:
+    """None for a spec that nobody can read: the pass sets its job aside and says so, and the others get their answers."""
+    with contextlib.suppress(InvalidInput, ValueError):
+        return wish_of(load_spec(spec_id))
+    return None
 
 
 def make_state(
@@ -360,7 +385,8 @@ def policy() -> Policy:
 
 
 def look_around(now: datetime, tenants: Mapping[uuid.UUID, set[uuid.UUID]]) -> Around:
-    """Pools, machines, queues with their limits, holds and spent budgets. `tenants`: who runs on each cluster. Eight queries."""
+    """Pools, machines, queues with their limits, holds, spent budgets and disabled tenants. `tenants`: who runs on each cluster.
+    Nine queries."""
     pools, nodes = pools_and_nodes()
     machines = machines_of(pools, nodes)
     return Around(
@@ -374,6 +400,7 @@ def look_around(now: datetime, tenants: Mapping[uuid.UUID, set[uuid.UUID]]) -> A
         tenant_paths(),
         user_cap_lines(),
         tuple(sorted(map(booked_of, held_bookings(now)), key=lambda one: (one.starts_at, str(one.id)))),
+        disabled_tenants(),
     )
 
 
@@ -396,7 +423,7 @@ def load_pending(shared: Shared, **condition: Any) -> Iterable[PendingRow]:
 LIVE_COLUMNS = (
     "id", "job_id", "state", "pool_id", "cluster_id", "tenant_id", "job__queue_id", "job__priority", "job__parent_id",
     "job__user_id", "job__spec_id", "job__max_runtime_seconds", "job__submitted_at", "created_at", "started_at", "evicted_for",
-    "job__reason_code",
+    "job__reason_code", "job__checkpoint",
 )  # fmt: skip
 
 
@@ -491,6 +518,7 @@ def one_held(
         tenants=tenant_paths.get(row.tenant_id, (row.tenant_id,)),
         array=str(row.parent_id) if row.parent_id in parallelism else "",
         parallel=parallelism.get(row.parent_id, 0) if row.parent_id is not None else 0,
+        checkpoint_seconds=wish.checkpoint_seconds if wish is not None else 0,
     )
     return Held(
         job,

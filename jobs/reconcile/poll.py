@@ -23,9 +23,11 @@ from jobs.reconcile.quarantine import compare
 from jobs.reconcile.record import record_observations
 from jobs.reconcile.stored_exits import storable
 from jobs.reconcile.watched import LIVE, Watched, watch
+from jobs.services.looks import note_look
 from kernel.clock import database_now, host_now
 from kernel.config import current
 from kernel.crashpoints import crashpoint
+from kernel.errors import StorageFull
 from reconciling import poison
 from storage.logs import LogSource, pump, read_tail
 
@@ -68,6 +70,8 @@ def poll(cluster_id: uuid.UUID) -> int:
 
     struck = poison.work_through(aside.OBSERVE, news, take_in, now=now, key=lambda attempt_id: attempt_id)
     aside.mark(aside.OBSERVE, struck, now=now)
+    if len(taken_in) == len(live) and observations.complete:
+        note_look(cluster_id, now)
     _note_taken_in(cluster_id, observations, taken_in)  # Without who was struck, now or so recently that it was left out.
     return len(live)
 
@@ -117,8 +121,11 @@ def _tails(cluster_id: uuid.UUID, failing: list[Watched]) -> dict[uuid.UUID, str
         pump(engine_for(cluster_id), sources)
     except EngineUnreachable:
         log.info("tail_not_read", cluster_id=str(cluster_id))
-    except OSError as error:  # A full disk keeps logs waiting in the engine; that a job has ended is written down all the same.
-        log.warning("tail_not_stored", cluster_id=str(cluster_id), error=repr(error))
+    except (
+        OSError,
+        StorageFull,
+    ) as error:  # A full disk keeps logs waiting in the engine; that a job has ended is written down all the same.
+        log.info("tail_not_stored", cluster_id=str(cluster_id), error=repr(error))
     tails = {}
     for item in failing:
         assert item.seen is not None

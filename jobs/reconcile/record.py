@@ -28,11 +28,12 @@ from jobs.models import Attempt, Job, Task
 from jobs.reconcile import aside
 from jobs.reconcile.deadlines import NEARLY_OVER, is_nearly_over, notices
 from jobs.reconcile.stored_exits import exit_document
-from jobs.reconcile.verdicts import conclude
+from jobs.reconcile.verdicts import START_TIMEOUT, conclude
 from jobs.reconcile.watched import LIVE, Watched
 from jobs.services.arrays import derive_parents
 from jobs.services.dependencies import settle
 from jobs.services.ending import end_attempts
+from jobs.services.looks import last_looks
 from jobs.services.specs import load_spec, preload_specs
 from jobs.services.stop import stop_attempts
 from jobs.services.transition import ATTEMPT, JOB, TASK, Change, apply
@@ -81,6 +82,7 @@ def _record_tasks(watched: Sequence[Watched], now: datetime) -> None:
     by_id: dict[uuid.UUID, Task] = {}
     running, over = [], []
     facts: list[dict[str, Any]] = []
+    looks = _looks(watched)
     begun: dict[uuid.UUID, datetime] = {}
     for item in watched:
         for task, seen in _pairs(item):
@@ -95,7 +97,8 @@ def _record_tasks(watched: Sequence[Watched], now: datetime) -> None:
             if seen.state in (Seen.ENDED, Seen.GONE):
                 target = task_end(seen, stopping=item.attempt.state == AttemptState.STOPPING)
                 began_at = begun.get(task.id) or task.started_at or item.attempt.created_at
-                also = {"ended_at": _between(began_at, seen.ended_at, now), "exit": exit_document(seen)}
+                told_at = seen.ended_at if seen.ended_at is not None else _last_seen(item.attempt, looks)
+                also = {"ended_at": _between(began_at, told_at, now), "exit": exit_document(seen)}
                 over.append((task, target, also))
     for change in apply(TASK, running, actor="system:observer", at=now):
         by_id[change.id].state = change.to_state
@@ -106,6 +109,24 @@ def _record_tasks(watched: Sequence[Watched], now: datetime) -> None:
         by_id[change.id].state = change.to_state
         by_id[change.id].exit = change.also["exit"]
         by_id[change.id].ended_at = change.also["ended_at"]
+
+
+def _looks(watched: Sequence[Watched]) -> dict[uuid.UUID, datetime]:
+    """When the clusters of attempts that vanished were last looked at; no query where none did."""
+    vanished = {
+        item.attempt.cluster_id
+        for item in watched
+        for _, seen in _pairs(item)
+        if seen.state in (Seen.ENDED, Seen.GONE) and seen.ended_at is None
+    }
+    return last_looks(vanished) if vanished else {}
+
+
+def _last_seen(attempt: Attempt, looks: Mapping[uuid.UUID, datetime]) -> datetime | None:
+    """When an attempt was last seen to run: at the last look at its cluster, or before its machine was out of reach."""
+    looked_at = looks.get(attempt.cluster_id)
+    lost_at = attempt.condition_since_at if attempt.condition == "lost_contact" else None
+    return min((at for at in (looked_at, lost_at) if at is not None), default=None)
 
 
 def _between(earliest: datetime, told: datetime | None, now: datetime) -> datetime:
@@ -282,13 +303,20 @@ def _stop_what_is_overdue(watched: Sequence[Watched], now: datetime) -> None:
     late_start = now - timedelta(seconds=current().start_timeout_seconds)
     overdue: list[tuple[str, str, list[Watched]]] = [
         ("deadline", "max_runtime", [item for item in watched if _past_deadline(item.attempt, now)]),
-        ("platform", "start_timeout", [item for item in watched if _starts_too_long(item.attempt, late_start)]),
+        ("platform", START_TIMEOUT, [item for item in watched if _starts_too_long(item.attempt, late_start)]),
     ]
     for cause, reason, items in overdue:
         rows = [(item.job.id, item.job.state, item.attempt.id) for item in items if not item.all_over]
         if rows:
-            stop_attempts(rows, cause=cause, reason=reason, grace_seconds=None, actor="system:observer", now=now)
+            late = {item.attempt.id: {START_TIMEOUT: _not_started(item)} for item in items if reason == START_TIMEOUT}
+            stop_attempts(rows, cause=cause, reason=reason, grace_seconds=None, actor="system:observer", now=now, verdicts=late)
             _reload(watched, {attempt_id for _, _, attempt_id in rows})
+
+
+def _not_started(item: Watched) -> str:
+    """Which tasks did not start, for the readers of its end."""
+    waiting = sorted(f"{task.role}-{task.index}" for task in item.tasks.values() if task.state == TaskState.PENDING)
+    return f"Not running in time: {', '.join(waiting[:10])}" + (f" and {len(waiting) - 10} more" if len(waiting) > 10 else "")
 
 
 def _starts_too_long(attempt: Attempt, latest: datetime) -> bool:

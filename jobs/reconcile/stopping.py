@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import structlog
 from django.db import transaction
+from django.db.models import Q
 
 from activity import hints
 from clusters.engines.interface import EngineUnreachable, Gone, Retry, Stop, StopCause
@@ -17,7 +18,7 @@ from jobs.models import Attempt, Job
 from jobs.reconcile import aside
 from jobs.reconcile.record import conclude_gone
 from jobs.services.specs import load_spec, preload_specs
-from jobs.services.stop import stop_attempts
+from jobs.services.stop import TOLD, stop_attempts, stop_queued
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.crashpoints import crashpoint
@@ -38,16 +39,22 @@ def stop(cluster_id: uuid.UUID) -> int:
     if not ids:
         return 0
     crashpoint("jobs.stop.after_claim")
-    attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job"))
-    struck = poison.work_through(
-        aside.STOP, attempts, lambda part: _tell(cluster_id, part, token), now=now, key=lambda attempt: attempt.id
-    )
-    aside.postpone(struck, token)
+    with leases.in_hand(Attempt, token, ids) as written:
+        attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job"))
+        struck = poison.work_through(
+            aside.STOP,
+            attempts,
+            lambda part: written.update(_tell(cluster_id, part, token)),
+            now=now,
+            key=lambda attempt: attempt.id,
+        )
+        written.update(aside.postpone(struck, token))
     aside.mark(aside.STOP, struck, now=now)
     return len(ids)
 
 
-def _tell(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) -> None:
+def _tell(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) -> set[uuid.UUID]:
+    """Tell the engine; those attempts of which that was written down, and which are free with it."""
     try:
         preload_specs({attempt.job.spec_id for attempt in attempts if not aside.is_marked(attempt)})
         answers = engine_for(cluster_id).stop([_stop(attempt) for attempt in attempts])
@@ -72,10 +79,12 @@ def _tell(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) 
             guard=("lease_token",),
             equals={"state": AttemptState.STOPPING},
         )
-        told = [answer.attempt_id for answer in answers]
-        fencing.note_dropped("jobs.stop", Attempt, token=token, brought=told, written=[row["id"] for row in changed])
+        told, written = [answer.attempt_id for answer in answers], {row["id"] for row in changed}
+        fencing.note_dropped("jobs.stop", Attempt, token=token, brought=told, written=written)
         hints.wake(f"poll.{cluster_id}")
+        hints.wake(TOLD)
     _record_never_started(cluster_id, [answer.attempt_id for answer in answers if isinstance(answer, Gone)])
+    return written
 
 
 def _stop(attempt: Attempt) -> Stop:
@@ -112,21 +121,26 @@ def _record_never_started(cluster_id: uuid.UUID, attempt_ids: list[uuid.UUID]) -
 
 
 def enforce_desired(*, limit: int = 1_000) -> int:
-    """Jobs that should stop and whose attempts go on: a stop that lost its race with a launch. Returns how many."""
-    rows = list(
-        Job.objects.filter(
-            desired="stop",
-            state__in=[state for state in JOB_LIFECYCLE.live_states if state not in (JobState.QUEUED, JobState.STOPPING)],
-            attempt_id__isnull=False,
-        ).values_list("id", "state", "attempt_id", "stop_grace_seconds")[:limit]
-    )
-    poison.work_through(aside.DESIRED, rows, _enforce, now=database_now(), key=lambda row: row[0])
+    """Jobs that should stop and whose attempts go on: a stop that lost its race with a launch. And jobs that should stop and
+    wait: they came back into the queue past their stop. Returns how many."""
+    now = database_now()
+    due = Job.objects.filter(
+        Q(state=JobState.QUEUED) | Q(attempt_id__isnull=False),
+        desired="stop",
+        state__in=[state for state in JOB_LIFECYCLE.live_states if state != JobState.STOPPING],
+    ).exclude(id__in=poison.resting(aside.DESIRED, now))
+    rows = list(due.order_by("id").values_list("id", "state", "attempt_id", "stop_grace_seconds")[:limit])
+    poison.work_through(aside.DESIRED, rows, _enforce, now=now, key=lambda row: row[0])
     return len(rows)
 
 
-def _enforce(rows: Sequence[tuple[uuid.UUID, str, uuid.UUID, float | None]]) -> None:
+def _enforce(rows: Sequence[tuple[uuid.UUID, str, uuid.UUID | None, float | None]]) -> None:
     with transaction.atomic():
+        queued = [job_id for job_id, state, _, _ in rows if state == JobState.QUEUED]
+        stop_queued(queued, actor="system:stop", detail={}, now=database_now())
         for job_id, state, attempt_id, grace_seconds in rows:
+            if state == JobState.QUEUED or attempt_id is None:
+                continue
             stop_attempts(
                 [(job_id, state, attempt_id)],
                 cause="user",

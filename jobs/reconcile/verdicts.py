@@ -21,6 +21,8 @@ from jobs.services.ending import Ending
 from jobs.services.specs import load_spec
 from kernel.config import current
 
+START_TIMEOUT = "start_timeout"  # In an attempt's stop verdict, with the last answer of the engine; and the class of its end.
+
 
 def retry_settings() -> RetrySettings:
     config = current()
@@ -108,6 +110,8 @@ def _verdict(item: Watched, decision: Decision | None, log_tail: str) -> ExitVer
     earlier = item.attempt.stop_verdict or {}
     succeeded = earlier.get("succeeded", decision.succeeded)
     cause = StopCause(item.attempt.stop_cause) if item.attempt.stop_cause else None
+    if START_TIMEOUT in earlier and cause is StopCause.PLATFORM and item.job.desired == "run":
+        return classify(engine_code=START_TIMEOUT, engine_detail=earlier[START_TIMEOUT])
     if succeeded and cause in (None, StopCause.COMPLETION):
         return classify([EndedTask(ended[0].name, TaskExit(0))])
     if succeeded and all(task.exit.code == 0 and task.exit.reason is not ExitReason.STOPPED for task in ended):

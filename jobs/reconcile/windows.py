@@ -1,8 +1,8 @@
 """A past window of this installation, put together from what the database keeps of it.
 
-Attempts say what ran and for how long, jobs what came and what they asked for, edits of limits and their audit what was promised
-then. Pools, machines and the policy are those of now: their past is not kept. A hold, an image that was built, or a cluster out
-of reach left no trace that could be lived through again; a dependency counts as the moment at which it was met.
+Attempts say what ran and for how long, jobs what came and what they asked for, the history of limits what was promised then.
+Pools, machines and the policy are those of now: their past is not kept. A hold, an image that was built, or a cluster out of
+reach left no trace that could be lived through again; a dependency counts as the moment at which it was met.
 """
 
 from __future__ import annotations

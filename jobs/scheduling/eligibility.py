@@ -15,6 +15,7 @@ from jobs.scheduling.gangs import GangAsk, Placed, RoleAsk
 from jobs.scheduling.machines import Machine, Machines
 from jobs.scheduling.placing import place, undo
 from jobs.scheduling.scores import PoolRules
+from kernel.gpus import is_model
 from kernel.resources import RESOURCE_NAMES, Resources
 
 BLOCKED_NODES, BLOCKED_CHARACTERS = 3, 300  # How many nodes out of service a reason tells about, and how much of each.
@@ -26,17 +27,20 @@ Refusal = tuple[str, Mapping[str, object]]
 @dataclass(frozen=True, slots=True)
 class PoolView:
     """What all nodes of a pool have in common. `tenant_bound` names the only tenant that its cluster may run now, where it
-    cannot keep tenants apart (`keeps_apart`)."""
+    cannot keep tenants apart (`keeps_apart`). `enabled` False: an operator has disabled the cluster."""
 
     id: uuid.UUID
     cluster_id: uuid.UUID
     name: str
     cluster_name: str
     gpu_model: str = ""
+    enabled: bool = True
     reachable: bool = True
     keeps_apart: bool = True
     tenant_bound: uuid.UUID | None = None
     image_kinds: frozenset[str] = frozenset({"host", "python"})
+    mounts: bool = True
+    node_ports: int | None = None  # Ports that one machine has for all its tasks; None: no bound.
     gpus_simulated: bool = False
     isolation: str = ""
     gpu_shares: bool = False
@@ -51,6 +55,7 @@ class Wish:
     pool_name: str = ""
     cluster_name: str = ""
     mounts: tuple[str, ...] = ()  # Volumes as the spec names them.
+    checkpoint_seconds: int = 0  # How often the program promises to save its work; 0: it does not say.
 
     @property
     def largest(self) -> Resources:
@@ -79,7 +84,7 @@ def eligible(wish: Wish, tenant_id: uuid.UUID, image_kind: str, pools: Sequence[
     found: list[int] = []
     furthest: tuple[int, Refusal] = (-1, ("no_pool", {"pool": wish.pool_name, "cluster": wish.cluster_name}))
     for number, pool in enumerate(pools):
-        refused = _unfit(wish, image_kind, pool) or _closed(tenant_id, pool)
+        refused = unfit(wish, image_kind, pool) or _closed(tenant_id, pool)
         if refused is None:
             found.append(number)
         elif refused[0] > furthest[0]:
@@ -87,16 +92,18 @@ def eligible(wish: Wish, tenant_id: uuid.UUID, image_kind: str, pools: Sequence[
     return Eligible(tuple(found), furthest[1])
 
 
-def _unfit(wish: Wish, image_kind: str, pool: PoolView) -> tuple[int, Refusal] | None:
+def unfit(wish: Wish, image_kind: str, pool: PoolView) -> tuple[int, Refusal] | None:
     """Whether the pool is not what the job asks for."""
     if wish.pool_name and wish.pool_name != pool.name:
         return 0, ("no_pool", {"pool": wish.pool_name})
     if wish.cluster_name and wish.cluster_name != pool.cluster_name:
         return 0, ("no_pool", {"cluster": wish.cluster_name})
-    if wish.models - {pool.gpu_model}:
+    if not all(is_model(model, pool.gpu_model) for model in wish.models):
         return 1, ("gpu_model", {"need": sorted(wish.models), "have": pool.gpu_model, "pool": pool.name})
     if image_kind not in pool.image_kinds:
         return 1, ("image_kind", {"need": image_kind, "pool": pool.name})
+    if wish.mounts and not pool.mounts:
+        return 1, ("no_mounts", {"pool": pool.name})
     if wish.shares_gpus and not pool.gpu_shares:
         return 1, ("gpu_shares", {"pool": pool.name})
     return None
@@ -104,6 +111,8 @@ def _unfit(wish: Wish, image_kind: str, pool: PoolView) -> tuple[int, Refusal] |
 
 def _closed(tenant_id: uuid.UUID, pool: PoolView) -> tuple[int, Refusal] | None:
     """Whether nothing of this tenant may start there at present."""
+    if not pool.enabled:
+        return 2, ("cluster_disabled", {"cluster": pool.cluster_name})
     if not pool.reachable:
         return 2, ("cluster_unreachable", {"cluster": pool.cluster_name})
     if not pool.keeps_apart and pool.tenant_bound is not None and pool.tenant_bound != tenant_id:
@@ -122,6 +131,11 @@ class Sizes:
     _whole: Machines | None = None
     _known: dict[tuple[GangAsk, int], Refusal | None] = field(default_factory=dict)
 
+    @property
+    def known(self) -> int:
+        """How many answers are remembered."""
+        return len(self._known)
+
     def refusal(self, gang: GangAsk, pool: int) -> Refusal | None:
         """Why a gang, at its smallest, does not fit into a pool even when it is empty; None when it does."""
         key = (gang, pool)
@@ -135,6 +149,8 @@ class Sizes:
         if _fits(gang, self._in_service, pool):
             return None
         here = [one for one in self.machines if one.pool == pool]
+        if not here:
+            return "no_machines", {"pool": self.pools[pool].name}
         if self._whole is None and any(one.blocked for one in self.machines):
             self._whole = Machines([replace(one, blocked="") for one in self.machines], dict(self.rules))
         if self._whole is not None and _fits(gang, self._whole, pool):
@@ -153,7 +169,9 @@ def never(wish: Wish, image_kind: str, sizes: Sizes) -> Refusal | None:
     """Why a job could not start in any of these pools even when they are empty and in service; None when it could in one."""
     furthest: tuple[int, Refusal] = (-1, ("no_pool", {"pool": wish.pool_name, "cluster": wish.cluster_name}))
     for number, pool in enumerate(sizes.pools):
-        refused = _unfit(wish, image_kind, pool)
+        refused = unfit(wish, image_kind, pool)
+        if refused is None and not pool.enabled:
+            refused = (2, ("cluster_disabled", {"cluster": pool.cluster_name}))
         if refused is None:
             too_large = sizes.refusal(wish.gang, number)
             if too_large is None or too_large[0] == "no_ready_node":

@@ -35,7 +35,8 @@ ANYBODY = -1  # The queue of the row that sums up the rest.
 
 # Most telling first: what only people can change, what the numbers of queues say, what the machines say, what time will bring.
 TELLING = (
-    "claim", "moving", "held", "budget", "image_building", "dependency", "not_before", "array_parallelism",
+    "claim", "moving", "tenant_disabled", "held", "budget", "image_building", "dependency", "not_before", "checkpoint_unreadable",
+    "checkpoint_over_quota", "checkpoint_checking", "array_parallelism",
     "user_cap", "tenant_cap", "no_pool", "no_machine", "ceiling", "withheld", "reserved", "capacity", "behind", "not_together",
     "no_room", "booked",
     "too_young", "brake",
@@ -163,8 +164,17 @@ def conditions(settled: Settled, job: Job) -> list[Condition]:
     if said is not None and not any(one.reason.code == said.code for one in found):
         instead = said.code in ("too_young", "brake")
         if instead or not found or said.code == "booked":
-            found.append(Condition(said, instead=instead))
+            found.append(Condition(said, instead=instead, jobs=_kept_for(core, job, said)))
     return found
+
+
+def _kept_for(core: Core, job: Job, said: Reason) -> tuple[str, ...]:
+    """Whose booked start keeps the room: of several at that moment the one of that pool, then the first."""
+    if said.code != "booked" or not core.promises:
+        return ()
+    found = [one for one in core.promises.by_job.values() if one.at == said.until and one.job.id != job.id]
+    first = min(found, key=lambda one: (one.pool != said.pool, one.job.id), default=None)
+    return () if first is None else (first.job.id,)
 
 
 def _own(core: Core, job: Job) -> Iterable[Condition]:

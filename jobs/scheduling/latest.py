@@ -4,7 +4,7 @@
 gives way only to a right that is older - work of its own queue with a higher priority, a queue that gets back what it deserves -
 or to a machine that is lost or a limit that is lowered; then it is told why (`Book.cause`) and booked anew.
 
-**Line.** Without one, and if nobody else submits anything and nobody is evicted: as long as others run or wait for its pools, at
+**Line.** Without one, and if nothing else is submitted and no job is evicted: as long as others run or wait for its pools, at
 least one of them runs, for else it would start itself; so it starts when all of them have had their longest time, one after the
 other. What tenants have booked for a time may keep everybody waiting meanwhile, and is added. This holds whatever the order, the
 shapes and the fragmentation are, and is late for just that reason.

@@ -1,5 +1,9 @@
-"""How long a job will run, from how long others like it ran: those of the same user and name, else of the same user, else of the
-same queue, else of anybody.
+"""How long a job will run, from how long others like it ran: those of the same user and name, else those that ask for about as
+much and as long, of the same user, else of the same queue, else of anybody.
+
+A new name says nothing by itself: a user's short tests tell nothing of a long run on eight GPUs. So what stands in for it is
+alike in size, by GPUs and by the time that was asked for, each to about the next power; where nothing is alike nothing is
+predicted.
 
 People ask for many times what they use, and mostly run the same thing again. So of the nearest kind that has run often enough,
 the mean of the last two runs is the typical time where these two agree, and the median of the last ones where they do not; the
@@ -42,9 +46,9 @@ class Predictor:
     def __init__(self) -> None:
         self._runs: dict[Kind, deque[int]] = {}
 
-    def add(self, *, user: str, name: str, queue: str, seconds: int) -> None:
-        """A job came to its end by itself, after so long."""
-        for kind in _kinds(user, name, queue):
+    def add(self, *, user: str, name: str, queue: str, seconds: int, size: str = "") -> None:
+        """A job came to its end by itself, after so long. `size` is that of `size_of`."""
+        for kind in _kinds(user, name, queue, size):
             runs = self._runs.pop(kind, None)
             if runs is None:
                 runs = deque(maxlen=KEPT)
@@ -53,9 +57,11 @@ class Predictor:
         while len(self._runs) > KINDS_MAX:
             del self._runs[next(iter(self._runs))]
 
-    def predict(self, *, user: str, name: str, queue: str, longest: int | None = None, ran: int = 0) -> Prediction | None:
+    def predict(
+        self, *, user: str, name: str, queue: str, longest: int | None = None, ran: int = 0, size: str = ""
+    ) -> Prediction | None:
         """How long it will run in all, never above `longest`, when it ran for so long already; None where nothing is known."""
-        for basis, kind, enough in zip(BASES, _kinds(user, name, queue), ENOUGH, strict=True):
+        for basis, kind, enough in zip(BASES, _kinds(user, name, queue, size), ENOUGH, strict=True):
             runs = self._runs.get(kind)
             if runs is not None and ran:
                 runs = deque(one for one in runs if one > ran)
@@ -100,8 +106,15 @@ def _least(seconds: int, longest: int | None) -> int:
     return seconds if longest is None else min(seconds, longest)
 
 
-def _kinds(user: str, name: str, queue: str) -> tuple[Kind, ...]:
-    return ((queue, user, name), (queue, user), (queue,), ())
+def size_of(gpu_millis: int, longest: int | None) -> str:
+    """What jobs must have in common to stand in for one another: GPUs to the next power of two, the time asked for to that of
+    four."""
+    gpus = (-(-gpu_millis // 1000) - 1).bit_length() + 1 if gpu_millis > 0 else 0
+    return f"{gpus}/{'-' if longest is None else longest.bit_length() // 2}"
+
+
+def _kinds(user: str, name: str, queue: str, size: str) -> tuple[Kind, ...]:
+    return (("name", queue, user, name), ("user", queue, user, size), ("queue", queue, size), ("all", size))
 
 
 def _typical(runs: deque[int]) -> int:

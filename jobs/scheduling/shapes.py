@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from jobs.scheduling.filters import Shape, copies
-from jobs.scheduling.machines import WHOLE_MILLIS, Machines, TaskAsk
-from jobs.scheduling.scores import Mix, fragmentation
+from jobs.scheduling.machines import WHOLE_MILLIS, MachineClass, Machines, TaskAsk
+from jobs.scheduling.scores import Mix
 
 MIX_SHAPES_MAX = 32  # The most frequent ones; what is rarer than all of these is no habit of the pool.
 MIX_PARTS = 1000  # How finely the frequencies are told: less than a thousandth is no news.
@@ -29,8 +29,9 @@ class IdleModel:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """What could start in a pool now. `fragmentation`: which part of the idle GPU a task of the mix cannot use, in thousandths
-    and in expectation; None without idle GPU or without a mix. `cpu_millis`: the most that one task could get."""
+    """What could start in a pool now. `fragmentation`: which part of the idle GPU a task of the mix that asks for GPUs cannot
+    use, in thousandths and in expectation; 0 of a pool of which nothing is taken, None without idle GPU or without such a task.
+    `cpu_millis`: the most that one task could get."""
 
     fragmentation: int | None
     cpu_millis: int
@@ -76,6 +77,22 @@ def idle_of(machines: Machines, pool: int) -> Idle:
         ]
         models[model] = IdleModel(gpus, max(counts), max(jobs, default=gpus), dict(sorted(counts.items())))
     idle_gpu = sum((one.whole * WHOLE_MILLIS + sum(one.partial)) * len(one.members) for one in inside)
-    is_known = mix is not None and mix.total > 0 and idle_gpu > 0
     cpu_millis = max((one.cpu for one in inside), default=0)
-    return Idle(fragmentation(machines, pool) if is_known else None, max(0, cpu_millis), models)
+    return Idle(_broken(inside, mix) if idle_gpu else None, max(0, cpu_millis), models)
+
+
+def _broken(inside: Iterable[MachineClass], mix: Mix | None) -> int | None:
+    """What the tasks of the mix that ask for GPUs cannot use of the idle ones, in thousandths. Nothing is broken of machines of
+    which nothing is taken; and tasks without GPUs would count all that is idle as lost."""
+    asking = [shape for shape in (mix.shapes if mix is not None else ()) if shape[0][2]]
+    if not asking:
+        return None
+    machines = [one for one in inside if one.kind.gpus]
+    if all(one.whole == one.kind.gpus and one.cpu == one.kind.cpu_millis for one in machines):
+        return 0
+    wanted = Mix((TaskAsk(cpu, memory, gpu, models), often) for (cpu, memory, gpu, models), often in asking)
+    idle = sum((one.whole * WHOLE_MILLIS + sum(one.partial)) * len(one.members) for one in machines)
+    lost = sum(
+        wanted.fragmented(one.kind.model, one.cpu, one.memory, one.whole, one.partial) * len(one.members) for one in machines
+    )
+    return lost * 1000 // (idle * wanted.total)

@@ -90,7 +90,9 @@ class Running:
         self.placed = placed
         self.need = need
         self.started_at = started_at
-        self.checkpoint_at = 0  # As reported; what the job promises by `checkpoint_seconds` counts without a report.
+        self.checkpoint_at = (
+            0  # As reported; without a report in this attempt, what the job promises by `checkpoint_seconds` counts.
+        )
         self.standing = standing
         self.claim: Transfer | None = None  # The claim that it belongs to, as claimant or as one that leaves for it.
         self.is_leaving = False
@@ -102,7 +104,9 @@ class Running:
         """From when on its work would be lost."""
         saved = max(self.started_at, self.checkpoint_at)
         every = self.job.checkpoint_seconds
-        return max(saved, self.started_at + (now - self.started_at) // every * every) if every else saved
+        if not every or self.checkpoint_at > self.started_at:  # What was seen counts more than what was promised.
+            return saved
+        return self.started_at + (now - self.started_at) // every * every
 
     def cost(self, now: int) -> int:
         """What an eviction would lose, in thousandths of GPU-seconds; where there is no GPU, in seconds."""

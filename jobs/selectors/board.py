@@ -11,7 +11,8 @@ from typing import Any
 from django.db.models import F, QuerySet, Window
 from django.db.models.functions import Coalesce, RowNumber
 
-from jobs.models import Job, StartPromise
+from jobs.models import Job
+from jobs.selectors.expected import ExpectedStart, expected_starts_of
 from kernel.resources import RESOURCE_NAMES
 from tenants.quota.limits import Limit
 from tenants.quota.tree import QueueFacts
@@ -30,10 +31,10 @@ class Board:
     waiting: tuple[Job, ...]
     waiting_count: int
     positions: Mapping[uuid.UUID, int]
-    expected: Mapping[uuid.UUID, tuple[datetime | None, datetime | None, datetime]]  # p50, p90, and when that was said.
+    expected: Mapping[uuid.UUID, ExpectedStart]
 
 
-def read_board(queues: Sequence[QueueFacts], *, limit: int) -> Board:
+def read_board(queues: Sequence[QueueFacts], *, limit: int, now: datetime) -> Board:
     """The board of these queues: one queue and all below it, parents first. Five queries, and one more where more run than it is
     told of who borrows."""
     rows = Job.objects.filter(queue_id__in=[queue.id for queue in queues], array_size__isnull=True)
@@ -49,7 +50,6 @@ def read_board(queues: Sequence[QueueFacts], *, limit: int) -> Board:
     waits = rows.filter(state="queued")
     waiting = list(_in_order(waits.select_related("tenant", "queue", "user"))[:limit])
     ids = [job.id for job in waiting]
-    expected = StartPromise.objects.filter(job_id__in=ids).values_list("job_id", "p50_at", "p90_at", "made_at")
     return Board(
         running=tuple(running[job_id] for job_id in shown if job_id in running),
         running_count=len(live) if len(live) <= RUNNING_MAX else runs.count(),
@@ -57,7 +57,7 @@ def read_board(queues: Sequence[QueueFacts], *, limit: int) -> Board:
         waiting=tuple(waiting),
         waiting_count=waits.count(),
         positions={job.id: int(getattr(job, "position")) for job in waiting if not job.hold},  # noqa: B009 - annotated.
-        expected={job_id: (p50, p90, made) for job_id, p50, p90, made in expected},
+        expected=expected_starts_of(ids, now),
     )
 
 

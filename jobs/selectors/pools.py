@@ -36,11 +36,15 @@ def views_of(pools: tuple[PoolFacts, ...], tenants: Mapping[uuid.UUID, Set[uuid.
             name=pool.name,
             cluster_name=pool.cluster_name,
             gpu_model=pool.gpu_model,
+            enabled=clusters[pool.cluster_id].is_enabled,
             reachable=clusters[pool.cluster_id].accepts_work,
             keeps_apart=clusters[pool.cluster_id].tenants_kept_apart,
             tenant_bound=(
                 None if clusters[pool.cluster_id].tenants_kept_apart else min(tenants.get(pool.cluster_id, ()), default=None)
             ),
+            image_kinds=frozenset(map(str, clusters[pool.cluster_id].abilities.image_kinds)),
+            mounts=clusters[pool.cluster_id].abilities.mounts,
+            node_ports=clusters[pool.cluster_id].abilities.node_ports,
             gpus_simulated=pool.gpus_simulated,
             gpu_shares=bool(pool.rules.get("gpu_shares")),
             isolation=isolation_label(clusters[pool.cluster_id].isolation),

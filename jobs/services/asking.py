@@ -127,7 +127,7 @@ def condition_json(condition: Condition, job_id: str, reader: Reader) -> Shown:
     reason = condition.reason
     return {
         "code": reason.code,
-        "text": _text(reason, job_id, reader),
+        "text": _text(reason, job_id, reader, _kept_for(condition, reader)),
         "own": condition.is_own,
         "instead": condition.instead,
         "pool": reader.pool(reason.pool),
@@ -146,7 +146,20 @@ def condition_json(condition: Condition, job_id: str, reader: Reader) -> Shown:
     }
 
 
-def _text(reason: Reason, job_id: str, reader: Reader) -> str:
+def _kept_for(condition: Condition, reader: Reader) -> Shown:
+    """The job that room is kept for, with what it needs: by name where the reader sees it."""
+    if condition.reason.code not in ("behind", "booked") or len(condition.jobs) != 1:
+        return {}
+    (job_id,) = condition.jobs
+    gang = next((one.gang for one in reader.loaded.state.waiting if one.id == job_id), None)
+    if gang is None:
+        return {}
+    need = sum((role.ask.resources * role.minimum for role in gang.roles), start=Resources())
+    shown = reader.job(job_id)
+    return {"for": shown["name"] if shown is not None else None, "for_need": need.as_dict()}
+
+
+def _text(reason: Reason, job_id: str, reader: Reader, more: Shown | None = None) -> str:
     withheld = reader.loaded.withheld.get(job_id)
     if withheld is not None and withheld[0] == reason.code:
         return reason_words(withheld[0], withheld[1], reader.language).text
@@ -165,6 +178,7 @@ def _text(reason: Reason, job_id: str, reader: Reader) -> str:
         "since": _moment(reason.since),
         "what": reason.what or None,
         "filters": [{"code": one.code, "machines": one.machines} for one in reason.filters],
+        **(more or {}),
     }
     return condition_text(document, reader.language)
 

@@ -11,7 +11,17 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from clusters.engines.interface import CodeRef, ImageKind, ImageRef, MountRef, TaskName, TaskWorkload, Workload
+from clusters.engines.interface import (
+    CheckpointDir,
+    CheckpointRef,
+    CodeRef,
+    ImageKind,
+    ImageRef,
+    MountRef,
+    TaskName,
+    TaskWorkload,
+    Workload,
+)
 from images.builder import BuildPlan
 from images.services import build_plan, resolved_images
 from jobs.frameworks import get_framework
@@ -23,6 +33,7 @@ from jobs.services.submit import mount_requests
 from jobs.spec.model import JobSpec
 from kernel.config import current
 from kernel.errors import BerthError
+from storage.services.checkpoints import location_of
 from storage.services.code import resolve_code
 from storage.services.mounts import resolve_mounts
 from tenants.selectors import TenantFacts, queue_names, tenant_facts, user_names
@@ -103,7 +114,16 @@ def _compile(attempt: Attempt, around: _Surroundings) -> Workload:
         files={**plan.files, **(build.files if build is not None else {})},
         workdir="" if spec.workdir == "." else spec.workdir,
         log_quota_bytes=current().log_quota_bytes,
+        checkpoint=_checkpoint(job, spec),
     )
+
+
+def _checkpoint(job: Job, spec: JobSpec) -> CheckpointRef | None:
+    """The platform's directory, or (an absolute path) one inside a mount, which has no place of its own."""
+    if spec.checkpoint is None:
+        return None
+    location = "" if spec.checkpoint.path.startswith("/") else location_of(job.tenant_id, job.id)
+    return CheckpointRef(job.id, location, spec.checkpoint.path, spec.checkpoint.per)
 
 
 def _framework_plan(attempt: Attempt, spec: JobSpec, tenant: TenantFacts, around: _Surroundings) -> Plan:
@@ -127,7 +147,8 @@ def _framework_plan(attempt: Attempt, spec: JobSpec, tenant: TenantFacts, around
                 for name, role in spec.roles.items()
             ),
             env=spec.env,
-            checkpoint_dir=(spec.checkpoint.path,) if spec.checkpoint is not None else (),
+            checkpoint_dir=(CheckpointDir(),) if spec.checkpoint is not None else (),
+            checkpoint_per=spec.checkpoint.per if spec.checkpoint is not None else "job",
             array_index=job.array_index,
             array_size=spec.array.size if spec.array is not None and job.array_index is not None else None,
             tenant=tenant.name,

@@ -1,10 +1,13 @@
-"""`after`, `after_ok`, `after_any`: settled when the job waited for starts or ends, in the transaction that says so."""
+"""`after`, `after_ok`, `after_any`: settled when the job waited for starts or ends, in the transaction that says so.
+
+`code` waits for the job that fetches the code. It is met only when the snapshot is stored, some time after that job's success.
+"""
 
 from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from jobs.lifecycle.states import JOB_LIFECYCLE, JobState
@@ -14,6 +17,7 @@ from jobs.services.edit_events import tell_edited
 from jobs.services.transition import JOB, Change, apply
 from reconciling import bulk
 
+CODE = "code"
 ROUNDS_MAX = 1_000  # A chain longer than any spec can build; bounds our own mistake.
 
 
@@ -38,21 +42,40 @@ def _settle_once(on_ids: Sequence[uuid.UUID], *, now: datetime) -> list[uuid.UUI
         )
     )
     verdicts = [
-        (row_id, job_id, {"on": str(on_id), "name": name, "state": state}, verdict)
+        (row_id, job_id, condition, {"on": str(on_id), "name": name, "state": state}, verdict)
         for row_id, job_id, condition, state, started_at, on_id, name in rows
         if (verdict := is_met(condition, state, started_at is not None)) is not None
     ]
     if not verdicts:
         return []
-    bulk.update(Dependency, [{"id": row_id, "met": verdict} for row_id, _, _, verdict in verdicts])
-    met = Counter(job_id for _, job_id, _, verdict in verdicts if verdict)
+    decide([(row_id, job_id) for row_id, job_id, _, _, verdict in verdicts if verdict], reason="dependency_met", now=now)
+    failed = [(row_id, job_id, condition, on) for row_id, job_id, condition, on, verdict in verdicts if not verdict]
+    bulk.update(Dependency, [{"id": row_id, "met": False} for row_id, _, _, _ in failed])
+    reasons = {job_id: "code_not_fetched" if condition == CODE else "dependency_never_met" for _, job_id, condition, _ in failed}
+    return _stop({job_id: (reasons[job_id], on) for _, job_id, _, on in failed}, now=now)
+
+
+def decide(met: Sequence[tuple[uuid.UUID, uuid.UUID]], *, reason: str, now: datetime) -> None:
+    """Note that these open dependencies (with the jobs that have them) hold. Caller's transaction."""
+    bulk.update(Dependency, [{"id": row_id, "met": True} for row_id, _ in met])
+    numbers = Counter(job_id for _, job_id in met)
     bulk.update(
         Job,
-        [{"id": job_id, "open_dependencies": -number} for job_id, number in met.items()],
+        [{"id": job_id, "open_dependencies": -number} for job_id, number in numbers.items()],
         increment=("open_dependencies",),
     )
-    tell_edited(list(met), reason="dependency_met", now=now)
-    failed = {job_id: on for _, job_id, on, verdict in verdicts if not verdict}
+    tell_edited(list(numbers), reason=reason, now=now)
+
+
+def refuse(on_ids: Sequence[uuid.UUID], *, reason: str, detail: Mapping[str, str], now: datetime) -> None:
+    """Stop all that waits for the code of these jobs, for this reason, and what waits for that. Caller's transaction."""
+    rows = list(Dependency.objects.filter(on_id__in=on_ids, condition=CODE, met__isnull=True).values_list("id", "job_id"))
+    bulk.update(Dependency, [{"id": row_id, "met": False} for row_id, _ in rows])
+    settle(_stop({job_id: (reason, detail) for _, job_id in rows}, now=now), now=now)
+
+
+def _stop(failed: Mapping[uuid.UUID, tuple[str, Mapping[str, str]]], *, now: datetime) -> list[uuid.UUID]:
+    """Stop waiting jobs for a reason each; returns those that stopped, with the arrays that ended by it."""
     stopped = apply(
         JOB,
         [
@@ -60,16 +83,11 @@ def _settle_once(on_ids: Sequence[uuid.UUID], *, now: datetime) -> list[uuid.UUI
                 job_id,
                 JobState.QUEUED,
                 JobState.STOPPED,
-                reason="dependency_never_met",
-                detail=on,
-                also={
-                    "dependency_failed": True,
-                    "ended_at": now,
-                    "reason_code": "dependency_never_met",
-                    "reason_detail": on,
-                },
+                reason=reason,
+                detail=detail,
+                also={"dependency_failed": True, "ended_at": now, "reason_code": reason, "reason_detail": dict(detail)},
             )
-            for job_id, on in failed.items()
+            for job_id, (reason, detail) in failed.items()
         ],
         actor="system:dependencies",
         at=now,
@@ -83,6 +101,6 @@ def is_met(condition: str, state: str, started: bool) -> bool | None:
     ended = JOB_LIFECYCLE.is_terminal(state)
     if condition == "after":
         return True if started or ended else None
-    if not ended:
+    if not ended or (condition == CODE and state == JobState.SUCCEEDED):
         return None
     return condition == "after_any" or state == JobState.SUCCEEDED

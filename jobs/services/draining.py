@@ -1,7 +1,8 @@
 """Emptying a machine: nothing new starts on it, and what runs there makes way and waits again, on no one's account.
 
 First it is told who would have to go (`plan_drain`); then it is done (`drain_node`), to just those. A gang goes as a whole, with
-its tasks on other machines. Who was being placed there at the same moment may still come to run there: the next call tells.
+its tasks on other machines. A start that was decided at the same moment comes before, and goes too, or not at all
+(`clusters.services.cordoned_of`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from activity.services import record_audit
 from clusters.services import NodeRef, cordon_node, node_ref
@@ -72,10 +74,7 @@ def plan_drain(node_id: uuid.UUID) -> Drain:
     """Who would have to go. Changes nothing. Five queries."""
     node = node_ref(node_id)
     tasks: dict[uuid.UUID, int] = {}
-    here = Task.objects.filter(
-        node_name=node.name, attempt__cluster_id=node.cluster_id, attempt__state__in=ATTEMPT_LIFECYCLE.live_states
-    ).order_by()
-    for attempt_id in here.values_list("attempt_id", flat=True)[: JOBS_MAX + 1]:
+    for attempt_id in _tasks_on(node).values_list("attempt_id", flat=True)[: JOBS_MAX + 1]:
         tasks[attempt_id] = tasks.get(attempt_id, 0) + 1
     rows = Attempt.objects.filter(id__in=tasks).select_related("job", "job__tenant", "job__user").order_by("job_id")
     preload_specs({attempt.job.spec_id for attempt in rows})
@@ -92,6 +91,7 @@ def drain_node(
     """
     with transaction.atomic():
         cordon_node(actor=actor, node_id=node_id, reason=reason, audited=False, now=now)  # Locks it: one drain at a time.
+        _hold_still(node_ref(node_id))
         found = plan_drain(node_id)
         if confirm is not None:
             confirm(found)
@@ -119,6 +119,17 @@ def drain_node(
             at=now,
         )
     return found
+
+
+def _tasks_on(node: NodeRef) -> QuerySet[Task]:
+    live = ATTEMPT_LIFECYCLE.live_states
+    return Task.objects.filter(node_name=node.name, attempt__cluster_id=node.cluster_id, attempt__state__in=live).order_by()
+
+
+def _hold_still(node: NodeRef) -> None:
+    """Lock the attempts on the machine: one that came to run between the plan and the word to go would stay."""
+    ids = _tasks_on(node).values("attempt_id")
+    list(Attempt.objects.filter(id__in=ids).order_by("id").select_for_update().values_list("id", flat=True))
 
 
 def _leaving(attempt: Attempt, tasks: int, saved: Mapping[uuid.UUID, bool]) -> Leaving:

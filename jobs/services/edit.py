@@ -10,8 +10,9 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
+from activity import hints
 from activity.services import record_audit
-from jobs.lifecycle.states import JOB_LIFECYCLE, JobState
+from jobs.lifecycle.states import JOB_LIFECYCLE, CheckpointGate, JobState
 from jobs.models import Attempt, Job
 from jobs.services.edit_events import tell_edited
 from jobs.services.priority import granted_priority, too_high
@@ -19,6 +20,7 @@ from jobs.spec.values import BadValue, parse_tag
 from kernel.actor import Actor
 from kernel.errors import Conflict, FieldError, Forbidden, InvalidInput, PreconditionFailed, QuotaExceeded
 from kernel.limits import TAGS
+from storage.services.checkpoints import look_through
 from tenants.access import role_allows
 from tenants.capacity import runtime_limit_of
 from tenants.selectors import resolve_queue
@@ -85,7 +87,7 @@ def _columns(actor: Actor, job: Job, wanted: Mapping[str, Any], now: datetime) -
         columns["placed_at"] = None  # A place is worth something among jobs of one queue and priority alone.
     if {"queue_id", "max_runtime_seconds"} & set(columns):
         _check_runtime_limit(job, columns)
-    if job.array_size is not None and set(columns) - {"tags", "priority", "placed_at", "hold"}:
+    if job.array_size is not None and set(wanted) - {"tags", "priority", "hold"}:
         raise Conflict("The parent of an array has no limits of its own.", hint="Change its children.")
     return columns
 
@@ -137,12 +139,17 @@ def _check_runtime_limit(job: Job, columns: Mapping[str, Any]) -> None:
 def _checked_hold(job: Job, hold: bool) -> dict[str, Any]:
     if job.state != JobState.QUEUED:
         raise Conflict(f"Job {job.name} is {job.state}; only a queued job can be held.", hint="Stop it instead.")
-    return {"hold": hold, "reason_code": "held" if hold else "scheduling", "reason_detail": {}}
+    columns: dict[str, Any] = {"hold": hold, "reason_code": "held" if hold else "scheduling", "reason_detail": {}}
+    if not hold and job.checkpoint == CheckpointGate.REFUSED:
+        columns["checkpoint"] = CheckpointGate.CHECKING
+    return columns
 
 
 def _follow(job: Job, columns: Mapping[str, Any], now: datetime) -> None:
     """Children of an array share what is changed on the parent; a running attempt has its deadline moved."""
     shared = {name: value for name, value in columns.items() if name in {"priority", "placed_at", "hold"}}
+    if columns.get("hold") is False:
+        _look_again(job, columns, now)
     if job.array_size is not None and shared:
         Job.objects.filter(parent_id=job.id, state=JobState.QUEUED).update(**shared, version=F("version") + 1)
         tell_edited(_queued_children(job.id), reason="edited", now=now)
@@ -152,6 +159,19 @@ def _follow(job: Job, columns: Mapping[str, Any], now: datetime) -> None:
             seconds = columns["max_runtime_seconds"]
             deadline = None if seconds is None else attempt.started_at + timedelta(seconds=seconds)
             Attempt.objects.filter(id=attempt.id).update(deadline_at=deadline)
+
+
+def _look_again(job: Job, columns: Mapping[str, Any], now: datetime) -> None:
+    """Released jobs whose checkpoint could not be gone on from: it is looked through once more."""
+    refused = {job.id: job.tenant_id} if "checkpoint" in columns else {}
+    if job.array_size is not None:
+        children = Job.objects.filter(parent_id=job.id, state=JobState.QUEUED, checkpoint=CheckpointGate.REFUSED)
+        ids = list(children.values_list("id", flat=True))
+        Job.objects.filter(id__in=ids).update(checkpoint=CheckpointGate.CHECKING, reason_code="scheduling", reason_detail={})
+        refused |= dict.fromkeys(ids, job.tenant_id)
+    if refused:
+        look_through(refused, now=now)
+        hints.wake("checkpoints")
 
 
 def _queued_children(parent_id: uuid.UUID) -> list[uuid.UUID]:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Sum
+from django.db.models import Count, Max, Min, Q, Sum
 
 from activity import hints
 from clusters.selectors import pools_and_nodes
-from jobs.lifecycle.states import JOB_LIFECYCLE, AttemptState, JobState
+from jobs.lifecycle.states import JOB_LIFECYCLE, AttemptState, CheckpointGate, JobState
 from jobs.models import Attempt, Task
 from jobs.services.arrays import derive_parents
 from jobs.services.dependencies import settle
+from jobs.services.looks import last_looks
 from jobs.services.transition import ATTEMPT, JOB, Change, apply
 from kernel.resources import Resources
+from storage.services import checkpoints
+from tenants.quota.accounting import seconds_between
 from tenants.services.ledger import LedgerLine, append_ledger
 from tenants.services.reservations import release
 
@@ -49,17 +52,19 @@ class _Facts:
     number: int
     cluster_id: uuid.UUID
     pool_id: uuid.UUID
-    started_at: datetime | None
+    created_at: datetime
     launched_at: datetime | None
     queue_id: uuid.UUID
     user_id: uuid.UUID
     paid: Mapping[str, int]
+    checkpoint: str | None
 
 
 def end_attempts(endings: Sequence[Ending], *, actor: str, now: datetime) -> list[uuid.UUID]:
     """End attempts that are still in the state given; returns the ids of those that really ended. Caller's transaction."""
     if not endings:
         return []
+    endings = _as_desired_now(endings)
     ended = apply(
         ATTEMPT,
         [
@@ -89,6 +94,7 @@ def end_attempts(endings: Sequence[Ending], *, actor: str, now: datetime) -> lis
     facts = _facts([ending.attempt_id for ending in real])
     _move_jobs(real, facts, actor=actor, now=now)
     release([ending.attempt_id for ending in real], now=now)
+    _look_at_checkpoints(real, facts, now=now)
     _close_ledger(real, facts, now=now)
     over = [facts[ending.attempt_id].job_id for ending in real if JOB_LIFECYCLE.is_terminal(ending.job_target)]
     settle([*over, *derive_parents(over, now=now)], now=now)
@@ -98,10 +104,29 @@ def end_attempts(endings: Sequence[Ending], *, actor: str, now: datetime) -> lis
     return list(done)
 
 
+def _as_desired_now(endings: Sequence[Ending]) -> Sequence[Ending]:
+    """Jobs that were to be tried again and whose stop was stored since that was decided are stopped. A stop that comes later
+    waits for these locks, and finds its job in the queue. Two queries where something is to be tried again."""
+    again = [ending.attempt_id for ending in endings if ending.job_target == JobState.QUEUED]
+    if not again:
+        return endings
+    list(Attempt.objects.filter(id__in=again).order_by("id").select_for_update().values_list("id", flat=True))
+    asked = set(Attempt.objects.filter(id__in=again, job__desired="stop").values_list("id", flat=True))
+    return [_stopped(ending) if ending.attempt_id in asked else ending for ending in endings]
+
+
+def _stopped(ending: Ending) -> Ending:
+    """The end of an attempt as it is told where no other follows."""
+    code = str(ending.detail["class"])
+    return replace(
+        ending, job_target=JobState.STOPPED, reason=code, detail={"class": code}, retry_after_seconds=0.0, paid_by=""
+    )  # fmt: skip
+
+
 def _facts(attempt_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, _Facts]:
     rows = Attempt.objects.filter(id__in=attempt_ids).values_list(
-        "id", "job_id", "tenant_id", "number", "cluster_id", "pool_id", "started_at", "launched_at", "job__queue_id",
-        "job__user_id", "job__paid",
+        "id", "job_id", "tenant_id", "number", "cluster_id", "pool_id", "created_at", "launched_at", "job__queue_id",
+        "job__user_id", "job__paid", "job__checkpoint",
     )  # fmt: skip
     return {row[0]: _Facts(*row[1:]) for row in rows}
 
@@ -120,6 +145,7 @@ def _move_jobs(endings: Sequence[Ending], facts: Mapping[uuid.UUID, _Facts], *, 
                 "queued_at": now,
                 "condition": "",
                 "condition_since_at": None,
+                "checkpoint": CheckpointGate.CHECKING if job.checkpoint is not None else None,
             }
         else:
             also = {
@@ -139,16 +165,36 @@ def _move_jobs(endings: Sequence[Ending], facts: Mapping[uuid.UUID, _Facts], *, 
         raise AssertionError(f"jobs {sorted(map(str, lost))} are not where their live attempts are")
 
 
+def _look_at_checkpoints(endings: Sequence[Ending], facts: Mapping[uuid.UUID, _Facts], *, now: datetime) -> None:
+    """The engine has confirmed that nothing writes there any more: what a next attempt goes on from is looked through."""
+    kept = {facts[ending.attempt_id].job_id: ending for ending in endings if facts[ending.attempt_id].checkpoint is not None}
+    if not kept:
+        return
+    tenants = {facts[ending.attempt_id].job_id: facts[ending.attempt_id].tenant_id for ending in kept.values()}
+    again = {job_id for job_id, ending in kept.items() if ending.job_target == JobState.QUEUED}
+    checkpoints.look_through({job_id: tenants[job_id] for job_id in again}, now=now)
+    checkpoints.measure_once(kept.keys() - again, now=now)
+    hints.wake("checkpoints")
+
+
 def _close_ledger(endings: Sequence[Ending], facts: Mapping[uuid.UUID, _Facts], *, now: datetime) -> None:
-    """An attempt is charged from when the engine had it; one that never got there costs nothing."""
+    """An attempt is charged from the start of its first task to the end of its last, by their engine. What the platform held
+    before and after stands beside it and is not charged; an attempt that never got to its engine is left out."""
     models = {pool.id: pool.gpu_model for pool in pools_and_nodes()[0]}
     held = _held([ending.attempt_id for ending in endings])
+    ran = ran_between([ending.attempt_id for ending in endings])
+    unsure = {facts[ending.attempt_id].cluster_id for ending in endings if _end_is_unknown(ran.get(ending.attempt_id))}
+    looks = last_looks(unsure) if unsure else {}
     lines = []
     for ending in endings:
         attempt = facts[ending.attempt_id]
-        began = attempt.launched_at
-        if began is None:
+        began, ended = ran.get(ending.attempt_id, (None, None))
+        if attempt.launched_at is None and began is None:
             continue
+        if began is None:
+            began = ended = now
+        elif ended is None:
+            ended = max(began, looks.get(attempt.cluster_id, now))
         lines.append(
             LedgerLine(
                 attempt_id=ending.attempt_id,
@@ -162,12 +208,30 @@ def _close_ledger(endings: Sequence[Ending], facts: Mapping[uuid.UUID, _Facts], 
                 **held.get(ending.attempt_id, Resources()).as_dict(),
                 gpu_model=models.get(attempt.pool_id, ""),
                 started_at=min(began, now),
-                ended_at=now,
+                ended_at=ended or now,
+                held_seconds=seconds_between(attempt.created_at, now),
                 outcome=ending.outcome,
                 goes_on=ending.job_target == JobState.QUEUED,
             )
         )
     append_ledger(lines, now=now)
+
+
+Ran = tuple[datetime | None, datetime | None]
+
+
+def ran_between(attempt_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Ran]:
+    """When the first task of each attempt started and the last one ended, by their engine; None: none did, or one has no end.
+
+    Observations bring both into the time from admission to the moment at which they were seen, whatever a host's clock says.
+    """
+    rows = Task.objects.filter(attempt_id__in=attempt_ids, started_at__isnull=False).order_by().values_list("attempt_id")
+    found = rows.annotate(began=Min("started_at"), ended=Max("ended_at"), open=Count("id", filter=Q(ended_at__isnull=True)))
+    return {attempt_id: (began, None if unended else ended) for attempt_id, began, ended, unended in found}
+
+
+def _end_is_unknown(ran: Ran | None) -> bool:
+    return ran is not None and ran[1] is None
 
 
 def _held(attempt_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Resources]:

@@ -31,6 +31,7 @@ from jobs.models import Attempt, Job, Task
 from kernel.actor import Actor
 from kernel.config import current
 from kernel.errors import BerthError, Conflict, Forbidden, NotFound, Unavailable
+from tenants.standing import demand_enabled
 from webapi.features import is_on_for
 
 STARTED, ENDED = "job.exec_started", "job.exec_ended"
@@ -121,12 +122,13 @@ def open_exec(
 
 
 def demand_switched_on(actor: Actor, tenant_id: uuid.UUID) -> None:
-    """Raise ExecDisabled where there are no terminals, or none any more. At most two statements."""
+    """Raise ExecDisabled where there are no terminals, or none any more, and TenantDisabled. At most three statements."""
     hint = "`berth logs` and `berth metrics` show what a job does."
     if not current().exec_enabled:
         raise ExecDisabled("Terminals are switched off on this installation.", hint=hint)
     if not is_on_for(actor, "terminal", tenant_id):
         raise ExecDisabled("Terminals are switched off for this tenant.", hint=hint)
+    demand_enabled(tenant_id)
 
 
 def end_exec(opened: Opened, *, actor: Actor, exit_code: int | None, why: str, now: datetime) -> None:

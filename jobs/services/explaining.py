@@ -7,20 +7,19 @@ from datetime import datetime
 from typing import Any
 
 from jobs.lifecycle.unmet import clears_text, latest_text
-from jobs.models import Job, StartPromise
+from jobs.models import Job
 from jobs.reconcile.loading import Loaded, load_state
 from jobs.scheduling.eligibility import eligible
 from jobs.scheduling.explain import Explanation, Factors, Settled, explain
 from jobs.scheduling.latest import Latest, latest_start
-from jobs.scheduling.lookahead import Expected
 from jobs.scheduling.suggest import Suggestion, suggest
 from jobs.scheduling.whatif import End
 from jobs.scheduling.work import Job as Waiting
+from jobs.selectors.expected import ExpectedStart, expected_starts_of
 from jobs.services.asking import Reader, Shown, changes_json, condition_json, is_about_others, one_question
 from jobs.services.promises import TOO_MANY, accuracy, can_look_ahead, expect, moment
 from jobs.services.specs import load_spec, wish_of
 from kernel.actor import Actor
-from tenants.quota.accounting import mark
 from webapi.fields import utc_text
 
 
@@ -37,7 +36,7 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
         assert waiting is not None, "who is explained waits"
         others, other_models = _other_pools(job, waiting, loaded)
         suggestions = suggest(settled, found, also=(*others, *other_models)) if suggests else ()
-        expected = _look_ahead(loaded, found.job_id, now) if suggests and waiting.withheld is None else None
+        expected = _expected_start(loaded, job, now) if suggests and waiting.withheld is None else None
         latest = latest_start(settled, found.job_id) if waiting.withheld is None else None
     reader = Reader(actor, loaded, language, frozenset(other_models))
     reader.look_up(_named(found, suggestions))
@@ -56,34 +55,20 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
             for one in suggestions
             if not any(is_about_others(change, waiting, reader) for change in one.changes)
         ],
-        "expected": _expected(expected, job, now),
+        "expected": None if expected is None else {**expected.as_json(), "past": accuracy([job.tenant_id], now)},
         "latest": _latest(latest, language),
     }
 
 
-def _look_ahead(loaded: Loaded, job_id: str, now: datetime) -> Expected | None:
-    """When it would start as things are; among very many, as it was expected when that was last found out."""
-    if can_look_ahead(loaded):
-        found = expect(loaded, {job_id}, now).get(job_id)
-        return found.told if found is not None else None
-    kept = StartPromise.objects.filter(job_id=job_id).values_list("p50_at", "p90_at").first()
-    if kept is None:
-        return Expected(None, None, TOO_MANY)
-    p50, p90 = kept
-    return Expected(mark(p50) if p50 is not None else None, mark(p90) if p90 is not None else None)
-
-
-def _expected(expected: Expected | None, job: Job, now: datetime) -> Shown | None:
-    """When it will start as far as one can see, and how well that came true of late for the jobs of its tenant."""
-    if expected is None:
-        return None
-    p50, p90 = moment(expected.p50), moment(expected.p90)
-    return {
-        "p50_at": utc_text(p50) if p50 is not None else None,
-        "p90_at": utc_text(p90) if p90 is not None else None,
-        "reason": expected.reason,
-        "past": accuracy([job.tenant_id], now),
-    }
+def _expected_start(loaded: Loaded, job: Job, now: datetime) -> ExpectedStart | None:
+    """As every page tells it; of a job that was not looked ahead yet, as it looks now."""
+    known = expected_starts_of([job.id], now).get(job.id)
+    if known is not None:
+        return known
+    if not can_look_ahead(loaded):
+        return ExpectedStart(None, None, now, TOO_MANY)
+    found = expect(loaded, {str(job.id)}, now).get(str(job.id))
+    return None if found is None else ExpectedStart(moment(found.told.p50), moment(found.told.p90), now, found.told.reason)
 
 
 def _latest(latest: Latest | None, language: str) -> Shown | None:

@@ -1,21 +1,31 @@
-"""Whether a gang could ever be placed: one that asks for more than a cluster has in all is refused where it is submitted.
+"""Whether a job could ever start: one that no machine can run, even when all are idle and in service, is refused at submission.
 
-What clusters have is remembered by pool, and read again before anybody is refused: machines come. One that was told to wait
-because more was known of a pool than there is left waits and says so, as before.
+What clusters have is remembered, and read again before a job is refused: machines come. A job that was accepted because more
+was known of a pool than there is left waits and says so. Cordons, taints, lost contact and pools that lend whole GPUs only are
+no reason to refuse: operators change them.
 """
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from clusters.selectors import PoolFacts, pool_totals
+from clusters.placement import RDMA
+from clusters.selectors import PoolFacts, list_clusters, pool_totals, pools_and_nodes
+from jobs.lifecycle.reasons import explain
+from jobs.scheduling.eligibility import PoolView, Refusal, Sizes, Wish, never, unfit
+from jobs.scheduling.machines import WHOLE_MILLIS, Machine
+from jobs.selectors.pools import machines_of, rules_of, views_of
+from jobs.services.specs import wish_of
 from jobs.spec.model import JobSpec
 from kernel.errors import FieldError
 from kernel.resources import RESOURCE_NAMES, ZERO, Resources, total
 from kernel.words import format_amount
 
 POOLS_MAX = 10_000  # Remembered; pools that are gone are forgotten with the rest.
+ANSWERS_MAX = 10_000  # Remembered of different gangs; then all is read again.
 _known: dict[uuid.UUID, Resources] = {}
 
 
@@ -60,3 +70,118 @@ def _most(least: Resources, pools: Sequence[PoolFacts], totals: Mapping[uuid.UUI
         short.append((lacks[-1], getattr(there, RESOURCE_NAMES[lacks[-1]]), where))
     index, most, where = max(short)
     return RESOURCE_NAMES[index], most, where
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """All machines as they are when they are whole and in service. `empty`: pools, by number, without any machine yet."""
+
+    key: tuple[tuple[uuid.UUID, bool], ...]
+    pools: tuple[PoolView, ...]
+    sizes: Sizes
+    empty: frozenset[int]
+
+
+_lock = threading.Lock()  # Sizes are tried out on machines that all threads share.
+_snapshot: _Snapshot | None = None
+
+
+def may_be_unmeasured(spec: JobSpec) -> bool:
+    """Whether what there is for a job is not known yet: no cluster is set up, or one that it may go to has not been measured."""
+    clusters = [cluster for cluster in list_clusters() if cluster.is_enabled]
+    return not clusters or any(not one.is_measured and spec.cluster in (None, one.name) for one in clusters)
+
+
+def starts_nowhere(spec: JobSpec, image_kind: str, pools: Sequence[PoolFacts]) -> FieldError | None:
+    """The refusal of a job that no machine of any enabled cluster could run; None where one could, or nothing is known yet.
+
+    No query where what was read before says that it could start; five or six where it does not.
+    """
+    global _snapshot
+    wish = wish_of(spec)
+    key = tuple((pool.id, pool.is_enabled) for pool in pools)
+    with _lock:
+        snapshot = _snapshot
+        is_current = snapshot is not None and snapshot.key == key and snapshot.sizes.known < ANSWERS_MAX
+        if snapshot is not None and is_current and _refusal(spec, wish, image_kind, snapshot) is None:
+            return None
+        _snapshot = snapshot = _read(key)
+        refusal = _refusal(spec, wish, image_kind, snapshot)
+    if refusal is None or not any(enabled for _, enabled in key) or may_be_unmeasured(spec):
+        return None
+    return _refused(spec, refusal)
+
+
+def _read(key: tuple[tuple[uuid.UUID, bool], ...]) -> _Snapshot:
+    facts, nodes = pools_and_nodes()
+    views = tuple(replace(view, gpu_shares=True) for view in views_of(facts, {}))
+    machines = machines_of(facts, nodes)
+    whole = tuple(_whole(one, facts[one.pool]) for one in machines)
+    with_machines = {one.pool for one in whole}
+    rules = {number: replace(rule, shares=True, shared_devices_max=None) for number, rule in rules_of(facts, machines).items()}
+    sizes = Sizes(whole, views, rules)
+    return _Snapshot(key, views, sizes, frozenset(range(len(views))) - with_machines)
+
+
+def _whole(machine: Machine, pool: PoolFacts) -> Machine:
+    """A machine once it is repaired, in service and without taints. Machines of a pool are alike."""
+    gpus = max(machine.gpus, pool.node_shape.gpu_millis // WHOLE_MILLIS)
+    return replace(machine, gpus=gpus, blocked="", taints=frozenset())
+
+
+def _refusal(spec: JobSpec, wish: Wish, image_kind: str, snapshot: _Snapshot) -> Refusal | None:
+    """Why it starts nowhere. A pool without any machine may get whatever is asked for."""
+    if any(snapshot.pools[n].enabled and unfit(wish, image_kind, snapshot.pools[n]) is None for n in snapshot.empty):
+        return None
+    return never(wish, image_kind, snapshot.sizes) or _too_large_a_share(spec, wish, image_kind, snapshot)
+
+
+def _too_large_a_share(spec: JobSpec, wish: Wish, image_kind: str, snapshot: _Snapshot) -> Refusal | None:
+    """Shared memory of a task, or ports of all, beyond what the machines of every pool have that is otherwise right."""
+    shm = max(role.resources.shm_bytes for role in spec.roles.values())
+    ports = sum(len(role.ports) * role.replicas.min for role in spec.roles.values())
+    refusal: Refusal | None = None
+    for number, pool in enumerate(snapshot.pools):
+        if not pool.enabled or unfit(wish, image_kind, pool) or snapshot.sizes.refusal(wish.gang, number):
+            continue
+        inside = [one for one in snapshot.sizes.machines if one.pool == number]
+        largest = max((one.memory_bytes for one in inside), default=0)
+        bound = None if pool.node_ports is None else pool.node_ports * len(inside)
+        if shm > largest:
+            refusal = ("shm", {"pool": pool.name, "need": shm, "largest": largest})
+        elif bound is not None and ports > bound:
+            refusal = ("ports", {"pool": pool.name, "need": ports, "most": bound})
+        else:
+            return None
+    return refusal
+
+
+def _refused(spec: JobSpec, refusal: Refusal) -> FieldError:
+    code, detail = refusal
+    words = explain(code, detail)
+    path, text, hint = _path(spec, code), words.text, words.hint
+    if code == "label" and _asks_for_rdma_alone(spec, detail):
+        path, code = _role_path(spec, "rdma"), "no_rdma"
+        text = "Its machines would need adapters for RDMA (remote memory access), and none that could hold it has any."
+        hint = "Leave rdma out; `berth nodes show` lists the labels of a machine, rdma among them."
+    return FieldError(path, code, f"Job {spec.name} can never start. {text}", hint)
+
+
+def _asks_for_rdma_alone(spec: JobSpec, detail: Mapping[str, object]) -> bool:
+    labels = detail.get("labels")
+    return isinstance(labels, Mapping) and set(labels) == {RDMA} and RDMA not in spec.placement.labels
+
+
+def _path(spec: JobSpec, code: str) -> str:
+    """The field to change, as well as it can be said."""
+    if code in ("no_pool", "cluster_disabled"):
+        return "/pool" if spec.pool else "/cluster"
+    fields = {"image_kind": "/image", "no_mounts": "/mounts", "label": "/placement/labels", "no_place": "/placement/together"}
+    of_roles = {"gpu_model": "gpu", "exclusive_cores": "cpu_exclusive", "shm": "shm_bytes"}
+    return fields.get(code) or (_role_path(spec, of_roles[code]) if code in of_roles else "/roles")
+
+
+def _role_path(spec: JobSpec, name: str) -> str:
+    """The resource of the first role that asks for it."""
+    role = next((key for key, role in spec.roles.items() if getattr(role.resources, name)), next(iter(spec.roles)))
+    return f"/roles/{role}/resources/{name.removesuffix('_bytes')}"

@@ -11,7 +11,7 @@ from typing import Any
 from jobs.reconcile.loading import Judge, Loaded, PendingRow, load_state
 from jobs.scheduling.gangs import GangAsk, RoleAsk
 from jobs.scheduling.machines import WHOLE_MILLIS
-from jobs.scheduling.predict import Prediction
+from jobs.scheduling.predict import Prediction, size_of
 from jobs.scheduling.whatif import Submit, apply
 from jobs.services.asking import one_question
 from jobs.services.promises import TOO_MANY, accuracy, can_look_ahead, expect, moment, predictions_of, predictor_of_history
@@ -53,6 +53,7 @@ def forecast(submission: Submission, *, actor: Actor, with_cost: bool, now: date
     lasts = predictor_of_history().predict(
         user=str(actor.user_id), name=submission.spec.name, queue=str(submission.queue.id),
         longest=submission.max_runtime_seconds,
+        size=size_of(Option("asked", wish.gang).amount.gpu_millis, submission.max_runtime_seconds),
     )  # fmt: skip
     for one in options:
         pool_ids = one.pop("pool_ids")
@@ -135,6 +136,7 @@ def _row(submission: Submission, actor: Actor, now: datetime) -> PendingRow:
         max_runtime_seconds=submission.max_runtime_seconds,
         submitted_at=now,
         placed_at=None,
+        checkpoint=None,
     )
 
 

@@ -29,10 +29,12 @@ def look(now: datetime) -> int:
     end_windows(now)
     begin_windows(now)
     drained = 0
-    for node in _to_empty(now)[:DRAINS_AT_ONCE]:
+    for node in _to_empty(now):
+        if drained == DRAINS_AT_ONCE:
+            break
         try:
             drained += _drain(node, now)
-        except BerthError as error:  # Of one machine; the others go on, and the next look tries again.
+        except BerthError as error:  # Of one machine: it takes no place of the others, and the next look tries again.
             log.warning("drain_refused", node_id=str(node.id), detail=error.detail)
     return drained
 

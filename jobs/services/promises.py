@@ -7,16 +7,16 @@ ran. The first one for each job that waits is kept and never changed; when the j
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from django.db.models import F
+from django.db.models import F, Q, QuerySet
 
 from jobs.models import Attempt, Job, StartPromise
 from jobs.reconcile.loading import Loaded, load_state
 from jobs.scheduling.lookahead import Expected, expected_starts
-from jobs.scheduling.predict import OBSERVED, Corrections, Prediction, Predictor
+from jobs.scheduling.predict import OBSERVED, Corrections, Prediction, Predictor, size_of
 from kernel.ids import new_ids
 from reconciling import bulk
 from tenants.quota.accounting import mark
@@ -25,6 +25,7 @@ HISTORY_RUNS = 5_000  # The latest, of the whole installation.
 PASSES_MAX = 1_500  # Of one look ahead: a few seconds at ten thousand waiting jobs.
 AHEAD_MAX = 3_000  # Jobs that wait or run: with more, a look ahead takes longer than anybody waits, and a sweep may take.
 PROMISED_JOBS = 200  # Of one look.
+LOOKED_AGAIN = timedelta(seconds=60)  # What is told of a job that waits is no older, while so few wait as one look takes.
 WAITED = timedelta(seconds=30)  # Whoever starts sooner needs no promise.
 KEPT = timedelta(days=90)
 JUDGED = timedelta(days=7)  # What the error that people are told is counted over.
@@ -65,20 +66,27 @@ def expect(
 
 
 def promise_starts(now: datetime) -> int:
-    """Keep what is expected of jobs that wait and have no promise yet, and when promised jobs started; how many changed."""
+    """Keep what is expected of jobs that wait: of new ones for good, of all as it is now; and when promised jobs started. How
+    many changed."""
     kept = _keep_starts(now)
     old = StartPromise.objects.filter(made_at__lt=now - KEPT).order_by().values_list("job_id", flat=True)[:IDS_AT_ONCE]
     StartPromise.objects.filter(job_id__in=list(old)).delete()
     waiting = Job.objects.filter(state="queued", desired="run", array_size__isnull=True, hold=False, open_dependencies=0)
     new = waiting.filter(queued_at__lte=now - WAITED, startpromise__isnull=True, attempt_count=0)
-    ids = {str(job_id) for job_id in new.order_by("id").values_list("id", flat=True)[:PROMISED_JOBS]}
-    if not ids:
+    if not new.exists() and not _looked_at_before(now - LOOKED_AGAIN).exists():
         return kept
     loaded = load_state(now)
     if not can_look_ahead(loaded):
         return kept
-    ids &= loaded.rows.keys() - loaded.withheld.keys()
-    found = expect(loaded, ids, now)
+    # Only of those that a look ahead tells of: what is withheld gets no expectation, and would keep its place for good.
+    here = sorted(uuid.UUID(job_id) for job_id in loaded.rows.keys() - loaded.withheld.keys())
+    ids = _first_new(new, here)
+    again = _looked_at_longest_ago(now - LOOKED_AGAIN, here)
+    found = expect(loaded, {*ids, *again}, now)
+    looked = [
+        {"id": row_id, **_now(found[job_id].told, now)} for job_id, row_id in sorted(again.items()) if job_id in found
+    ]  # fmt: skip
+    kept += len(bulk.update(StartPromise, looked))
     rows = [
         {
             "id": row_id,
@@ -90,8 +98,9 @@ def promise_starts(now: datetime) -> int:
             "ahead_p50_at": moment(outlook.ahead.p50),
             "ahead_p90_at": moment(outlook.ahead.p90),
             "started_at": None,
+            **_now(outlook.told, now),
         }
-        for row_id, (job_id, outlook) in zip(new_ids(len(found)), sorted(found.items()), strict=True)
+        for row_id, (job_id, outlook) in zip(new_ids(len(ids)), sorted((job_id, found[job_id]) for job_id in ids), strict=True)
     ]
     return kept + bulk.insert(StartPromise, rows, ignore_conflicts=True)
 
@@ -119,6 +128,38 @@ def moment(seconds: int | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
+def _first_new(new: QuerySet[Job], here: Sequence[uuid.UUID]) -> set[str]:
+    """The oldest of these jobs that have no promise. `here` is in the order of ids, and so of age."""
+    ids: list[uuid.UUID] = []
+    for start in range(0, len(here), IDS_AT_ONCE):
+        if len(ids) >= PROMISED_JOBS:
+            break
+        some = new.filter(id__in=here[start : start + IDS_AT_ONCE]).order_by("id")
+        ids += some.values_list("id", flat=True)[: PROMISED_JOBS - len(ids)]
+    return {str(job_id) for job_id in ids}
+
+
+def _looked_at_longest_ago(moment: datetime, here: Sequence[uuid.UUID]) -> dict[str, uuid.UUID]:
+    """By job of these that waits, the promise that was looked at before then; those that were not for longest."""
+    rows: list[tuple[datetime | None, uuid.UUID, uuid.UUID]] = []
+    for start in range(0, len(here), IDS_AT_ONCE):
+        some = _looked_at_before(moment).filter(job_id__in=here[start : start + IDS_AT_ONCE])
+        rows += some.values_list("looked_at", "id", "job_id")
+    rows.sort(key=lambda row: (row[0] is not None, row[0] or moment, row[1]))
+    return {str(job_id): row_id for _, row_id, job_id in rows[:PROMISED_JOBS]}
+
+
+def _looked_at_before(moment: datetime) -> QuerySet[StartPromise]:
+    waiting = StartPromise.objects.filter(started_at__isnull=True, job__state="queued", job__hold=False)
+    return waiting.filter(Q(looked_at__isnull=True) | Q(looked_at__lte=moment))
+
+
+def _now(told: Expected, now: datetime) -> dict[str, Any]:
+    return {
+        "now_p50_at": moment(told.p50), "now_p90_at": moment(told.p90), "now_reason": told.reason[:40], "looked_at": now,
+    }  # fmt: skip
+
+
 def _keep_starts(now: datetime) -> int:
     """Write down when promised jobs were admitted for the first time."""
     open_ones = StartPromise.objects.filter(started_at__isnull=True, job__attempts__number=1)
@@ -144,18 +185,19 @@ def predictions_of(loaded: Loaded) -> dict[str, Prediction]:
     predictor = predictor_of_history()
     jobs = {job.id: job for job in (*loaded.state.waiting, *(held.job for held in loaded.state.running))}
     ids = sorted(found for text in jobs if (found := _uuid(text)) is not None)
-    names: dict[str, str] = {}
+    names: dict[str, tuple[str, int]] = {}
     for start in range(0, len(ids), IDS_AT_ONCE):
-        rows = Job.objects.filter(id__in=ids[start : start + IDS_AT_ONCE]).order_by().values_list("id", "name")
-        names.update((str(job_id), name) for job_id, name in rows)
+        rows = Job.objects.filter(id__in=ids[start : start + IDS_AT_ONCE]).order_by().values_list("id", "name", "gpu_millis")
+        names.update((str(job_id), (name, gpu_millis)) for job_id, name, gpu_millis in rows)
     queues = loaded.numbers.queues
     ran = {held.job.id: max(0, loaded.state.at - held.started_at) for held in loaded.state.running}
     predictions: dict[str, Prediction] = {}
-    for job_id, name in names.items():
+    for job_id, (name, gpu_millis) in names.items():
         job = jobs[job_id]
         known = predictor.predict(
-            user=str(job.user), name=name, queue=str(queues[job.queue]), longest=job.max_runtime, ran=ran.get(job_id, 0)
-        )
+            user=str(job.user), name=name, queue=str(queues[job.queue]), longest=job.max_runtime, ran=ran.get(job_id, 0),
+            size=size_of(gpu_millis, job.max_runtime),
+        )  # fmt: skip
         if known is not None:
             predictions[job_id] = known
     return predictions
@@ -164,11 +206,17 @@ def predictions_of(loaded: Loaded) -> dict[str, Prediction]:
 def predictor_of_history() -> Predictor:
     """What ended by itself of late, oldest first."""
     runs = Attempt.objects.filter(outcome__in=["succeeded", "failed"], started_at__isnull=False, ended_at__isnull=False)
-    columns = ("job__user_id", "job__name", "job__queue_id", "started_at", "ended_at")
+    columns = (
+        "job__user_id", "job__name", "job__queue_id", "job__gpu_millis", "job__max_runtime_seconds", "started_at", "ended_at",
+    )  # fmt: skip
     predictor = Predictor()
-    for user, name, queue, began, ended in reversed(list(runs.order_by("-id").values_list(*columns)[:HISTORY_RUNS])):
+    latest = runs.order_by("-id").values_list(*columns)[:HISTORY_RUNS]
+    for user, name, queue, gpu_millis, longest, began, ended in reversed(list(latest)):
         if began is not None and ended is not None:
-            predictor.add(user=str(user), name=name, queue=str(queue), seconds=round((ended - began).total_seconds()))
+            predictor.add(
+                user=str(user), name=name, queue=str(queue), seconds=round((ended - began).total_seconds()),
+                size=size_of(gpu_millis, longest),
+            )  # fmt: skip
     return predictor
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from jobs.models import Job, StoredSpec
+from jobs.services.code_fetch import pinned
 from jobs.services.store import submit
 from jobs.services.submission import Origin, Submission
 from jobs.services.submit import prepare
@@ -30,6 +31,8 @@ def prepare_again(*, actor: Actor, job: Job, kind: str, changes: Mapping[str, An
     inherited = {name: value for name, value in document.items() if name not in NOT_INHERITED}
     if job.parent_id is not None:
         inherited.pop("array", None)
+    if "code" in inherited:
+        inherited["code"] = pinned(inherited["code"], job)
     if kind == "clone":
         inherited["name"] = f"{job.name}-clone"[:255]
         secrets = inherited.pop("secrets", None)

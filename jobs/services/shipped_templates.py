@@ -31,23 +31,54 @@ def _runtime(default: str) -> dict[str, Any]:
 
 _RESOURCES = 'cpu: "${{ parameters.cpu }}", memory: "${{ parameters.memory }}"'
 _WITH_GPU = f'{_RESOURCES}, gpu: "${{{{ parameters.gpus }}}}"'
+# Both save by rename and go on from what is there: a command that replaces them can be written after their pattern.
 _TORCH = """python3 - <<'PY'
+import os
 import torch
 device = "cuda" if torch.cuda.is_available() else "cpu"
-a = torch.rand(2048, 2048, device=device)
-print("torch", torch.__version__, "on", device, float((a @ a).mean()))
+saved = os.path.join(os.environ["BERTH_CHECKPOINT_DIR"], "line.pt")
+line, step = torch.zeros(2, device=device, requires_grad=True), 0
+if os.path.exists(saved):
+    state = torch.load(saved, map_location=device)
+    line, step = state["line"], state["step"]
+print("torch", torch.__version__, "on", device, "goes on after step", step)
+while step < 300:
+    inputs = torch.rand(1000, device=device)
+    loss = ((line[0] * inputs + line[1] - (3 * inputs + 1)) ** 2).mean()
+    line = (line - 0.5 * torch.autograd.grad(loss, line)[0]).detach().requires_grad_()
+    step += 1
+    if step % 50 == 0:
+        torch.save({"line": line, "step": step}, saved + ".tmp")
+        os.rename(saved + ".tmp", saved)
+print("step", step, "slope %.3f offset %.3f" % tuple(line.tolist()))
 PY
 """
 _ALLREDUCE = """python3 - <<'PY'
+import os
 import torch
 import torch.distributed as dist
 dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
-rank = dist.get_rank()
+rank, count = dist.get_rank(), dist.get_world_size()
 if torch.cuda.is_available():
     torch.cuda.set_device(rank % torch.cuda.device_count())
-x = torch.ones(1, device="cuda" if torch.cuda.is_available() else "cpu") * rank
-dist.all_reduce(x)
-print("rank", rank, "of", dist.get_world_size(), "sum", x.item())
+device = "cuda" if torch.cuda.is_available() else "cpu"
+saved = os.path.join(os.environ["BERTH_CHECKPOINT_DIR"], "line.pt")
+line, step = torch.zeros(2, device=device, requires_grad=True), 0
+if os.path.exists(saved):
+    state = torch.load(saved, map_location=device)
+    line, step = state["line"], state["step"]
+print("rank", rank, "of", count, "goes on after step", step)
+while step < 300:
+    inputs = torch.rand(1000, device=device)
+    loss = ((line[0] * inputs + line[1] - (3 * inputs + 1)) ** 2).mean()
+    gradient = torch.autograd.grad(loss, line)[0]
+    dist.all_reduce(gradient)
+    line = (line - 0.5 * gradient / count).detach().requires_grad_()
+    step += 1
+    if rank == 0 and step % 50 == 0:
+        torch.save({"line": line, "step": step}, saved + ".tmp")
+        os.rename(saved + ".tmp", saved)
+print("rank", rank, "step", step, "slope %.3f offset %.3f" % tuple(line.tolist()))
 PY
 """
 
@@ -88,8 +119,9 @@ resources: {resources}
         "单机 PyTorch",
         "flame",
         ["pytorch", "gpu"],
-        "One task with one or more GPUs of a machine. The default command multiplies two matrices; put your own in its place.",
-        "一个任务使用一台机器上的一块或多块 GPU。默认命令做一次矩阵乘法，请换成自己的命令。",
+        "One task with one or more GPUs of a machine. The default command fits a line, saves it every 50 steps and goes on from "
+        "there; put your own in its place.",
+        "一个任务使用一台机器上的一块或多块 GPU。默认命令拟合一条直线，每 50 步保存一次并可从该处继续，请换成自己的命令。",
         [
             _text("command", "Command", "命令", _TORCH, required=True),
             _number("gpus", "GPUs", "GPU 数量", 1, 0, 16),
@@ -98,6 +130,7 @@ resources: {resources}
 framework: pytorch
 command: ${{ parameters.command }}
 resources: {with_gpu}
+checkpoint: {path: ckpt, grace: 60s}
 """,
     ),
     _one(
@@ -107,8 +140,9 @@ resources: {with_gpu}
         "network",
         ["pytorch", "gpu", "distributed"],
         "Data-parallel training over several tasks, which find each other by MASTER_ADDR, RANK and WORLD_SIZE. "
-        "For one process a GPU, begin the command with torchrun.",
-        "多个任务的数据并行训练，通过 MASTER_ADDR、RANK、WORLD_SIZE 相互发现。若每块 GPU 一个进程，请用 torchrun 启动。",
+        "For one process a GPU, begin the command with torchrun. The default command saves from rank 0 and goes on from there.",
+        "多个任务的数据并行训练，通过 MASTER_ADDR、RANK、WORLD_SIZE 相互发现。若每块 GPU 一个进程，请用 torchrun 启动。"
+        "默认命令由 rank 0 保存检查点，并可从该处继续。",
         [
             _text("command", "Command", "命令", _ALLREDUCE, required=True),
             _number("workers", "Tasks", "任务数", 2, 1, 1000),
@@ -120,6 +154,7 @@ replicas: ${{ parameters.workers }}
 command: ${{ parameters.command }}
 resources: {with_gpu}
 placement: {together: pack}
+checkpoint: {path: ckpt, grace: 60s}
 """,
     ),
     _one(

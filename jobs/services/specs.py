@@ -53,7 +53,8 @@ def wishes(spec_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Wish]:
             content = json.loads(document)
             asked = {name: (role.get("replicas"), role["resources"]) for name, role in content["roles"].items()}
             mounts = [mount["volume"] for mount in content.get("mounts") or ()]
-            where = (content.get("pool"), content.get("cluster"), content.get("placement"), mounts)
+            saves = (content.get("checkpoint") or {}).get("interval")
+            where = (content.get("pool"), content.get("cluster"), content.get("placement"), mounts, saves)
             key = json.dumps((where, asked), sort_keys=True)
             if key not in _wishes:
                 if len(_wishes) >= CACHED_SPECS:
@@ -77,7 +78,9 @@ def wish_of(spec: JobSpec) -> Wish:
         roles.append(RoleAsk(name, ask, role.replicas.min, role.replicas.max))
     models = frozenset(role.resources.gpu.model for role in spec.roles.values() if role.resources.gpu.model)
     mounts = tuple(sorted({mount.volume for mount in spec.mounts}))
-    return Wish(GangAsk(tuple(roles), placement.together or ""), models, spec.pool or "", spec.cluster or "", mounts)
+    saves = spec.checkpoint.interval_seconds if spec.checkpoint is not None else None
+    gang = GangAsk(tuple(roles), placement.together or "")
+    return Wish(gang, models, spec.pool or "", spec.cluster or "", mounts, saves or 0)
 
 
 def forget_specs() -> None:

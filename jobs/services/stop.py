@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -16,6 +17,11 @@ from jobs.services.arrays import derive_parents
 from jobs.services.dependencies import settle
 from jobs.services.transition import ATTEMPT, JOB, Change, apply
 from kernel.actor import Actor
+from kernel.clock import virtual_now
+
+TOLD = "stops.told"  # The hint that engines were told of stops.
+HAND_OVER_SECONDS = 1.0  # How long a stop waits for its answer while a launch has the job in hand.
+LOOK_SECONDS = 0.05  # How often it looks without a hint.
 
 
 def stop_jobs(jobs: Sequence[Job], *, actor: Actor, grace_seconds: float | None, now: datetime, note: str = "") -> int:
@@ -23,6 +29,9 @@ def stop_jobs(jobs: Sequence[Job], *, actor: Actor, grace_seconds: float | None,
 
     `note` is the reason in the words of whoever asks; it is told with the stop. Returns how many jobs were asked. Queued ones are
     STOPPED at once; of others the engine must confirm first.
+
+    Where a launch has an attempt in hand at this moment, the call returns once the engine was told, or after
+    `HAND_OVER_SECONDS`: a job does not start after its stop was acknowledged.
     """
     detail = {"by": actor.name, **({"note": note} if note else {})}
     ids = [job.id for job in jobs if job.array_size is None]
@@ -46,7 +55,10 @@ def stop_jobs(jobs: Sequence[Job], *, actor: Actor, grace_seconds: float | None,
 
 def _ask(ids: Sequence[uuid.UUID], *, actor: Actor, detail: Mapping[str, str], grace_seconds: float | None, now: datetime) -> int:
     # Attempts before jobs, as everywhere: whoever locks in another order waits for ever.
-    list(Attempt.objects.filter(job_id__in=ids, state__in=ATTEMPT_LIFECYCLE.live_states).order_by("id").select_for_update())
+    attempts = Attempt.objects.filter(job_id__in=ids, state__in=ATTEMPT_LIFECYCLE.live_states).order_by("id").select_for_update()
+    in_hand = [row[0] for row in attempts.values_list("id", "state", "lease_expires_at") if _is_in_hand(*row[1:], now=now)]
+    if in_hand:
+        transaction.on_commit(lambda: _wait_until_told(in_hand), robust=True)
     rows = list(
         Job.objects.filter(id__in=ids, desired="run", state__in=JOB_LIFECYCLE.live_states)
         .order_by("id")
@@ -54,25 +66,7 @@ def _ask(ids: Sequence[uuid.UUID], *, actor: Actor, detail: Mapping[str, str], g
         .values_list("id", "state", "attempt_id")
     )
     Job.objects.filter(id__in=[row[0] for row in rows]).update(desired="stop", stop_grace_seconds=grace_seconds)
-    queued = [job_id for job_id, state, _ in rows if state == JobState.QUEUED]
-    stopped = apply(
-        JOB,
-        [
-            Change(
-                job_id,
-                JobState.QUEUED,
-                JobState.STOPPED,
-                reason="stopped_before_start",
-                detail=detail,
-                also={"ended_at": now, "reason_code": "stopped_before_start", "reason_detail": dict(detail)},
-            )
-            for job_id in queued
-        ],
-        actor=actor.name,
-        at=now,
-    )
-    ended = [change.id for change in stopped]
-    settle([*ended, *derive_parents(ended, now=now)], now=now)
+    stop_queued([job_id for job_id, state, _ in rows if state == JobState.QUEUED], actor=actor.name, detail=detail, now=now)
     running = [(job_id, state, attempt_id) for job_id, state, attempt_id in rows if state != JobState.QUEUED and attempt_id]
     stop_attempts(
         running,
@@ -84,6 +78,33 @@ def _ask(ids: Sequence[uuid.UUID], *, actor: Actor, detail: Mapping[str, str], g
         now=now,
     )
     return len(rows)
+
+
+def stop_queued(ids: Sequence[uuid.UUID], *, actor: str, detail: Mapping[str, str], now: datetime) -> None:
+    """Stop those of these jobs that still wait, at once: no engine has anything of them. Caller's transaction."""
+    reason = "stopped_before_start"
+    also = {"ended_at": now, "reason_code": reason, "reason_detail": dict(detail)}
+    changes = [Change(job_id, JobState.QUEUED, JobState.STOPPED, reason=reason, detail=detail, also=also) for job_id in ids]
+    ended = [change.id for change in apply(JOB, changes, actor=actor, at=now)]
+    settle([*ended, *derive_parents(ended, now=now)], now=now)
+
+
+def _is_in_hand(state: str, lease_expires_at: datetime | None, *, now: datetime) -> bool:
+    return state == AttemptState.ADMITTED and lease_expires_at is not None and lease_expires_at > now
+
+
+def _wait_until_told(attempt_ids: Sequence[uuid.UUID]) -> None:
+    """Wait until no launch can start these any more: the engine refuses them, or has begun to stop them.
+
+    Not where the time is that of a simulation: nothing else goes on there while this waits.
+    """
+    if virtual_now() is not None:
+        return
+    untold = Attempt.objects.filter(id__in=attempt_ids, state=AttemptState.STOPPING, stop_sent_at__isnull=True)
+    deadline = time.monotonic() + HAND_OVER_SECONDS
+    with hints.subscribe(TOLD) as told:
+        while untold.exists() and time.monotonic() < deadline:
+            told.wait(LOOK_SECONDS)
 
 
 def stop_attempts(
@@ -99,7 +120,8 @@ def stop_attempts(
 ) -> None:
     """Move jobs (id, state, attempt id) and their live attempts to STOPPING. Caller's transaction.
 
-    An attempt that stops already keeps its first cause; a user's word replaces the completion policy's verdict nowhere.
+    An attempt that stops already keeps its first cause; a user's word replaces the completion policy's verdict nowhere. A launch
+    that has the attempt in hand loses it: the stop is due at once, and what the launch brings back is dropped.
     """
     live = {
         attempt_id: (state, cluster_id)
@@ -122,6 +144,8 @@ def stop_attempts(
                     "stop_verdict": (verdicts or {}).get(attempt_id),
                     "stop_grace_seconds": grace_seconds,
                     "due_at": now,
+                    "lease_token": None,
+                    "lease_expires_at": None,
                 },
             )
             for _, _, attempt_id in rows

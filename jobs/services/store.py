@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -11,9 +12,9 @@ from django.db import transaction
 
 from activity import hints
 from activity.services import NewAudit, NewEvent, record_together
-from jobs.lifecycle.states import JobState
+from jobs.lifecycle.states import CheckpointGate, JobState
 from jobs.models import Dependency, Job, PriorityRequest
-from jobs.services.dependencies import settle
+from jobs.services.dependencies import CODE, settle
 from jobs.services.priority_requests import new_request, tell_requested
 from jobs.services.specs import store_specs
 from jobs.services.submission import Origin, Submission
@@ -24,6 +25,7 @@ from kernel.resources import RESOURCE_NAMES
 from reconciling.bulk import BATCH_ROWS
 from reconciling.crashpoints import crashpoint
 from reconciling.models import Transition
+from storage.services.checkpoints import begin_from
 
 Row = dict[str, Any]
 NEW = Origin()
@@ -44,14 +46,17 @@ def store(
 ) -> list[Row]:
     """The same, returning the rows as they were written, the parent's of an array."""
     tenant = submissions[0].tenant
-    documents = [canonical(submission.spec) for submission in submissions]
+    fetches, submissions = _with_fetches(submissions)
+    documents = [canonical(submission.spec) for submission in (*submissions, *fetches.values())]
     digests = [spec_digest(document) for document in documents]
     with transaction.atomic():
         specs = store_specs(tenant.id, dict(zip(digests, documents, strict=True)), now=now)
         heads = [
             {**_job_row(submission, specs[digest], actor, origin, now), "id": job_id}
-            for submission, digest, job_id in zip(submissions, digests, new_ids(len(submissions)), strict=True)
+            for submission, digest, job_id in zip(submissions, digests, new_ids(len(submissions)), strict=False)
         ]
+        for (job_id, fetch), digest in zip(fetches.items(), digests[len(submissions) :], strict=True):
+            _write([{**_job_row(fetch, specs[digest], actor, NEW, now), "id": job_id}], [], None, actor, now)
         audit: NewAudit | None = NewAudit(
             actor=actor,
             verb=call,
@@ -63,10 +68,12 @@ def store(
             count=len(heads) + sum(row["array_size"] or 0 for row in heads),
             at=now,
         )
+        sources = {row["id"]: one.checkpoint_from for row, one in zip(heads, submissions, strict=True) if one.checkpoint_from}
         for chunk in _chunks(_with_children(heads)):
             dependencies = list(_dependencies(chunk, submissions, heads))
             _write(chunk, dependencies, audit, actor, now)
             audit = None  # One row for the whole call.
+            _begin_from(chunk, sources, now)
         _request_the_rest(heads, submissions, actor, now)
         if any(submission.dependencies for submission in submissions):
             # Jobs that were waited for may have started or ended before this was stored.
@@ -74,6 +81,22 @@ def store(
         crashpoint("jobs.submit.before_commit")
     crashpoint("jobs.submit.after_commit")
     return heads
+
+
+def _with_fetches(submissions: Sequence[Submission]) -> tuple[dict[uuid.UUID, Submission], Sequence[Submission]]:
+    """The jobs that fetch code, by the id that each gets, and the submissions that wait for them. Equal fetches are one."""
+    wanted = {spec_digest(canonical(one.fetch.spec)): one.fetch for one in submissions if one.fetch is not None}
+    if not wanted:
+        return {}, submissions
+    ids = dict(zip(wanted, new_ids(len(wanted)), strict=True))
+    fetches = {ids[digest]: fetch for digest, fetch in wanted.items()}
+    waiting = [
+        one
+        if one.fetch is None
+        else replace(one, dependencies=(*one.dependencies, (CODE, ids[spec_digest(canonical(one.fetch.spec))])))
+        for one in submissions
+    ]
+    return fetches, waiting
 
 
 def _request_the_rest(heads: Sequence[Row], submissions: Sequence[Submission], actor: Actor, now: datetime) -> None:
@@ -141,6 +164,7 @@ def _job_row(submission: Submission, spec_id: uuid.UUID, actor: Actor, origin: O
         "image_name": submission.image.name,
         "image_digest": submission.image.digest,
         "code_digest": submission.code_digest,
+        "code_commit": submission.code_commit,
         "name": spec.name,
         "kind": str(spec.kind),
         "framework": spec.framework,
@@ -165,6 +189,7 @@ def _job_row(submission: Submission, spec_id: uuid.UUID, actor: Actor, origin: O
         "build_request_id": origin.build_request_id,
         "open_dependencies": len(submission.dependencies),
         "dependency_failed": False,
+        "checkpoint": _gate(submission),
         "attempt_count": 0,
         "paid": {},
         "not_before_at": spec.start_after,
@@ -172,6 +197,25 @@ def _job_row(submission: Submission, spec_id: uuid.UUID, actor: Actor, origin: O
         "queued_at": now,
         "version": 1,
     }
+
+
+def _begin_from(chunk: Sequence[Row], sources: Mapping[uuid.UUID, uuid.UUID], now: datetime) -> None:
+    """Each job that runs gets a copy of its own of the checkpoint that it starts from."""
+    for head_id, source in sources.items():
+        begin = {
+            row["id"]: row["tenant_id"] for row in chunk if head_id in (row["id"], row["parent_id"]) and not row["array_size"]
+        }
+        begin_from(begin, source=source, now=now)
+    if sources:
+        hints.wake("checkpoints")
+
+
+def _gate(submission: Submission) -> str | None:
+    """A directory inside a mount is the user's own: the platform does not look into it."""
+    checkpoint = submission.spec.checkpoint
+    if checkpoint is None or checkpoint.path.startswith("/"):
+        return None
+    return CheckpointGate.CHECKING if submission.checkpoint_from is not None else CheckpointGate.KEPT
 
 
 def _write(jobs: Sequence[Row], dependencies: Sequence[Row], audit: NewAudit | None, actor: Actor, now: datetime) -> None:

@@ -31,7 +31,10 @@ class Submission:
     warnings: tuple[str, ...] = ()
     runtime_limit: int | None = None  # The queue's, in seconds.
     priority: int = NORMAL  # As it is stored: what the spec asks for, as far as whoever submits may go.
+    checkpoint_from: uuid.UUID | None = None  # The job whose checkpoint it begins with a copy of.
     priority_reason: str | None = None  # Why the rest is requested; None: it is not.
+    code_commit: str | None = None
+    fetch: Submission | None = None  # The job that fetches its code, stored together with it.
 
     @property
     def max_runtime_seconds(self) -> int | None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from clusters.selectors import PoolFacts, list_pools
 from images.services import resolve_image
 from jobs.lifecycle.reasons import capped_text
 from jobs.selectors.find import find_jobs_by_reference
-from jobs.services.fitting import larger_than_any
+from jobs.services.code_fetch import fetch_spec, known_commit
+from jobs.services.fitting import larger_than_any, may_be_unmeasured, starts_nowhere
 from jobs.services.priority import stored_priority
 from jobs.services.store import submit as submit
 from jobs.services.submission import Origin as Origin
@@ -19,8 +21,10 @@ from jobs.spec.model import JobSpec
 from jobs.spec.parse import parse_spec
 from kernel.actor import Actor
 from kernel.errors import BerthError, FieldError, Forbidden, InvalidInput, NotFound, QuotaExceeded
+from kernel.gpus import is_model
 from kernel.resources import Resources
 from kernel.words import format_amount
+from storage.selectors import has_checkpoint
 from storage.services.code import resolve_code
 from storage.services.mounts import MountRequest, check_mounts
 from tenants.access import in_scope, role_allows
@@ -28,6 +32,8 @@ from tenants.capacity import runtime_limits, tenant_paths, user_caps
 from tenants.quota.caps import Held, RuntimeRefusal, check_runtime
 from tenants.quota.tree import QueueFacts, QueueTree
 from tenants.selectors import TenantFacts, find_tenant, queue_tree, resolve_queue, secret_names
+from tenants.standing import disabled_tenants
+from tenants.standing import refusal as disabled_refusal
 from webapi.facts import Facts, look
 
 
@@ -79,6 +85,9 @@ def resolve(
             f"{actor.name} may not submit jobs in {tenant.name}.",
             hint="Ask a manager of the tenant for the role member.",
         )
+    disabled = facts.find("disabled_tenants", disabled_tenants).get(tenant.id)
+    if disabled is not None:
+        raise disabled_refusal(disabled)
     errors: list[FieldError] = []
     queue_key = ("queue", tenant.id, spec.queue, *_identity(actor))
     queue = _collect(errors, "/queue", lambda: facts.find(queue_key, lambda: resolve_queue(actor, tenant.id, spec.queue)))
@@ -88,25 +97,18 @@ def resolve(
     )
     if spec.mounts:
         errors += check_mounts(tenant_id=tenant.id, mounts=mount_requests(spec))[1]
-    code_digest = ""
-    if spec.code is not None:
-        if spec.code.snapshot:
-            code_digest = spec.code.snapshot
-            _collect(
-                errors, "/code/snapshot", lambda: resolve_code(tenant_id=tenant.id, digest=code_digest, path="/code/snapshot")
-            )
-        else:
-            errors.append(_code_not_uploaded(spec))
-    for name in sorted(set(spec.secrets.values()) - secret_names(tenant.id)) if spec.secrets else ():
-        errors.append(
-            FieldError("/secrets", "secret_missing", f"{tenant.name} has no secret {name}.", f"berth secrets set {name}")
-        )
+    code_digest, commit = _code(tenant, spec, errors) if spec.code is not None else ("", None)
+    errors += _missing_secrets(tenant, spec)
+    source = _checkpoint_source(actor, tenant, spec, errors)
     dependencies = _dependencies(actor, tenant, spec, errors)
     pools = facts.find("pools", list_pools)
-    errors += _where(spec, pools)
+    unknown = _where(spec, pools)
+    errors += [] if unknown and may_be_unmeasured(spec) else unknown
     errors += _whole_cores(spec)
     if (too_large := larger_than_any(spec, pools)) is not None:
         errors.append(too_large)
+    elif not unknown and image is not None and (nowhere := starts_nowhere(spec, str(image.kind), pools)) is not None:
+        errors.append(nowhere)
     asks_for_more = priority_reason is not None
     priority, refusal = stored_priority(actor, tenant.id, spec.priority, asks_for_more=asks_for_more, facts=facts)
     if refusal is not None:
@@ -121,7 +123,12 @@ def resolve(
         )
     assert queue is not None
     assert image is not None
+    if source is not None:
+        spec = with_source(spec, source)
     queues = facts.find("ceilings", lambda: queue_tree(with_usage=False))
+    fetch = None
+    if spec.code is not None and spec.code.git and not code_digest:
+        fetch = replace(resolve(actor=actor, tenant=tenant, spec=fetch_spec(spec), facts=facts), priority=priority)
     limit = _checked_runtime(spec, queues.path(queue.id), facts.find("runtime_limits", runtime_limits))
     submission = Submission(
         tenant,
@@ -132,7 +139,10 @@ def resolve(
         dependencies,
         runtime_limit=limit,
         priority=priority,
+        checkpoint_from=source,
         priority_reason=priority_reason if priority < spec.priority else None,
+        code_commit=commit,
+        fetch=fetch,
     )
     _check_ceilings(submission, pools, queues)
     if actor.user_id is not None:
@@ -152,21 +162,34 @@ def _collect(errors: list[FieldError], path: str, look: Any) -> Any:
         return None
 
 
-def _code_not_uploaded(spec: JobSpec) -> FieldError:
-    assert spec.code is not None
-    if spec.code.git:
-        return FieldError(
-            "/code/git",
-            "code_git_unsupported",
-            "This server does not fetch Git repositories yet.",
-            "Clone it and send `code: {path: .}` with the command line, which uploads a snapshot.",
-        )
-    return FieldError(
-        "/code/path",
-        "code_not_uploaded",
-        f"The server cannot read {spec.code.path} on your machine.",
-        "Submit with `berth submit`, which uploads it; or upload a snapshot yourself and give its `snapshot`.",
-    )
+def _code(tenant: TenantFacts, spec: JobSpec, errors: list[FieldError]) -> tuple[str, str | None]:
+    """Digest and commit of the code, as far as they are known; of a branch they are known once it is fetched."""
+    code = spec.code
+    assert code is not None
+    if code.snapshot:
+        digest = code.snapshot
+        _collect(errors, "/code/snapshot", lambda: resolve_code(tenant_id=tenant.id, digest=digest, path="/code/snapshot"))
+        return digest, None
+    if code.git:
+        known = known_commit(tenant.id, code)
+        return (known.digest, known.commit) if known is not None else ("", None)
+    message = f"The server cannot read {code.path} on your machine."
+    hint = "Submit with `berth submit`, which uploads it; or upload a snapshot yourself and give its `snapshot`."
+    errors.append(FieldError("/code/path", "code_not_uploaded", message, hint))
+    return "", None
+
+
+def _missing_secrets(tenant: TenantFacts, spec: JobSpec) -> list[FieldError]:
+    """Secrets that the job names and the tenant does not have."""
+    wanted = {("/secrets", name) for name in spec.secrets.values()}
+    if spec.code is not None and spec.code.secret:
+        wanted.add(("/code/secret", spec.code.secret))
+    there = secret_names(tenant.id) if wanted else set()
+    return [
+        FieldError(path, "secret_missing", f"{tenant.name} has no secret {name}.", f"berth secrets set {name}")
+        for path, name in sorted(wanted)
+        if name not in there
+    ]
 
 
 def _dependencies(
@@ -197,6 +220,53 @@ def _dependencies(
     return tuple(resolved)
 
 
+def _checkpoint_source(actor: Actor, tenant: TenantFacts, spec: JobSpec, errors: list[FieldError]) -> uuid.UUID | None:
+    """The job from whose checkpoint this one starts, and what else of `checkpoint` cannot be kept."""
+    checkpoint = spec.checkpoint
+    if checkpoint is None:
+        return None
+    if not checkpoint.path.startswith("/"):
+        errors += _checkpoint_path(spec, checkpoint.path)
+    reference = checkpoint.start_from
+    if reference is None:
+        return None
+    if checkpoint.path.startswith("/"):
+        message = "A checkpoint inside a mount is the user's own: the platform copies nothing into it."
+        errors.append(FieldError("/checkpoint/from", "checkpoint_in_mount", message, "Write a relative checkpoint.path."))
+        return None
+    found = find_jobs_by_reference(actor, tenant.id, [reference]).get(reference)
+    if found is None:
+        message = f"There is no job {reference} in {tenant.name}."
+        errors.append(FieldError("/checkpoint/from", "job_not_found", message, "`berth ps -a` lists ids and names."))
+        return None
+    if not has_checkpoint(found):
+        message = f"Job {reference} has no complete checkpoint."
+        hint = f"`berth get {reference}` shows its last one; leave `from` out to start anew."
+        errors.append(FieldError("/checkpoint/from", "no_checkpoint", message, hint))
+        return None
+    return found
+
+
+def with_source(spec: JobSpec, source: uuid.UUID) -> JobSpec:
+    """The spec with the job's id in `from`: a name means another job tomorrow, and a rerun shall start where this one did."""
+    assert spec.checkpoint is not None
+    return spec.model_copy(update={"checkpoint": spec.checkpoint.model_copy(update={"start_from": str(source)})})
+
+
+def _checkpoint_path(spec: JobSpec, path: str) -> list[FieldError]:
+    """Asked here and not of every stored spec: older ones may say otherwise."""
+    if path == ".":
+        message = "checkpoint.path is the whole working directory, where the code is."
+        return [FieldError("/checkpoint/path", "checkpoint_place", message, "Name a folder below it, such as ckpt.")]
+    start = "" if spec.workdir == "." else f"{spec.workdir}/"
+    inside = [output for output in spec.outputs if f"{output}/".startswith(f"{start}{path}/")]
+    if not inside:
+        return []
+    message = f"The output {inside[0]} lies in the checkpoint directory {path}, which is kept by itself."
+    hint = "Take it out of `outputs`; `berth cp JOB:checkpoint/ DIR` fetches it."
+    return [FieldError("/outputs", "output_in_checkpoint", message, hint)]
+
+
 def _where(spec: JobSpec, pools: Sequence[PoolFacts]) -> list[FieldError]:
     """Pool, cluster and GPU model must exist somewhere, or the job would wait for ever."""
     errors = []
@@ -207,7 +277,7 @@ def _where(spec: JobSpec, pools: Sequence[PoolFacts]) -> list[FieldError]:
     models = {pool.gpu_model for pool in pools if pool.gpu_model}
     for name, role in spec.roles.items():
         wanted = role.resources.gpu.model
-        if wanted and wanted not in models:
+        if wanted and not any(is_model(wanted, model) for model in models):
             have = ", ".join(sorted(models)) or "no GPU at all"
             message = f"No pool has GPUs of model {wanted}; there is {have}."
             errors.append(

@@ -97,15 +97,25 @@ def _structured(spec: JobSpec) -> dict[str, Any]:
         "max_runtime": spec.max_runtime_seconds,
         "start_after": spec.start_after and _moment(spec.start_after),
         "retry": spec.retry and {"limit": spec.retry.limit, "on": [str(entry) for entry in spec.retry.on]},
-        "checkpoint": spec.checkpoint
-        and {"path": spec.checkpoint.path, "signal": spec.checkpoint.signal, "grace": spec.checkpoint.grace_seconds},
+        "checkpoint": spec.checkpoint and _checkpoint(spec.checkpoint),
         "mounts": [{"volume": mount.volume, "path": mount.path, "read_only": mount.read_only} for mount in spec.mounts],
-        "code": spec.code and _given(spec.code, ("path", "git", "ref", "snapshot")),
+        "code": spec.code and _given(spec.code, ("path", "git", "ref", "secret", "snapshot")),
         "array": spec.array and _given(spec.array, ("size", "parallelism")),
         "completion": _completion(spec.completion),
         "placement": _placement(spec.placement),
     }
     return {key: value for key, value in parts.items() if value}
+
+
+def _checkpoint(checkpoint: model.Checkpoint) -> dict[str, Any]:
+    document: dict[str, Any] = {"path": checkpoint.path, "signal": checkpoint.signal, "grace": checkpoint.grace_seconds}
+    if checkpoint.interval_seconds is not None:
+        document["interval"] = checkpoint.interval_seconds
+    if checkpoint.per != model.CheckpointScope.JOB:
+        document["per"] = str(checkpoint.per)
+    if checkpoint.start_from is not None:
+        document["from"] = checkpoint.start_from
+    return document
 
 
 def _completion(completion: model.Completion) -> dict[str, Any]:

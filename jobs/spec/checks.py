@@ -163,6 +163,22 @@ def _check_code(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:
         )
     if spec.code.ref is not None and spec.code.git is None and "code" not in broken:
         yield Problem(("code", "ref"), "code_ref", "code.ref is only of use with code.git.", "Remove it, or add git.")
+    if spec.code.secret is not None and spec.code.git is None and "code" not in broken:
+        yield Problem(("code", "secret"), "code_secret", "code.secret is only of use with code.git.", "Remove it, or add git.")
+    if spec.code.git is not None and _has_credential(spec.code.git):
+        yield Problem(
+            ("code", "git"),
+            "code_git_credential",
+            "code.git has a user or a password in its address, where everybody who sees the job could read it.",
+            "Take it out, store it with `berth secrets set NAME`, and write code: {git: ..., secret: NAME}.",
+        )
+
+
+def _has_credential(address: str) -> bool:
+    """A user name alone belongs to an SSH address; by https it is a credential."""
+    scheme, _, rest = address.partition("://")
+    user, at, _ = rest.split("/", 1)[0].rpartition("@")
+    return bool(at) and (scheme == "https" or ":" in user)
 
 
 def _check_dependencies(spec: JobSpec, broken: frozenset[str]) -> Iterator[Problem]:

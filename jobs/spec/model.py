@@ -116,6 +116,7 @@ def _mapping(name: str, most: int) -> BeforeValidator:
 _ALNUM = "letters, digits, dots, dashes and underscores, starting with a letter or digit"
 _NAME = _grammar("A name", values.NAME, limits.NAME_LENGTH, _ALNUM)
 _RUNTIME = _adapt(values.duration("max_runtime", 1, limits.RUNTIME_SECONDS))
+_INTERVAL = _adapt(values.duration("interval", 1, limits.RUNTIME_SECONDS))
 _GRACE = _adapt(values.duration("grace", 0, limits.GRACE_SECONDS))
 _DURATION_FORMS = ({"type": "string", "pattern": "^([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$"}, {"type": "integer"})
 
@@ -176,6 +177,7 @@ Count = Annotated[
     int, _adapt(values.whole("replicas", 1, limits.REPLICAS)), _shape("integer", minimum=1, maximum=limits.REPLICAS)
 ]
 Seconds = Annotated[int, _RUNTIME, _any_of(*_DURATION_FORMS, examples=["2h", "90s", 3600])]
+IntervalSeconds = Annotated[int, _INTERVAL, _any_of(*_DURATION_FORMS, examples=["10m", 600])]
 GraceSeconds = Annotated[int, _GRACE, _any_of(*_DURATION_FORMS, examples=["60s", 30])]
 Moment = Annotated[datetime, _adapt(values.parse_moment), _shape("string", "2027-01-31T18:00:00Z", format="date-time")]
 RelativePath = Annotated[str, _adapt(values.relative_path("A path")), _shape("string", minLength=1)]
@@ -330,16 +332,31 @@ class Retry(Model):
     ] = Field(tuple(RetryClass), description="Classes of failure that count against `limit`; all of them by default.")
 
 
+class CheckpointScope(StrEnum):
+    JOB = "job"
+    ROLE = "role"
+    TASK = "task"
+
+
 class Checkpoint(Model):
     """Where the job keeps what it needs to continue, and how it is told to write it before a stop."""
 
     path: Annotated[str, _adapt(lambda value: _checkpoint_path(value)), _shape("string", "ckpt", minLength=1)] = Field(
-        description="Directory kept over attempts: relative, or absolute inside a writable mount."
+        description="Directory kept over attempts: relative to where tasks start, or absolute inside a writable mount."
     )
     signal: Annotated[str, _adapt(values.parse_signal), _shape("string", enum=list(values.SIGNALS))] = Field(
         "TERM", description="Signal sent before a stop or preemption."
     )
     grace_seconds: GraceSeconds = Field(30, validation_alias="grace", description="Time between the signal and the kill.")
+    interval_seconds: IntervalSeconds | None = Field(
+        None, validation_alias="interval", description="How often the program promises to write a checkpoint."
+    )
+    per: Annotated[CheckpointScope, _enumerated("checkpoint.per", tuple(CheckpointScope))] = Field(
+        CheckpointScope.JOB, description="Whether all tasks share the directory, or each role or task has one of its own in it."
+    )
+    start_from: Annotated[str, *_grammar("checkpoint.from", values.NAME, limits.NAME_LENGTH, _ALNUM)] | None = Field(
+        None, validation_alias="from", description="A job (id, unique prefix or name) from whose last checkpoint this one starts."
+    )
 
 
 def _checkpoint_path(value: object) -> str:
@@ -371,6 +388,11 @@ class Code(Model):
     ) = Field(None, description="Address of a Git repository.")
     ref: Annotated[str, *_grammar("code.ref", values.GIT_REF, 255, "a branch, tag or commit")] | None = Field(
         None, description="Branch, tag or commit; with git only."
+    )
+    secret: SecretName | None = Field(
+        None,
+        description="Secret of the tenant with which a private repository is read: a token, or user:token, for https; a private "
+        "key for ssh. With git only.",
     )
     snapshot: Annotated[str, *_grammar("code.snapshot", values.SHA256, 64, "64 hexadecimal digits in lower case")] | None = Field(
         None, description="SHA-256 of an uploaded snapshot."

@@ -10,10 +10,11 @@ import math
 import posixpath
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 
 from kernel import limits
+from kernel.clock import WRITTEN_LENGTH_MAX, read_moment
 from kernel.priorities import PRIORITIES as PRIORITIES
 from kernel.priorities import PRIORITY_MAX as PRIORITY_MAX
 from kernel.words import format_duration
@@ -264,15 +265,14 @@ def _meant_duration(text: str) -> str:
 
 def parse_moment(value: object) -> datetime:
     """A moment in UTC from ISO 8601 text with a time zone; a moment without one would mean something else on every machine."""
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(UTC).replace(microsecond=0)
     hint = "Write the time with its zone, such as 2027-01-31T18:00:00Z or 2027-01-31T18:00:00+08:00."
     try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) and 16 <= len(value) <= 40 else None
-        if moment is None or moment.tzinfo is None:
+        if isinstance(value, datetime):  # Some documents have times of their own.
+            value = value.isoformat()
+        if not isinstance(value, str) or not 16 <= len(value) <= WRITTEN_LENGTH_MAX:
             raise BadValue("moment_form", f"start_after must be a date and time with a zone, not {shown(value)}.", hint)
-        return moment.astimezone(UTC).replace(microsecond=0)
-    except (ValueError, OverflowError):
+        return read_moment(value).replace(microsecond=0)
+    except ValueError:
         raise BadValue("moment_form", f"start_after must be a date and time with a zone, not {shown(value)}.", hint) from None
 
 

@@ -25,17 +25,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import DatabaseError, InterfaceError
-
 from activity import registry
 from activity.feed import Channel, feed, oldest_seq, starting_point
 from activity.sessions import Session, sessions
-from activity.sockets import CLOSED_REFUSED, CLOSED_SIGNED_OUT, CLOSED_SLOW, Socket, error_text
+from activity.sockets import CLOSED_REFUSED, CLOSED_SIGNED_OUT, Socket, error_text, parse_text
 from activity.threads import in_thread
 from kernel.actor import Actor
 from kernel.errors import BerthError, InvalidInput
@@ -84,11 +81,13 @@ class LiveConsumer(Socket):
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """One command."""
-        if self._is_closing:
-            return
+        if not self._is_closing:
+            await self._guarded(self._obey(text_data))
+
+    async def _obey(self, text: str | None) -> None:
         name: str | None = None
         try:
-            command = _parse(text_data)
+            command = _parse(text)
             name = _name_of(command)
             if "unsubscribe" in command:
                 await self._unsubscribe(command["unsubscribe"])
@@ -98,8 +97,6 @@ class LiveConsumer(Socket):
                 await self._subscribe(name, command.get("subscribe"), command.get("after"))
         except BerthError as error:
             await self._send(error_text(error, id=name))
-        except (DatabaseError, InterfaceError):
-            await self._close(CLOSED_SLOW)
 
     async def _subscribe(self, name: str | None, topic: Any, after: Any) -> None:
         kind, text = _topic(topic)
@@ -197,10 +194,7 @@ class LiveConsumer(Socket):
 def _parse(text: str | None) -> dict[str, Any]:
     if text is None or len(text) > MESSAGE_BYTES_MAX:
         raise InvalidInput(f"A command is a JSON text of at most {MESSAGE_BYTES_MAX} characters.")
-    try:
-        command = json.loads(text)
-    except (ValueError, RecursionError):
-        command = None
+    command = parse_text(text)
     if not isinstance(command, dict) or not {"subscribe", "subscribe_logs", "unsubscribe"} & set(command):
         raise InvalidInput('A command is {"subscribe": ...}, {"subscribe_logs": ...} or {"unsubscribe": ...}.')
     return command

@@ -15,7 +15,9 @@ from django.db import DatabaseError, InterfaceError
 from activity import connecting
 from activity.feed import Overrun
 from kernel.actor import Actor
-from kernel.errors import BerthError, NotAuthenticated, Unavailable
+from kernel.errors import BerthError, InvalidInput, NotAuthenticated, Unavailable
+from webapi.errors import MalformedBody
+from webapi.parsers import parse_json
 
 CLOSED_SLOW, CLOSED_REFUSED, CLOSED_SIGNED_OUT = 1013, 1008, 4401
 
@@ -75,6 +77,15 @@ class Socket(AsyncWebsocketConsumer):
         self._is_closing = True
         with contextlib.suppress(Exception):  # The other side may be gone already.
             await self.close(code=code)
+
+
+def parse_text(text: str) -> Any:
+    """Parse a JSON text of a client. InvalidInput for what is none, and for what no database and no encoding holds."""
+    try:
+        return parse_json(text.encode())
+    except (MalformedBody, UnicodeEncodeError) as error:
+        said = error.detail if isinstance(error, MalformedBody) else "It holds half of a surrogate pair."
+        raise InvalidInput(f"This is no JSON text that Berth reads. {said}") from None
 
 
 def error_text(error: BerthError, **more: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.utils.translation import gettext_lazy as _
 
 from clusters.models import Cluster, Node, Pool
 from clusters.services.cordons import cordon_node, uncordon_node
@@ -14,13 +15,14 @@ class ClusterRecord(Record):
     list_display = ("name", "kind", "condition", "condition_since_at", "is_enabled", "quarantine_since_at")
     list_filter = ("kind", "condition")
     search_fields = ("name",)
-    exclude = ("config", "observe_cursor")  # How an engine is reached may hold what opens it.
+    exclude = ("observe_cursor",)
+    secrets = ("config",)  # How an engine is reached may hold what opens it.
 
 
 @admin.register(Pool)
 class PoolRecord(Record):
     list_display = ("name", "cluster", "gpu_model", "node_count", "node_gpu_millis", "gpus_simulated")
-    list_filter = ("gpu_model", "cluster")
+    list_filter = ("gpu_model", "cluster__name")
     list_select_related = ("cluster",)
     search_fields = ("name", "gpu_model")
 
@@ -34,13 +36,13 @@ class NodeRecord(Record):
     actions = ("cordon", "uncordon")
 
     cordon = on_each(
-        "Let nothing new start there",
+        _("Let nothing new start there"),
         lambda row, actor, now: cordon_node(actor=actor, node_id=row.pk, reason="By the console.", now=now),
-        done="Nodes that take nothing new",
+        done=_("Nodes that take nothing new"),
     )
 
     uncordon = on_each(
-        "Let work start there again",
+        _("Let work start there again"),
         lambda row, actor, now: uncordon_node(actor=actor, node_id=row.pk, now=now),
-        done="Nodes that take work again",
+        done=_("Nodes that take work again"),
     )

@@ -52,6 +52,14 @@ class HostFiles(Protocol):
         """Remove what is at the path, or (path "") the root itself; absent is done. Links are removed, not followed."""
         ...
 
+    def copy_tree(self, source: str, target: str, *, tenant: int, seconds: float) -> bool:
+        """Copy what one directory holds into another, for about so long; True once all is there. Called again it goes on."""
+        ...
+
+    def prepare_checkpoint(self, path: str, tenant: int) -> None:
+        """Make a directory that is the tenant's alone; one that is there stays with what is in it."""
+        ...
+
     def prepare_image_directory(self, path: str, isolation_number: int) -> None:
         """Make an empty directory that a tenant's build may fill; nobody else reads it."""
         ...
@@ -99,6 +107,13 @@ class TenantFiles:
             self.launcher.remove_tree(root, path, self._owner(tenant, group))
         else:
             self.launcher.remove_tree(self.data_dir, self._relative(root), None)
+
+    def copy_tree(self, source: str, target: str, *, tenant: int, seconds: float) -> bool:
+        owner = self._owner(tenant, 0)
+        return self.launcher.copy_tree(self.data_dir, self._relative(source), self._relative(target), owner, seconds=seconds)
+
+    def prepare_checkpoint(self, path: str, tenant: int) -> None:
+        self.launcher.give(self.data_dir, self._relative(path), self._owner(tenant, 0) or self._ourselves(), mode=0o700)
 
     def prepare_image_directory(self, path: str, isolation_number: int) -> None:
         owner = self._owner(isolation_number, 0) or self._ourselves()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, Value
 
 from kernel.ids import new_id
 from kernel.limits import NAME_LENGTH, NOTE_LENGTH
@@ -40,6 +40,7 @@ class Cluster(models.Model):
     condition_since_at = models.DateTimeField(null=True)
     isolation = models.JSONField(default=list, blank=True)
     tenants_kept_apart = models.BooleanField(default=True)
+    abilities = models.JSONField(null=True)  # What its engine says that it can do (`clusters/abilities.py`); None: not yet.
     observe_cursor = models.TextField(blank=True, default="")
     inventory_read_at = models.DateTimeField(null=True)
     quarantine_since_at = models.DateTimeField(null=True)  # Set while it may run what the database does not know.
@@ -105,6 +106,7 @@ class Node(models.Model):
     reason = models.CharField(max_length=NOTE_LENGTH, blank=True, default="")
     ready_since_at = models.DateTimeField()
     labels = models.JSONField(default=dict, blank=True)
+    gpu_faults = models.JSONField(default=list, blank=True, db_default=Value([], models.JSONField()))  # `clusters/gpu_faults.py`.
     taints = models.JSONField(null=True)  # Effects by name, of an operator; those of the cluster are among the labels.
     cordoned = models.BooleanField(default=False)
     cordon_reason = models.CharField(max_length=NOTE_LENGTH, blank=True, default="")

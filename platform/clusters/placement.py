@@ -24,6 +24,8 @@ LEVELS = ("island", "switch", "rack")  # Nearest first.
 WEIGHT_MAX = 10_000
 SHARED_DEVICES_MAX = 1_000_000
 TAINTS_MAX = 32
+NAME_MAX = 63  # Short enough for a column of a list; names that the inventory makes are shorter.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # As job files write names, so that each can be named there.
 _TAINT = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 
 
@@ -68,24 +70,30 @@ def read_taints(document: object, path: str = "/taints") -> dict[str, str]:
     return {name: str(effect) for name, effect in sorted(document.items())}
 
 
-def read_rules(document: object) -> dict[str, Any]:
-    """The rules that a request names, None for one that goes back to its default. Raises InvalidInput with all that is wrong."""
+def read_pool_changes(document: object) -> tuple[str | None, dict[str, Any]]:
+    """The name that a request gives a pool, None without one, and the rules that it names, None for one that goes back to its
+    default. Raises InvalidInput with all that is wrong."""
     problems: list[FieldError] = []
     if not isinstance(document, Mapping):
-        raise _refused([_problem("", "mapping", "The rules of a pool are a mapping.", f"Known are: {', '.join(_RULES)}.")])
+        raise _refused([_problem("", "mapping", "The changes of a pool are a mapping.", f"Known are: {', '.join(KNOWN)}.")])
+    document = dict(document)
+    given = document.pop("name", None)
+    if given is not None and (not isinstance(given, str) or len(given) > NAME_MAX or _NAME.fullmatch(given) is None):
+        hint = f"Letters, digits, dots, dashes and underscores, starting with a letter or digit; at most {NAME_MAX}."
+        problems.append(_problem("/name", "grammar", f"{str(given)[:80]!r} is no name of a pool.", hint))
     read: dict[str, Any] = {}
     for name, value in document.items():
         check = _RULES.get(name)
         if check is None:
             message = f"There is no field {str(name)[:80]!r} here."
-            problems.append(_problem(f"/{str(name)[:80]}", "unknown_field", message, f"Known are: {', '.join(_RULES)}."))
+            problems.append(_problem(f"/{str(name)[:80]}", "unknown_field", message, f"Known are: {', '.join(KNOWN)}."))
             continue
         found = [] if value is None else check(value)
         problems += found
         read[name] = sorted(value, key=LEVELS.index) if name == "levels" and value is not None and not found else value
     if problems:
         raise _refused(problems)
-    return read
+    return given, read
 
 
 def _check_policy(value: object) -> list[FieldError]:
@@ -138,6 +146,7 @@ _RULES: Mapping[str, Callable[[object], list[FieldError]]] = {
 }
 
 RULES = tuple(_RULES)
+KNOWN = ("name", *RULES)
 
 
 def _problem(path: str, code: str, message: str, hint: str) -> FieldError:

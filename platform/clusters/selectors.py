@@ -9,6 +9,8 @@ from typing import Any
 
 from django.db.models import F, QuerySet, Sum
 
+from clusters.abilities import read_abilities
+from clusters.engines.interface import Abilities
 from clusters.models import Cluster, ClusterCondition, Node, NodeContents, Pool
 from clusters.placement import levels_of, taints_of
 from kernel.actor import Actor
@@ -28,6 +30,8 @@ class ClusterFacts:
     condition: str
     isolation: tuple[str, ...]
     tenants_kept_apart: bool
+    abilities: Abilities = field(default_factory=Abilities)
+    is_measured: bool = True  # Its engine has said which machines it has.
 
     @property
     def accepts_work(self) -> bool:
@@ -50,6 +54,7 @@ class PoolFacts:
     gpus_simulated: bool
     node_shape: Resources
     node_count: int
+    is_enabled: bool = True  # As its cluster is.
     rules: Mapping[str, Any] = field(default_factory=dict, hash=False)
     mix: tuple[MixRow, ...] = ()  # The tasks that it usually gets, with how often.
 
@@ -103,6 +108,7 @@ def _pools(clusters: Mapping[uuid.UUID, ClusterFacts], rows: QuerySet[Pool]) -> 
             gpus_simulated=pool.gpus_simulated,
             node_shape=Resources(pool.node_cpu_millis, pool.node_memory_bytes, pool.node_gpu_millis),
             node_count=pool.node_count,
+            is_enabled=clusters[pool.cluster_id].is_enabled,
             rules=pool.rules or {},
             mix=_mix(pool),
         )
@@ -187,6 +193,8 @@ def _cluster(row: Cluster) -> ClusterFacts:
         condition=row.condition,
         isolation=tuple(row.isolation),
         tenants_kept_apart=row.tenants_kept_apart,
+        abilities=read_abilities(row.abilities),
+        is_measured=row.inventory_read_at is not None,
     )
 
 

@@ -7,10 +7,11 @@ from reconciling import ticks
 
 # Hint topic prefix -> task; `<prefix>.<cluster id>` carries the cluster.
 CLUSTER_HINTS = {"launch": "jobs.launch", "stop": "jobs.stop", "finish": "jobs.finish"}
-PLAIN_HINTS = {"builds": "jobs.builds", "deliveries": "activity.deliver"}
+PLAIN_HINTS = {"builds": "jobs.builds", "checkpoints": "jobs.checkpoints", "deliveries": "activity.deliver"}
 SELFTEST_LOOK_SECONDS = 600.0  # How often somebody looks whether the nightly self-test is due, or was interrupted.
 
 MAINTENANCE_LOOK_SECONDS = 10.0  # Windows are hours; ten seconds late is on time.
+RECOUNT_SECONDS = 3_600.0  # Reads every job, a second for a million; kept numbers go wrong by mistakes alone.
 
 
 def register() -> None:
@@ -20,8 +21,10 @@ def register() -> None:
     ticks.register("jobs.poll", every_seconds=config.poll_seconds)
     ticks.register("jobs.stop", every_seconds=config.poll_seconds * 2)
     ticks.register("jobs.finish", every_seconds=config.poll_seconds * 2)
+    ticks.register("jobs.checkpoints", every_seconds=config.poll_seconds * 2)
     ticks.register("jobs.builds", every_seconds=config.poll_seconds * 5)
     ticks.register("activity.deliver", every_seconds=config.poll_seconds * 5)
     ticks.register("jobs.maintenance", every_seconds=MAINTENANCE_LOOK_SECONDS)
+    ticks.register("jobs.recount", every_seconds=RECOUNT_SECONDS)
     ticks.register("reconciling.sweep", every_seconds=config.sweep_seconds)
     ticks.register("controlplane.selftest", every_seconds=SELFTEST_LOOK_SECONDS)

@@ -14,6 +14,7 @@ from kernel.config import Config
 
 FREE_BYTES_MIN = 512 * 1024**2  # The database, logs and an example image fit; less is a disk about to be full.
 BACKLOG = 2_048  # Connections that wait while every web process is busy or being replaced.
+LOCK_BYTES_MAX = 4_096  # A number, an address and a path.
 LOCK_SECONDS = 1.0  # `make status` holds the lock for a moment to see whether it is free.
 RELEASE = Path(__file__).resolve().parents[2]  # The copy of the server that runs.
 EXIT_CONFIG = 78  # EX_CONFIG of sysexits.h.
@@ -33,7 +34,7 @@ class CannotStart(Exception):
 
 
 # Directories that jobs pass through on their way to what is theirs, which they cannot list; and those that are ours alone.
-OPEN_FOLDERS = ("engine", "images", "volumes")
+OPEN_FOLDERS = ("engine", "images", "volumes", "checkpoints")
 CLOSED_FOLDERS = ("run", "logs", "uploads", "code", "artifacts", "tools")
 
 
@@ -101,6 +102,22 @@ def write_lock(descriptor: int, config: Config) -> None:
     """Say in the lock that we hold who we are."""
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n{local_url(config)}\n{RELEASE}\n".encode(), 0)
+
+
+def running_url(config: Config) -> str:
+    """Where the platform that runs on this data directory serves, as it wrote into the lock that it holds; empty if none runs."""
+    try:
+        descriptor = os.open(config.data_dir / "platform.lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return ""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lines = os.read(descriptor, LOCK_BYTES_MAX).decode(errors="replace").split("\n")
+        return lines[1] if len(lines) > 2 else ""
+    finally:
+        os.close(descriptor)
+    return ""
 
 
 def local_url(config: Config) -> str:

@@ -16,6 +16,7 @@ class SelfTest(models.Model):
     verdict = models.CharField(max_length=20, blank=True, default="", help_text="passed, failed or broken; empty while it runs.")
     requests = models.PositiveIntegerField(default=0)
     findings = models.JSONField(default=list, help_text="What nobody should have been answered, at most 100.")
+    walls = models.JSONField(default=list, help_text="What a job could reach on each local cluster, wall by wall.")
     detail = models.TextField(blank=True, default="", help_text="Why a run is broken.")
     tenant_ids = models.JSONField(default=list, help_text="What it made, so that it is removed also after a crash.")
     removed_at = models.DateTimeField(null=True)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SECRET_KEY = read_secret_key(CONFIG.data_dir, may_generate=not CONFIG.is_production)
 SECRET_KEY_FALLBACKS = read_previous_keys(CONFIG.data_dir)
 DEBUG = CONFIG.debug
-ALLOWED_HOSTS = ["*"]  # Links are made from BERTH_PUBLIC_URL, never from the Host header.
+ALLOWED_HOSTS = list(CONFIG.hosts)  # Asked by `webapi.middleware`. Links are made from BERTH_PUBLIC_URL, never from the header.
 ROOT_URLCONF = "controlplane.urls"
 ASGI_APPLICATION = "controlplane.asgi.application"
 USE_TZ = True
@@ -59,7 +59,6 @@ MIDDLEWARE = [
     "webapi.middleware.RequestEnvelope",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "django.middleware.common.CommonMiddleware",
 ]
 
 TEMPLATES = [
@@ -95,7 +94,18 @@ UNFOLD = {
     "SITE_SYMBOL": "anchor",
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
-}
+    # The portal's own (frontend/src/app/theme.ts), so that both are seen to be one thing, in light and in dark.
+    "COLORS": {
+        "primary": {
+            "50": "#e3fafc", "100": "#c5f0f5", "200": "#96e0ea", "300": "#63cfde", "400": "#3bbfd2", "500": "#1fa9bf",
+            "600": "#0b7285", "700": "#085f70", "800": "#064a58", "900": "#053f4b", "950": "#032b34",
+        },
+        "base": {
+            "50": "#f8f9fa", "100": "#f1f3f5", "200": "#dee2e6", "300": "#ced4da", "400": "#a6adb4", "500": "#656d75",
+            "600": "#495057", "700": "#424242", "800": "#2e2e2e", "900": "#242424", "950": "#1b1b1b",
+        },
+    },
+}  # fmt: skip
 
 
 def _database(url: str) -> dict[str, object]:

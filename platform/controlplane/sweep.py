@@ -12,8 +12,9 @@ from clusters import telemetry
 from controlplane import logs
 from controlplane.instance import CLOSED_FOLDERS, OPEN_FOLDERS
 from images.services import remove_unused_images
+from jobs.reconcile import checkpoints
 from jobs.reconcile.stopping import enforce_desired
-from jobs.selectors.charges import live_holdings
+from jobs.selectors.charges import known_until, live_holdings
 from jobs.selectors.in_use import images_in_use, volumes_in_use
 from jobs.services.counts import fold_counts
 from jobs.services.decision_records import forget_old_decisions
@@ -56,7 +57,7 @@ def sweep(now: datetime) -> None:
 
 
 def _quota(now: datetime) -> int:
-    drifts = recount_usage(now=now)
+    drifts = recount_usage(now=now, repair=True)
     for drift in drifts:
         log.error("quota_drift", queue_id=str(drift.queue_id), pool_id=str(drift.pool_id))
     return len(drifts)
@@ -84,8 +85,8 @@ PARTS: dict[str, Callable[[datetime], int]] = {
     "quota": _quota,
     "days": fold_days,
     "budgets": measure_budgets,
-    "statements": close_months,
-    "share_statements": lambda now: close_weeks(now, running=live_holdings),
+    "statements": lambda now: close_months(now, known_until=known_until(now)),
+    "share_statements": lambda now: close_weeks(now, running=live_holdings, known_until=known_until(now)),
     "ledger": _ledger,
     "quota_edits": apply_due_edits,
     "quota_requests": sweep_quota_requests,
@@ -105,6 +106,7 @@ PARTS: dict[str, Callable[[datetime], int]] = {
     "telemetry": telemetry.sweep_expired,
     "logs": lambda now: remove_old_logs(now=now),
     "artifacts": lambda now: remove_old_artifacts(now=now),
+    "checkpoints": checkpoints.sweep,
     "uploads": lambda now: remove_expired_uploads(now=now),
     "volumes": lambda now: remove_deleted_volumes(now=now, in_use=volumes_in_use()),
     "poison": poison.forget_old,

@@ -9,7 +9,9 @@ import contextlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
-from kernel import ids
+from kernel import ids, limits
+
+WRITTEN_LENGTH_MAX = 40  # Of a time as text.
 
 _override: Callable[[], datetime] | None = None
 
@@ -33,6 +35,20 @@ def database_now(using: str = "default") -> datetime:
 def host_now() -> datetime:
     """This host's time, which may be set at any moment: for nothing but the age of what was read on this very host."""
     return datetime.now(UTC) if _override is None else _override()
+
+
+def read_moment(text: str) -> datetime:
+    """A written time, ISO 8601 with an offset or `Z`, in UTC. The one way by which a time comes in from outside.
+
+    ValueError for anything else, for a time without an offset, and for years before 2000 or after 2199: those are mistakes, and
+    arithmetic with them leaves the range of `datetime` and of the database.
+    """
+    moment = datetime.fromisoformat(text[:WRITTEN_LENGTH_MAX])
+    if moment.tzinfo is None:
+        raise ValueError("a time without an offset means something else on every machine")
+    if not limits.YEAR_MIN <= moment.year <= limits.YEAR_MAX:
+        raise ValueError(f"the year is not between {limits.YEAR_MIN} and {limits.YEAR_MAX}")
+    return moment.astimezone(UTC)
 
 
 def virtual_now() -> datetime | None:

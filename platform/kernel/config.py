@@ -30,6 +30,7 @@ LDAP_INSTALL = "`make up EXTRAS=ldap`, or `pip install --require-hashes -r requi
 LDAP_ATTRIBUTE = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}")
 LDAP_FILTERS = {"ldap_user_filter": ("{name}",), "ldap_group_filter": ("{dn}", "{name}")}
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
+ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104  (compared, not bound)
 PROCESSES = ("web_processes", "worker_processes", "scheduler_processes", "observer_processes")
 SCHEMES = {
     "selftest_url": ("http://", "https://"),
@@ -58,6 +59,9 @@ class Config:
     host: str = _setting("127.0.0.1", "address", "nothing is reachable from outside until somebody decides so")
     port: int = _setting(8620, "TCP port", "free of well-known services")
     public_url: str = _setting("", "URL", "empty: made of host and port; used in mails and printed commands")
+    allowed_hosts: str = _setting(
+        "", "host names, with commas", "answered besides those of BERTH_PUBLIC_URL, BERTH_HOST and the loopback"
+    )
     trusted_proxies: str = _setting(
         "", "addresses or networks, with commas", "whose X-Forwarded-For is believed; empty: nobody's, as anybody can write one"
     )
@@ -69,6 +73,9 @@ class Config:
     redis_url: str = _setting("", "URL", "empty: broker and channel layer in memory")
     visibility_seconds: float = _setting(
         600.0, "seconds", "a message of Redis that nobody acknowledged is delivered again; the same in every process"
+    )
+    web_drain_seconds: float = _setting(
+        20.0, "seconds", "for requests in hand when a web process ends, then 503: more than the waits for a connection and a lock"
     )
     web_processes: int = _setting(2, "processes", "production; with one, a restart is a pause")
     worker_processes: int = _setting(2, "processes", "production")
@@ -103,6 +110,12 @@ class Config:
     retry_unknown_max: int = _setting(3, "attempts", "retries of failures that nobody could classify")
     log_quota_bytes: int = _setting(256 * 1024**2, "bytes", "per task and stream; past it a marker, and on")
     artifact_quota_bytes: int = _setting(16 * 1024**3, "bytes", "per attempt; a runaway output must not fill the disk")
+    checkpoint_quota_bytes: int = _setting(
+        256 * 1024**3, "bytes", "per job's checkpoint directory, 0: as much as the disk holds; over it no further attempt starts"
+    )
+    checkpoint_seconds: float = _setting(30.0, "seconds", "how often the checkpoints of running jobs are measured")
+    checkpoint_days_succeeded: int = _setting(7, "days", "how long the checkpoint of a job that succeeded is kept")
+    checkpoint_days: int = _setting(30, "days", "the same for a job that failed or was stopped: somebody may go on from it")
     tombstone_days: int = _setting(7, "days", "how long a forgotten attempt is refused")
     event_days: int = _setting(30, "days", "how long events and the delivery log are kept; live channels resume within it")
     decision_days: int = _setting(30, "days", "how long the scheduler's decisions are kept, with what they were weighed against")
@@ -181,7 +194,9 @@ class Config:
     selftest_hours: float = _setting(
         24.0, "hours", "between two tenant escape self-tests, 0: none; a hole should be a day old at most"
     )
-    selftest_url: str = _setting("", "URL", "empty: this machine's web server; where workers reach one, if it runs elsewhere")
+    selftest_url: str = _setting(
+        "", "URL", "empty: this installation's on this machine; where workers reach a web server, if they run elsewhere"
+    )
     metrics_token: str = _setting(
         "", "text", "empty: only operators read /metrics; else whoever scrapes sends it as bearer token"
     )
@@ -199,6 +214,14 @@ class Config:
     def url(self) -> str:
         """Where people reach this server."""
         return self.public_url or f"http://{self.host}:{self.port}"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Names under which this server answers: a `Host` that is none of them comes from a page that leads its own name here."""
+        named = [urlsplit(text).hostname or "" for text in (self.url, self.selftest_url)]
+        named += [text.strip() for text in self.allowed_hosts.split(",")]
+        plain = {name.lower() for name in (*named, self.host, *LOOPBACK_HOSTS)} - {"", *ANY_ADDRESS}
+        return tuple(sorted(f"[{name}]" if ":" in name and not name.startswith("[") else name for name in plain))
 
     @property
     def oidc_groups_mapping(self) -> tuple[tuple[str, str, str], ...]:

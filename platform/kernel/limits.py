@@ -1,11 +1,17 @@
 """Every bound in one place, with its reason. A bound that operators may move is a setting instead."""
 
+YEAR_MIN, YEAR_MAX = (
+    2000,
+    2199,
+)  # Of a time that somebody writes: no row is older, and sums with days stay in range.
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 
 BODY_BYTES_BEFORE_AUTH = MIB  # Design 6: nobody unknown makes us read more.
 BODY_BYTES = 32 * MIB  # Design 6: a batch of 10,000 items with overrides fits.
 INPUT_DEPTH = 32  # Security T18: deeper nesting than any real spec has.
 INPUT_NODES = 10_000  # Security T18, for one spec; a batch counts per item.
+HEADER_SECONDS = 20.0  # Security T18: a client sends its headers in one packet or two; the slowest line needs seconds.
+CONNECTIONS_PER_ADDRESS = 500  # Per web process, of the 2,000 that it takes: an office behind one address, with room.
 BATCH_ITEMS = 10_000  # One request of POST /jobs:batch.
 ARRAY_SIZE = 100_000  # Children of one array job.
 ROLES = 32
@@ -56,3 +62,4 @@ TERMINAL_CELLS = 1_000  # Rows or columns of a terminal: several walls of screen
 EXEC_PER_USER = 10  # Terminals that one person has open at once, per process.
 EXEC_FRAME_BYTES = 64 * KIB  # One message of a terminal, either way; the web server takes no larger ones.
 EXEC_PENDING_BYTES = 256 * KIB  # What was typed and not read yet; then the sender waits.
+IN_HAND_LEASES = 10  # A batch that is at work for so many leases is stuck: five minutes of thirty seconds each.

@@ -2,22 +2,41 @@
 
 A holder works outside any transaction and applies its result only while its token still matches. Whoever was paused past
 the expiry finds another token there and changes nothing.
+
+What is in hand is prolonged while its process works on it (`keep_in_hand`). Without that a batch that takes longer than its
+lease is claimed by a second worker before the first one has written it down, then by the first one again, and so for ever.
 """
 
 from __future__ import annotations
 
+import contextlib
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from django.db import connections, models, transaction
+from django.db import DatabaseError, InterfaceError, connections, models, transaction
 from django.db.models import Q
 
 from kernel.ids import new_id
+from kernel.limits import IN_HAND_LEASES
 from reconciling.models import Lease
 
 M = TypeVar("M", bound=models.Model)
+
+
+@dataclass(frozen=True, slots=True)
+class _InHand:
+    """Rows that this process works on."""
+
+    model: type[models.Model]
+    ids: tuple[uuid.UUID, ...]
+    since: float  # Of the monotonic clock.
+
+
+_in_hand: dict[uuid.UUID, _InHand] = {}  # By token.
 
 
 def acquire(name: str, *, holder: str, seconds: float, now: datetime) -> uuid.UUID | None:
@@ -68,7 +87,44 @@ def claim(
     return token, ids
 
 
-def hand_back(model: type[models.Model], token: uuid.UUID, ids: Sequence[uuid.UUID]) -> None:
-    """Free rows that are done before their lease expires."""
+@contextlib.contextmanager
+def in_hand(model: type[models.Model], token: uuid.UUID, ids: Sequence[uuid.UUID]) -> Iterator[set[uuid.UUID]]:
+    """Work on claimed rows. The block adds what it wrote, and with it freed, to the set; all others are handed back at its end.
+
+    So a row that the work left out, or that somebody changed meanwhile, waits for no lease. A failure hands everything back, but
+    where the database itself fails: then the leases expire. A process that dies leaves them, too.
+    """
+    written: set[uuid.UUID] = set()
+    _in_hand[token] = _InHand(model, tuple(ids), time.monotonic())
+    try:
+        yield written
+    except Exception:
+        with contextlib.suppress(DatabaseError, InterfaceError):
+            hand_back(model, token, [row_id for row_id in ids if row_id not in written])
+        raise
+    finally:
+        _in_hand.pop(token, None)
+    hand_back(model, token, [row_id for row_id in ids if row_id not in written])
+
+
+def has_in_hand() -> bool:
+    """Whether this process works on claimed rows."""
+    return bool(_in_hand)
+
+
+def keep_in_hand(*, seconds: float, now: datetime) -> None:
+    """Prolong the leases of what this process has in hand, `IN_HAND_LEASES` of them at most: what is stuck loses its rows.
+
+    A lease that ran out stays lost, also where no one has taken the row yet: its holder was paused.
+    """
+    for token, work in tuple(_in_hand.items()):
+        if time.monotonic() - work.since < IN_HAND_LEASES * seconds:
+            work.model._default_manager.filter(pk__in=work.ids, lease_token=token, lease_expires_at__gt=now).update(
+                lease_expires_at=now + timedelta(seconds=seconds)
+            )
+
+
+def hand_back(model: type[models.Model], token: uuid.UUID, ids: Collection[uuid.UUID]) -> None:
+    """Free rows before their lease expires. Without effect on those that are held by another token now."""
     if ids:
         model._default_manager.filter(pk__in=list(ids), lease_token=token).update(lease_token=None, lease_expires_at=None)

@@ -80,6 +80,7 @@ class Process(models.Model):
     host = models.CharField(max_length=200)
     pid = models.PositiveIntegerField()
     version = models.CharField(max_length=40)
+    url = models.CharField(max_length=300, default="", db_default="")  # Where its host reaches it; empty: it serves nothing.
     leads = models.JSONField(default=list)  # Names of leases.
     started_at = models.DateTimeField()
     seen_at = models.DateTimeField()

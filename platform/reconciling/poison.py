@@ -98,6 +98,12 @@ def strikes(handler: str) -> Mapping[uuid.UUID, Struck]:
     return {row[0]: Struck(row[0], row[1], row[2], row[3], row[4] is not None) for row in rows}
 
 
+def resting(handler: str, now: datetime) -> list[uuid.UUID]:
+    """Rows with a strike that are not to be tried before later. Readers of a bounded number of rows leave these out, or
+    they would take the places of those behind them."""
+    return list(Poison.objects.filter(handler=handler, due_at__gt=now).values_list("subject_id", flat=True))
+
+
 def forgive(handler: str, ids: Iterable[uuid.UUID]) -> int:
     """Drop the strikes of these rows: they are over, or somebody has mended them. Returns how many had any."""
     return Poison.objects.filter(handler=handler, subject_id__in=list(ids)).delete()[0]

@@ -7,8 +7,10 @@ lives in `tenants/access.py`; this module only makes it impossible to walk aroun
 
 from __future__ import annotations
 
+import contextlib
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -107,3 +109,48 @@ def allows(actor: Actor, found: Model, verb: str) -> bool:
     if rule is None:
         raise LookupError(f"{type(found).__name__} has no access rule and is never served")
     return rule.allows(actor, found, verb)
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """One answer of the policy: that the actor may do `verb` in a tenant (None: the installation). `is_own`: because what it is
+    done to belongs to them."""
+
+    tenant_id: uuid.UUID | None
+    verb: str
+    is_own: bool = False
+
+
+_granted: ContextVar[set[Granted] | None] = ContextVar("granted", default=None)
+
+
+@contextlib.contextmanager
+def noting_grants() -> Iterator[set[Granted]]:
+    """Collect every right that the policy grants inside the block: whatever the work inside it rested on."""
+    found: set[Granted] = set()
+    before = _granted.set(found)
+    try:
+        yield found
+    finally:
+        _granted.reset(before)
+
+
+def note_grant(granted: Granted) -> None:
+    """Called by the policy for each right that it grants."""
+    found = _granted.get()
+    if found is not None:
+        found.add(granted)
+
+
+Holds = Callable[[Actor, Granted], bool]
+_holds: list[Holds] = []
+
+
+def register_holds(holds: Holds) -> None:
+    """Give the policy's answer to whether an actor holds a right now. The last one counts."""
+    _holds[:] = [holds]
+
+
+def holds(actor: Actor, granted: Granted) -> bool:
+    """Whether the actor holds, now and through this credential, a right that was granted before."""
+    return bool(_holds) and _holds[0](actor, granted)

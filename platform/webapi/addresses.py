@@ -32,6 +32,12 @@ def client_address(meta: Mapping[str, Any]) -> str:
     return str(address)
 
 
+def is_proxy(peer: str) -> bool:
+    """Whether a connection comes from a proxy named in `BERTH_TRUSTED_PROXIES`."""
+    address = _as_address(peer)
+    return address is not None and any(address in network for network in _networks(current().trusted_proxies))
+
+
 def network_of(address: str) -> str:
     """What an address is counted as: IPv4 as itself, also where it is written as IPv6; of IPv6 the network that one
     subscriber has. What is no address counts as it is written."""

@@ -93,7 +93,7 @@ class BodyLimit:
             except (OSError, DatabaseError) as error:  # What is not here for anybody, before or after all views.
                 body.refuse_by_failure(error)
         if body.refusal is not None and not body.is_answered:
-            await _send_problem(scope, send, body.refusal)
+            await send_problem(scope, send, body.refusal)
 
 
 class _Body:
@@ -178,7 +178,8 @@ class _Body:
                 self.refusal = as_failure(error)
 
 
-async def _send_problem(scope: Scope, send: Send, failure: BerthError) -> None:
+async def send_problem(scope: Scope, send: Send, failure: BerthError) -> None:
+    """Answer with a problem document and close the connection, where there is no request of Django."""
     language = language_of(header_of(scope, b"accept-language") or "")
     body = json.dumps(problem_body(failure, request_id="", language=language), ensure_ascii=False).encode()
     headers = {

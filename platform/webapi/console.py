@@ -2,14 +2,17 @@
 
 The console is a back door for operators: it shows what is stored, page by page, and offers the few actions that help when
 nothing else does. Each goes through a service with the operator as its actor: rules, events and audit are those of the API.
+
+Lists are filtered by what the page offers and by nothing else: Django alone would compare any column with any text, so that a
+password's hash could be guessed sign by sign. Columns in `secrets` are in no statement that a page makes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
 from django.core.paginator import Paginator
@@ -21,6 +24,10 @@ from kernel.actor import Actor
 from kernel.clock import database_now
 from kernel.errors import BerthError
 
+if TYPE_CHECKING:  # A text, or one that is looked up in the reader's language when it is shown.
+    from django.utils.functional import _StrOrPromise as StrOrPromise
+
+FILTER_LOOKUPS = ("", "__exact", "__isnull", "__id__exact")  # What the links of Django's list filters ask for.
 COUNTED_MAX = 5_000  # Rows of a list that are counted for its pages; who looks for older ones filters.
 
 
@@ -39,13 +46,27 @@ class Record(ModelAdmin):
     show_full_result_count = False
     list_per_page = 50
     list_max_show_all = 0
-    actions_selection_counter = False
     list_disable_select_all = True
+    secrets: tuple[str, ...] = ()  # Columns that are neither shown nor read.
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """With what the columns show, so that a page costs the same whatever it holds."""
         rows: QuerySet[Any] = super().get_queryset(request)
-        return rows.select_related(*(self.list_select_related or ()))
+        return rows.select_related(*(self.list_select_related or ())).defer(*self._secret_paths())
+
+    def get_exclude(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        return (*(super().get_exclude(request, obj) or ()), *self.secrets)
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
+        """Whether a list may be filtered so: by the columns in `list_filter`, for equality. All else is refused (400)."""
+        return lookup in {f"{name}{ending}" for name in self.list_filter for ending in FILTER_LOOKUPS}
+
+    def _secret_paths(self) -> Iterator[str]:
+        """Secret columns of the rows, and of the rows that are read with them."""
+        yield from self.secrets
+        for relation in self.list_select_related or ():
+            related = self.admin_site._registry.get(self.model._meta.get_field(relation).related_model)
+            yield from (f"{relation}__{name}" for name in getattr(related, "secrets", ()))
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return True  # The site lets nobody in but operators.
@@ -71,7 +92,9 @@ def operator_of(request: HttpRequest) -> Actor:
     return found
 
 
-def on_each(description: str, act: Callable[[Any, Actor, datetime], object], *, done: str) -> Callable[..., None]:
+def on_each(
+    description: StrOrPromise, act: Callable[[Any, Actor, datetime], object], *, done: StrOrPromise
+) -> Callable[..., None]:
     """An action that does one thing to every chosen row by a service, as the operator, and says of each what came of it: one
     that is refused holds up no other."""
 

@@ -86,6 +86,15 @@ class IdempotencyKeyReused(BerthError):
     title = "The idempotency key belongs to another request"
 
 
+class ShownOnce(BerthError):
+    """The first request with this `Idempotency-Key` was carried out, and its answer held a secret that is shown once and kept
+    nowhere."""
+
+    code = "shown_once"
+    status = 409
+    title = "The answer was shown once"
+
+
 class InternalError(BerthError):
     """A fault of Berth. Its log holds the traceback under the same request id."""
 

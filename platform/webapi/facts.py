@@ -115,7 +115,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "tenants_token": ("user_id", "prefix", "digest", "scopes", "expires_at", "revoked_at"),
     "tenants_user": ("name", "email", "kind", "tenant_id", "is_operator", "is_active"),
     "tenants_membership": ("tenant_id", "user_id", "role"),
-    "tenants_tenant": ("slug", "name", "number", "parent_id"),
+    "tenants_tenant": ("slug", "name", "number", "parent_id", "disabled_at", "disabled_reason", "deleted_at"),
     "tenants_tenantancestor": ("tenant_id", "ancestor_id"),
     "tenants_queue": ("tenant_id", "parent_id", "name", "path", "is_top"),
     "tenants_queuelimit": ("queue_id", "pool_id", "resource", "ceiling"),
@@ -123,7 +123,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "tenants_usercap": ("tenant_id", "user_id", "gpu_millis", "jobs", "containers"),
     "tenants_featuresetting": ("tenant_id", "name", "enabled"),
     "tenants_prioritygrant": ("tenant_id", "role", "priority"),
-    "clusters_cluster": ("name",),
+    "clusters_cluster": ("name", "is_enabled"),
     "clusters_pool": ("cluster_id", "name", "gpu_model"),
     "images_image": ("tenant_id", "name", "kind", "state", "digest", "reference", "location", "error", "is_deleted"),
 }

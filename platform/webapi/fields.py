@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +11,9 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from kernel.clock import read_moment
 from kernel.errors import FieldError, InvalidInput
+from kernel.limits import YEAR_MAX, YEAR_MIN
 from kernel.priorities import PRIORITIES, PRIORITY_MAX
 
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -27,13 +30,10 @@ def utc_text(moment: datetime | None) -> str | None:
 def read_utc(text: str, *, name: str) -> datetime:
     """A time from a query parameter, ISO 8601 with an offset or `Z`; InvalidInput naming the parameter otherwise."""
     try:
-        moment = datetime.fromisoformat(text[:40].strip().replace(" ", "+"))
+        return read_moment(text.strip().replace(" ", "+"))
     except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        message = f"{name} must be a time such as 2026-11-20T08:15:30Z."
-        raise InvalidInput(message, fields=[FieldError(f"/{name}", "invalid", message)])
-    return moment.astimezone(UTC)
+        message = f"{name} must be a time such as 2026-11-20T08:15:30Z, of a year from {YEAR_MIN} to {YEAR_MAX}."
+        raise InvalidInput(message, fields=[FieldError(f"/{name}", "invalid", message)]) from None
 
 
 @extend_schema_field(OpenApiTypes.DATETIME)
@@ -80,6 +80,10 @@ class SlugField(serializers.CharField):
         return text
 
 
+_REFUSED = frozenset({"Cc", "Cs", "Cn", "Zl", "Zp"})
+_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
 class NameField(serializers.CharField):
     """A name for people: printable text without control characters, trimmed, not empty."""
 
@@ -91,9 +95,17 @@ class NameField(serializers.CharField):
         if not isinstance(data, str):
             self.fail("invalid")
         text = super().to_internal_value(data)
-        if not text.isprintable():
-            raise serializers.ValidationError("Must not contain control characters.", code="invalid")
+        if not is_plain_text(text):
+            raise serializers.ValidationError(
+                "Must not contain control characters, or marks that turn the direction of the text around them.", code="invalid"
+            )
         return text
+
+
+def is_plain_text(text: str) -> bool:
+    """Whether a text is of one line and stays within itself: no controls, no lone surrogates, nothing that turns the text around
+    it. Joiners of emoji and scripts, wide and unbreakable spaces and marks of one direction are ordinary text."""
+    return not any(character in _TURNING or unicodedata.category(character) in _REFUSED for character in text)
 
 
 @extend_schema_field(

@@ -2,7 +2,11 @@
 
 The key's row is written first, in the transaction of the effect: whoever comes second waits for it at the unique constraint
 and then answers from the row. A request that fails leaves no row, so that it can be corrected and sent with the same key.
-Kept answers are sealed with the installation's key: some hold a secret that is shown once.
+Kept answers are sealed with the installation's key.
+
+A kept answer is given to rights that carried the request out, and to no lesser ones. The row holds what the first request rested
+on: the scopes of its token, and every right that the policy granted on the way. A repetition by a token that lacks one of
+them, or after a role was lost, is refused. What is shown once (`OnceResponse`) is not kept: repeating says that it was done.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ import functools
 import hashlib
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -26,11 +30,13 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from kernel.actor import Actor
 from kernel.clock import database_now
 from kernel.crashpoints import crashpoint
-from kernel.errors import FieldError, InvalidInput, Unavailable
+from kernel.errors import FieldError, Forbidden, InvalidInput, Unavailable
+from webapi.access import Granted, holds, noting_grants
 from webapi.actors import actor_of
-from webapi.errors import IdempotencyKeyReused
+from webapi.errors import IdempotencyKeyReused, ShownOnce
 from webapi.models import IdempotencyKey
 from webapi.units import run_unit
 
@@ -41,6 +47,10 @@ STORED_HEADERS = ("ETag", "Location")
 DELETE_BATCH = 5_000
 
 Handler = TypeVar("Handler", bound=Callable[..., Response])
+
+
+class OnceResponse(Response):
+    """An answer with a secret that is shown this once: whatever else is kept of the request, this is not."""
 
 
 def idempotent(handler: Handler) -> Handler:
@@ -58,8 +68,7 @@ def idempotent(handler: Handler) -> Handler:
             return handler(view, request, *args, **kwargs)
         _check_key(key)
         call = functools.partial(handler, view, request, *args, **kwargs)
-        actor_id = actor.user_id
-        return run_unit(lambda: _run_once(call, request, actor_id=actor_id, key=key))
+        return run_unit(lambda: _run_once(call, request, actor=actor, key=key))
 
     run.is_idempotent = True  # type: ignore[attr-defined]  # The API description adds the header to such operations.
     return run  # type: ignore[return-value]  # functools.wraps keeps the signature; mypy cannot see it.
@@ -78,19 +87,22 @@ def _check_key(key: str) -> None:
         raise InvalidInput(message, fields=[FieldError("/Idempotency-Key", "invalid", message)])
 
 
-def _run_once(call: Callable[[], Response], request: Request, *, actor_id: uuid.UUID, key: str) -> Response:
+def _run_once(call: Callable[[], Response], request: Request, *, actor: Actor, key: str) -> Response:
+    assert actor.user_id is not None, "keys belong to users"
+    actor_id = actor.user_id
     operation = f"{request.method} {request.get_full_path()}"[:500]
     digest = _digest(request)
     now = database_now()
     with transaction.atomic():
         row = _claim(actor_id=actor_id, key=key, operation=operation, digest=digest, now=now)
         if row is None:
-            return _replay(actor_id=actor_id, key=key, operation=operation, digest=digest)
-        response = call()
+            return _replay(actor=actor, key=key, operation=operation, digest=digest)
+        with noting_grants() as granted:
+            response = call()
         if response.status_code >= 400:  # A refusal that was returned, not raised: nothing of it is kept.
             transaction.set_rollback(True)
             return response
-        _store(row, response)
+        _store(row, response, rights=_rights(actor, granted))
     crashpoint("webapi.key.after_commit")
     return response
 
@@ -109,14 +121,22 @@ def _claim(*, actor_id: uuid.UUID, key: str, operation: str, digest: str, now: d
     return row
 
 
-def _replay(*, actor_id: uuid.UUID, key: str, operation: str, digest: str) -> Response:
-    row = IdempotencyKey.objects.filter(actor_id=actor_id, key=key).first()
+def _replay(*, actor: Actor, key: str, operation: str, digest: str) -> Response:
+    assert actor.user_id is not None, "keys belong to users"
+    row = IdempotencyKey.objects.filter(actor_id=actor.user_id, key=key).first()
     if row is None:  # The first request failed in this very moment and took its row with it.
         raise Unavailable("The same request is just being carried out.", hint="Send it again.", retry_after_seconds=1)
     if (row.operation, row.body_digest) != (operation, digest):
         raise IdempotencyKeyReused(
             f"The key {key!r} was used for {row.operation.split('?')[0]} with another body or query.",
             hint="Make a new key for a new request.",
+        )
+    _check_rights(actor, row)
+    if row.is_shown_once:
+        raise ShownOnce(
+            f"{operation.split('?')[0]} was carried out by the first request with this key. Its answer held a secret, which was "
+            "shown once and is kept nowhere.",
+            hint="If that answer was lost, delete what was made, and make it again with a new key.",
         )
     body = _keys().decrypt(row.body.encode()) if row.body else b""
     response = Response(json.loads(body) if body else None, status=row.status)
@@ -126,12 +146,38 @@ def _replay(*, actor_id: uuid.UUID, key: str, operation: str, digest: str) -> Re
     return response
 
 
-def _store(row: IdempotencyKey, response: Response) -> None:
-    body = JSONRenderer().render(response.data) if response.data is not None else b""
+def _rights(actor: Actor, granted: Iterable[Granted]) -> dict[str, Any]:
+    """What the request rested on, as the row keeps it."""
+    return {
+        "scopes": None if actor.scopes is None else sorted(actor.scopes),
+        "is_operator": actor.is_operator,
+        "granted": sorted([str(one.tenant_id or ""), one.verb, one.is_own] for one in granted),
+    }
+
+
+def _check_rights(actor: Actor, row: IdempotencyKey) -> None:
+    """Raise Forbidden unless the actor holds, now and through this credential, all that the first request rested on."""
+    rights = row.rights or {"scopes": None, "is_operator": False, "granted": []}
+    needed = rights["scopes"]
+    enough = actor.scopes is None or (needed is not None and actor.scopes >= set(needed))
+    enough = enough and (actor.is_operator or not rights["is_operator"])
+    for tenant_id, verb, is_own in rights["granted"] if enough else ():
+        enough = enough and holds(actor, Granted(uuid.UUID(tenant_id) if tenant_id else None, verb, is_own))
+    if not enough:
+        raise Forbidden(
+            "The answer kept under this Idempotency-Key was given to rights that you do not have now, or not through this token.",
+            hint="Repeat the request with the token that sent it first, or make a new key for a new request.",
+        )
+
+
+def _store(row: IdempotencyKey, response: Response, *, rights: dict[str, Any]) -> None:
+    row.rights = rights
+    row.is_shown_once = isinstance(response, OnceResponse)
+    body = JSONRenderer().render(response.data) if response.data is not None and not row.is_shown_once else b""
     row.status = response.status_code
     row.body = _keys().encrypt(body).decode() if 0 < len(body) <= STORED_BODY_BYTES else ""
     row.headers = {name: response[name] for name in STORED_HEADERS if response.has_header(name)}
-    row.save(update_fields=["status", "body", "headers"])
+    row.save(update_fields=["status", "body", "headers", "rights", "is_shown_once"])
 
 
 def _digest(request: Request) -> str:

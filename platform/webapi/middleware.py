@@ -11,6 +11,8 @@ from typing import Any
 
 import structlog
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
+from django.conf import settings
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
@@ -26,6 +28,7 @@ PATH_LENGTH_MAX = 200  # Of a path in the log.
 REQUEST_SECONDS = 30.0  # Past it a request asks the database nothing more: its thread is wanted by others.
 QUIET_PATHS = frozenset({"/livez", "/readyz", "/metrics"})  # Probes every few seconds would be most of the log.
 REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
+HTTPS_ONLY_SECONDS = 365 * 86_400  # As browsers ask of sites that mean it. Of this host alone: of others we know nothing.
 API_HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -75,6 +78,17 @@ def open_request(request: HttpRequest) -> None:
 
 def refuse(request: HttpRequest) -> HttpResponse | None:
     """Refuse what nobody should have to look at, before anything is read or looked up."""
+    if request.path not in QUIET_PATHS:  # Probes come by an address that need not be listed.
+        try:
+            request.get_host()
+        except DisallowedHost:
+            return problem_response(
+                BadRequest(
+                    "This server does not answer to the host name of this request.",
+                    hint="Use the address in BERTH_PUBLIC_URL; an operator adds others to BERTH_ALLOWED_HOSTS.",
+                ),
+                request,
+            )
     if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
         return problem_response(BadRequest("The address contains a NUL character."), request)
     return None
@@ -94,6 +108,10 @@ def close_request(request: HttpRequest, response: HttpResponseBase, *, begin: fl
     response["X-Request-ID"] = request.request_id  # type: ignore[attr-defined]  # Set by open_request.
     for name, value in {**HEADERS, **API_HEADERS}.items():
         response.headers.setdefault(name, value)
+    if not response.streaming and not response.has_header("Content-Length"):
+        response.headers["Content-Length"] = str(len(response.content))  # type: ignore[attr-defined]  # Only what streams has none.
+    if settings.IS_HTTPS:
+        response.headers.setdefault("Strict-Transport-Security", f"max-age={HTTPS_ONLY_SECONDS}")
     level = log.debug if request.path in QUIET_PATHS else log.info
     level(
         "request",

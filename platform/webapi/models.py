@@ -18,6 +18,8 @@ class IdempotencyKey(models.Model):
     status = models.PositiveSmallIntegerField(default=0)
     body = models.TextField(default="")
     headers = models.JSONField(default=dict)
+    rights = models.JSONField(null=True)  # What the first request rested on (`webapi.idempotency`). Null: an older release's row.
+    is_shown_once = models.BooleanField(default=False, db_default=False)  # The answer held a secret and was not kept.
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
 

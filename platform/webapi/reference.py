@@ -73,6 +73,10 @@ REFERENCE: dict[str, Entry] = {
     "not_acceptable": Entry("没有所需的表示形式", "Ask for `application/json`."),
     "request_timeout": Entry("请求传输超时", "Send the request again over a faster connection, or in smaller parts."),
     "unsupported_media_type": Entry("不支持该内容类型", "Use a content type that the API description lists for the operation."),
+    "shown_once": Entry(
+        "该答复只显示一次",
+        "The first request has had its effect. Where its answer was lost, delete what it made, and make it again with a new key.",
+    ),
     "idempotency_key_reused": Entry(
         "幂等键已用于另一请求", "Make a new key for a new request; reuse one only to repeat the same request."
     ),
@@ -82,6 +86,9 @@ REFERENCE: dict[str, Entry] = {
     "digest_mismatch": Entry("内容校验不一致", "Send the file again from the start; what arrived is not what was announced."),
     "offset_mismatch": Entry("上传偏移不一致", "Ask for the upload's offset with HEAD or GET, and go on from there."),
     "upload_busy": Entry("上传正忙", "Ask for the upload's offset, and go on from there after a moment."),
+    "no_checkpoint": Entry(
+        "作业没有检查点", "Write `checkpoint: {path: ckpt}` in the job file; the directory is there from the first attempt on."
+    ),
     "volume_exists": Entry("同名存储卷已存在", "Choose another name, or use the volume that exists."),
     "volume_read_only": Entry("存储卷为只读", "Ask the volume's owner for a grant that may write."),
     "not_adoptable": Entry(
@@ -90,6 +97,7 @@ REFERENCE: dict[str, Entry] = {
     "image_exists": Entry("同名镜像已存在", "Choose another name, or delete the image that has it."),
     "code_absent": Entry("代码快照不存在", "Upload the code again, then rerun the job."),
     "not_built": Entry("此镜像无需构建", "Only Python environments are built; a container image is pulled as it is."),
+    "tenant_disabled": Entry("租户已停用", "Ask an operator to enable the tenant; its waiting jobs start by themselves then."),
     "exec_disabled": Entry("终端功能已关闭", "Ask an operator to set `BERTH_EXEC_ENABLED`; logs and metrics work without it."),
     "exec_unsupported": Entry(
         "该集群不支持终端", "Read the log with `berth logs`, or run the job in a pool of a local cluster to get a terminal."

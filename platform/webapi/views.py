@@ -6,9 +6,11 @@ with `permission_classes = [Public]`, and the authorisation matrix compares thos
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework import exceptions as drf_errors
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
@@ -52,6 +54,9 @@ class ApiView(APIView):
         except (NotAuthenticated, drf_errors.AuthenticationFailed, drf_errors.NotAuthenticated):
             charge_stranger(request)
             raise
+        if request.method in {"GET", "HEAD"}:
+            view: Any = type(self)  # For mypy a class with metaclass `type` is not hashable.
+            _refuse_unknown(request, _documented_query(view))
         if self.feature:
             self.check_feature(named_tenant(request, kwargs))
 
@@ -76,8 +81,27 @@ def query_flag(request: Request, name: str) -> bool:
 
 def known_query(request: Request, names: Sequence[str]) -> None:
     """Refuse query parameters that an operation does not know: a misspelt filter must not return everything."""
-    unknown = sorted(set(request.query_params) - set(names) - PAGE_PARAMETERS)
+    _refuse_unknown(request, frozenset({*names, *PAGE_PARAMETERS}))
+
+
+@functools.cache
+def _documented_query(view: type[ApiView]) -> frozenset[str] | None:
+    """The query parameters of a view's GET as its description has them; None for one that nothing describes."""
+    described = getattr(getattr(view, "get", None), "kwargs", {}).get("schema")
+    if described is None:
+        return None
+    schema = described()
+    schema.view, schema.method, schema.path = view(request=None, kwargs={}), "GET", ""
+    return frozenset(
+        parameter.name
+        for parameter in schema.get_override_parameters()
+        if isinstance(parameter, OpenApiParameter) and parameter.location == OpenApiParameter.QUERY
+    )
+
+
+def _refuse_unknown(request: Request, names: frozenset[str] | None) -> None:
+    unknown = sorted(set(request.query_params) - names) if names is not None else ()
     if unknown:
-        known = ", ".join(sorted({*names, *PAGE_PARAMETERS}))
+        known = ", ".join(sorted(names or ())) or "none"
         fields = [FieldError(f"/{name}", "unknown_parameter", f"There is no query parameter {name[:80]!r}.") for name in unknown]
         raise InvalidInput(fields[0].message, fields=fields, hint=f"Known are: {known}.")

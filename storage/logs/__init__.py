@@ -1,6 +1,6 @@
 """Logs of attempts: chunk files behind one interface, index rows, and one pump that feeds them."""
 
-from storage.logs.append import StreamChunks, append_chunks, open_logs, topic
+from storage.logs.append import LogStoreFull, StreamChunks, append_chunks, open_logs, topic
 from storage.logs.follow import follow
 from storage.logs.pump import LogSource, PumpCounts, close_logs, complete_logs, pump
 from storage.logs.read import (
@@ -28,6 +28,7 @@ __all__ = [
     "LogPage",
     "LogSource",
     "LogStore",
+    "LogStoreFull",
     "PumpCounts",
     "StreamChunks",
     "StreamFacts",

@@ -10,17 +10,21 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from activity import hints
 from clusters.engines.interface import LogChunk, LogChunks, Stream, TaskName
 from kernel.crashpoints import crashpoint
+from kernel.errors import StorageFull
 from reconciling import bulk
-from storage import bounds
+from reconciling.troubles import Trouble
+from storage import bounds, space
 from storage.logs.store import AttemptKey, LogStore, StreamKey, default_store
 from storage.logs.text import incomplete_tail
 from storage.models import AttemptLog, LogChunkIndex, LogStreamState
@@ -28,6 +32,18 @@ from storage.models import AttemptLog, LogChunkIndex, LogStreamState
 LOST_MARKER = "output was lost before it could be stored"
 QUOTA_MARKER = "the attempt's log quota is used up; output is no longer kept"
 MARKER_LENGTH = 400
+SEQUENCES_ASKED = 200  # Conditions of one query that looks for rows by number.
+
+_without_room = Trouble("log_store_has_no_room")
+_writers = ThreadPoolExecutor(bounds.LOG_WRITERS, thread_name_prefix="log-store")
+
+
+class LogStoreFull(StorageFull):
+    """The disk of the log store is full or takes no changes. Output waits in the engine, and nothing of it is lost."""
+
+    title = "No room for logs"
+
+
 MARKER_BEGIN = b"\n[berth: "
 
 
@@ -132,7 +148,10 @@ def append_chunks(
     store: LogStore | None = None,
     attempt_quota_bytes: int = bounds.LOG_ATTEMPT_BYTES,
 ) -> Appended:
-    """Store what engines gave. Call it outside a transaction: bytes are made durable before the rows are written."""
+    """Store what engines gave. Call it outside a transaction: bytes are made durable before the rows are written.
+
+    LogStoreFull where the disk has no room: no row is written then, and the engine is asked for the same bytes again.
+    """
     store = store or default_store()
     states = _states(batch)
     room = _room(states, attempt_quota_bytes)
@@ -143,13 +162,36 @@ def append_chunks(
             plan = _plan(_with_what_is_here(item, state, store), state, room)
             if plan.changes:
                 plans.append(plan)
-    for plan in plans:
-        position = plan.state.file_bytes
-        data = b"".join(piece.data for piece in plan.pieces)
-        if data:
-            store.write(plan.key, position, data)
-            crashpoint("storage.logs.after_write")
+    _write(store, plans)
     return _record(plans, now=now)
+
+
+def _write(store: LogStore, plans: Sequence[_Plan]) -> None:
+    """Write the bytes of all plans. Each is synced by itself, several at once: the disk does many syncs in the time of one."""
+    writes = [
+        (plan.key, plan.state.file_bytes, b"".join(piece.data for piece in plan.pieces)) for plan in plans if plan.file_bytes
+    ]
+    if not writes:
+        return
+    try:
+        if len(writes) == 1:
+            store.write(*writes[0])
+        else:
+            begun = [_writers.submit(store.write, *write) for write in writes]
+            wait(begun)
+            for write_done in begun:
+                write_done.result()
+    except OSError as error:
+        if not space.is_without_room(error):
+            raise
+        seconds = _without_room.met(error=str(error.strerror), folder="logs")
+        raise LogStoreFull(
+            f"The log store cannot be written to: {error.strerror}. Output waits where it was printed.",
+            hint="An operator has to free space on the disk of the data directory; what waits is stored then.",
+            retry_after_seconds=round(seconds),
+        ) from error
+    _without_room.over()
+    crashpoint("storage.logs.after_write")
 
 
 def _states(batch: Sequence[StreamChunks]) -> dict[StreamKey, LogStreamState]:
@@ -312,11 +354,17 @@ def _unchanged(plans: Sequence[_Plan], logs: Mapping[uuid.UUID, AttemptLog]) -> 
 def _newest_rows(plans: Sequence[_Plan]) -> dict[int, LogChunkIndex]:
     """The newest index row of each stream, by the stream's id."""
     wanted = {(plan.key.attempt.attempt_id, plan.state.last_sequence): plan.state.id for plan in plans}
-    rows = LogChunkIndex.objects.filter(
-        attempt_id__in={attempt_id for attempt_id, _ in wanted}, sequence__in={sequence for _, sequence in wanted}
-    )
-    found = {wanted.get((row.attempt_id, row.sequence)): row for row in rows}
-    return {state_id: row for state_id, row in found.items() if state_id is not None}
+    by_sequence: dict[int, list[uuid.UUID]] = {}
+    for attempt_id, sequence in wanted:
+        by_sequence.setdefault(sequence, []).append(attempt_id)
+    pairs = sorted(by_sequence.items())
+    found: dict[int, LogChunkIndex] = {}
+    for start in range(0, len(pairs), SEQUENCES_ASKED):
+        asked = Q()
+        for sequence, attempt_ids in pairs[start : start + SEQUENCES_ASKED]:
+            asked |= Q(sequence=sequence, attempt_id__in=attempt_ids)
+        found |= {wanted[row.attempt_id, row.sequence]: row for row in LogChunkIndex.objects.filter(asked)}
+    return found
 
 
 def _rows(

@@ -22,12 +22,13 @@ from storage.models import AttemptLog, LogStreamState
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """An attempt whose output is wanted, with every task that it has."""
+    """An attempt whose output is wanted, with every task that it has; only of these streams where they are named."""
 
     tenant_id: uuid.UUID
     job_id: uuid.UUID
     attempt_id: uuid.UUID
     tasks: tuple[TaskName, ...]
+    streams: frozenset[tuple[TaskName, Stream]] | None = None
 
     @property
     def key(self) -> AttemptKey:
@@ -39,11 +40,13 @@ class PumpCounts:
     """What one pass did. `complete` names attempts whose whole output is stored; `more` says that the next pass has work."""
 
     streams: int = 0
+    live: int = 0  # Attempts that were looked at, whether they had something to give or not.
     stored_bytes: int = 0
     rows: int = 0
     more: bool = False
     moved: set[uuid.UUID] = field(default_factory=set)  # Attempts whose engine still had something to give.
     complete: set[uuid.UUID] = field(default_factory=set)
+    drained: set[tuple[uuid.UUID, TaskName, Stream]] = field(default_factory=set)  # All that they had is stored.
 
 
 def pump(
@@ -56,11 +59,12 @@ def pump(
 ) -> PumpCounts:
     """Store what the streams of these attempts have printed since the last pass.
 
-    Raises EngineUnreachable after what was read until then is stored. Not to be called inside a transaction.
+    Raises EngineUnreachable after what was read until then is stored, and LogStoreFull. Not to be called inside a transaction.
     """
     counts = PumpCounts()
     store = store or default_store()
     batch: list[StreamChunks] = []
+    drained: list[StreamKey] = []
     size = 0
 
     def flush() -> None:
@@ -68,7 +72,9 @@ def pump(
         done = append_chunks(batch, now=now(), store=store, attempt_quota_bytes=attempt_quota_bytes)
         counts.stored_bytes += done.stored_bytes
         counts.rows += done.rows
+        counts.drained.update((key.attempt.attempt_id, key.task, key.stream) for key in drained)
         batch.clear()
+        drained.clear()
         size = 0
 
     try:
@@ -79,6 +85,8 @@ def pump(
             if answer.chunks:
                 counts.moved.add(key.attempt.attempt_id)
             batch.append(StreamChunks(key, answer))
+            if is_drained:
+                drained.append(key)
             size += sum(len(chunk.data) for chunk in answer.chunks)
             if size >= bounds.LOG_BATCH_BYTES:
                 flush()
@@ -109,11 +117,14 @@ def close_logs(sources: Sequence[LogSource], *, now: datetime, marker: str) -> N
 def _open_streams(sources: Sequence[LogSource], *, now: datetime) -> Iterator[tuple[StreamKey, int]]:
     """Every stream that may still give something, with the offset from which it is wanted, oldest attempt first."""
     keys = {source.attempt_id: source.key for source in sources}
+    wanted = {source.attempt_id: source.streams for source in sources}
     known = set(AttemptLog.objects.filter(attempt_id__in=keys).values_list("attempt_id", flat=True))
     open_logs([(source.key, source.tasks) for source in sources if source.attempt_id not in known], now=now)
     rows = LogStreamState.objects.filter(attempt_id__in=keys, complete=False).order_by("id")
     for row in list(rows):
-        yield StreamKey(keys[row.attempt_id], TaskName(row.role, row.index), Stream(row.stream)), row.cursor
+        task, stream, only = TaskName(row.role, row.index), Stream(row.stream), wanted[row.attempt_id]
+        if only is None or (task, stream) in only:
+            yield StreamKey(keys[row.attempt_id], task, stream), row.cursor
 
 
 def _read(engine: Engine, key: StreamKey, cursor: int) -> tuple[LogChunks, bool]:
@@ -130,6 +141,6 @@ def _read(engine: Engine, key: StreamKey, cursor: int) -> tuple[LogChunks, bool]
             return LogChunks(tuple(chunks), answer.cursor, complete=False), False
         chunks += answer.chunks
         size += sum(len(chunk.data) for chunk in answer.chunks)
-        if answer.complete or not answer.chunks:
+        if answer.complete or answer.drained or not answer.chunks:
             return LogChunks(tuple(chunks), answer.cursor, answer.complete), True
     return LogChunks(tuple(chunks), answer.cursor, answer.complete), False

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import uuid
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from clusters.engines.interface import CodeRef
 from kernel.config import current
 from kernel.errors import FieldError, InvalidInput
+from kernel.ids import new_id
 from reconciling import bulk
-from storage.archives import check_archive
-from storage.models import CodeSnapshot, Upload
+from storage.archives import BadArchive, check_archive
+from storage.models import Artifact, CodeSnapshot, GitCommit, Upload
 from tenants.selectors import tenant_facts
+
+COMMIT_LENGTH_MAX = 64  # SHA-256 repositories.
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def resolve_code(*, tenant_id: uuid.UUID, digest: str, path: str = "/code/sha256") -> CodeRef:
@@ -27,14 +33,71 @@ def resolve_code(*, tenant_id: uuid.UUID, digest: str, path: str = "/code/sha256
     return CodeRef(digest=snapshot.digest, location=snapshot.location)
 
 
+@dataclass(frozen=True, slots=True)
+class FetchedCode:
+    """A snapshot of one commit."""
+
+    digest: str
+    commit: str
+
+
 def store_snapshot(upload: Upload, file: Path, *, now: datetime) -> None:
     """Check an uploaded archive whose digest is right, and keep it. Storing the same one twice is fine. BadArchive refuses it."""
+    _keep(
+        file, tenant_id=upload.tenant_id, digest=upload.sha256, size_bytes=upload.size_bytes, user_id=upload.created_by_id,
+        snapshot_id=upload.id, now=now,
+    )  # fmt: skip
+
+
+def find_commit(tenant_id: uuid.UUID, *, url: str, commit: str) -> FetchedCode | None:
+    """The snapshot of a commit that the tenant has fetched before and still has."""
+    digests = GitCommit.objects.filter(tenant_id=tenant_id, url=url, commit=commit).values("digest")
+    found = CodeSnapshot.objects.filter(tenant_id=tenant_id, digest__in=digests).values_list("digest", flat=True).first()
+    return None if found is None else FetchedCode(found, commit)
+
+
+def keep_fetched(
+    *, tenant_id: uuid.UUID, user_id: uuid.UUID, attempt_id: uuid.UUID, archive: str, commit: str, url: str, now: datetime
+) -> FetchedCode:
+    """Make a snapshot of what an attempt fetched into its outputs `archive` and `commit`. Twice is fine.
+
+    Not to be called inside a transaction. InvalidInput where the outputs are not there, or not what they should be.
+    """
+    files = {row.path: row for row in Artifact.objects.filter(attempt_id=attempt_id, path__in=[archive, commit])}
+    if len(files) < 2:
+        raise BadArchive("The fetch left no archive.", hint="Read its log.")
+    packed, name = (
+        files[archive],
+        Path(files[commit].location).read_bytes()[:COMMIT_LENGTH_MAX].decode("ascii", "replace").strip(),
+    )
+    if not _COMMIT.fullmatch(name):
+        raise BadArchive("The fetch did not say which commit it fetched.", hint="Read its log.")
+    _keep(
+        Path(packed.location), tenant_id=tenant_id, digest=packed.sha256, size_bytes=packed.size_bytes, user_id=user_id,
+        snapshot_id=packed.id, now=now,
+    )  # fmt: skip
+    row = {"id": new_id(), "tenant_id": tenant_id, "url": url, "commit": name, "digest": packed.sha256, "created_at": now}
+    bulk.insert(GitCommit, [row], ignore_conflicts=True)
+    return FetchedCode(packed.sha256, name)
+
+
+def _keep(
+    file: Path,
+    *,
+    tenant_id: uuid.UUID,
+    digest: str,
+    size_bytes: int,
+    user_id: uuid.UUID | None,
+    snapshot_id: uuid.UUID,
+    now: datetime,
+) -> None:
+    """Check an archive and link it into the tenant's store, with its row."""
     with file.open("rb") as packed:
-        facts = check_archive(packed, size_bytes=upload.size_bytes)
-    number = tenant_facts([upload.tenant_id])[upload.tenant_id].number
+        facts = check_archive(packed, size_bytes=size_bytes)
+    number = tenant_facts([tenant_id])[tenant_id].number
     folder = current().data_dir / "code" / str(number)
     folder.mkdir(mode=0o750, parents=True, exist_ok=True)
-    place = folder / f"{upload.sha256}.tar.gz"
+    place = folder / f"{digest}.tar.gz"
     # A link, not a move: after a crash the upload still finds its file and comes here again.
     with contextlib.suppress(FileExistsError):
         os.link(file, place)
@@ -44,14 +107,14 @@ def store_snapshot(upload: Upload, file: Path, *, now: datetime) -> None:
         CodeSnapshot,
         [
             {
-                "id": upload.id,
-                "tenant_id": upload.tenant_id,
-                "digest": upload.sha256,
-                "size_bytes": upload.size_bytes,
+                "id": snapshot_id,
+                "tenant_id": tenant_id,
+                "digest": digest,
+                "size_bytes": size_bytes,
                 "unpacked_bytes": facts.unpacked_bytes,
                 "file_count": facts.file_count,
                 "location": str(place),
-                "created_by_id": upload.created_by_id,
+                "created_by_id": user_id,
                 "created_at": now,
             }
         ],

@@ -109,8 +109,16 @@ def csrf_of(text: str) -> str:
 
 
 def demand_csrf(request: Request, text: str) -> None:
-    """Raise CsrfFailed unless one of our own pages sent the request."""
+    """Raise CsrfFailed unless one of our own pages sent the request: the browser tells so, and the page knows the value.
+
+    The value alone is not enough. Every browser that can hold a session sends `Origin` or `Sec-Fetch-Site` with a write.
+    """
     demand_own_page(request)
+    if request.headers.get("Origin") is None and request.headers.get("Sec-Fetch-Site", "").lower() != "same-origin":
+        raise CsrfFailed(
+            "This request says of no page that sent it, by neither Origin nor Sec-Fetch-Site.",
+            hint="Write through the portal; programs use a token instead of a session.",
+        )
     sent = request.headers.get(CSRF_HEADER, "")
     if not hmac.compare_digest(sent.encode("utf-8", "replace"), csrf_of(text).encode()):
         raise CsrfFailed(

@@ -38,7 +38,7 @@ class QueuesView(ApiView):
     def get(self, request: Request) -> Response:
         """Queues that you see with limits and use per pool, parents before children."""
         known_query(request, ("tenant",))
-        rows = visible(self.actor, Queue).select_related("tenant")
+        rows = visible(self.actor, Queue).filter(tenant__deleted_at__isnull=True).select_related("tenant")
         if request.query_params.get("tenant"):
             rows = rows.filter(tenant=selectors.get_tenant(self.actor, request.query_params["tenant"]))
         pools = pools_and_nodes()[0]

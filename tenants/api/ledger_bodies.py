@@ -57,7 +57,8 @@ class HeldTenantOut(Out):
 
 
 class UsageHeldItem(Out):
-    """`starting`: held from admission until the cluster had the attempt. `booked`: GPUs of a booking that nobody used."""
+    """`starting`: held from admission until the first task of an attempt ran. `ending`: from the end of its last task until the
+    platform released the capacity. `booked`: GPUs of a booking that were not used."""
 
     tenant = HeldTenantOut()
     kind = serializers.ChoiceField(list(HELD_KINDS))

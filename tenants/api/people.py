@@ -24,7 +24,8 @@ from tenants.permissions import Scope
 from tenants.services.names import Problems
 from webapi.access import fetch, visible
 from webapi.etags import expected_version, with_etag
-from webapi.idempotency import idempotent
+from webapi.fields import utc_text
+from webapi.idempotency import OnceResponse, idempotent
 from webapi.pagination import page
 from webapi.parsers import CsvBody
 from webapi.schema import IF_MATCH, page_of
@@ -91,7 +92,9 @@ class UserView(ApiView):
 
     @extend_schema(parameters=[IF_MATCH], request=bodies.UserChange, responses=bodies.UserOut)
     def patch(self, request: Request, user_id: str) -> Response:
-        """Change your own address; as an operator, any user. Disabling ends all their tokens and connections at once."""
+        """Change your own address, which you sign in by once it is confirmed; as an operator, any user.
+
+        Disabling ends all their tokens and connections at once."""
         user = fetch(self.actor, User, user_id, "user.read")
         if user.pk != self.actor.user_id:
             demand(self.actor, None, "user.edit")
@@ -163,8 +166,8 @@ class TokensView(ApiView):
             rows = rows.filter(looked_after(self.actor))
         return page(request, rows, order=("-id",), serialize=shapes.show_tokens)
 
-    # Not idempotent by key: the kept answer would hold the secret. A token too many can be revoked.
     @extend_schema(request=bodies.TokenIn, responses={201: bodies.NewTokenOut})
+    @idempotent
     def post(self, request: Request) -> Response:
         """Make a token. Its text is in this answer only."""
         demand(self.actor, None, "token.create")
@@ -178,7 +181,7 @@ class TokensView(ApiView):
             expires_at=body.get("expires_at"),
             now=database_now(),
         )
-        return Response(shapes.show_new_token(issued), status=201)
+        return OnceResponse(shapes.show_new_token(issued), status=201)
 
     def _own_scopes(self) -> list[str]:
         """A token made without scopes gets those of the token that made it."""
@@ -207,8 +210,8 @@ class InvitationsView(ApiView):
         rows = visible(self.actor, Invitation).select_related("tenant", "invited_by")
         return page(request, rows, order=("-id",), serialize=lambda rows: shapes.show_invitations(rows, now=now))
 
-    # Not idempotent by key: the kept answer would hold the code. A second invitation can be withdrawn.
     @extend_schema(request=bodies.InvitationIn, responses={201: bodies.NewInvitationOut})
+    @idempotent
     def post(self, request: Request) -> Response:
         """Invite somebody by e-mail address. The one-time code is in this answer only; it works once within 7 days."""
         body = bodies.InvitationIn.validated(request.data)
@@ -219,7 +222,7 @@ class InvitationsView(ApiView):
         )
         row = visible(self.actor, Invitation).select_related("tenant", "invited_by").get(id=issued.invitation.pk)
         shown = shapes.show_invitations([row], now=now)[0]
-        return Response({**shown, "token": issued.text, "command": issued.command}, status=201)
+        return OnceResponse({**shown, "token": issued.text, "command": issued.command}, status=201)
 
 
 class InvitationView(ApiView):
@@ -231,6 +234,28 @@ class InvitationView(ApiView):
         found = fetch(self.actor, Invitation, invitation_id, "invitation.delete")
         services.withdraw_invitation(actor=self.actor, invitation=found, now=database_now())
         return Response(status=204)
+
+
+class ReadInvitationView(ApiView):
+    """What the holder of a code joins, told before a password is asked for."""
+
+    permission_classes = (Public,)
+
+    @extend_schema(request=bodies.InvitationCodeIn, responses=bodies.ReadInvitationOut)
+    def post(self, request: Request) -> Response:
+        """Read an open invitation by its code, without using it up."""
+        found = services.read_invitation(text=bodies.InvitationCodeIn.validated(request.data)["token"], now=database_now())
+        row = found.invitation
+        return Response(
+            {
+                "email": row.email,
+                "tenant": shapes.tenant_ref(row.tenant),
+                "role": row.role,
+                "invited_by": shapes.user_ref(row.invited_by),
+                "expires_at": utc_text(row.expires_at),
+                "name": found.name,
+            }
+        )
 
 
 class AcceptInvitationView(ApiView):
@@ -248,6 +273,7 @@ class AcceptInvitationView(ApiView):
             actor=actor if actor.is_authenticated else None,
             name=body["name"],
             password=body["password"],
+            with_token=body["with_token"],
             request_id=actor.request_id or getattr(request, "request_id", ""),
             now=database_now(),
         )
@@ -269,7 +295,8 @@ def _filtered(rows: QuerySet[User], request: Request, *, by_email: bool) -> Quer
         if len(text) > SEARCH_LENGTH or "\x00" in text:
             problems.add("/q", "invalid", f"q has at most {SEARCH_LENGTH} characters.")
         else:
-            rows = rows.filter(Q(name__icontains=text) | Q(email__icontains=text) if by_email else Q(name__icontains=text))
+            by_address = Q(email__icontains=text) | Q(email_claimed__icontains=text)
+            rows = rows.filter(Q(name__icontains=text) | by_address if by_email else Q(name__icontains=text))
     if kind := query.get("kind"):
         if kind not in UserKind.values:
             problems.add("/kind", "choice", f"kind is one of {', '.join(UserKind.values)}.")

@@ -62,6 +62,10 @@ class TenantOut(Out):
     parent = TenantRef(allow_null=True)
     role = serializers.ChoiceField(ROLES, allow_null=True, help_text="Yours, inherited from above if it is stronger there.")
     created_at = serializers.DateTimeField()
+    is_disabled = serializers.BooleanField(help_text="Nothing begins in it: it is disabled, or a tenant above it is.")
+    disabled_at = serializers.DateTimeField(allow_null=True, help_text="Of the tenant itself. Null where only one above it is.")
+    disabled_reason = serializers.CharField(help_text="In the words of the operator who disabled the tenant itself.")
+    deleted_at = serializers.DateTimeField(allow_null=True, help_text="Deleted tenants are shown to operators alone.")
     version = serializers.IntegerField()
 
 
@@ -137,6 +141,10 @@ class UserOut(Out):
     is_operator = serializers.BooleanField()
     is_active = serializers.BooleanField()
     email = serializers.CharField(allow_null=True)
+    email_is_confirmed = serializers.BooleanField(
+        allow_null=True,
+        help_text="Whether an operator, an identity provider or a directory vouched for the address. Null where it is not shown.",
+    )
     created_at = serializers.DateTimeField()
     version = serializers.IntegerField()
 
@@ -151,7 +159,8 @@ class UserIn(StrictSerializer):
 
 
 class UserChange(StrictSerializer):
-    """What to change of a user. Disabling ends all of their tokens and connections at once."""
+    """What to change of a user. Disabling ends all of their tokens and connections at once. An address that an operator writes is
+    confirmed by that, also where it stood there before."""
 
     email = serializers.CharField(max_length=254, required=False, allow_blank=True)
     is_active = serializers.BooleanField(required=False)
@@ -223,6 +232,28 @@ class AcceptIn(StrictSerializer):
     password = serializers.CharField(
         max_length=PASSWORD_LENGTH_MAX, required=False, allow_blank=True, default="", trim_whitespace=False, write_only=True
     )
+    with_token = serializers.BooleanField(
+        required=False, default=True, help_text="Whether a new account gets a first token. A browser, which signs in, needs none."
+    )
+
+
+class InvitationCodeIn(StrictSerializer):
+    """The invitation's one-time code. In the body, because addresses are logged."""
+
+    token = serializers.CharField(max_length=200, trim_whitespace=True)
+
+
+class ReadInvitationOut(Out):
+    """What an open invitation is for."""
+
+    email = serializers.CharField()
+    tenant = TenantRef()
+    role = serializers.ChoiceField(ROLES)
+    invited_by = UserRef(allow_null=True)
+    expires_at = serializers.DateTimeField()
+    name = serializers.CharField(
+        allow_null=True, help_text="Of the account that waits for its first password; null where `name` is free to choose."
+    )
 
 
 class TokenOut(Out):
@@ -260,7 +291,8 @@ class TokenIn(StrictSerializer):
 
 
 class AcceptedOut(Out):
-    """What accepting an invitation gave. `token` is the new account's first one, shown this once; null if you had an account."""
+    """What accepting an invitation gave. `token` is the new account's first one, shown this once; null if you had an
+    account, or asked for none."""
 
     user = UserRef()
     tenant = TenantRef()
@@ -274,6 +306,9 @@ class WhoUser(Out):
     id = serializers.UUIDField()
     name = serializers.CharField()
     email = serializers.CharField()
+    email_is_confirmed = serializers.BooleanField(
+        help_text="Whether an operator, an identity provider or a directory vouched for the address: only such a one signs in."
+    )
     kind = serializers.ChoiceField(["person", "service"])
     is_operator = serializers.BooleanField()
     password_in = serializers.ChoiceField(

@@ -16,6 +16,7 @@ from tenants.agents import device_of
 from tenants.models import BrowserSession, Invitation, Membership, Queue, Secret, Tenant, Token, User
 from tenants.quota.tree import QueueTree
 from tenants.services import IssuedToken, passwords
+from tenants.standing import disabled_tenants
 from webapi.fields import utc_text
 
 Shown = dict[str, Any]
@@ -30,11 +31,12 @@ def user_ref(user: User | None) -> Shown | None:
 
 
 def show_tenants(actor: Actor, rows: Sequence[Tenant]) -> list[Shown]:
-    """One query for the parents that the actor sees."""
+    """One query for the parents that the actor sees, and one for which are disabled."""
     wanted = {row.parent_id for row in rows if row.parent_id}
     if not actor.is_operator:
         wanted &= set(actor.roles)
     parents = {row.pk: row for row in Tenant.objects.filter(id__in=wanted)} if wanted else {}
+    disabled = disabled_tenants() if rows else {}
     return [
         {
             **tenant_ref(row),
@@ -42,6 +44,10 @@ def show_tenants(actor: Actor, rows: Sequence[Tenant]) -> list[Shown]:
             "parent": tenant_ref(parents[row.parent_id]) if row.parent_id in parents else None,
             "role": _text(actor.roles.get(row.pk)),
             "created_at": utc_text(row.created_at),
+            "is_disabled": row.pk in disabled,
+            "disabled_at": utc_text(row.disabled_at),
+            "disabled_reason": row.disabled_reason or "",
+            "deleted_at": utc_text(row.deleted_at),
             "version": row.version,
         }
         for row in rows
@@ -58,7 +64,7 @@ def show_members(actor: Actor, tenant_id: uuid.UUID, rows: Sequence[Membership])
                 "name": row.user.name,
                 "kind": row.user.kind,
                 "is_active": row.user.is_active,
-                "email": row.user.email if with_email or row.user_id == actor.user_id else None,
+                "email": row.user.address if with_email or row.user_id == actor.user_id else None,
             },
             "role": row.role,
             "created_at": utc_text(row.created_at),
@@ -80,7 +86,8 @@ def show_users(actor: Actor, rows: Sequence[User]) -> list[Shown]:
             "kind": row.kind,
             "is_operator": row.is_operator,
             "is_active": row.is_active,
-            "email": row.email if actor.is_operator or row.pk == actor.user_id else None,
+            "email": row.address if (is_shown := actor.is_operator or row.pk == actor.user_id) else None,
+            "email_is_confirmed": row.email_is_confirmed if is_shown else None,
             "created_at": utc_text(row.created_at),
             "version": row.version,
         }
@@ -112,7 +119,8 @@ def show_who(user: User, tenants: Sequence[selectors.TenantOfActor]) -> Shown:
         "user": {
             "id": str(user.pk),
             "name": user.name,
-            "email": user.email,
+            "email": user.address,
+            "email_is_confirmed": user.email_is_confirmed,
             "kind": user.kind,
             "is_operator": user.is_operator,
             "password_in": passwords.kept_in(user),

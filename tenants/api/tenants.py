@@ -20,7 +20,7 @@ from webapi.etags import expected_version, with_etag
 from webapi.idempotency import idempotent
 from webapi.pagination import page
 from webapi.schema import IF_MATCH, page_of
-from webapi.views import ApiView, known_query
+from webapi.views import ApiView, known_query, query_flag
 
 TENANT_PATH = OpenApiParameter("tenant", str, OpenApiParameter.PATH, description="Slug, id, or a name that only one has.")
 USER_PATH = OpenApiParameter("user_id", OpenApiTypes.UUID, OpenApiParameter.PATH)
@@ -29,11 +29,14 @@ USER_PATH = OpenApiParameter("user_id", OpenApiTypes.UUID, OpenApiParameter.PATH
 class TenantsView(ApiView):
     """Boundaries of isolation."""
 
-    @extend_schema(responses=page_of(bodies.TenantOut))
+    @extend_schema(
+        parameters=[OpenApiParameter("deleted", bool, description="Only those that were deleted, as an operator.")],
+        responses=page_of(bodies.TenantOut),
+    )
     def get(self, request: Request) -> Response:
         """Tenants that you see, by name."""
-        known_query(request, ())
-        rows = visible(self.actor, Tenant)
+        known_query(request, ("deleted",))
+        rows = visible(self.actor, Tenant).filter(deleted_at__isnull=not query_flag(request, "deleted"))
         return page(request, rows, order=("name", "id"), serialize=lambda found: shapes.show_tenants(self.actor, found))
 
     @extend_schema(request=bodies.TenantIn, responses={201: bodies.TenantOut})

@@ -49,6 +49,7 @@ urlpatterns = [
     path("tokens", people.TokensView.as_view(), name="tokens"),
     path("tokens/<uuid:token_id>", people.TokenView.as_view(), name="token"),
     path("invitations", people.InvitationsView.as_view(), name="invitations"),
+    path("invitations:read", people.ReadInvitationView.as_view(), name="invitations-read"),
     path("invitations:accept", people.AcceptInvitationView.as_view(), name="invitations-accept"),
     path("invitations/<uuid:invitation_id>", people.InvitationView.as_view(), name="invitation"),
     path("queues", capacity.QueuesView.as_view(), name="queues"),

@@ -102,7 +102,8 @@ class UsageHeldView(ApiView):
 
     @extend_schema(parameters=FILTERS[:-1], responses=bodies.UsageHeldOut)
     def get(self, request: Request) -> Response:
-        """What attempts held before their cluster had them, and bookings that nobody used, by tenant. None of it is charged."""
+        """What attempts held before their first task and after their last, and unused bookings, by tenant. None of it
+        is charged."""
         known_query(request, tuple(name for name in WINDOW if name != "fate"))
         tenant_ids = tenants_with(self.actor, "usage.read")
         if request.query_params.get("tenant"):

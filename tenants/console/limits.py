@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from kernel.resources import RESOURCE_NAMES, Resources
@@ -19,16 +20,20 @@ from tenants.quota.edits import COLUMNS, Change
 from tenants.quota.limits import AMOUNT_MAX, WEIGHT_MAX, Capacity
 from tenants.services.edits import Consequence, Trial
 
-UNITS: Mapping[str, tuple[str, int]] = {
-    "gpu_millis": ("GPUs", 1000),
-    "cpu_millis": ("Cores", 1000),
-    "memory_bytes": ("Memory, GiB", 1 << 30),
+if TYPE_CHECKING:
+    from django.utils.functional import _StrOrPromise as StrOrPromise
+
+COLUMN_NAMES = {"guarantee": _("guarantee"), "deserved": _("deserved"), "ceiling": _("ceiling"), "weight": _("weight")}
+UNITS: Mapping[str, tuple[StrOrPromise, int]] = {
+    "gpu_millis": (_("GPUs"), 1000),
+    "cpu_millis": (_("Cores"), 1000),
+    "memory_bytes": (_("Memory, GiB"), 1 << 30),
 }
 HELP = {
-    "guarantee": "Never lent.",
-    "deserved": "Lent while idle, taken back on demand. Empty: the guarantee.",
-    "ceiling": "Never passed. Empty: none.",
-    "weight": "Divides what nobody is promised.",
+    "guarantee": _("Never lent."),
+    "deserved": _("Lent while idle, taken back on demand. Empty: the guarantee."),
+    "ceiling": _("Never passed. Empty: none."),
+    "weight": _("Divides what nobody is promised."),
 }
 
 
@@ -49,17 +54,17 @@ class LimitsForm(forms.Form):
     version = forms.IntegerField(widget=forms.HiddenInput)
     effective_from = forms.DateTimeField(
         required=False,
-        label="From",
-        help_text="UTC. Empty: at once.",
+        label=_("From"),
+        help_text=_("UTC. Empty: at once."),
         widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
         input_formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"],
     )
     comment = forms.CharField(
         required=False,
         max_length=1000,
-        label="Why",
+        label=_("Why"),
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 2}),
-        help_text="Kept in the audit.",
+        help_text=_("Kept in the audit."),
     )
 
     def __init__(self, queue: Queue, data: Mapping[str, Any] | None = None) -> None:
@@ -78,10 +83,10 @@ class LimitsForm(forms.Form):
     def lines(self) -> Iterator[Line]:
         for pool in self.pools:
             held = self._held.get((self.queue.pk, pool.pool_id), Resources())
-            for resource, (unit, _) in UNITS.items():
+            for resource, (unit, _size) in UNITS.items():
                 fields = tuple(self[_key(pool.pool_id, resource, column)] for column in COLUMNS)
                 total, now = (_shown(getattr(amounts, resource), resource) for amounts in (pool.total, held))
-                yield Line(pool.name, unit, total, now, fields)
+                yield Line(pool.name, str(unit), total, now, fields)
 
     def clean_effective_from(self) -> Any:
         given = self.cleaned_data["effective_from"]
@@ -121,8 +126,15 @@ def shown(trial: Trial, jobs: Sequence[Consequence] | None) -> Shown:
     return Shown(
         tuple(f"{found.message} {found.hint}".rstrip() for found in trial.fields()),
         tuple(
-            f"{names[over.queue_id]} holds {_shown(over.used, over.resource)} of {pools[over.pool_id]} "
-            f"({UNITS[over.resource][0]}); its {over.column} would be {_shown(over.limit, over.resource)}."
+            _("%(queue)s holds %(used)s of %(pool)s (%(unit)s); its %(column)s would be %(limit)s.")
+            % {
+                "queue": names[over.queue_id],
+                "used": _shown(over.used, over.resource),
+                "pool": pools[over.pool_id],
+                "unit": UNITS[over.resource][0],
+                "column": COLUMN_NAMES[over.column],
+                "limit": _shown(over.limit, over.resource),
+            }
             for over in trial.outcome.over
         ),
         jobs,
@@ -137,14 +149,14 @@ def _field(resource: str, column: str, value: int | None) -> forms.DecimalField:
     unit, size = UNITS[resource]
     is_weight = column == "weight"
     return forms.DecimalField(
-        label=f"{unit}: {column}",
+        label=f"{unit}: {COLUMN_NAMES[column]}",
         required=False,
         min_value=1 if is_weight else 0,
         max_value=WEIGHT_MAX if is_weight else Decimal(AMOUNT_MAX) // size,
         decimal_places=0 if is_weight else 3,
         initial=None if value is None else value if is_weight else _shown(value, resource),
         widget=UnfoldAdminTextInputWidget(
-            attrs={"inputmode": "decimal", "aria-label": f"{unit}: {column}", "title": HELP[column]}
+            attrs={"inputmode": "decimal", "aria-label": f"{unit}: {COLUMN_NAMES[column]}", "title": HELP[column]}
         ),
     )
 

@@ -71,6 +71,7 @@ class Entry:
     ended_at: datetime
     fate: Fate
     measured: tuple[Measured, ...] = ()
+    held_seconds: int | None = None
 
     @property
     def since(self) -> int:

@@ -6,7 +6,14 @@ from tenants.services.caps import CapLine, set_rules, set_user_caps
 from tenants.services.device_codes import decide_device_code, forget_device_codes, make_device_code, redeem_device_code
 from tenants.services.edits import apply_due_edits, cancel_edit, edit_limits, register_forecast, try_limits
 from tenants.services.grants import set_priority_grants
-from tenants.services.invitations import Accepted, IssuedInvitation, accept_invitation, invite_user, withdraw_invitation
+from tenants.services.invitations import (
+    Accepted,
+    IssuedInvitation,
+    accept_invitation,
+    invite_user,
+    read_invitation,
+    withdraw_invitation,
+)
 from tenants.services.ledger import LedgerLine, append_ledger
 from tenants.services.limits import PoolLimit, set_limits
 from tenants.services.members import add_member, change_role, remove_member
@@ -28,6 +35,7 @@ from tenants.services.second_factor import (
 )
 from tenants.services.secrets import decrypt_secrets, delete_secret, missing_secrets, rotate_secrets, set_secret
 from tenants.services.sessions import end_other_sessions, end_session, sign_in
+from tenants.services.standing import disable_tenant, enable_tenant
 from tenants.services.tenants import create_tenant, update_tenant
 from tenants.services.tokens import IssuedToken, create_token, revoke_token
 from tenants.services.user_import import ImportReport, export_users_csv, import_users_csv
@@ -74,8 +82,10 @@ __all__ = [
     "delete_secret",
     "deny_request",
     "disable_service_account",
+    "disable_tenant",
     "disable_user",
     "edit_limits",
+    "enable_tenant",
     "end_other_sessions",
     "end_session",
     "export_users_csv",
@@ -84,6 +94,7 @@ __all__ = [
     "invite_user",
     "make_device_code",
     "missing_secrets",
+    "read_invitation",
     "recount_usage",
     "redeem_device_code",
     "register_forecast",

@@ -49,7 +49,7 @@ def bootstrap_installation(
     with transaction.atomic():
         if User.objects.exists():
             return None
-        user = insert_user(name=user_name, email=email, password=password, is_operator=True, now=now)
+        user = insert_user(name=user_name, email=email, email_is_confirmed=True, password=password, is_operator=True, now=now)
         tenant = create_tenant(actor=actor, name=tenant_name, now=now)
         Membership.objects.create(tenant=tenant, user=user, role=TenantRole.MANAGER, created_at=now)
         issued = issue(user, name="first token", scopes=[Scope.ALL], lifetime=timedelta(days=DAYS_DEFAULT), now=now)

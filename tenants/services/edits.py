@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from activity.notifications.kinds import NoticeKind
 from activity.notifications.notices import new_notice
@@ -22,12 +22,12 @@ from kernel.actor import Actor, system_actor
 from kernel.errors import Conflict, FieldError, Forbidden, InvalidInput, NotFound, PreconditionFailed
 from kernel.ids import new_id
 from kernel.resources import RESOURCE_NAMES
-from reconciling import bulk, transition
+from reconciling import bulk, poison, transition
 from reconciling.transition import Change as StateChange
 from tenants.access import actor_for, demand, role_allows
 from tenants.capacity import Tree, capacities, held_by, limits_tree
 from tenants.lifecycle import EditState
-from tenants.models import Queue, QueueLimit, QueueUsage, QuotaEdit
+from tenants.models import LimitChange, Queue, QueueLimit, QueueUsage, QuotaEdit
 from tenants.quota.edits import COLUMNS, Change, Outcome, blame, try_edit
 from tenants.quota.limits import NO_LIMIT, Capacity, Limit, LimitedQueue
 from tenants.services.queues import ensure_usage_rows
@@ -36,6 +36,7 @@ from tenants.services.transition import EDITS
 CHANGES_MAX = 5_000  # A tree of 1,000 queues over a few pools in one edit; more would hold the lock for seconds.
 PENDING_MAX = 1_000
 DUE_PER_SWEEP = 100
+DUE_EDIT = "tenants.due_edit"
 AHEAD = timedelta(days=366)
 
 
@@ -141,7 +142,7 @@ def edit_limits(
             raise Conflict(f"{PENDING_MAX} edits wait for their time already.", hint="Cancel some, or make this one now.")
         edit.save(force_insert=True)
         if not is_later:
-            write_limits(trial)
+            write_limits(trial, now)
             _raise_versions(trial)
         _record(edit, trial, actor, "limit_planned" if is_later else "limited", now)
     return edit
@@ -163,41 +164,55 @@ def cancel_edit(*, actor: Actor, edit: QuotaEdit, now: datetime) -> QuotaEdit:
 
 def apply_due_edits(now: datetime) -> int:
     """Make the edits whose time has come, in the order of their times. One that breaks the tree by now, or whose author may no
-    longer make it, is refused, and the author and the tenant's managers hear of it. A sweep's part; returns how many were
-    decided."""
-    actor = system_actor("quota")
-    decided = 0
-    due = QuotaEdit.objects.filter(state=EditState.PENDING, effective_from__lte=now).order_by("effective_from", "id")
-    for edit_id in list(due.values_list("id", flat=True)[:DUE_PER_SWEEP]):
+    longer make it, is refused, and the author and the tenant's managers hear of it. One at which this fails is left for later and
+    keeps none behind it from its turn. A sweep's part; returns how many were decided."""
+    decided: set[uuid.UUID] = set()
+    due = _due(now).exclude(id__in=poison.resting(DUE_EDIT, now)).order_by("effective_from", "id")
+    ids = list(due.values_list("id", flat=True)[:DUE_PER_SWEEP])
+    poison.work_through(DUE_EDIT, ids, lambda part: _apply_all(part, decided, now), now=now, key=lambda edit_id: edit_id)
+    return len(decided)
+
+
+def _due(now: datetime) -> QuerySet[QuotaEdit]:
+    return QuotaEdit.objects.filter(state=EditState.PENDING, effective_from__lte=now)
+
+
+def _apply_all(ids: Sequence[uuid.UUID], decided: set[uuid.UUID], now: datetime) -> None:
+    for edit_id in ids:
         with transaction.atomic():
             lock_tree()
-            edit = due.select_related("created_by").filter(id=edit_id).first()
-            if edit is None:  # Cancelled, or made by another process.
-                continue
-            changes = [read_change(entry) for entry in edit.changes]
-            trial = _tried(changes, limits_tree())
-            fields = _lost_right(edit, changes, trial.tree) or trial.fields()
-            decision = StateChange(
-                edit.pk,
-                EditState.PENDING,
-                EditState.REFUSED if fields else EditState.APPLIED,
-                reason=fields[0].code if fields else "",
-                also={"decided_at": now},
-            )
-            if not transition.apply(EDITS, [decision], actor=actor.name, at=now):
-                continue
-            edit.refresh_from_db()
-            edit.problems = [field.as_dict() for field in fields]
-            edit.before = _before([change for change in changes if change.queue_id in trial.tree.tenants], trial.tree)
-            edit.save(update_fields=["problems", "before"])
-            if not fields:
-                write_limits(trial)
-                _raise_versions(trial)
-            _record(edit, trial, actor, "limit_refused" if fields else "limited", now)
-            if fields:
-                _tell_refused(edit, fields, now)
-            decided += 1
-    return decided
+            edit = _due(now).select_related("created_by").filter(id=edit_id).first()
+            is_decided = edit is not None and _apply(edit, now)  # None: cancelled, or made by another process.
+        if is_decided:
+            decided.add(edit_id)
+
+
+def _apply(edit: QuotaEdit, now: datetime) -> bool:
+    """Decide an edit, under the lock of the tree; False where another process did."""
+    actor = system_actor("quota")
+    changes = [read_change(entry) for entry in edit.changes]
+    trial = _tried(changes, limits_tree())
+    fields = _lost_right(edit, changes, trial.tree) or trial.fields()
+    decision = StateChange(
+        edit.pk,
+        EditState.PENDING,
+        EditState.REFUSED if fields else EditState.APPLIED,
+        reason=fields[0].code if fields else "",
+        also={"decided_at": now},
+    )
+    if not transition.apply(EDITS, [decision], actor=actor.name, at=now):
+        return False
+    edit.refresh_from_db()
+    edit.problems = [field.as_dict() for field in fields]
+    edit.before = _before([change for change in changes if change.queue_id in trial.tree.tenants], trial.tree)
+    edit.save(update_fields=["problems", "before"])
+    if not fields:
+        write_limits(trial, now)
+        _raise_versions(trial)
+    _record(edit, trial, actor, "limit_refused" if fields else "limited", now)
+    if fields:
+        _tell_refused(edit, fields, now)
+    return True
 
 
 def _lost_right(edit: QuotaEdit, changes: Sequence[Change], tree: Tree) -> list[FieldError]:
@@ -232,8 +247,9 @@ def _tell_refused(edit: QuotaEdit, fields: Sequence[FieldError], now: datetime) 
     record_events([notice])
 
 
-def write_limits(trial: Trial) -> None:
-    """Write what changed, and the ceilings' copies on the usage rows. Inside the transaction that holds the tree's lock."""
+def write_limits(trial: Trial, now: datetime) -> None:
+    """Write what changed, its history, and the ceilings' copies on the usage rows. Inside the transaction that holds the tree's
+    lock. No other code writes limits: a change without history would make the shares of the past wrong."""
     before = {queue.id: queue for queue in trial.tree.queues}
     after = {queue.id: queue for queue in trial.outcome.queues}
     keys = sorted({(change.queue_id, change.pool_id, change.resource) for change in trial.changes})
@@ -243,6 +259,7 @@ def write_limits(trial: Trial) -> None:
         if after[key[0]].limit(*key[1:]) != before[key[0]].limit(*key[1:])
     }
     _write_rows(changed)
+    _write_history({key: before[key[0]].limit(key[1], key[2]) for key in changed}, now)
     _write_ceilings({(queue_id, pool_id) for queue_id, pool_id, _ in changed}, after)
 
 
@@ -263,6 +280,19 @@ def _write_rows(changed: Mapping[tuple[uuid.UUID, uuid.UUID, str], Limit]) -> No
             if key not in known and limit != NO_LIMIT
         ],
     )
+
+
+def _write_history(replaced: Mapping[tuple[uuid.UUID, uuid.UUID, str], Limit], now: datetime) -> None:
+    bulk.insert(
+        LimitChange,
+        [
+            {
+                "id": new_id(), "queue_id": queue_id, "pool_id": pool_id, "resource": resource, **limit.as_dict(),
+                "changed_at": now,
+            }
+            for (queue_id, pool_id, resource), limit in replaced.items()
+        ],
+    )  # fmt: skip
 
 
 def _write_ceilings(keys: set[tuple[uuid.UUID, uuid.UUID]], after: Mapping[uuid.UUID, LimitedQueue]) -> None:

@@ -1,8 +1,9 @@
 """Whose account it is that an identity provider or a directory speaks of, and where its groups put that person.
 
-Issuer and subject name a person for good. A verified address brings somebody to an account that was there before
-only if nobody has had that account in hands: people choose their addresses here by themselves, and whoever took somebody else's
-would share an account with them. Owners of other accounts connect them once, from a session.
+Issuer and subject name a person for good. A verified address brings somebody to an account that was there before only if the
+address is confirmed there: people write their addresses by themselves, and an account that only says to have somebody's address
+is passed over, so that it opens no account and blocks none. And only if that account was never used: its
+owner connects it once, from a session.
 
 Where groups are mapped, they decide about the tenants that the mapping names, at each sign-in; a provider that says nothing
 of groups lets nobody in (security C35).
@@ -27,6 +28,7 @@ from tenants.claims import Claims, SignInFailed
 from tenants.models import ExternalIdentity, Membership, Token, User, UserKind
 from tenants.permissions import ROLE_RANK
 from tenants.services import names
+from tenants.services.addresses import confirm_address, confirmed_address
 from tenants.services.members import add_member, change_role, remove_member
 from tenants.services.users import insert_user
 
@@ -76,6 +78,8 @@ def connect(claims: Claims, *, actor: Actor, policy: Policy, now: datetime) -> U
                 _link(user, claims, "identity.link", now, actor=actor)
         except IntegrityError:
             raise SignInFailed("oidc_taken", "this person was connected a moment ago") from None
+    if claims.email_verified:
+        confirm_address(user, claims.email)
     return user
 
 
@@ -131,7 +135,7 @@ def _linked(claims: Claims, policy: Policy, now: datetime) -> User | None:
     """An account that was there before, by its verified address."""
     if not claims.email or not claims.email_verified:
         return None
-    user = User.objects.filter(email__iexact=claims.email, kind=UserKind.PERSON).first()
+    user = User.objects.filter(confirmed_address(claims.email), kind=UserKind.PERSON).first()
     if user is None:
         return None
     if not user.is_active:
@@ -148,6 +152,8 @@ def _linked(claims: Claims, policy: Policy, now: datetime) -> User | None:
 def _made(claims: Claims, policy: Policy, namesake: User | None, now: datetime) -> User:
     if namesake is not None:
         raise SignInFailed("link_needed" if namesake.is_active else "account_disabled", "there is an account of this name")
+    if not policy.creates_users and _usable_email(claims) and User.objects.filter(email_claimed__iexact=claims.email).exists():
+        raise SignInFailed("link_needed", "an account says to have this address; its owner connects it")
     if not policy.creates_users:
         raise SignInFailed("no_account", "nobody has this address, and accounts are not made")
     email = _usable_email(claims)
@@ -155,7 +161,7 @@ def _made(claims: Claims, policy: Policy, namesake: User | None, now: datetime) 
         name = _user_name(claims, is_first=number == 0)
         try:
             with transaction.atomic():
-                user = insert_user(name=name, email=email, password=None, now=now)
+                user = insert_user(name=name, email=email, email_is_confirmed=True, password=None, now=now)
                 _link(user, claims, "user.create", now, actor=policy.actor)
         except Conflict:
             continue

@@ -1,8 +1,14 @@
 """Invitations: a code that works once and makes its holder a member, with an account of their own if they have none.
 
-The code is shown once to whoever invites. Accepting it while signed in adds the membership to that account. Accepting
-it without an account makes one. An existing account can be taken up this way only where it has no password yet and an operator
-invited its address: anybody else could invite an address just to get at what its account reaches elsewhere.
+The code is shown once to the person who invites, and it is the credential. An account that is signed in takes it up where it
+has the invited address, and had it before the invitation or has it confirmed: people cannot write another's address into their
+account to use a code that was not for them. Without an account it makes one, whose address is not confirmed by that, as a
+manager may invite any address. Whether another account has the address is not looked at: neither the holder of such a code nor
+the manager who invites learns who has an account elsewhere.
+
+Only an operator's invitation looks for the account that has the address confirmed, and sets its first password where it has none:
+anybody else could invite an address just to get at what its account reaches elsewhere. Where there is no such account, the
+operator's word confirms the address of the new one.
 """
 
 from __future__ import annotations
@@ -13,6 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from activity.services import NewEvent, record_audit, record_events
 from activity.sessions import recheck
@@ -23,6 +30,7 @@ from tenants.access import actor_for, demand, is_system
 from tenants.models import Invitation, Membership, User, UserKind
 from tenants.permissions import ROLE_RANK, Scope
 from tenants.services import names
+from tenants.services.addresses import confirmed_address
 from tenants.services.tokens import DAYS_DEFAULT, IssuedToken, digest_of, issue
 from tenants.services.users import insert_user
 
@@ -108,10 +116,37 @@ def withdraw_invitation(*, actor: Actor, invitation: Invitation, now: datetime) 
         )
 
 
+@dataclass(frozen=True, slots=True)
+class OpenInvitation:
+    """What the holder of a code is told before accepting. `name` is that of the account that waits for its first password."""
+
+    invitation: Invitation
+    name: str | None
+
+
+def read_invitation(*, text: str, now: datetime) -> OpenInvitation:
+    """What a code is for, without using it up. Raises NotFound as accepting it would."""
+    row = _open_invitations(text, now).select_related("tenant", "invited_by").first()
+    if row is None:
+        raise _no_such_invitation()
+    account = _account_of(row)
+    return OpenInvitation(row, account.name if account is not None and _waits(account) else None)
+
+
 def accept_invitation(
-    *, text: str, actor: Actor | None = None, name: str = "", password: str = "", request_id: str = "", now: datetime
+    *,
+    text: str,
+    actor: Actor | None = None,
+    name: str = "",
+    password: str = "",
+    with_token: bool = True,
+    request_id: str = "",
+    now: datetime,
 ) -> Accepted:
-    """Use an invitation up. `actor` is whoever is signed in; without one `name` and `password` make the account."""
+    """Use an invitation up. `actor` is the person who is signed in; without one `name` and `password` make the account.
+
+    `with_token`: a new account gets a first token; a browser, which signs in by password, asks for none.
+    """
     with transaction.atomic():
         invitation = _claim(text, now)
         user = _user_for(invitation, actor, name=name, password=password, now=now)
@@ -125,7 +160,7 @@ def accept_invitation(
             membership.save(update_fields=["role", "version"])
         Invitation.objects.filter(id=invitation.pk).update(accepted_by=user)
         token = None
-        if actor is None:  # Whoever is signed in has a token already.
+        if actor is None and with_token:  # A person who is signed in has a token already.
             token = issue(user, name="first token", scopes=[Scope.ALL], lifetime=timedelta(days=DAYS_DEFAULT), now=now)
         _record(invitation, user, membership, token, request_id=request_id, now=now)
         recheck()
@@ -134,38 +169,72 @@ def accept_invitation(
 
 def _claim(text: str, now: datetime) -> Invitation:
     """Of two who bring the same code, the one whose update finds the row open gets in."""
-    digest = digest_of(text)
-    open_rows = Invitation.objects.filter(digest=digest, accepted_at=None, revoked_at=None, expires_at__gt=now)
-    if not open_rows.update(accepted_at=now):
-        raise NotFound("This invitation does not exist, is used, or older than 7 days.", hint="Ask for a new one.")
-    return Invitation.objects.select_related("invited_by").get(digest=digest)
+    if not _open_invitations(text, now).update(accepted_at=now):
+        raise _no_such_invitation()
+    return Invitation.objects.select_related("invited_by").get(digest=digest_of(text))
+
+
+def _open_invitations(text: str, now: datetime) -> QuerySet[Invitation]:
+    return Invitation.objects.filter(digest=digest_of(text), accepted_at=None, revoked_at=None, expires_at__gt=now)
+
+
+def _no_such_invitation() -> NotFound:
+    return NotFound("This invitation does not exist, is used, or older than 7 days.", hint="Ask for a new one.")
+
+
+def _is_by_operator(invitation: Invitation) -> bool:
+    return invitation.invited_by is None or invitation.invited_by.is_operator
+
+
+def _account_of(invitation: Invitation) -> User | None:
+    """The account that has the invited address confirmed; looked for only where an operator invited."""
+    return User.objects.filter(confirmed_address(invitation.email)).first() if _is_by_operator(invitation) else None
+
+
+def _waits(account: User | None) -> bool:
+    """Whether an operator's invitation may set the account's first password."""
+    return account is not None and account.is_active and not account.has_usable_password()
+
+
+def _has_address(user: User, invitation: Invitation) -> bool:
+    """Whether the account is the one that was invited, by what stands in it and in the invitation alone."""
+    invited = invitation.email.lower()
+    if user.email.lower() == invited:
+        return True
+    was_there = user.email_claimed_at is None or user.email_claimed_at <= invitation.created_at
+    return (user.email_claimed or "").lower() == invited and was_there
 
 
 def _user_for(invitation: Invitation, actor: Actor | None, *, name: str, password: str, now: datetime) -> User:
     problems = names.Problems()
     if actor is not None and actor.user_id is not None:
+        demand(actor, None, "invitation.accept")
         if name or password:
             problems.add("", "signed_in", "You are signed in: the invitation is for your account, without name and password.")
             problems.raise_if_any()
         user = User.objects.get(id=actor.user_id)
         if user.kind != UserKind.PERSON:
             raise Forbidden("Invitations are for people.", hint="Create a service account in the tenant.")
+        if not _has_address(user, invitation):
+            raise Forbidden(
+                "This invitation is for another address than your account had when it was made.",
+                hint="Sign out and accept it with an account of the invited address, or ask for a new invitation to yours.",
+            )
         return user
     names.user_name(name, problems)
     names.password(password, problems, user_name=name)
     problems.raise_if_any()
-    existing = User.objects.select_for_update().filter(email__iexact=invitation.email).first()
-    if existing is None:
-        return insert_user(name=name, email=invitation.email, password=password, now=now)
-    by_operator = invitation.invited_by is None or invitation.invited_by.is_operator
-    if existing.has_usable_password() or not existing.is_active or not by_operator or existing.name != name:
-        raise Conflict(
-            "There is an account for this address.",
-            hint="Sign in first, then accept; or ask an operator for an invitation that sets the first password.",
-        )
-    existing.set_password(password)
-    existing.save(update_fields=["password"])
-    return existing
+    account = _account_of(invitation)
+    if account is not None:
+        account = User.objects.select_for_update(no_key=True).get(id=account.pk)
+    if account is None or not _waits(account):
+        is_confirmed = _is_by_operator(invitation) and account is None
+        return insert_user(name=name, email=invitation.email, email_is_confirmed=is_confirmed, password=password, now=now)
+    if account.name != name:  # Reading the invitation tells its holder the name.
+        raise Conflict(f"This invitation is for the account {account.name}.", hint=f"Accept it with the name {account.name}.")
+    account.set_password(password)
+    account.save(update_fields=["password"])
+    return account
 
 
 def _record(

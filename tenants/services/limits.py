@@ -58,7 +58,7 @@ def set_limits(
         trial = lock_and_try(changes)
         _check_rules(queue, limits, trial)
         guarded(queue, expected_version)
-        write_limits(trial)
+        write_limits(trial, now)
         tell(queue, "limited", now)
         record_audit(
             actor=actor,

@@ -38,12 +38,15 @@ class Problems:
 
 
 def display_name(text: str, problems: Problems, *, path: str = "/name") -> str:
-    """The name of a tenant or queue in any language: 1 to 63 printable characters, no slash, no blank at either end."""
+    """The name of a tenant or queue in any language: 1 to 63 printable characters, no slash, no blank at either end, no hyphen at
+    the beginning."""
     name = unicodedata.normalize("NFC", text)
     if not 1 <= len(name) <= DISPLAY_NAME_LENGTH:
         problems.add(path, "bad_length", f"A name has 1 to {DISPLAY_NAME_LENGTH} characters.")
     elif name != name.strip() or not name.isprintable() or set(name) & set("/\\:"):
         problems.add(path, "bad_characters", "A name has printable characters, no slash or colon, and no blank at either end.")
+    elif name.startswith("-"):
+        problems.add(path, "leading_hyphen", "A name must not begin with a hyphen: commands would take it for an option.")
     elif _LOOKS_LIKE_ID.fullmatch(name):
         problems.add(path, "looks_like_id", "A name must not look like an id.")
     return name

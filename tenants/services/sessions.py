@@ -24,6 +24,7 @@ from tenants.known_browsers import KnownBrowser
 from tenants.models import BrowserSession, Token, TokenKind, User, UserKind
 from tenants.permissions import Scope
 from tenants.services import passwords
+from tenants.services.addresses import confirmed_address
 from tenants.services.directory_people import user_by_directory
 from tenants.services.second_factor import demand_second_factor
 from tenants.services.tokens import NAME_LENGTH, issue, tell_revoked
@@ -120,7 +121,7 @@ def refuse_many_own(actor: Actor, user: User) -> None:
 
 
 def user_by_password(name: str, password: str) -> User | None:
-    """The active person with this name or e-mail address and this password. One hash is computed whoever it is."""
+    """The active person with this name or confirmed e-mail address and this password. One hash is computed in every case."""
     user = _find_person(name.strip())
     return user if passwords.is_own(user, password) and user is not None and user.is_active else None
 
@@ -220,4 +221,5 @@ def _end_oldest(user: User, now: datetime) -> None:
 def _find_person(name: str) -> User | None:
     people = User.objects.filter(kind=UserKind.PERSON)
     found = people.filter(name=name).first() or people.filter(name=name.lower()).first()
-    return found or (people.filter(email__iexact=name).first() if "@" in name else None)
+    # An address that people only say of themselves is no name: trying to sign in by it would tell whether others have it.
+    return found or (people.filter(confirmed_address(name)).first() if "@" in name else None)

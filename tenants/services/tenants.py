@@ -40,7 +40,7 @@ def create_tenant(*, actor: Actor, name: str, parent_id: uuid.UUID | None = None
         create_top_queue(tenant, now=now)
         if parent_id is None and actor.user_id is not None:
             Membership.objects.create(tenant=tenant, user_id=actor.user_id, role=TenantRole.MANAGER, created_at=now)
-        _tell(tenant, "created", now)
+        tell(tenant, "created", now)
         record_audit(
             actor=actor,
             verb="tenant.create",
@@ -86,9 +86,9 @@ def update_tenant(
         if not changed:
             raise PreconditionFailed("The tenant was changed meanwhile.", hint="Read it again and repeat your change.")
         if name is not None and name != tenant.name:
-            _rename_top_queue(tenant, changes["name"])
+            rename_top_queue(tenant, changes["name"])
         tenant.refresh_from_db()
-        _tell(tenant, "changed", now)
+        tell(tenant, "changed", now)
         record_audit(
             actor=actor,
             verb="tenant.edit",
@@ -139,7 +139,8 @@ def _next_number() -> int:
     return int(rows[0]["value"])
 
 
-def _rename_top_queue(tenant: Tenant, name: str) -> None:
+def rename_top_queue(tenant: Tenant, name: str) -> None:
+    """Let the top queue follow the tenant's name, as long as it bears the old one."""
     if not Queue.objects.filter(tenant_id=tenant.pk, name=name).exists():
         Queue.objects.filter(tenant_id=tenant.pk, is_top=True, name=tenant.name).update(name=name, version=F("version") + 1)
 
@@ -153,7 +154,8 @@ def _name_taken(name: str) -> Conflict:
     return Conflict(f"There is already a tenant {name!r} in this place.", hint="Choose another name.")
 
 
-def _tell(tenant: Tenant, what: str, now: datetime) -> None:
+def tell(tenant: Tenant, what: str, now: datetime) -> None:
+    """The event of what became of a tenant."""
     record_events(
         [
             NewEvent(

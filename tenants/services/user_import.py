@@ -137,7 +137,7 @@ def _plain(cell: str) -> str:
 
 def _check(rows: Sequence[tuple[int, dict[str, str]]], problems: names.Problems) -> list[_Line]:
     tenants: dict[str, list[Tenant]] = {}
-    for known in Tenant.objects.all():
+    for known in Tenant.objects.filter(deleted_at__isnull=True):
         tenants.setdefault(known.name, []).append(known)
     by_slug = {known.slug: known for same_name in tenants.values() for known in same_name}
     lines = []
@@ -160,7 +160,8 @@ def _check(rows: Sequence[tuple[int, dict[str, str]]], problems: names.Problems)
 
 
 def _check_against(actor: Actor, lines: Sequence[_Line], users: dict[str, User], problems: names.Problems) -> None:
-    """Contradictions inside the file and with what exists."""
+    """Contradictions inside the file and with what exists. Operators are told whose an address is; unconfirmed ones
+    are no obstacle, or people could keep others from being imported."""
     emails = {line.email.lower() for line in lines if line.email}
     owners = {
         user.email.lower(): user.name
@@ -205,9 +206,11 @@ def _write(lines: Sequence[_Line], users: dict[str, User], *, dry_run: bool, now
             actions[line.number] = "created"
             row_id = ids.setdefault(line.name, new_id())
             new_users.setdefault(line.name, _new_user(row_id, line, now))
-        elif line.email and user.email != line.email:
+        elif line.email and (user.email != line.email or user.email_claimed):
             actions[line.number] = "updated"
-            changed_users[line.name] = {"id": user.pk, "email": line.email, "version": 1}
+            changed_users[line.name] = {
+                "id": user.pk, "email": line.email, "email_claimed": None, "email_claimed_at": None, "version": 1
+            }  # fmt: skip
     known = {
         (row.user_id, row.tenant_id): row for row in Membership.objects.filter(user_id__in=[user.pk for user in users.values()])
     }

@@ -11,7 +11,7 @@ from activity.services import NewEvent, record_audit, record_events
 from activity.sessions import recheck
 from kernel.actor import Actor, TenantRole
 from kernel.errors import Conflict, Forbidden, PreconditionFailed
-from tenants.access import demand
+from tenants.access import demand, role_allows
 from tenants.models import Membership, Tenant, Token, TokenKind, User, UserKind
 from tenants.permissions import ROLE_RANK
 from tenants.services import names, passwords
@@ -30,7 +30,7 @@ def create_user(
         names.password(password, problems, user_name=name, email=email)
     problems.raise_if_any()
     with transaction.atomic():
-        user = insert_user(name=name, email=email, password=password, is_operator=is_operator, now=now)
+        user = insert_user(name=name, email=email, email_is_confirmed=True, password=password, is_operator=is_operator, now=now)
         record_audit(
             actor=actor,
             verb="user.create",
@@ -44,9 +44,12 @@ def create_user(
     return user
 
 
-def insert_user(*, name: str, email: str, password: str | None, is_operator: bool = False, now: datetime) -> User:
-    """Write a checked person's row, inside the caller's transaction. Conflict if the name or address is taken."""
-    user = User(name=name, email=email, is_operator=is_operator, created_at=now)
+def insert_user(
+    *, name: str, email: str, email_is_confirmed: bool, password: str | None, is_operator: bool = False, now: datetime
+) -> User:
+    """Write a checked person's row, inside the caller's transaction. Conflict if the name is taken, or a confirmed address."""
+    confirmed, claimed = (email, None) if email_is_confirmed else ("", email)
+    user = User(name=name, email=confirmed, email_claimed=claimed, is_operator=is_operator, created_at=now)
     user.set_password(password)  # None makes it unusable.
     try:
         with transaction.atomic():
@@ -67,10 +70,14 @@ def update_user(
     expected_version: int | None = None,
     now: datetime,
 ) -> User:
-    """Change a user. People change their own address; operators everything. Disabling ends all tokens and connections."""
+    """Change a user. People change their own address; operators everything. Disabling ends all tokens and connections.
+
+    An address that an operator writes is confirmed by that, and Conflict if it is another account's. One that people write about
+    themselves is not compared: the answer, the statements and the time are the same whether another account has it or not.
+    """
     only_own = user.pk == actor.user_id and is_active is None and is_operator is None
     demand(actor, None, "user.edit_self" if only_own else "user.edit")
-    changes = _checked_changes(actor, user, email=email, is_active=is_active, is_operator=is_operator)
+    changes = _checked_changes(actor, user, email=email, is_active=is_active, is_operator=is_operator, now=now)
     with transaction.atomic():
         before = {key: getattr(user, key) for key in changes}
         if changes.get("is_active") is False or changes.get("is_operator") is False:
@@ -78,6 +85,8 @@ def update_user(
         rows = User.objects.filter(id=user.pk)
         if expected_version is not None:
             rows = rows.filter(version=expected_version)
+        if "email" in changes:
+            rows = rows.filter(email=user.email)  # By what stood there it was decided that it may be written.
         try:
             with transaction.atomic():
                 changed = rows.update(version=F("version") + 1, **changes)
@@ -120,7 +129,7 @@ def set_password(*, actor: Actor, user: User, old: str, new: str, now: datetime)
         problems.add("/current", "wrong_password", "The old password is wrong.")
     elif old == new:
         problems.add("/new", "same_password", "The new password is the old one.")
-    names.password(new, problems, user_name=user.name, email=user.email, path="/new")
+    names.password(new, problems, user_name=user.name, email=user.address, path="/new")
     problems.raise_if_any()
     with transaction.atomic():
         user.set_password(new)
@@ -197,12 +206,16 @@ def disable_service_account(*, actor: Actor, user: User, now: datetime) -> User:
 
 
 def _checked_changes(
-    actor: Actor, user: User, *, email: str | None, is_active: bool | None, is_operator: bool | None
-) -> dict[str, str | bool]:
+    actor: Actor, user: User, *, email: str | None, is_active: bool | None, is_operator: bool | None, now: datetime
+) -> dict[str, str | bool | datetime | None]:
     problems = names.Problems()
-    changes: dict[str, str | bool] = {}
+    changes: dict[str, str | bool | datetime | None] = {}
     if email is not None:
-        changes["email"] = names.email_address(email, problems)
+        address = names.email_address(email, problems)
+        if role_allows(actor, None, "user.edit") or not address or address.lower() == user.email.lower():
+            changes = {"email": address, "email_claimed": None, "email_claimed_at": None}
+        else:
+            changes = {"email_claimed": address, "email_claimed_at": now}
     if is_active is not None:
         changes["is_active"] = is_active
     if is_operator is not None:

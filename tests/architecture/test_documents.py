@@ -20,6 +20,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)|<img src=\"([^\"]+)\"")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 FILE_NAMED = re.compile(r"`((?:platform|tenants|jobs|images|storage|client|tools|tests|docs|examples|deploy|bench)/[\w./-]+)`")
 BERTH_COMMAND = re.compile(r"(?:^[ $]*|[`$|] ?)berth ((?!-)[a-z-]+)(?: ([a-z]+))?", re.MULTILINE)
+BERTH_HINT = re.compile(r"(?:`|hint=f?\")berth ([a-z][a-z-]*)(?: ([a-z]+)(?![-\w{]))?")
 MAKE_TARGET = re.compile(r"(?:`|^[ $]*)make ([a-z][a-z-]*)", re.MULTILINE)
 
 
@@ -86,23 +87,30 @@ def test_every_make_target_that_is_named_exists():
 
 
 def test_every_command_of_berth_that_is_named_exists():
+    assert not list(commands_that_are_wrong(DOCUMENTS, BERTH_COMMAND))
+
+
+def test_every_command_of_berth_that_a_hint_names_is_one_that_the_help_shows():
+    sources = [path for path in tracked_files() if path.suffix == ".py" and not path.is_relative_to(ROOT / "tests")]
+    assert not list(commands_that_are_wrong(sources, BERTH_HINT, with_hidden=False))
+
+
+def commands_that_are_wrong(paths, pattern, *, with_hidden=True):
     import typer
 
     from berth.cli.root import COMMANDS, load_command
 
     groups = {}
     for name, entry in COMMANDS.items():
-        command = load_command(name, entry)
-        groups[name] = set(command.commands) if isinstance(command, typer.core.TyperGroup) else None
-    wrong = []
-    for path in DOCUMENTS:
-        for command, action in BERTH_COMMAND.findall(path.read_text(encoding="utf-8")):
+        if with_hidden or not entry.hidden:
+            command = load_command(name, entry)
+            groups[name] = set(command.commands) if isinstance(command, typer.core.TyperGroup) else None
+    for path in paths:
+        for command, action in pattern.findall(path.read_text(encoding="utf-8")):
             if command not in groups:
-                wrong.append(f"{path.relative_to(ROOT)}: berth {command}")
+                yield f"{path.relative_to(ROOT)}: berth {command}"
             elif groups[command] is not None and action and action not in groups[command]:
-                wrong.append(f"{path.relative_to(ROOT)}: berth {command} {action}")
-
-    assert not wrong
+                yield f"{path.relative_to(ROOT)}: berth {command} {action}"
 
 
 def job_files():

@@ -28,6 +28,8 @@ PAGES = (
     PageAt("job-artifacts", "/jobs/{job}/artifacts"),
     PageAt("job-spec", "/jobs/{job}/spec"),
     PageAt("job-waiting", "/jobs/{waiting}"),
+    PageAt("compare", "/jobs/compare?a={job}&b={failed}"),
+    PageAt("compare-choose", "/jobs/compare"),
     PageAt("submit", "/submit"),
     PageAt("templates", "/templates"),
     PageAt("template", "/templates/{template}"),

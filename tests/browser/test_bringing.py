@@ -117,6 +117,7 @@ def test_a_folder_is_chosen_and_a_job_runs_from_it(sign_in: SignIn, live_portal:
     page.goto("/submit")
     page.get_by_label("Name", exact=True).fill("with-code")
     page.get_by_label("Command").fill("./run.sh")
+    page.get_by_role("button", name="Code and data").click()
     page.get_by_label("Code folder", exact=True).and_(page.locator("input")).set_input_files(folder)
     code = page.get_by_role("region", name="Code folder digits")
     expect(code.get_by_text(re.compile("digits comes along: 5 files"))).to_be_visible(timeout=LIVE_MS)

@@ -78,12 +78,15 @@ def test_a_job_written_as_yaml_waits_says_why_runs_prints_stops_and_runs_again(
 
 def test_no_line_is_missed_or_doubled_over_a_break(sign_in: SignIn, live_portal: LivePlatform) -> None:
     member = live_portal.person("lou", tenant="lines")
-    counting = "i=0; while [ $i -lt 120 ]; do i=$((i+1)); echo line-$i; sleep 0.1; done"
+    waiting = 'touch "here-$BERTH_JOB_ID"; until [ -e go ]; do sleep 0.1; done'  # However long the page takes to open.
+    counting = f"i=0; while [ $i -lt 120 ]; do i=$((i+1)); echo line-$i; [ $i != 5 ] || {{ {waiting}; }}; sleep 0.1; done"
     job = member.submit({"name": "counting", "command": counting, "resources": SMALL}, wait=("running",))
     page = sign_in(member)
     line = BreakableLine(page)
     page.goto(f"/jobs/{job['id']}/logs")
     expect(page.get_by_text("line-5", exact=True)).to_be_visible(timeout=LIVE_MS)
+    [here] = live_portal.data_dir.glob(f"engine/*/attempts/*/work/here-{job['id']}")
+    here.with_name("go").touch()
     line.cut()
     expect(page.get_by_text("Reconnecting")).to_be_visible(timeout=LIVE_MS)
     member.wait_for_line(job, "line-60")
@@ -166,9 +169,9 @@ def test_an_operator_reads_how_tenants_were_tried_against_each_other(sign_in: Si
     finding = {"operation": "GET /api/v1/jobs/{job}", "by": "stranger", "status": 200, "problem": "it names the job", "query": []}
     live_portal.execute(
         "INSERT INTO controlplane_selftest "
-        "(id, started_at, finished_at, verdict, requests, findings, detail, tenant_ids, removed_at) "
+        "(id, started_at, finished_at, verdict, requests, findings, walls, detail, tenant_ids, removed_at) "
         "SELECT id, created_at, created_at, 'failed', 1200, "
-        f"'{json.dumps([finding])}', '', '[]', created_at FROM tenants_user WHERE name = 'operator'"
+        f"'{json.dumps([finding])}', '[]', '', '[]', created_at FROM tenants_user WHERE name = 'operator'"
     )
     page.reload()
     row = reports.get_by_role("row").filter(has_text="found holes")

@@ -62,12 +62,23 @@ class Breakable:
         self.process.wait()
 
     def freeze(self) -> None:
+        """Stop it and all that it has started: a process of PostgreSQL for each connection, which would go on by itself."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
+        wait_frozen(self.process.pid)  # From here on no more children are made.
+        self._tell_children(signal.SIGSTOP)
 
     def thaw(self) -> None:
         assert self.process is not None
+        self._tell_children(signal.SIGCONT)
         self.process.send_signal(signal.SIGCONT)
+
+    def _tell_children(self, number: signal.Signals) -> None:
+        assert self.process is not None
+        task = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        for child in task.read_text().split() if task.exists() else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(child), number)
 
     def mend(self) -> None:
         """Let it run again, whatever was done to it."""

@@ -57,6 +57,7 @@ SETTINGS: Mapping[str, str] = {
     "BERTH_RETRY_BACKOFF_SECONDS": "0.2",
     "BERTH_RETRY_BACKOFF_SECONDS_MAX": "1",
     "BERTH_TELEMETRY_SECONDS": "0.5",
+    "BERTH_CHECKPOINT_SECONDS": "1",
     "BERTH_REQUESTS_PER_MINUTE": "0",
     "BERTH_LOCAL_CPU_MILLIS": "64000",  # More than there is: tests shall wait for the product, not for each other.
     "BERTH_LOCAL_MEMORY_BYTES": str(256 * 1024**3),

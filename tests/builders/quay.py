@@ -16,7 +16,7 @@ from clusters.engines.interface import NodeFacts, TaskWorkload, Workload
 from clusters.models import Cluster, Pool
 from clusters.services import record_inventory
 from jobs.models import Attempt, Job, Task
-from jobs.reconcile import builds, finish, launch, poll, stopping
+from jobs.reconcile import builds, checkpoints, finish, launch, poll, stopping
 from jobs.reconcile.driver import SchedulerDriver
 from jobs.services.stop import stop_jobs
 from jobs.services.submit import prepare, submit
@@ -63,7 +63,7 @@ class Quay:
         stop_jobs([self.job(job.id)], actor=(by or self.cast.bob).actor, grace_seconds=grace_seconds, now=self.now)
 
     def turn(self, times: int = 1) -> None:
-        """Let scheduler, builds, launch, poll, stop and finish act once each, in the order of a job's life."""
+        """Let scheduler, builds, launch, poll, stop, finish and checkpoints act once each, in the order of a job's life."""
         for _ in range(times):
             self.schedule()
             builds.start_builds()
@@ -72,6 +72,7 @@ class Quay:
             stopping.stop(self.cluster.pk)
             poll.poll(self.cluster.pk)
             finish.finish(self.cluster.pk)
+            checkpoints.look()
             self.now += timedelta(milliseconds=20)
 
     def schedule(self) -> None:

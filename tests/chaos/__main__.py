@@ -4,10 +4,12 @@
     python -m tests.chaos --minutes 5 --seed 7
 
 Starts PostgreSQL, Redis and the platform in a temporary folder; eight clients of three tenants submit, stop, hold and repeat jobs
-through the API while processes are killed and frozen, also at their crash points, Redis is killed, emptied and frozen, and
-the database stopped and cut off. Then everything is healed, and the history - what the clients were told, what the payloads
-wrote, what the database and the engine say - is checked against the invariants of docs/reliability.md. Touches no
-installation that runs.
+through the API, some of a priority that makes way for others, and a ninth stops jobs in each state of their life in turn. After a
+calm beginning processes are killed and frozen, also at their crash points, the node is drained, Redis is killed, emptied and
+frozen, and the database stopped, frozen and cut off. Then everything is healed, and the history - what the clients were told,
+what the payloads wrote into files that the platform never touches, what the database and the engine say - is checked against
+the invariants of docs/reliability.md. The report says for how long nobody was served after each kind of fault, and when it
+took a restart from outside. Touches no installation that runs.
 
 Ends with 0 if everything held, 1 if a promise was broken, 2 if the round could not be carried out.
 """

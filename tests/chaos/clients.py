@@ -28,20 +28,58 @@ UNFINISHED_MAX = 24  # Of one client: past it, it waits like everybody whose quo
 TRY_SECONDS_MAX = 300.0
 ENDED = frozenset({"succeeded", "failed", "stopped"})
 
-# What every payload does: it holds a lock that only one of its kind can hold, also when it is killed without a word, and says
-# on a file that everybody may only append to when it began and how it ended.
-PAYLOAD = """\
-say() { echo "$(date +%s.%N) $BERTH_JOB_ID $BERTH_ATTEMPT $BERTH_ROLE-$BERTH_INDEX $1" >> /witness/log; }
+LOW, NORMAL = 100, 500  # Priorities: what is low makes way for what is not, and begins again.
+
+# How every payload begins: it holds a lock that only one of its kind can hold, also when it is killed without a word, and says
+# on a file that it alone and its like write when it began, each second that it lives, and how it ended, by both clocks: that of
+# the wall, and the seconds since the machine started, which nobody sets. By the second one it began when the kernel made its
+# process: on a loaded machine its own first word comes a second later.
+BEGINNING = """\
+me="$BERTH_JOB_ID $BERTH_ATTEMPT $BERTH_ROLE-$BERTH_INDEX"
+say() { read -r up rest < /proc/uptime; echo "$(date +%s.%N) ${2:-$up} $me $1" >> /witness/log; }
 exec 9>> "/witness/lock.$BERTH_JOB_ID"
 flock -n 9 || say overlap
-say start
+read -r stat < /proc/self/stat; set -- $stat; shift 21  # Its start, in hundredths of a second since that of the machine.
+say start "$(($1 / 100)).$(($1 / 10 % 10))$(($1 % 10))"
 trap 'say stop; exit 143' TERM
+"""
+
+PAYLOAD = (
+    BEGINNING
+    + """\
 n=0; while [ $n -lt $LINES ]; do echo "line $n"; n=$((n + 1)); done
 say "printed $LINES"
-sleep $SECONDS_OF_WORK & wait $!
+sleep "0.${SECONDS_OF_WORK#*.}" & wait $!
+n=0; while [ $n -lt "${SECONDS_OF_WORK%.*}" ]; do sleep 1 & wait $!; say beat; n=$((n + 1)); done
 say stop
 exit $((BERTH_ATTEMPT < SUCCEEDS_AT))
 """
+)
+
+# What a payload does that counts seconds and keeps a checkpoint of each. It says what it found, what it is about to put in place
+# and what it has put in place. The second line of a checkpoint is written a moment after the first: an attempt that finds one
+# without it was given a half-written one.
+COUNTING = (
+    BEGINNING
+    + """\
+n=0 whole= place="$BERTH_CHECKPOINT_DIR"
+[ ! -e "$place/count" ] || { read -r n; read -r whole; } < "$place/count"
+[ ! -e "$place/count" ] || [ "$whole" = whole ] || half=" half"
+n=${n:-0} left=${FAILS_AFTER:-2}
+say "restored $n$half"
+while [ $n -lt ${COUNTS_TO:-3} ]; do
+    [ $BERTH_ATTEMPT -ge $SUCCEEDS_AT ] || [ $left -gt 0 ] || { say stop; exit 1; }
+    sleep 1 & wait $!
+    n=$((n + 1)) left=$((left - 1))
+    { echo $n; sleep 0.05; echo whole; } > "$place/count.new"
+    say "saving $n"
+    mv "$place/count.new" "$place/count"
+    say "saved $n"
+    say beat
+done
+say stop
+"""
+)
 
 
 @dataclass
@@ -111,7 +149,7 @@ class Client(threading.Thread):
         actions: list[tuple[Callable[[], None], int]] = [(self.look, 3)]
         if len(live) < UNFINISHED_MAX:
             actions += [(self.submit_one, 10), (self.submit_batch, 2), (self.submit_array, 2), (self.submit_endless, 2)]
-            actions += [(self.submit_held, 2)]
+            actions += [(self.submit_held, 2), (self.submit_counting, 2)]
             actions += [(self.rerun, 1)] if self.jobs else []
         actions += [(self.stop_one, 2)] if live else []
         actions += [(self.release_one, 3)] if self.held else []
@@ -135,6 +173,7 @@ class Client(threading.Thread):
             "resources": {"cpu": self.random.choice((1, 1, 1, 2)), "memory": "32Mi"},
             "mounts": [{"volume": self.volume, "path": "/witness"}],
             "retry": {"limit": 2, "on": ["user"]},
+            "priority": self.random.choice((LOW, NORMAL, NORMAL)),
             **more,
         }
 
@@ -142,8 +181,21 @@ class Client(threading.Thread):
         self.submit("/jobs", {"spec": self.spec()})
 
     def submit_endless(self) -> None:
-        for job in self.submit("/jobs", {"spec": self.spec(env={"SECONDS_OF_WORK": "100000"})}):
+        for job in self.submit("/jobs", {"spec": self.spec(env={"SECONDS_OF_WORK": "100000.0"}, priority=LOW)}):
             self.endless.add(job)
+
+    def submit_counting(self) -> None:
+        """One that makes way for others, or fails, and goes on where it was."""
+        environment = {
+            "COUNTS_TO": str(self.random.choice((3, 6, 12))),
+            "FAILS_AFTER": str(self.random.choice((1, 2, 4))),
+            "SUCCEEDS_AT": str(self.random.choice((1, 1, 2, 3))),
+        }
+        checkpoint = {"path": "ckpt", "grace": "1s", "interval": "1s"}
+        command = ["/bin/sh", "-c", COUNTING]
+        self.submit(
+            "/jobs", {"spec": self.spec(command=command, env=environment, checkpoint=checkpoint, priority=LOW)}
+        )  # fmt: skip
 
     def submit_held(self) -> None:
         for job in self.submit("/jobs", {"spec": self.spec(hold=True)}):
@@ -167,11 +219,11 @@ class Client(threading.Thread):
     def stop_endless(self) -> None:
         self.stop(self._any(self.endless))
 
-    def stop(self, job: str) -> None:
-        """Ask a job to stop; from the answer on nothing of it may outlive the grace."""
-        grace_seconds = self.random.choice((0.0, 0.5, 2.0))
+    def stop(self, job: str, *, grace_seconds: float | None = None, **facts: Any) -> None:
+        """Ask a job to stop; from the answer on nothing of it may outlive the grace. `facts` go into the history."""
+        grace_seconds = self.random.choice((0.0, 0.5, 2.0)) if grace_seconds is None else grace_seconds
         answer = self.write("stop", "POST", f"/jobs/{job}/stop", {"grace_seconds": grace_seconds})
-        self.tell("client", "stop_acked", job=job, grace_seconds=grace_seconds)
+        self.tell("client", "stop_acked", job=job, grace_seconds=grace_seconds, **facts)
         self.jobs[job] = answer["state"]
         self.endless.discard(job)
         self.held.discard(job)
@@ -186,7 +238,10 @@ class Client(threading.Thread):
         self.held.discard(job)
 
     def look(self) -> None:
-        """Read what became of some; what is read late is read again later."""
+        """Read what became of some, and how many there are; what is read late is read again later."""
+        counts = self.read("/jobs:counts", params={"tenant": self.user.tenant})
+        if counts and any(number < 0 for number in counts["states"].values()):
+            self._note(f"numbers of jobs below nothing: {counts['states']}")
         page = self.read("/jobs", params={"mine": "1", "limit": "50"})
         for item in page["items"] if page else ():
             if item["id"] in self.jobs:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import httpx2
 import psycopg
 import redis
 
@@ -20,7 +21,7 @@ from tests.chaos.fleet import Fleet
 
 # The load builds no images, uploads no files and orders no waiting jobs; points of those would be armed in vain.
 ELSEWHERE = (
-    "images.", "storage.upload", "storage.volume", "jobs.build", "jobs.evict", "jobs.priority", "jobs.move", "tenants.quota_",
+    "images.", "storage.upload", "storage.volume", "jobs.build", "jobs.priority", "jobs.move", "tenants.quota_",
     "clusters.maintenance",
 )  # fmt: skip
 REACHED = tuple(name for name in POINTS if not name.startswith(ELSEWHERE))
@@ -48,6 +49,9 @@ WEIGHTS: Mapping[str, float] = {
     "freeze worker": 2,
     "freeze scheduler": 2,
     "freeze observer": 2,
+    "freeze launcher": 1,
+    "freeze supervisor": 1,
+    "supervisor, launcher and database die": 1,
     "die at a crash point": 5,
     "freeze at a crash point": 4,
     "redis dies": 1,
@@ -56,16 +60,20 @@ WEIGHTS: Mapping[str, float] = {
     "redis freezes": 1.5,
     "database stops immediately": 2,
     "database cuts connections": 2,
+    "database freezes": 1,
+    "the node is drained": 2,
 }
 
 
-LOSES_A_PROCESS = ("kill ", "freeze ", "die ")
+LOSES_A_PROCESS = ("kill ", "freeze ", "die ", "supervisor, ")
+DRAINED_SECONDS = (1.0, 4.0)  # How long the node takes nothing after a drain.
+OPERATOR_SECONDS = 5.0  # For an answer to the operator, who asks again later.
 
 
-def plan(seed: int, *, seconds: float, every_seconds: float) -> list[Planned]:
-    """Faults over the whole time of the load, one every `every_seconds` in the mean."""
+def plan(seed: int, *, seconds: float, every_seconds: float, calm_seconds: float = 1.0) -> list[Planned]:
+    """Faults over the whole time of the load but its calm beginning, one every `every_seconds` in the mean."""
     chance = random.Random(f"{seed}/faults")
-    planned, at = [], 1.0
+    planned, at = [], calm_seconds
     kinds = list(WEIGHTS)
     # Every kind once, in a random order, before chance alone decides: a short round shall see most of them.
     first = chance.sample(kinds, len(kinds))
@@ -99,6 +107,9 @@ class Breaker(threading.Thread):
         self.done = 0
         self.failure: BaseException | None = None
         self._redis_thaws_at: float | None = None
+        self._database_thaws_at: float | None = None
+        self._drained: str | None = None  # The node that takes nothing, until then.
+        self._drained_until = 0.0
 
     def run(self) -> None:
         began = time.monotonic()
@@ -123,7 +134,12 @@ class Breaker(threading.Thread):
         self.stopping.set()
         self.join()
         self.fleet.platform.crash_at(None)
+        self._thaw_database()
         self.servers.mend()
+        self._drained_until = 0.0
+        while self._drained is not None:
+            self._take_node_back()
+            time.sleep(0.2)
         self.fleet.thaw_all()
         self.tell("fault", "injected", what="everything is healed")
 
@@ -135,12 +151,18 @@ class Breaker(threading.Thread):
             self.servers.redis.thaw()
             self._redis_thaws_at = None
             self.tell("fault", "injected", what="thaw", hit="redis")
+        if self._database_thaws_at is not None and time.monotonic() >= self._database_thaws_at:
+            self._thaw_database()
+            self.tell("fault", "injected", what="thaw", hit="postgresql")
+        self._take_node_back()
 
     def _carry_out(self, fault: Planned) -> dict[str, Any]:
         chance = random.Random(fault.number)
         verb, _, whom = fault.kind.partition(" ")
         if fault.kind == "kill everything":
             return self._kill_everything()
+        if fault.kind == "supervisor, launcher and database die":
+            return self._kill_the_base(chance)
         if fault.kind.endswith("crash point"):
             return self._arm(chance, "freeze " if verb == "freeze" else "")
         if verb in ("kill", "freeze"):
@@ -167,6 +189,14 @@ class Breaker(threading.Thread):
         for pid in pids:
             self.fleet.kill(pid)
         return {"hit": "all", "pids": pids}
+
+    def _kill_the_base(self, chance: random.Random) -> dict[str, Any]:
+        """What all others stand on, at once."""
+        found = [self.fleet.pick(chance, (role,)) for role in ("supervisor", "launcher", "platform")]
+        pids = [each[1] for each in found if each is not None]
+        for pid in pids:
+            self.fleet.kill(pid)
+        return {"hit": "base", "pids": pids, **self._database_stops_immediately(chance)}
 
     def _arm(self, chance: random.Random, prefix: str) -> dict[str, Any]:
         point = chance.choice(REACHED)
@@ -204,7 +234,50 @@ class Breaker(threading.Thread):
             self.servers.redis.thaw()
             self._redis_thaws_at = None
 
+    def _database_freezes(self, chance: random.Random) -> dict[str, Any]:
+        seconds = chance.uniform(2.0, 8.0)
+        if self._database_thaws_at is None:
+            self.tell("fault", "outage", what="postgresql is frozen")
+            self.servers.postgresql.freeze()
+        self._database_thaws_at = time.monotonic() + seconds
+        return {"hit": "postgresql", "seconds": round(seconds, 2)}
+
+    def _thaw_database(self) -> None:
+        if self._database_thaws_at is not None:
+            self.servers.postgresql.thaw()
+            self._database_thaws_at = None
+            self.tell("fault", "healed", what="postgresql is frozen")
+
+    def _the_node_is_drained(self, chance: random.Random) -> dict[str, Any]:
+        """Everything that runs there makes way and begins again."""
+        seconds = chance.uniform(*DRAINED_SECONDS)
+        with contextlib.suppress(httpx2.TransportError), self._operator() as operator:
+            nodes = operator.get("/nodes")
+            if nodes.is_success:
+                self._drained = str(nodes.json()["items"][0]["id"])
+                self._drained_until = time.monotonic() + seconds
+                answer = operator.post(f"/nodes/{self._drained}/drain", json={"reason": "chaos"})
+                return {"hit": "node", "answer": answer.status_code, "seconds": round(seconds, 2)}
+        return {"hit": None}
+
+    def _take_node_back(self) -> None:
+        """Ask until it takes jobs again: the answer, or the request, may be lost."""
+        if self._drained is None or time.monotonic() < self._drained_until:
+            return
+        self._drained_until = time.monotonic() + 1.0
+        with contextlib.suppress(httpx2.TransportError), self._operator() as operator:
+            if operator.patch(f"/nodes/{self._drained}", json={"cordoned": False}).is_success:
+                self._drained = None
+
+    def _operator(self) -> httpx2.Client:
+        platform = self.fleet.platform
+        return httpx2.Client(
+            base_url=f"{platform.url}/api/v1", headers={"Authorization": f"Bearer {platform.token}"},
+            timeout=OPERATOR_SECONDS, trust_env=False,
+        )  # fmt: skip
+
     def _database_stops_immediately(self, chance: random.Random) -> dict[str, Any]:
+        self._thaw_database()
         self.tell("fault", "outage", what="postgresql")
         self.servers.postgresql.kill(signal.SIGQUIT)
         time.sleep(chance.uniform(0.0, 2.0))
@@ -213,6 +286,7 @@ class Breaker(threading.Thread):
         return {"hit": "postgresql"}
 
     def _database_cuts_connections(self, chance: random.Random) -> dict[str, Any]:
+        self._thaw_database()
         with contextlib.suppress(psycopg.Error):
             return {"hit": "postgresql", "connections": self.servers.cut_connections()}
         return {"hit": None}

@@ -20,7 +20,7 @@ class Fleet:
 
     def __init__(self, platform: LivePlatform) -> None:
         self.platform = platform
-        self.restarts = 0
+        self.restarted_at: list[float] = []  # By hand, or by a service manager: seconds since the epoch.
         self._frozen: dict[int, float] = {}
         self._lock = threading.Lock()
         self._ends = threading.Event()
@@ -40,7 +40,7 @@ class Fleet:
             if not self.platform.is_running:
                 time.sleep(RESTART_SECONDS)
                 self.platform.start_unready()
-                self.restarts += 1
+                self.restarted_at.append(time.time())
 
     # --- Who there is ------------------------------------------------------------------------------------------------
 

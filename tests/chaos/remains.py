@@ -8,13 +8,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tests.builders.live import LivePlatform
 from tests.histories.records import Record, read_history
 
 ROOT = Path(__file__).resolve().parents[2]
 COLLECT_SECONDS = 600.0
-EVENTS = ("start", "stop", "overlap", "printed")
+EVENTS = ("start", "beat", "stop", "overlap", "printed")
+COUNTED = ("restored", "saving", "saved")
 
 
 def read_remains(platform: LivePlatform, folder: Path) -> Iterator[Record]:
@@ -25,13 +27,15 @@ def read_remains(platform: LivePlatform, folder: Path) -> Iterator[Record]:
 
 
 def _witnesses(platform: LivePlatform) -> Iterator[Record]:
-    """Lines of the form `time job attempt task event [lines]`, each appended in one write."""
+    """Lines of the form `time uptime job attempt task event [number [half]]`, each appended in one write."""
     for path in sorted(platform.data_dir.glob("volumes/**/log")):
         for line in path.read_text().splitlines():
-            t, job, number, task, event, *more = line.split()
+            t, uptime, job, number, task, event, *more = line.split()
+            facts: dict[str, Any] = {"job": job, "number": int(number), "task": task, "monotonic": float(uptime)}
             if event in EVENTS:
-                facts = {"lines": int(more[0])} if more else {}
-                yield Record(float(t), "payload", event, {"job": job, "number": int(number), "task": task, **facts})
+                yield Record(float(t), "payload", event, {**facts, **({"lines": int(more[0])} if more else {})})
+            elif event in COUNTED:
+                yield Record(float(t), "payload", event, {**facts, "count": int(more[0]), "half": more[1:] == ["half"]})
 
 
 def _engine(platform: LivePlatform) -> Iterator[Record]:

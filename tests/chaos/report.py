@@ -9,7 +9,7 @@ from dataclasses import asdict
 from html import escape
 from typing import Any
 
-from tests.chaos.rounds import Outcome
+from tests.chaos.rounds import Outcome, is_broken
 from tests.chaos.watching import spread
 from tests.histories.report import INVARIANTS
 
@@ -37,6 +37,9 @@ def figures(outcome: Outcome) -> dict[str, Any]:
         "fault_times": outcome.faults,
         "takeover_seconds": outcome.takeovers,
         "address": outcome.probe,
+        "without_service": outcome.service,
+        "stops_by_state": outcome.stops,
+        "differences": [f"{each.invariant}: {each.what}" for each in outcome.report.findings][:200],
         "quota": None if quota is None else asdict(quota),
         "requests": dict(tally.requests.most_common()),
         "answers": dict(tally.answers.most_common()),
@@ -48,7 +51,7 @@ def figures(outcome: Outcome) -> dict[str, Any]:
 
 def broken(outcome: Outcome) -> list[dict[str, Any]]:
     """The faults, without what only ended one."""
-    return [fault for fault in outcome.faults if fault["what"] not in ("thaw", "everything is healed")]
+    return [fault for fault in outcome.faults if is_broken(fault)]
 
 
 def text(outcome: Outcome) -> str:
@@ -59,7 +62,7 @@ def text(outcome: Outcome) -> str:
         f"Chaos round of {facts['seconds']:.0f} s, profile {facts['profile']}, seed {facts['seed']}: "
         + ("everything held" if facts["holds"] else "BROKEN"),
         "",
-        f"  Jobs        {jobs.get('promised', 0)} promised to eight clients, {jobs.get('stored', 0)} stored with array children: "
+        f"  Jobs        {jobs.get('promised', 0)} promised to nine clients, {jobs.get('stored', 0)} stored with array children: "
         + ", ".join(f"{number} {state}" for state, number in sorted(jobs.get("states", {}).items())),
         f"  Attempts    {_checked(facts, 'I2', 'intervals')} ran, of {_checked(facts, 'I2', 'jobs')} jobs; "
         f"overlaps: {facts['invariants']['I2']['violations']}",
@@ -76,9 +79,13 @@ def text(outcome: Outcome) -> str:
             f"  Quotas      {quota['samples']} samples at commits, {quota['over']} above a ceiling, {quota['drifted']} beside "
             f"the kept sums; fullest {quota['fullest']:.0%}"
         )
+    lines.append("  Stops       that met a job " + (_times(facts["stops_by_state"]) or "none"))
     lines.append(f"  Rest        {jobs.get('rest_after_healing_seconds', 0):.1f} s after everything was healed")
     lines += ["", "  Until another process held what one had held; (wide): while the database or everything was broken too"]
     lines += [f"    {name:<18} {_spread(values)}" for name, values in facts["takeover_seconds"].items()]
+    for what, found in facts["without_service"].items():
+        lines += ["", f"  Without service ({what}), by the fault that it began with"]
+        lines += [f"    {fault:<40} {_outage(outage)}" for fault, outage in found.items()] or ["    never"]
     lines += ["", "  Invariants", outcome.report.text()]
     if outcome.violations:
         lines += ["", "  Beside the invariants", *(f"    {violation}" for violation in outcome.violations)]
@@ -88,6 +95,13 @@ def text(outcome: Outcome) -> str:
 
 def _checked(facts: dict[str, Any], invariant: str, what: str) -> int:
     return int(facts["invariants"][invariant]["checked"].get(what, 0))
+
+
+def _outage(outage: dict[str, Any]) -> str:
+    hand = (
+        f"; {outage['ended_by_hand']} ended by hand, {outage['ended_by_hand_seconds']:.1f} s" if outage["ended_by_hand"] else ""
+    )
+    return f"{outage['seconds']:.1f} s in {outage['gaps']} gaps, longest {outage['longest_seconds']:.1f} s{hand}"
 
 
 def _times(counts: dict[str, int]) -> str:

@@ -10,23 +10,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
 from tests.builders.breakable import BreakableServers, breakable_servers
 from tests.builders.live import LivePlatform
 from tests.chaos import watching
 from tests.chaos.clients import ENDED, Client, Tally
 from tests.chaos.faults import Breaker, plan
 from tests.chaos.fleet import Fleet, is_awake
+from tests.chaos.outages import Service, slow_spans
 from tests.chaos.remains import read_remains
+from tests.chaos.rest import look, stuck, wait_for_rest
+from tests.chaos.stopper import STATES, Stopper
 from tests.histories.checker import check
 from tests.histories.records import HistoryFile, read_history
 from tests.histories.report import Report
 
 CORES = 64  # That the platform believes it has: its tenants' ceilings are what is scarce.
-CEILINGS = {"narrow": 3000, "middle": 6000, "wide": 12_000}  # Tenant -> thousandths of a core that it may hold.
+CEILINGS = {"narrow": 3000, "middle": 6000, "wide": 12_000, "stops": 4000}  # Tenant -> thousandths of a core that it may hold.
 CLIENTS = ("narrow", "narrow", "middle", "middle", "middle", "wide", "wide", "wide")
 QUIET_SECONDS = 1.0
+CALM_SECONDS_MAX = 20.0  # Load without faults at the beginning: what is slow even then has no excuse.
+CALM_SHARE = 0.15
+STOPS_SECONDS_MAX = 60.0
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,10 @@ class Options:
     rate: float = 1.0  # Actions of each client a second.
     settle_seconds: float = 600.0
 
+    @property
+    def calm_seconds(self) -> float:
+        return min(CALM_SECONDS_MAX, CALM_SHARE * self.seconds)
+
 
 @dataclass
 class Outcome:
@@ -55,6 +63,8 @@ class Outcome:
     acked: list[float] = field(default_factory=list)
     takeovers: dict[str, dict[str, float]] = field(default_factory=dict)
     probe: dict[str, Any] = field(default_factory=dict)
+    service: dict[str, dict[str, Any]] = field(default_factory=dict)  # What did not answer, by the fault that it began with.
+    stops: dict[str, int] = field(default_factory=dict)  # By the state that they met.
     quota: watching.QuotaSamples | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     report: Report = field(default_factory=Report)
@@ -121,10 +131,18 @@ class Round:
             )
             for number, tenant in enumerate(CLIENTS)
         ]  # fmt: skip
+        stopper = Stopper(
+            len(CLIENTS), seed=self.options.seed, user=people["stops"][0], volume=people["stops"][1], rate=self.options.rate,
+            tally=self.outcome.tally, tell=self.tell, stop=stop, database_url=lambda: _database_url(platform),
+        )  # fmt: skip
+        clients.append(stopper)
         self.began_at = time.time()
         lease_seconds = self.options.lease_seconds or 30.0
         breaker = Breaker(
-            plan(self.options.seed, seconds=self.options.seconds, every_seconds=self.options.fault_seconds),
+            plan(
+                self.options.seed, seconds=self.options.seconds, every_seconds=self.options.fault_seconds,
+                calm_seconds=self.options.calm_seconds,
+            ),
             fleet=fleet, servers=servers, lease_seconds=lease_seconds, tell=self.tell,
         )  # fmt: skip
         leases = watching.Leases(lambda: _database_url(platform), is_up=is_awake)
@@ -132,7 +150,7 @@ class Round:
         with _running(fleet, leases, probe, breaker):
             for client in clients:
                 client.start()
-            self._wait(clients, breaker)
+            self._wait(clients, breaker, stopper)
             self.say("Healing ...")
             breaker.heal()
             for failure in (breaker.failure, *(client.failure for client in clients)):
@@ -142,9 +160,11 @@ class Round:
             self._ready(platform, stop, clients)
             self.outcome.seconds = time.time() - self.began_at
             self._let_go(clients)
-            self._settle(platform, clients, healed_at, leases)
+            self._settle(platform, healed_at)
         self.outcome.takeovers = watching.summary(leases.takeovers, [*self._wide_faults()])
         self.outcome.probe = watching.facts(probe)
+        self.outcome.stops = {state: stopper.hits[state] for state in STATES}
+        self.outcome.service = self._service(probe, fleet)
         self._decide(platform, fleet, clients, people)
 
     # --- Before ------------------------------------------------------------------------------------------------------
@@ -166,9 +186,10 @@ class Round:
 
     # --- While it lasts ----------------------------------------------------------------------------------------------
 
-    def _wait(self, clients: list[Client], breaker: Breaker) -> None:
+    def _wait(self, clients: list[Client], breaker: Breaker, stopper: Stopper) -> None:
+        """Until the time is over; on a loaded machine somewhat longer, until a stop has met every state."""
         began = time.monotonic()
-        while (passed := time.monotonic() - began) < self.options.seconds:
+        while (passed := time.monotonic() - began) < self.options.seconds + (0 if stopper.has_met_all else STOPS_SECONDS_MAX):
             time.sleep(0.5)
             if breaker.failure is not None or any(client.failure is not None for client in clients):
                 return
@@ -198,16 +219,12 @@ class Round:
                 for job in sorted(client.endless):
                     client.stop(job)
 
-    def _settle(self, platform: LivePlatform, clients: list[Client], healed_at: float, leases: watching.Leases) -> None:
-        deadline = time.monotonic() + self.options.settle_seconds
-        while (left := unfinished(platform)) != NOTHING_LEFT:
-            self.say(f"Waiting for rest: {', '.join(f'{number} {what}' for what, number in left.items() if number)}")
-            if time.monotonic() > deadline:
-                self.outcome.violations.append(
-                    f"not at rest {self.options.settle_seconds:.0f} s after everything was healed: {left}"
-                )
-                break
-            time.sleep(0.3)
+    def _settle(self, platform: LivePlatform, healed_at: float) -> None:
+        problem = wait_for_rest(
+            lambda: look(platform), lambda: stuck(platform), seconds=self.options.settle_seconds, say=self.say
+        )
+        if problem:
+            self.outcome.violations.append(problem)
         self.outcome.facts["rest_after_healing_seconds"] = round(time.monotonic() - healed_at, 2)
         time.sleep(QUIET_SECONDS)  # Whatever would still change a row at rest has had the time to.
 
@@ -215,6 +232,12 @@ class Round:
         """When more was broken than one process, in seconds since the epoch."""
         wide = ("kill everything", "kill supervisor", "database stops immediately", "database cuts connections", "thaw")
         return (self.began_at + fault["at"] for fault in self.outcome.faults if fault["what"] in wide)
+
+    def _service(self, probe: watching.Probe, fleet: Fleet) -> dict[str, dict[str, Any]]:
+        """What did not answer, by the fault that it began with."""
+        faults = [(self.began_at + fault["at"], str(fault["what"])) for fault in self.outcome.faults if is_broken(fault)]
+        service = Service(probe.spans, slow_spans(self.outcome.tally.ack_seconds), fleet.restarted_at)
+        return service.by_fault(faults)
 
     # --- Afterwards --------------------------------------------------------------------------------------------------
 
@@ -229,7 +252,7 @@ class Round:
         self.history.add_all(read_remains(platform, self.options.folder))
         outcome.report = check(read_history(self.history.path))
         self._count_jobs(platform, clients)
-        outcome.facts["restarts_of_the_whole"] = fleet.restarts
+        outcome.facts["restarts_of_the_whole"] = len(fleet.restarted_at)
         outcome.facts["processes"] = {role: len(pids) for role, pids in fleet.processes().items()}
         if outcome.tally.unexpected:
             outcome.violations.append(
@@ -257,23 +280,9 @@ class Round:
             (self.options.folder / "platform.log").write_bytes(platform.log.read_bytes())
 
 
-NOTHING_LEFT = {"jobs": 0, "attempts": 0, "reservations": 0, "events without a number": 0, "objects of the engine": 0}
-
-
-def unfinished(platform: LivePlatform) -> dict[str, int]:
-    """What is not at rest yet."""
-    sql = (
-        "SELECT (SELECT count(*) FROM jobs_job WHERE state NOT IN ('succeeded', 'failed', 'stopped')),"
-        " (SELECT count(*) FROM jobs_attempt WHERE NOT forgotten),"
-        " (SELECT count(*) FROM tenants_reservation WHERE released_at IS NULL),"
-        " (SELECT count(*) FROM activity_event WHERE seq IS NULL) + (SELECT count(*) FROM activity_auditevent WHERE seq IS NULL)"
-    )
-    try:
-        [row] = platform.rows(sql)
-    except psycopg.OperationalError:  # It has just been started again.
-        row = (1, 1, 1, 1)
-    objects = len(list(platform.data_dir.glob("engine/*/attempts/*")))
-    return dict(zip(NOTHING_LEFT, (*row, objects), strict=True))
+def is_broken(fault: dict[str, Any]) -> bool:
+    """Whether this broke something, and did not only end what had been broken."""
+    return fault["what"] not in ("thaw", "everything is healed")
 
 
 def _database_url(platform: LivePlatform) -> str:

@@ -148,6 +148,7 @@ class Probe(threading.Thread):
         super().__init__(name="probe", daemon=True)
         self.address = address
         self.gaps: list[float] = []
+        self.spans: list[tuple[float, float]] = []  # The same, in seconds since the epoch.
         self.asked = 0
         self.failed = 0
         self.stopping = threading.Event()
@@ -161,7 +162,9 @@ class Probe(threading.Thread):
                 answered = httpx2.get(f"{self.address}/livez", timeout=ANSWER_SECONDS, trust_env=False).status_code == 200
             self.asked += 1
             if answered and down_since is not None:
-                self.gaps.append(time.monotonic() - down_since)
+                seconds = time.monotonic() - down_since
+                self.gaps.append(seconds)
+                self.spans.append((time.time() - seconds, time.time()))
                 down_since = None
             elif not answered:
                 self.failed += 1

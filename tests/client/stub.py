@@ -129,12 +129,14 @@ class Stub:
     logs: list[dict[str, Any]] = field(default_factory=list)
     artifacts: dict[str, bytes] = field(default_factory=dict)
     looks_until_collected: int = 0  # So many readings of the manifest are answered before anything was brought in.
+    left_behind: str = ""
     volumes: dict[str, dict[str, bytes]] = field(default_factory=dict)
     uploads: dict[str, Upload] = field(default_factory=dict)
     known_code: set[str] = field(default_factory=set)
     keys: dict[str, dict[str, Any]] = field(default_factory=dict)
     requests: list[httpx2.Request] = field(default_factory=list)
     faults: list[tuple[str, Any]] = field(default_factory=list)
+    imported: dict[str, Any] = field(default_factory=dict)
     plan_extra: dict[str, Any] = field(default_factory=dict)
     chunk_bytes: int = 1 << 20
     page_size: int = 500
@@ -288,7 +290,7 @@ class Stub:
             {"path": path, "size_bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
             for path, data in sorted(self.artifacts.items())
         ]
-        return _json({"items": rows, "next": None, "complete": True, "attempt": 1})
+        return _json({"items": rows, "next": None, "complete": True, "marker": self.left_behind or None, "attempt": 1})
 
     def get_artifact(self, request: httpx2.Request, job_id: str, path: str) -> httpx2.Response:
         return (
@@ -359,9 +361,11 @@ class Stub:
 
     def create(self, request: httpx2.Request, noun: str) -> httpx2.Response:
         body = json.loads(request.content) if request.content and noun != "users:import" else {}
+        if noun == "users:import":
+            return _json(self.imported)
         more = {
             "tokens": {"token": "bth_new_secret"},
-            "subscriptions": {"secret": "whsec_1"},
+            "subscriptions": {"secret": "whsec_1", "problem": "no_mail_server" if body.get("channel") == "mail" else None},
             "queues": {"path": f"vision/{body.get('name')}"},
             "invitations": {"token": CODE, "command": f"berth users accept --server {SERVER}", "expires_at": NOON},
         }
@@ -393,7 +397,8 @@ class Stub:
         return _json(self.node)
 
     def change_pool(self, request: httpx2.Request, pool_id: str) -> httpx2.Response:
-        return _json({**LISTS["pools"][0], "rules": json.loads(request.content)})
+        rules = json.loads(request.content)
+        return _json({**LISTS["pools"][0], "name": rules.pop("name", LISTS["pools"][0]["name"]), "rules": rules})
 
     def list_nodes(self, request: httpx2.Request) -> httpx2.Response:
         return _json({"items": [self.node], "next": None})
@@ -692,6 +697,7 @@ LISTS: dict[str, list[dict[str, Any]]] = {
             "subject": "task:0198c000-0000-7000-8000-000000000004:worker:0",
             "metric": metric,
             "unit": unit,
+            "simulated": metric.startswith("gpu_"),
             "resolution_seconds": 2.0,
             "times": ["2026-11-20T12:00:00Z", "2026-11-20T12:00:02Z", "2026-11-20T12:00:04Z"],
             "values": values,

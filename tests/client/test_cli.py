@@ -69,6 +69,50 @@ def test_ps_shows_live_jobs_or_all(run: Any, stub: Any) -> None:
     assert (params["mine"], params["label"]) == ("true", "project:ocr")
 
 
+def test_ps_shows_place_and_expected_start_and_tells_a_common_reason_once(run: Any, stub: Any) -> None:
+    soon = (datetime.now(UTC) + timedelta(hours=2, minutes=1)).isoformat()
+    why = {"code": "no_room", "text": "There is no room in pool a100.", "hint": "", "detail": {}}
+    started = (datetime.now(UTC) - timedelta(hours=5)).isoformat()
+    told = {"p50_at": soon, "p90_at": soon, "said_at": started, "reason": "", "was_by": None}
+    late = {"p50_at": None, "p90_at": None, "said_at": started, "reason": "overdue", "was_by": started}
+    stub.jobs = [
+        a_job("first", "queued", 1, place=1, expected_start=told, reason=why),
+        a_job("second", "queued", 2, place=2, expected_start=late, reason=why, started_at=started),
+    ]
+
+    said = run("ps")
+    lines = said.stdout.splitlines()
+    assert stub.sent("GET /jobs")[-1].url.params["standing"] == "true"
+    assert [word for word in lines[0].split() if word in ("PLACE", "STARTS")] == ["PLACE", "STARTS"]
+    (first,), (second,) = ([line for line in lines if name in line] for name in ("first", "second"))
+    assert "2h" in first
+    assert "overdue" in second
+    assert "5h" not in second, "it waits again, and does not run"
+    assert "no room" not in said.stdout
+    assert said.stderr.count("There is no room in pool a100.") == 1
+    assert "All 2 that wait" in said.stderr
+
+
+def test_ps_lists_jobs_of_a_server_of_an_older_release(run: Any, stub: Any) -> None:
+    stub.jobs = [a_job("train", "running", 1)]
+    unknown = {"path": "/standing", "code": "unknown_parameter", "message": "There is no query parameter 'standing'.", "hint": ""}
+    stub.faults.append(("GET /jobs", problem(422, "invalid_input", unknown["message"], fields=[unknown])))
+    assert "train" in run("ps").stdout
+    assert "standing" not in stub.sent("GET /jobs")[-1].url.params
+    other = {**unknown, "path": "/label"}
+    stub.faults.append(("GET /jobs", problem(422, "invalid_input", "No such label.", fields=[other])))
+    assert "No such label." in run("ps").stderr
+
+
+def test_ps_shows_the_gpus_that_an_elastic_job_has(run: Any, stub: Any) -> None:
+    most = {"cpu_millis": 0, "memory_bytes": 0, "gpu_millis": 8000}
+    stub.jobs = [a_job("elastic", "running", 1, resources=most, held={**most, "gpu_millis": 3000})]
+
+    (line,) = [line for line in run("ps").stdout.splitlines() if "elastic" in line]
+    assert " 3 " in line
+    assert " 8 " not in line
+
+
 @pytest.mark.parametrize(
     ("given", "sent"),
     [
@@ -192,6 +236,23 @@ def test_following_ends_as_the_job_does(run: Any, stub: Any) -> None:
 
     stub.states_to_come = ["running", "failed"]
     assert run("submit", "--follow", "echo", "hello").exit_code == 1
+
+
+def test_following_begins_with_the_first_attempt_though_it_failed_fast(run: Any, stub: Any) -> None:
+    stub.logs = [a_log("why it failed\n", 0, attempt=1), a_log("again\n", 0, attempt=2)]
+    stub.attempts = 2
+    stub.states_to_come = ["queued", "running", "failed"]
+
+    printed = run("submit", "--follow", "true").stdout
+    assert printed.index("why it failed") < printed.index("attempt 2") < printed.index("again")
+
+
+def test_following_a_job_that_never_began_reads_no_log(run: Any, stub: Any) -> None:
+    stub.attempts = 0
+    stub.states_to_come = ["queued", "stopped"]
+
+    assert run("submit", "--follow", "true").exit_code == 1
+    assert not stub.sent("GET /jobs/[^/]+/logs")
 
 
 def test_one_key_makes_one_job(run: Any, stub: Any) -> None:

@@ -29,7 +29,8 @@ EXPLAINED = {
     "starts": False, "conditions": [CONDITION],
     "place": {"in_queue": 2, "queue_length": 5, "in_pool": 9, "pool_length": 40},
     "factors": {"priority": 500, "priority_seconds": 108_000, "waited_seconds": 3600, "order_seconds": 0, "queues": [
-        {"queue": {"id": "q", "name": "vision"}, "is_owed": True, "share": 125_000_000, "share_now": 0}]},
+        {"queue": {"id": "q", "name": "vision"}, "is_owed": True, "share": 125_000_000, "share_now": 0},
+        {"queue": {"id": "r", "name": "speech"}, "is_owed": False, "share": 250_000_000, "share_now": 500_000_000}]},
     "suggestions": [{"kind": "end_own", "text": "End job own, which holds 8 GPUs.", "starts_now": True,
                      "changes": [{"end": {"job": "own"}}], "evicts": [], "evicts_count": 0}],
     "decisions": [{"id": "d", "at": NOON, "kind": "refuse", "pool": "a100", "detail": {"reason": {"code": "no_room"}}}],
@@ -46,7 +47,8 @@ def test_a_wait_is_explained_with_who_holds_what_and_what_would_help(run: Any, s
     for text in (
         "2 of 5 in its queue, 9 of 40 that want the same pools",
         "priority 500, worth",
-        "share of vision: 12.5%, below what it deserves",
+        "queue vision holds less than it deserves and comes first",
+        "queue speech holds 50% of its pool by weight",
         "too few GPUs free on 4",
         "other tenants",
         "24 GPU",

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
-from client_stub import CODE, CPU_POOL, POOL, SERVER, TOKEN, a_job, problem
+from client_stub import CODE, CPU_POOL, POOL, SERVER, TOKEN, USER, a_job, problem
 
 UNSET: dict[str, str | None] = {"BERTH_SERVER": None, "BERTH_TOKEN": None}
 PASSWORD = "a long pass phrase"
@@ -165,6 +166,12 @@ def test_how_a_pool_is_filled_is_changed_and_put_back(run: Any, stub: Any) -> No
     assert "GPU shares" in run("pools", "a100").stdout
     assert run("pools", "edit", "a100").exit_code == 2
     assert run("pools", "edit", "a100", "--weight", "pack=-1").exit_code == 2
+
+
+def test_a_pool_is_renamed_and_the_answer_says_so(run: Any, stub: Any) -> None:
+    assert "Pool a100 is called h200 now." in run("pools", "edit", "a100", "--name", "h200").stderr
+    (sent,) = stub.sent("PATCH /pools/.+")
+    assert json.loads(sent.content) == {"name": "h200"}
 
 
 def test_pools_show_how_fragmented_they_are_and_the_largest_that_could_start(run: Any) -> None:
@@ -373,3 +380,75 @@ def test_a_misspelt_subcommand_is_guessed(run: Any, words: tuple[str, ...], gues
     assert done.exit_code == 2
     assert f"There is no command '{words[1]}'. Did you mean" in done.stderr
     assert guess in done.stderr.partition("Did you mean")[2]
+
+
+# --- Tenants that end -------------------------------------------------------------------------------------------------
+
+TOUCHED = {"tenant": {"name": "vision", "slug": "v"}, "tenants": 2, "people": 3, "waiting": 4, "running": 5, "stopped": 0}
+GOING = {
+    "tenant": {"name": "vision", "slug": "v"},
+    "goes": {
+        "members": 3, "service_accounts": 1, "invitations": 0, "secrets": 2, "bookings": 0, "volumes": 6, "images": 1,
+    },
+    "stays": {"jobs": 70},
+    "plan": "plan-1",
+}  # fmt: skip
+
+
+def test_disabling_a_tenant_shows_whom_it_touches_before_it_asks(run: Any, stub: Any) -> None:
+    path = "POST /tenants/vision/disable"
+    stub.fail(path, httpx2.Response(200, json=TOUCHED))
+    refused = run("tenants", "disable", "vision", "--reason", "Over.", input="n\n")
+    assert len(stub.sent(path)) == 1, refused.output
+
+    stub.fail(path, httpx2.Response(200, json=TOUCHED), httpx2.Response(200, json={**TOUCHED, "stopped": 5}))
+    done = run("tenants", "disable", "vision", "--reason", "Over.", "--stop-jobs", "--yes")
+
+    assert done.exit_code == 0, done.stderr
+    asked, did = stub.sent(path)[-2:]
+    assert asked.url.params["dry_run"] == "true"
+    assert (json.loads(did.content), "dry_run" in did.url.params) == ({"reason": "Over.", "stop_jobs": True}, False)
+    assert "vision is disabled; 5 running jobs were asked to stop." in done.output
+
+
+def test_deleting_a_tenant_wants_its_name_and_does_what_was_shown(run: Any, stub: Any) -> None:
+    path = "POST /tenants/vision/delete"
+    stub.fail(path, httpx2.Response(200, json=GOING))
+    assert run("tenants", "delete", "vision").exit_code != 0, "without a terminal nobody can be asked"
+    assert len(stub.sent(path)) == 1
+
+    stub.fail(path, httpx2.Response(200, json=GOING), httpx2.Response(200, json=GOING))
+    done = run("tenants", "delete", "vision", "--confirm", "vision")
+
+    assert done.exit_code == 0, done.stderr
+    last = stub.sent(path)[-1]
+    assert (json.loads(last.content), last.url.params["plan"]) == ({"confirm": "vision"}, "plan-1")
+    assert "ledger, statements and audit stay" in done.output
+
+
+def test_adding_who_is_a_member_already_changes_the_role(run: Any, stub: Any) -> None:
+    already = problem(409, "conflict", "alice already belongs to this tenant.", hint="Change the role instead.")
+    stub.fail("POST /tenants/[^/]+/members", already)
+    changed = {"user": {"name": "alice"}, "role": "viewer"}
+    stub.fail(f"PATCH /tenants/[^/]+/members/{USER['id']}", httpx2.Response(200, json=changed))
+
+    done = run("members", "add", "alice", "--role", "viewer")
+    assert done.exit_code == 0, done.stderr
+    assert "alice is viewer of vision." in done.stderr
+    [sent] = stub.sent("PATCH /tenants/[^/]+/members/[^/]+")
+    assert json.loads(sent.content) == {"role": "viewer"}
+
+
+def test_adding_a_member_again_without_a_role_takes_none_away(run: Any, stub: Any) -> None:
+    stub.fail("POST /tenants/[^/]+/members", problem(409, "conflict", "alice already belongs to this tenant."))
+
+    assert run("members", "add", "alice").exit_code == 1
+    assert stub.sent("PATCH .*") == []
+
+
+def test_a_conflict_about_who_is_no_member_is_told(run: Any, stub: Any) -> None:
+    stub.fail("POST /tenants/[^/]+/members", problem(409, "conflict", "That is not possible."))
+
+    refused = run("members", "add", "nobody", "--role", "viewer")
+    assert (refused.exit_code, stub.sent("PATCH .*")) == (1, [])
+    assert "That is not possible." in refused.stderr

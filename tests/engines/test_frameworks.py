@@ -46,6 +46,21 @@ def test_pytorch_averages_gradients_over_two_processes(sdk: berth.Client, live_p
     assert [task["state"] for task in tasks] == ["succeeded", "succeeded"]
 
 
+@pytest.mark.parametrize("name", ["pytorch-single", "pytorch-distributed"])
+def test_a_pytorch_template_goes_on_from_what_it_saved(live_platform: LivePlatform, name: str) -> None:
+    operator = live_platform.operator
+    [template] = [one for one in operator.items("/templates") if one["name"] == name]
+    values = {"gpus": 0, "memory": "1Gi"}
+    spec = operator.api("POST", f"/templates/{template['id']}/render", {"parameters": values, **operator.in_tenant})["spec"]
+    first = live_platform.submit(spec, wait=True)
+    assert first["state"] == "succeeded", live_platform.logs(first)
+    assert "goes on after step 0" in live_platform.logs(first)
+    again = live_platform.submit({**spec, "checkpoint": {**spec["checkpoint"], "from": first["id"]}}, wait=True)
+    assert again["state"] == "succeeded", live_platform.logs(again)
+    assert "goes on after step 300" in live_platform.logs(again)
+    assert "slope 3.000 offset 1.000" in live_platform.logs(again)
+
+
 def test_one_failed_process_ends_the_other(sdk: berth.Client, live_platform: LivePlatform) -> None:
     command = "test $RANK = 0 || exit 7; exec python3 allreduce.py"
     job = sdk.jobs.submit(example("pytorch", command=command, name="broken-pair"))
@@ -77,6 +92,7 @@ def test_the_end_of_the_launcher_is_the_end_of_the_job(live_platform: LivePlatfo
     assert live_platform.logs(job).count("prepared") == 2
 
 
+@pytest.mark.timeout(600)
 def test_jax_gathers_over_two_processes(live_platform: LivePlatform, jax_requirement: str) -> None:
     built(live_platform.operator, "jax", jax_requirement)
     spec = {
@@ -88,7 +104,7 @@ def test_jax_gathers_over_two_processes(live_platform: LivePlatform, jax_require
         "command": ["python", "-c", JAX],
         "env": {"JAX_PLATFORMS": "cpu"},
     }
-    job = live_platform.submit(spec, wait=True)
+    job = live_platform.submit(spec, wait=True, timeout=300)
     text = live_platform.logs(job)
     assert job["state"] == "succeeded", text
     for rank in (0, 1):

@@ -17,8 +17,10 @@ from typing import Any
 from clusters.engines.interface import LogChunk, LogChunks, LogCursor, OutputFile, Stream, TaskName
 from kernel.actor import Actor
 from kernel.ids import new_id
+from storage.checkpoint_files import measure, prepare
 from storage.logs import LogSource
-from storage.models import Upload, Volume
+from storage.models import Checkpoint, Upload, Volume
+from storage.services.checkpoints import location_of
 from storage.services.uploads import NewUpload, start_upload
 from storage.services.volumes import NewVolume, create_volume
 from tests.factories.tenants import SYSTEM, now
@@ -125,3 +127,21 @@ def an_upload(tenant: Any, data: bytes, *, actor: Actor = SYSTEM, **more: Any) -
     started = start_upload(actor=actor, tenant_id=tenant.pk, new=new, now=now())
     assert started.upload is not None
     return started.upload
+
+
+def a_checkpoint_of(job: Any, files: Mapping[str, bytes]) -> Path:
+    """What an attempt of the job left in the directory that it keeps, owned by its tenant, measured a moment ago."""
+    kept = Checkpoint(job_id=job.pk, tenant_id=job.tenant_id, location=location_of(job.tenant_id, job.pk))
+    prepare(kept)
+    place = Path(kept.location)
+    owner = place.stat()
+    for path, data in files.items():
+        file = place / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+        for made in (file, *(place / folder for folder in file.relative_to(place).parents)):
+            os.chown(made, owner.st_uid, owner.st_gid)
+    found = measure(kept, depth=1)
+    kept.saved_at, kept.size_bytes, kept.file_count, kept.checked_at = found.saved_at, found.size_bytes, found.file_count, now()
+    kept.save(force_insert=True)
+    return place

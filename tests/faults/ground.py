@@ -23,7 +23,7 @@ from tests.chaos import watching
 from tests.chaos.clients import Client, Tally
 from tests.chaos.fleet import Fleet, is_stopped
 from tests.chaos.remains import read_remains
-from tests.chaos.rounds import NOTHING_LEFT, unfinished
+from tests.chaos.rest import look, stuck, wait_for_rest
 from tests.histories.checker import check
 from tests.histories.records import HistoryFile, read_history
 from tests.histories.report import Report
@@ -83,7 +83,9 @@ class Ground:
 
     def rest(self) -> None:
         """Wait until nothing is left to do."""
-        wait_until(lambda: unfinished(self.platform) == NOTHING_LEFT, "rest", timeout=REST_SECONDS)
+        platform = self.platform
+        problem = wait_for_rest(lambda: look(platform), lambda: stuck(platform), seconds=REST_SECONDS, say=lambda line: None)
+        assert not problem, problem
 
     def check(self) -> Report:
         """Decide over everything that happened since the platform was made."""

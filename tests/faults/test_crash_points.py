@@ -48,7 +48,12 @@ INPUT = b"seven\n" * 50_000
 LIFECYCLES: Mapping[str, Lifecycle] = {
     "job": JOB_LIFECYCLE, "attempt": ATTEMPT_LIFECYCLE, "task": TASK_LIFECYCLE, "image": IMAGE, "build": BUILD,
 }  # fmt: skip
-OF_THEIR_OWN = ("jobs.evict.", "clusters.maintenance.")  # Each has a test of its own below.
+OF_THEIR_OWN = (
+    "jobs.evict.",
+    "clusters.maintenance.",
+    "jobs.checkpoint.",
+    "storage.checkpoint.",
+)  # Each has a test of its own below.
 ORDERING = ("jobs.priority.", "jobs.move.", "tenants.quota_request.")
 # On SQLite rows are numbered as they are written, so nothing is numbered afterwards.
 ONLY_ON_SERVERS = frozenset({"activity.sequence.before_commit"})
@@ -106,6 +111,29 @@ def test_after_a_crash_in_an_eviction_whoever_was_to_start_starts_and_the_other_
     steadfast.stop(low, grace_seconds=0)
     assert steadfast.wait(low)["state"] == "stopped"
     wait_until(lambda: platform.rows("SELECT count(*) FROM jobs_attempt WHERE NOT forgotten") == [(0,)], "the platform's rest")
+    assert_nothing_is_held(platform)
+
+
+@pytest.mark.parametrize("point", [point for point in POINTS if point.startswith(("jobs.checkpoint.", "storage.checkpoint."))])
+def test_after_a_crash_over_a_checkpoint_the_job_goes_on_from_it(point: str, steadfast: Steadfast) -> None:
+    """A job that fails once goes on from what it had saved, another one begins with a copy of it, and its time ends both."""
+    platform = steadfast.platform
+    script = 'cd "$BERTH_CHECKPOINT_DIR"; echo "found $(ls)"; touch half.tmp; touch "step-$BERTH_ATTEMPT"; '
+    spec = {"command": script + 'test "$BERTH_ATTEMPT" = 2', "resources": SMALL, "retry": {"limit": 1}}
+    platform.crash_at(point)
+    first = submit(steadfast, {"name": "first", **spec, "checkpoint": {"path": "ckpt"}})
+    assert steadfast.wait(first)["state"] == "succeeded"
+    assert steadfast.logs(first, attempt=2) == "found step-1\n"
+    saved = f"SELECT 1 FROM storage_checkpoint WHERE kept_until IS NOT NULL AND location LIKE '%{first['id']}'"
+    wait_until(lambda: steadfast.job(first) and platform.rows(saved), "the measurement after the end")
+    second = submit(steadfast, {"name": "second", **spec, "checkpoint": {"path": "ckpt", "from": first["id"]}, "command": script})
+    assert steadfast.wait(second)["state"] == "succeeded"
+    assert steadfast.logs(second) == "found step-1\nstep-2\n"
+    platform.execute("UPDATE storage_checkpoint SET kept_until = '2020-01-01 00:00:00+00:00' WHERE kept_until IS NOT NULL")
+    gone = "SELECT count(*) FROM storage_checkpoint WHERE removed_at IS NULL"
+    wait_until(lambda: steadfast.job(second) and platform.rows(gone) == [(0,)], "the removal of both")
+    assert steadfast.deaths == [-signal.SIGKILL], f"the platform did not die at {point}"
+    assert not list((platform.data_dir / "checkpoints").glob("*/*"))
     assert_nothing_is_held(platform)
 
 

@@ -18,12 +18,14 @@ from tests.faults.ground import Ground
 
 pytestmark = [pytest.mark.engines, pytest.mark.alone, pytest.mark.database, pytest.mark.timeout(1800)]
 
-# Builds, evictions, uploads, whose protocol asks its client to think, and what orders waiting jobs die in
+# Builds, evictions, checkpoints, uploads, whose protocol asks its client to think, and what orders waiting jobs die in
 # `test_crash_points.py`; the rest here.
 ELSEWHERE = (
     "images.build.",
     "jobs.build.",
+    "jobs.checkpoint.",
     "jobs.evict.",
+    "storage.checkpoint.",
     "storage.upload.",
     "jobs.priority.",
     "jobs.move.",

@@ -133,6 +133,8 @@ def test_an_upload_is_refused_with_words_and_goes_on_when_there_is_room(
 def test_jobs_run_and_end_while_no_log_can_be_stored_and_no_line_is_lost(
     how: str, platform: LivePlatform, disks: dict[str, SmallDisk], user: LiveUser
 ) -> None:
+    told = len(platform.log_events("log_store_has_no_room_over"))
+    failures = len(platform.log_events("loop_failed")) + len(platform.log_events("task_failed"))
     spoil(disks["logs"], how)
     lines = "".join(f"line {number}\n" for number in range(2_000))
     program = "import sys\nfor n in range(2000): print('line', n)\nsys.exit(int(sys.argv[1]))"
@@ -147,6 +149,9 @@ def test_jobs_run_and_end_while_no_log_can_be_stored_and_no_line_is_lost(
     assert user.logs(good) == lines
     assert user.logs(bad) == lines
     wait_until(lambda: platform.rows("SELECT count(*) FROM jobs_attempt WHERE NOT forgotten") == [(0,)], "the platform's rest")
+    wait_until(lambda: len(platform.log_events("log_store_has_no_room_over")) > told, "the end of the condition")
+    assert len(platform.log_events("log_store_has_no_room")) == told + 1, "told once"
+    assert len(platform.log_events("loop_failed")) + len(platform.log_events("task_failed")) == failures, "no tracebacks"
 
 
 def test_outputs_wait_for_room_and_are_whole_then(platform: LivePlatform, disks: dict[str, SmallDisk], user: LiveUser) -> None:
@@ -154,11 +159,14 @@ def test_outputs_wait_for_room_and_are_whole_then(platform: LivePlatform, disks:
     command = "head -c 3000000 /dev/zero | tr '\\0' w > out"
     job = user.submit({"command": command, "outputs": ["out"], "resources": SMALL}, wait=True)
     assert job["state"] == "succeeded"
-    wait_until(lambda: platform.log_events("outputs_wait_for_room"), "outputs that wait")
+    tried = "SELECT count(*) FROM jobs_attempt WHERE NOT forgotten AND tries >= 3"
+    wait_until(lambda: platform.rows(tried) == [(1,)], "outputs that waited for several rounds", timeout=60)
+    assert len(platform.log_events("outputs_wait_for_room")) == 1, "told once"
     assert user.api("GET", f"/jobs/{job['id']}/artifacts")["complete"] is False
     assert [path for path in (platform.data_dir / "artifacts").rglob("*") if path.is_file() and path.name != ".filler"] == []
     mend(disks["artifacts"])
     [artifact] = user.artifacts(job)
+    wait_until(lambda: platform.log_events("outputs_wait_for_room_over"), "the end of the condition")
     assert (artifact["size_bytes"], artifact["sha256"]) == (3_000_000, hashlib.sha256(b"w" * 3_000_000).hexdigest())
 
 
@@ -234,7 +242,7 @@ def test_a_broker_that_cannot_write_its_journal_costs_time_and_no_job() -> None:
                     disk.fill()
                     fill_journal(broker)
                     jobs = [user.submit({"command": f"echo {number}", "resources": SMALL}) for number in range(5)]
-                    wait_until(lambda: "takes nothing" in broker_words(platform), "words for operators", timeout=30)
+                    wait_until(lambda: "takes nothing" in broker_words(platform), "words for operators")
                     disk.free()
                     for job in jobs:
                         ended = user.wait(job)

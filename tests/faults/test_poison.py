@@ -22,12 +22,14 @@ from clusters.engines.interface import Observations
 from images.models import BuildRequest
 from jobs.lifecycle.reasons import explain
 from jobs.models import Attempt, Job, StoredSpec
-from jobs.reconcile import builds, finish
+from jobs.reconcile import builds, finish, stopping
 from jobs.services.specs import forget_specs
+from kernel.errors import Unavailable
 from reconciling import poison
 from reconciling.models import Poison
 from tenants.models import Reservation
 from tests.builders.quay import Quay
+from tests.factories.images import make_image, request_of
 
 pytestmark = pytest.mark.database
 
@@ -339,3 +341,50 @@ def test_a_message_that_makes_us_fail_is_given_up_after_three_tries_and_fails_no
     assert "Berth failed at this message" in poisoned.last_error
     assert other.tries == 1
     assert "Port 9" in other.last_error
+
+
+# --- Bounded looks --------------------------------------------------------------------------------------------------------
+
+
+def test_jobs_at_whose_stop_the_platform_fails_keep_no_other_from_its_stop(quay: Quay, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many fail as one look takes in; they rest, and the next look takes in those behind them."""
+    jobs = several(quay, 3)
+    quay.schedule()
+    Job.objects.filter(id__in=[job.id for job in jobs]).update(desired="stop")
+    bad = {job.id for job in jobs[:2]}
+    enforced = stopping.stop_attempts
+
+    def refusing(rows, **facts):  # type: ignore[no-untyped-def]
+        if rows[0][0] in bad:
+            raise KeyError("state")
+        return enforced(rows, **facts)
+
+    monkeypatch.setattr(stopping, "stop_attempts", refusing)
+    for _ in range(2):
+        stopping.enforce_desired(limit=2)
+    assert Attempt.objects.get(job=jobs[2]).state == "stopping"
+    assert {Attempt.objects.get(job_id=job_id).state for job_id in bad} == {"admitted"}
+
+
+def test_a_build_to_which_something_is_unavailable_keeps_no_other_from_its_job(
+    quay: Quay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = [make_image(quay.cast.tenant, f"env-{number}", requirements=f"numpy=={number}") for number in range(5)]
+    bad, *good = [request_of(image) for image in images]
+    BuildRequest.objects.update(requested_by_id=quay.cast.bob.user.pk)
+    begin, ill = builds.submit, {bad, good[0]}
+
+    def submit(submissions, *, origin, **facts):  # type: ignore[no-untyped-def]
+        if origin.build_request_id in ill:
+            raise Unavailable("Not now.")
+        return begin(submissions, origin=origin, **facts)
+
+    monkeypatch.setattr(builds, "submit", submit)
+    monkeypatch.setattr(builds, "BATCH_REQUESTS", 2)
+    with pytest.raises(Unavailable):
+        builds.start_builds()
+    states = dict(BuildRequest.objects.values_list("id", "state"))
+    assert {one for one, state in states.items() if state == "queued"} == ill
+    assert set(Job.objects.values_list("build_request_id", flat=True)) == set(good[1:])
+    ill.clear()
+    assert builds.start_builds() == 2

@@ -118,6 +118,19 @@ def check_accounts(history: History, report: Report) -> None:
     _check_ledger(history, report, held)
 
 
+def check_counts(history: History, report: Report) -> None:
+    """I6 for numbers of jobs: what is kept by queue and state is what the rows add up to, and never below nothing."""
+    for record in history.all("database", "count"):
+        report.count("I6", "counts of jobs")
+        if record["kept"] != record["counted"] or record["kept"] < 0:
+            report.fail(
+                "I6",
+                f"queue {record['queue']} keeps {record['kept']} as its number of {record['state']} jobs; "
+                f"there are {record['counted']}",
+                [record],
+            )
+
+
 def _check_usage(history: History, report: Report) -> None:
     paths = {record["queue"]: record["path"] for record in history.all("database", "queue")}
     counted: dict[Key, Counter[str]] = defaultdict(Counter)
@@ -145,9 +158,11 @@ def _check_ledger(history: History, report: Report, held: Mapping[str, Record]) 
     lines: dict[str, list[Record]] = defaultdict(list)
     for record in history.all("database", "ledger"):
         lines[record["attempt"]].append(record)
+    starts = {(record["job"], record["number"]) for record in history.all("payload", "start")}
+    ran = {attempt_id for key, attempt_id in history.attempt_ids.items() if key in starts}
     for attempt_id, attempt in history.attempts.items():
         entries = lines.pop(attempt_id, [])
-        is_charged = attempt["state"] == "ended" and attempt["launched_at"] is not None
+        is_charged = attempt["state"] == "ended" and (attempt["launched_at"] is not None or attempt_id in ran)
         report.count("I6", "ledger entries", len(entries))
         if len(entries) != int(is_charged):
             wanted = "one ledger entry" if is_charged else "no ledger entry"
@@ -157,7 +172,7 @@ def _check_ledger(history: History, report: Report, held: Mapping[str, Record]) 
             reserved = held.get(attempt_id)
             if reserved is not None and dict(reserved["amount"]) != dict(entry["amount"]):
                 report.fail("I6", f"attempt {attempt_id} is charged for other amounts than it held", [reserved, entry])
-            if abs(entry["ended_at"] - attempt["ended_at"]) > CLOCK_SECONDS:
-                report.fail("I6", f"attempt {attempt_id} is charged up to another moment than its end", [attempt, entry])
+            if entry["ended_at"] > attempt["ended_at"] + CLOCK_SECONDS:
+                report.fail("I6", f"attempt {attempt_id} is charged beyond its end", [attempt, entry])
     for attempt_id, entries in lines.items():
         report.fail("I6", f"the ledger charges attempt {attempt_id}, which is not in the database", entries)

@@ -1,4 +1,4 @@
-"""One program that decides over a recorded history whether Berth kept its promises I1 to I9.
+"""One program that decides over a recorded history whether Berth kept its promises I1 to I9, I11 and I12.
 
     python -m tests.histories.checker FILE...
 
@@ -13,18 +13,19 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.histories import capacity, completeness, convergence, execution, lifecycles, submissions
+from tests.histories import billing, capacity, completeness, convergence, execution, lifecycles, progress, submissions
 from tests.histories.history import History
 from tests.histories.records import BadHistory, Record, read_history
 from tests.histories.report import Report
 
 
 def check(records: Iterable[Record]) -> Report:
-    """Decide I1 to I9. What needs the database's side is left out, and said so, when the history was not closed."""
+    """Decide I1 to I9, I11 and I12. What needs the database's side is left out, and said so, when the history was not closed."""
     history = History(records)
     report = Report()
     execution.check_overlaps(history, report)
     execution.check_creations(history, report)
+    progress.check_checkpoints(history, report)
     capacity.check_samples(history, report)
     if not history.is_closed:
         return report
@@ -33,6 +34,8 @@ def check(records: Iterable[Record]) -> Report:
     lifecycles.check_lifecycles(history, report)
     capacity.check_reservations(history, report)
     capacity.check_accounts(history, report)
+    capacity.check_counts(history, report)
+    billing.check_bills(history, report)
     convergence.check_rest(history, report)
     completeness.check_completeness(history, report)
     return report

@@ -31,6 +31,7 @@ def collect(*, with_logs: bool = True) -> Iterator[Record]:
     yield from _attempts(now)
     yield from _changes(now)
     yield from _capacity(now)
+    yield from _counts(now)
     yield from _audit(now)
     if with_logs:
         yield from _logs(now)
@@ -160,6 +161,25 @@ def _capacity(now: float) -> Iterator[Record]:
                 "amount": {name: getattr(entry, name) for name in RESOURCE_NAMES},
                 "started_at": _seconds(entry.started_at), "ended_at": _seconds(entry.ended_at), "outcome": entry.outcome,
             },
+        )  # fmt: skip
+
+
+def _counts(now: float) -> Iterator[Record]:
+    """Numbers of jobs as they are kept, beside those of the rows: an array counts as one."""
+    from django.db.models import Count, Sum
+
+    from jobs.models import Job, JobCount
+
+    kept: Counter[tuple[str, str]] = Counter()
+    counted: Counter[tuple[str, str]] = Counter()
+    for queue_id, state, number in JobCount.objects.values_list("queue_id", "state").annotate(Sum("number")):
+        kept[str(queue_id), state] = number
+    for queue_id, state, number in Job.objects.filter(parent=None).values_list("queue_id", "state").annotate(Count("id")):
+        counted[str(queue_id), state] = number
+    for queue, state in sorted({*kept, *counted}):
+        key = (queue, state)
+        yield Record(
+            now, "database", "count", {"queue": queue, "state": state, "kept": kept[key], "counted": counted[key]}
         )  # fmt: skip
 
 

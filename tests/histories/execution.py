@@ -10,6 +10,8 @@ from tests.histories.records import Record
 from tests.histories.report import Report
 
 STOP_SECONDS = 30.0  # Invariant I8: silent this long after the grace; one lease more where a process was lost meanwhile.
+CALM_BEFORE_SECONDS = 60.0  # What was broken longer ago has no part in how a stop goes.
+START_SECONDS = 1.0  # A start that was under way when its stop was acknowledged has become visible by then, or never does.
 CLOCK_SECONDS = 0.001  # Times are rounded when they are written.
 
 
@@ -96,6 +98,8 @@ def check_stops(history: History, report: Report) -> None:
     for record in history.all("client", "stop_acked"):
         report.count("I8", "acknowledged stops")
         job_id = record["job"]
+        if record.get("state"):
+            report.count("I8", f"stops of {record['state']} jobs")
         for each in [job_id, *(child["job"] for child in history.children_of.get(job_id, []))]:
             _check_stop(history, report, record, each, lives.get(each, []))
 
@@ -104,8 +108,16 @@ def _check_stop(history: History, report: Report, stop: Record, job_id: str, liv
     job = history.jobs.get(job_id)
     if job is not None and job["desired"] != "stop" and job["state"] not in ("succeeded", "failed", "stopped"):
         report.fail("I8", f"the stop of job {job_id} was acknowledged and is not stored", [stop, job])
-    deadline = history.healthy_deadline(stop.t, float(stop["grace_seconds"]) + STOP_SECONDS)
+    grace_seconds = float(stop["grace_seconds"])
+    deadline = history.healthy_deadline(stop.t, grace_seconds + STOP_SECONDS)
     deadline += history.lease_lost(stop.t, deadline)
+    calm_seconds = stop.get("calm_seconds")
+    if calm_seconds is not None:
+        calm_deadline = stop.t + grace_seconds + float(calm_seconds)
+        if history.is_calm(stop.t - CALM_BEFORE_SECONDS, calm_deadline):
+            report.count("I8", "stops while nothing was broken")
+            deadline = calm_deadline
+            _check_no_start(report, stop, job_id, lives)
     for interval in lives:
         report.count("I8", "intervals")
         if interval.ended > deadline:
@@ -119,3 +131,12 @@ def _check_stop(history: History, report: Report, stop: Record, job_id: str, liv
             report.fail(
                 "I8", f"attempt {attempt['number']} of job {job_id} began after its stop was acknowledged", [stop, attempt]
             )
+
+
+def _check_no_start(report: Report, stop: Record, job_id: str, lives: list[Interval]) -> None:
+    """A stop that was acknowledged before the start starts nothing."""
+    for interval in lives:
+        late = interval.began - stop.t
+        if late > START_SECONDS:
+            what = f"attempt {interval.number} of job {job_id} started {late:.3f} s after its stop was acknowledged"
+            report.fail("I8", what, [stop, *interval.records])

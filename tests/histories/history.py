@@ -75,6 +75,11 @@ class History:
             deadline = ended + seconds
         return deadline
 
+    def is_calm(self, start: float, end: float) -> bool:
+        """Whether nothing was broken between these times."""
+        faults = any(start <= record.t <= end for record in self.all("fault", "injected"))
+        return not faults and not any(began <= end and ended >= start for began, ended in self.outages)
+
     def lease_lost(self, start: float, end: float) -> float:
         """Seconds for which work could lie in the hands of a process that was killed or frozen between these times."""
         faults = (record for record in self.all("fault", "injected") if start <= record.t <= end)

@@ -22,7 +22,8 @@ from typing import Any, Self
 # (source, event) -> fields that a record must have. Further fields are kept.
 EVENTS: dict[tuple[str, str], tuple[str, ...]] = {
     # What somebody who uses the platform did and was told. `unknown`: the answer was lost, so that nobody may count on either.
-    # `name` is optional: a name that was used for this one submission only, however often it was sent.
+    # `name` is optional: a name that was used for this one submission only, however often it was sent. A stop may say in which
+    # `state` it found the job, and within how many `calm_seconds` beyond its grace it must be over where nothing is broken.
     ("client", "submit_acked"): ("jobs",),
     ("client", "submit_unknown"): (),
     ("client", "submit_refused"): (),
@@ -34,12 +35,18 @@ EVENTS: dict[tuple[str, str], tuple[str, ...]] = {
     # What the engine really did, told by itself and not by what it answered.
     ("engine", "create"): ("attempt", "job", "number"),
     ("engine", "object"): ("attempt", "alive"),  # At the end: it still knows this attempt.
-    # What the payloads wrote. `beat`: it was alive then; `overlap`: it found the lock of another attempt of its job held.
+    # What the payloads wrote, with `monotonic` seconds where they know any. `beat`: it was alive then; `overlap`: it found the
+    # lock of another attempt of its job held.
     ("payload", "start"): ("job", "number", "task"),
     ("payload", "beat"): ("job", "number", "task"),
     ("payload", "stop"): ("job", "number", "task"),
     ("payload", "overlap"): ("job", "number", "task"),
     ("payload", "printed"): ("job", "number", "task", "lines"),
+    # A payload that counts, of its checkpoint: what it found at its start (0 for nothing; `half` when its end is missing), and
+    # what it was about to put in place and had put in place.
+    ("payload", "restored"): ("job", "number", "task", "count"),
+    ("payload", "saving"): ("job", "number", "task", "count"),
+    ("payload", "saved"): ("job", "number", "task", "count"),
     # The database, sampled while the history ran and read at its end.
     ("database", "sample"): ("queue", "pool", "used", "ceilings"),
     ("database", "job"): ("job", "state", "desired", "hold", "open_dependencies", "attempt_count", "reason"),
@@ -52,6 +59,7 @@ EVENTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("database", "ceiling"): ("queue", "pool", "ceilings"),
     ("database", "usage"): ("queue", "pool", "used"),
     ("database", "reservation"): ("attempt", "queue", "pool", "amount", "created_at", "released_at"),
+    ("database", "count"): ("queue", "state", "kept", "counted"),  # Jobs by the kept numbers, and by their rows.
     ("database", "ledger"): ("attempt", "pool", "amount", "started_at", "ended_at"),
     ("database", "audit"): ("verb", "target", "count"),
     ("database", "audit_chain"): ("sealed", "unsealed", "problems"),

@@ -18,9 +18,12 @@ INVARIANTS = {
     "I7": "at rest, rows and engine say the same and nothing is left behind",
     "I8": "an acknowledged stop ends the job within its grace, for good",
     "I9": "audit, events and logs are complete",
+    "I11": "the ledger says what ran, within a second",
+    "I12": "an attempt goes on from the last whole checkpoint of its job",
 }
 SHOWN_PER_INVARIANT = 20
 RECORDS_SHOWN = 8
+FINDINGS_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Report:
     """`checked` counts what each invariant was decided over; an invariant that was checked over nothing says so."""
 
     violations: list[Violation] = field(default_factory=list)
+    findings: list[Violation] = field(default_factory=list)  # Differences that break no promise yet.
     checked: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in INVARIANTS})
 
     @property
@@ -62,6 +66,10 @@ class Report:
     def fail(self, invariant: str, what: str, records: Sequence[Record] = ()) -> None:
         self.violations.append(Violation(invariant, what, tuple(records)))
 
+    def find(self, invariant: str, what: str, records: Sequence[Record] = ()) -> None:
+        """A difference to look at, which is no broken promise."""
+        self.findings.append(Violation(invariant, what, tuple(records)))
+
     def not_checked(self) -> list[str]:
         """Invariants that were decided over nothing: their holding means nothing."""
         return [name for name, counts in self.checked.items() if not sum(counts.values())]
@@ -73,6 +81,10 @@ class Report:
             counts = ", ".join(f"{number} {what}" for what, number in self.checked[name].items() if number)
             verdict = f"BROKEN {len(found)} times" if found else "holds" if counts else "NOT CHECKED: the history has nothing"
             lines.append(f"  {name} {verdict} ({promise}){f': {counts}' if counts else ''}")
+            differences = [finding for finding in self.findings if finding.invariant == name]
+            lines += [f"    differs: {finding.what}" for finding in differences[:FINDINGS_SHOWN]]
+            if len(differences) > FINDINGS_SHOWN:
+                lines.append(f"    and {len(differences) - FINDINGS_SHOWN} more differences")
             for violation in found[:SHOWN_PER_INVARIANT]:
                 lines += violation.lines()
             if len(found) > SHOWN_PER_INVARIANT:

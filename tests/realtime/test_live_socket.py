@@ -418,3 +418,67 @@ class TestLogs:
             await socket.send({"subscribe_logs": {"job": str(job_id), "attempt": 9}})
             assert [(await socket.receive())["type"] for _ in range(3)] == ["subscribed", "error", "ended"]
             assert (await subscribe(socket, {"user": "me"}))["type"] == "subscribed"
+
+
+HALF = "\ud83d"
+HOSTILE: list[object] = [
+    {"subscribe": {"job": HALF}},
+    {"subscribe": {"tenant": HALF}, "id": "a"},
+    {"subscribe": {"user": HALF}},
+    {"subscribe": {HALF: "x"}},
+    {"subscribe": {"job": "a\0b"}},
+    {"subscribe": {"job": "x"}, "id": HALF},
+    {"subscribe": {"user": "me"}, "id": ["a"]},
+    {"subscribe": {"user": "me"}, "after": 10**30},
+    {"subscribe": {"user": "me"}, "after": 1.5},
+    {"subscribe": {"user": "me"}, "after": True},
+    {"subscribe": []},
+    {"subscribe": {"job": {"job": "x"}}},
+    {"subscribe_logs": HALF},
+    {"subscribe_logs": {"job": HALF}},
+    {"subscribe_logs": {"job": "x" * 3000}},
+    {"unsubscribe": HALF},
+    {"unsubscribe": {"a": 1}},
+    {"unsubscribe": None},
+    [],
+    "subscribe",
+    None,
+    1e308,
+]
+RAW = ["", "{", "\0", '{"subscribe": {"user": "me"}, "after": NaN}', '{"subscribe": {"user": "me"}, "after": 1e999}', "[" * 4_000,
+       '{"subscribe": {"user": "me"}, "subscribe": {"job": "x"}}', '{"subscribe": {"user": "me"}, "after": ' + "9" * 4_000 + "}",
+       '{"subscribe": {"job": "\\ud800"}}', "x" * 5_000]  # fmt: skip
+
+
+class TestWhateverAClientSends:
+    @pytest.mark.parametrize("message", HOSTILE, ids=lambda message: repr(message)[:40].encode("ascii", "replace").decode())
+    async def test_a_message_that_is_none_is_refused_in_words_and_the_socket_lives(self, cast: Cast, message: object) -> None:
+        async with connected(cast.bob.token) as socket:
+            with capture_logs() as entries:
+                await socket.send(message)
+                answer = await socket.receive()
+            if answer["type"] != "subscribed":
+                assert (answer["type"], bool(answer["detail"])) == ("error", True)
+            assert [entry for entry in entries if entry["log_level"] == "error"] == []
+            assert (await subscribe(socket, {"user": "me"}, id="after"))["type"] == "subscribed"
+
+    @pytest.mark.parametrize("text", RAW, ids=lambda text: repr(text[:30]))
+    async def test_a_text_that_is_no_command_is_refused_in_words_and_the_socket_lives(self, cast: Cast, text: str) -> None:
+        async with connected(cast.bob.token) as socket:
+            await socket.send_text(text)
+            assert (await socket.receive())["type"] == "error"
+            assert (await subscribe(socket, {"user": "me"}, id="after"))["type"] == "subscribed"
+
+    async def test_bytes_are_no_command(self, cast: Cast) -> None:
+        async with connected(cast.bob.token) as socket:
+            await socket.send_bytes(b"\xff\xfe")
+            assert (await socket.receive())["type"] == "error"
+
+    async def test_a_fault_of_ours_closes_with_a_code(self, cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def fail(*arguments: object) -> None:
+            raise RuntimeError
+
+        monkeypatch.setattr(consumers.LiveConsumer, "_subscribe", fail)
+        async with connected(cast.bob.token) as socket:
+            await socket.send({"subscribe": {"user": "me"}})
+            assert await socket.close_code() == 1011

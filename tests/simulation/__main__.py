@@ -1,4 +1,4 @@
-"""Replay one seed, or go through many:  python -m tests.simulation --seed N [--steps M] [--seeds COUNT] [--history FILE]
+"""Replay one seed, or go through many:  python -m tests.simulation --seed N [--steps M] [--seeds COUNT] [--favourite POINT]
 
 Prints what was done to the installation, how many jobs lived and died in it, what the checker looked at, and every promise that
 was broken. The same seed and number of steps give the same history, byte for byte.
@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds, from --seed on")
     parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--favourite", default="", help="the crash point at which processes die most often")
     parser.add_argument("--lifecycles", type=int, default=0, help="go on with further seeds until so many jobs have ended")
     parser.add_argument("--history", type=Path, help="write the history of the last seed to this file")
     parser.add_argument("--scene", help="play one of tests/simulation/scenes.py instead of a seed")
@@ -34,7 +35,12 @@ def main() -> int:
     from tests.simulation.rounds import run_seeds
 
     return run_seeds(
-        options.seed, count=options.seeds, steps=options.steps, lifecycles=options.lifecycles, history=options.history
+        options.seed,
+        count=options.seeds,
+        steps=options.steps,
+        favourite=options.favourite,
+        lifecycles=options.lifecycles,
+        history=options.history,
     )
 
 
@@ -44,6 +50,7 @@ def set_up() -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "controlplane.settings"
     os.environ["BERTH_DATA_DIR"] = tempfile.gettempdir()
     os.environ["BERTH_SECRET_KEY"] = "the simulation has no secrets to keep, only seeds"
+    os.environ["BERTH_ALLOWED_HOSTS"] = "testserver"  # As Django's test client calls the server; pytest allows it by itself.
     for name in ("BERTH_DATABASE_URL", "BERTH_REDIS_URL", "BERTH_CRASH_AT"):
         os.environ.pop(name, None)
     import django

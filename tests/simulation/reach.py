@@ -14,6 +14,16 @@ OUT_OF_REACH = {
     "tenants.quota_request.before_commit": "As for priorities.",
     "clusters.maintenance.before_commit": "As for priorities.",
     "jobs.move.before_commit": "It needs several jobs of one owner that wait for room, which no client waits for.",
+    **dict.fromkeys(
+        (
+            "jobs.checkpoint.after_claim",
+            "jobs.checkpoint.before_commit",
+            "storage.checkpoint.after_drop",
+            "storage.checkpoint.after_copy",
+            "storage.checkpoint.after_remove",
+        ),
+        "A checkpoint is a directory of a real tenant on a real disk.",
+    ),
     "images.build.after_seal": "A build that succeeds leaves a real environment, which is sealed on a real disk.",
 }
 IN_REACH = tuple(point for point in POINTS if point not in OUT_OF_REACH)

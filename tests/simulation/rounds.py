@@ -21,6 +21,7 @@ class Outcome:
 
     seed: int
     steps: int
+    favourite: str
     report: Report
     lifecycles: int
     seconds: float
@@ -45,7 +46,8 @@ class Outcome:
         ]
         lines += [f"  unexpected error of {error}" for error in sorted(set(self.errors))[:20]]
         if not self.holds:
-            lines.append(f"  again with: python -m tests.simulation --seed {self.seed} --steps {self.steps}")
+            favourite = f" --favourite {self.favourite}" if self.favourite else ""
+            lines.append(f"  again with: python -m tests.simulation --seed {self.seed} --steps {self.steps}{favourite}")
         return "\n".join(lines)
 
 
@@ -67,6 +69,7 @@ def run_seed(
         outcome = Outcome(
             seed=seed,
             steps=steps,
+            favourite=favourite,
             report=report,
             lifecycles=world.lifecycles,
             seconds=_clock() - began,
@@ -84,7 +87,9 @@ def run_seed(
     return outcome
 
 
-def run_seeds(first: int, *, count: int, steps: int, lifecycles: int = 0, history: Path | None = None) -> int:
+def run_seeds(
+    first: int, *, count: int, steps: int, favourite: str = "", lifecycles: int = 0, history: Path | None = None
+) -> int:
     """Print what each seed did; 1 if one of them broke a promise. With `lifecycles` go on until so many jobs have ended."""
     began = _clock()
     broken: list[int] = []
@@ -92,7 +97,7 @@ def run_seeds(first: int, *, count: int, steps: int, lifecycles: int = 0, histor
     total: Counter[str] = Counter()
     reached: Counter[str] = Counter()
     while seed < first + count or ended < lifecycles:
-        outcome = run_seed(seed, steps=steps)
+        outcome = run_seed(seed, steps=steps, favourite=favourite)
         ended += outcome.lifecycles
         reached += outcome.reached
         for name in INVARIANTS:

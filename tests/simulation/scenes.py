@@ -46,8 +46,15 @@ def answers() -> list[str]:
 
 
 def contact() -> list[str]:
-    """The engine loses sight of attempts that run on, and finds them again."""
-    return _of_seed(SEED, replace(CALM, cut_off=1.0), steps=8)
+    """The engine loses sight of an attempt that runs on, and finds it again."""
+    with _one_job(Script(duration_seconds=30.0, stdout=b"line 0\n")) as world:
+        _rounds(world, world.processes, 4)
+        attempt_id = Attempt.objects.get(job__name="prey").id
+        world.harbour.cut_off(attempt_id)
+        world.trouble("cut off", 5.0)
+        _rounds(world, world.processes, 5)
+        world.harbour.cut_off(attempt_id, is_cut=False)
+        return _end(world, {"prey": "succeeded"}, attempts=1)
 
 
 def stale() -> list[str]:

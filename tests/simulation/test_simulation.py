@@ -57,7 +57,7 @@ def test_a_storm_around_a_crash_point_breaks_no_promise(point: str, lived: Count
 
 
 def test_calm_is_calm() -> None:
-    outcome = run_seed(3, steps=4, storm=CALM)
+    outcome = run_seed(3, steps=10, storm=CALM)
     assert_holds(outcome)
     assert outcome.lifecycles > 20
     assert not outcome.crashed

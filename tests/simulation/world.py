@@ -321,9 +321,11 @@ class World:
             self.trouble("node lost")
             self.harbour.lose_node(f"node-{chance.randrange(3)}")
         present = sorted(self.harbour.state.attempts)
-        if self.happens(dangers.delete) and present:
+        # Not before its launch is written down: an engine that was made to forget it has no way to refuse it the second time.
+        known = Attempt.objects.filter(launched_at__isnull=False).values_list("id", flat=True)
+        if self.happens(dangers.delete) and (launched := sorted({*present} & {*known})):
             self.trouble("deleted by hand")
-            self.harbour.delete(chance.choice(present))
+            self.harbour.delete(chance.choice(launched))
         if self.happens(dangers.cut_off) and present:
             seconds, attempt_id = chance.choice([5.0, 60.0]), chance.choice(present)
             self.trouble("cut off", seconds)

@@ -91,7 +91,7 @@ class AsyncClient:
             if data["state"] in ENDED_STATES:
                 return data
             if deadline is not None and time.monotonic() >= deadline:
-                raise WaitTimeout(f"Job {data['name']} is {data['state']} after {timeout:g} s; it goes on.")
+                raise WaitTimeout(f"The time to wait is over, and job {data['name']} is {data['state']}; it goes on.")
             await asyncio.sleep(pause if deadline is None else min(pause, max(0.0, deadline - time.monotonic())))
             pause = min(pause * 1.5, limits.POLL_SECONDS_MAX)
 

@@ -13,6 +13,7 @@ from berth.capacity import Bookings, Quota
 from berth.config import Settings, resolve_settings
 from berth.costs import Costs
 from berth.jobs import Jobs
+from berth.operations import Announcements, Features, Maintenance
 from berth.order import Priorities
 from berth.questions import Questions
 from berth.resources import (
@@ -76,6 +77,9 @@ class Client:
         self.templates = Templates(self.transport, tenant=chosen)
         self.volumes = Volumes(self.transport, tenant=chosen)
         self.activity = Activity(self.transport, tenant=chosen)
+        self.announcements = Announcements(self.transport, tenant=chosen)
+        self.maintenance = Maintenance(self.transport, tenant=chosen)
+        self.features = Features(self.transport, tenant=chosen)
 
     def whoami(self) -> dict[str, Any]:
         """The user, the token used, and the tenants with their roles."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -217,7 +218,8 @@ class Jobs:
     def list(self, *, limit: int | None = None, **filters: object) -> Iterator[Job]:
         """Jobs, newest first, read page by page while you iterate. Filters: tenant, state, queue, user, name, tag, label,
         kind, since, until (of the submission; of the end where `sort` is finished), parent, q (text in name or tags); `sort`:
-        created, finished or priority."""
+        created, finished or priority. `standing=True`: also `place` and `expected_start` of those that wait, and what those that
+        run hold (`held`)."""
         filters.setdefault("tenant", self._tenant or None)
         for data in iterate(self._transport, "/jobs", filters, limit=limit):
             yield Job(data, self)
@@ -246,6 +248,10 @@ class Jobs:
         """
         return Job(self._transport.json(post(f"{_path(job)}/stop", stop_body(grace_seconds, reason))), self)
 
+    def edit(self, job: str, **changes: object) -> Job:
+        """Change `hold`, `priority`, `tags`, `queue` (while it waits) or `max_runtime_seconds` (upwards by managers only)."""
+        return Job(self._transport.json(Call("PATCH", _path(job), json=changes)), self)
+
     def move(
         self,
         job: str,
@@ -270,11 +276,21 @@ class Jobs:
         params = {"dry_run": True if dry_run else None, "plan": plan}
         return dict(self._transport.json(post(f"{_path(self.resolve(job))}/move", body, params=params)))
 
-    def rerun(self, job: str, *, changes: Sequence[str] | Mapping[str, Any] = (), idempotency_key: str | None = None) -> Job:
+    def rerun(
+        self,
+        job: str,
+        *,
+        changes: Sequence[str] | Mapping[str, Any] = (),
+        from_checkpoint: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Job:
         """Submit the job's spec again. `changes`: a mapping whose keys replace the spec's top-level keys (None removes
-        one), or texts such as `roles.worker.replicas=4`, which reach inside."""
+        one), or texts such as `roles.worker.replicas=4`, which reach inside. `from_checkpoint`: start from a copy of this job's
+        last checkpoint."""
         job_id = self.resolve(job)
-        return self._again(job_id, "rerun", self.changed_keys(job_id, changes), idempotency_key)
+        document = self.changed_keys(job_id, changes)
+        document |= self.start_from(job_id, document) if from_checkpoint else {}
+        return self._again(job_id, "rerun", document, idempotency_key)
 
     def clone(
         self,
@@ -283,13 +299,22 @@ class Jobs:
         name: str | None = None,
         changes: Sequence[str] | Mapping[str, Any] = (),
         secrets: Mapping[str, Any] | None = None,
+        from_checkpoint: bool = False,
     ) -> Job:
         """Submit a copy under another name. Secrets are not copied: name them again in `secrets`."""
         job_id = self.resolve(job)
         document = self.changed_keys(job_id, changes)
+        document |= self.start_from(job_id, document) if from_checkpoint else {}
         document |= {"name": name} if name else {}
         document |= {"secrets": dict(secrets)} if secrets is not None else {}
         return self._again(job_id, "clone", document, None)
+
+    def start_from(self, job_id: str, changes: Mapping[str, Any]) -> Spec:
+        """The changes by which a job's spec starts from a copy of that job's last checkpoint."""
+        checkpoint = changes.get("checkpoint") or self.spec(job_id).get("checkpoint")
+        if not checkpoint:
+            raise NotFound("The job keeps no checkpoint.", hint="Write `checkpoint: {path: ckpt}` in the job file.", status=404)
+        return {"checkpoint": {**checkpoint, "from": job_id}}
 
     def changed_keys(self, job_id: str, changes: Sequence[str] | Mapping[str, Any]) -> Spec:
         """Changes as the server takes them: whole top-level keys, None for one that goes away."""
@@ -319,7 +344,12 @@ class Jobs:
         pause, seen = limits.POLL_SECONDS, None
         while True:
             current = Job(self.read(job_id, patient=deadline is None), self)
-            version = (current.state, current.data.get("version"), str(current.data.get("reason")))
+            version = (
+                current.state,
+                current.data.get("version"),
+                str(current.data.get("reason")),
+                str(current.data.get("counts")),
+            )
             if version != seen:
                 seen, pause = version, limits.POLL_SECONDS
                 if on_change:
@@ -328,7 +358,8 @@ class Jobs:
                 return current
             if deadline is not None and time.monotonic() >= deadline:
                 raise WaitTimeout(
-                    f"Job {current.name} is {current.state} after {timeout:g} s; it goes on.", hint=f"berth logs -f {current.id}"
+                    f"The time to wait is over, and job {current.name} is {current.state}; it goes on.",
+                    hint=f"berth logs -f {current.id}",
                 )
             remaining = pause if deadline is None else min(pause, max(0.0, deadline - time.monotonic()))
             self._transport.sleep(remaining)
@@ -392,6 +423,12 @@ class Jobs:
         """Measured series of the job's tasks, as plain lists."""
         return read_series(self._transport.json(Call("GET", f"{_path(job)}/metrics", {"metric": metric, "task": task})))
 
+    def compare(self, a: str, b: str) -> dict[str, Any]:
+        """Two runs side by side: `a` and `b` with job, seconds waited and ran, attempts, cost and use; `spec`: what differs."""
+        from berth.compare import compare
+
+        return compare(self, self._transport, a, b)
+
     # --- Bringing home ------------------------------------------------------------------------------------------------
 
     def artifacts(self, job: str, *, patient: bool = False) -> Artifacts:
@@ -401,6 +438,11 @@ class Jobs:
         while patient and time.monotonic() < deadline and self._is_being_collected(job):
             time.sleep(limits.POLL_SECONDS)
         return cast("list[ArtifactData]", list_all(self._transport, f"{_path(job)}/artifacts"))
+
+    def left_behind(self, job: str) -> str:
+        """What of the job's outputs was not kept, and why, in the server's words; empty where nothing is missing."""
+        page = self._transport.json(Call("GET", f"{_path(job)}/artifacts", {"limit": 1}))
+        return str(page.get("marker") or "") if isinstance(page, dict) else ""
 
     def _is_being_collected(self, job: str) -> bool:
         """Whether the job has ended and not everything that it left is there."""
@@ -435,6 +477,64 @@ class Jobs:
             size_bytes=artifact.get("size_bytes"),
             progress=progress,
         )
+
+    # --- Checkpoints --------------------------------------------------------------------------------------------------
+
+    def checkpoint(self, job: str) -> dict[str, Any] | None:
+        """The last checkpoint of a job: state, age, size, and what an eviction would cost now; None where it keeps none."""
+        try:
+            return dict(self._transport.json(Call("GET", f"{_path(self.resolve(job))}/checkpoint")))
+        except NotFound:
+            return None
+
+    def checkpoint_files(self, job: str, path: str = "") -> Rows:
+        """What lies in one folder of the job's checkpoint directory."""
+        return list_all(self._transport, f"{_path(self.resolve(job))}/checkpoint/files", path=path or None)
+
+    def checkpoint_tree(self, job: str, path: str = "", *, skipped: Rows | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+        """All files at or below a path of the checkpoint directory: where each belongs below a target, and its entry. Links and
+        special files are not fetched; `skipped` is a list that gets their entries."""
+        job_id, wanted = self.resolve(job), path.strip("/")
+        parent, _slash, last = wanted.rpartition("/")
+        left = [] if skipped is None else skipped
+        for entry in self.checkpoint_files(job_id, parent) if wanted else []:
+            if entry["path"] == wanted and entry["kind"] == "file":
+                yield last, entry
+                return
+            if entry["path"] == wanted and entry["kind"] != "directory":
+                left.append(entry)
+                return
+        folders = [wanted]
+        while folders:
+            folder = folders.pop()
+            for entry in self.checkpoint_files(job_id, folder):
+                if entry["kind"] == "directory":
+                    folders.append(entry["path"])
+                elif entry["kind"] == "file":
+                    yield entry["path"].removeprefix(f"{wanted}/") if wanted else entry["path"], entry
+                else:
+                    left.append(entry)
+
+    def download_checkpoint_file(
+        self, job_id: str, entry: Mapping[str, Any], place: Path, *, progress: Progress | None = None
+    ) -> Path:
+        """Fetch one file of the checkpoint directory. One that is there, of its size and time, is not fetched again."""
+        at = datetime.fromisoformat(entry["modified_at"]).timestamp()
+        if place.is_file() and place.stat().st_size == entry["size_bytes"] and int(place.stat().st_mtime) == int(at):
+            return place
+        call = Call("GET", f"{_path(job_id)}/checkpoint/content", {"path": entry["path"]})
+        download(self._transport, call, place, size_bytes=entry["size_bytes"], progress=progress)
+        os.utime(place, (at, at))
+        return place
+
+    def download_checkpoint(self, job: str, dest: str | Path = ".", path: str = "") -> Paths:
+        """Fetch the checkpoint directory, or what is at a path in it, into the folder `dest`. Called again it fetches what is
+        missing or has changed."""
+        job_id = self.resolve(job)
+        return [
+            self.download_checkpoint_file(job_id, entry, inside(Path(dest), relative))
+            for relative, entry in self.checkpoint_tree(job_id, path)
+        ]
 
     def _in_tenant(self, tenant: str | None) -> dict[str, str]:
         chosen = tenant or self._tenant

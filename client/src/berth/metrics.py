@@ -16,6 +16,7 @@ class Series:
     times: tuple[datetime, ...]
     values: tuple[float | None, ...]
     unit: str = ""
+    simulated: bool = False  # Drawn for a simulated GPU, not measured.
 
     @property
     def label(self) -> str:
@@ -61,4 +62,5 @@ def _series(entry: dict[str, Any]) -> Series:
         times=tuple(datetime.fromisoformat(at).astimezone(UTC) for at in entry["times"]),
         values=tuple(None if value is None else float(value) for value in entry["values"]),
         unit=str(entry.get("unit") or ""),
+        simulated=bool(entry.get("simulated")),
     )

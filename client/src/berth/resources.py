@@ -84,6 +84,23 @@ class Tenants(_Resource):
     def create(self, name: str, *, parent: str | None = None, description: str | None = None) -> Row:
         return self._post("/tenants", {"name": name, "parent": parent, "description": description})
 
+    def disable(self, tenant: str, *, reason: str | None = None, stop_jobs: bool = False, dry_run: bool = False) -> Row:
+        """Let nothing begin in a tenant and in those below it; what runs goes on, unless `stop_jobs`. With `dry_run` only whom it
+        would touch. For operators."""
+        body = {"stop_jobs": stop_jobs} | ({} if reason is None else {"reason": reason})
+        params = {"dry_run": True if dry_run else None}
+        return dict(self._transport.json(post(f"/tenants/{_segment(tenant)}/disable", body, params=params)))
+
+    def enable(self, tenant: str) -> Row:
+        """Let things begin in a tenant again; its waiting jobs start by themselves. For operators."""
+        return self._post(f"/tenants/{_segment(tenant)}/enable")
+
+    def delete(self, tenant: str, *, confirm: str = "", dry_run: bool = False, plan: str | None = None) -> Row:
+        """Delete a disabled tenant without live jobs; `confirm` is its name. With `dry_run` only what would go; with the `plan`
+        of that just this goes, or nothing (`plan_changed`). For operators."""
+        params = {"dry_run": True if dry_run else None, "plan": plan}
+        return dict(self._transport.json(post(f"/tenants/{_segment(tenant)}/delete", {"confirm": confirm}, params=params)))
+
     def members(self, tenant: str) -> Rows:
         return list_all(self._transport, f"/tenants/{_segment(tenant)}/members")
 
@@ -249,8 +266,8 @@ class Clusters(_Resource):
         return self._find("/pools", pool)
 
     def edit_pool(self, pool: str, **rules: object) -> Row:
-        """How a pool is filled: policy, weights, gpu_shares, shared_devices_max, levels. What is not named stays; None puts
-        one back to its default."""
+        """Its name, and how it is filled: policy, weights, gpu_shares, shared_devices_max, levels. What is not named stays; None
+        puts a rule back to its default."""
         call = Call("PATCH", f"/pools/{self.pool(pool)['id']}", json=rules, repeatable=True)
         return dict(self._transport.json(call) or {})
 

@@ -6,6 +6,7 @@ and repeated keys are refused, because both hide what is meant. JSON is YAML, so
 from __future__ import annotations
 
 import copy
+import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -213,12 +214,22 @@ class _Reader:
         if kind == "null":
             return None
         if kind == "int":
-            return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+            return self._int(text, pointer, node)
         if kind == "float":
-            return float(text)
+            if math.isfinite(number := float(text)):
+                return number
+            self._problem(pointer, "this number is too large", node)
+            return text
         if kind != "str":
             self._problem(pointer, f"the tag !{kind} is not used in job files", node)
         return text
+
+    def _int(self, text: str, pointer: str, node: yaml.Node) -> Any:
+        try:
+            return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+        except ValueError:  # Python reads no number of thousands of digits.
+            self._problem(pointer, "this number is too large", node)
+            return text
 
     def _problem(self, pointer: str, message: str, node: yaml.Node) -> None:
         self.problems.append(FieldProblem(pointer, message, file=self.name, line=node.start_mark.line + 1))

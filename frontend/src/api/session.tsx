@@ -27,6 +27,10 @@ const SessionContext = createContext<SessionState | null>(null);
 export const SESSION_KEY = ['session'] as const;
 const KNOWN_KEY = 'berth-signed-in';
 
+/** Whether a session ended under this page, and not by its own sign-out. */
+let hasEnded = false;
+export const hasSessionEnded = () => hasEnded;
+
 /** The session, or null when nobody is signed in. */
 export const sessionQuery = queryOptions({
   queryKey: SESSION_KEY,
@@ -63,6 +67,7 @@ export function isLikelySignedIn(): boolean {
 export function SessionProvider({ who, features, children }: { who: Who; features: readonly string[] | null; children: ReactNode }) {
   useEffect(() => {
     const leave = () => {
+      hasEnded = true;
       live.close();
       begin(null);
     };
@@ -98,11 +103,13 @@ function begin(who: Who | null): void {
 export async function signIn(body: { name: string; password: string; code?: string }): Promise<void> {
   const session = await take(api.POST('/api/v1/session', { body }));
   setCsrf(session.csrf);
+  hasEnded = false;
   begin(session);
 }
 
 export async function signOut(): Promise<void> {
   await api.DELETE('/api/v1/session');
+  hasEnded = false;
   setCsrf('');
   live.close();
   begin(null);

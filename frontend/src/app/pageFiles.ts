@@ -20,6 +20,7 @@ interface PageAt {
 export const PAGE_FILES: readonly PageAt[] = [
   { path: '/', file: lazyFile(() => import('@/pages/home')) },
   { path: '/jobs', file: lazyFile(() => import('@/pages/jobs')), begin: beginList },
+  { path: '/jobs/compare', file: lazyFile(() => import('@/pages/compare')) }, // Before the jobs: it reads as the name of one.
   { path: '/jobs/:job/*', file: lazyFile(() => import('@/pages/job')), begin: beginJob },
   { path: '/submit', file: lazyFile(() => import('@/pages/submit')) },
   { path: '/templates/*', feature: 'templates', file: lazyFile(() => import('@/pages/templates')) },

@@ -16,14 +16,31 @@ export interface Line {
   /** One value for each time; null: nothing is known of it, and the line has a gap. */
   values: readonly (number | null)[];
   color?: string;
+  /** Told apart without colour: the second of two, or a bound that was never measured. */
+  stroke?: 'solid' | 'dashed' | 'dotted';
 }
 
 const COLORS = ['#1c7ed6', '#e8590c', '#2f9e44', '#9c36b5', '#e03131', '#0c8599', '#f08c00', '#6741d9'];
 const ROWS_MAX = 200;
 const ALONE_SECONDS = 1_800;
+const DASHES = { solid: undefined, dashed: [6, 4], dotted: [2, 4] } as const;
+/** Steps of an axis of lengths of time, in seconds: people count in minutes and hours, not in thousands. */
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400, 172_800, 604_800];
 
-/** `times` in seconds since 1970, ascending. `unit` writes a value with its unit. */
-export function Chart({ title, times, lines, unit, height = 180, maximum }: { title: string; times: readonly number[]; lines: readonly Line[]; unit: (value: number) => string; height?: number; maximum?: number }) {
+interface ChartProps {
+  title: string;
+  /** Ascending seconds: since 1970, or since a start that several lines share. */
+  times: readonly number[];
+  lines: readonly Line[];
+  /** Writes a value with its unit. */
+  unit: (value: number) => string;
+  height?: number;
+  maximum?: number;
+  /** `elapsed`: the times are lengths since a start, and are written as such. */
+  axis?: 'clock' | 'elapsed';
+}
+
+export function Chart({ title, times, lines, unit, height = 180, maximum, axis = 'clock' }: ChartProps) {
   const t = useText(common);
   const format = useFormat();
   const zone = useZone();
@@ -32,7 +49,8 @@ export function Chart({ title, times, lines, unit, height = 180, maximum }: { ti
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [isTable, setTable] = useState(false);
-  const shape = lines.map((line) => line.label).join('\n');
+  const isElapsed = axis === 'elapsed';
+  const shape = lines.map((line) => `${line.label} ${line.stroke ?? ''}`).join('\n');
   const data = [times as number[], ...lines.map((line) => line.values as (number | null)[])] as uPlot.AlignedData;
   const latest = useRef(data);
   latest.current = data;
@@ -46,20 +64,24 @@ export function Chart({ title, times, lines, unit, height = 180, maximum }: { ti
         width,
         height,
         tzDate: (at) => (zone === undefined ? new Date(at * 1000) : uPlot.tzDate(new Date(at * 1000), zone)),
-        scales: { x: { range: (_plot, first, last) => around(first, last) }, y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), maximum ?? Math.max(high ?? 0, 1e-9) * 1.08] } },
+        scales: { x: { time: !isElapsed, range: (_plot, first, last) => (isElapsed ? [0, Math.max(last ?? 0, 1)] : around(first, last)) }, y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), maximum ?? Math.max(high ?? 0, 1e-9) * 1.08] } },
         legend: { live: true },
         cursor: { y: false },
         axes: [
-          { stroke: ink, grid, values: (plot, ticks) => ticks.map((at) => format.tick(at, (plot.scales.x?.max ?? 0) - (plot.scales.x?.min ?? 0))) },
+          isElapsed
+            ? { stroke: ink, grid, space: 70, incrs: STEPS, values: (_plot, ticks) => ticks.map(format.duration) }
+            : { stroke: ink, grid, values: (plot, ticks) => ticks.map((at) => format.tick(at, (plot.scales.x?.max ?? 0) - (plot.scales.x?.min ?? 0))) },
           { stroke: ink, grid, size: 74, values: (_plot, ticks) => ticks.map(unit) },
         ],
         series: [
-          { label: format.zone, value: (_plot, at) => (at ? format.time(new Date(at * 1000).toISOString()) : '–') },
+          isElapsed
+            ? { label: t('sinceStart'), value: (_plot, at) => (at === null || at === undefined ? '–' : format.duration(at)) }
+            : { label: format.zone, value: (_plot, at) => (at ? format.time(new Date(at * 1000).toISOString()) : '–') },
           ...lines.map((line, index) => ({
             label: line.label,
             stroke: line.color ?? COLORS[index % COLORS.length] ?? ink,
             width: 1.5,
-            dash: index >= COLORS.length ? [6, 4] : undefined,
+            dash: line.stroke ? DASHES[line.stroke]?.slice() : index >= COLORS.length ? [6, 4] : undefined,
             spanGaps: false,
             value: (_plot: uPlot, value: number | null) => (value === null || value === undefined ? '–' : unit(value)),
           })),
@@ -75,7 +97,7 @@ export function Chart({ title, times, lines, unit, height = 180, maximum }: { ti
     };
     // A new shape makes a new plot; new numbers go into the one that is there.
     // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, [width, height, scheme, shape, isTable, maximum, format]);
+  }, [width, height, scheme, shape, isTable, maximum, isElapsed, format]);
 
   useEffect(() => {
     plot.current?.setData(latest.current);
@@ -86,7 +108,7 @@ export function Chart({ title, times, lines, unit, height = 180, maximum }: { ti
       <Text size="sm" fw={600}>
         {title}
       </Text>
-      {isTable ? <Twin times={times} lines={lines} unit={unit} /> : <Box ref={place} mih={height} aria-hidden="true" className="berth-chart" />}
+      {isTable ? <Twin times={times} lines={lines} unit={unit} isElapsed={isElapsed} /> : <Box ref={place} mih={height} aria-hidden="true" className="berth-chart" />}
       <Box>
         <Button size="compact-xs" variant="subtle" onClick={() => setTable(!isTable)} aria-pressed={isTable}>
           {t('asTable')}
@@ -102,7 +124,8 @@ function around(first: number | null, last: number | null): [number, number] {
   return first === last ? [first - ALONE_SECONDS, last + ALONE_SECONDS] : [first, last];
 }
 
-function Twin({ times, lines, unit }: { times: readonly number[]; lines: readonly Line[]; unit: (value: number) => string }) {
+function Twin({ times, lines, unit, isElapsed }: { times: readonly number[]; lines: readonly Line[]; unit: (value: number) => string; isElapsed: boolean }) {
+  const t = useText(common);
   const format = useFormat();
   const first = Math.max(0, times.length - ROWS_MAX);
   return (
@@ -110,7 +133,7 @@ function Twin({ times, lines, unit }: { times: readonly number[]; lines: readonl
       <Table stickyHeader>
         <Table.Thead>
           <Table.Tr>
-            <Table.Th>{format.zone}</Table.Th>
+            <Table.Th>{isElapsed ? t('sinceStart') : format.zone}</Table.Th>
             {lines.map((line) => (
               <Table.Th key={line.label}>{line.label}</Table.Th>
             ))}
@@ -119,7 +142,7 @@ function Twin({ times, lines, unit }: { times: readonly number[]; lines: readonl
         <Table.Tbody>
           {times.slice(first).map((at, row) => (
             <Table.Tr key={at}>
-              <Table.Td>{format.time(new Date(at * 1000).toISOString())}</Table.Td>
+              <Table.Td>{isElapsed ? format.duration(at) : format.time(new Date(at * 1000).toISOString())}</Table.Td>
               {lines.map((line) => {
                 const value = line.values[first + row];
                 return <Table.Td key={line.label}>{value === null || value === undefined ? '–' : unit(value)}</Table.Td>;

@@ -9,10 +9,11 @@ import { useText } from '@/text/language';
 
 import { ProblemView } from './Feedback';
 import { Icon } from './Icon';
+import { Said } from './Said';
 import { Window } from './Window';
 
 /** What is wrong at this JSON pointer of the body, in words. A field that asks for its own is not repeated above the form. */
-export type At = (path: string) => string | undefined;
+export type At = (path: string) => ReactNode;
 
 export function Dialog({
   label,
@@ -54,7 +55,7 @@ export function Form({ submit, onCancel, label, color, children, isReady = true 
   const at: At = (path) => {
     claimed.add(path);
     const found = problem?.fields.filter((field) => field.path === path).flatMap((field) => [field.message, field.hint ?? '']);
-    return found?.filter(Boolean).join(' ') || undefined;
+    return found && found.length > 0 ? <Said text={found} /> : undefined;
   };
   const inputs = children(at);
   const rest = problem?.fields.filter((field) => !claimed.has(field.path)) ?? [];

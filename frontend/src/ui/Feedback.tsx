@@ -9,6 +9,7 @@ import { common } from '@/text/common';
 import { useText } from '@/text/language';
 
 import { Icon, type IconName } from './Icon';
+import { Said } from './Said';
 
 export function Loading({ lines = 4 }: { lines?: number }) {
   const t = useText(common);
@@ -59,21 +60,25 @@ export function ProblemView({ error, retry, title }: { error: unknown; retry?: (
   return (
     <Alert color={problem.status === 0 || problem.status === 404 ? 'gray' : 'red'} icon={<Icon name="alert" />} title={heading} role="alert">
       <Stack gap="xs">
-        {detail && <Text size="sm">{detail}</Text>}
+        {detail && (
+          <Text size="sm">
+            <Said text={detail} />
+          </Text>
+        )}
         {problem.status === 404 && !problem.hint && <Text size="sm">{t('missingHint')}</Text>}
         {problem.fields.length > 0 && (
           <List size="sm">
             {problem.fields.slice(0, 50).map((field, index) => (
               <List.Item key={`${field.path}-${index}`}>
                 <Code>{field.path || '/'}</Code> {field.line ? `${t('atLine', { line: field.line })}: ` : ''}
-                {field.message} {field.hint}
+                <Said text={[field.message, field.hint]} />
               </List.Item>
             ))}
           </List>
         )}
         {problem.hint && (
           <Text size="sm" fw={600}>
-            {problem.hint}
+            <Said text={problem.hint} />
           </Text>
         )}
         {(retry || problem.requestId || problem.rule) && (

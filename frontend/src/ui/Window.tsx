@@ -6,12 +6,15 @@ import { useEffect, useMemo } from 'react';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
 
+import { useEscape } from './escape';
+
 const SETTLED_MS = 30; // After Mantine's own try, which knows only windows that are closed before they are taken away.
 
 export function Window({ opened = true, ...props }: Omit<ModalProps, 'opened' | 'closeButtonProps'> & { opened?: boolean }) {
   const t = useText(common);
   useFocusBack(opened);
-  return <Modal {...props} opened={opened} closeButtonProps={{ 'aria-label': t('close') }} />;
+  useEscape(opened && props.closeOnEscape !== false, props.onClose);
+  return <Modal {...props} opened={opened} closeOnEscape={false} closeButtonProps={{ 'aria-label': t('close') }} />;
 }
 
 /** When what was open closes, or is taken away, the keyboard goes back to what opened it, or to the page where that is gone. */

@@ -1,8 +1,10 @@
 /** A short word in the corner that something was done, or was not. Read, and given its corner, when it is first needed. */
 
-import { useSyncExternalStore } from 'react';
+import { createElement, useSyncExternalStore } from 'react';
 
 import { asProblem } from '@/api/problem';
+
+import { Said } from './Said';
 
 let isWanted = false;
 const listeners = new Set<() => void>();
@@ -11,7 +13,7 @@ export function notify(message: string, kind: 'done' | 'failed' = 'done'): void 
   isWanted = true;
   for (const each of listeners) each();
   void import('@mantine/notifications').then(({ notifications }) =>
-    notifications.show({ message, color: kind === 'done' ? 'teal' : 'red', autoClose: kind === 'done' ? 4_000 : 12_000, withBorder: true }),
+    notifications.show({ message: createElement(Said, { text: message }), color: kind === 'done' ? 'teal' : 'red', autoClose: kind === 'done' ? 4_000 : 12_000, withBorder: true }),
   );
 }
 

@@ -11,6 +11,7 @@ from activity.feed import event_body
 from activity.models import AuditEvent, Delivery, Event, Subscription
 from activity.notifications.kinds import DeliveryState, NoticeKind, Via
 from activity.notifications.targets import URL_LENGTH_MAX
+from kernel.config import current
 from webapi.fields import UtcTimeField, utc_text
 from webapi.serializers import StrictSerializer
 
@@ -107,6 +108,9 @@ class SubscriptionOut(serializers.Serializer[Any]):
     is_active = serializers.BooleanField()
     version = serializers.IntegerField()
     created_at = UtcTimeField()
+    problem = serializers.ChoiceField(
+        ["no_mail_server"], allow_null=True, help_text="Why nothing will arrive; null where nothing is known to be in the way."
+    )
     secret = serializers.CharField(required=False)
 
 
@@ -201,6 +205,7 @@ def show_subscription(row: Subscription) -> dict[str, Any]:
         "is_active": row.is_active,
         "version": row.version,
         "created_at": utc_text(row.created_at),
+        "problem": "no_mail_server" if row.channel == Via.MAIL and not current().mail_url else None,
     }
 
 

@@ -26,7 +26,7 @@ from kernel.errors import FieldError, InvalidInput
 from webapi import access
 from webapi.etags import check_if_match, expected_version, with_etag
 from webapi.fields import INTEGER_MAX, read_utc, utc_text
-from webapi.idempotency import idempotent
+from webapi.idempotency import OnceResponse, idempotent
 from webapi.pagination import page
 from webapi.sse import event_stream, last_event_id
 from webapi.views import ApiView, known_query
@@ -121,9 +121,9 @@ class SubscriptionsView(ApiView):
         tenant_id = None if tenant is None else registry.resolve_channel(self.actor, "tenant", tenant)
         made = subscriptions.create_subscription(actor=self.actor, tenant_id=tenant_id, now=database_now(), **body)
         answer = shapes.show_subscription(made.subscription)
-        if made.secret:
-            answer["secret"] = made.secret
-        return with_etag(Response(answer, status=201), made.subscription.version)
+        if not made.secret:
+            return with_etag(Response(answer, status=201), made.subscription.version)
+        return with_etag(OnceResponse({**answer, "secret": made.secret}, status=201), made.subscription.version)
 
 
 class SubscriptionView(ApiView):

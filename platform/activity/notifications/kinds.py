@@ -11,8 +11,8 @@ from kernel.lifecycle import lifecycle
 
 class NoticeKind(StrEnum):
     """What happened to a job. RETRIED: an attempt is over and the job waits for the next one. BUDGET: a share of one is spent.
-    PRIORITY: somebody asked for a higher one, or it was decided. CAPACITY: a booking or a planned edit came to nothing.
-    LIMIT: the time that a job may run is nearly over."""
+    PRIORITY: somebody asked for a higher one, or it was decided. CAPACITY: a booking or a planned edit came to nothing,
+    or a GPU is out of order. LIMIT: the time that a job may run is nearly over."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"

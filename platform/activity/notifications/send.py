@@ -7,7 +7,6 @@ Whoever dies after sending and before noting leaves the delivery to be sent once
 from __future__ import annotations
 
 import uuid
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -15,7 +14,8 @@ from typing import Any
 
 import structlog
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q, QuerySet, Window
+from django.db.models.functions import RowNumber
 
 from activity import bulk, hints, registry
 from activity.models import Delivery
@@ -32,7 +32,6 @@ from kernel.limits import NOTE_LENGTH
 log = structlog.get_logger("activity")
 
 BATCH = 32
-CANDIDATES = 256
 PER_SUBSCRIPTION = 4  # One slow receiver gets a share of a batch, never all of it.
 THREADS = 8  # 32 sends of at most 10 s each, by 8: 40 s, below the 60 s that a task may last.
 LEASE = timedelta(seconds=120)  # Longer than any batch can take; a second sender would send twice.
@@ -65,23 +64,20 @@ def _claim(token: uuid.UUID, now: datetime) -> list[Delivery]:
         .filter(Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lte=now))
         .order_by("retry_at", "id")
     )
-    if not due.exists():
+    chosen = _fair(due)
+    if not chosen:
         return []
     with transaction.atomic():
-        candidates = list(due.select_for_update(skip_locked=True).values_list("id", "subscription_id")[:CANDIDATES])
-        chosen = _fair(candidates)
-        Delivery.objects.filter(id__in=chosen).update(lease_token=token, lease_expires_at=now + LEASE)
-    return list(Delivery.objects.filter(id__in=chosen, lease_token=token).select_related("subscription").order_by("id"))
+        free = list(due.filter(id__in=chosen).select_for_update(skip_locked=True).values_list("id", flat=True))
+        Delivery.objects.filter(id__in=free).update(lease_token=token, lease_expires_at=now + LEASE)
+    return list(Delivery.objects.filter(id__in=free, lease_token=token).select_related("subscription").order_by("id"))
 
 
-def _fair(candidates: Sequence[tuple[uuid.UUID, uuid.UUID]]) -> list[uuid.UUID]:
-    taken: Counter[uuid.UUID] = Counter()
-    chosen: list[uuid.UUID] = []
-    for delivery_id, subscription_id in candidates:
-        taken[subscription_id] += 1
-        if taken[subscription_id] <= PER_SUBSCRIPTION and len(chosen) < BATCH:
-            chosen.append(delivery_id)
-    return chosen
+def _fair(due: QuerySet[Delivery]) -> list[uuid.UUID]:
+    """The first deliveries of each subscription, in turns: however many wait for one receiver, the others have theirs."""
+    turn = Window(RowNumber(), partition_by=[F("subscription_id")], order_by=[F("retry_at").asc(), F("id").asc()])
+    first = due.annotate(turn=turn).filter(turn__lte=PER_SUBSCRIPTION).order_by("turn", "retry_at", "id")
+    return list(first.values_list("id", flat=True)[:BATCH])
 
 
 def _try(delivery: Delivery, recipient: Recipient | None, config: Config, now: datetime) -> Outcome:

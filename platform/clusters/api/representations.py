@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rest_framework import serializers
 
+from clusters.engines.interface import GpuFaultKind
+from clusters.gpu_faults import open_faults, words_of
 from clusters.isolation_facts import fact_in
 from clusters.models import Cluster, ClusterCondition, ClusterKind, Node, Pool, PoolMeasure
-from clusters.placement import LEVELS, POLICIES, RULES, SHARED_DEVICES_MAX, TERMS, WEIGHT_MAX, Effect, taints_of
+from clusters.placement import LEVELS, NAME_MAX, POLICIES, RULES, SHARED_DEVICES_MAX, TERMS, WEIGHT_MAX, Effect, taints_of
 from clusters.selectors import allocated_in_pools, allocated_on_nodes
 from clusters.telemetry.metrics import unscoped
 from clusters.telemetry.reading import Series
@@ -91,6 +93,17 @@ class PoolRulesOut(serializers.Serializer[Any]):
     )
 
 
+class PoolEdit(PoolRulesOut):
+    """The name of a pool, and how it is filled."""
+
+    name = serializers.CharField(
+        required=False,
+        max_length=NAME_MAX,
+        help_text="Letters, digits, dots, dashes and underscores. Limits, prices and history stay; a job file that says `pool` "
+        "with the old name finds no pool any more.",
+    )
+
+
 class IdleModelOut(serializers.Serializer[Any]):
     """Idle GPUs of one model, on machines on which something may start."""
 
@@ -141,14 +154,24 @@ class PoolOut(serializers.Serializer[Any]):
     version = serializers.IntegerField()
 
 
+class GpuFaultOut(serializers.Serializer[Any]):
+    """Why a device is out of order, since when. `number`: an Xid, or a count of errors."""
+
+    kind = serializers.ChoiceField(choices=[kind.value for kind in GpuFaultKind])
+    number = serializers.IntegerField()
+    text = serializers.CharField()
+    since_at = serializers.DateTimeField()
+
+
 class GpuOut(serializers.Serializer[Any]):
     """One device of a node."""
 
     identifier = serializers.CharField()
     model = serializers.CharField()
     memory_bytes = serializers.IntegerField()
-    healthy = serializers.BooleanField()
+    healthy = serializers.BooleanField(help_text="False: the cluster says so, or there are faults that no operator has resolved.")
     simulated = serializers.BooleanField()
+    faults = GpuFaultOut(many=True, help_text="Evidence against it, until an operator returns the node to service.")
 
 
 class NodeOut(serializers.Serializer[Any]):
@@ -188,6 +211,7 @@ class SeriesOut(serializers.Serializer[Any]):
     subject = serializers.CharField()
     metric = serializers.CharField()
     unit = serializers.CharField()
+    simulated = serializers.BooleanField(help_text="Drawn for a simulated GPU, not measured: it says nothing about hardware.")
     resolution_seconds = serializers.FloatField()
     times = serializers.ListField(child=serializers.DateTimeField())
     values = serializers.ListField(child=serializers.FloatField(allow_null=True), help_text="Mean of the slot.")
@@ -248,7 +272,7 @@ def pool_json(rows: Sequence[Pool]) -> list[dict[str, Any]]:
     ]
 
 
-def node_json(rows: Sequence[Node]) -> list[dict[str, Any]]:
+def node_json(rows: Sequence[Node], *, language: str = "en") -> list[dict[str, Any]]:
     """Nodes with cluster and pool loaded; one query for what is held."""
     allocated = allocated_on_nodes([(row.cluster_id, row.name) for row in rows])
     return [
@@ -268,7 +292,7 @@ def node_json(rows: Sequence[Node]) -> list[dict[str, Any]]:
             "allocated": allocated[row.cluster_id, row.name].as_dict(),
             "gpu_model": row.gpu_model or None,
             "gpus_simulated": row.gpus_simulated,
-            "gpus": list(row.gpus),
+            "gpus": _gpus(row, language),
             "labels": _texts(row.labels),
             "taints": taints_of(row.labels, row.taints),
             "own_taints": dict(row.taints or {}),
@@ -279,13 +303,29 @@ def node_json(rows: Sequence[Node]) -> list[dict[str, Any]]:
     ]
 
 
-def series_json(series: Sequence[Series]) -> list[dict[str, Any]]:
-    """Series as the API writes them, for nodes here and for tasks in `jobs`."""
+def _gpus(row: Node, language: str) -> list[dict[str, Any]]:
+    faults: dict[str, list[dict[str, Any]]] = {}
+    for one in open_faults(row.gpu_faults):
+        told = {"kind": one["kind"], "number": one["number"], "text": words_of(one, language), "since_at": one["since_at"]}
+        faults.setdefault(one["gpu"], []).append(told)
+    return [
+        {
+            **gpu,
+            "healthy": bool(gpu.get("healthy", True)) and gpu.get("identifier") not in faults,
+            "faults": faults.get(gpu.get("identifier"), []),
+        }
+        for gpu in row.gpus
+    ]
+
+
+def series_json(series: Sequence[Series], *, simulated: Collection[str] = ()) -> list[dict[str, Any]]:
+    """Series as the API writes them, for nodes here and for tasks in `jobs`. `simulated`: subjects whose GPUs are."""
     return [
         {
             "subject": unscoped(found.subject),
             "metric": found.metric,
             "unit": found.unit,
+            "simulated": found.metric.startswith("gpu_") and found.subject in simulated,
             "resolution_seconds": found.resolution_seconds,
             "times": [utc_text(moment) for moment in found.times],
             "values": list(found.values),

@@ -18,8 +18,8 @@ from clusters.api import examples
 from clusters.api.representations import (
     ClusterOut,
     NodeOut,
+    PoolEdit,
     PoolOut,
-    PoolRulesOut,
     SeriesListOut,
     cluster_json,
     node_json,
@@ -111,7 +111,7 @@ class PoolView(ApiView):
 
     @extend_schema(
         operation_id="pools_edit",
-        request=PoolRulesOut,
+        request=PoolEdit,
         responses=PoolOut,
         examples=[
             examples.body("Lend parts", {"gpu_shares": True, "shared_devices_max": 2}),
@@ -119,7 +119,7 @@ class PoolView(ApiView):
         ],
     )
     def patch(self, request: Request, pool_id: str) -> Response:
-        """Change how it is filled. What is not named stays; null goes back to the default."""
+        """Rename it, and change how it is filled. What is not named stays; null puts a rule back to its default."""
         found = fetch(self.actor, Pool, pool_id, "pool.edit")
         expected = expected_version(request)
         edit_pool(actor=self.actor, pool_id=found.pk, changes=request.data, expected_version=expected, now=database_now())
@@ -179,7 +179,7 @@ class NodeListView(ApiView):
         for name in ("ready", "cordoned"):
             wanted = _flag(request, name)
             rows = rows if wanted is None else rows.filter(**{name: wanted})
-        return page(request, rows, order=("name", "id"), serialize=node_json)
+        return page(request, rows, order=("name", "id"), serialize=partial(node_json, language=reader_language(request)))
 
 
 class CordonIn(StrictSerializer):
@@ -213,7 +213,7 @@ class NodeView(ApiView):
     @extend_schema(operation_id="nodes_get", responses=NodeOut, examples=[examples.answer("Node", examples.NODE)])
     def get(self, request: Request, node_id: str) -> Response:
         node = fetch(self.actor, Node, node_id, "node.read", related=("cluster", "pool"))
-        return with_etag(Response(node_json([node])[0]), node.version)
+        return with_etag(Response(node_json([node], language=reader_language(request))[0]), node.version)
 
     @extend_schema(
         operation_id="nodes_edit",
@@ -239,7 +239,7 @@ class NodeView(ApiView):
                 node = cordon_node(actor=self.actor, node_id=found.pk, reason=reason, expected_version=expected, now=now)
             elif "cordoned" in body:
                 node = uncordon_node(actor=self.actor, node_id=found.pk, expected_version=expected, now=now)
-        return with_etag(Response(node_json([node])[0]), node.version)
+        return with_etag(Response(node_json([node], language=reader_language(request))[0]), node.version)
 
 
 class NodeMetricsView(ApiView):
@@ -267,7 +267,7 @@ class NodeMetricsView(ApiView):
             if wanted and subjects:
                 found += read_many(subjects, wanted, since=since, until=until, now=now, points_max=points)
         items = [series for series in found if name is not None or any(value is not None for value in series.values)]
-        return Response({"items": series_json(items)})
+        return Response({"items": series_json(items, simulated=_simulated(node))})
 
 
 def pools_with_capacity(rows: QuerySet[Pool]) -> QuerySet[Pool]:
@@ -300,6 +300,11 @@ def _subjects(node: Node) -> dict[SubjectKind, list[str]]:
     gpus = [gpu_subject(node.name, str(gpu["identifier"])) for gpu in node.gpus]
     named = {SubjectKind.NODE: [node_subject(node.name)], SubjectKind.GPU: gpus}
     return {kind: [scoped(node.cluster_id, subject) for subject in subjects] for kind, subjects in named.items()}
+
+
+def _simulated(node: Node) -> set[str]:
+    names = [gpu_subject(node.name, str(gpu["identifier"])) for gpu in node.gpus if gpu.get("simulated")]
+    return {scoped(node.cluster_id, name) for name in names}
 
 
 def _only(metric: Metric, kind: SubjectKind) -> tuple[Metric, ...]:

@@ -11,7 +11,7 @@ A framework knows no engine and an engine no framework: the two meet in `Workloa
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -49,7 +49,12 @@ class FileOf:
     name: str
 
 
-TextPart = str | AddressOf | PortOf | FileOf
+@dataclass(frozen=True, slots=True)
+class CheckpointDir:
+    """Stands for the absolute path, as the task sees it, of the directory of the workload's `checkpoint`."""
+
+
+TextPart = str | AddressOf | PortOf | FileOf | CheckpointDir
 Text = tuple[TextPart, ...]
 """A value whose parts are joined after the engine resolved addresses, ports and paths. Never a template string."""
 
@@ -84,6 +89,21 @@ class CodeRef:
 
     digest: str
     location: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRef:
+    """The directory that a job keeps over its attempts. It is there before the first task starts, and `forget` leaves it.
+
+    With a `location` it is the platform's: owned by the tenant, closed to all others, and seen at `target` below the working
+    directory. Without one `target` is an absolute path inside a mount, where the directory is made if it is missing. `per` says
+    that each `role` or each `task` has a directory of its own in it: the variable BERTH_CHECKPOINT_DIR of a task names its own.
+    """
+
+    id: uuid.UUID
+    location: str
+    target: str
+    per: str = "job"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +155,7 @@ class Workload:
     workdir: str = ""  # Relative to the unpacked code; "" is its root.
     log_quota_bytes: int = 0  # Per task and stream; 0 means the engine's default.
     network: bool = True  # Whether tasks may reach beyond the host; builds need it.
+    checkpoint: CheckpointRef | None = None
 
 
 # --- Answers to ensure, stop and forget ------------------------------------------------------------------------------
@@ -175,6 +196,7 @@ class StopCause(StrEnum):
     DEADLINE = "deadline"  # max_runtime is over.
     COMPLETION = "completion"  # The completion policy decided while other tasks still ran.
     PLATFORM = "platform"  # Start timeout, quarantine, drain.
+    GPU_FAULT = "gpu_fault"  # A device that it holds is out of order.
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,11 +331,14 @@ class LogChunk:
 
 @dataclass(frozen=True, slots=True)
 class LogChunks:
-    """`complete` True: the task has ended and nothing follows `cursor`."""
+    """`complete` True: the task has ended and nothing follows `cursor`. `drained` True: nothing followed it when the engine
+    looked, so that asking again at once would be in vain; an engine that does not know leaves it False.
+    """
 
     chunks: tuple[LogChunk, ...]
     cursor: LogCursor
     complete: bool
+    drained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,9 +364,19 @@ class NodeFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Abilities:
+    """What an engine can do for any job, whatever its machines have: what no engine can do is refused when a job is submitted."""
+
+    image_kinds: frozenset[ImageKind] = frozenset({ImageKind.HOST, ImageKind.PYTHON})
+    mounts: bool = True  # Volumes can be shown to a job.
+    node_ports: int | None = None  # Ports that the tasks of one machine can have together; None: no bound.
+
+
+@dataclass(frozen=True, slots=True)
 class Inventory:
     nodes: tuple[NodeFacts, ...]
     read_at: datetime
+    abilities: Abilities = Abilities()
     isolation: tuple[str, ...] = ()  # What keeps tenants apart here, and plainly what does not: shown to operators.
     tenants_kept_apart: bool = True  # False: the cluster takes jobs of one tenant only.
 
@@ -389,6 +424,18 @@ class SupportsOutputs(Protocol):
         ...
 
 
+LogStreamName = tuple[AttemptId, TaskName, Stream]
+
+
+@runtime_checkable
+class SupportsLogMarks(Protocol):
+    """Telling of many streams at once, and cheaply, which of them went on."""
+
+    def log_marks(self, streams: Sequence[LogStreamName]) -> Sequence[Hashable]:
+        """One mark for each stream, in order: while it stays the same, `logs` has no more bytes to give than before."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One measurement. `subject` is `node:<name>`, `task:<attempt id>:<role>:<index>` or `gpu:<node>:<identifier>`."""
@@ -401,7 +448,39 @@ class Sample:
 @runtime_checkable
 class SupportsMetrics(Protocol):
     def sample(self) -> Sequence[Sample]:
-        """Measure all nodes and live tasks now; what cannot be measured is left out, never guessed."""
+        """Measure all nodes and live tasks now; what cannot be measured is left out, never guessed. Of simulated devices the
+        values are drawn, and the inventory says which these are."""
+        ...
+
+
+class GpuFaultKind(StrEnum):
+    """What a driver can report of a device that is, or may be, out of order."""
+
+    XID = "xid"  # The driver reported an error; `number` is its Xid.
+    ECC = "ecc"  # Uncorrectable memory errors that were not contained; `number` is how many.
+    REMAP = "remap"  # A broken row of its memory could not be replaced.
+    THROTTLE = "throttle"  # Slowed down by heat or for lack of power, for so long that it is no peak.
+    LOST = "lost"  # The driver does not reach the device any more.
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFault:
+    """Evidence against one device. `at` is by the host's clock, of the first observation."""
+
+    node: str
+    gpu: str
+    kind: GpuFaultKind
+    number: int
+    at: datetime
+
+
+@runtime_checkable
+class SupportsGpuFaults(Protocol):
+    def gpu_faults(self) -> Sequence[GpuFault]:
+        """What is wrong now with devices of this cluster, and which errors were reported since the engine was made.
+
+        The same evidence is given again at every call; what follows from it is not the engine's business.
+        """
         ...
 
 

@@ -2,7 +2,7 @@
 
 from clusters.services.conditions import record_contact, set_condition
 from clusters.services.contents import Held, note_contents
-from clusters.services.cordons import NodeRef, cordon_node, fetch_node, node_ref, uncordon_node
+from clusters.services.cordons import NodeRef, cordon_node, cordoned_of, fetch_node, node_ref, uncordon_node
 from clusters.services.engines import EngineSettings, engine_for, forget_engines, register_engine
 from clusters.services.inventory import InventoryChange, ensure_local_cluster, read_inventory, record_inventory
 from clusters.services.maintenance import begin_windows, end_windows, nodes_to_empty
@@ -15,6 +15,7 @@ __all__ = [
     "NodeRef",
     "begin_windows",
     "cordon_node",
+    "cordoned_of",
     "edit_pool",
     "end_windows",
     "engine_for",

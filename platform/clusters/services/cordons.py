@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from activity.services import NewEvent, record_audit, record_events
+from clusters.gpu_faults import resolved
 from clusters.models import Node
 from kernel.actor import Actor
 from kernel.errors import PreconditionFailed
@@ -19,7 +20,7 @@ from kernel.limits import NAME_LENGTH, NOTE_LENGTH
 from reconciling import bulk
 from webapi.access import fetch
 
-_CORDON = ("cordoned", "cordon_reason", "cordoned_by", "cordoned_at", "version")
+_CORDON = ("cordoned", "cordon_reason", "cordoned_by", "cordoned_at", "gpu_faults", "version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,22 @@ def _ref(node: Node) -> NodeRef:
     return NodeRef(node.pk, node.name, node.cluster_id, node.pool.name)
 
 
+def cordoned_of(places: Collection[tuple[uuid.UUID, str]]) -> set[tuple[uuid.UUID, str]]:
+    """Which of the nodes (cluster, name) are cordoned. None of the others can be before the caller's transaction has ended.
+
+    A cordon locks its node for itself; here the weakest lock that it has to wait for is taken, which reports of the cluster about
+    its nodes need not wait for. SQLite has one writer at a time. One statement.
+    """
+    nodes = Node.objects.filter(cluster_id__in={cluster_id for cluster_id, _ in places}, name__in={name for _, name in places})
+    rows = nodes.order_by("id").values_list("cluster_id", "name", "cordoned")
+    if connection.vendor == "postgresql":
+        sql, parameters = rows.query.sql_with_params()
+        with connection.cursor() as cursor:
+            cursor.execute(f"{sql} FOR KEY SHARE", parameters)
+            return {(cluster_id, name) for cluster_id, name, is_cordoned in cursor.fetchall() if is_cordoned}
+    return {(cluster_id, name) for cluster_id, name, is_cordoned in rows if is_cordoned}
+
+
 def cordon_node(
     *,
     actor: Actor,
@@ -55,7 +72,8 @@ def cordon_node(
     audited: bool = True,
     now: datetime,
 ) -> Node:
-    """Let nothing new start on a node. Once more with another reason replaces the reason; the same again changes nothing.
+    """Let nothing new start on a node. Once more with another reason replaces the reason; without one, the
+    reason that it has stays; the same again changes nothing.
 
     `audited` False: the call that this is a part of has its own audit row.
     """
@@ -102,8 +120,12 @@ def _set_cordon(
                 hint="Read it again, apply your change to the new version, and send its ETag.",
             )
         before = {"cordoned": node.cordoned, "cordon_reason": node.cordon_reason}
+        is_kept = is_cordoned and not reason and node.cordon_reason != ""
+        reason = node.cordon_reason if is_kept else reason
+        # A maintenance gives back what it took itself; a node that an operator takes too is the operator's from then on.
+        is_taken = is_kept and node.cordoned_by != actor.name[:NAME_LENGTH]
         after = {"cordoned": is_cordoned, "cordon_reason": reason}
-        if before != after:
+        if before != after or is_taken:
             bulk.update(Node, [_changed(node, actor, is_cordoned=is_cordoned, reason=reason, now=now)])
         if before["cordoned"] != is_cordoned:
             record_events([_event(node, now)])
@@ -128,6 +150,8 @@ def _changed(node: Node, actor: Actor, *, is_cordoned: bool, reason: str, now: d
     node.cordoned, node.cordon_reason = is_cordoned, reason
     node.cordoned_by = actor.name[:NAME_LENGTH] if is_cordoned else ""
     node.cordoned_at = (node.cordoned_at or now) if is_cordoned else None
+    if not is_cordoned:
+        node.gpu_faults = resolved(node.gpu_faults, actor.name[:NAME_LENGTH], now)  # An operator has looked at them.
     node.version += 1
     return {"id": node.pk, **{name: getattr(node, name) for name in _CORDON}}
 

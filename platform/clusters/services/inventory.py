@@ -11,6 +11,7 @@ from typing import Any
 from django.db import transaction
 
 from activity.services import NewEvent, record_events
+from clusters.abilities import abilities_document
 from clusters.engines.interface import Inventory, NodeFacts
 from clusters.models import Cluster, ClusterCondition, ClusterKind, Node, Pool
 from clusters.services.conditions import set_condition
@@ -90,6 +91,7 @@ def record_inventory(cluster_id: uuid.UUID, inventory: Inventory, now: datetime)
             inventory_read_at=inventory.read_at,
             isolation=list(inventory.isolation),
             tenants_kept_apart=inventory.tenants_kept_apart,
+            abilities=abilities_document(inventory.abilities),
         )
         set_condition(cluster_id, ClusterCondition.REACHABLE, "", now)
         record_events(events)
@@ -137,8 +139,9 @@ def _shape(pool: Pool) -> Shape:
 
 
 def _pool_columns(group: Group, pool: Pool | None) -> dict[str, Any]:
-    """The GPUs of a pool's node are the most that any has: those out of order are missing from a capacity."""
-    most = max((node.capacity.gpu_millis for node in group.nodes), default=pool.node_gpu_millis if pool else 0)
+    """The GPUs of a pool's node are the most that any has, with those out of order: they are missing from a capacity."""
+    gpus = [max(node.capacity.gpu_millis, 1000 * len(node.gpus)) for node in group.nodes]
+    most = max(gpus, default=pool.node_gpu_millis if pool else 0)
     return {
         "gpu_model": group.shape.gpu_model,
         "gpus_simulated": group.shape.gpus_simulated,

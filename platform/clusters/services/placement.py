@@ -1,4 +1,4 @@
-"""An operator's word on placement: taints of a node, and the rules by which a pool is filled."""
+"""An operator's word on placement: taints of a node, a pool's name, and the rules by which it is filled."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from django.db import transaction
 
 from activity.services import record_audit
 from clusters.models import ClusterKind, Node, Pool
-from clusters.placement import read_rules, read_taints
+from clusters.placement import read_pool_changes, read_taints
 from kernel.actor import Actor
-from kernel.errors import FieldError, InvalidInput, PreconditionFailed
+from kernel.errors import Conflict, FieldError, InvalidInput, PreconditionFailed
 from reconciling import bulk
 
 SHARING = frozenset({ClusterKind.LOCAL, ClusterKind.FAKE})  # Kinds whose engine gives several tasks the same device.
@@ -38,8 +38,9 @@ def taint_node(*, actor: Actor, node_id: uuid.UUID, taints: object, expected_ver
 
 
 def edit_pool(*, actor: Actor, pool_id: uuid.UUID, changes: object, expected_version: int | None = None, now: datetime) -> Pool:
-    """Change the rules that are named; None puts one back to its default. They hold from the scheduler's next pass on."""
-    read = read_rules(changes)
+    """Change the rules that are named, and the name; None puts a rule back to its default. They hold from the scheduler's next
+    pass on. A pool is named when its first machine is met, and keeps its name when GPUs are added or replaced."""
+    name, read = read_pool_changes(changes)
     with transaction.atomic():
         pool = Pool.objects.select_for_update(of=("self",)).select_related("cluster").get(pk=pool_id)
         _expect("Pool", pool.name, pool.version, expected_version)
@@ -48,15 +49,26 @@ def edit_pool(*, actor: Actor, pool_id: uuid.UUID, changes: object, expected_ver
         if after.get("gpu_shares") and pool.cluster.kind not in SHARING:
             message = f"Clusters of kind {pool.cluster.kind} give a GPU to one task only, so pool {pool.name} cannot lend parts."
             raise InvalidInput(message, fields=[FieldError("/gpu_shares", "not_supported", message, "Leave gpu_shares out.")])
-        if before != after:
+        old = pool.name
+        if name not in (None, old):
+            _expect_free(pool, str(name))
+            pool.name = str(name)
+        if before != after or pool.name != old:
             pool.rules = after
             pool.version += 1
-            bulk.update(Pool, [{"id": pool.pk, "rules": after, "version": pool.version}])
+            bulk.update(Pool, [{"id": pool.pk, "name": pool.name, "rules": after, "version": pool.version}])
+        told = ({"name": old}, {"name": pool.name}) if pool.name != old else ({}, {})
         record_audit(
             actor=actor, verb="pool.edit", tenant_id=None, target_kind="pool", target_id=pool.pk, target_name=pool.name,
-            before={"rules": before}, after={"rules": after}, at=now,
+            before={"rules": before, **told[0]}, after={"rules": after, **told[1]}, at=now,
         )  # fmt: skip
     return pool
+
+
+def _expect_free(pool: Pool, name: str) -> None:
+    # The inventory makes pools too, so the constraint is what guards; this is for the words.
+    if Pool.objects.filter(cluster_id=pool.cluster_id, name=name).exists():
+        raise Conflict(f"Cluster {pool.cluster.name} has a pool {name} already.", hint="Choose another name.")
 
 
 def _expect(kind: str, name: str, version: int, expected: int | None) -> None:

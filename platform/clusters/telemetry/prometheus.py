@@ -20,6 +20,8 @@ from django.db.models import Count, Sum
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from clusters.engines.interface import GpuFaultKind
+from clusters.gpu_faults import open_faults
 from clusters.models import Cluster, ClusterCondition, Node, Pool, PoolMeasure, Quarantined
 from clusters.selectors import allocated_in_pools
 from clusters.telemetry.metrics import gpu_subject, node_subject, scoped
@@ -101,7 +103,7 @@ def cluster_families(now: datetime) -> list[Metric]:
     rows = Pool.objects.select_related("cluster", "measure").order_by("cluster__name", "name")
     pools = {pool.pk: pool for pool in rows}
     return [
-        _build_info(), _engines(clusters), _quarantine(clusters), *_capacity(pools), *_idle(pools.values()),
+        _build_info(), _engines(clusters), _quarantine(clusters), _gpu_faults(pools), *_capacity(pools), *_idle(pools.values()),
         *_node_load(pools, now),
     ]  # fmt: skip
 
@@ -129,6 +131,18 @@ def _quarantine(clusters: Iterable[Cluster]) -> Metric:
     for cluster in clusters:
         for runs in (True, False):
             family.add_metric([cluster.name, _truth(runs)], counted[cluster.pk, runs])
+    return family
+
+
+def _gpu_faults(pools: Mapping[uuid.UUID, Pool]) -> Metric:
+    text = "Faults of GPUs, by kind, of which no operator has returned the node to service."
+    family = GaugeMetricFamily("berth_gpu_faults", text, labels=["cluster", "pool", "kind"])
+    counted: Counter[tuple[uuid.UUID, str]] = Counter()
+    for pool_id, documents in Node.objects.exclude(gpu_faults=[]).values_list("pool_id", "gpu_faults"):
+        counted.update((pool_id, str(one["kind"])) for one in open_faults(documents))
+    for pool in pools.values():
+        for kind in GpuFaultKind if pool.gpu_model else ():
+            family.add_metric([pool.cluster.name, pool.name, str(kind)], counted[pool.pk, str(kind)])
     return family
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from rest_framework import serializers
 
 from controlplane.models import SelfTest
+from controlplane.selftest.boundaries import sentence
 from webapi.fields import UtcTimeField, utc_text
 
 
@@ -15,10 +16,22 @@ class FindingOut(serializers.Serializer[Any]):
     """One request that was answered as it should not have been."""
 
     operation = serializers.CharField()
-    by = serializers.ChoiceField(["stranger", "nobody"])
-    status = serializers.IntegerField()
+    by = serializers.ChoiceField(["stranger", "nobody", "job"])
+    status = serializers.IntegerField(help_text="Of the answer; 0 where a job found it.")
     problem = serializers.CharField()
     query = serializers.ListField(child=serializers.CharField(), required=False)
+
+
+class WallOut(serializers.Serializer[Any]):
+    """One wall around a job, tried by a job from inside."""
+
+    cluster = serializers.CharField()
+    boundary = serializers.CharField(allow_blank=True, help_text="Its name; empty where none was tried.")
+    outcome = serializers.ChoiceField(
+        ["closed", "open", "hole", "not_tried"], help_text="`open`: as the cluster says; `hole`: it says otherwise."
+    )
+    text = serializers.CharField(help_text="The outcome as a sentence.")
+    evidence = serializers.CharField(allow_blank=True, help_text="What the job reached, or why nothing was tried.")
 
 
 class SelfTestOut(serializers.Serializer[Any]):
@@ -30,11 +43,12 @@ class SelfTestOut(serializers.Serializer[Any]):
     finished_at = UtcTimeField(allow_null=True)
     requests = serializers.IntegerField()
     findings = FindingOut(many=True)
+    walls = WallOut(many=True, help_text="What a job can reach on the local cluster, wall by wall.")
     detail = serializers.CharField(help_text="Why a run is broken.")
     removed = serializers.BooleanField(help_text="Whether everything that it made is gone.")
 
 
-def show_selftests(rows: Sequence[SelfTest]) -> list[dict[str, Any]]:
+def show_selftests(rows: Sequence[SelfTest], *, language: str = "en") -> list[dict[str, Any]]:
     """Runs as they are answered."""
     return [
         {
@@ -44,6 +58,7 @@ def show_selftests(rows: Sequence[SelfTest]) -> list[dict[str, Any]]:
             "finished_at": utc_text(row.finished_at),
             "requests": row.requests,
             "findings": row.findings,
+            "walls": [{**wall, "text": sentence(wall["boundary"], wall["outcome"], language)} for wall in row.walls],
             "detail": row.detail,
             "removed": row.removed_at is not None,
         }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,6 +14,7 @@ from webapi.access import visible
 from webapi.pagination import page
 from webapi.schema import page_of
 from webapi.views import ApiView, known_query
+from webapi.wording import reader_language
 
 
 class SelfTestsView(ApiView):
@@ -21,4 +24,5 @@ class SelfTestsView(ApiView):
     def get(self, request: Request) -> Response:
         """Runs of the tenant escape self-test, newest first; for operators, everybody else sees none."""
         known_query(request, ())
-        return page(request, visible(self.actor, SelfTest), order=("-id",), serialize=show_selftests)
+        serialize = partial(show_selftests, language=reader_language(request))
+        return page(request, visible(self.actor, SelfTest), order=("-id",), serialize=serialize)

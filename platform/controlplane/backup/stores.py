@@ -18,9 +18,9 @@ from typing import IO
 from controlplane.backup.archive import ArchiveWriter, BackupError, Progress
 
 # Name -> depth of the folders that come back whole or not at all: a file deleted from a volume shall stay deleted.
-STORES = {"code": 0, "logs": 0, "artifacts": 0, "volumes": 1, "images": 1}
+STORES = {"code": 0, "logs": 0, "artifacts": 0, "volumes": 1, "images": 1, "checkpoints": 2}
 DEFAULT = ("code",)
-OF_TENANTS = frozenset({"volumes", "images"})  # Only root reads what belongs to the users of tenants.
+OF_TENANTS = frozenset({"volumes", "images", "checkpoints"})  # Only root reads what belongs to the users of tenants.
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
 from unfold.forms import AdminOwnPasswordChangeForm, AuthenticationForm
 
 from kernel.clock import database_now
@@ -26,7 +27,9 @@ class SignIn(AuthenticationForm):
         tries = tries_of(name, browser_of(self.request) if self.request is not None else Browser("", ""))
         wait = tries.count()
         if wait:
-            raise ValidationError(f"Too many tries. Try again in {wait} seconds.", code="too_many_requests")
+            raise ValidationError(
+                _("Too many tries. Try again in %(seconds)s seconds."), code="too_many_requests", params={"seconds": wait}
+            )
         found = dict(super().clean() or {})
         tries.give_back()
         return found
@@ -36,7 +39,7 @@ class SignIn(AuthenticationForm):
             raise self.get_invalid_login_error()
         if has_second_factor(user.pk):
             raise ValidationError(
-                "This account has a second factor: sign in to the portal, then open this page again.",
+                _("This account has a second factor: sign in to the portal, then open this page again."),
                 code="second_factor_required",
             )
 

@@ -18,15 +18,19 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.cache import patch_vary_headers
+from django.utils.translation import gettext_lazy
 from unfold.sites import UnfoldAdminSite
 
 from activity.services import record_audit
+from controlplane.console.language import DJANGO_CODES, spoken_to
 from controlplane.console.signin import ChangePassword, SignIn
 from kernel.actor import Actor
 from kernel.clock import database_now
 from tenants.access import operator_actor
 from tenants.api.sessions import clear_cookie, end_former
 from tenants.credentials import user_of_cookies
+from webapi.wording import Language, reader_language
 
 # Alpine, which opens the console's menus, evaluates attributes of its own pages; nothing inline is run.
 POLICY = (
@@ -41,6 +45,13 @@ def with_session(view: View) -> View:
 
     @functools.wraps(view)
     def around(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        with spoken_to(request):
+            response = answer(request, *args, **kwargs)
+        response["Content-Language"] = DJANGO_CODES[Language(reader_language(request))]
+        patch_vary_headers(response, ["Accept-Language"])
+        return response
+
+    def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         def inner(request: HttpRequest) -> HttpResponse:
             if not getattr(request, "user", None) or not request.user.is_authenticated:
                 # The way in for those with a second factor. Forms have the console's own CSRF value.
@@ -70,7 +81,7 @@ class Console(UnfoldAdminSite):
     site_title = "Berth"
     site_url = None
     site_header = "Berth"
-    index_title = "Console"
+    index_title = gettext_lazy("Console")
     enable_nav_sidebar = True
 
     def has_permission(self, request: HttpRequest) -> bool:

@@ -26,8 +26,9 @@ KEPT = timedelta(days=1)
 class Heartbeat:
     """The row of this process."""
 
-    def __init__(self, role: str) -> None:
+    def __init__(self, role: str, *, url: str = "") -> None:
         self.role = role
+        self.url = url
         self.id: uuid.UUID = new_id()
 
     def beat(self, stop: threading.Event) -> float:
@@ -36,14 +37,21 @@ class Heartbeat:
         seen = {"seen_at": now, "leads": leading()}
         if not Process.objects.filter(pk=self.id).update(**seen):
             Process.objects.create(
-                id=self.id, role=self.role, host=socket.gethostname(), pid=os.getpid(), version=VERSION, started_at=now, **seen
-            )
+                id=self.id, role=self.role, host=socket.gethostname(), pid=os.getpid(), version=VERSION, url=self.url,
+                started_at=now, **seen,
+            )  # fmt: skip
             Process.objects.filter(seen_at__lt=now - KEPT).delete()
         return HEARTBEAT_SECONDS
 
     def end(self) -> None:
         """We end in order; nobody has to miss us."""
         Process.objects.filter(pk=self.id).delete()
+
+
+def url_of_this_host(now: datetime) -> str:
+    """Where a web process of this installation on this host serves; empty if none lives here."""
+    here = [row for row in living(now) if row.host == socket.gethostname() and row.url]
+    return max(here, key=lambda row: row.seen_at).url if here else ""
 
 
 def living(now: datetime) -> list[Process]:

@@ -110,4 +110,7 @@ def keep_leases(stop: threading.Event) -> float:
     """Prolong what this process leads and works on: one round of a loop."""
     for leader in tuple(_leaders):
         leader.keep()
-    return current().leadership_seconds / 6
+    lease_seconds = current().lease_seconds
+    if leases.has_in_hand():
+        leases.keep_in_hand(seconds=lease_seconds, now=database_now())
+    return min(current().leadership_seconds, lease_seconds) / 6

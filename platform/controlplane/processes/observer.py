@@ -15,18 +15,22 @@ import structlog
 from clusters.engines.interface import EngineUnreachable
 from clusters.selectors import observed_clusters
 from clusters.services import read_inventory, record_contact, record_inventory
+from clusters.services.gpu_faults import look_for_faults
 from clusters.telemetry import collect, flush
 from controlplane.processes.leader import Leader
 from controlplane.processes.loops import Loop
 from jobs.reconcile import poll
 from jobs.reconcile.pump import pump_live
+from jobs.services.gpu_faults import look as leave_faulty_gpus
 from kernel.clock import database_now
 from kernel.config import current
+from storage.logs import LogStoreFull
 
 log = structlog.get_logger("observer")
 
 WATCH_SECONDS = 0.2  # How often a cluster is looked at while something runs there.
 IDLE_SECONDS = 2.0
+ROUND_SECONDS = 1.0  # A longer round gives the lease its turn in between.
 GATHER_SHARE = 4.0  # Busy, it works a fifth of the time at most, and leaves the rest to whoever asks for it.
 GATHER_SECONDS = 0.05  # Attempts that start or end so soon after each other are looked at together.
 INVENTORY_SECONDS = 30.0
@@ -114,15 +118,24 @@ def _watch(cluster_id: uuid.UUID) -> float:
 
 
 def _pump(cluster_id: uuid.UUID) -> float:
-    busy = pump_live(cluster_id)
+    """One round over the live attempts. With many of them it rests as long as it worked: half a core, and twice the lag."""
+    began = time.monotonic()
+    try:
+        busy = pump_live(cluster_id)
+        while busy.more and time.monotonic() - began < ROUND_SECONDS:
+            busy = pump_live(cluster_id)
+    except LogStoreFull as error:  # Told once where it was met; output waits in the engine.
+        return error.retry_after_seconds or IDLE_SECONDS
     if busy.more:
         return 0.0
-    return WATCH_SECONDS if busy.streams else IDLE_SECONDS
+    return max(WATCH_SECONDS, time.monotonic() - began) if busy.live else IDLE_SECONDS
 
 
 def _sample(cluster_id: uuid.UUID) -> float:
     began = time.monotonic()
     collect(cluster_id, now=database_now())
+    if look_for_faults(cluster_id, database_now()):
+        leave_faulty_gpus(database_now())
     return max(0.1, current().telemetry_seconds - (time.monotonic() - began))
 
 

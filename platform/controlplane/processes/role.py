@@ -13,7 +13,7 @@ from types import FrameType
 
 import structlog
 
-from controlplane.instance import CannotStart, check_data_directory, check_exposure, listen
+from controlplane.instance import CannotStart, check_data_directory, check_exposure, listen, local_url
 from controlplane.processes import observer, scheduler, signs, web
 from controlplane.processes.heartbeat import Heartbeat
 from controlplane.processes.leader import keep_leases
@@ -42,7 +42,7 @@ def run(config: Config, role: str) -> int:
     signs.end_with_supervisor()
     refuse_wrong_servers(config)
     check_claim(config)
-    heartbeat = Heartbeat(role)
+    heartbeat = Heartbeat(role, url=local_url(config) if role == "web" else "")
     loops = [Loop("leases", keep_leases), Loop("heartbeat", heartbeat.beat, finally_=heartbeat.end)]
     if role == "web":
         return _run_web(config, loops)

@@ -54,9 +54,11 @@ FIRST_SECONDS = 15.0  # The first process of each role has the machine to itself
 READY_SECONDS_MAX = 120.0  # A process that does not say by then that it is ready is taken for broken.
 HEALTHY_SECONDS = 10.0  # One that lived so long did not end by its start; the next one starts at once.
 PAUSE_SECONDS = (0.2, 15.0)  # The first wait before another try, and the longest.
-END_SECONDS = {"web": 15.0, "worker": 15.0}  # A kill after that; streams and requests end within three.
+WEB_END_SECONDS = 5.0  # Beside the time for requests in hand; a kill after that.
+WORKER_END_SECONDS = 15.0
 END_SECONDS_OTHERS = 10.0
 LOOK_SECONDS = 0.5
+PREVIOUS_LOOK_SECONDS = 0.05
 TRIES = 3  # A new process that ends before it was ready may have been killed; one that does so again and again is broken.
 
 
@@ -275,7 +277,13 @@ class Supervisor:
             say_stopping()
         others = [child for child in self.children if child.role != LAUNCHER]
         for child in others or self.children:
-            child.ask_to_end(within_seconds=END_SECONDS.get(child.role, END_SECONDS_OTHERS))
+            child.ask_to_end(within_seconds=self._end_seconds(child.role))
+
+    def _end_seconds(self, role: str) -> float:
+        """How long a process of this role may take to end before it is killed."""
+        if role == "web":
+            return self.config.web_drain_seconds + WEB_END_SECONDS
+        return WORKER_END_SECONDS if role == "worker" else END_SECONDS_OTHERS
 
     # --- Replacing all, one by one -----------------------------------------------------------------------------------
 
@@ -319,7 +327,7 @@ class Supervisor:
             return
         new = self._find(step.new_pid)
         if new is not None and new.is_ready:
-            old.ask_to_end(within_seconds=END_SECONDS.get(old.role, END_SECONDS_OTHERS))
+            old.ask_to_end(within_seconds=self._end_seconds(old.role))
 
     def _give_up_rolling(self, why: str) -> None:
         """What runs of the release before goes on; nothing more is replaced until the next SIGHUP."""
@@ -364,6 +372,7 @@ def _begin(config: Config, *, bootstrap: bool) -> int:
     check_data_directory(config)
     check_disk(config.data_dir)
     lock = lock_data_directory(config)  # Before the port: who has the lock also has the port, and is the better reason.
+    _wait_for_previous(config)
     listener = listen(config)
     owner = owner_of_data()
     lay_out_data_directory(config, uid=owner.pw_uid, gid=owner.pw_gid)
@@ -389,6 +398,37 @@ def _resume(config: Config) -> int:
     supervisor.said_ready = True
     supervisor.begin_rolling()
     return supervisor.run()
+
+
+def _wait_for_previous(config: Config) -> None:
+    """Wait for the processes of a supervisor that was killed. They end by themselves; until then a web process has the port."""
+    deadline = time.monotonic() + config.web_drain_seconds + WEB_END_SECONDS
+    said: dict[str, list[int]] = {}
+    while (left := _left_of_previous(config.data_dir)) and time.monotonic() < deadline:
+        if not said:
+            said = left
+            log.info("waiting_for_previous", processes=left)
+        time.sleep(PREVIOUS_LOOK_SECONDS)
+
+
+def _left_of_previous(data_dir: Path) -> dict[str, list[int]]:
+    """Those of its children, as it wrote them down, that still live. An id may be another program's by now."""
+    try:
+        document = json.loads((data_dir / "run" / "processes.json").read_text())
+        roles = {role: pids for role, pids in document.items() if isinstance(pids, list) and role != "ready"}
+        found = {role: [pid for pid in pids if _runs_role(int(pid), role)] for role, pids in roles.items()}
+    except (OSError, ValueError, AttributeError):
+        return {}
+    return {role: pids for role, pids in found.items() if pids}
+
+
+def _runs_role(pid: int, role: str) -> bool:
+    """Whether this process is `manage.py run ROLE`; one that has ended has no command line."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return [b"run", role.encode()] == words[2:4] and words[1].endswith(b"manage.py")
 
 
 def _wanted(config: Config) -> dict[str, int]:

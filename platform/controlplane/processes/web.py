@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import socket
 import threading
 from collections.abc import Awaitable, Callable, MutableMapping
 from types import FrameType
 from typing import Any
 
+import structlog
 import uvicorn
 
 from kernel.config import Config
+from kernel.errors import Unavailable
+from webapi.body_limit import send_problem
+
+log = structlog.get_logger("web")
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -20,60 +26,94 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 GARBAGE_OBJECTS = 10_000  # Of one request are a few thousand; nearly all of them are gone with it, without being looked for.
-ANSWER_SECONDS = 2  # Requests in hand when the server is told to stop; streams are ended before.
+ARRIVE_SECONDS = 2.0  # For the rest of a body that is on its way when the server is told to stop.
+CANCEL_SECONDS = 1  # After everybody has an answer; what threads still do is left behind.
+RETRY_SECONDS = 2  # Another process answers at once, the same one after its restart in a few seconds.
 
 
-class Streams:
-    """Ends server-sent events when the server stops: they would never end by themselves, and their clients come back.
+class Requests:
+    """The requests in hand, and how they end when the server is told to stop.
 
-    To the application it looks as if the client had gone: the one end of a stream that Django cleans up after. The client
-    sees an answer that is complete.
+    Server-sent events would never end by themselves, and their clients come back: they are ended at once. To the application
+    it looks as if the client had gone, the one end of a stream that Django cleans up after; the client sees an answer that is
+    complete. Everything else is drained: it gets the answer that is made for it, and what has none when the time is over gets
+    503 with `Retry-After`. Without that the server's own cancellation would answer 500 in plain text.
     """
 
     def __init__(self, application: Application) -> None:
         self._application = application
-        self._open: set[_Stream] = set()
+        self._in_hand: set[_Request] = set()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
-        stream = _Stream(receive)
-
-        async def watch(message: Message) -> None:
-            if message["type"] == "http.response.start" and _is_stream(message):
-                stream.is_open = True
-                self._open.add(stream)
-            if message["type"] == "http.response.body" and not message.get("more_body", False):
-                self._open.discard(stream)
-                stream.is_complete = True
-            await send(message)
-
+        request = _Request(scope, receive, send)
+        self._in_hand.add(request)
         try:
-            await self._application(scope, stream.receive, watch)
-            if stream.ends.is_set() and not stream.is_complete:
+            await self._application(scope, request.receive, request.send)
+            if request.ends.is_set() and not request.is_complete:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except asyncio.CancelledError:
+            if not request.is_refused:  # One that is refused has its answer; only its thread was still at work.
+                raise
         finally:
-            self._open.discard(stream)
+            self._in_hand.discard(request)
 
-    def end(self) -> None:
-        """End all that are open."""
-        for stream in tuple(self._open):
-            stream.ends.set()
+    @property
+    def waiting(self) -> int:
+        """How many wait for the beginning of their answer."""
+        return sum(not request.has_begun for request in self._in_hand)
+
+    def end_streams(self) -> None:
+        """End all streams that are open."""
+        for request in tuple(self._in_hand):
+            if request.is_stream:
+                request.ends.set()
+
+    async def refuse(self, *, unless_arrived: bool = False) -> int:
+        """Answer 503 to what has no answer yet, or only to what has not even arrived; how many that were."""
+        late = [
+            request
+            for request in tuple(self._in_hand)
+            if not request.has_begun and not (unless_arrived and request.has_arrived)
+        ]  # fmt: skip
+        for request in late:
+            await request.refuse()
+        return len(late)
 
 
-class _Stream:
+class _Request:
     """One request, which turns out to be a stream or not."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, scope: Message, receive: Receive, send: Send) -> None:
         self.ends = asyncio.Event()
-        self.is_open = False
+        self.is_stream = False
+        self.has_arrived = False  # With all of its body.
+        self.has_begun = False  # Its answer.
         self.is_complete = False
+        self.is_refused = False
+        self._scope = scope
         self._receive = receive
+        self._send = send
+
+    async def send(self, message: Message) -> None:
+        """Pass the application's answer on, unless the client was refused meanwhile."""
+        if self.is_refused:
+            return
+        if message["type"] == "http.response.start":
+            self.has_begun = True
+            self.is_stream = _is_stream(message)
+        elif message["type"] == "http.response.body" and not message.get("more_body", False):
+            self.is_stream = False
+            self.is_complete = True
+        await self._send(message)
 
     async def receive(self) -> Message:
-        if not self.is_open:  # The body: only a stream that was begun has to be ended.
-            return await self._receive()
+        if not self.is_stream:  # The body: only a stream that was begun has to be ended.
+            piece = await self._receive()
+            self.has_arrived = not piece.get("more_body", False)
+            return piece
         message = asyncio.ensure_future(self._receive())
         end = asyncio.ensure_future(self.ends.wait())
         try:
@@ -82,6 +122,20 @@ class _Stream:
         finally:
             message.cancel()
             end.cancel()
+
+    async def refuse(self) -> None:
+        """Answer in the application's place; what it still says is dropped."""
+        self.is_refused = self.has_begun = self.is_complete = True
+        await send_problem(self._scope, self._send, is_ending())
+
+
+def is_ending() -> Unavailable:
+    """The refusal of a request that this process did not answer before it ended."""
+    return Unavailable(
+        "This process of the server ended before it had the answer.",
+        hint="If this was to change something, it may have been done or not: send it again with the same Idempotency-Key.",
+        retry_after_seconds=RETRY_SECONDS,
+    )
 
 
 def _is_stream(start: Message) -> bool:
@@ -92,10 +146,11 @@ def _is_stream(start: Message) -> bool:
 class Server(uvicorn.Server):
     """Says through `asked_to_stop` that a signal came, so that the rest of the process ends beside it and not after it."""
 
-    def __init__(self, config: uvicorn.Config, streams: Streams) -> None:
+    def __init__(self, config: uvicorn.Config, requests: Requests, *, drain_seconds: float) -> None:
         super().__init__(config)
         self.asked_to_stop = threading.Event()
-        self._streams = streams
+        self._requests = requests
+        self._drain_seconds = drain_seconds
         self.on_ready: Callable[[], None] = lambda: None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -113,19 +168,35 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End what would not end by itself, then wait for the rest."""
-        self._streams.end()
-        await super().shutdown(sockets)
+        """End what would not end by itself, then wait for the rest; what needs longer than the drain is refused."""
+        self._requests.end_streams()
+        if self._requests.waiting:
+            log.info("draining", requests=self._requests.waiting, seconds=self._drain_seconds)
+        refusing = asyncio.create_task(self._refuse_late())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            refusing.cancel()
+
+    async def _refuse_late(self) -> None:
+        first = min(ARRIVE_SECONDS, self._drain_seconds)
+        await asyncio.sleep(first)
+        refused = await self._requests.refuse(unless_arrived=True)
+        await asyncio.sleep(self._drain_seconds - first)
+        refused += await self._requests.refuse()
+        if refused:
+            log.warning("requests_refused", requests=refused, seconds=self._drain_seconds)
 
 
 def server(config: Config) -> Server:
     """Build the server; the caller runs it."""
     from controlplane.asgi import application  # Loads the apps; whoever only asks for the settings need not.
+    from webapi.connections import Bounds, bounded
 
-    streams = Streams(application)
+    requests = Requests(application)
     return Server(
         uvicorn.Config(
-            streams,
+            requests,
             host=config.host,
             port=config.port,
             log_config=None,
@@ -134,13 +205,15 @@ def server(config: Config) -> Server:
             date_header=False,
             proxy_headers=False,
             lifespan="off",
+            http=bounded(Bounds()),
             ws="websockets-sansio",
             ws_max_size=64 * 1024,
             ws_ping_interval=20.0,
             ws_per_message_deflate=False,  # Events are small; compression would cost memory per socket.
-            timeout_graceful_shutdown=ANSWER_SECONDS,
+            timeout_graceful_shutdown=math.ceil(config.web_drain_seconds) + CANCEL_SECONDS,
             timeout_keep_alive=30,
             limit_concurrency=2_000,
         ),
-        streams,
+        requests,
+        drain_seconds=config.web_drain_seconds,
     )

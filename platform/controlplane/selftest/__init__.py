@@ -6,7 +6,9 @@ body, by query. An answer that shows or changes anything is a finding, and a fin
 removed; after a crash the next round of the duty removes them.
 """
 
+from controlplane.selftest.address import own_url
+from controlplane.selftest.parties import SelfTestBroken
 from controlplane.selftest.removal import remove_leftovers
 from controlplane.selftest.run import due, run_selftest
 
-__all__ = ["due", "remove_leftovers", "run_selftest"]
+__all__ = ["SelfTestBroken", "due", "own_url", "remove_leftovers", "run_selftest"]

@@ -83,6 +83,7 @@ class Parties:
     nobody: Caller
     slug: str
     stranger_slug: str
+    stranger_number: int
     values: dict[str, str] = field(default_factory=dict)
     marks: set[str] = field(default_factory=set)
     made: list[tuple[str, str, Any]] = field(default_factory=list)
@@ -117,7 +118,7 @@ def make_parties(run: SelfTest, *, url: str, now: datetime) -> Parties:
             create_token(actor=ACTOR, user=account, name=NAME, expires_at=now + TOKEN_LIFETIME, now=now) for account in accounts
         ]
     owner, stranger = (Caller(name, url, token.text) for name, token in zip(("owner", "stranger"), tokens, strict=True))
-    parties = Parties(owner, stranger, Caller("nobody", url), tenants[0].slug, tenants[1].slug)
+    parties = Parties(owner, stranger, Caller("nobody", url), tenants[0].slug, tenants[1].slug, tenants[1].number)
     parties.values = {"tenant": tenants[0].slug, "tenants/tenant": tenants[0].slug, "members/user_id": str(accounts[0].pk)}
     parties.values["users/user_id"] = str(accounts[0].pk)
     parties.marks = {tenants[0].slug, str(tenants[0].pk), tenants[0].name, str(accounts[0].pk), run.pk.hex}

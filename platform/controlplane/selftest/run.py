@@ -17,11 +17,12 @@ from django.db import transaction
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from activity.services import NewEvent, record_audit, record_events
-from controlplane.instance import local_url
 from controlplane.models import SelfTest
+from controlplane.selftest.address import own_url
 from controlplane.selftest.parties import ACTOR, Parties, SelfTestBroken, make_parties
 from controlplane.selftest.removal import NotRemoved, remove_what_was_made
 from controlplane.selftest.trial import judge, tries
+from controlplane.selftest.walls import holes, try_walls
 from kernel.clock import database_now
 from kernel.config import current
 from kernel.errors import BerthError
@@ -69,16 +70,19 @@ def run_selftest(*, seconds_max: float = SECONDS_MAX) -> SelfTest | None:
 def _run(seconds_max: float) -> SelfTest:
     run = SelfTest.objects.create(started_at=database_now())
     findings: list[dict[str, Any]] = []
+    walls: list[dict[str, Any]] = []
     requests, verdict, detail = 0, "broken", ""
     try:
-        parties = make_parties(run, url=current().selftest_url or local_url(current()), now=run.started_at)
+        parties = make_parties(run, url=own_url(), now=run.started_at)
         with contextlib.closing(parties):
             findings = _try_everything(parties, time.monotonic() + seconds_max)
+        walls = try_walls(run.pk, tenant_number=parties.stranger_number, url=parties.stranger.url)
+        findings += holes(walls)
         requests, verdict = parties.requests, "failed" if findings else "passed"
     except (SelfTestBroken, BerthError, httpx2.HTTPError, OSError) as error:
         detail = f"{type(error).__name__}: {error}"[:DETAIL_LENGTH]
     finally:
-        _conclude(run, verdict=verdict, requests=requests, findings=findings, detail=detail)
+        _conclude(run, verdict=verdict, requests=requests, findings=findings, walls=walls, detail=detail)
         try:
             remove_what_was_made(run, now=database_now())
         except (NotRemoved, OSError) as error:  # The duty tries again.
@@ -114,11 +118,19 @@ def _control(parties: Parties) -> None:
             raise SelfTestBroken(f"The owner does not see its own {noun}: {answer.status} {answer.text[:300]}")
 
 
-def _conclude(run: SelfTest, *, verdict: str, requests: int, findings: list[dict[str, Any]], detail: str) -> None:
+def _conclude(
+    run: SelfTest,
+    *,
+    verdict: str,
+    requests: int,
+    findings: list[dict[str, Any]],
+    walls: list[dict[str, Any]],
+    detail: str,
+) -> None:
     now = database_now()
     with transaction.atomic():
         SelfTest.objects.filter(id=run.pk).update(
-            finished_at=now, verdict=verdict, requests=requests, findings=findings, detail=detail
+            finished_at=now, verdict=verdict, requests=requests, findings=findings, walls=walls, detail=detail
         )
         facts = {"verdict": verdict, "requests": requests, "findings": len(findings), "detail": detail}
         record_audit(

@@ -31,13 +31,29 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What the jobs know of an attempt that ended and had reached its engine: it must stand in the ledger with these times."""
+    """What the jobs know of an attempt that ended and had reached its engine: it must stand in the ledger with these times.
+
+    From `started_at` to `ended_at` its tasks ran, by their engine; both None: none did, `ended_at` alone: its end is not known.
+    `launched_at` to `noticed_at` is what an earlier release charged.
+    """
 
     attempt_id: uuid.UUID
     tenant_id: uuid.UUID
     pool_id: uuid.UUID
-    started_at: datetime
-    ended_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    launched_at: datetime
+    noticed_at: datetime
+
+    def seconds(self, entry: Entry | None) -> int:
+        """How long it is to be charged for. What an entry says that nothing else does is taken from it."""
+        if entry is not None and entry.held_seconds is None:
+            return max(0, seconds_between(self.launched_at, self.noticed_at))
+        if self.started_at is None:
+            return 0
+        if self.ended_at is None:
+            return 0 if entry is None else entry.until - entry.since
+        return max(0, seconds_between(self.started_at, self.ended_at))
 
 
 @dataclass(slots=True)
@@ -65,8 +81,7 @@ def check_charges(charges: Iterable[Charge]) -> Reconciliation:
             entry = entries.pop((charge.attempt_id, charge.pool_id), None)
             problems += _compare(charge, entry, held.get((charge.attempt_id, charge.pool_id)))
             amount = held.get((charge.attempt_id, charge.pool_id)) or (entry.amount if entry else Resources())
-            seconds = max(0, seconds_between(charge.started_at, charge.ended_at))
-            _add(found.by_attempts, charge.tenant_id, amount.gpu_millis * seconds)
+            _add(found.by_attempts, charge.tenant_id, amount.gpu_millis * charge.seconds(entry))
             if entry is not None:
                 _add(found.by_ledger, entry.tenant_id, entry.amount.gpu_millis * (entry.until - entry.since))
         problems += [
@@ -83,9 +98,10 @@ def _compare(charge: Charge, entry: Entry | None, held: Resources | None) -> Ite
         return
     if entry.tenant_id != charge.tenant_id:
         yield Finding("wrong_tenant", subject, f"{entry.tenant_id} is charged for what {charge.tenant_id} used")
-    if seconds_between(charge.started_at, charge.ended_at) != entry.until - entry.since:
-        wanted = seconds_between(charge.started_at, charge.ended_at)
+    if (wanted := charge.seconds(entry)) != entry.until - entry.since:
         yield Finding("wrong_time", subject, f"{entry.until - entry.since} s are charged, it ran for {wanted} s")
+    if entry.held_seconds is not None and entry.held_seconds < entry.until - entry.since - 1:
+        yield Finding("wrong_time", subject, f"{entry.until - entry.since} s are charged, {entry.held_seconds} s were held")
     if held is not None and held != entry.amount:
         yield Finding("wrong_amount", subject, f"{entry.amount.as_dict()} is charged, {held.as_dict()} was reserved")
 

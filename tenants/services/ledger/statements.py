@@ -15,12 +15,12 @@ from tenants.ledger.entries import day_of, month_bounds, month_of, month_text
 from tenants.ledger.statements import canonical, digest, lines_of_entries, statement
 from tenants.ledger_rows import entries_of, price_book
 from tenants.models import Counter, LedgerEntry, LedgerPending, Statement, UsageDay
+from tenants.services.ledger.append import CLOSED_COUNTER
 from tenants.statements import made_statement
 
-GRACE = timedelta(hours=1)  # An entry is written seconds after its end at most; an hour waits for every slow transaction.
+GRACE = timedelta(hours=1)  # An entry is written seconds after its end is seen; an hour waits for every slow transaction.
+UNSEEN_MAX = timedelta(days=7)  # A cluster out of reach holds a month open no longer; what it says later is charged in the next.
 TENANTS_AT_ONCE = 50  # Of one sweep.
-CLOSED_COUNTER = "ledger.closed"
-"""The last month of which every tenant's statement is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,13 @@ class Verified:
         return self.is_intact and self.stored == self.made_now
 
 
-def close_months(now: datetime) -> int:
-    """Store statements of months that are over, the oldest first; returns how many. A part of the sweep."""
-    current = month_of(day_of(now - GRACE))
+def close_months(now: datetime, *, known_until: datetime | None = None) -> int:
+    """Store statements of months that are over, the oldest first; returns how many. A part of the sweep.
+
+    `known_until`: until when it is known what ran, as far as that is before now; a month waits for it.
+    """
+    known = now if known_until is None else min(now, max(known_until, now - UNSEEN_MAX))
+    current = month_of(day_of(known - GRACE))
     month = _next_month()
     if month is None or month >= current:
         return 0

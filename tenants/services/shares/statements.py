@@ -37,12 +37,15 @@ class VerifiedWeek:
         return self.is_intact and self.stored == self.made_now
 
 
-def close_weeks(now: datetime, *, running: Callable[[], Running]) -> int:
+def close_weeks(now: datetime, *, running: Callable[[], Running], known_until: datetime | None = None) -> int:
     """Store the statements of the next week that is over; returns how many. A part of the sweep.
+
+    `known_until`: until when it is known what ran, as far as that is before now. A week waits for it: what the platform takes to
+    run may have ended before.
 
     The week in which an installation first does this is the first that gets any: of those before, nobody wrote down who waited.
     """
-    current = week_of(mark(now - GRACE))
+    current = week_of(mark(min(now, known_until or now) - GRACE))
     done = Counter.objects.filter(name=CLOSED).values_list("value", flat=True).first()
     if done is None:
         bulk.insert(Counter, [{"name": CLOSED, "value": current - 1}], ignore_conflicts=True)

@@ -47,6 +47,19 @@ def test_the_secret_is_shown_once(cast: Cast, api: Api) -> None:
     assert secret not in client.get("/api/v1/subscriptions").content.decode()
 
 
+def test_mail_notices_are_said_to_arrive_nowhere_while_there_is_no_mail_server(
+    cast: Cast, api: Api, configure: Callable[..., Any]
+) -> None:
+    client = api(cast.bob)
+    configure(mail_url="")
+    made = client.post("/api/v1/subscriptions", {"channel": "mail"}, format="json").json()
+    assert made["problem"] == "no_mail_server"
+    assert client.get("/api/v1/subscriptions").json()["items"][0]["problem"] == "no_mail_server"
+    assert create(client)["problem"] is None, "a webhook needs no mail server"
+    configure(mail_url="smtp://mail.example.org")
+    assert client.get(f"/api/v1/subscriptions/{made['id']}").json()["problem"] is None
+
+
 def test_mail_needs_no_target(cast: Cast, api: Api) -> None:
     response = api(cast.bob).post("/api/v1/subscriptions", {"channel": "mail"}, format="json")
     assert response.status_code == 201
@@ -107,7 +120,8 @@ def test_a_token_without_the_scope_may_read_only(cast: Cast, api: Api) -> None:
 def test_a_repeated_request_makes_one_subscription(cast: Cast, api: Api) -> None:
     client = api(cast.bob)
     answers = [client.post("/api/v1/subscriptions", HOOK, format="json", HTTP_IDEMPOTENCY_KEY="k") for _ in range(2)]
-    assert answers[0].json() == answers[1].json()
+    assert [answer.status_code for answer in answers] == [201, 409]
+    assert answers[1].json()["code"] == "shown_once"
     assert Subscription.objects.count() == 1
 
 

@@ -57,6 +57,15 @@ def test_an_operator_cordons_a_node_and_it_is_audited(api: Api, cast: Cast) -> N
     assert (released["cordoned"], released["cordon_reason"], released["cordoned_at"]) == (False, None, None)
 
 
+def test_a_reason_stays_when_a_node_is_cordoned_once_more_without_one(api: Api, cast: Cast) -> None:
+    path = f"/api/v1/nodes/{make_node().pk}"
+    api(cast.otto).patch(path, {"cordoned": True, "cordon_reason": "Fan 3"}, format="json")
+
+    again = api(cast.otto).patch(path, {"cordoned": True}, format="json").json()
+
+    assert (again["cordon_reason"], again["cordoned_by"]) == ("Fan 3", "otto")
+
+
 def test_a_manager_sees_the_node_but_may_not_cordon_it(api: Api, cast: Cast) -> None:
     node = make_node()
     assert api(cast.alice).patch(f"/api/v1/nodes/{node.pk}", {"cordoned": True}, format="json").status_code == 403

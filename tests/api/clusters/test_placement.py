@@ -10,10 +10,13 @@ from rest_framework.test import APIClient
 
 from activity.models import AuditEvent
 from clusters import placement
+from clusters.engines.interface import Inventory
 from clusters.models import Cluster, ClusterKind, Pool
+from clusters.services import record_inventory
 from jobs.scheduling import scores
 from kernel.errors import InvalidInput
-from tests.factories.clusters import make_node, make_pool
+from tests.builders.quay import Quay
+from tests.factories.clusters import make_node, make_pool, node_facts
 from tests.factories.tenants import Cast
 
 pytestmark = pytest.mark.database
@@ -44,6 +47,41 @@ def test_an_operator_changes_how_a_pool_is_filled_and_it_is_audited(api: Api, ca
     assert audit is not None
     assert audit.after is not None
     assert (audit.actor_name, audit.before, audit.after["rules"]["policy"]) == ("otto", {"rules": {}}, "pack")
+
+
+def test_a_pool_that_was_made_before_its_gpus_were_there_gets_a_true_name(api: Api, cast: Cast) -> None:
+    quay = Quay(cast, nodes=[node_facts("box", cores=16)])
+    assert quay.pool.name == "cpu"
+    record_inventory(quay.cluster.pk, Inventory((node_facts("box", cores=16, gpus=2, gpu_model="H200"),), quay.now), quay.now)
+    url = f"/api/v1/pools/{quay.pool.pk}"
+    assert (api(cast.vera).get(url).json()["name"], api(cast.vera).get(url).json()["gpu_model"]) == ("cpu", "H200")
+    renamed = api(cast.otto).patch(url, {"name": "h200"}, format="json")
+    assert (renamed.status_code, renamed.json()["name"]) == (200, "h200")
+    record_inventory(quay.cluster.pk, Inventory((node_facts("box", cores=16, gpus=2, gpu_model="H200"),), quay.now), quay.now)
+    assert api(cast.vera).get(url).json()["name"] == "h200", "the inventory keeps an operator's name"
+    audit = AuditEvent.objects.filter(verb="pool.edit").latest("id")
+    assert (audit.before, audit.after) == ({"rules": {}, "name": "cpu"}, {"rules": {}, "name": "h200"})
+
+
+def test_the_scheduler_finds_a_pool_by_its_new_name_at_once(api: Api, cast: Cast) -> None:
+    quay = Quay(cast)
+    quay.turn()
+    api(cast.otto).patch(f"/api/v1/pools/{quay.pool.pk}", {"name": "the-new"}, format="json")
+    job = quay.submit("by-name", pool="the-new")
+    quay.turn()
+    job.refresh_from_db()
+    assert job.attempts.count() == 1, job.reason_code
+
+
+def test_a_pool_gets_no_name_that_another_has_and_none_that_no_job_file_could_say(api: Api, cast: Cast) -> None:
+    pool = make_pool()
+    other = Pool.objects.create(cluster=pool.cluster, name="taken", created_at=pool.created_at)
+    taken = api(cast.otto).patch(f"/api/v1/pools/{pool.pk}", {"name": other.name}, format="json")
+    assert (taken.status_code, taken.json()["detail"]) == (409, f"Cluster {pool.cluster.name} has a pool taken already.")
+    for name in ("", "two words", "-0", "x" * 64, 7):
+        refused = api(cast.otto).patch(f"/api/v1/pools/{pool.pk}", {"name": name}, format="json")
+        assert (refused.status_code, paths(refused)) == (422, [("/name", "grammar")])
+    assert api(cast.alice).patch(f"/api/v1/pools/{pool.pk}", {"name": "mine"}, format="json").status_code == 403
 
 
 def test_all_that_is_wrong_with_rules_is_said_at_once_and_nothing_changes(api: Api, cast: Cast) -> None:
@@ -77,7 +115,7 @@ def test_all_that_is_wrong_with_rules_is_said_at_once_and_nothing_changes(api: A
 )
 def test_a_weight_that_is_no_whole_number_is_refused(value: object) -> None:
     with pytest.raises(InvalidInput) as refused:
-        placement.read_rules({"weights": {"pack": value}})
+        placement.read_pool_changes({"weights": {"pack": value}})
     assert [(field.path, field.code) for field in refused.value.fields] == [("/weights/pack", "range")]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +14,11 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils.translation import override
 
 from activity.models import AuditEvent
 from clusters.models import Node
+from controlplane.console import words_zh
 from tenants.lifecycle import EditState
 from tenants.models import QueueLimit, QuotaEdit, Token, User
 from tests.factories.clusters import a_cluster
@@ -236,3 +240,86 @@ def test_limits_from_a_later_time_wait_for_it(console: Client, pool: Any) -> Non
     assert console.post(place, {**wanted, "effective_from": soon}).status_code == 302
     assert QuotaEdit.objects.get().state == EditState.PENDING
     assert not QueueLimit.objects.filter(queue=queue).exists()
+
+
+CHINESE = {"accept-language": "zh-CN,zh;q=0.9,en;q=0.5"}
+
+
+def test_the_console_speaks_chinese_to_those_who_read_it_and_english_to_all_others(console: Client, pool: Any) -> None:
+    index = console.get("/admin/", headers=CHINESE)
+    page = index.content.decode()
+    assert index.headers["Content-Language"] == "zh-hans"
+    assert "Accept-Language" in index.headers["Vary"]
+    for words in ("控制台", "集群", "资源池", "队列", "审计记录", "令牌"):
+        assert words in page
+    for words in ("Console", "Clusters", "Audit events", "Quota edits"):
+        assert f">{words}<" not in "".join(page.split())
+    english = console.get("/admin/").content.decode()
+    assert "控制台" not in english
+    assert "Console" in english, "a reader of Chinese changes nothing for others"
+
+
+def test_columns_filters_and_actions_of_a_list_are_chinese_too(console: Client, pool: Any) -> None:
+    page = console.get("/admin/clusters/node/", headers=CHINESE).content.decode()
+    for words in ("名称", "资源池", "就绪", "停止调度的原因", "GPU 型号", "不再接受新任务"):
+        assert words in page
+    assert "Let nothing new start there" not in page
+    done = console.post(
+        "/admin/clusters/node/",
+        {"action": "cordon", "_selected_action": [str(Node.objects.all()[0].pk)]},
+        headers=CHINESE,
+        follow=True,
+    )
+    assert "不再接受新任务的节点: 1." in done.content.decode()
+
+
+def test_the_page_of_limits_is_chinese_too(console: Client, pool: Any) -> None:
+    queue = top_queue(make_tenant())
+    page = console.get(f"/admin/tenants/queue/{queue.pk}/limits/", headers=CHINESE, follow=True).content.decode()
+    for words in (f"队列 {queue.name} 的限额", "保障", "上限", "试算", "执行", "记入审计。"):
+        assert words in page
+    for words in ("Try it", "Make it so", "Kept in the audit."):
+        assert words not in page
+
+
+def test_whoever_mistypes_the_password_is_told_so_in_chinese(otto: User) -> None:
+    client = browser(headers=CHINESE)
+    for _ in range(6):
+        page = client.post("/admin/login/", {"username": otto.name, "password": "a guess"}).content.decode()
+    assert "尝试次数过多" in page
+
+
+def test_everything_that_the_console_names_or_says_has_a_chinese_word() -> None:
+    named = set()
+    for model, record in admin.site._registry.items():
+        with override("en"):
+            named |= {
+                str(model._meta.verbose_name),
+                str(model._meta.verbose_name_plural),
+                str(model._meta.app_config.verbose_name),
+            }
+            named |= {str(field.verbose_name) for field in model._meta.concrete_fields if field.name not in record.secrets}
+    root = Path(__file__).parents[3]
+    sources = [*root.glob("*/admin.py"), *root.glob("platform/*/admin.py"), *root.glob("tenants/console/*.py")]
+    sources += root.glob("platform/controlplane/console/*.py")
+    said = {text for path in sources for text in re.findall(r"\b(?:_|gettext_lazy)\(\s*\"([^\"]+)\"", path.read_text("utf-8"))}
+    said |= set(re.findall(r'translate "([^"]+)"', (root / "tenants/templates/tenants/console/limits.html").read_text("utf-8")))
+    assert len(said) > 40
+    assert sorted((named | said) - set(words_zh.CHINESE)) == []
+
+
+def test_a_word_of_the_console_changes_no_table() -> None:
+    field = Node._meta.get_field("cordon_reason")
+    assert str(field.verbose_name) == "cordon reason"
+    assert "verbose_name" not in field.deconstruct()[3]
+
+
+def test_the_console_has_the_colours_of_the_portal(console: Client) -> None:
+    page = "".join(console.get("/admin/").content.decode().split())
+    theme = (Path(__file__).parents[3] / "frontend" / "src" / "app" / "theme.ts").read_text("utf-8")
+    portal = re.findall(r"#[0-9a-f]{6}", re.search(r"berth: \[(.*?)\]", theme)[1])  # type: ignore[index]
+    for weight, colour in (("50", portal[0]), ("600", portal[7]), ("700", portal[8])):
+        red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+        assert f"--color-primary-{weight}:rgb({red},{green},{blue});" in page
+    sheet = re.search(r'href="(/static/unfold/css/styles[^"]*)"', page)
+    assert sheet is not None

@@ -13,11 +13,13 @@ from django.test.utils import CaptureQueriesContext
 from activity.models import AuditEvent
 from clusters import isolation_facts
 from clusters.engines.fake import Script
+from clusters.models import Node
+from clusters.services import taint_node
 from jobs.models import Attempt, Job, StoredSpec
 from tenants.services.secrets import set_secret
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts
-from tests.factories.tenants import Cast, limit, make_queue, make_token, top_queue
+from tests.factories.tenants import Cast, limit, make_queue, make_token, now, top_queue
 
 pytestmark = pytest.mark.database
 
@@ -452,16 +454,20 @@ def test_the_schema_of_job_files_is_public(api: Api) -> None:
     assert "roles" in schema["properties"]
 
 
-def test_a_dry_run_says_when_a_job_would_wait_for_ever(cast: Cast, api: Api) -> None:
+def test_a_dry_run_refuses_a_job_that_would_wait_for_ever(cast: Cast, api: Api) -> None:
     Quay(cast, nodes=[node_facts("node-1", cores=8), node_facts("node-2", cores=8)])
     client = api(cast.bob)
     assert post(client, "/jobs?dry_run=true", {"spec": SPEC}).json()["warnings"] == []
     wide = {**SPEC, "resources": {"cpu": 12, "memory": "1Gi"}}  # Less than both machines have, more than one.
-    (warning,) = post(client, "/jobs?dry_run=true", {"spec": wide}).json()["warnings"]
-    assert warning.startswith("It would not start. It needs 12 cores")
+    assert "train can never start. It needs 12 cores" in post(client, "/jobs?dry_run=true", {"spec": wide}).json()["detail"]
     elsewhere = {**SPEC, "placement": {"labels": {"hall": ["a", "b"]}}}
-    (warning,) = post(client, "/jobs?dry_run=true", {"spec": elsewhere}).json()["warnings"]
-    assert warning.startswith("It would not start. It asks for machines with hall=a|b")
+    answer = post(client, "/jobs?dry_run=true", {"spec": elsewhere})
+    assert answer.status_code == 422
+    assert "can never start. It asks for machines with hall=a|b" in answer.json()["detail"]
+    for node in Node.objects.all():
+        taint_node(actor=cast.alice.actor, node_id=node.pk, taints={"fpga": "keep-out"}, now=now())
+    (warning,) = post(client, "/jobs?dry_run=true", {"spec": SPEC}).json()["warnings"]
+    assert warning.startswith("It would not start. The machines of pool cpu that could hold it are kept for other jobs")
 
 
 def test_a_dry_run_says_that_cores_of_its_own_are_not_to_be_had_and_half_ones_are_refused(cast: Cast, api: Api) -> None:
@@ -474,8 +480,8 @@ def test_a_dry_run_says_that_cores_of_its_own_are_not_to_be_had_and_half_ones_ar
         return {"spec": {**SPEC, "replicas": replicas, "resources": resources}}
 
     assert post(client, "/jobs?dry_run=true", asking(4)).json()["warnings"] == []
-    (warning,) = post(client, "/jobs?dry_run=true", asking(4, 2)).json()["warnings"]
-    assert warning.startswith("It would not start. Cores of its own that a task asks for: 4. In pool cpu 1 machines give")
+    refusal = post(client, "/jobs?dry_run=true", asking(4, 2)).json()["detail"]
+    assert "can never start. Cores of its own that a task asks for: 4. In pool cpu 1 machines give" in refusal
     refused = post(client, "/jobs", asking("1500m"))
     assert refused.status_code == 422
     (field,) = refused.json()["fields"]

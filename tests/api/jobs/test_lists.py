@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from structlog.testing import capture_logs
 
+from activity.models import AuditEvent
 from jobs.models import Job, JobCount
-from jobs.services.counts import FOLD_FROM, fold_counts
+from jobs.services.counts import FOLD_FROM, fold_counts, recount_jobs
 from tests.builders.quay import Quay
 from tests.factories.tenants import make_queue
 
@@ -169,6 +171,20 @@ def test_folding_changes_no_sum(quay: Quay) -> None:
     assert fold_counts(quay.now) == 0
 
 
+def test_a_recount_corrects_wrong_numbers_and_raises_an_alarm(quay: Quay) -> None:
+    jobs = [quay.submit(f"job-{number}") for number in range(3)]
+    JobCount.objects.filter(state="queued").delete()
+    JobCount.objects.create(tenant_id=jobs[0].tenant_id, queue_id=jobs[0].queue_id, state="running", number=-2)
+    with capture_logs() as told:
+        drifts = recount_jobs(quay.now)
+
+    assert counted() == real()
+    assert {(one.state, one.number) for one in drifts} == {("queued", 3), ("running", 2)}
+    assert [entry["event"] for entry in told] == ["job_count_drift"] * 2
+    assert AuditEvent.objects.filter(verb="job_count.repair").count() == 1
+    assert recount_jobs(quay.now) == []
+
+
 def test_counts_are_those_of_what_the_reader_sees(quay: Quay, api: Api) -> None:
     quay.submit("held", hold=True)
     quay.submit("array", array=3, hold=True)
@@ -186,3 +202,11 @@ def test_counts_are_told_of_each_queue_that_the_reader_sees(quay: Quay, api: Api
     assert [one["states"] for one in mine["queues"]] == [{"queued": 1, "admitted": 0, "starting": 0, "running": 0, "stopping": 0}]
     assert api(quay.cast.carol).get("/api/v1/jobs:counts?by_queue=true").json()["queues"] == []
     assert "queues" not in api(quay.cast.bob).get("/api/v1/jobs:counts").json()
+
+
+@pytest.mark.parametrize("text", ["[", '"', ", ", "[]", '","', "%", "u6a"])
+def test_what_the_database_writes_between_names_and_tags_is_not_found(quay: Quay, api: Api, text: str) -> None:
+    quay.submit("train", tags=["ocr", "模型"])
+    client = api(quay.cast.bob)
+    for asked, found in ((text, []), ("模型", ["train"]), ("OC", ["train"]), ("train", ["train"])):
+        assert names(client.get("/api/v1/jobs", {"q": asked}).json()["items"]) == found

@@ -15,6 +15,7 @@ from clusters.engines.fake import Script
 from clusters.models import Node
 from clusters.services import begin_windows, end_windows
 from clusters.services.maintenance import NewWindow, plan_window
+from jobs.models import Job
 from jobs.services import maintenance
 from tests.builders.quay import Quay
 from tests.factories.clusters import a_cluster, node_facts
@@ -212,3 +213,24 @@ def test_what_is_wrong_is_told_at_once(quay: Quay, api: Api) -> None:
     refused = plan(api, quay, nodes=["node-1"], start=-7200)
     assert {field["path"] for field in refused.json()["fields"]} == {"/starts_at", "/ends_at"}
     assert plan(api, quay).status_code == 422
+
+
+def test_a_machine_that_cannot_be_emptied_keeps_no_other_from_being_emptied(
+    quay: Quay, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More run on one machine than one drain takes, and a look empties as many machines as it may."""
+    second = Node.objects.filter(name="node-2")
+    second.update(cordoned=True, cordoned_at=quay.now)
+    for number in (1, 2):
+        quay.submit(f"job-{number}", script=ENDLESS, resources={"cpu": 2, "memory": "1Gi"})
+    quay.turn(3)
+    second.update(cordoned=False, cordoned_at=None)
+    alone = quay.submit("alone", script=ENDLESS, resources=HALF)
+    quay.turn(3)
+    assert [task.node_name for task in quay.tasks(alone)] == ["node-2"], "the machine that comes first is the one that is refused"
+    monkeypatch.setattr("jobs.services.draining.JOBS_MAX", 1)
+    monkeypatch.setattr("jobs.services.maintenance.DRAINS_AT_ONCE", 1)
+    plan(api, quay, nodes=["node-1", "node-2"], start=0, drain=True)
+    assert maintenance.look(quay.now) == 1
+    states = dict(Job.objects.values_list("name", "state"))
+    assert states == {"job-1": "running", "job-2": "running", "alone": "stopping"}

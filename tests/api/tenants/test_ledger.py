@@ -385,3 +385,12 @@ def test_bad_assumptions_are_refused_all_at_once(api: Api, cast: Cast, pool: Any
         ("/gpus", "out_of_range"), ("/horizon_months", "out_of_range"), ("/kwh_micros", "out_of_range"),
         ("/days", "out_of_range"), ("/pool", "not_found"), ("/format", "invalid"),
     }  # fmt: skip
+
+
+def test_a_manager_who_names_no_tenant_is_told_to_name_one(api: Api, cast: Cast) -> None:
+    refused = api(cast.alice).get(BREAK_EVEN)
+
+    assert refused.status_code == 403
+    assert "manager" not in refused.json()["detail"], "a manager is not told that it is for managers"
+    assert "Name a tenant" in refused.json()["hint"]
+    assert api(cast.alice).get(BREAK_EVEN, {"tenant": cast.tenant.slug}).status_code == 200

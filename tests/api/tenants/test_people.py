@@ -161,7 +161,8 @@ def test_people_change_their_own_address_but_not_that_of_others(api: Api, cast: 
     client = api(cast.bob)
 
     assert client.patch(f"{USERS}/{cast.bob.user.pk}", {"email": "b@example.org"}, format="json").status_code == 200
-    assert client.patch(f"{USERS}/{cast.bob.user.pk}", {"email": "ALICE@example.org"}, format="json").status_code == 409
+    shown = client.get(f"{USERS}/{cast.bob.user.pk}").json()
+    assert (shown["email"], shown["email_is_confirmed"]) == ("b@example.org", False)
     assert client.patch(f"{USERS}/{cast.vera.user.pk}", {"email": "v@example.org"}, format="json").status_code == 403
     assert client.patch(f"{USERS}/{cast.carol.user.pk}", {"email": "v@example.org"}, format="json").status_code == 404
 
@@ -248,7 +249,8 @@ def test_a_weak_password_is_refused_and_the_invitation_stays_open(api: Api, cast
 
 
 def test_somebody_signed_in_accepts_for_their_own_account(api: Api, cast: Cast) -> None:
-    invited = invite(api, cast.alice, email="whoever@example.org").json()
+    User.objects.filter(id=cast.carol.user.pk).update(email="carol@example.org")
+    invited = invite(api, cast.alice, email="Carol@example.org").json()
 
     assert accept(api, invited["token"], cast.carol, name="x", password=PASSWORD).status_code == 422
     accepted = accept(api, invited["token"], cast.carol)
@@ -257,8 +259,9 @@ def test_somebody_signed_in_accepts_for_their_own_account(api: Api, cast: Cast) 
 
 
 def test_an_invitation_takes_no_role_away(api: Api, cast: Cast) -> None:
-    invited = invite(api, cast.alice, role="viewer").json()
-    accept(api, invited["token"], cast.alice)
+    User.objects.filter(id=cast.alice.user.pk).update(email="alice@example.org")
+    invited = invite(api, cast.alice, role="viewer", email="alice@example.org").json()
+    assert accept(api, invited["token"], cast.alice).status_code == 201
 
     assert Membership.objects.get(tenant=cast.tenant, user=cast.alice.user).role == "manager"
 
@@ -361,3 +364,35 @@ def test_what_is_no_such_file_is_refused(api: Api, cast: Cast, body: bytes) -> N
 
 def test_only_operators_import(api: Api, cast: Cast) -> None:
     assert post_csv(api, cast.alice, "name,email,tenant,role\n").status_code == 403
+
+
+def test_a_code_says_what_it_is_for_and_is_not_used_up_by_that(api: Api, cast: Cast) -> None:
+    invited = invite(api, cast.alice, email="nina@example.org", role="viewer").json()
+
+    for _ in range(2):
+        told = api().post(f"{INVITATIONS}:read", {"token": invited["token"]}, format="json")
+        assert told.status_code == 200
+        assert (told.json()["tenant"]["slug"], told.json()["role"]) == (cast.tenant.slug, "viewer")
+        assert (told.json()["email"], told.json()["invited_by"]["name"]) == ("nina@example.org", cast.alice.user.name)
+        assert told.json()["name"] is None, "whoever has no account chooses a name"
+    assert accept(api, invited["token"], name="nina", password=PASSWORD).status_code == 201
+    assert api().post(f"{INVITATIONS}:read", {"token": invited["token"]}, format="json").status_code == 404
+
+
+def test_a_code_tells_the_name_of_an_account_only_to_whom_it_may_be_given(api: Api, cast: Cast) -> None:
+    make_user("imported", email="imported@example.org")
+    names = []
+    for person in (cast.alice, cast.otto):
+        token = invite(api, person, email="imported@example.org").json()["token"]
+        names.append(api().post(f"{INVITATIONS}:read", {"token": token}, format="json").json()["name"])
+
+    assert names == [None, "imported"], "a manager's invitation does not find out who has an account"
+
+
+def test_joining_in_a_browser_leaves_no_token_behind(api: Api, cast: Cast) -> None:
+    invited = invite(api, cast.alice).json()
+    joined = accept(api, invited["token"], name="nina", password=PASSWORD, with_token=False)
+
+    assert joined.status_code == 201
+    assert joined.json()["token"] is None
+    assert not Token.objects.filter(user__name="nina").exists()

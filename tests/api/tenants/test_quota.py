@@ -377,3 +377,21 @@ def test_how_many_jobs_and_containers_a_tenant_has_is_given_by_whoever_owns_the_
     assert [entry.before["max_containers"] for entry in AuditEvent.objects.filter(verb="queue.limit").order_by("id")][1] == 8
     assert put(cast.otto, top, max_jobs=None, max_containers=None).status_code == 200
     assert not capacity.user_caps()
+
+
+def test_an_edit_at_which_the_platform_fails_keeps_none_behind_it_from_its_turn(
+    api: Api, cast: Cast, pool: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top, start = top_queue(cast.tenant), now() + timedelta(days=3)
+    times = {guarantee: (start + timedelta(seconds=guarantee)).isoformat() for guarantee in (1, 2, 3)}
+    made = [edit(api, cast.otto, change(top, pool, guarantee=one), effective_from=at).json() for one, at in times.items()]
+    broken, *others = [uuid.UUID(each["id"]) for each in made]
+    QuotaEdit.objects.filter(id=broken).update(changes=[{"queue": "of an older release"}])
+    monkeypatch.setattr("tenants.services.edits.DUE_PER_SWEEP", 2)
+    later = start + timedelta(hours=1)
+    assert apply_due_edits(later) == 1
+    assert apply_due_edits(later) == 1, "while the broken one rests it takes no place of the others"
+    states = dict(QuotaEdit.objects.values_list("id", "state"))
+    assert [states[one] for one in others] == [EditState.APPLIED] * 2
+    assert states[broken] == EditState.PENDING
+    assert limit_of(top, pool).guarantee == 3

@@ -25,6 +25,8 @@ from clusters.engines.fake import FakeEngine, Script
 from clusters.engines.interface import (
     AttemptId,
     AttemptObservation,
+    CheckpointDir,
+    CheckpointRef,
     Engine,
     ExitReason,
     ImageKind,
@@ -94,6 +96,16 @@ def writes(stdout: bytes, stderr: bytes = b"") -> Behaviour:
     return Behaviour(f"printf %b {shlex.quote(out)}; printf %b {shlex.quote(err)} >&2", Script(stdout=stdout, stderr=stderr))
 
 
+def saves(data: bytes) -> Behaviour:
+    """Leave this in the checkpoint directory, in a file."""
+    text = "".join(f"\\0{byte:03o}" for byte in data)
+    return Behaviour(f'printf %b {shlex.quote(text)} >"$BERTH_CHECKPOINT_DIR/number"', Script(saves=data))
+
+
+def reads_saved() -> Behaviour:
+    return Behaviour('cat "$BERTH_CHECKPOINT_DIR/number" 2>/dev/null; exit 0', Script(reads_saved=True))
+
+
 def cannot_start() -> Behaviour:
     return Behaviour(
         "",
@@ -145,6 +157,7 @@ class Bench:
         ports: tuple[str, ...] = (),
         log_quota_bytes: int = 0,
         tenant: int = 1,
+        checkpoint: CheckpointRef | None = None,
     ) -> Workload:
         attempt_id = uuid.uuid4()
         tasks = []
@@ -155,7 +168,7 @@ class Bench:
                 TaskWorkload(
                     name=name,
                     argv=behaviour.command(),
-                    env=env or {},
+                    env={**(env or {}), **({"BERTH_CHECKPOINT_DIR": (CheckpointDir(),)} if checkpoint is not None else {})},
                     secret_env=secret_env or {},
                     resources=Resources(cpu_millis=1000, memory_bytes=behaviour.memory_bytes or 256 << 20),
                     ports=ports,
@@ -174,6 +187,7 @@ class Bench:
             tasks=tuple(tasks),
             files=files or {},
             log_quota_bytes=log_quota_bytes,
+            checkpoint=checkpoint,
         )
 
     def script_for(self, workload: Workload, task: TaskWorkload) -> Script:

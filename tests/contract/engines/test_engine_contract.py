@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from pathlib import Path
 
 import pytest
 
 from clusters.engines.interface import (
     AddressOf,
+    CheckpointRef,
     Ensured,
     ExitReason,
     FileOf,
@@ -33,7 +35,9 @@ from tests.contract.engines.bench import (
     fails,
     hogs_memory,
     ignores_signals,
+    reads_saved,
     runs_on,
+    saves,
     succeeds,
     writes,
 )
@@ -307,3 +311,19 @@ def _states(bench: Bench, attempt_id: uuid.UUID) -> list[TaskState]:
     seen = bench.see(attempt_id)
     assert seen is not None
     return [task.state for task in seen.tasks]
+
+
+def kept_in(directory: Path, job: str) -> CheckpointRef:
+    return CheckpointRef(uuid.uuid4(), str(directory / "checkpoints" / "tenant" / job), "ckpt")
+
+
+def test_what_an_attempt_saved_is_there_for_the_next_one_of_its_job_and_for_no_other(bench: Bench, engine_dir: Path) -> None:
+    mine, others = kept_in(engine_dir, "mine"), kept_in(engine_dir, "others")
+    first = bench.start(saves(b"7"), checkpoint=mine)
+    bench.wait_for_end(first.attempt_id)
+    assert bench.engine.forget([first.attempt_id]) == [Forgotten(first.attempt_id)]
+    bench.restart()
+    second, other = bench.start(reads_saved(), checkpoint=mine), bench.start(reads_saved(), checkpoint=others)
+    for attempt, expected in ((second, b"7"), (other, b"")):
+        bench.wait_for_end(attempt.attempt_id)
+        assert bench.read_all(attempt.attempt_id, FIRST) == expected

@@ -9,10 +9,12 @@ import os
 import random
 import signal
 import subprocess
+import tarfile
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +23,7 @@ import pytest
 
 from clusters.engines.fake import Script
 from clusters.engines.interface import (
+    CheckpointRef,
     CodeRef,
     EngineUnreachable,
     Ensured,
@@ -34,6 +37,7 @@ from clusters.engines.interface import (
     Stop,
     StopCause,
     Stream,
+    SupportsLogMarks,
     SupportsMetrics,
     SupportsOutputs,
     TaskName,
@@ -46,7 +50,7 @@ from clusters.engines.local.launching.verbs import SignalAttempt
 from clusters.engines.local.leases import Lease
 from clusters.telemetry.metrics import METRICS, kind_of
 from jobs.lifecycle.exits import find_class
-from kernel.limits import LOG_AHEAD_BYTES
+from kernel.limits import LOG_AHEAD_BYTES, LOG_READ_BYTES
 from kernel.resources import Resources
 from tests.contract.engines.bench import (
     IS_ROOT,
@@ -353,6 +357,20 @@ def test_a_tombstone_is_kept_for_its_days_and_no_longer(local: Bench) -> None:
 # --- What a task is given --------------------------------------------------------------------------------------------
 
 
+def test_a_stream_has_another_mark_once_it_went_on(any_local: Bench) -> None:
+    engine = any_local.engine
+    assert isinstance(engine, SupportsLogMarks)
+    workload = any_local.workload(shell("echo hello"))
+    name = (workload.attempt_id, FIRST, Stream.OUT)
+    before = engine.log_marks([name, (workload.attempt_id, FIRST, Stream.ERR)])
+    engine.ensure([workload])
+    any_local.wait_for_end(workload.attempt_id)
+    after = engine.log_marks([name, name])
+    assert before[0] != after[0] == after[1]
+    any_local.read_all(workload.attempt_id, FIRST)
+    assert engine.log_marks([name]) == [after[0]], "reading leaves it as it is"
+
+
 def test_code_is_unpacked_before_the_start_and_belongs_to_the_tenant(any_local: Bench, engine_dir: Path) -> None:
     source = engine_dir / "source"
     (source / "sub").mkdir(parents=True)
@@ -381,6 +399,25 @@ def test_a_snapshot_that_is_no_archive_can_never_start(local: Bench, engine_dir:
         assert isinstance(answer, GiveUp)
         assert answer.code == code
         assert not attempt_dir(local, workload).exists()
+
+
+def test_a_member_that_no_file_system_can_hold_ends_the_start_for_good(local: Bench, engine_dir: Path) -> None:
+    archive = engine_dir / "long.tar.gz"
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.addfile(tarfile.TarInfo("n" * 300))
+    workload = replace(local.workload(succeeds()), code=CodeRef("sha256:x", str(archive)))
+    (answer,) = local.engine.ensure([workload])
+    assert isinstance(answer, GiveUp)
+    assert answer.code == "code_broken"
+    assert "too long" in answer.detail
+
+
+def test_a_command_that_the_system_does_not_take_ends_the_start_for_good(local: Bench) -> None:
+    workload = local.workload(shell(f"echo {'x' * 200_000}"))
+    (answer,) = local.engine.ensure([workload])
+    assert isinstance(answer, GiveUp)
+    assert (answer.code, "too long" in answer.detail) == ("start_refused", True)
+    assert not attempt_dir(local, workload).exists()
 
 
 def test_location_variables_are_the_engines_and_a_python_image_comes_first_on_the_path(local: Bench, engine_dir: Path) -> None:
@@ -542,6 +579,30 @@ def test_output_that_was_handed_on_is_given_back_to_the_disk_and_offsets_stay(lo
     assert "handed on" in again.chunks[0].marker
 
 
+def test_output_is_called_drained_when_all_of_it_was_given_and_not_before(local: Bench) -> None:
+    size = 2 * LOG_READ_BYTES + 1
+    workload = local.start(shell(f"head -c {size} /dev/zero; exec sleep 1000"))
+    path = attempt_dir(local, workload) / "control" / "worker-0.stdout"
+    local.wait_until(lambda: path.stat().st_size == size, "the output")
+    cursor, drained = 0, []
+    while not drained or not drained[-1]:
+        answer = local.engine.logs(workload.attempt_id, FIRST, Stream.OUT, cursor)
+        cursor, drained = answer.cursor, [*drained, answer.drained]
+    assert (cursor, drained) == (size, [False, False, True])
+
+
+def test_reading_the_output_of_a_task_that_runs_does_not_look_at_the_others(local: Bench) -> None:
+    """Thousands are read a second, and a look at all of them holds a lock for as long as it takes."""
+    workload = local.start(shell("echo ready; while [ ! -e go ]; do sleep 0.02; done"))
+    local.wait_for_output(workload.attempt_id, b"ready\n")
+    watch = local.engine._watch  # type: ignore[attr-defined]
+    with ThreadPoolExecutor(1) as others, watch._lock:
+        assert others.submit(local.engine.logs, workload.attempt_id, FIRST, Stream.OUT, 0).result(timeout=30).chunks
+    (attempt_dir(local, workload) / "work" / "go").touch()
+    local.wait_for_end(workload.attempt_id)
+    assert local.engine.logs(workload.attempt_id, FIRST, Stream.OUT, 0).complete
+
+
 def test_a_task_that_cuts_its_own_output_is_marked_and_offsets_go_on(local: Bench) -> None:
     workload = local.start(shell("echo 0123456789; while [ ! -e go ]; do sleep 0.02; done; : > /dev/stdout; echo after"))
     local.wait_for_output(workload.attempt_id, b"9\n")
@@ -576,10 +637,32 @@ def test_metrics_are_of_the_closed_table_and_measure_the_task(any_local: Bench) 
         assert kind_of(sample.subject) in METRICS[sample.metric].subjects
 
 
-def test_nothing_is_measured_of_simulated_gpus(engine_dir: Path) -> None:
-    engine = LocalEngine(config_of(engine_dir, simulated_gpus="2xA100"), DirectLauncher(policy_of(engine_dir)))
+def test_the_series_of_a_simulated_gpu_follow_the_task_that_holds_it(engine_dir: Path) -> None:
+    launcher = DirectLauncher(policy_of(engine_dir))
+    bench = local_bench("local", engine_dir, launcher, simulated_gpus="2xA100")
+    engine = bench.engine
+    assert isinstance(engine, SupportsMetrics)
+    busy = "exec timeout 60 /usr/bin/python3 -c 'print(1, flush=True)\nwhile True: pass'"  # It ends, too, where the test fails.
+    workload = with_gpus(bench.workload(shell(busy)), 1_000)
+    assert engine.ensure([workload]) == [Ensured(workload.attempt_id, created=True)]
+    bench.wait_for_output(workload.attempt_id, b"1\n")
     engine.sample()
-    assert not any(sample.subject.startswith("gpu:") for sample in engine.sample())
+
+    task, held, free = f"task:{workload.attempt_id}:worker:0", "gpu:here:SIMULATED-0", "gpu:here:SIMULATED-1"
+    values: dict[tuple[str, str], float] = {}
+
+    def works() -> bool:
+        values.update({(sample.subject, sample.metric): sample.value for sample in engine.sample()})
+        return values.get((held, "gpu_utilization_ratio"), 0.0) > 0.05
+
+    bench.wait_until(works, "a device that works")
+    assert values[task, "gpu_utilization_ratio"] == values[held, "gpu_utilization_ratio"] <= 1
+    assert values[held, "gpu_power_watts"] > values[free, "gpu_power_watts"] > 0
+    assert values[held, "gpu_temperature_celsius"] >= values[free, "gpu_temperature_celsius"] > 0
+    assert values[held, "gpu_memory_bytes"] > values[free, "gpu_memory_bytes"] == 0
+    assert values[free, "gpu_utilization_ratio"] == 0
+    bench.close()
+    end_everything(engine_dir, launcher)
 
 
 # --- The inventory's word --------------------------------------------------------------------------------------------
@@ -675,3 +758,22 @@ def _processes_of(workload: Workload) -> list[int]:
 
 def _count(path: Path) -> int:
     return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def test_the_checkpoint_directory_is_the_tenants_alone(any_local: Bench, engine_dir: Path) -> None:
+    kept = CheckpointRef(uuid.uuid4(), str(engine_dir / "checkpoints" / "tenant" / "job"), "runs/ckpt")
+    shell = 'stat -c %a "$BERTH_CHECKPOINT_DIR"; echo here >runs/ckpt/x; cat "$BERTH_CHECKPOINT_DIR/x"'
+    workload = any_local.start(Behaviour(shell, Script()), checkpoint=kept)
+    any_local.wait_for_end(workload.attempt_id)
+    assert any_local.read_all(workload.attempt_id, FIRST) == b"700\nhere\n"
+    assert (engine_dir / "checkpoints" / "tenant" / "job" / "x").read_text() == "here\n"
+
+
+def test_no_other_directory_is_given_away_as_a_checkpoint(local: Bench, engine_dir: Path) -> None:
+    secret = engine_dir / "run"
+    secret.mkdir()
+    for location in (str(secret), str(engine_dir / "checkpoints" / ".." / "run"), "/etc/x/y"):
+        workload = local.workload(Behaviour("exit 0", Script()), checkpoint=CheckpointRef(uuid.uuid4(), location, "ckpt"))
+        (answer,) = local.engine.ensure([workload])
+        assert isinstance(answer, GiveUp)
+    assert secret.stat().st_uid == os.geteuid()

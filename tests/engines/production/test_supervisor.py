@@ -119,6 +119,21 @@ def test_sigterm_ends_everything_within_seconds(running: LivePlatform) -> None:
     assert not [pid for pid in pids if _lives(pid)]
 
 
+def test_a_supervisor_that_is_killed_while_its_processes_start_is_followed_at_once(stopped: LivePlatform) -> None:
+    """A web process that only loads has the listening socket already: the next supervisor waits for its end."""
+    stopped.start_unready()
+    wait_until(lambda: bool(stopped.processes().get("web")), "a web process that starts", timeout=180)
+    starting = stopped.processes()
+    [supervisor] = starting["supervisor"]
+    os.kill(supervisor, signal.SIGKILL)
+    assert stopped.wait_dead() == -signal.SIGKILL
+    said = len(stopped.log_events("waiting_for_previous"))
+    stopped.start()
+    assert stopped.processes()["supervisor"] != [supervisor]
+    [waited] = stopped.log_events("waiting_for_previous")[said:]
+    assert set(waited["processes"]["web"]) <= set(starting["web"])
+
+
 def _lives(pid: int) -> bool:
     try:
         os.kill(pid, 0)

@@ -37,8 +37,12 @@ def alice(cast: Cast) -> User:
 
 
 def test_the_addresses_of_one_network_sign_in_together(alice: User) -> None:
-    hosts = [f"{NETWORK}::{number:x}" for number in range(1, ADDRESS_TRIES_PER_MINUTE + 6)]
-    answers = [code_of(sign_in(browser(), f"nobody-{host}", REMOTE_ADDR=host)) for host in hosts]
+    answers: list[str] = []
+    while (
+        "locked" not in answers and len(answers) < 3 * ADDRESS_TRIES_PER_MINUTE
+    ):  # A busy machine takes its time, and tries return.
+        host = f"{NETWORK}::{len(answers) + 1:x}"
+        answers.append(code_of(sign_in(browser(), f"nobody-{host}", REMOTE_ADDR=host)))
 
     assert answers[:ADDRESS_TRIES_PER_MINUTE] == ["bad_credentials"] * ADDRESS_TRIES_PER_MINUTE
     assert "locked" in answers

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import shutil
 import socket
+import subprocess
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +17,9 @@ import pytest
 
 from clusters.engines.fake import Script
 from clusters.engines.interface import MountRef, Stream, TaskName, Workload
+from controlplane.selftest.boundaries import PROBE, read
 from tests.contract.engines.bench import Behaviour, Bench
+from tests.contract.engines.test_exec import execute
 from tests.security.isolation.conftest import ALICE, CAROL
 
 pytestmark = pytest.mark.engines
@@ -170,6 +175,72 @@ def test_removing_an_attempt_follows_no_link_and_no_depth_stops_it(bench: Bench,
     assert all(path.exists() for path in platform_files)
 
 
+FILTERED = ("user_namespaces", "mounts", "keyrings", "kernel_programs", "performance_counters", "kernel_rings")
+
+
+def probed(bench: Bench) -> dict[str, str]:
+    """What the probe of the self-test finds open, while Alice's job runs beside it."""
+    return {name: said for name, said in read(run(bench, f"exec /usr/bin/python3 -c {shlex.quote(PROBE)}")).items() if said}
+
+
+def test_a_job_makes_no_user_namespace_mounts_nothing_and_reaches_no_part_of_the_kernel_it_does_not_need(bench: Bench) -> None:
+    found = probed(bench)
+    assert [found[name] for name in FILTERED if name in found] == []
+    output = run(bench, "grep Seccomp: /proc/self/status; unshare --user --map-root-user --mount true")
+    assert "Seccomp:\t2" in output
+    assert "Operation not permitted" in output
+
+
+def test_without_the_filter_the_same_tries_succeed(bench: Bench) -> None:
+    """The tries are real ones: on a kernel that allows user namespaces the filter alone stands in the way."""
+    if Path("/proc/sys/user/max_user_namespaces").read_text().strip() == "0":
+        pytest.skip("this kernel allows no user namespaces")
+    line = ["setpriv", "--reuid=200077", "--regid=200077", "--clear-groups", "--no-new-privs", "/usr/bin/python3", "-c", PROBE]
+    done = subprocess.run(line, cwd="/tmp", capture_output=True, text=True, timeout=60, check=True)
+    found = read(done.stdout)
+    assert [name for name in ("user_namespaces", "mounts", "keyrings") if not found[name]] == []
+
+
+def test_a_terminal_is_under_the_same_filter(bench: Bench, alices_job: Workload) -> None:
+    shell = "grep Seccomp: /proc/self/status; unshare --user true; unshare --mount true; nsenter --target 1 --mount true"
+    said, _ = execute(bench, alices_job.attempt_id, "/bin/sh", "-c", shell, terminal=None).wait()
+    output = said.decode()
+    assert "Seccomp:\t2" in output
+    assert output.count("unshare: unshare failed: Operation not permitted") == 2
+    assert "nsenter: " in output
+
+
+def test_programs_of_other_languages_and_debuggers_work_under_the_filter(bench: Bench) -> None:
+    program = "import ctypes, threading, os; t = threading.Thread(target=os.system, args=('echo thread',)); t.start(); t.join()"
+    numa = "import ctypes; print('numa', ctypes.CDLL(None).syscall(239, None, None, 0, None, 0))"
+    output = run(bench, f"/usr/bin/python3 -c {shlex.quote(program)}; /usr/bin/python3 -c {shlex.quote(numa)}")
+    assert output.split() == ["thread", "numa", "0"]
+    if shutil.which("gdb"):
+        assert "exited normally" in run(bench, "gdb -nx -batch -ex run /bin/true 2>&1")
+    if shutil.which("java"):
+        assert "OpenJDK" in run(bench, "java -Xmx64m -version 2>&1")
+
+
+def test_a_call_that_the_filter_does_not_know_does_not_exist(bench: Bench) -> None:
+    """Libraries fall back from ENOSYS as on an older kernel; the C library takes clone instead of clone3."""
+    code = (
+        "import ctypes; l = ctypes.CDLL(None, use_errno=True)\nfor n in (435, 999): print(l.syscall(n, 0, 0), ctypes.get_errno())"
+    )
+    assert "-1 38\n-1 38" in run(bench, f"/usr/bin/python3 -c {shlex.quote(code)}")
+
+
+def test_sockets_of_families_that_load_kernel_modules_are_refused(bench: Bench) -> None:
+    opening = "try: socket.socket(family, 2, 0).close(); print(family)\n except OSError as e: print(family, e.errno)"
+    code = f"import socket\nfor family in (1, 2, 10, 16, 38, 40, 21, 30):\n {opening}"
+    expected = ["1", "2", "10", "16", "38 97", "40 97", "21 97", "30 97"]
+    assert run(bench, f"/usr/bin/python3 -c {shlex.quote(code)}").split("\n")[:8] == expected
+
+
+def test_memory_and_signals_of_other_processes_are_closed(bench: Bench, alices_job: Workload) -> None:
+    found = probed(bench)
+    assert [found[name] for name in ("process_memory", "signals") if name in found] == []
+
+
 class TestInASandbox:
     """What only bubblewrap gives."""
 
@@ -177,6 +248,29 @@ class TestInASandbox:
     def _only_sandboxed(self, bench: Bench) -> None:
         if bench.name != "bubblewrap":
             pytest.skip("about the sandbox")
+
+    def test_a_job_sees_its_own_control_group_and_no_other(self, bench: Bench, alices_job: Workload) -> None:
+        output = run(bench, "find /sys/fs/cgroup; cat /proc/self/cgroup")
+        assert str(alices_job.attempt_id) not in output
+        assert not re.search(r"[0-9a-f]{8}-[0-9a-f]{4}-", output)
+        assert "/process_api" not in output
+        assert set(re.findall(r"^\d+:\S*:(.*)$", output, re.MULTILINE)) == {"/"}
+
+    def test_a_job_finds_every_wall_of_the_sandbox_closed(self, bench: Bench, alices_job: Workload) -> None:
+        assert set(probed(bench)) <= {"socket_names"}  # The network is the host's, as the security page says.
+
+    def test_without_network_a_job_sees_no_socket_of_the_host(self, bench: Bench, alices_job: Workload) -> None:
+        code = "import socket; s = socket.socket(socket.AF_UNIX); s.connect(chr(0) + 'berth-abstract'); print('reached')"
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind("\0berth-abstract")
+            server.listen()
+            assert "reached" in run(bench, f'/usr/bin/python3 -c "{code}"')
+            assert "reached" not in run(bench, f'/usr/bin/python3 -c "{code}"', network=False)
+        assert "berth-abstract" not in run(bench, "cat /proc/net/unix", network=False)
+
+    def test_keys_of_other_users_are_not_listed(self, bench: Bench) -> None:
+        output = run(bench, "cat /proc/keys /proc/key-users; true")
+        assert not re.search(r"^\s*[0-9a-f]+[: ]", output, re.MULTILINE), output
 
     def test_a_job_sees_its_own_processes_only(self, bench: Bench, alices_job: Workload) -> None:
         output = run(bench, "for each in /proc/[0-9]*; do cat $each/comm; done | sort -u")

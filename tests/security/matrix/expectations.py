@@ -126,6 +126,7 @@ PUBLIC = frozenset(
         "GET /api/v1/info",
         "GET /api/v1/openapi.json",
         "GET /api/v1/schemas/job-spec",
+        "POST /api/v1/invitations:read",  # As the next: the holder is told what the code is for.
         "POST /api/v1/invitations:accept",  # The invitation's code is the credential.
         "POST /api/v1/session",  # The password is.
         "GET /api/v1/sign-in-methods",
@@ -341,6 +342,7 @@ EXPECTATIONS: dict[str, Expect] = {
         bad_ids=(lambda world, side: {"email": "guest@example.org", "tenant": world.other(side).tenant.slug},),
     ),
     "DELETE /api/v1/invitations/{invitation_id}": manager(hidden=True),
+    "POST /api/v1/invitations:read": Expect(answers=frozenset({404, 422}), body=lambda world, side: {"token": "unknown"}),
     "POST /api/v1/invitations:accept": Expect(
         answers=frozenset({404, 422}), body=lambda world, side: {"token": "unknown", "name": "new", "password": "a long password"}
     ),
@@ -351,6 +353,11 @@ EXPECTATIONS: dict[str, Expect] = {
     ),
     "GET /api/v1/tenants/{tenant}": viewer(),
     "PATCH /api/v1/tenants/{tenant}": manager(body=lambda world, side: {"description": "new"}),
+    "POST /api/v1/tenants/{tenant}/disable": Expect(Who.OPERATOR, body=lambda world, side: {"reason": "Over."}),
+    "POST /api/v1/tenants/{tenant}/enable": Expect(Who.OPERATOR),
+    "POST /api/v1/tenants/{tenant}/delete": Expect(  # It is not disabled, and has jobs.
+        Who.OPERATOR, body=lambda world, side: {"confirm": side.tenant.name}, also=frozenset({409})
+    ),
     "GET /api/v1/tenants/{tenant}/members": viewer(),
     "POST /api/v1/tenants/{tenant}/members": manager(
         body=lambda world, side: {"user": side.values["service-accounts"], "role": "viewer"},
@@ -547,6 +554,10 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/jobs/{job}/spec": viewer(),
     "GET /api/v1/jobs/{job}/events": viewer(),
     "GET /api/v1/jobs/{job}/cost": manager(owner=True),
+    "GET /api/v1/jobs/{job}/checkpoint": viewer(),
+    "GET /api/v1/jobs/{job}/checkpoint/files": viewer(operator=403),
+    "GET /api/v1/jobs/{job}/checkpoint/content": viewer(operator=403, query=lambda world, side: {"path": "step"}),
+    "GET /api/v1/jobs/{job}/checkpoint/archive": viewer(operator=403),
     "GET /api/v1/jobs/{job}/timeline": viewer(),
     "GET /api/v1/jobs/{job}/explain": viewer(),
     "GET /api/v1/jobs/{job}/decisions": viewer(),
@@ -571,6 +582,7 @@ EXPECTATIONS: dict[str, Expect] = {
     "GET /api/v1/jobs/{job}/logs/stream": viewer(),
     "GET /api/v1/jobs/{job}/attempts/{number}/tasks/{role}/{index}/logs/{stream}": viewer(),
     "GET /api/v1/jobs/{job}/artifacts": viewer(operator=403),
+    "GET /api/v1/jobs/{job}/artifacts:archive": viewer(operator=403),
     "GET /api/v1/jobs/{job}/artifacts/{path}": viewer(operator=403),
     "GET /api/v1/templates": viewer(query=tenant_query),
     "POST /api/v1/templates": member(

@@ -67,7 +67,7 @@ def marks_of(side: Side, world: World) -> list[str]:
     """Texts by which one tenant's things would be known again: its canary, and every id that the other side does not have."""
     shared = set(world.other(side).values.values())
     ids = {value for value in side.values.values() if len(value) == UUID_LENGTH} - shared
-    return [side.canary, side.tenant.slug, str(side.tenant.pk), str(side.owner.pk), *sorted(ids)]
+    return [side.canary, side.tenant.slug, str(side.tenant.pk), str(side.owner.pk), *sorted(ids | side.rows)]
 
 
 def shown(response: Any) -> str:

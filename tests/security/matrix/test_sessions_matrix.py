@@ -46,13 +46,27 @@ def test_a_cookie_alone_changes_nothing(operation: Operation, world: World) -> N
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("site", [None, "none", "same-site", "cross-site"])
+def test_the_value_without_a_word_of_the_page_that_sent_it_changes_nothing(site: str | None, world: World) -> None:
+    """A program with a stolen value sends neither Origin nor Sec-Fetch-Site; every browser sends one of the two."""
+    session = make_session(world.principals[Who.MANAGER].user)
+    client = browser(session.text)
+    client.credentials(HTTP_X_BERTH_CSRF=csrf_of(session.text), **({"HTTP_SEC_FETCH_SITE": site} if site else {}))
+    refused = client.patch("/api/v1/preferences", {"theme": "dark"}, format="json")
+    by_origin = client.patch("/api/v1/preferences", {"theme": "dark"}, format="json", HTTP_ORIGIN=OWN_ORIGIN)
+
+    assert (refused.status_code, refused.json()["code"]) == (403, "csrf_failed")
+    assert by_origin.status_code == (200 if site in {None, "none"} else 403)
+
+
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("operation", CLOSED, ids=str)
 def test_a_session_may_what_its_user_may(operation: Operation, world: World) -> None:
     expect, manager = EXPECTATIONS[str(operation)], world.principals[Who.MANAGER]
     with transaction.atomic():
         session = make_session(manager.user)
         client = browser(session.text)
-        client.credentials(HTTP_X_BERTH_CSRF=csrf_of(session.text))
+        client.credentials(HTTP_X_BERTH_CSRF=csrf_of(session.text), HTTP_SEC_FETCH_SITE="same-origin")
         put_file(world, world.own)  # Another cell may have deleted it.
         body = expect.body(world, world.own) if expect.body else None
         path = world.own.path(operation.path) + _query(expect, world)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from django.apps import apps
 from django.db import transaction
 
 from kernel.actor import TenantRole
@@ -30,6 +31,7 @@ class Side:
     owner: Any = None
     values: dict[str, str] = field(default_factory=dict)
     objects: dict[str, Any] = field(default_factory=dict)
+    rows: frozenset[str] = frozenset()  # The ids of all rows of this tenant, those included that no path names.
 
     @property
     def canary(self) -> str:
@@ -88,7 +90,16 @@ def make_world() -> World:
     for make in MAKERS:
         for side in (own, foreign):
             make(world, side)
+    for side in (own, foreign):
+        side.rows = rows_of(side.tenant)
     return world
+
+
+def rows_of(tenant: Any) -> frozenset[str]:
+    """The ids of everything that names a tenant as its own, whichever app keeps it."""
+    with_tenant = [model for model in apps.get_models() if "tenant_id" in {each.attname for each in model._meta.concrete_fields}]
+    keys = [model.objects.filter(tenant_id=tenant.pk).values_list("pk", flat=True) for model in with_tenant]
+    return frozenset(str(key) for found in keys for key in found if isinstance(key, uuid.UUID))
 
 
 def now() -> datetime:
@@ -333,9 +344,11 @@ def jobs(world: World, side: Side) -> None:
     from storage.logs import AttemptKey, StreamChunks, StreamKey, append_chunks, open_logs
     from storage.models import Artifact
     from tenants.access import actor_for
+    from tests.factories.storage import a_checkpoint_of
 
     actor = actor_for(side.owner, None)
-    submission = prepare(actor=actor, tenant=side.tenant.slug, document=job_document(side))
+    document = {**job_document(side), "checkpoint": {"path": "ckpt"}}
+    submission = prepare(actor=actor, tenant=side.tenant.slug, document=document)
     job = Job.objects.get(pk=submit([submission], actor=actor, now=now())[0])
     attempt = Attempt.objects.create(
         job=job,
@@ -372,6 +385,7 @@ def jobs(world: World, side: Side) -> None:
     append_chunks([StreamChunks(StreamKey(key, worker, Stream.OUT), chunks)], now=now())
     with tempfile.NamedTemporaryFile(delete=False, prefix="matrix-") as file:
         file.write(side.canary.encode())
+    a_checkpoint_of(job, {"step": side.canary.encode()})
     Artifact.objects.create(
         tenant=side.tenant,
         job_id=job.pk,

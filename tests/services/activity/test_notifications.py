@@ -295,6 +295,21 @@ def test_a_slow_receiver_gets_a_share_of_a_batch_only(cast: Cast, jobs: Jobs, re
     assert [deliver(now()), deliver(now()), deliver(now())] == [4, 2, 0]
 
 
+def test_however_much_waits_for_one_receiver_another_one_has_its_turn_in_the_next_batch(
+    cast: Cast, jobs: Jobs, receiver: Receiver
+) -> None:
+    by_webhook(cast.bob.actor, receiver.url)
+    for _ in range(300):  # More than any batch looks at.
+        end(cast, jobs)
+    fan_out(now())
+    by_webhook(cast.alice.actor, f"{receiver.url}/alice")
+    end(cast, jobs, owner=cast.alice)
+    fan_out(now())
+    assert Delivery.objects.filter(state="pending").count() == 301
+    deliver(now())
+    assert list(Delivery.objects.filter(user_id=cast.alice.user.pk).values_list("state", flat=True)) == ["sent"]
+
+
 def test_fan_out_takes_the_same_number_of_queries_for_many(
     cast: Cast, jobs: Jobs, receiver: Receiver, django_assert_max_num_queries: Any
 ) -> None:

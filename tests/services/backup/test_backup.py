@@ -359,6 +359,24 @@ def test_stores_gain_only_what_is_missing(config: Config, tmp_path: Path) -> Non
     assert (reader.added_files, reader.kept_files) == (1, 2)
 
 
+def test_checkpoints_come_back_job_by_job_whole_or_not_at_all(config: Config) -> None:
+    tenant = config.data_dir / "checkpoints" / "tenant"
+    for job in ("kept", "lost"):
+        (tenant / job / "step-1").mkdir(parents=True)
+        (tenant / job / "step-1" / "weights").write_text("weights")
+    path = back_up(config, with_stores=("checkpoints",))
+    shutil.rmtree(tenant / "lost")
+    shutil.rmtree(tenant / "kept" / "step-1")
+    (tenant / "kept" / "step-2").write_text("newer")
+    reader = stores.StoreReader(config.data_dir, lambda count: None)
+    for info, file in archive.members(path):
+        if info.name.startswith("stores/"):
+            reader.take(info, file)
+    assert (tenant / "lost" / "step-1" / "weights").read_text() == "weights"
+    # Nothing is mixed into a directory that is there: files of two times are no checkpoint.
+    assert os.listdir(tenant / "kept") == ["step-2"]
+
+
 @pytest.mark.parametrize("name", ["stores/volumes/../../etc/x", "stores/other/x", "stores/code", "stores/volumes//x", "stores/"])
 def test_a_member_that_would_leave_its_store_is_refused(config: Config, name: str) -> None:
     info = tarfile.TarInfo(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from io import StringIO
@@ -17,10 +18,12 @@ from rest_framework.test import APIClient
 from activity.models import AuditEvent, Event
 from controlplane import selftest
 from controlplane.models import SelfTest
+from controlplane.processes.heartbeat import Heartbeat
 from controlplane.selftest.parties import Answer, Caller
 from controlplane.selftest.removal import remove_what_was_made
 from controlplane.selftest.run import selftest_metrics
 from jobs.models import Job
+from jobs.services.counts import recount_jobs
 from storage.models import Volume
 from tenants.models import Tenant, Token, User
 from tests.factories.tenants import Cast, make_tenant
@@ -43,7 +46,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch, configure: Callable[..., An
         return Answer(answer.status_code, "" if answer.streaming else answer.content.decode())
 
     monkeypatch.setattr(Caller, "send", send)
-    configure(requests_per_minute=0)
+    configure(requests_per_minute=0, selftest_url="http://testserver")
 
 
 @pytest.fixture
@@ -65,6 +68,15 @@ def test_nothing_is_found_and_nothing_is_left(before: dict[str, int]) -> None:
     assert run.removed_at is not None
     assert AuditEvent.objects.filter(verb="selftest.run", after__verdict="passed").exists()
     assert Event.objects.filter(kind="selftest.passed", tenant_id__isnull=True).exists()
+
+
+def test_two_self_tests_leave_the_number_of_jobs_as_it_was(cast: Cast, api: Callable[..., APIClient]) -> None:
+    waiting = api(cast.otto).get("/api/v1/jobs:counts").json()
+    for _ in range(2):
+        selftest.run_selftest(seconds_max=600)
+
+    assert api(cast.otto).get("/api/v1/jobs:counts").json() == waiting
+    assert recount_jobs(timezone.now()) == []
 
 
 def test_a_hole_is_found_and_told(before: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,6 +152,33 @@ def test_it_is_due_a_day_after_the_last_and_not_on_a_new_installation(cast: Cast
     assert not selftest.due(now + timedelta(hours=26))
     configure(selftest_hours=0.0)
     assert not selftest.due(now + timedelta(days=30))
+
+
+def test_it_refuses_while_its_own_installation_does_not_run(
+    before: dict[str, int], configure: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(self: Caller, *_: Any, **__: Any) -> Answer:
+        raise AssertionError(f"{self.url} was asked")
+
+    monkeypatch.setattr(Caller, "send", never)
+    configure(selftest_url="")
+    with pytest.raises(CommandError, match="nothing holds"):
+        call_command("selftest_isolation")
+    run = selftest.run_selftest(seconds_max=600)
+
+    assert not Token.objects.filter(name="selftest").exists()
+    assert run is not None
+    assert (run.verdict, run.requests) == ("broken", 0)
+    assert "No web server of this installation runs" in run.detail
+    assert set(left(before).values()) == {0}
+
+
+def test_it_asks_the_web_process_of_this_host_that_said_where_it_serves(cast: Cast, configure: Callable[..., Any]) -> None:
+    configure(selftest_url="", port=1)
+    Heartbeat("worker").beat(threading.Event())
+    Heartbeat("web", url="http://127.0.0.1:8641").beat(threading.Event())
+
+    assert selftest.own_url() == "http://127.0.0.1:8641"
 
 
 def test_two_do_not_run_at_once(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:

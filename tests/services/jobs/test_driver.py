@@ -13,9 +13,12 @@ from clusters.engines.fake import Script
 from clusters.models import Node
 from clusters.services import record_inventory
 from jobs.models import Job
-from jobs.reconcile import memory
-from jobs.reconcile.loading import load_state
+from jobs.reconcile import loading, memory
+from jobs.reconcile.driver import REST_SECONDS
+from jobs.reconcile.loading import load_pending, load_state
+from jobs.scheduling import work
 from jobs.scheduling.state import build
+from jobs.services.edit import edit_job
 from tenants.quota.accounting import mark
 from tenants.services.queues import create_queue
 from tests.builders.quay import Quay
@@ -180,3 +183,36 @@ def test_a_booked_start_of_a_job_that_asks_for_something_else_by_now_is_not_kept
     smaller = replace(kept.tasks[0], ask=replace(kept.tasks[0].ask, cpu_millis=4000))
     core = build(replace(state, promised=(kept._replace(tasks=(smaller,)),)))
     assert core.promises.kept() == ()
+
+
+def test_a_job_that_a_change_failed_to_wake_starts_once_nothing_happens_any_more(quay: Quay) -> None:
+    """The core believes in something that runs and does not; no event will ever tell it otherwise."""
+    waits = quay.submit("waits", script=ENDLESS, hold=True, **ALL)
+    quay.turn()
+    kept = quay.driver._core
+    assert kept is not None
+    mistaken = build(load_state(quay.now).state)
+    mistaken.submit(replace(mistaken_job(quay, waits), id="nobody-knows-it"))
+    [one] = [one for one in mistaken.decide(mark(quay.now)) if type(one).__name__ == "Admit"]
+    kept.started(replace(mistaken_job(quay, waits), id="nobody-knows-it"), one.placed, mark(quay.now), ())
+    edit_job(actor=quay.cast.otto.actor, job=waits, changes={"hold": False}, expected_version=None, now=quay.now)
+    quay.turn()
+    assert quay.state(waits) == "queued"
+    quay.pass_time(REST_SECONDS)
+    quay.turn(3)
+    assert quay.state(waits) == "running"
+
+
+def mistaken_job(quay: Quay, job: Job) -> work.Job:
+    """The job as the core has it, held by nothing."""
+    return replace(quay.driver._waiting[str(job.pk)], withheld=None)
+
+
+def test_a_state_that_is_read_while_a_job_starts_has_it_once(quay: Quay, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits is read before what runs: a job that is admitted between the two is found in both."""
+    job = quay.submit("starts", script=ENDLESS, **ALL)
+    rows = list(load_pending({}))
+    quay.turn(2)
+    monkeypatch.setattr(loading, "load_pending", lambda shared: iter(rows))  # As it was a moment before.
+    loaded = load_state(quay.now)
+    assert build(loaded.state).running.keys() == {str(job.id)}

@@ -11,7 +11,7 @@ import pytest
 
 from clusters.engines.fake import Script
 from clusters.engines.interface import NodeFacts
-from clusters.models import NodeContents
+from clusters.models import Node, NodeContents
 from clusters.selectors import pools_and_nodes
 from clusters.services import Held, note_contents, record_inventory
 from clusters.services.contents import HELD_MAX
@@ -129,7 +129,11 @@ def test_what_a_node_is_known_to_hold_is_bounded_and_the_oldest_goes_first(quay:
 def test_new_contents_wake_nobody_and_change_where_the_next_goes(quay: Quay) -> None:
     make_volume(quay.cast.tenant, "digits")
     quay.turn()
+    larger = node_facts("larger", cores=16)
+    record_inventory(quay.cluster.pk, replace(quay.engine.inventory(), nodes=(*quay.nodes, larger)), quay.now)
     blocked = quay.submit("blocked", resources={"cpu": 9, "memory": "1Gi"})
+    Node.objects.filter(name="larger").delete()
+    quay.driver.forget()
     quay.turn()
     core = quay.driver._core
     assert core is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -40,6 +42,15 @@ def words(quay: Quay, job: Job, language: str = "en") -> str:
     return f"{told.text} {told.hint}"
 
 
+@contextmanager
+def while_there(quay: Quay, *more: NodeFacts) -> Iterator[None]:
+    """Further machines, which are removed again: what no machine can ever give is refused at submission."""
+    record_inventory(quay.cluster.pk, replace(quay.engine.inventory(), nodes=(*quay.nodes, *more)), quay.now)
+    yield
+    Node.objects.filter(name__in=[facts.name for facts in more]).delete()
+    quay.driver.forget()
+
+
 @pytest.fixture
 def racks(cast: Cast) -> Quay:
     """Two machines in each of two racks; one of them is of an older make."""
@@ -70,7 +81,8 @@ def test_a_gang_that_insists_on_one_rack_waits_until_one_has_room_for_all(racks:
 
 
 def test_a_gang_that_no_rack_could_ever_hold_says_so(racks: Quay) -> None:
-    job = racks.submit("gang", replicas=3, resources=WHOLE, placement={"together": "rack"})
+    with while_there(racks, rack("b-3", "b")):
+        job = racks.submit("gang", replicas=3, resources=WHOLE, placement={"together": "rack"})
     racks.turn()
     assert racks.reason(job) == "no_place"
     assert "no rack of pool" in words(racks, job)
@@ -88,7 +100,8 @@ def test_a_job_goes_only_to_machines_with_the_labels_that_it_asks_for(racks: Qua
 
 
 def test_a_job_that_asks_for_a_label_that_no_machine_has_says_so(racks: Quay) -> None:
-    job = racks.submit("train", placement={"labels": {"make": "new"}})
+    with while_there(racks, rack("b-3", "b", make="new")):
+        job = racks.submit("train", placement={"labels": {"make": "new"}})
     racks.turn()
     assert racks.reason(job) == "label"
     assert "make=new" in words(racks, job)
@@ -174,8 +187,8 @@ def test_changed_rules_hold_for_what_starts_next(cast: Cast) -> None:
 
 
 def test_a_place_that_the_pool_does_not_have_takes_nobody(racks: Quay) -> None:
-    edit(racks, levels=["island"])
     job = racks.submit("gang", replicas=2, resources=HALF, placement={"together": "rack"})
+    edit(racks, levels=["island"])
     racks.turn()
     assert racks.reason(job) == "no_place"
 
@@ -221,7 +234,8 @@ def test_who_wants_cores_of_its_own_goes_where_they_are_given_and_says_so_where_
     quay = Quay(cast, nodes=[node_facts("a"), node_facts("b", labels={"exclusive_cores": "8"})])
     alone = {"cpu": 6, "memory": "1Gi", "cpu_exclusive": True}
     first, second = (quay.submit(name, script=ENDLESS, resources=alone) for name in ("one", "two"))
-    both = quay.submit("both", script=ENDLESS, replicas=2, resources=alone)
+    with while_there(quay, node_facts("c", labels={"exclusive_cores": "8"})):
+        both = quay.submit("both", script=ENDLESS, replicas=2, resources=alone)
     quay.turn()
     assert nodes_of(quay, first) == ["b"]
     assert (quay.reason(second), quay.reason(both)) == ("no_room", "exclusive_cores")

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from clusters.engines.fake import Script
+from jobs.models import StoredSpec
 from jobs.services import asking, promises
 from jobs.services.asking import one_question
+from jobs.services.specs import forget_specs
 from tests.builders.quay import Quay
 
 pytestmark = pytest.mark.database
@@ -50,6 +52,16 @@ def test_a_question_that_fails_gives_its_turn_back(quay: Quay) -> None:
         pass
 
 
+def test_a_job_that_nobody_can_read_keeps_no_answer_from_the_others(quay: Quay, api: Api) -> None:
+    job = waiting(quay)
+    broken = quay.submit("broken", command="false")
+    StoredSpec.objects.filter(id=broken.spec_id).update(document='{"version": 1, "roles": {}}')
+    forget_specs()
+    client = api(quay.cast.bob)
+    assert client.get(f"/api/v1/jobs/{job.id}/explain").json()["expected"] is not None
+    assert client.get(f"/api/v1/jobs/{broken.id}/explain").status_code == 200
+
+
 def test_among_too_many_jobs_it_is_said_that_nobody_looked_ahead(quay: Quay, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     job = waiting(quay, max_runtime="2h")
     monkeypatch.setattr(promises, "AHEAD_MAX", 1)
@@ -68,6 +80,40 @@ def test_the_latest_start_is_told_with_what_it_rests_on(quay: Quay, api: Api) ->
     chinese = client.get(f"/api/v1/jobs/{job.id}/explain?quick=true", headers={"Accept-Language": "zh-CN"}).json()["latest"]
     assert "最迟" in chinese["text"]
     assert told["unpassed_from"] is not None
+
+
+def test_a_job_behind_a_wide_one_says_for_which_job_the_room_is_kept_and_what_that_needs(quay: Quay, api: Api) -> None:
+    half = {"cpu": 4, "memory": "1Gi"}
+    quay.submit("runs", script=Script(duration_seconds=10_000), resources=half, max_runtime="2h")
+    quay.turn(2)
+    quay.submit("wide", **ALL, max_runtime="1h")
+    quay.turn()
+    small = quay.submit("small", resources=half, max_runtime="20h")
+    quay.turn()
+    client = api(quay.cast.bob)
+    path = f"/api/v1/jobs/{small.id}/explain?quick=true"
+    (told,) = [one for one in client.get(path).json()["conditions"] if one["code"] in ("booked", "behind")]
+
+    assert "kept for wide, which needs 8 cores" in told["text"]
+    assert [one["name"] for one in told["jobs"]] == ["wide"]
+    chinese = client.get(path, headers={"Accept-Language": "zh-CN"}).json()["conditions"]
+    assert any("预留给wide" in one["text"] for one in chinese)
+
+
+def test_of_another_tenant_it_is_said_what_its_job_needs_and_not_its_name(quay: Quay, api: Api) -> None:
+    half = {"cpu": 4, "memory": "1Gi"}
+    quay.submit("runs", by=quay.cast.carol, script=Script(duration_seconds=10_000), resources=half, max_runtime="2h")
+    quay.turn(2)
+    quay.submit("wide", by=quay.cast.carol, **ALL, max_runtime="1h")
+    quay.turn()
+    small = quay.submit("small", resources=half, max_runtime="20h")
+    quay.turn()
+    conditions = api(quay.cast.bob).get(f"/api/v1/jobs/{small.id}/explain?quick=true").json()["conditions"]
+
+    assert "wide" not in str(conditions)
+    for one in conditions:
+        if one["code"] == "booked":
+            assert "kept for a job of another tenant, which needs 8 cores" in one["text"]
 
 
 def test_where_others_may_run_for_any_time_no_latest_start_is_told_but_who_passes_it_until_when(quay: Quay, api: Api) -> None:

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from django.db import transaction
 
 from clusters.engines.fake import Script
+from jobs.models import Attempt, Job
+from jobs.reconcile import finish, launch, poll, record, stopping
+from jobs.reconcile.admit import Eviction, evict
+from kernel import clock
+from kernel.crashpoints import arm
+from reconciling import fencing
+from reconciling.models import Poison
 from tests.builders.quay import Quay
 
 pytestmark = pytest.mark.database
@@ -37,3 +45,108 @@ def test_a_job_that_had_ended_before_the_stop_reached_it_has_succeeded(quay: Qua
     quay.stop(job)
     quay.settle()
     assert quay.state(job) == "succeeded"
+
+
+def evicted(quay: Quay) -> Job:
+    """A job whose attempt has made way and has ended, which nobody has seen yet."""
+    job = quay.submit(script=Script(duration_seconds=None, stop_seconds=0.5))
+    quay.turn(2)
+    with transaction.atomic():
+        evict([Eviction(job.id, None, "making_way")], {}, now=quay.now)
+    with clock.virtual(lambda: quay.now):
+        stopping.stop(quay.cluster.pk)
+        quay.pass_time(1)
+    return job
+
+
+def test_a_stop_wins_over_the_next_attempt_when_it_comes_while_an_eviction_is_written_down(
+    quay: Quay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = evicted(quay)
+    conclude = record.conclude
+
+    def slowly(*arguments, **options):  # type: ignore[no-untyped-def]
+        endings = conclude(*arguments, **options)
+        quay.stop(job, grace_seconds=0)  # By another process, once it is decided that the job is tried again.
+        return endings
+
+    monkeypatch.setattr(record, "conclude", slowly)
+    quay.turn()
+    assert (quay.job(job.id).desired, quay.state(job)) == ("stop", "stopped")
+    assert quay.attempts(job)[0].outcome == "preempted"
+
+
+def test_a_job_that_came_back_into_the_queue_past_its_stop_is_stopped(quay: Quay) -> None:
+    job = quay.submit(script=Script(duration_seconds=None), hold=True)
+    after = quay.submit("after", after_ok=[str(job.id)])
+    Job.objects.filter(id=job.id).update(desired="stop")  # As a release before left it.
+    quay.turn()
+    assert quay.path(job) == ["queued", "stopped"]
+    assert quay.reason(after) == "dependency_never_met"
+
+
+def stopped_at(quay: Quay, point: str) -> Job:
+    """A job that is stopped at this moment of its launch, by a worker whose lease is not over when the others act."""
+    job = quay.submit(script=Script(duration_seconds=None, stop_seconds=0.5))
+    quay.schedule()
+    arm(point, lambda: quay.stop(job, grace_seconds=1))
+    with clock.virtual(lambda: quay.now):
+        launch.launch(quay.cluster.pk)
+    assert fencing.dropped() == {}, "a stop is no lease that ran out"
+    return job
+
+
+def test_a_job_that_is_stopped_before_it_is_handed_over_never_reaches_the_engine(quay: Quay) -> None:
+    job = stopped_at(quay, "jobs.launch.before_ensure")
+    with clock.virtual(lambda: quay.now):
+        assert quay.engine.observe(None).items == ()
+        stopping.stop(quay.cluster.pk)
+    assert quay.path(job) == ["queued", "admitted", "stopping", "stopped"]
+
+
+def test_a_job_that_is_stopped_while_it_is_handed_over_waits_for_no_lease(quay: Quay) -> None:
+    job = stopped_at(quay, "jobs.launch.after_ensure")
+    with clock.virtual(lambda: quay.now):
+        stopping.stop(quay.cluster.pk)
+        quay.pass_time(0.6)  # Less than any lease: the engine was told at once.
+        poll.poll(quay.cluster.pk)
+    assert quay.state(job) == "stopped"
+
+
+def test_what_a_reconciler_claims_and_leaves_out_is_free_at_once(quay: Quay) -> None:
+    """An attempt with a strike that is not due, beside one that is handled: both are free when the batch is done."""
+    quay.submit("struck", script=Script(duration_seconds=None))
+    quay.submit("healthy", script=Script(duration_seconds=None))
+    quay.schedule()
+    attempt = Attempt.objects.get(job__name="struck")
+    later = quay.now.replace(year=quay.now.year + 1)
+    Poison.objects.create(
+        handler="jobs.launch", subject_id=attempt.id, tries=1, error="", first_at=quay.now, last_at=quay.now, due_at=later
+    )
+    with clock.virtual(lambda: quay.now):
+        launch.launch(quay.cluster.pk)
+    assert not Attempt.objects.filter(lease_expires_at__isnull=False).exists()
+    assert sorted(Attempt.objects.values_list("job__name", "state")) == [("healthy", "starting"), ("struck", "admitted")]
+
+
+@pytest.mark.parametrize("reconciler", [launch.launch, stopping.stop, finish.finish])
+def test_a_reconciler_that_fails_hands_back_what_it_claimed(quay: Quay, reconciler, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    job = quay.submit(script=Script(duration_seconds=None))
+    quay.schedule()
+    if reconciler is not launch.launch:
+        quay.turn()
+        quay.stop(job)
+    if reconciler is finish.finish:
+        with clock.virtual(lambda: quay.now):
+            stopping.stop(quay.cluster.pk)
+            quay.pass_time(600)
+            poll.poll(quay.cluster.pk)
+
+    def out_of_memory(*args: object) -> None:
+        raise MemoryError
+
+    for name in ("ensure", "stop", "forget"):
+        monkeypatch.setattr(quay.engine, name, out_of_memory)
+    with clock.virtual(lambda: quay.now), pytest.raises(MemoryError):
+        reconciler(quay.cluster.pk)
+    assert not Attempt.objects.filter(lease_expires_at__isnull=False).exists()

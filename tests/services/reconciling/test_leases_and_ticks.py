@@ -52,6 +52,41 @@ class TestNamedLeases:
         assert leases.renew("scheduler", held, seconds=10, now=later(3))
 
 
+class TestWorkThatTakesLongerThanItsLease:
+    """It keeps what it has in hand while its process lives: two workers that overtake each other would never be done."""
+
+    def claim(self, quay: Quay) -> Any:
+        quay.submit("job")
+        quay.schedule()
+        return leases.claim(Attempt.objects.all(), now=quay.now, seconds=10, limit=5)
+
+    def claimed_after(self, quay: Quay, seconds: float) -> int:
+        at = quay.now + timedelta(seconds=seconds)
+        return len(leases.claim(Attempt.objects.all(), now=at, seconds=10, limit=5)[1])
+
+    def test_it_is_claimed_by_no_second_worker(self, quay: Quay) -> None:
+        token, ids = self.claim(quay)
+        with leases.in_hand(Attempt, token, ids):
+            assert leases.has_in_hand()
+            leases.keep_in_hand(seconds=10, now=quay.now + timedelta(seconds=8))
+            assert self.claimed_after(quay, 12) == 0
+            assert Attempt.objects.filter(lease_token=token).count() == len(ids) == 1
+        assert not leases.has_in_hand()
+        assert self.claimed_after(quay, 12) == 1, "handed back at the end, not when the lease is over"
+
+    def test_one_that_was_paused_past_its_lease_does_not_get_it_back(self, quay: Quay) -> None:
+        token, ids = self.claim(quay)
+        with leases.in_hand(Attempt, token, ids):
+            leases.keep_in_hand(seconds=10, now=quay.now + timedelta(seconds=11))
+            assert self.claimed_after(quay, 12) == 1
+
+    def test_one_that_is_stuck_loses_it_in_the_end(self, quay: Quay) -> None:
+        token, ids = self.claim(quay)
+        with leases.in_hand(Attempt, token, ids):
+            leases.keep_in_hand(seconds=0, now=quay.now + timedelta(seconds=8))  # So many leases of nothing are over at once.
+            assert self.claimed_after(quay, 12) == 1
+
+
 def test_rows_in_hand_are_skipped_until_their_lease_expires(quay: Quay) -> None:
     for number in range(3):
         quay.submit(f"job-{number}")

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import tarfile
+import tempfile
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from clusters.engines.local.launching import unpack as unpacking
+from clusters.engines.local.launching.unpack import unpack
 from storage import bounds
 from storage.archives import BadArchive, check_archive
 from tests.factories.storage import an_archive
@@ -137,3 +143,56 @@ def test_a_header_of_many_megabytes_is_not_read_into_memory():
         check(an_archive({}, members=[member("././@PaxHeader", tarfile.XHDTYPE, size=8 * 1024**2)]))
     with pytest.raises(BadArchive, match="header"):
         check(an_archive({}, members=[member("././@LongLink", tarfile.GNUTYPE_LONGNAME, size=8 * 1024**2)]))
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [member("n" * 300)],
+        [member("模" * 86)],  # 258 bytes in 86 characters.
+        [member("n" * 300, tarfile.DIRTYPE)],
+        [member("l", tarfile.SYMTYPE, link="n" * 2_000)],
+        [member("file"), member("file/inside")],
+        [member("dir", tarfile.DIRTYPE), member("l", tarfile.SYMTYPE, link="dir"), member("l/inside")],
+        [member("dir", tarfile.DIRTYPE), member("dir")],
+        [member("dir/inside"), member("./dir", tarfile.SYMTYPE, link="x")],
+        [member("file"), member("file", tarfile.DIRTYPE)],
+        [member("hard", tarfile.LNKTYPE, link="absent")],
+        [member("hard", tarfile.LNKTYPE, link="hard")],
+        [member("dir", tarfile.DIRTYPE), member("hard", tarfile.LNKTYPE, link="dir")],
+    ],
+)
+def test_what_no_machine_could_unpack_is_refused_when_it_is_uploaded(members):
+    with pytest.raises(BadArchive) as caught:
+        check(an_archive({}, members=members))
+    assert [error.path for error in caught.value.fields] == [f"/archive/{len(members)}"]
+
+
+def test_folders_that_are_only_named_count_as_entries(monkeypatch):
+    monkeypatch.setattr(bounds, "CODE_FILES_MAX", 50)
+    with pytest.raises(BadArchive, match="more than 50"):
+        check(an_archive({"/".join(f"{row}{level}" for level in range(10)) + "/f": b"" for row in "abcdef"}))
+
+
+_NAMES = st.sampled_from(["a", "a/b", "a/b/c", "./a", "b", "b/", "b/../b", "c//d", ".", "n" * 255, "n" * 256, "a/" + "n" * 256])
+_LINKS = st.sampled_from(["a", "b", "../a", "a/b", "c/d", "./a", "n" * 1_024, "x" * 5_000])
+_KINDS = st.sampled_from([tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CONTTYPE])
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.builds(lambda name, kind, link: member(name, kind, link=link), _NAMES, _KINDS, _LINKS), max_size=6))
+def test_what_is_taken_can_be_unpacked_and_what_cannot_be_unpacked_is_a_bad_archive(members):
+    data = an_archive({}, members=members)
+    try:
+        check(data)
+        is_taken = True
+    except BadArchive:
+        is_taken = False
+    with tempfile.TemporaryDirectory() as folder:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            unpack(io.BytesIO(data), descriptor)
+        except unpacking.BadArchive:
+            assert not is_taken
+        finally:
+            os.close(descriptor)

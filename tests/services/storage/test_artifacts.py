@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
+import tarfile
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 
 from kernel.errors import NotFound, StorageFull
 from kernel.ids import new_id
-from storage import bounds, selectors, space
+from storage import bounds, downloads, selectors, space, tar_stream
 from storage.models import Artifact
 from storage.services import artifacts
 from storage.services.artifacts import OutputSource, collect_outputs, remove_old_artifacts
@@ -165,3 +167,32 @@ def test_an_artifact_is_found_by_its_exact_path_only(source):
     for path in ("model/../model/a", "/model/a", "model//a", "model/a\x00", "model%2fa", ""):
         with pytest.raises(NotFound):
             selectors.get_artifact(source.attempt_id, path)
+
+
+def test_all_outputs_come_as_one_archive_below_a_folder_of_the_jobs_name(source):
+    files = {"model/w.npz": os.urandom(3_000_000), "model/empty": b"", "model/数据-" + "x" * 120: b"17"}
+    collect(OutputsEngine(files, {"model/w.npz": 0o4755}), source)
+    members = tar_stream.artifact_members(selectors.list_artifacts(source.attempt_id), folder="train")
+    response = downloads.archive_response(tar_stream.pack(members), name="train.tar")
+    assert response["Content-Disposition"] == 'attachment; filename="train.tar"'
+    assert response["Content-Type"] == "application/x-tar"
+    with tarfile.open(fileobj=io.BytesIO(b"".join(response.streaming_content))) as archive:
+        members = archive.getmembers()
+        assert {member.name: archive.extractfile(member).read() for member in members} == {
+            f"train/{path}": data for path, data in files.items()
+        }
+        assert archive.getmember("train/model/w.npz").mode == 0o755, "no set-user bit leaves with it"
+
+
+def test_an_archive_is_never_longer_in_memory_than_a_piece(source):
+    collect(OutputsEngine({"model/w.npz": bytes(5 * bounds.COPY_BYTES)}), source)
+    members = tar_stream.artifact_members(selectors.list_artifacts(source.attempt_id), folder="train")
+    assert max(len(piece) for piece in tar_stream.pack(members)) <= bounds.COPY_BYTES
+
+
+def test_an_archive_whose_file_went_ends_without_the_end_of_an_archive(source):
+    collect(OutputsEngine({"model/a": b"1", "model/b": b"2"}), source)
+    rows = list(selectors.list_artifacts(source.attempt_id).order_by("path"))
+    Path(rows[1].location).unlink()
+    with pytest.raises(FileNotFoundError):
+        list(tar_stream.pack(tar_stream.artifact_members(rows, folder="train")))

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from clusters.engines.interface import EngineUnreachable, LogChunk, LogChunks, Stream, TaskName
+from kernel.config import current
 from storage import bounds, logs
 from storage.logs.append import StreamChunks, append_chunks
 from storage.logs.store import AttemptKey, StreamKey, default_store
@@ -366,6 +367,25 @@ def test_old_logs_are_removed_and_younger_ones_stay():
     assert (page.items, page.complete) == ((), True)
     assert logs.find_stream(old.attempt_id, WORKER, Stream.OUT) is None
     assert pump(engine, old).stored_bytes == 0
+
+
+def test_a_log_that_cannot_be_removed_keeps_none_behind_it():
+    sources = [a_log_source() for _ in range(3)]
+    engine = PrintingEngine().prints(b"text\n")
+    engine.ended = True
+    for days, source in zip((120, 110, 100), sources, strict=True):
+        pump(engine, source, now=NOW - timedelta(days=days))
+
+    class Stuck(logs.FileLogStore):
+        def remove(self, attempt: logs.AttemptKey) -> None:
+            if attempt == sources[0].key:
+                raise PermissionError("not ours")
+            super().remove(attempt)
+
+    store = Stuck(current().data_dir / "logs")
+    assert [logs.remove_old_logs(now=NOW, limit=1, store=store) for _ in range(3)] == [1, 1, 0]
+    assert text_of(sources[0]) == "text\n"
+    assert logs.remove_old_logs(now=NOW) == 1
 
 
 def test_logs_of_other_attempts_are_no_part_of_the_answer():

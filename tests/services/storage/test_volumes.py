@@ -87,6 +87,17 @@ def test_files_of_a_deleted_volume_stay_for_a_day_and_while_a_job_uses_them():
     assert Volume.objects.filter(id=volume.id).exists()
 
 
+def test_a_volume_that_cannot_be_removed_keeps_none_behind_it(tmp_path):
+    stuck, *others = [make_volume(make_tenant()) for _ in range(3)]
+    for days, volume in enumerate((others[1], others[0], stuck), start=2):
+        delete_volume(actor=SYSTEM, volume=volume, now=now() - timedelta(days=days))
+    Volume.objects.filter(id=stuck.id).update(location=str(tmp_path))  # Not below the data directory: it is refused there.
+    assert [volumes.remove_deleted_volumes(now=now(), in_use=(), limit=1) for _ in range(3)] == [1, 1, 0]
+    assert tmp_path.is_dir()
+    assert [Path(volume.location).exists() for volume in others] == [False, False]
+    assert Volume.objects.get(id=stuck.id).removed_at is None
+
+
 def test_a_tenant_has_a_bounded_number_of_volumes(monkeypatch):
     monkeypatch.setattr(bounds, "VOLUMES_MAX", 2)
     tenant = make_tenant()

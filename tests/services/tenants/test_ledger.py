@@ -35,6 +35,7 @@ pytestmark = pytest.mark.database
 START = datetime(2026, 3, 30, 12, tzinfo=UTC)
 POOL = uuid.UUID(int=1)
 HOUR = timedelta(hours=1)
+APRIL = datetime(2026, 4, 1, tzinfo=UTC)
 
 
 def a_price(micros: int, since: datetime = START, *, pool_id: uuid.UUID = POOL, resource: str = "gpu_millis") -> Price:
@@ -207,6 +208,31 @@ def test_a_statement_that_was_tampered_with_is_found(tenant: Tenant, user: User)
     assert verified.made_now == row.sha256
 
 
+def test_what_is_learnt_after_its_month_was_closed_is_charged_in_the_next(tenant: Tenant, user: User) -> None:
+    book(a_line(tenant, user, timedelta(), HOUR))
+    assert close_months(APRIL + GRACE) == 1
+    book(a_line(tenant, user, HOUR * 2, HOUR))
+
+    late = LedgerEntry.objects.latest("ended_at")
+    assert (late.started_at, late.ended_at, late.seconds) == (APRIL - HOUR, APRIL, 3_600)
+    assert statement_of(tenant.pk, 202604).document["totals"]["attempts"] == 1
+    assert [found.is_right for found in verify_statements()] == [True]
+
+
+def test_a_month_waits_until_it_is_known_what_ran_and_no_longer_than_a_week(tenant: Tenant, user: User) -> None:
+    book(a_line(tenant, user, timedelta(), HOUR))
+
+    assert close_months(APRIL + 24 * HOUR, known_until=APRIL - HOUR) == 0
+    assert close_months(APRIL + 7 * 24 * HOUR, known_until=START) == 0
+    assert close_months(APRIL + 7 * 24 * HOUR + GRACE, known_until=START) == 1
+
+
+def test_a_month_is_closed_as_soon_as_it_is_known_what_ran(tenant: Tenant, user: User) -> None:
+    book(a_line(tenant, user, timedelta(), HOUR))
+
+    assert close_months(APRIL + 24 * HOUR, known_until=APRIL + GRACE) == 1
+
+
 def test_a_month_with_use_that_is_not_counted_yet_stays_open(tenant: Tenant, user: User) -> None:
     book(a_line(tenant, user, timedelta(), HOUR))
     book(a_line(tenant, user, timedelta(), HOUR), fold=False)
@@ -238,7 +264,8 @@ def test_the_ledger_is_compared_with_what_was_reserved_and_with_what_ran(tenant:
         [a_line(tenant, user, timedelta(), HOUR, attempt_id=attempt_id) for attempt_id in (right, unreserved, other)],
         now=START + HOUR,
     )
-    charges = [Charge(each, tenant.pk, POOL, START, START + HOUR) for each in (right, unbooked, unreserved, other)]
+    span = (START, START + HOUR)
+    charges = [Charge(each, tenant.pk, POOL, *span, *span) for each in (right, unbooked, unreserved, other)]
 
     found = check_charges(charges)
 

@@ -1,13 +1,14 @@
-"""When the server stops, streams end as if they had said everything; whatever else is in hand is left alone."""
+"""When the server stops, streams end as if they had said everything; what else is in hand gets its answer, or in the end 503."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
-from controlplane.processes.web import Message, Receive, Send, Streams
+from controlplane.processes.web import Message, Receive, Requests, Send
 
 Sent = list[Message]
 
@@ -15,12 +16,16 @@ Sent = list[Message]
 class Client:
     """One request as a server sees it: what was sent to the client, and a client that stays."""
 
-    def __init__(self, streams: Streams, kind: str = "http") -> None:
+    def __init__(self, requests: Requests, kind: str = "http") -> None:
         self.sent: Sent = []
         self.started = asyncio.Event()
-        self.task = asyncio.create_task(streams({"type": kind}, self._receive, self._send))
+        self.has_sent = False
+        self.task = asyncio.create_task(requests({"type": kind, "headers": []}, self._receive, self._send))
 
     async def _receive(self) -> Message:
+        if not self.has_sent:
+            self.has_sent = True
+            return {"type": "http.request", "body": b"", "more_body": False}
         await asyncio.Event().wait()
         raise AssertionError("the client says nothing more")
 
@@ -33,6 +38,7 @@ def application(content_type: bytes, *, answers: asyncio.Event | None = None) ->
     """Begins an answer and goes on until the client is gone, or until it is told to answer."""
 
     async def run(scope: Message, receive: Receive, send: Send) -> None:
+        await receive()
         await send({"type": "http.response.start", "status": 200, "headers": [(b"Content-Type", content_type)]})
         gone = asyncio.ensure_future(receive())
         answer = asyncio.ensure_future((answers or asyncio.Event()).wait())
@@ -48,22 +54,22 @@ def application(content_type: bytes, *, answers: asyncio.Event | None = None) ->
 
 
 async def test_an_open_stream_is_completed() -> None:
-    streams = Streams(application(b"text/event-stream; charset=utf-8"))
-    client = Client(streams)
+    requests = Requests(application(b"text/event-stream; charset=utf-8"))
+    client = Client(requests)
     await client.started.wait()
-    streams.end()
+    requests.end_streams()
     await asyncio.wait_for(client.task, 10)
     assert client.sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
-    assert not streams._open
+    assert not requests._in_hand
 
 
 @pytest.mark.parametrize("kind", [b"application/json", b"text/plain"])
 async def test_an_answer_in_hand_is_given_whole(kind: bytes) -> None:
     answers = asyncio.Event()
-    streams = Streams(application(kind, answers=answers))
-    client = Client(streams)
+    requests = Requests(application(kind, answers=answers))
+    client = Client(requests)
     await client.started.wait()
-    streams.end()
+    requests.end_streams()
     await asyncio.sleep(0)
     assert not client.task.done()
     answers.set()
@@ -74,10 +80,10 @@ async def test_an_answer_in_hand_is_given_whole(kind: bytes) -> None:
 async def test_a_stream_that_ended_by_itself_is_not_ended_twice() -> None:
     answers = asyncio.Event()
     answers.set()
-    streams = Streams(application(b"text/event-stream", answers=answers))
-    client = Client(streams)
+    requests = Requests(application(b"text/event-stream", answers=answers))
+    client = Client(requests)
     await asyncio.wait_for(client.task, 10)
-    streams.end()
+    requests.end_streams()
     assert [message.get("body") for message in client.sent] == [None, b"all"]
 
 
@@ -87,6 +93,54 @@ async def test_sockets_are_the_servers_to_close() -> None:
     async def socket(scope: Message, receive: Receive, send: Send) -> None:
         seen.append((receive, send))
 
-    client = Client(Streams(socket), kind="websocket")
+    client = Client(Requests(socket), kind="websocket")
     await client.task
     assert seen == [(client._receive, client._send)]
+
+
+async def late_client(*, body: bool = True) -> tuple[Requests, Client, asyncio.Event]:
+    """A request whose answer is not there yet; with `body` false, all of it has not arrived either."""
+    answers, asked = asyncio.Event(), asyncio.Event()
+
+    async def run(scope: Message, receive: Receive, send: Send) -> None:
+        if body:
+            await receive()
+        asked.set()
+        await answers.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"late"})
+
+    requests = Requests(run)
+    client = Client(requests)
+    await asked.wait()
+    return requests, client, answers
+
+
+async def test_a_request_without_an_answer_when_the_drain_is_over_is_told_to_come_back() -> None:
+    requests, client, answers = await late_client()
+    assert requests.waiting == 1
+    assert await requests.refuse(unless_arrived=True) == 0
+    assert await requests.refuse() == 1
+    start, body = client.sent
+    headers = {name.decode(): value.decode() for name, value in start["headers"]}
+    assert (start["status"], headers["content-type"], headers["retry-after"]) == (503, "application/problem+json", "2")
+    assert "same Idempotency-Key" in json.loads(body["body"])["hint"]
+    answers.set()
+    await asyncio.wait_for(client.task, 10)
+    assert len(client.sent) == 2, "what came too late is not a second answer"
+    assert await requests.refuse() == 0
+
+
+async def test_a_request_that_is_cancelled_after_its_refusal_is_no_fault() -> None:
+    requests, client, _ = await late_client()
+    await requests.refuse()
+    client.task.cancel()
+    await asyncio.wait_for(client.task, 10)
+
+
+async def test_a_request_that_has_not_arrived_whole_is_not_waited_for() -> None:
+    requests, client, answers = await late_client(body=False)
+    assert await requests.refuse(unless_arrived=True) == 1
+    answers.set()
+    await asyncio.wait_for(client.task, 10)
+    assert client.sent[0]["status"] == 503

@@ -115,3 +115,40 @@ def test_a_text_of_neither_kind_is_refused():
         convert("command: echo hello\n")
 
     assert caught.value.fields[0].code == "unknown_format"
+
+
+V1 = """\
+{
+  "jobName": "mnist",
+  "image": "example/mnist",
+  "taskRoles": [{"name": "worker", "taskNumber": 1, "cpuNumber": 4, "memoryMB": 8192, "gpuNumber": 1, "command": "python a.py"}]
+}
+"""
+
+
+@pytest.mark.parametrize("text", [V1, "protocolVersion: 1\njobName: a\ntaskRoles: [{name: w, taskNumber: 1, command: x}]\n"])
+def test_a_file_of_protocol_v1_is_refused_as_what_it_is(text):
+    with pytest.raises(InvalidInput) as caught:
+        convert(text)
+
+    assert [entry.code for entry in caught.value.fields] == ["protocol_v1"]
+    assert "protocol v1" in str(caught.value)
+    assert "protocolVersion: 2" in caught.value.hint
+
+
+def test_the_value_of_a_parameter_that_looks_like_a_secret_is_in_nothing_that_comes_out():
+    given = "parameters: {wandb_api_key: abc123, hf: {token: hf_xyz}, rate: 0.1}\n"
+    commands = "['train <% $parameters.wandb_api_key %> <% $parameters.hf.token %> <% $parameters.rate %>']"
+    made = convert(HEAD + given + role(commands=commands))
+
+    assert made.spec["roles"]["w"]["command"] == "train ${wandb_api_key} ${hf_token} 0.1"
+    assert made.spec["secrets"] == {"wandb_api_key": None, "hf_token": None}
+    assert not [value for value in ("abc123", "hf_xyz") if value in repr(made)]
+
+
+def test_a_secret_in_a_command_is_told_without_its_value():
+    made = convert(HEAD + role(commands="['export HF_TOKEN=hf_xyz', 'train']"))
+
+    [note] = [note for note in made.notes if note.code == "secret_in_command"]
+    assert "HF_TOKEN" in note.text("en")
+    assert "hf_xyz" not in repr(made.notes)

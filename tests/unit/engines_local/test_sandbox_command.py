@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from clusters.engines.local import sandbox
@@ -21,6 +23,8 @@ def test_a_plain_task_sees_the_system_its_own_directories_and_nothing_else() -> 
         *("--proc", "/proc", "--dev", "/dev"),
         *("--perms", "1777", "--size", str(64 * 1024**2), "--tmpfs", "/dev/shm"),
         *("--bind", "/d/tmp", "/tmp", "--perms", "0755", "--dir", "/var", "--symlink", "../tmp", "/var/tmp"),
+        *("--tmpfs", "/sys/fs/cgroup", "--remount-ro", "/sys/fs/cgroup"),
+        *("--ro-bind", "/dev/null", "/proc/keys", "--ro-bind", "/dev/null", "/proc/key-users"),
         *("--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve"),
         *("--ro-bind-try", "/run/resolvconf", "/run/resolvconf"),
         *("--ro-bind-try", "/run/nscd", "/run/nscd"),
@@ -28,6 +32,19 @@ def test_a_plain_task_sees_the_system_its_own_directories_and_nothing_else() -> 
         *("--bind", "/d/work", "/berth/work", "--bind", "/d/home", "/berth/home"),
         *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--"),
     ]
+
+
+def test_only_a_tasks_own_control_groups_are_shown_where_the_host_mounts_its_trees() -> None:
+    unified = replace(VIEW, groups=(("/sys/fs/cgroup/berth/a.worker-0", "/sys/fs/cgroup"),))
+    assert "--tmpfs /sys" not in " ".join(after_system(unified))
+    assert "--ro-bind /sys/fs/cgroup/berth/a.worker-0 /sys/fs/cgroup --remount-ro" in " ".join(after_system(unified))
+    separate = replace(VIEW, groups=(("/sys/fs/cgroup/pids/berth/a.worker-0", "/sys/fs/cgroup/pids"),))
+    shown = "--ro-bind /sys/fs/cgroup/pids/berth/a.worker-0 /sys/fs/cgroup/pids --remount-ro /sys/fs/cgroup"
+    assert f"--tmpfs /sys/fs/cgroup {shown}" in " ".join(after_system(separate))
+
+
+def test_the_filter_of_system_calls_is_handed_over_by_its_descriptor() -> None:
+    assert after_system(replace(VIEW, filter=7))[-3:] == ["--seccomp", "7", "--"]
 
 
 def test_nothing_of_the_system_is_writable() -> None:

@@ -86,6 +86,10 @@ def test_set_id_bits_and_devices_are_dropped(extract: Callable[..., Path]) -> No
         [member("file", content=b"x"), member("file/inside", content=b"x")],
         [member("dir", tarfile.DIRTYPE), member("link", tarfile.SYMTYPE, link="dir"), member("link/x", content=b"x")],
         [member("dir", tarfile.DIRTYPE), member("dir", content=b"x")],
+        [member("dir", tarfile.DIRTYPE), member("dir", tarfile.SYMTYPE, link="x")],
+        [member("n" * 300, content=b"x")],
+        [member("n" * 300 + "/x", content=b"x")],
+        [member("link", tarfile.SYMTYPE, link="n" * 5_000)],
     ],
 )
 def test_what_points_outside_or_goes_through_a_link_is_refused(

@@ -17,6 +17,7 @@ from tests.histories.checker import check, main
 from tests.histories.history import History
 from tests.histories.lifecycles import is_path
 from tests.histories.records import BadHistory, HistoryFile, Record, read_history
+from tests.histories.report import Report
 from tests.histories.witness import payload_records, witness_command
 
 JOB_PATH = ("", "queued", "admitted", "starting", "running", "succeeded")
@@ -36,9 +37,12 @@ class Tale:
         add = self.add
         add(1, "client", "submit_acked", jobs=["j"], name="once")
         add(3, "engine", "create", attempt="a1", job="j", number=1)
-        add(4, "payload", "start", job="j", number=1, task="worker-0")
-        add(9, "payload", "printed", job="j", number=1, task="worker-0", lines=10)
-        add(9, "payload", "stop", job="j", number=1, task="worker-0")
+        add(4, "payload", "start", job="j", number=1, task="worker-0", monotonic=104.0)
+        self.count("restored", 0, t=4)
+        self.count("saving", 3, t=6)
+        self.count("saved", 3, t=6)
+        add(9, "payload", "printed", job="j", number=1, task="worker-0", monotonic=109.0, lines=10)
+        add(9, "payload", "stop", job="j", number=1, task="worker-0", monotonic=109.0)
         add(9.5, "database", "sample", queue="q", pool="p", used=AMOUNT, ceilings=CEILINGS)
         self.job("j")
         self.attempt("a1", "j", 1, launched_at=3.0, ended_at=10.0)
@@ -51,13 +55,20 @@ class Tale:
         add(20, "database", "ceiling", queue="q", pool="p", ceilings=CEILINGS)
         add(20, "database", "usage", queue="q", pool="p", used=NO_AMOUNT)
         self.reservation("a1", 2.0, 10.0)
-        add(20, "database", "ledger", attempt="a1", pool="p", amount=AMOUNT, started_at=3.0, ended_at=10.0)
+        add(20, "database", "ledger", attempt="a1", pool="p", amount=AMOUNT, started_at=4.5, ended_at=10.0)
+        add(20, "database", "count", queue="q", state="succeeded", kept=1, counted=1)
         add(20, "database", "audit", verb="job.submit", target="j", count=1)
         add(20, "database", "audit_chain", sealed=1, unsealed=0, problems=[])
         add(20, "database", "log", job="j", number=1, task="worker-0", lines=10, missing=[], repeated=[])
 
     def add(self, t: float, source: str, event: str, **data: Any) -> None:
         self.records.append(Record(t, source, event, data))
+
+    def count(self, event: str, count: int, *, t: float, number: int = 1, half: bool = False) -> None:
+        """What the payload said of its checkpoint."""
+        self.add(
+            t, "payload", event, job="j", number=number, task="worker-0", monotonic=100.0 + t, count=count, half=half
+        )  # fmt: skip
 
     def job(self, job: str, **given: Any) -> None:
         facts = {
@@ -93,8 +104,11 @@ class Tale:
     def drop(self, source: str, event: str) -> None:
         self.records = [each for each in self.records if (each.source, each.event) != (source, event)]
 
+    def check(self) -> Report:
+        return check([*self.records, Record(20, "database", "end", {})])
+
     def broken(self) -> set[str]:
-        return check([*self.records, Record(20, "database", "end", {})]).broken()
+        return self.check().broken()
 
 
 @pytest.fixture
@@ -258,7 +272,6 @@ class TestI6:
             ("reservation", {"released_at": 9.0}),
             ("ledger", {"amount": NO_AMOUNT}),
             ("ledger", {"ended_at": 11.0}),
-            ("attempt", {"launched_at": None}),
         ],
     )
     def test_books_that_differ_are_found(self, tale: Tale, event: str, change: dict[str, Any]) -> None:
@@ -354,6 +367,123 @@ def test_a_process_that_is_lost_may_have_held_work_for_a_lease() -> None:
     history = History([*told, Record(4.0, "fault", "injected", {"what": "redis dies"})])
     assert history.lease_lost(0.0, 10.0) == 30.0
     assert history.lease_lost(3.5, 10.0) == 0.0
+
+
+class TestStopsInCalm:
+    """Where nothing is broken a stop has two seconds, not thirty; and what it came before does not start at all."""
+
+    def stop(self, tale: Tale, *, t: float) -> None:
+        tale.add(t, "client", "stop_acked", job="j", grace_seconds=1, state="admitted", calm_seconds=2.0)
+        tale.add(20, "database", "audit", verb="job.stop", target="j", count=1)
+
+    def test_a_stop_that_takes_seconds_longer_without_any_fault_is_found(self, tale: Tale) -> None:
+        self.stop(tale, t=5)
+        assert tale.broken() == {"I8"}
+
+    def test_with_a_fault_before_it_has_the_longer_bound(self, tale: Tale) -> None:
+        self.stop(tale, t=5)
+        tale.add(2, "fault", "injected", what="kill worker")
+        assert tale.broken() == set()
+
+    def test_a_start_after_the_acknowledged_stop_is_found_however_soon_it_ends(self, tale: Tale) -> None:
+        tale.change("database", "attempt", created_at=2.0)
+        self.stop(tale, t=2.5)
+        assert "started 1.500 s after its stop" in tale.check().text()
+
+    def test_stops_are_counted_by_the_state_that_they_met(self, tale: Tale) -> None:
+        self.stop(tale, t=8)
+        assert tale.check().checked["I8"]["stops of admitted jobs"] == 1
+
+
+class TestBillsOfWhatDidNotRun:
+    def test_a_bill_of_an_attempt_that_was_never_launched_is_found(self, tale: Tale) -> None:
+        tale.change("database", "attempt", launched_at=None)
+        for event in ("start", "printed", "stop"):
+            tale.drop("payload", event)
+        assert "I6" in tale.broken()
+
+
+class TestI11:
+    """What is billed against what the payload told of itself."""
+
+    @pytest.mark.parametrize(("started_at", "ended_at"), [(3.0, 10.0), (9.0, 9.5), (4.0, 60.0)])
+    def test_a_wrong_bill_is_found(self, tale: Tale, started_at: float, ended_at: float) -> None:
+        tale.change("database", "ledger", started_at=started_at, ended_at=ended_at)
+        assert "I11" in tale.broken()
+
+    def test_a_bill_within_a_second_is_right(self, tale: Tale) -> None:
+        assert tale.broken() == set()
+
+    def test_a_bill_for_what_never_ran_is_found(self, tale: Tale) -> None:
+        tale.attempt("a2", "j", 2, launched_at=11.0, ended_at=14.0)
+        tale.add(20, "database", "ledger", attempt="a2", pool="p", amount=AMOUNT, started_at=11.0, ended_at=14.0)
+        assert "attempt 2 of job j ran 0.0 s and 3.0 s are billed" in tale.check().text()
+
+    def test_one_that_was_killed_ran_until_its_next_sign_of_life_at_most(self, tale: Tale) -> None:
+        tale.drop("payload", "stop")
+        tale.change("database", "ledger", started_at=3.2, ended_at=10.0)  # 6.8 s; 5 s by the last word.
+        assert tale.broken() == set()
+        tale.change("database", "ledger", started_at=2.8)
+        assert tale.broken() == {"I11"}
+
+    def test_a_bill_beyond_the_end_is_found(self, tale: Tale) -> None:
+        tale.change("database", "ledger", started_at=5.5, ended_at=10.5)
+        assert tale.broken() == {"I6"}
+
+    def test_what_ran_without_the_platform_having_noted_its_start_is_billed_too(self, tale: Tale) -> None:
+        tale.change("database", "attempt", launched_at=None)
+        assert "I6" not in tale.broken()
+
+
+class TestI12:
+    """Where an attempt went on, against what the one before had put in place."""
+
+    @pytest.mark.parametrize("count", [3, 4])
+    def test_an_attempt_goes_on_where_the_last_one_was_killed_at_its_rename(self, tale: Tale, count: int) -> None:
+        tale.count("saving", 4, t=7)
+        tale.count("restored", count, t=11, number=2)
+        report = tale.check()
+        assert report.of("I12") == []
+        assert report.checked["I12"] == {"checkpoints": 1, "attempts that went on": 1}
+
+    def test_an_attempt_that_began_at_nothing_is_found(self, tale: Tale) -> None:
+        tale.count("restored", 0, t=11, number=2)
+        assert "attempt 2 of job j began at 0, though 3 was in place" in tale.check().text()
+
+    def test_an_attempt_that_began_at_an_older_checkpoint_is_found(self, tale: Tale) -> None:
+        tale.count("saving", 4, t=7)
+        tale.count("saved", 4, t=7)
+        tale.count("restored", 3, t=11, number=2)
+        assert "I12" in tale.broken()
+
+    def test_an_attempt_that_began_at_what_was_never_written_is_found(self, tale: Tale) -> None:
+        tale.count("restored", 5, t=11, number=2)
+        assert "I12" in tale.broken()
+
+    def test_an_attempt_that_began_with_a_half_written_checkpoint_is_found(self, tale: Tale) -> None:
+        tale.count("restored", 3, t=11, number=2, half=True)
+        assert "half-written" in tale.check().text()
+
+    def test_a_loss_two_attempts_ago_is_found_and_told_once(self, tale: Tale) -> None:
+        tale.count("restored", 0, t=11, number=2)
+        tale.count("restored", 0, t=13, number=3)
+        assert len(tale.check().of("I12")) == 1
+
+    def test_a_first_attempt_that_found_something_is_found(self, tale: Tale) -> None:
+        tale.records = [each for each in tale.records if each.event not in ("restored", "saving", "saved")]
+        tale.count("restored", 7, t=4)
+        assert "I12" in tale.broken()
+
+
+class TestCounts:
+    @pytest.mark.parametrize("kept", [-1, 0, 2])
+    def test_a_number_of_jobs_that_is_not_that_of_the_rows_is_found(self, tale: Tale, kept: int) -> None:
+        tale.change("database", "count", kept=kept)
+        assert tale.broken() == {"I6"}
+
+    def test_a_number_below_nothing_is_found_even_where_rows_agree(self, tale: Tale) -> None:
+        tale.change("database", "count", kept=-1, counted=-1)
+        assert tale.broken() == {"I6"}
 
 
 class TestI9:

@@ -109,6 +109,7 @@ def test_a_failure_names_the_number_and_the_task_and_a_stop_names_who_asked():
     assert "worker-0" in failed.text
     assert explain("stopped_by_user", {"by": "ann"}).text == "Stopped by ann."
     assert "退出码 5" in explain("program_error", {"code": 5}, "zh").text
+    assert "退出码 5" in (exit_in({"class": "program_error", "code": 5}, "zh") or {})["text"]
 
 
 def test_the_reason_of_a_stop_stands_behind_who_asked_and_is_never_looked_into():

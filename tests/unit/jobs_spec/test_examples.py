@@ -1,8 +1,13 @@
-"""The examples are jobs, and the one that needs nothing but Open MPI computes what it says."""
+"""The examples are jobs, and those that need nothing but Python or Open MPI do what they say."""
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +28,28 @@ def test_every_example_is_a_job_and_satisfies_the_schema(path):
     jsonschema.Draft202012Validator(json_schema()).validate(read_text(path.read_bytes(), Format.YAML).value)
     if spec.code is not None and spec.code.path is not None:
         assert (EXAMPLES / spec.code.path).is_dir()
+
+
+def test_the_example_that_saves_goes_on_from_where_it_was_told_to_stop(tmp_path):
+    spec = parse_document((EXAMPLES / "resume.yaml").read_bytes())
+    assert spec.checkpoint is not None
+    stop = signal.Signals[f"SIG{spec.checkpoint.signal}"]
+    command = [sys.executable, str(EXAMPLES / "resume" / "train.py")]
+    environment = {**os.environ, "BERTH_CHECKPOINT_DIR": str(tmp_path), "STEPS": "1000000000"}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "goes on after step 0\n"
+        assert first.stdout.readline() == "saved at step 1000\n"
+        first.send_signal(stop)
+        rest = first.stdout.read()
+    assert first.returncode == 1, rest
+    assert os.listdir(tmp_path) == ["line.json"]
+    step = json.loads((tmp_path / "line.json").read_text())["step"]
+    assert f"step {step}: y = " in rest, "what it had when it was told to stop is saved"
+    environment["STEPS"] = str(step + 20_000)
+    second = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    assert second.stdout.startswith(f"goes on after step {step}\n")
+    assert "y = 3.000 x + 1.000" in second.stdout
 
 
 @pytest.mark.engines

@@ -15,6 +15,7 @@ from jobs.scheduling.filters import FILTERS, Refusal
 from jobs.scheduling.machines import Machine, Machines, TaskAsk
 from jobs.scheduling.placing import GangAsk, Placed, RoleAsk, Unplaced, place, undo
 from jobs.scheduling.scores import SCALE, Mix, PoolRules, fragmentation
+from jobs.scheduling.shapes import idle_of
 
 GIB = 1 << 30
 
@@ -235,6 +236,16 @@ def test_the_gradient_keeps_whole_machines_for_the_large_tasks_of_the_mix():
         machines.take(index, an_ask(gpus=1))
     assert machines.largest_free(0) == {"A100": 7}
     assert fragmentation(machines, 0) == 500
+
+
+def test_an_idle_pool_is_not_fragmented_and_jobs_without_gpus_fragment_none():
+    assert idle_of(machines_with(nodes(2), mix=Mix([(an_ask(gpus=0), 3)])), 0).fragmentation is None
+    for mix in (Mix([(an_ask(gpus=0), 3), (an_ask(gpus=1), 1)]), Mix([(an_ask(gpus=8, cores=1_000), 1)])):
+        assert idle_of(machines_with(nodes(2), mix=mix), 0).fragmentation == 0
+    machines = machines_with(nodes(4), mix=Mix([(an_ask(gpus=0), 30), (an_ask(gpus=8, cores=8), 5), (an_ask(gpus=1), 5)]))
+    for index in range(4):
+        machines.take(index, an_ask(gpus=1))
+    assert idle_of(machines, 0).fragmentation == 500
 
 
 def test_a_share_joins_a_device_that_is_shared_already_where_the_pool_lends_shares():

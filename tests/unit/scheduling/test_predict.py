@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.scheduling.predict import Corrections, Prediction, Predictor
+from jobs.scheduling.predict import Corrections, Prediction, Predictor, size_of
 
 
 def after(*runs: tuple[str, str, str, int]) -> Predictor:
@@ -50,3 +50,24 @@ def test_waits_are_stretched_by_how_short_they_were_expected_of_late() -> None:
         corrections.add(typical=100, cautious=1000, actual=actual)
     assert corrections.correct(typical=100, cautious=1000) == (1100, 1900)
     assert corrections.error() > 1000
+
+
+def test_a_new_name_does_not_inherit_the_time_of_jobs_of_another_size() -> None:
+    predictor = Predictor()
+    small, large = size_of(0, 3_600), size_of(8_000, 86_400)
+    for _ in range(5):
+        predictor.add(user="alice", name="check", queue="q", seconds=20, size=small)
+
+    assert predictor.predict(user="alice", name="new", queue="q", longest=3_600, size=small) == Prediction(20, 20, "user", 5)
+    assert predictor.predict(user="alice", name="new", queue="q", longest=86_400, size=large) == Prediction(
+        86_400, 86_400, "asked", 0
+    )
+    assert predictor.predict(user="alice", name="new", queue="q", size=size_of(8_000, None)) is None
+    assert predictor.predict(user="alice", name="check", queue="q", size=large) == Prediction(20, 20, "name", 5)
+
+
+def test_sizes_are_alike_to_the_next_power() -> None:
+    assert [size_of(gpus, None) for gpus in (0, 500, 1_000, 2_000, 3_000, 4_000, 5_000, 8_000)] == [
+        "0/-", "1/-", "1/-", "2/-", "3/-", "3/-", "4/-", "4/-",
+    ]  # fmt: skip
+    assert size_of(0, 3_600) == size_of(0, 2_400) != size_of(0, 86_400)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.builders.live import end_tasks, free_port, wait_until
+from tools.keep import find_keeper
 from tools.place import ROOT, Place, Running, find_running
 
 
@@ -90,9 +91,16 @@ class Newcomer:
         return self.place.log.read_text(errors="replace") if self.place.log.exists() else ""
 
     def kill(self) -> None:
-        """kill -9, as a power cut."""
+        """kill -9, as a power cut: nobody is left who would start it again."""
+        self.kill_keeper()
         os.kill(self.process(), signal.SIGKILL)
         wait_until(lambda: self.running() is None, "the end of the killed platform")
+
+    def kill_keeper(self) -> None:
+        """Let what dies stay dead."""
+        if keeper := find_keeper(self.place):
+            os.kill(keeper, signal.SIGKILL)
+            wait_until(lambda: not find_keeper(self.place), "the end of the keeper")
 
     def _call(self, command: list[str], **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import stat
 from collections.abc import Iterator
@@ -12,8 +13,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.builders.live import free_port
+from tests.builders.live import free_port, wait_until
 from tests.unit.tools.newcomer import Newcomer, a_newcomer
+from tools.keep import find_keeper
 
 pytestmark = pytest.mark.engines
 
@@ -131,6 +133,20 @@ def test_up_after_a_kill_starts_anew(home: Newcomer) -> None:
     assert home.process() != killed
     assert "Token" not in said
     assert home.berth("whoami").returncode == 0
+
+
+def test_a_platform_that_is_killed_comes_back_without_a_hand_until_make_down(home: Newcomer) -> None:
+    home.up()
+    killed = home.process()
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: (now := home.running()) is not None and now.process != killed, "another platform", timeout=120)
+    wait_until(lambda: home.run("status").returncode == 0, "that it is ready", timeout=120)
+    assert home.berth("whoami").returncode == 0
+    keeper = find_keeper(home.place)
+    assert f"keeper     {keeper}" in home.run("status").stdout
+    assert home.run("down").returncode == 0
+    assert (home.running(), find_keeper(home.place), home.processes()) == (None, 0, [])
+    home.up()
 
 
 def test_down_twice_is_harmless(home: Newcomer) -> None:

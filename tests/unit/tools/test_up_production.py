@@ -6,19 +6,24 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.builders.live import wait_until
 from tests.unit.tools.newcomer import Newcomer, a_newcomer
+from tools.production import are_all_ready, read_processes
 from tools.servers import Redis, is_alive, missing_packages, own_servers
+from tools.up import get
 
-pytestmark = pytest.mark.engines
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(900)]
 
+BACK_SECONDS_MAX = 180.0  # A loaded machine; an idle one needs five.
 ONE_OF_EACH = {f"BERTH_{role}_PROCESSES": "1" for role in ("WORKER", "SCHEDULER", "OBSERVER")}
 
 
@@ -37,7 +42,8 @@ def newcomer() -> Iterator[Newcomer]:
 
 
 def power_cut(newcomer: Newcomer) -> None:
-    """kill -9 of the supervisor, its processes and both servers."""
+    """kill -9 of keeper, supervisor, its processes and both servers."""
+    newcomer.kill_keeper()
     document = json.loads((newcomer.data / "run" / "processes.json").read_text())
     pids = [pid for found in document.values() if isinstance(found, list) for pid in found]
     pids += [document["supervisor"], *(server.process() for server in own_servers(newcomer.place))]
@@ -64,6 +70,9 @@ def test_a_production_installation_lives_through_a_power_cut(newcomer: Newcomer)
     assert "all ready" in said
     job = newcomer.berth("submit", "-y", "--name", "before", "--follow", "--", "echo", "hello")
     assert "hello" in job.stdout, job.stdout + job.stderr
+
+    check_that_what_dies_comes_back_without_a_hand(newcomer)
+    check_that_up_waits_for_what_a_killed_supervisor_left(newcomer)
 
     power_cut(newcomer)
     stale = [server.pidfile for server in own_servers(newcomer.place)]
@@ -92,6 +101,55 @@ def test_a_production_installation_lives_through_a_power_cut(newcomer: Newcomer)
     assert down.returncode == 0, down.stderr
     assert "Redis and PostgreSQL stopped" in down.stdout
     assert newcomer.processes() == []
+
+
+def check_that_what_dies_comes_back_without_a_hand(newcomer: Newcomer) -> None:
+    """The supervisor alone, each server alone, and then supervisor, launcher and database at once."""
+    database, broker = own_servers(newcomer.place)
+
+    def supervisor() -> int:
+        running = newcomer.running()
+        return running.process if running is not None else 0
+
+    def launcher() -> int:
+        return next(iter(json.loads((newcomer.data / "run" / "processes.json").read_text()).get("launcher", [])), 0)
+
+    deaths: dict[str, list[Callable[[], int]]] = {
+        "supervisor": [supervisor], "PostgreSQL": [database.process], "Redis": [broker.process],
+        "supervisor, launcher and PostgreSQL": [supervisor, launcher, database.process],
+    }  # fmt: skip
+    for name, whom in deaths.items():
+        victims = [pid for find in whom if (pid := find())]
+        began = time.monotonic()
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda pids=victims: not any(is_alive(pid) for pid in pids), "their end")  # type: ignore[misc]
+        wait_until(lambda: is_whole(newcomer), f"everything again after the death of {name}", timeout=BACK_SECONDS_MAX)
+        print(f"after the death of {name} everything ran again in {time.monotonic() - began:.1f} s")
+    said = (newcomer.data / "log" / "keeper.log").read_text()
+    assert said.count("PostgreSQL does not run; it is started again.") == 2
+    assert said.count("The platform does not run; it is started again.") == 2
+
+
+def is_whole(newcomer: Newcomer) -> bool:
+    """Whether every part runs and the platform is ready, as `make status` sees it."""
+    running = newcomer.running()
+    if running is None or not all(server.answers() for server in own_servers(newcomer.place)):
+        return False
+    return are_all_ready(read_processes(newcomer.place, running)) and get(f"{running.url}/readyz")[0] == 200
+
+
+def check_that_up_waits_for_what_a_killed_supervisor_left(newcomer: Newcomer) -> None:
+    """The web process still has a request in hand, and with it the port, when `make up` comes."""
+    document = json.loads((newcomer.data / "run" / "processes.json").read_text())
+    with socket.create_connection(("127.0.0.1", newcomer.port), timeout=60) as request:
+        request.sendall(b"POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n")
+        assert request.recv(4096).startswith(b"HTTP/1.1 100 "), "it is in hand"
+        newcomer.kill()
+        said = newcomer.up(**ONE_OF_EACH)
+    assert "of the platform that was killed have ended" in said
+    assert any(f"web {pid}" in said for pid in document["web"]), said
+    assert "all ready" in said
 
 
 def check_that_nobody_else_comes_in(newcomer: Newcomer) -> None:

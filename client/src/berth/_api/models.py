@@ -8,6 +8,7 @@ class AcceptInRequest(TypedDict):
     name: NotRequired[str]
     password: NotRequired[str]
     token: str
+    with_token: NotRequired[bool]
 
 
 class AdoptedOut(TypedDict):
@@ -68,6 +69,7 @@ class AttemptCostOut(TypedDict):
     gpu_busy_milli_seconds: int
     gpu_measured_milli_seconds: int
     gpu_milli_seconds: int
+    held_seconds: int | None
     memory_byte_seconds: int
     micros: int
     number: int
@@ -200,6 +202,16 @@ class DecisionPage(TypedDict):
     next: str | None
 
 
+class DeleteTenantInRequest(TypedDict):
+    confirm: NotRequired[str]
+
+
+class DeletedTenantRef(TypedDict):
+    id: str
+    name: str
+    slug: str
+
+
 class DeliveryOut(TypedDict):
     created_at: str
     delivered_at: str | None
@@ -244,6 +256,11 @@ class DirectoryBodyRequest(TypedDict):
     password: str
 
 
+class DisableInRequest(TypedDict):
+    reason: NotRequired[str | None]
+    stop_jobs: NotRequired[bool]
+
+
 class DrainInRequest(TypedDict):
     reason: NotRequired[str]
 
@@ -280,6 +297,12 @@ class EnrolmentOut(TypedDict):
     uri: str
 
 
+class EvictionOut(TypedDict):
+    lost_cost: int | None
+    lost_gpu_seconds: float
+    lost_seconds: int
+
+
 ExitOut = TypedDict(
     "ExitOut",
     {
@@ -301,7 +324,9 @@ ExitOut = TypedDict(
 class ExpectedStartOut(TypedDict):
     p50_at: str | None
     p90_at: str | None
+    reason: str
     said_at: str
+    was_by: str | None
 
 
 class FactorCodeRequest(TypedDict):
@@ -365,14 +390,32 @@ class FilterOut(TypedDict):
 
 
 class FindingOut(TypedDict):
-    by: Literal["stranger", "nobody"]
+    by: Literal["stranger", "nobody", "job"]
     operation: str
     problem: str
     query: NotRequired[list[str]]
     status: int
 
 
+class GoesOut(TypedDict):
+    bookings: int
+    images: int
+    invitations: int
+    members: int
+    secrets: int
+    service_accounts: int
+    volumes: int
+
+
+class GpuFaultOut(TypedDict):
+    kind: Literal["xid", "ecc", "remap", "throttle", "lost"]
+    number: int
+    since_at: str
+    text: str
+
+
 class GpuOut(TypedDict):
+    faults: list[GpuFaultOut]
     healthy: bool
     identifier: str
     memory_bytes: int
@@ -423,6 +466,10 @@ class InfoOut(TypedDict):
     version: str
 
 
+class InvitationCodeInRequest(TypedDict):
+    token: str
+
+
 class InvitationInRequest(TypedDict):
     email: str
     role: NotRequired[Literal["viewer", "member", "manager"]]
@@ -432,6 +479,11 @@ class InvitationInRequest(TypedDict):
 class IsolationOut(TypedDict):
     facts: list[str]
     tenants_kept_apart: bool
+
+
+class JobCodeOut(TypedDict):
+    commit: str | None
+    digest: str
 
 
 class JobCostOut(TypedDict):
@@ -638,9 +690,10 @@ class PatchedMemberChangeRequest(TypedDict):
     role: NotRequired[Literal["viewer", "member", "manager"]]
 
 
-class PatchedPoolRulesOutRequest(TypedDict):
+class PatchedPoolEditRequest(TypedDict):
     gpu_shares: NotRequired[bool | None]
     levels: NotRequired[list[Literal["island", "switch", "rack"]] | None]
+    name: NotRequired[str]
     policy: NotRequired[Literal["fragmentation", "pack", "spread", "ratio"] | None]
     shared_devices_max: NotRequired[int | None]
     weights: NotRequired[dict[str, Any] | None]
@@ -957,27 +1010,12 @@ class SecretPage(TypedDict):
     next: str | None
 
 
-class SelfTestOut(TypedDict):
-    detail: str
-    findings: list[FindingOut]
-    finished_at: str | None
-    id: str
-    removed: bool
-    requests: int
-    started_at: str
-    verdict: Literal["", "passed", "failed", "broken"]
-
-
-class SelfTestPage(TypedDict):
-    items: list[SelfTestOut]
-    next: str | None
-
-
 class SeriesOut(TypedDict):
     highs: list[float | None]
     lows: list[float | None]
     metric: str
     resolution_seconds: float
+    simulated: bool
     subject: str
     times: list[str]
     unit: str
@@ -1103,6 +1141,10 @@ class StatementsOut(TypedDict):
     items: list[StatementRef]
 
 
+class StaysOut(TypedDict):
+    jobs: int
+
+
 class StopInRequest(TypedDict):
     grace_seconds: NotRequired[float | None]
     reason: NotRequired[str]
@@ -1147,6 +1189,7 @@ class SubscriptionOut(TypedDict):
     is_active: bool
     jobs: str
     kinds: list[str]
+    problem: Literal["no_mail_server"] | None
     secret: NotRequired[str]
     target: str
     tenant_id: str | None
@@ -1287,7 +1330,7 @@ class UploadTargetInRequest(TypedDict):
 class UsageHeldItem(TypedDict):
     cpu_milli_seconds: int
     gpu_milli_seconds: int
-    kind: Literal["starting", "booked"]
+    kind: Literal["starting", "ending", "booked"]
     memory_byte_seconds: int
     micros: int | None
     tenant: HeldTenantOut
@@ -1330,6 +1373,7 @@ class UserInRequest(TypedDict):
 class UserOut(TypedDict):
     created_at: str
     email: str | None
+    email_is_confirmed: bool | None
     id: str
     is_active: bool
     is_operator: bool
@@ -1376,6 +1420,14 @@ class WaitingRowOut(TypedDict):
     submitted_at: str
     tenant: str | None
     user: ReferenceOut | None
+
+
+class WallOut(TypedDict):
+    boundary: str
+    cluster: str
+    evidence: str
+    outcome: Literal["closed", "open", "hole", "not_tried"]
+    text: str
 
 
 class WeightsInRequest(TypedDict):
@@ -1438,6 +1490,7 @@ class WhoToken(TypedDict):
 
 class WhoUser(TypedDict):
     email: str
+    email_is_confirmed: bool
     id: str
     is_operator: bool
     kind: Literal["person", "service"]
@@ -1609,6 +1662,24 @@ class CapsOut(TypedDict):
     items: list[CapOut]
 
 
+class CheckpointOut(TypedDict):
+    age_seconds: int | None
+    file_count: int
+    grace_seconds: int
+    if_evicted_now: EvictionOut | None
+    interval_seconds: int | None
+    kept_until: str | None
+    path: str
+    per: Literal["job", "role", "task"]
+    problem: str
+    quota_bytes: int
+    saved_at: str | None
+    signal: str
+    size_bytes: int
+    started_from: str | None
+    state: Literal["none", "writing", "ready", "checking", "unreadable", "removed"]
+
+
 class ClusterOut(TypedDict):
     condition: ConditionOut
     created_at: str
@@ -1634,6 +1705,13 @@ ConvertOut = TypedDict(
         "spec": dict[str, Any],
     },
 )
+
+
+class DeletedTenantOut(TypedDict):
+    goes: GoesOut
+    plan: str
+    stays: StaysOut
+    tenant: DeletedTenantRef
 
 
 class EditChangeOut(TypedDict):
@@ -1676,6 +1754,8 @@ class ExpectedOut(TypedDict):
     p90_at: str | None
     past: PastOut
     reason: str
+    said_at: str
+    was_by: str | None
 
 
 class FileListOut(TypedDict):
@@ -1763,13 +1843,16 @@ class JobOut(TypedDict):
     array: ArrayOut | None
     attempt: int
     cluster: str | None
+    code: JobCodeOut | None
     condition: str | None
     counts: dict[str, Any] | None
     desired: Literal["run", "stop"]
     ended_at: str | None
     exit: ExitOut | None
+    expected_start: NotRequired[ExpectedStartOut | None]
     framework: str
     gpus_simulated: bool
+    held: NotRequired[ResourcesOut | None]
     hold: bool
     id: str
     image: JobImageOut
@@ -2118,6 +2201,15 @@ class QuotaRequestPage(TypedDict):
     next: str | None
 
 
+class ReadInvitationOut(TypedDict):
+    email: str
+    expires_at: str
+    invited_by: UserRef | None
+    name: str | None
+    role: Literal["viewer", "member", "manager"]
+    tenant: TenantRef
+
+
 class RedeemedOut(TypedDict):
     created_at: str
     expires_at: str
@@ -2134,6 +2226,23 @@ class RedeemedOut(TypedDict):
 class RenderOut(TypedDict):
     problems: list[SpecProblemOut]
     spec: dict[str, Any]
+
+
+class SelfTestOut(TypedDict):
+    detail: str
+    findings: list[FindingOut]
+    finished_at: str | None
+    id: str
+    removed: bool
+    requests: int
+    started_at: str
+    verdict: Literal["", "passed", "failed", "broken"]
+    walls: list[WallOut]
+
+
+class SelfTestPage(TypedDict):
+    items: list[SelfTestOut]
+    next: str | None
 
 
 class SeriesListOut(TypedDict):
@@ -2248,8 +2357,12 @@ class TemplatePage(TypedDict):
 
 class TenantOut(TypedDict):
     created_at: str
+    deleted_at: str | None
     description: str
+    disabled_at: str | None
+    disabled_reason: str
     id: str
+    is_disabled: bool
     name: str
     parent: TenantRef | None
     role: Literal["viewer", "member", "manager"] | None
@@ -2346,6 +2459,15 @@ class AffectedOut(TypedDict):
     jobs: list[LeavingOut]
     node: DrainedNodeOut
     others: int
+
+
+class DisabledOut(TypedDict):
+    people: int
+    running: int
+    stopped: int
+    tenant: TenantOut
+    tenants: int
+    waiting: int
 
 
 class DrainOut(TypedDict):

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -48,10 +48,12 @@ class Place:
     name: str
     server: str
 
-    def keep(self, token: str, *, tenant: str = "") -> None:
-        """Write the token, and make this profile the current one. A tenant that was chosen earlier stays."""
+    def keep(self, token: str, *, tenant: str = "", known: Collection[str] | None = None) -> None:
+        """Write the token, and make this profile the current one. A tenant that was chosen earlier stays, if it is among those
+        `known` tenants of the person who signs in; None: those were not asked for."""
         before = self.config.profiles.get(self.name, Profile())
-        profile = Profile(self.server, token, tenant or (before.tenant if before.server == self.server else ""))
+        kept = before.tenant if before.server == self.server and (known is None or before.tenant in known) else ""
+        profile = Profile(self.server, token, tenant or kept)
         write_config(self.path, ConfigFile(current=self.name, profiles={**self.config.profiles, self.name: profile}))
 
 
@@ -90,7 +92,9 @@ def login(
     token = (token or "").strip()
     with Client(place.server, token, http=session.http, config_path=place.path) as client:
         me = client.whoami()
-    place.keep(token, tenant=session.choices.tenant or "")
+        if session.choices.tenant and session.choices.tenant not in _tenant_words(me):
+            client.tenants.get(session.choices.tenant)  # A tenant that is not there is refused before anything is kept.
+    place.keep(token, tenant=session.choices.tenant or "", known=_tenant_words(me))
     session.show_done(
         me,
         _(
@@ -104,6 +108,11 @@ def login(
     if not session.is_for_programs:
         _print_tenants(me)
         hint(_("berth submit -f job.yaml   ·   berth ps"))
+
+
+def _tenant_words(me: Mapping[str, Any]) -> frozenset[str]:
+    """All that the tenants of an account may be called by."""
+    return frozenset(str(tenant[key]) for tenant in me["tenants"] for key in ("id", "slug", "name") if tenant.get(key))
 
 
 def token_by_browser(session: Session, place: Place) -> str | None:
@@ -183,7 +192,7 @@ def whoami(session: Session) -> None:
     print_facts(
         [
             ("User", (_user_text(user), "bold")),
-            ("Mail", plain(user.get("email") or "")),
+            ("Mail", _mail_text(user)),
             ("Server", session.client.settings.server),
             ("Profile", session.client.settings.profile),
             ("Token", " ".join(plain(token.get(key) or "") for key in ("name", "prefix")).strip()),
@@ -290,6 +299,12 @@ def _user_text(user: dict[str, Any]) -> str:
     """The name, and that it is an operator's, unless the name says so."""
     name = plain(user["name"])
     return name + (_(" (operator)") if user.get("is_operator") and name != "operator" else "")
+
+
+def _mail_text(user: dict[str, Any]) -> str:
+    """The address, and that it cannot be used to sign in where it is not confirmed. Servers before that say nothing of it."""
+    address = plain(user.get("email") or "")
+    return address + (_(" (not confirmed)") if address and user.get("email_is_confirmed") is False else "")
 
 
 def _warn_of_skew(server: str) -> None:

@@ -23,11 +23,17 @@ ChangesOption = Annotated[
 ]
 
 
+FromCheckpointOption = Annotated[
+    bool, typer.Option("--from-checkpoint", help="Start from a copy of the job's last checkpoint, not anew.")
+]
+
+
 @command()
 def rerun(
     session: Session,
     job: JobArgument,
     changes: ChangesOption = None,
+    from_checkpoint: FromCheckpointOption = False,
     follow_: Annotated[bool, typer.Option("--follow", "-f", help="Follow the new job's log.")] = False,
 ) -> None:
     """Submit a job's spec again. With --set something is changed, and the difference is shown."""
@@ -36,7 +42,7 @@ def rerun(
     if changes and not session.is_for_programs:
         before = jobs.spec(job_id)
         print_difference(before, apply_changes(before, in_single_role(before, changes)))
-    again = jobs.rerun(job_id, changes=changes or ())
+    again = jobs.rerun(job_id, changes=changes or (), from_checkpoint=from_checkpoint)
     _finish(session, again, _("Job {name} submitted again: {id}"), follow_)
 
 
@@ -49,12 +55,15 @@ def clone(
     secret: Annotated[
         list[str] | None, typer.Option("--secret", metavar="VARIABLE=SECRET", help="Secret to fill a variable with.")
     ] = None,
+    from_checkpoint: FromCheckpointOption = False,
     follow_: Annotated[bool, typer.Option("--follow", "-f", help="Follow the new job's log.")] = False,
 ) -> None:
     """Submit a copy of a job. Secrets are not copied: name the tenant's secrets again with --secret."""
     jobs = session.client.jobs
     secrets = {variable: other or None for variable, _equals, other in (entry.partition("=") for entry in secret or [])}
-    copied = jobs.clone(job, name=name, changes=changes or (), secrets=secrets if secret else None)
+    copied = jobs.clone(
+        job, name=name, changes=changes or (), secrets=secrets if secret else None, from_checkpoint=from_checkpoint
+    )
     _finish(session, copied, _("Job {name} submitted as a copy: {id}"), follow_)
 
 

@@ -10,7 +10,7 @@ import typer
 from berth.cli import formats
 from berth.cli.command import Session, UsageMistake, command
 from berth.cli.messages import _
-from berth.cli.output import Column, hint
+from berth.cli.output import Column, hint, note
 from berth.cli.show import ARTIFACT_COLUMNS
 from berth.cli.transfer import Progressing
 from berth.errors import FileRefused, NotFound
@@ -19,7 +19,9 @@ from berth.sanitize import plain
 from berth.transfers import inside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+SKIPPED_SHOWN = 20
 
 
 @command()
@@ -33,6 +35,7 @@ def cp(
     """Copy files, as `cp -r` does; what was interrupted goes on where it stopped, and every file is checked.
 
     To a volume: berth cp ./data digits:raw. From a job: berth cp train:model ./. All that a job left: berth cp train: ./
+    The checkpoint directory of a job, also while it runs: berth cp train:checkpoint/ ./kept
     """
     remote_source, remote_dest = split_remote(source), split_remote(dest)
     if remote_source and remote_dest:
@@ -100,7 +103,12 @@ def _fetch(session: Session, name: str, path: str, dest: Path, dest_text: str, *
         _fetch_from_volume(session, name, path, dest, dest_text, list_=list_)
         return
     jobs = session.client.jobs
+    inner = _in_checkpoint(path)
+    if inner is not None and jobs.checkpoint(job_id) is not None:
+        _fetch_checkpoint(session, name, job_id, inner, dest, dest_text, list_=list_)
+        return
     chosen = choose_artifacts(jobs.artifacts(job_id, patient=True), path)
+    _say_left_behind(session, job_id)
     if list_:
         session.show(chosen, ARTIFACT_COLUMNS, empty=_("The job has no artifacts; name them with `outputs:`."), key="path")
         return
@@ -120,13 +128,51 @@ def _fetch(session: Session, name: str, path: str, dest: Path, dest_text: str, *
     _say_fetched(session, [place for _artifact, place in placed], total)
 
 
+def _in_checkpoint(path: str) -> str | None:
+    """The path below the checkpoint directory that `checkpoint/...` names; None for a path of an artifact."""
+    first, _slash, rest = path.strip("/").partition("/")
+    return rest if first == "checkpoint" else None
+
+
+def _fetch_checkpoint(session: Session, name: str, job_id: str, path: str, dest: Path, dest_text: str, *, list_: bool) -> None:
+    jobs = session.client.jobs
+    if list_:
+        session.show(jobs.checkpoint_files(job_id, path), FILE_COLUMNS, empty=_("Nothing there."), key="path")
+        return
+    skipped: list[dict[str, Any]] = []
+    found = list(jobs.checkpoint_tree(job_id, path, skipped=skipped))
+    if not found and skipped:
+        _say_fetched(session, [], 0, skipped)
+    if not found:
+        raise NotFound(
+            _("The checkpoint of job {name} has no file {path!r}.", name=name, path=path),
+            hint=f"berth cp {name}:checkpoint/ --list",
+            status=404,
+        )
+    is_file = len(found) == 1 and found[0][1]["path"] == path.strip("/")
+    into_folder = not is_file or dest.is_dir() or dest_text.endswith("/")
+    total, done = sum(entry["size_bytes"] for _relative, entry in found), 0
+    placed = []
+    with Progressing(_("From {name}", name=plain(name)), total=total) as progress:
+        for relative, entry in found:
+            place = inside(dest, relative) if into_folder else dest
+            jobs.download_checkpoint_file(job_id, entry, place, progress=progress.from_(done))
+            done += entry["size_bytes"]
+            placed.append(place)
+    _say_fetched(session, placed, total, skipped)
+
+
 def _fetch_from_volume(session: Session, volume: str, path: str, dest: Path, dest_text: str, *, list_: bool) -> None:
     volumes = session.client.volumes
     owner = volumes.get(volume)
     if list_:
         session.show(volumes.files(owner["id"], path), FILE_COLUMNS, empty=_("Nothing there."), key="path")
         return
-    files = list(_remote_files(session, owner["id"], path.strip("/"), into=dest.is_dir() or dest_text.endswith("/")))
+    skipped: list[dict[str, Any]] = []
+    into = dest.is_dir() or dest_text.endswith("/")
+    files = list(_remote_files(session, owner["id"], path.strip("/"), into=into, skipped=skipped))
+    if not files and skipped:
+        _say_fetched(session, [], 0, skipped)
     if not files:
         raise NotFound(
             _("Volume {name} has no file {path!r}.", name=volume, path=path), hint=f"berth cp {volume}: --list", status=404
@@ -139,16 +185,22 @@ def _fetch_from_volume(session: Session, volume: str, path: str, dest: Path, des
             volumes.download(owner["id"], remote, place, size_bytes=size, progress=progress.from_(done))
             done += size
             placed.append(place)
-    _say_fetched(session, placed, total)
+    _say_fetched(session, placed, total, skipped)
 
 
-def _remote_files(session: Session, volume_id: str, path: str, *, into: bool) -> Iterator[tuple[str, str, int]]:
-    """(path, path below the target, size) of a file, or of all files below a folder. `into`: the target keeps the name."""
+def _remote_files(
+    session: Session, volume_id: str, path: str, *, into: bool, skipped: list[dict[str, Any]]
+) -> Iterator[tuple[str, str, int]]:
+    """(path, path below the target, size) of a file, or of all files below a folder. `into`: the target keeps the name.
+    `skipped` gets the entries of links and special files."""
     parent, _slash, last = path.rpartition("/")
     entries = session.client.volumes.files(volume_id, parent) if path else []
     for entry in entries:
         if file_name(entry) == last and not _is_folder(entry):
-            yield path, last if into else "", int(entry["size_bytes"])
+            if entry["kind"] == "file":
+                yield path, last if into else "", int(entry["size_bytes"])
+            else:
+                skipped.append(entry)
             return
     folders = [(path, last if path and into else "")]
     while folders:
@@ -160,6 +212,8 @@ def _remote_files(session: Session, volume_id: str, path: str, *, into: bool) ->
                 folders.append((remote, relative))
             elif entry["kind"] == "file":
                 yield remote, relative, int(entry["size_bytes"])
+            else:
+                skipped.append(entry)
 
 
 def file_name(entry: dict[str, Any]) -> str:
@@ -187,11 +241,26 @@ def files_text(count: int) -> str:
     return _("1 file") if count == 1 else _("{count} files", count=count)
 
 
-def _say_fetched(session: Session, places: list[Path], total: int) -> None:
+def _say_fetched(session: Session, places: list[Path], total: int, skipped: Sequence[dict[str, Any]] = ()) -> None:
+    """What is here now, and what is not: with something missing it ends with status 1."""
     where = str(places[0]) if len(places) == 1 else files_text(len(places))
-    session.show_done(
-        {"files": [str(place) for place in places], "size_bytes": total}, f"{where} ({formats.size_text(total)})", key="files"
-    )
+    names = [str(entry["path"]) for entry in skipped]
+    done = {"files": [str(place) for place in places], "size_bytes": total, "not_copied": names}
+    session.show_done(done, f"{where} ({formats.size_text(total)})", key="files")
+    for entry in skipped[:SKIPPED_SHOWN]:
+        kind = _("a link") if entry["kind"] == "link" else _("a special file")
+        note(_("Not copied: {path} ({kind})", path=plain(entry["path"]), kind=kind), style="yellow")
+    if len(skipped) > SKIPPED_SHOWN:
+        note(_("… and {count} more.", count=len(skipped) - SKIPPED_SHOWN), style="yellow")
+    if skipped:
+        note(_("Links and special files are not copied; {count} of them are not here.", count=len(skipped)))
+        raise typer.Exit(1)
+
+
+def _say_left_behind(session: Session, job_id: str) -> None:
+    """What the job left that was never brought in cannot be copied by anybody."""
+    if left := session.client.jobs.left_behind(job_id):
+        note(_("Not all of its outputs were kept: {what}", what=plain(left)), style="yellow")
 
 
 FILE_COLUMNS = [

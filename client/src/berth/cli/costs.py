@@ -41,7 +41,7 @@ def usage(
         str | None, typer.Option("--fate", help="Only what became: useful, failed, retried, evicted or stopped.")
     ] = None,
     held: Annotated[
-        bool, typer.Option("--held", help="What was held and not worked with: while starting, and booked for nobody.")
+        bool, typer.Option("--held", help="What was held and not worked with: while starting, and booked but not used.")
     ] = False,
     csv: CsvOption = None,
 ) -> None:
@@ -325,10 +325,10 @@ def write_csv(data: bytes, target: str) -> None:
     note(_("Written to {path}.", path=plain(target)))
 
 
-HELD_WORDS = {"starting": "while it started", "booked": "booked for nobody"}
+HELD_WORDS = {"starting": "while it started", "ending": "while it ended", "booked": "booked but not used"}
 HELD_COLUMNS = [
     Column("TENANT", lambda row: formats.name_of(row["tenant"]), shrinks=True),
-    Column("HELD", lambda row: _(HELD_WORDS[row["kind"]])),
+    Column("HELD", lambda row: _(HELD_WORDS.get(row["kind"], row["kind"]))),
     Column("GPU HOURS", lambda row: hours_text(row["gpu_milli_seconds"], 1000), right=True),
     Column("CPU HOURS", lambda row: hours_text(row["cpu_milli_seconds"], 1000), right=True),
     Column("WORTH", lambda row: money(row["micros"], row["currency"]), right=True),

@@ -131,6 +131,8 @@ def _expected(expected: Mapping[str, Any]) -> str:
     if p50 is None and p90 is None:
         if expected.get("reason") == "too_many":
             return _("not looked ahead: too many jobs wait or run")
+        if expected.get("reason") == "overdue":
+            return _("was expected by {time}, which has passed; no new time is told", time=formats.time_text(expected["was_by"]))
         return _("no start in sight")
     parts = []
     if p50 is not None:
@@ -152,9 +154,11 @@ def _order(factors: Mapping[str, Any]) -> str:
     ]
     for one in factors["queues"]:
         name = plain(one["queue"]["name"]) if one["queue"] else _("a queue above")
-        share = f"{one['share'] / BILLION:.1%}"
-        owed = ", " + _("below what it deserves") if one["is_owed"] else ""
-        parts.append(_("share of {queue}: {share}", queue=name, share=share) + owed)
+        if one["is_owed"]:
+            parts.append(_("queue {queue} holds less than it deserves and comes first", queue=name))
+        else:  # What it holds now, as on the job's page; `share` has the past in it.
+            share = f"{one['share_now'] / BILLION:.0%}"
+            parts.append(_("queue {queue} holds {share} of its pool by weight", queue=name, share=share))
     return "; ".join(parts)
 
 
@@ -199,7 +203,10 @@ def _term_column(term: str, at: int) -> Column:
 
 def _amounts(row: Mapping[str, Any]) -> str:
     parts = [f"{formats.millis_text(row['gpu_millis'])} GPU"] if row["gpu_millis"] else []
-    parts += [_("{cores} cores", cores=formats.millis_text(row["cpu_millis"]))] if row["cpu_millis"] else []
+    if row["cpu_millis"]:
+        parts.append(
+            _("1 core") if row["cpu_millis"] == 1000 else _("{cores} cores", cores=formats.millis_text(row["cpu_millis"]))
+        )
     parts += [formats.size_text(row["memory_bytes"])] if row["memory_bytes"] else []
     return ", ".join(parts)
 

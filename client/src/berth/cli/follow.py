@@ -23,15 +23,46 @@ _STARTED = frozenset({"running", "stopping", "succeeded", "failed", "stopped"})
 def follow(client: Client, job: Job) -> int:
     """Follow until the end; gives the exit code: 0 when the job succeeded or the user left, 1 when it did not succeed."""
     try:
+        array: Any = job.data.get("array")
+        if array and array.get("size"):
+            return _follow_array(client, job)
         _wait_for_start(client, job)
         printer = LinePrinter(prefixed=has_several_tasks(client, job.id))
-        printer.print(client.jobs.logs(job.id, follow=True))
+        reader = client.jobs.log_reader(job.id)
+        # A first attempt that failed fast may be over by now: what it printed says why.
+        reader.attempt = min(1, int(job.data.get("attempt") or 0))
+        printer.print(reader.lines(follow=True))
         job.wait()
     except KeyboardInterrupt:
         say_detached(job.id)
         return 0
     print_outcome(job)
     return 0 if job.succeeded else 1
+
+
+def _follow_array(client: Client, job: Job) -> int:
+    """An array has no log of its own: say how many of its jobs run and have ended, until all have."""
+    hint(_("One job's log: berth ps -a --parent {job}   ·   berth logs -f ID", job=job.id))
+    if is_terminal(sys.stderr):
+        with console(stderr=True).status(_array_text(job)) as status:
+            job.data = client.jobs.wait(job.id, on_change=lambda now: status.update(_array_text(now))).data
+    else:
+        said = set[str]()
+
+        def say(now: Job) -> None:
+            if (text := _array_text(now)) not in said:
+                said.add(text)
+                note(text)
+
+        job.data = client.jobs.wait(job.id, on_change=say).data
+    print_outcome(job)
+    return 0 if job.succeeded else 1
+
+
+def _array_text(job: Job) -> str:
+    counts = job.data.get("counts") or {}
+    told = ", ".join(f"{number} {_(state)}" for state, number in sorted(counts.items()) if number)
+    return f"{plain(job.name)}: {told or plain(job.state)}"
 
 
 def print_outcome(job: Job) -> None:

@@ -8,10 +8,16 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from berth.cli.messages import _
 from berth.errors import BerthError
 from berth.sanitize import plain
 
 NOTHING = "-"
+DURATION_SECONDS_MAX = 36_525 * 86_400
+"""A hundred years: longer than anything asked for here, and short enough to reckon with dates."""
+YEAR_MIN, YEAR_MAX = 1000, 2999
+"""Of times that are given: with the longest duration added, each is still a date."""
+_DIGITS_MAX = 12  # Python reads no number of thousands of digits.
 _SIGNS = {
     "succeeded": ("✓", "green"),
     "failed": ("✗", "red"),
@@ -132,6 +138,12 @@ def span_text(started_at: object, ended_at: object) -> str:
     return NOTHING if start is None else duration_text(((moment(ended_at) or datetime.now(UTC)) - start).total_seconds())
 
 
+def until_text(at: object) -> str:
+    """How long it is until a moment; nothing for one that is over."""
+    moment_at = moment(at)
+    return NOTHING if moment_at is None else duration_text(max(0.0, (moment_at - datetime.now(UTC)).total_seconds()))
+
+
 def name_of(value: object) -> str:
     """The name of something that the API gives as object or as text."""
     if isinstance(value, Mapping):
@@ -143,12 +155,14 @@ def parse_since(text: str, now: datetime | None = None) -> datetime:
     """`10m`, `2h30m`, `3d` before now, or a time as ISO 8601 (without zone: of this machine)."""
     match = _DURATION.fullmatch(text.strip())
     if match and any(match.groups()):
-        weeks, days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-        return (now or datetime.now(UTC)) - timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+        return (now or datetime.now(UTC)) - timedelta(seconds=parse_seconds(text))
     try:
-        return datetime.fromisoformat(text.strip()).astimezone(UTC)
+        given = datetime.fromisoformat(text.strip())
     except ValueError:
         raise BadDuration(f"{text!r} is no time.", hint="Write 10m, 2h, 3d, or 2027-01-31T18:00") from None
+    if not YEAR_MIN <= given.year <= YEAR_MAX:
+        raise BadDuration(_("{given} is outside the years {first} to {last}.", given=repr(text), first=YEAR_MIN, last=YEAR_MAX))
+    return given.astimezone(UTC)
 
 
 def iso_time(text: str) -> str:
@@ -169,7 +183,15 @@ def parse_seconds(text: str) -> float:
     match = _DURATION.fullmatch(text.strip())
     if not match or not any(match.groups()):
         raise BadDuration(f"{text!r} is no duration.", hint="Write 90s, 5m or 1h30m")
-    return sum(int(part or 0) * unit for part, unit in zip(match.groups(), (604800, 86400, 3600, 60, 1), strict=True))
+    parts = [(part or "0").lstrip("0") for part in match.groups()]
+    if all(len(part) <= _DIGITS_MAX for part in parts):
+        seconds = sum(int(part or 0) * unit for part, unit in zip(parts, (604800, 86400, 3600, 60, 1), strict=True))
+        if seconds <= DURATION_SECONDS_MAX:
+            return seconds
+    raise BadDuration(
+        _("{given} is too long a duration.", given=repr(text[:40])),
+        hint=_("The longest is {days} days.", days=DURATION_SECONDS_MAX // 86_400),
+    )
 
 
 def parse_millis(text: str) -> int:

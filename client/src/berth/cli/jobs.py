@@ -1,4 +1,4 @@
-"""`berth ps`, `stop`, `wait`, `events`, and the noun `berth job`."""
+"""`berth ps`, `stop`, `wait`, `events`, and the noun `job`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import typer
 from berth.cli import formats
 from berth.cli.command import Session, UsageMistake, command, make_group
 from berth.cli.messages import _
-from berth.cli.output import Cell, Column, Format, hint, table_text
+from berth.cli.output import Cell, Column, Format, hint, note, table_text
 from berth.cli.paint import is_terminal
+from berth.errors import ApiError
 from berth.naming import short_ids
 from berth.sanitize import plain
 
@@ -64,9 +65,12 @@ def ps(
     if watch and not session.is_for_programs:
         _watch(session, filters, number)
         return
-    rows = [job.data for job in session.client.jobs.list(limit=number, **filters)]
+    rows = _listed(session, filters, number)
     empty = _("No jobs.") if all_ or state else _("No job is waiting or running; -a shows those that have ended.")
-    session.show(rows, job_columns(rows), empty=empty)
+    shared = shared_why(rows)
+    session.show(rows, job_columns(rows, without=shared), empty=empty)
+    if shared and not session.is_for_programs:
+        note(_("All {count} that wait: {why}", count=sum(_waits(row) for row in rows), why=shared))
     if rows:
         hint(_("berth logs -f {job}   ·   berth get {job}", job=plain(rows[0]["name"])))
 
@@ -76,7 +80,7 @@ def stop(
     session: Session,
     jobs: JobsArgument,
     grace: Annotated[str | None, typer.Option("--grace", help="Time between the signal and the kill, such as 30s.")] = None,
-    reason: Annotated[str, typer.Option("--reason", help="Why: told to whoever sees the job.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Why: told to all who see the job.")] = "",
 ) -> None:
     """Stop jobs; each gets its signal, and is ended for good after the grace."""
     seconds = None if grace is None else formats.parse_seconds(grace)
@@ -86,9 +90,9 @@ def stop(
         job = session.client.jobs.stop(job_id, grace_seconds=seconds, reason=reason)
         stopped.append(job.data)
         if not session.is_for_programs:
-            text = (
-                _("Job {name} had already ended: {state}.") if job.has_ended else _("Job {name} is told to stop; it is {state}.")
-            )
+            text = _("Job {name} is told to stop; it is {state}.")
+            if job.has_ended:  # Stopped is what it should be: a job that waits is so at once.
+                text = _("Job {name} is stopped.") if job.state == "stopped" else _("Job {name} had already ended: {state}.")
             session.show_done(job.data, text.format(name=plain(job.name), state=plain(job.state)))
     if session.is_for_programs:
         session.show(stopped, [])
@@ -128,8 +132,19 @@ def events(
     session.show(session.client.jobs.events(job, limit=number), EVENT_COLUMNS, empty=_("Nothing has happened yet."))
 
 
-def job_columns(jobs: Sequence[Any]) -> list[Column]:
-    """Columns of a job list. Ids are as short as this list allows; users and GPUs are shown where they differ from the usual."""
+def shared_why(jobs: Sequence[Any]) -> str:
+    """Why all of them that wait do, where that is one sentence: told once, not in every row."""
+    reasons = {why_text(job) for job in jobs if _waits(job)}
+    return reasons.pop() if len(reasons) == 1 and sum(_waits(job) for job in jobs) > 1 else ""
+
+
+def _waits(job: Any) -> bool:
+    return bool(job.get("state") == "queued")
+
+
+def job_columns(jobs: Sequence[Any], *, without: str = "") -> list[Column]:
+    """Columns of a job list. Ids are as short as this list allows; users and GPUs are shown where they differ from the usual,
+    place and expected start where the server told any. `without`: a reason that is told beside the list."""
     short = short_ids(str(job["id"]) for job in jobs)
     one_user = len({formats.name_of(job.get("user")) for job in jobs}) < 2
     no_gpus = all(_gpus(job) == formats.NOTHING for job in jobs)
@@ -142,20 +157,61 @@ def job_columns(jobs: Sequence[Any]) -> list[Column]:
         Column("USER", lambda job: formats.name_of(job.get("user")), wide=one_user),
         Column("GPUS", _gpus, right=True, wide=no_gpus),
         Column("AGE", lambda job: formats.age_text(job.get("submitted_at")), right=True),
-        Column("RAN", lambda job: formats.span_text(job.get("started_at"), job.get("ended_at")), right=True),
+        Column("RAN", _ran, right=True),
+        *_standing_columns(jobs),
         Column("TRY", lambda job: str(job.get("attempt") or formats.NOTHING), wide=True, right=True),
         Column("IMAGE", lambda job: formats.name_of(job.get("image")), wide=True),
         Column("WHERE", where_text, wide=True),
-        Column("WHY", lambda job: (why_text(job), "bright_black"), shrinks=True),
+        Column("WHY", lambda job: ("" if without and why_text(job) == without else why_text(job), "bright_black"), shrinks=True),
     ]
+
+
+def _listed(session: Session, filters: dict[str, Any], number: int) -> list[Any]:
+    """The jobs with their place and expected start; without, where the server is of a release that does not know them."""
+    try:
+        return [job.data for job in session.client.jobs.list(limit=number, standing=True, **filters)]
+    except ApiError as error:
+        if not any((problem.path, problem.code) == ("/standing", "unknown_parameter") for problem in error.fields):
+            raise
+    return [job.data for job in session.client.jobs.list(limit=number, **filters)]
+
+
+def _standing_columns(jobs: Sequence[Any]) -> list[Column]:
+    found = []
+    if any(_waits(job) and job.get("place") for job in jobs):
+        found.append(Column("PLACE", lambda job: str((_waits(job) and job.get("place")) or formats.NOTHING), right=True))
+    if any(job.get("expected_start") for job in jobs):
+        found.append(Column("STARTS IN", _expected_start, right=True))
+    return found
+
+
+def _expected_start(job: Any) -> str:
+    """In how long, as likely as not; else by when at the latest. In the words of `berth explain`, which has both."""
+    told = job.get("expected_start") or {}
+    if told.get("reason") == "overdue":
+        return _("overdue")
+    at = told.get("p50_at") or told.get("p90_at")
+    return formats.NOTHING if at is None else formats.until_text(at)
+
+
+def _ran(job: Any) -> str:
+    """Since its first start; a job that waits again does not run."""
+    return formats.NOTHING if _waits(job) else formats.span_text(job.get("started_at"), job.get("ended_at"))
 
 
 def why_text(job: Any) -> str:
     """The reason of a wait or of an end, in the server's words."""
     if job.get("state") == "succeeded":
         return ""
+    reason = job.get("reason") or {}
+    return plain(end_text(job) or _awaited(reason) or reason.get("text") or reason.get("code") or "")
+
+
+def end_text(job: Any) -> str:
+    """How it ended, in the server's words. Of a stop: by whom and why, which only the reason says."""
     end, reason = job.get("exit") or {}, job.get("reason") or {}
-    return plain(end.get("text") or _awaited(reason) or reason.get("text") or reason.get("code") or "")
+    said = reason.get("text") if end.get("class") == "stopped_by_user" else ""
+    return said or end.get("text") or ""
 
 
 def _awaited(reason: Any) -> str:
@@ -179,8 +235,8 @@ def _awaited(reason: Any) -> str:
 
 
 def _gpus(job: Any) -> str:
-    """How many; `sim` beside it when they are simulated, so that nobody takes them for real."""
-    millis = (job.get("resources") or {}).get("gpu_millis") or 0
+    """How many it holds, else asks for at most; `sim` beside it when they are simulated, so that they are not taken for real."""
+    millis = (job.get("held") or job.get("resources") or {}).get("gpu_millis") or 0
     text = formats.millis_text(millis) if millis else formats.NOTHING
     return f"{text} {_('sim')}" if job.get("gpus_simulated") else text
 
@@ -227,7 +283,7 @@ def _watch(session: Session, filters: dict[str, Any], number: int) -> None:
     with Live(console=screen, auto_refresh=False, screen=True) as live:
         try:
             while True:
-                rows = [job.data for job in session.client.jobs.list(limit=min(number, max(5, screen.height - 4)), **filters)]
+                rows = _listed(session, filters, min(number, max(5, screen.height - 4)))
                 listed = table_text(rows, job_columns(rows), wide=session.form is Format.WIDE) if rows else _("No jobs.")
                 title = f"{datetime.now():%H:%M:%S}  {_('every {seconds} s, Ctrl+C ends', seconds=int(WATCH_SECONDS))}\n"
                 live.update(Group(Text(title, style="bright_black"), Text.from_ansi(listed)), refresh=True)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from berth.logs import LogLine
 
 
+TAIL_MAX = 1_000_000
+"""Lines that are kept in memory until the last of them is known."""
+
+
 @command()
 def logs(
     session: Session,
@@ -29,7 +33,9 @@ def logs(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on until the job has ended. Ctrl+C leaves; the job goes on.")
     ] = False,
-    tail: Annotated[int | None, typer.Option("--tail", "-n", min=0, help="Begin with the last so many lines.")] = None,
+    tail: Annotated[
+        int | None, typer.Option("--tail", "-n", min=0, max=TAIL_MAX, help="Begin with the last so many lines.")
+    ] = None,
     since: Annotated[str | None, typer.Option("--since", help="Only from this time on: 10m, 2h, or 2027-01-31T18:00.")] = None,
     role: Annotated[str | None, typer.Option("--role", help="Only tasks of this role.")] = None,
     index: Annotated[int | None, typer.Option("--index", min=0, help="Only tasks of this index.")] = None,

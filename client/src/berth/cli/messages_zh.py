@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from berth.cli.messages_zh_capacity import CAPACITY
+from berth.cli.messages_zh_compare import COMPARE
 from berth.cli.messages_zh_convert import CONVERT
 from berth.cli.messages_zh_costs import COSTS
 from berth.cli.messages_zh_exec import EXEC
 from berth.cli.messages_zh_explain import EXPLAIN
 from berth.cli.messages_zh_help import HELP
+from berth.cli.messages_zh_operations import OPERATIONS
 from berth.cli.messages_zh_order import ORDER
 from berth.cli.messages_zh_placement import PLACEMENT
 from berth.cli.messages_zh_shares import SHARES
@@ -35,6 +37,7 @@ TITLES = {
     "DIGEST": "摘要",
     "EACH": "每个任务",
     "EMAIL": "邮箱",
+    " (not confirmed)": "（未确认）",
     "EXPIRES": "到期",
     "DAY": "日期",
     "FREE": "空闲",
@@ -126,6 +129,22 @@ TITLES = {
     "Priority": "优先级",
     "Profile": "配置",
     "Queue": "队列",
+    "An eviction loses": "此刻被抢占会损失",
+    "Checkpoint": "检查点",
+    "Kept until": "保留至",
+    "Path": "路径",
+    "Problem": "问题",
+    "Saved at": "保存于",
+    "Size": "大小",
+    "Started from": "起始检查点",
+    "The checkpoint of job {name} has no file {path!r}.": "作业 {name} 的检查点中没有文件 {path!r}。",
+    "being checked": "正在检查",
+    "being written": "正在写入",
+    "cannot be read": "无法读取",
+    "nothing saved yet": "尚未保存",
+    "ready": "就绪",
+    "removed": "已删除",
+    "{time}, {age} ago": "{time}（{age} 前）",
     "Ran": "运行时长",
     "Reference": "引用",
     "Requirements": "依赖",
@@ -196,6 +215,11 @@ SENTENCES = {
     "It waits for jobs {names}.": "正在等待作业 {names}。",
     "It will be sent again.": "将会重新发送。",
     "Job {name} failed after {ran}: {why}": "作业 {name} 运行 {ran} 后失败：{why}",
+    "All {count} that wait: {why}": "排队的 {count} 个作业均因：{why}",
+    "Job {name} is stopped.": "作业 {name} 已停止。",
+    "PLACE": "位次",
+    "STARTS IN": "预计启动",
+    "overdue": "已超时",
     "Job {name} had already ended: {state}.": "作业 {name} 此前已结束：{state}。",
     "Job {name} has no artifact {path!r}.": "作业 {name} 没有产物 {path!r}。",
     "Job {name} is told to stop; it is {state}.": "已通知作业 {name} 停止，当前状态：{state}。",
@@ -224,11 +248,26 @@ SENTENCES = {
     "No tokens.": "没有令牌。",
     "No users that you may see.": "没有可见的用户。",
     "No volumes: berth volumes create NAME": "没有存储卷：berth volumes create NAME",
+    "Invited: {count}. Their links are in {path}, each works once; hand them out and remove the file.": (
+        "已邀请 {count} 人。链接在 {path} 中，每个只能用一次；转交后请删除该文件。"
+    ),
+    "Interrupted. Invited: {count}. Without an invitation yet: {left}; they are in {path}, too.": (
+        "已中断。已邀请 {count} 人；尚未邀请 {left} 人，也已写入 {path}。"
+    ),
+    "not invited yet": "尚未邀请",
+    "No account is new with both an address and a tenant, so there is no invitation.": (
+        "没有同时具有邮箱和租户的新账户，因此没有邀请。"
+    ),
+    "No mail will arrive yet: this installation has no mail server. An operator sets BERTH_MAIL_URL.": (
+        "暂时不会收到邮件：本系统没有邮件服务器。由运维人员设置 BERTH_MAIL_URL。"
+    ),
     "None yet: berth notify add --mail": "还没有：berth notify add --mail",
     "Nothing has been measured yet; figures appear about {seconds} s later.": "还没有测量数据；约 {seconds} 秒后出现。",
     "Nothing has happened yet.": "还没有任何事件。",
     "Nothing is recorded that you may see.": "没有可见的记录。",
     "Nothing new starts on {node}; what runs there goes on.": "{node} 上不再启动新任务；正在运行的继续运行。",
+    "Not all of its outputs were kept: {what}": "部分产物未保留：{what}",
+    "Not copied: {path} ({kind})": "未复制：{path}（{kind}）",
     "Nothing there.": "没有内容。",
     "Nothing was accepted. For an account of its own: {usage}": "没有接受邀请。若要建立另一个账户：{usage}",
     "Nothing was measured; the job was too short, or its figures are no longer kept.": (
@@ -294,6 +333,9 @@ SENTENCES = {
     "Volume {volume} is deleted.": "存储卷 {volume} 已删除。",
     "What should run? Name a file or a command.": "要运行什么？请给出文件或命令。",
     "Which tenant? You belong to {names}.": "哪个租户？你属于 {names}。",
+    "{name} has no invitation: {reason}": "{name} 未获邀请：{reason}",
+    "{path} cannot be written: {reason}": "无法写入 {path}：{reason}",
+    "{path} is there already. Name a new file for the links.": "{path} 已存在。请为链接指定一个新文件。",
     "You will be told.": "将会通知你。",
     "You will not be told any more.": "不会再通知你。",
     "client": "客户端",
@@ -342,6 +384,12 @@ SENTENCES = {
     "{user} is no member of {tenant}.": "{user} 不是 {tenant} 的成员。",
     "{user} is {role} of {tenant}.": "{user} 现在是 {tenant} 的 {role}。",
     "{user} may sign in again.": "{user} 可以重新登录。",
+    "a link": "链接",
+    "a special file": "特殊文件",
+    "Links and special files are not copied; {count} of them are not here.": (
+        "链接和特殊文件不会被复制；有 {count} 个未在本机。"
+    ),
+    "… and {count} more.": "……还有 {count} 个。",
     "… and {count} more: berth cp {job}: --list": "……还有 {count} 个：berth cp {job}: --list",
     "■ cordoned": "■ 已封锁",
     "■ disabled": "■ 已停用",
@@ -356,11 +404,13 @@ MESSAGES = {
     **HELP,
     **COSTS,
     **CAPACITY,
+    **OPERATIONS,
     **ORDER,
     **EXPLAIN,
     **PLACEMENT,
     **SHARES,
     **TEMPLATES,
+    **COMPARE,
     **CONVERT,
     **EXEC,
 }

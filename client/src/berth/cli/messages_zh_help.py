@@ -29,10 +29,13 @@ HELP = {
     "Cluster and queues": "集群与队列",
     "Copy files to volumes, and artifacts home.": "上传文件到存储卷，下载作业产物。",
     "Copy files, as `cp -r` does; what was interrupted goes on where it stopped, and every file is checked.\n\n"
-    "To a volume: berth cp ./data digits:raw. From a job: berth cp train:model ./. All that a job left: berth cp train: ./": (
+    "To a volume: berth cp ./data digits:raw. From a job: berth cp train:model ./. All that a job left: berth cp train: ./\n"
+    "The checkpoint directory of a job, also while it runs: berth cp train:checkpoint/ ./kept": (
         "像 `cp -r` 一样复制文件；中断后从断点继续，每个文件都经过校验。\n\n"
-        "到存储卷：berth cp ./data digits:raw。取产物：berth cp train:model ./。取全部产物：berth cp train: ./"
+        "到存储卷：berth cp ./data digits:raw。取产物：berth cp train:model ./。取全部产物：berth cp train: ./\n"
+        "作业的检查点目录（运行中也可）：berth cp train:checkpoint/ ./kept"
     ),
+    "Start from a copy of the job's last checkpoint, not anew.": "从该作业最后一个检查点的副本开始，而非从头开始。",
     "Create a tenant.": "建立租户。",
     "Create an access token. It is printed once, on standard output, and never again.": (
         "创建访问令牌。令牌只在标准输出显示一次。"
@@ -72,6 +75,7 @@ HELP = {
     "Invite a person to the tenant. The answer is a command and its code, which is shown once; hand over both.": (
         "邀请他人加入租户。返回一条命令和只显示一次的邀请码，请一并转交。"
     ),
+    "Invite all new people; the links go to this new CSV file.": "邀请所有新用户；链接写入这个新的 CSV 文件。",
     "Invite, import and disable users.": "邀请、导入和停用用户。",
     "It may also write.": "也可以写入。",
     "Job file (YAML or JSON); - is standard input.": "作业文件（YAML 或 JSON）；- 为标准输入。",
@@ -83,7 +87,7 @@ HELP = {
     "Let nothing new start on a machine; what runs there goes on.": "不再在节点上启动新任务；正在运行的继续运行。",
     "Let work start on a machine again.": "让节点重新接受任务。",
     "List a folder of a volume.": "列出存储卷里的目录。",
-    "List and create tenants.": "查看和建立租户。",
+    "List and create tenants; disable, enable and delete them.": "查看和建立租户；停用、启用和删除租户。",
     "List clusters and their condition.": "查看集群及其状况。",
     "List clusters, whether they answer, and how tenants are kept apart there.": "查看集群、是否有应答，以及如何隔离租户。",
     "List images that you may use.": "查看可用的镜像。",
@@ -110,8 +114,8 @@ HELP = {
     "Make an image: a Python environment from a requirements file, or a registry reference under a name.": (
         "制作镜像：由依赖文件生成的 Python 环境，或以名称登记的镜像仓库引用。"
     ),
-    "Make users and memberships from a CSV file; all lines or none.": (
-        "从 CSV 文件建立用户和成员关系；要么全部成功，要么都不执行。"
+    "Make users and memberships from a CSV file; all lines or none. New people get in by an invitation.": (
+        "从 CSV 文件建立用户和成员关系；要么全部成功，要么都不执行。新用户凭邀请加入。"
     ),
     "Memory of each task, such as 16Gi.": "每个任务的内存，例如 16Gi。",
     "Memory: 64Gi, or none.": "内存：64Gi 或 none。",
@@ -258,7 +262,7 @@ HELP = {
     "What it may do; all that you may when left out.": "允许的操作；省略则与你相同。",
     "What to run, when there is no file.": "没有文件时要运行的命令。",
     "When a job becomes so: succeeded, failed, stopped.": "作业变为此状态时：succeeded、failed、stopped。",
-    "Why: told to whoever sees the job.": "原因：能看到该作业的人都会看到。",
+    "Why: told to all who see the job.": "原因：能看到该作业的人都会看到。",
     "Why; shown to everybody who waits for the machine.": "原因；所有等待该节点的人都能看到。",
     "Work with jobs.": "管理作业。",
     "bash, zsh or fish.": "bash、zsh 或 fish。",

@@ -5,8 +5,8 @@ from __future__ import annotations
 PLACEMENT = {
     "--gpu-shares is on or off.": "--gpu-shares 只能是 on 或 off。",
     "At most so many are shared; or default.": "最多共享多少张；或 default。",
-    "Change how a pool is filled; what is not named stays. It holds for what starts next.": (
-        "修改资源池的放置规则；未给出的保持不变。对之后启动的作业生效。"
+    "Rename a pool, and change how it is filled; what is not named stays. It holds for what starts next.": (
+        "重命名资源池，修改其放置规则；未给出的保持不变。对之后启动的作业生效。"
     ),
     "GPU shares": "GPU 共享",
     "Keep a machine for jobs that tolerate its taints; with =avoid others come last. What runs there goes on.": (
@@ -22,7 +22,9 @@ PLACEMENT = {
     "Name, or name=avoid; alone it keeps jobs out.": "名称，或 名称=avoid；只写名称则不接受其他作业。",
     "Names of taints.": "污点名称。",
     "Of island,switch,rack; or default.": "island、switch、rack 中的若干项；或 default。",
+    "Another name; job files that say the old one find no pool.": "新名称；仍写旧名称的作业文件将找不到资源池。",
     "Policy": "策略",
+    "Pool {old} is called {pool} now.": "资源池 {old} 现名为 {pool}。",
     "Pool {pool} is filled by the new rules from now on.": "资源池 {pool} 现在按新规则放置。",
     "Say what changes.": "请说明要修改什么。",
     "Shared GPUs": "共享 GPU 上限",

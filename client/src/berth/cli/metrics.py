@@ -101,6 +101,7 @@ def _document(series: Series) -> dict[str, Any]:
         "subject": series.subject,
         "metric": series.metric,
         "unit": series.unit,
+        "simulated": series.simulated,
         "times": [at.isoformat().replace("+00:00", "Z") for at in series.times],
         "values": list(series.values),
     }
@@ -112,7 +113,7 @@ def _highest(series: Series) -> float | None:
 
 COLUMNS = [
     Column("TASK", lambda series: plain(series.name)),
-    Column("METRIC", lambda series: plain(series.metric)),
+    Column("METRIC", lambda series: plain(series.metric) + (f" ({_('simulated')})" if series.simulated else "")),
     Column("NOW", lambda series: value_text(series.latest, series.unit), right=True),
     Column("HIGHEST", lambda series: value_text(_highest(series), series.unit), right=True),
     Column("COURSE", lambda series: (formats.sparkline(list(series.values), SPARK_WIDTH), "cyan"), shrinks=True),

@@ -52,7 +52,9 @@ def print_data(data: object, form: Format) -> None:
     if form is Format.YAML:
         import yaml
 
-        text = yaml.safe_dump(data, allow_unicode=True, sort_keys=False, default_flow_style=False)
+        from berth.cli.blocks import BlockDumper
+
+        text = yaml.dump(data, Dumper=BlockDumper, allow_unicode=True, sort_keys=False, default_flow_style=False)
         if _UNSAFE.search(text):
             text = yaml.safe_dump(data, allow_unicode=False, sort_keys=False, default_flow_style=False)
         sys.stdout.write(text)

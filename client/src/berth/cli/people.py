@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 from berth.cli import formats
 from berth.cli.command import Session, UsageMistake, command, make_group
 from berth.cli.invitations import accept, invite
+from berth.cli.inviting import LinkFile, invite_all, new_people, tell_invited
 from berth.cli.messages import _
 from berth.cli.output import Column, note
 from berth.errors import NotFound
@@ -29,16 +31,24 @@ def list_users(session: Session) -> None:
 
 @command()
 def import_users(
-    session: Session, file: Annotated[str, typer.Argument(metavar="FILE", help="CSV file; - is standard input.")]
+    session: Session,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV file; - is standard input.")],
+    links: Annotated[
+        str | None, typer.Option("--invite", metavar="LINKS", help="Invite all new people; the links go to this new CSV file.")
+    ] = None,
 ) -> None:
-    """Make users and memberships from a CSV file; all lines or none."""
+    """Make users and memberships from a CSV file; all lines or none. New people get in by an invitation."""
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageMistake(_("{path} cannot be read: {reason}", path=file, reason=error)) from error
-    result = session.client.users.import_csv(text)
-    counts = {key: result.get(key, 0) for key in ("created", "updated", "unchanged")}
-    session.show_done(result, _("Users: {created} created, {updated} updated, {unchanged} unchanged.", **counts))
+    with closing(LinkFile(links)) if links is not None else nullcontext() as kept:
+        result = session.client.users.import_csv(text)
+        counts = {key: result.get(key, 0) for key in ("created", "updated", "unchanged")}
+        session.show_done(result, _("Users: {created} created, {updated} updated, {unchanged} unchanged.", **counts))
+        refused = invite_all(session.client, new_people(text, result), kept) if kept is not None else []
+    if kept is not None:
+        tell_invited(kept, refused)
 
 
 @command()
@@ -91,6 +101,8 @@ def add_subscription(
         wanted |= {"jobs": "all", "tenant": session.tenant}
     subscription = session.client.activity.subscribe(**wanted)
     session.show_done(subscription, _("You will be told."))
+    if subscription.get("problem") == "no_mail_server":
+        note(_("No mail will arrive yet: this installation has no mail server. An operator sets BERTH_MAIL_URL."), style="yellow")
     if subscription.get("secret") and not session.is_for_programs:
         note(_("Check signatures with this; it is shown once:"))
         print(plain(subscription["secret"]))

@@ -91,9 +91,10 @@ def edit_pool(
         str | None, typer.Option("--shared-gpus-max", metavar="N", help="At most so many are shared; or default.")
     ] = None,
     levels: Annotated[str | None, typer.Option("--levels", metavar="LIST", help="Of island,switch,rack; or default.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Another name; job files that say the old one find no pool.")] = None,
 ) -> None:
-    """Change how a pool is filled; what is not named stays. It holds for what starts next."""
-    rules: dict[str, Any] = {}
+    """Rename a pool, and change how it is filled; what is not named stays. It holds for what starts next."""
+    rules: dict[str, Any] = {} if name is None else {"name": name}
     if policy is not None:
         rules["policy"] = None if policy == DEFAULT else policy
     if weight:
@@ -109,7 +110,10 @@ def edit_pool(
     if not rules:
         raise UsageMistake(_("Say what changes."), hint=EXAMPLE_EDIT)
     changed = session.client.clusters.edit_pool(pool, **rules)
-    session.show_done(changed, _("Pool {pool} is filled by the new rules from now on.", pool=plain(changed["name"])), key="name")
+    told = _("Pool {pool} is filled by the new rules from now on.", pool=plain(changed["name"]))
+    if name is not None:
+        told = _("Pool {old} is called {pool} now.", old=plain(pool), pool=plain(changed["name"]))
+    session.show_done(changed, told, key="name")
 
 
 def taints_text(node: Any) -> str:

@@ -44,11 +44,14 @@ COMMANDS: dict[str, Entry] = {
     "exec": Entry("execute", "exec_", JOBS, "Open a terminal in a running task, or run a command there."),
     "wait": Entry("jobs", "wait", JOBS, "Wait until a job has ended."),
     "stop": Entry("jobs", "stop", JOBS, "Stop jobs."),
+    "hold": Entry("hold", "hold", JOBS, "Keep waiting jobs from starting."),
+    "release": Entry("hold", "release", JOBS, "Let held jobs start."),
     "move": Entry("priority", "move", JOBS, "Move a waiting job before or after others."),
     "bump": Entry("priority", "move", JOBS, "The same as move.", hidden=True),
     "priority": Entry("priority", "priority", JOBS, "Set priorities; ask for higher ones, and decide what others ask for."),
     "rerun": Entry("again", "rerun", JOBS, "Submit a job's spec again, with changes."),
     "clone": Entry("again", "clone", JOBS, "Submit a copy of a job under another name."),
+    "compare": Entry("compare", "compare", JOBS, "Compare two runs: how they ended, cost, use, and job files."),
     "explain": Entry("explain", "explain", JOBS, "Show all that keeps a job waiting, and what would start it."),
     "what-if": Entry("explain", "what_if", JOBS, "Show who would start, wait or be evicted after changes."),
     "events": Entry("jobs", "events", JOBS, "Show what happened to a job, and why."),
@@ -71,12 +74,15 @@ COMMANDS: dict[str, Entry] = {
     "budgets": Entry("costs", "budgets", CLUSTER, "Show and set what queues may spend."),
     "statement": Entry("costs", "statement", CLUSTER, "Show a tenant's month and what it cost."),
     "breakeven": Entry("breakeven", "breakeven", CLUSTER, "Compare owning GPUs with renting them."),
-    "tenants": Entry("tenants", "tenants", TENANT, "List and create tenants."),
+    "maintenance": Entry("operations", "maintenance", CLUSTER, "Plan windows in which nodes take no work."),
+    "tenants": Entry("tenants", "tenants", TENANT, "List and create tenants; disable, enable and delete them."),
     "members": Entry("tenants", "members", TENANT, "List, add and remove members of a tenant."),
     "secrets": Entry("tenants", "secrets", TENANT, "Set and delete a tenant's secrets."),
     "users": Entry("people", "users", TENANT, "Invite, import and disable users."),
     "audit": Entry("people", "audit", TENANT, "Show who did what."),
     "notify": Entry("people", "notify", TENANT, "Choose what you are told about, and how."),
+    "announcements": Entry("operations", "announcements", TENANT, "Show announcements; make them and take them back."),
+    "features": Entry("operations", "features", TENANT, "Show features; switch them on and off."),
     "login": Entry("account", "login", ACCOUNT, "Sign in to a server and keep the token."),
     "logout": Entry("account", "logout", ACCOUNT, "Forget the token kept here."),
     "whoami": Entry("account", "whoami", ACCOUNT, "Show who you are on the server, and where you belong."),
@@ -174,4 +180,15 @@ def main() -> None:
         from typer._completion_classes import completion_init
 
         completion_init()
-    app(prog_name="berth")
+    try:
+        app(prog_name="berth")
+    finally:
+        _flush_quietly()
+
+
+def _flush_quietly() -> None:
+    """Write out what is left. A reader that has gone (`berth ps | head`) wants no more, and is no reason for a trace."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

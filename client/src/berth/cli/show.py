@@ -38,6 +38,7 @@ def get(
         print_data(found.data, session.form)
         return
     _print_job(found.data, wide=session.form is Format.WIDE)
+    _print_checkpoint(session, found)
     _print_attempts(session, found)
     _print_next(found, has_artifacts=_print_artifacts(session, found))
 
@@ -82,6 +83,42 @@ def _print_job(job: Any, *, wide: bool) -> None:
     print_facts(facts)
 
 
+def _print_checkpoint(session: Session, job: Job) -> None:
+    """The last checkpoint, and what an eviction would lose now."""
+    kept = session.client.jobs.checkpoint(job.id)
+    if kept is None:
+        return
+    heading(_("Checkpoint"))
+    states = {
+        "none": _("nothing saved yet"),
+        "writing": _("being written"),
+        "ready": _("ready"),
+        "checking": _("being checked"),
+        "unreadable": _("cannot be read"),
+        "removed": _("removed"),
+    }
+    lost = kept.get("if_evicted_now") or {}
+    print_facts(
+        [
+            ("Path", plain(kept.get("path") or "")),
+            ("State", states.get(str(kept.get("state")), plain(kept.get("state") or ""))),
+            ("Problem", plain(kept.get("problem") or "")),
+            ("Saved at", _saved_text(kept)),
+            ("Size", formats.size_text(kept.get("size_bytes")) if kept.get("file_count") else ""),
+            ("Started from", plain(kept.get("started_from") or "")),
+            ("Kept until", formats.time_text(kept["kept_until"]) if kept.get("kept_until") else ""),
+            ("An eviction loses", formats.duration_text(lost.get("lost_seconds")) if lost else ""),
+        ]
+    )
+
+
+def _saved_text(kept: dict[str, Any]) -> str:
+    if not kept.get("saved_at"):
+        return ""
+    age = formats.duration_text(kept.get("age_seconds"))
+    return _("{time}, {age} ago", time=formats.time_text(kept["saved_at"]), age=age)
+
+
 def _print_attempts(session: Session, job: Job) -> None:
     if not job.data.get("attempt"):
         return
@@ -106,6 +143,8 @@ def _print_artifacts(session: Session, job: Job) -> bool:
     if len(artifacts) > ARTIFACTS_SHOWN:
         left = len(artifacts) - ARTIFACTS_SHOWN
         print(_("… and {count} more: berth cp {job}: --list", count=left, job=plain(job.name)))
+    if left_behind := session.client.jobs.left_behind(job.id):
+        print(_("Not all of its outputs were kept: {what}", what=plain(left_behind)))
     return bool(artifacts)
 
 

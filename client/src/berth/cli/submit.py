@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 import uuid
@@ -216,7 +217,7 @@ def _finish(session: Session, job: Job, *, detach: bool, follow_: bool) -> None:
         job.data, _("Job {name} submitted: {id}", name=plain(job.name), id=paint(job.id, "bold", stream=sys.stderr))
     )
     watched = is_terminal(sys.stdout) and not session.is_for_programs
-    if detach or not (follow_ or watched) or job.data.get("array"):
+    if detach or not (follow_ or watched):
         if not session.is_for_programs:
             hint(_("berth logs -f {job}   ·   berth get {job}", job=job.id))
             if not is_terminal(sys.stdout):
@@ -248,9 +249,11 @@ def _number(text: str | None) -> Any:
         return None
     for kind in (int, float):
         try:
-            return kind(text)
+            number = kind(text)
         except ValueError:
             continue
+        # JSON has no such number; the server says what is wrong with the text.
+        return number if kind is int or math.isfinite(number) else text
     return text
 
 

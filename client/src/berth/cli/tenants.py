@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Annotated, Any
 
 import typer
 
@@ -13,11 +14,12 @@ from berth.cli.messages import _
 from berth.cli.output import Column, hint
 from berth.cli.paint import is_terminal
 from berth.cli.volumes import YesOption
-from berth.errors import NotFound
+from berth.errors import Conflict, NotFound
 from berth.sanitize import plain
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME")]
-RoleOption = Annotated[str, typer.Option("--role", "-r", help="viewer, member or manager.")]
+TenantArgument = Annotated[str, typer.Argument(metavar="TENANT", help="Name or slug.")]
+RoleOption = Annotated[str | None, typer.Option("--role", "-r", help="viewer, member or manager.")]
 
 
 @command()
@@ -42,24 +44,84 @@ def create_tenant(
 
 
 @command()
+def disable_tenant(
+    session: Session,
+    tenant: TenantArgument,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; its people are told.")] = None,
+    stop_jobs: Annotated[bool, typer.Option("--stop-jobs", help="Stop what runs; else it goes on to its end.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show whom it would touch, change nothing.")] = False,
+    yes: YesOption = False,
+) -> None:
+    """Let nothing begin in a tenant and in those below it, as an operator. What is there can be read; waiting jobs wait on."""
+    plan = session.client.tenants.disable(tenant, dry_run=True)
+    name = plain(plan["tenant"]["name"])
+    if dry_run or not session.is_for_programs:
+        session.show([plan], TOUCHED_COLUMNS)
+    if dry_run or not confirmed(_("Disable {tenant}? Nothing can be submitted or started there.", tenant=name), yes=yes):
+        return
+    done = session.client.tenants.disable(tenant, reason=reason, stop_jobs=stop_jobs)
+    session.show_done(
+        done, _("{tenant} is disabled; {count} running jobs were asked to stop.", tenant=name, count=done["stopped"])
+    )
+    hint(f"berth tenants enable {name}")
+
+
+@command()
+def enable_tenant(session: Session, tenant: TenantArgument) -> None:
+    """Let things begin in a tenant again, as an operator; its waiting jobs start by themselves."""
+    changed = session.client.tenants.enable(tenant)
+    session.show_done(changed, _("{tenant} is enabled.", tenant=plain(changed["name"])), key="slug")
+
+
+@command()
+def delete_tenant(
+    session: Session,
+    tenant: TenantArgument,
+    confirm: Annotated[str, typer.Option("--confirm", metavar="NAME", help="The tenant's name, to be asked no more.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would go, change nothing.")] = False,
+) -> None:
+    """Delete a disabled tenant without live jobs, as an operator. Roles, secrets, volumes and images go; the ledger stays."""
+    plan = session.client.tenants.delete(tenant, dry_run=True)
+    name = plain(plan["tenant"]["name"])
+    if dry_run or not session.is_for_programs:
+        session.show([plan], GOES_COLUMNS)
+    if dry_run:
+        return
+    if not confirm:
+        if not is_terminal(sys.stdin):
+            raise UsageMistake(_("Deleting needs the tenant's name."), hint=f"berth tenants delete {name} --confirm NAME")
+        confirm = str(typer.prompt(_("This cannot be undone. Type the tenant's name"), err=True))
+    done = session.client.tenants.delete(tenant, confirm=confirm, plan=plan["plan"])
+    session.show_done(done, _("{tenant} is deleted; ledger, statements and audit stay.", tenant=name))
+
+
+@command()
 def list_members(session: Session) -> None:
     """List the members of the tenant."""
     session.show(session.client.tenants.members(session.tenant), MEMBER_COLUMNS, empty=_("No members."), key="id")
 
 
 @command()
-def add_member(session: Session, user: Annotated[str, typer.Argument(metavar="USER")], role: RoleOption = "member") -> None:
+def add_member(session: Session, user: Annotated[str, typer.Argument(metavar="USER")], role: RoleOption = None) -> None:
     """Make a user a member of the tenant, or change the role."""
-    member = session.client.tenants.add_member(session.tenant, user, role)
-    session.show_done(member, _("{user} is {role} of {tenant}.", user=plain(user), role=plain(role), tenant=session.tenant_name))
+    tenants, tenant = session.client.tenants, session.tenant
+    try:
+        member = tenants.add_member(tenant, user, role or "member")
+    except Conflict:
+        found = _member(tenants.members(tenant), user)
+        if found is None or role is None:
+            raise  # Without --role nothing was said about the role, and a manager stays one.
+        member = tenants.change_member(tenant, str(found["id"]), role)
+    session.show_done(
+        member, _("{user} is {role} of {tenant}.", user=plain(user), role=plain(member["role"]), tenant=session.tenant_name)
+    )
 
 
 @command()
 def remove_member(session: Session, user: Annotated[str, typer.Argument(metavar="USER")], yes: YesOption = False) -> None:
     """Take a user out of the tenant; the jobs stay."""
     tenant = session.tenant
-    members = session.client.tenants.members(tenant)
-    found = next((_user(member) for member in members if user in (_user(member).get("name"), _user(member).get("id"))), None)
+    found = _member(session.client.tenants.members(tenant), user)
     if found is None:
         raise NotFound(
             _("{user} is no member of {tenant}.", user=user, tenant=session.tenant_name), hint="berth members", status=404
@@ -103,6 +165,11 @@ def delete_secret(session: Session, name: NameArgument, yes: YesOption = False) 
         session.show_done({"name": name}, _("Secret {name} is deleted.", name=plain(name)), key="name")
 
 
+def _member(members: Iterable[dict[str, Any]], user: str) -> dict[str, object] | None:
+    """The user of that name or id among the members."""
+    return next((_user(member) for member in members if user in (_user(member).get("name"), _user(member).get("id"))), None)
+
+
 def _user(member: dict[str, object]) -> dict[str, object]:
     user = member.get("user")
     return (
@@ -110,11 +177,31 @@ def _user(member: dict[str, object]) -> dict[str, object]:
     )
 
 
+def _went(kind: str) -> Column:
+    return Column(kind.upper().replace("_", " "), lambda plan: str(plan["goes"][kind]), right=True)
+
+
+TOUCHED_COLUMNS = [
+    Column("TENANT", lambda plan: plain(plan["tenant"]["name"]), shrinks=True),
+    Column("TENANTS", lambda plan: str(plan["tenants"]), right=True),
+    Column("PEOPLE", lambda plan: str(plan["people"]), right=True),
+    Column("WAITING", lambda plan: str(plan["waiting"]), right=True),
+    Column("RUNNING", lambda plan: str(plan["running"]), right=True),
+]
+GOES_COLUMNS = [
+    Column("TENANT", lambda plan: plain(plan["tenant"]["name"]), shrinks=True),
+    *(_went(kind) for kind in ("members", "secrets", "volumes", "images", "bookings")),
+    Column("JOBS KEPT", lambda plan: str(plan["stays"]["jobs"]), right=True),
+]
 TENANT_COLUMNS = [
     Column("NAME", lambda tenant: plain(tenant["name"]), shrinks=True),
     Column("SLUG", lambda tenant: plain(tenant.get("slug", ""))),
     Column("PARENT", lambda tenant: formats.name_of(tenant.get("parent"))),
     Column("ROLE", lambda tenant: plain(tenant.get("role") or formats.NOTHING)),
+    Column(
+        "STATE",
+        lambda tenant: (_("■ disabled"), "bright_black") if tenant.get("is_disabled") else (_("✓ active"), "green"),
+    ),
     Column("DESCRIPTION", lambda tenant: plain(tenant.get("description") or ""), shrinks=True),
 ]
 MEMBER_COLUMNS = [
@@ -127,7 +214,18 @@ SECRET_COLUMNS = [
     Column("NAME", lambda secret: plain(secret["name"]), shrinks=True),
     Column("CHANGED", lambda secret: formats.time_text(secret.get("updated_at") or secret.get("created_at"))),
 ]
-tenants = make_group("tenants", list_tenants, "List and create tenants.", {"list": list_tenants, "create": create_tenant})
+tenants = make_group(
+    "tenants",
+    list_tenants,
+    "List and create tenants; disable, enable and delete them.",
+    {
+        "list": list_tenants,
+        "create": create_tenant,
+        "disable": disable_tenant,
+        "enable": enable_tenant,
+        "delete": delete_tenant,
+    },
+)
 members = make_group(
     "members",
     list_members,

@@ -106,6 +106,7 @@ function One({ subscription, edit }: { subscription: Subscription; edit: () => v
             </Text>
           </Group>
           <Text size="sm">{subscription.kinds.map((kind) => (isKind(kind) ? t(`kind_${kind}`) : kind)).join(', ')}</Text>
+          {subscription.problem && <Mark icon="alert" color="orange" label={t('noMailServer')} size="sm" />}
           <Text size="sm" c="dimmed">
             {t(subscription.jobs === 'all' ? 'all' : 'mine')} · <bdi>{tenant ? tenant.name : t('anyTenant')}</bdi>
           </Text>
@@ -142,14 +143,17 @@ function Edit({ subscription, close }: { subscription: Subscription | null; clos
   const [secret, setSecret] = useState<string | null>(null);
   const save = async () => {
     let shown: string | null = null;
+    let problem: Subscription['problem'] = null;
     if (subscription) {
       const body = { kinds, jobs, ...(channel === 'webhook' && target !== subscription.target ? { target: target.trim() } : {}) };
-      await take(api.PATCH('/api/v1/subscriptions/{subscription}', { params: { path: { subscription: subscription.id } }, body }));
+      ({ problem } = await take(api.PATCH('/api/v1/subscriptions/{subscription}', { params: { path: { subscription: subscription.id } }, body })));
     } else {
       const made = await take(api.POST('/api/v1/subscriptions', { body: { channel, kinds, jobs, tenant, target: channel === 'webhook' ? target.trim() : '' } }));
       shown = made.secret ?? null;
+      problem = made.problem;
     }
     void cache.invalidateQueries({ queryKey: KEY });
+    if (problem) notify(t('savedNoMail'), 'failed');
     if (shown) setSecret(shown);
     else close();
   };

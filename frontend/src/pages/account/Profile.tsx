@@ -29,7 +29,14 @@ export function Profile() {
             </Table.Tr>
             <Table.Tr>
               <Table.Th>{t('email')}</Table.Th>
-              <Table.Td style={{ overflowWrap: 'anywhere' }}>{who.user.email || t('noEmail')}</Table.Td>
+              <Table.Td style={{ overflowWrap: 'anywhere' }}>
+                {who.user.email || t('noEmail')}
+                {who.user.email && !who.user.email_is_confirmed && (
+                  <Text size="sm" c="dimmed">
+                    {t('emailUnconfirmed')}
+                  </Text>
+                )}
+              </Table.Td>
             </Table.Tr>
           </Table.Tbody>
         </Table>

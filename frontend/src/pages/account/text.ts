@@ -14,6 +14,7 @@ export const words = texts(
     preferences: 'Preferences',
     email: 'E-mail',
     noEmail: 'none',
+    emailUnconfirmed: 'Not confirmed: sign in by your user name. An operator can confirm the address; so does connecting your single sign-on.',
     operator: 'operator of this installation',
     roles: 'Tenants and your role in them',
     noTenants: 'You are in no tenant. Ask a manager of your team to add you.',
@@ -158,6 +159,8 @@ export const words = texts(
     timeZone: 'Time zone',
     zoneNow: 'Times are shown, and typed, in this zone. Now: {zone}.',
     saved: 'Saved.',
+    noMailServer: 'not sent: no mail server is set',
+    savedNoMail: 'Saved, but no mail will be sent: this installation has no mail server. Ask an operator, or use a webhook.',
   },
   {
     title: '您的账户',
@@ -169,6 +172,7 @@ export const words = texts(
     notifications: '通知',
     preferences: '偏好',
     email: '邮箱',
+    emailUnconfirmed: '未确认：请用用户名登录。运维人员可以确认该地址，连接单点登录也会确认。',
     noEmail: '无',
     operator: '本系统运维人员',
     roles: '所在租户与角色',
@@ -314,5 +318,7 @@ export const words = texts(
     timeZone: '时区',
     zoneNow: '时间按此时区显示和填写。当前：{zone}。',
     saved: '已保存。',
+    noMailServer: '不会发送：未设置邮件服务器',
+    savedNoMail: '已保存，但不会发送邮件：本系统未设置邮件服务器。请联系运维人员，或使用 Webhook。',
   },
 );

@@ -111,7 +111,7 @@ function BarButton({ bar, height, isBig, show }: { bar: Bar; height: number; isB
       {isBig && (
         <>
           <br />
-          {booking.comment || `${booking.pool?.name ?? ''} · ${t(look)}`}
+          {booking.comment ? <bdi>{booking.comment}</bdi> : `${booking.pool?.name ?? ''} · ${t(look)}`}
         </>
       )}
       <VisuallyHidden>{all}</VisuallyHidden>

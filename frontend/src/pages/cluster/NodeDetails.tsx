@@ -8,6 +8,7 @@ import { useSession } from '@/api/session';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
+import { useEscape } from '@/ui/escape';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
 import { useFocusBack } from '@/ui/Window';
@@ -21,13 +22,14 @@ export function NodeDetails({ node, occupied, close }: { node: FleetNode; occupi
   const t = useText(words);
   const w = useText(common);
   useFocusBack(true);
+  useEscape(true, close);
   const format = useFormat();
   const { isOperator } = useSession();
   const say = useCellWords();
   const state = useNodeState()(node);
   const isFine = node.ready && !node.cordoned;
   return (
-    <Drawer opened onClose={close} position="right" size="md" title={t('details', { name: node.name })} closeButtonProps={{ 'aria-label': w('close') }}>
+    <Drawer opened onClose={close} closeOnEscape={false} position="right" size="md" title={t('details', { name: node.name })} closeButtonProps={{ 'aria-label': w('close') }}>
       <Stack>
         <Group gap="xs">
           <Mark icon={isFine ? 'check' : node.ready ? 'pause' : 'alert'} color={isFine ? 'teal' : node.ready ? 'orange' : 'red'} label={state} />

@@ -23,7 +23,7 @@ function machine(name: string, change: Partial<FleetNode> = {}): FleetNode {
     allocated: { cpu_millis: 0, memory_bytes: 0, gpu_millis: 1500 },
     gpu_model: 'A100',
     gpus_simulated: false,
-    gpus: [0, 1, 2, 3].map((index) => ({ identifier: `g${index}`, model: 'A100', memory_bytes: 1, healthy: index !== 3, simulated: false })),
+    gpus: [0, 1, 2, 3].map((index) => ({ identifier: `g${index}`, model: 'A100', memory_bytes: 1, healthy: index !== 3, simulated: false, faults: [] })),
     labels: {},
     taints: {},
     own_taints: {},

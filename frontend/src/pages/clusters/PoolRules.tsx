@@ -1,6 +1,6 @@
 /** How a pool is filled, changed in place: what is left at its default is not said. */
 
-import { MultiSelect, NumberInput, Select, TagsInput, Text } from '@mantine/core';
+import { MultiSelect, NumberInput, Select, TagsInput, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 
 import { api, take } from '@/api/client';
@@ -10,6 +10,7 @@ import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { Dialog, Form } from '@/ui/Dialog';
 import { notify } from '@/ui/notify';
+import { Said } from '@/ui/Said';
 
 import { words } from './text';
 import { readWeights, writeWeights } from './weights';
@@ -32,6 +33,7 @@ function Rules({ pool, name, close }: { pool: Pool; name: string; close: () => v
   const t = useText(words);
   const w = useText(common);
   const { rules } = pool;
+  const [ownName, setOwnName] = useState(pool.name);
   const [policy, setPolicy] = useState<string | null>(rules.policy ?? null);
   const [shares, setShares] = useState<string | null>(rules.gpu_shares === null || rules.gpu_shares === undefined ? null : String(rules.gpu_shares));
   const [sharedMax, setSharedMax] = useState<number | string>(rules.shared_devices_max ?? '');
@@ -44,6 +46,7 @@ function Rules({ pool, name, close }: { pool: Pool; name: string; close: () => v
         params: { path: { pool_id: pool.id } },
         headers: { 'If-Match': `"${pool.version}"` },
         body: {
+          ...(ownName.trim() === pool.name ? {} : { name: ownName.trim() }),
           policy: POLICIES.find((one) => one === policy) ?? null,
           gpu_shares: shares === null ? null : shares === 'true',
           shared_devices_max: typeof sharedMax === 'number' ? sharedMax : null,
@@ -57,12 +60,13 @@ function Rules({ pool, name, close }: { pool: Pool; name: string; close: () => v
     close();
   };
   return (
-    <Form submit={save} onCancel={close} label={w('save')} isReady={read !== null}>
+    <Form submit={save} onCancel={close} label={w('save')} isReady={read !== null && ownName.trim() !== ''}>
       {(at) => (
         <>
           <Text size="sm" c="dimmed">
             {t('editHint')}
           </Text>
+          <TextInput label={w('name')} description={ownName.trim() === pool.name ? undefined : <Said text={t('renameHint', { name: pool.name })} />} value={ownName} maxLength={63} onChange={(event) => setOwnName(event.currentTarget.value)} error={at('/name')} spellCheck={false} required />
           <Select label={t('policy')} description={t('policyHint')} placeholder={t('byDefault')} clearable value={policy} onChange={setPolicy} data={POLICIES.map((value) => ({ value, label: `${t(value)} (${value})` }))} error={at('/policy')} />
           <Select
             label={t('gpuShares')}

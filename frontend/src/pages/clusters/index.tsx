@@ -3,7 +3,7 @@
 import { Card, Group, List, SimpleGrid, Stack, Table, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 
-import { api, take } from '@/api/client';
+import { api, take, type Schemas } from '@/api/client';
 import { useClusters, usePools, useReadiness, type Cluster } from '@/api/fleet';
 import { useSession } from '@/api/session';
 import { common } from '@/text/common';
@@ -12,6 +12,8 @@ import { useText } from '@/text/language';
 import { CopyAs, curl } from '@/ui/CopyAs';
 import { Answer, Empty } from '@/ui/Feedback';
 import { Page } from '@/ui/Page';
+import { plain } from '@/ui/plain';
+import { Said } from '@/ui/Said';
 import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
@@ -78,11 +80,13 @@ function ClusterCard({ cluster }: { cluster: Cluster }) {
           )}
           {t('inventory')} <When at={cluster.inventory_read_at} size="sm" />
         </Text>
-        {cluster.condition.detail && <Text size="sm">{cluster.condition.detail}</Text>}
+        {cluster.condition.detail && <Text size="sm"><Said text={cluster.condition.detail} /></Text>}
         <Mark icon={cluster.isolation.tenants_kept_apart ? 'check' : 'alert'} color={cluster.isolation.tenants_kept_apart ? 'teal' : 'red'} label={t(cluster.isolation.tenants_kept_apart ? 'apart' : 'notApart')} />
         <List size="sm" aria-label={t('isolation')}>
           {cluster.isolation.facts.map((fact) => (
-            <List.Item key={fact}>{fact}</List.Item>
+            <List.Item key={fact}>
+              <Said text={fact} />
+            </List.Item>
           ))}
         </List>
       </Stack>
@@ -179,7 +183,9 @@ function Platform() {
                 <Table.Td>
                   <Mark icon={check.ok ? 'check' : 'alert'} color={check.ok ? 'teal' : 'red'} label={t(check.ok ? 'ok' : 'notOk')} size="sm" />
                 </Table.Td>
-                <Table.Td>{check.detail}</Table.Td>
+                <Table.Td>
+                  <Said text={check.detail} />
+                </Table.Td>
                 <Table.Td>{check.milliseconds} ms</Table.Td>
               </Table.Tr>
             ))}
@@ -208,6 +214,7 @@ function SelfTests() {
           page.items.length === 0 ? (
             <Text size="sm">{t('selftestsNone')}</Text>
           ) : (
+            <>
             <Table>
               <Table.Thead>
                 <Table.Tr>
@@ -223,7 +230,7 @@ function SelfTests() {
                     <Table.Td>
                       <When at={test.started_at} size="sm" />
                     </Table.Td>
-                    <Table.Td title={test.detail}>
+                    <Table.Td title={plain(test.detail)}>
                       <Mark icon={look[test.verdict].icon} color={look[test.verdict].color} label={t(look[test.verdict].word)} size="sm" />
                     </Table.Td>
                     <Table.Td>{format.number(test.requests)}</Table.Td>
@@ -232,9 +239,39 @@ function SelfTests() {
                 ))}
               </Table.Tbody>
             </Table>
+            <Walls walls={page.items.find((test) => test.walls.length > 0)?.walls ?? []} />
+            </>
           )
         }
       </Answer>
     </section>
+  );
+}
+
+function Walls({ walls }: { walls: Schemas['SelfTestOut']['walls'] }) {
+  const t = useText(words);
+  const look = { closed: { icon: 'check', color: 'teal' }, open: { icon: 'info', color: 'gray' }, hole: { icon: 'alert', color: 'red' }, not_tried: { icon: 'cross', color: 'orange' } } as const;
+  if (walls.length === 0) return null;
+  return (
+    <>
+      <Title order={3} size="h5" mt="sm">
+        {t('walls')}
+      </Title>
+      <Text size="sm" c="dimmed" mb="xs">
+        {t('wallsHint')}
+      </Text>
+      <List size="sm" listStyleType="none" aria-label={t('walls')}>
+        {walls.map((wall) => (
+          <List.Item key={`${wall.cluster}${wall.boundary}`} title={wall.evidence}>
+            <Group gap="xs" wrap="nowrap">
+              <Mark icon={look[wall.outcome].icon} color={look[wall.outcome].color} label={t(wall.outcome)} size="sm" />
+              <span>
+                <Said text={wall.text} />
+              </span>
+            </Group>
+          </List.Item>
+        ))}
+      </List>
+    </>
   );
 }

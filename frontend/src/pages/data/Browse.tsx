@@ -20,6 +20,7 @@ import { Icon } from '@/ui/Icon';
 import { notify, notifyProblem } from '@/ui/notify';
 import { Page } from '@/ui/Page';
 import { Rows, type Column } from '@/ui/Rows';
+import { Said } from '@/ui/Said';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
 import { Window } from '@/ui/Window';
@@ -233,7 +234,7 @@ function Files({ volume, list, mayWrite, place }: { volume: Volume; list: Schema
       )}
       {list.truncated && (
         <Alert color="yellow" icon={<Icon name="info" />}>
-          {t('truncated', { count: list.items.length })}
+          <Said text={t('truncated', { count: list.items.length })} />
         </Alert>
       )}
     </Stack>

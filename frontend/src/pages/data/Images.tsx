@@ -18,7 +18,9 @@ import { Answer, Empty } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { notifyProblem } from '@/ui/notify';
 import { PagedView } from '@/ui/PagedView';
+import { plain } from '@/ui/plain';
 import { Rows, type Column } from '@/ui/Rows';
+import { Said } from '@/ui/Said';
 import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
 import { Elapsed, When } from '@/ui/Times';
@@ -50,7 +52,7 @@ export default function Images() {
       { key: 'kind', header: t('imageKind'), width: 'minmax(8rem, 1fr)', isMinor: true, cell: (image) => <Text size="sm">{t(image.kind)}</Text> },
       { key: 'state', header: t('state'), width: '8rem', cell: (image) => <Mark {...LOOK[image.state]} label={t(image.state)} size="sm" /> },
       { key: 'size', header: t('size'), width: '6rem', isMinor: true, cell: (image) => <Size image={image} /> },
-      { key: 'made', header: t('made'), width: '9rem', isMinor: true, cell: (image) => <When at={image.ready_at ?? image.created_at} size="sm" /> },
+      { key: 'made', header: t('made'), width: '9rem', isMinor: true, cell: (image) => (image.state === 'ready' ? <When at={image.ready_at ?? image.created_at} size="sm" /> : '–') },
     ],
     [t, c],
   );
@@ -83,8 +85,8 @@ function Name({ image, open }: { image: Image; open: () => void }) {
       <Anchor component="button" type="button" fw={600} size="sm" ta="left" truncate aria-haspopup="dialog" onClick={open}>
         {image.name}
       </Anchor>
-      <Text size="xs" c={image.error ? 'red' : 'dimmed'} truncate title={image.error ?? image.description}>
-        {image.error ?? (image.description || image.reference)}
+      <Text size="xs" c={image.error ? 'red' : 'dimmed'} truncate title={plain(image.error ?? image.description)}>
+        <Said text={image.error ?? (image.description || image.reference)} />
       </Text>
     </Stack>
   );
@@ -136,7 +138,7 @@ function Details({ image, close }: { image: Image; close: () => void }) {
         </Group>
         {image.error && (
           <Text size="sm" c="red">
-            {image.error}
+            <Said text={image.error} />
           </Text>
         )}
         {image.reference && <Line label={t('reference')} text={image.reference} />}

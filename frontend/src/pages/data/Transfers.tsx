@@ -6,6 +6,7 @@ import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Icon } from '@/ui/Icon';
+import { Said } from '@/ui/Said';
 import { Mark } from '@/ui/Status';
 
 import { words } from './text';
@@ -86,7 +87,7 @@ function One({ upload }: { upload: Upload }) {
       {!isOver && <Progress value={share * 100} size="sm" color={upload.state === 'checking' ? 'cyan' : 'berth'} aria-label={`${upload.path}: ${t(upload.state)}`} />}
       {upload.problem && (
         <Text size="xs" c="red">
-          {upload.problem.detail || upload.problem.title} {upload.problem.hint}
+          <Said text={[upload.problem.detail || upload.problem.title, upload.problem.hint]} />
         </Text>
       )}
     </Stack>

@@ -103,7 +103,7 @@ export const words = texts(
     state: 'State',
     by: 'By',
     took: 'Took',
-    made: 'Ready since',
+    made: 'Became ready',
     imageDeleteAsk: 'Jobs that run in {name} go on; new ones cannot name it any more.',
   },
   {

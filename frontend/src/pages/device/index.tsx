@@ -17,6 +17,7 @@ import { useText } from '@/text/language';
 import { Loading, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { Page } from '@/ui/Page';
+import { Said } from '@/ui/Said';
 import { When } from '@/ui/Times';
 
 import { isWhole, tidy } from './code';
@@ -68,7 +69,9 @@ function Enter({ begin, take: use }: { begin: string; take: (code: string) => vo
   return (
     <form onSubmit={submit}>
       <Stack>
-        <Text>{t('enter')}</Text>
+        <Text>
+          <Said text={t('enter')} />
+        </Text>
         <TextInput label={t('code')} description={t('codeHint')} value={text} onChange={(event) => setText(tidy(event.currentTarget.value))} autoComplete="off" autoCapitalize="characters" spellCheck={false} size="lg" ff="monospace" autoFocus required />
         <Group justify="flex-end">
           <Button type="submit" disabled={!isWhole(text)}>
@@ -106,7 +109,7 @@ function Ask({ code, again, done }: { code: string; again: () => void; done: (en
       <Stack>
         {asProblem(asked.error).status === 404 ? (
           <Alert color="gray" icon={<Icon name="alert" />} title={t('unknownTitle')} role="alert">
-            {t('unknown')}
+            <Said text={t('unknown')} />
           </Alert>
         ) : (
           <ProblemView error={asked.error} retry={() => void asked.refetch()} />

@@ -15,6 +15,7 @@ import { CopyAs, curl } from '@/ui/CopyAs';
 import { Answer, Empty } from '@/ui/Feedback';
 import { notify, notifyProblem } from '@/ui/notify';
 import { Page } from '@/ui/Page';
+import { Said } from '@/ui/Said';
 import { Mark } from '@/ui/Status';
 import { Window } from '@/ui/Window';
 
@@ -117,7 +118,7 @@ function One({ feature, tenant, scope }: { feature: Feature; tenant: string | nu
           </Group>
           {means in words.en && (
             <Text size="sm" c="dimmed">
-              {t(means as keyof typeof words.en)}
+              <Said text={t(means as keyof typeof words.en)} />
             </Text>
           )}
         </Stack>

@@ -14,6 +14,7 @@ import { CopyText, quote } from '@/ui/CopyAs';
 import { ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { notifyProblem } from '@/ui/notify';
+import { Said } from '@/ui/Said';
 import { Mark, Status } from '@/ui/Status';
 import { HELLO } from '@/pages/submit/samples';
 
@@ -119,7 +120,11 @@ function Watch({ job, hasEnded }: { job: Job; hasEnded: boolean }) {
         </Text>
         <Status state={job.state} size="sm" />
       </Group>
-      {why && <Text size="sm">{why}</Text>}
+      {why && (
+        <Text size="sm">
+          <Said text={why} />
+        </Text>
+      )}
       <Group gap="xs">
         <Button component={Link} to={hasEnded && job.state !== 'succeeded' ? `/jobs/${job.id}` : `/jobs/${job.id}/logs`} size="xs" variant={hasEnded ? 'default' : 'filled'}>
           {t(hasEnded ? (job.state === 'succeeded' ? 'readLog' : 'whyEnded') : 'watchIt')}

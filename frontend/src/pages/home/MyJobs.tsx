@@ -10,6 +10,7 @@ import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
 import { Answer } from '@/ui/Feedback';
+import { Said } from '@/ui/Said';
 import { Status } from '@/ui/Status';
 import { StopReason } from '@/ui/StopReason';
 import { Elapsed, useNow, When } from '@/ui/Times';
@@ -68,13 +69,13 @@ function Going({ job, expected }: { job: Job; expected: Expected | undefined }) 
           </Anchor>
           <Status state={job.state} size="sm" />
           <Text size="sm" c="dimmed" span>
-            {job.resources.gpu_millis > 0 ? t('gpus', { count: format.milli(job.resources.gpu_millis), one: job.resources.gpu_millis / 1000 }) : t('cores', { count: format.milli(job.resources.cpu_millis) })}
+            {job.resources.gpu_millis > 0 ? t('gpus', { count: format.milli(job.resources.gpu_millis), one: job.resources.gpu_millis / 1000 }) : t('cores', { count: format.milli(job.resources.cpu_millis), one: job.resources.cpu_millis / 1000 })}
             {job.gpus_simulated ? ` (${t('simulated')})` : ''} · <bdi>{job.tenant.name}</bdi>
           </Text>
         </Group>
         {isWaiting && job.reason && (
           <Text size="sm">
-            {job.reason.text}{' '}
+            <Said text={job.reason.text} />{' '}
             <Anchor component={Link} to={`/jobs/${job.id}`} size="sm" underline="always">
               {t('whyNot')}
             </Anchor>
@@ -149,7 +150,7 @@ export function Failed({ query }: { query: UseQueryResult<Schemas['JobPage']> })
                           {job.name}
                         </Anchor>
                         <Text size="sm" span>
-                          {job.exit?.reason ?? job.reason?.text}
+                          <Said text={job.exit?.reason ?? job.reason?.text} />
                         </Text>
                       </Group>
                       <Text size="sm" c="dimmed" span>
@@ -158,7 +159,7 @@ export function Failed({ query }: { query: UseQueryResult<Schemas['JobPage']> })
                     </Group>
                     {job.exit && (
                       <Text size="sm" c="dimmed">
-                        {job.exit.text} {job.exit.hint}
+                        <Said text={[job.exit.text, job.exit.hint]} />
                       </Text>
                     )}
                   </Stack>

@@ -21,7 +21,7 @@ export const words = texts(
     waitsFor: 'waits for {time}',
     endsBy: 'ends {when} at the latest',
     gpus: '{count} {one|GPU|GPUs}',
-    cores: '{count} cores',
+    cores: '{count} {one|core|cores}',
     inTenants: 'In my tenants now',
     free: 'Free right now',
     freeGpus: '{free} of {total} GPUs free',

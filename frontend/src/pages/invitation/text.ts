@@ -16,6 +16,11 @@ export const words = texts(
     join: 'Join',
     have: 'I have an account: sign in, then open the link again',
     joined: 'Welcome to {tenant}. Your role: {role}.',
+    introNamed: 'Your account is there already. Choose its password: the invitation signs you in.',
+    offer: '{tenant}, as {role}',
+    offerBy: 'For {email}, invited by {name}.',
+    offerFor: 'For {email}.',
+    nameFixed: 'Of your account; it stays as it is.',
   },
   {
     title: '您收到了邀请',
@@ -30,5 +35,10 @@ export const words = texts(
     join: '加入',
     have: '我已有账户：先登录，再打开此链接',
     joined: '欢迎加入 {tenant}。您的角色：{role}。',
+    introNamed: '您的账户已建好。请设置密码：邀请会让您登录。',
+    offer: '{tenant}，角色：{role}',
+    offerBy: '受邀人：{email}，邀请人：{name}。',
+    offerFor: '受邀人：{email}。',
+    nameFixed: '您账户的用户名，不能更改。',
   },
 );

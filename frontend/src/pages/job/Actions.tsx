@@ -6,7 +6,9 @@ import { Link } from 'react-router';
 
 import { api, take } from '@/api/client';
 import { queries } from '@/api/query';
+import { common } from '@/text/common';
 import { useText } from '@/text/language';
+import { stopSaid, stopWords } from '@/text/stopSaid';
 import { Confirm } from '@/ui/Confirm';
 import { Loading, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
@@ -42,11 +44,13 @@ function reread(job: Job): void {
 
 function Stop({ job }: { job: Job }) {
   const t = useText(words);
+  const s = useText(stopWords);
+  const c = useText(common);
   const [grace, setGrace] = useState<number | string>('');
   const [reason, setReason] = useState('');
   const stop = async () => {
-    await take(api.POST('/api/v1/jobs/{job}/stop', { params: { path: { job: job.id } }, body: { grace_seconds: typeof grace === 'number' ? grace : undefined, reason: reason.trim() || undefined } }));
-    notify(t('stopped'));
+    const after = await take(api.POST('/api/v1/jobs/{job}/stop', { params: { path: { job: job.id } }, body: { grace_seconds: typeof grace === 'number' ? grace : undefined, reason: reason.trim() || undefined } }));
+    notify(s(stopSaid(after), { state: c(after.state) }));
     reread(job);
   };
   const isWaiting = job.state === 'queued';
@@ -64,13 +68,14 @@ function Stop({ job }: { job: Job }) {
 function RerunButton({ job }: { job: Job }) {
   const t = useText(words);
   const [isOpen, setOpen] = useState(false);
+  const [draft, setDraft] = useState<string | null>(null); // What was typed outlives the window: it closes at a press of Escape.
   return (
     <>
       <Button variant="default" leftSection={<Icon name="refresh" size={16} />} aria-haspopup="dialog" onClick={() => setOpen(true)}>
         {t('rerun')}
       </Button>
       <Window opened={isOpen} onClose={() => setOpen(false)} title={t('rerunTitle', { name: job.name })} size="xl">
-        <Suspense fallback={<Loading />}>{isOpen && <Rerun job={job} close={() => setOpen(false)} />}</Suspense>
+        <Suspense fallback={<Loading />}>{isOpen && <Rerun job={job} draft={draft} keep={setDraft} close={() => setOpen(false)} />}</Suspense>
       </Window>
     </>
   );

@@ -11,10 +11,11 @@ import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { Icon, type IconName } from '@/ui/Icon';
 import { notifyProblem } from '@/ui/notify';
+import { plain } from '@/ui/plain';
 import { Mark, Status } from '@/ui/Status';
 import { Elapsed, When } from '@/ui/Times';
 
-import { hasEnded, isArray, type Job, type Rights } from './queries';
+import { compareAddress, hasEnded, isArray, type Job, type Rights } from './queries';
 import { words } from './text';
 
 export function HeadLine({ job, rights }: { job: Job; rights: Rights }) {
@@ -27,7 +28,7 @@ export function HeadLine({ job, rights }: { job: Job; rights: Rights }) {
         <Status state={job.state} size="lg" />
       </span>
       {job.hold && <Mark icon="pause" color="orange" label={t('held')} />}
-      {job.desired === 'stop' && !hasEnded(job) && <Mark icon="stop" color="orange" label={job.reason?.code === 'stopping' ? job.reason.text : t('beingStopped')} />}
+      {job.desired === 'stop' && !hasEnded(job) && <Mark icon="stop" color="orange" label={job.reason?.code === 'stopping' ? plain(job.reason.text) : t('beingStopped')} />}
       {job.condition && <Mark icon="alert" color="red" label={t('condition', { condition: job.condition })} />}
       {job.gpus_simulated && <Mark icon="info" color="grape" label={c('simulated')} />}
       <Text size="sm" component="span" style={{ overflowWrap: 'anywhere' }}>
@@ -49,9 +50,14 @@ export function HeadLine({ job, rights }: { job: Job; rights: Rights }) {
         </Anchor>
       )}
       {origin?.id && (
-        <Anchor component={Link} to={`/jobs/${origin.id}`} size="sm">
-          {origin.kind === 'clone' ? t('cloneOf') : t('rerunOf')} {t('anotherJob')}
-        </Anchor>
+        <>
+          <Anchor component={Link} to={`/jobs/${origin.id}`} size="sm">
+            {origin.kind === 'clone' ? t('cloneOf') : t('rerunOf')} {t('anotherJob')}
+          </Anchor>
+          <Anchor component={Link} to={compareAddress(origin.id, job.id)} size="sm">
+            {t('compareOrigin')}
+          </Anchor>
+        </>
       )}
       <Tags job={job} mayEdit={rights.edit} />
       {!hasEnded(job) && <Liveness />}

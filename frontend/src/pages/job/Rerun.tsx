@@ -9,33 +9,46 @@ import { parse, stringify } from 'yaml';
 import { api, take, type Schemas } from '@/api/client';
 import { queries } from '@/api/query';
 import { changedParts } from '@/api/rerun';
+import { inFull, writeSpec } from '@/pages/submit/spec';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { CopyAs, curl, python, quote } from '@/ui/CopyAs';
 import { Answer, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { notify } from '@/ui/notify';
+import { Said } from '@/ui/Said';
 
+import { StartFrom } from './checkpoint/StartFrom';
 import { DiffView } from './DiffView';
 import { specQuery, type Job } from './queries';
 import { words } from './text';
 
 type Spec = Record<string, unknown>;
 
-export default function Rerun({ job, close }: { job: Job; close: () => void }) {
-  const query = useQuery(specQuery(job.id));
-  return <Answer query={query}>{(spec) => <Editor job={job} spec={spec} close={close} />}</Answer>;
+interface RerunProps {
+  job: Job;
+  /** What was typed in this window before it was closed; null: nothing. */
+  draft: string | null;
+  keep: (draft: string | null) => void;
+  close: () => void;
 }
 
-function Editor({ job, spec, close }: { job: Job; spec: Spec; close: () => void }) {
+export default function Rerun({ job, ...rest }: RerunProps) {
+  const query = useQuery(specQuery(job.id));
+  return <Answer query={query}>{(spec) => <Editor job={job} spec={spec} {...rest} />}</Answer>;
+}
+
+function Editor({ job, spec, draft, keep, close }: RerunProps & { spec: Spec }) {
   const t = useText(words);
   const c = useText(common);
   const navigate = useNavigate();
-  const older = useMemo(() => stringify(spec, { lineWidth: 0 }), [spec]);
-  const [text, setText] = useState(older);
+  const older = useMemo(() => writeSpec(spec), [spec]);
+  // Both sides as files say them: `2Gi` that stayed is no change, though the API keeps bytes.
+  const asWritten = useMemo(() => parse(older) as Spec, [older]);
+  const [text, setText] = useState(draft ?? older);
   const read = useMemo(() => readSpec(text), [text]);
   const problem = 'problem' in read ? (read.problem === null ? t('notMapping') : t('notYaml', { problem: read.problem })) : null;
-  const changes = 'spec' in read ? changedParts(spec, read.spec) : {};
+  const changes = 'spec' in read ? changedParts(inFull(asWritten), inFull(read.spec)) : {};
   const path = { path: { job: job.id } };
   const check = useMutation({
     mutationFn: async () => (await take(api.POST('/api/v1/jobs/{job}/rerun', { params: { ...path, query: { dry_run: true } }, body: { changes } }))) as Schemas['PlanOut'],
@@ -45,12 +58,14 @@ function Editor({ job, spec, close }: { job: Job; spec: Spec; close: () => void 
     onSuccess: (made) => {
       notify(t('rerunStarted', { name: made.name }));
       void queries.invalidateQueries({ queryKey: ['jobs'] });
+      keep(null);
       close();
       void navigate(`/jobs/${made.id}`);
     },
   });
   const edit = (value: string) => {
     setText(value);
+    keep(value === older ? null : value);
     check.reset();
     start.reset();
   };
@@ -72,17 +87,20 @@ function Editor({ job, spec, close }: { job: Job; spec: Spec; close: () => void 
         styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)', fontSize: 'var(--mantine-font-size-xs)' } }}
         data-autofocus
       />
+      <StartFrom job={job.id} text={text} onText={edit} />
       <Text size="sm" fw={600}>
         {t('changes')}
       </Text>
-      {'spec' in read && <DiffView older={older} newer={stringify(inOrder(read.spec, spec), { lineWidth: 0 })} />}
+      {'spec' in read && <DiffView older={older} newer={stringify(inOrder(read.spec, asWritten), { lineWidth: 0 })} />}
       {(start.error ?? check.error) && <ProblemView error={start.error ?? check.error} />}
       {check.data && !start.error && (
         <Alert color={check.data.warnings.length > 0 ? 'yellow' : 'teal'} icon={<Icon name={check.data.warnings.length > 0 ? 'alert' : 'check'} />} title={check.data.warnings.length > 0 ? t('warnings') : t('rerunFine')}>
           {check.data.warnings.length > 0 && (
             <List size="sm">
               {check.data.warnings.map((warning) => (
-                <List.Item key={warning}>{warning}</List.Item>
+                <List.Item key={warning}>
+                  <Said text={warning} />
+                </List.Item>
               ))}
             </List>
           )}

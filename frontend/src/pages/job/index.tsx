@@ -12,6 +12,7 @@ import { CopyAs } from '@/ui/CopyAs';
 import { Empty, Loading, ProblemView } from '@/ui/Feedback';
 import { Icon, type IconName } from '@/ui/Icon';
 import { Page } from '@/ui/Page';
+import { Said } from '@/ui/Said';
 
 import { Actions } from './Actions';
 import { HeadLine } from './HeadLine';
@@ -129,7 +130,7 @@ function Part({ name, job }: { name: TabName; job: Job }) {
   if (NEEDS_ATTEMPT.has(name) && job.attempt === 0) {
     return (
       <Empty icon="hourglass" title={t('notStarted')} command={waysTo(job, name).cli}>
-        {job.reason?.text ?? t('notStartedHint')}
+        <Said text={job.reason?.text ?? t('notStartedHint')} />
       </Empty>
     );
   }

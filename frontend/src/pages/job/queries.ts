@@ -16,6 +16,9 @@ const TASK_PAGES_MAX = 24; // 12,000 tasks; a job of more is read by the API.
 export const hasEnded = (job: Job) => TERMINAL.has(job.state);
 export const isArray = (job: Job) => job.array?.size != null;
 
+/** Where two runs stand side by side, the older one first. */
+export const compareAddress = (older: string, newer: string) => `/jobs/compare?a=${encodeURIComponent(older)}&b=${encodeURIComponent(newer)}`;
+
 export interface Rights {
   /** Stop, tag, order, terminal. */
   edit: boolean;
@@ -40,6 +43,10 @@ export const costQuery = (job: string) => queryOptions({ queryKey: ['job', job, 
 
 export const attemptsQuery = (job: string) =>
   queryOptions({ queryKey: ['job', job, 'attempts'], queryFn: () => take(api.GET('/api/v1/jobs/{job}/attempts', { params: { path: { job }, query: { limit: 10 } } })) });
+
+/** What an attempt used, all metrics at once; `points` for each line. Up to 64 tasks: the server refuses more in one answer. */
+export const seriesQuery = (job: string, points: number) =>
+  queryOptions({ queryKey: ['job', job, 'metrics', 'whole', points], retry: false, queryFn: () => take(api.GET('/api/v1/jobs/{job}/metrics', { params: { path: { job }, query: { points } } })) });
 
 export const specQuery = (job: string) =>
   queryOptions({

@@ -5,9 +5,12 @@ import { useEffect, useRef, useState, type FormEvent, type ReactNode } from 'rea
 import { Link } from 'react-router';
 
 import { useSession } from '@/api/session';
+import { compareAddress } from '@/pages/job/queries';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
+import { stopSaid, stopWords } from '@/text/stopSaid';
 import { Icon } from '@/ui/Icon';
+import { Said } from '@/ui/Said';
 import { Mark } from '@/ui/Status';
 import { StopReason } from '@/ui/StopReason';
 import { Window } from '@/ui/Window';
@@ -33,6 +36,8 @@ export function Bulk({ selection, find, update, children }: { selection: Selecti
   const jobs = find(ids);
   const mayChange = jobs.some((job) => session.isOperator || session.may('manager', job.tenant.slug) || (job.user.id === session.who.user.id && session.may('member', job.tenant.slug)));
   const mayRerun = jobs.some((job) => session.may('member', job.tenant.slug));
+  // The list may be in any order: of two that are chosen the one that was submitted first comes first.
+  const [older, newer] = jobs.length === 2 ? [...jobs].sort((one, other) => one.submitted_at.localeCompare(other.submitted_at)) : [];
   const isTooMany = ids.length > BULK_MAX;
   const start = (deed: Deed) => {
     setAsked(null);
@@ -58,6 +63,11 @@ export function Bulk({ selection, find, update, children }: { selection: Selecti
             {mayChange && (
               <Button size="xs" color="red" variant="light" leftSection={<Icon name="stop" size={14} />} aria-haspopup="dialog" onClick={() => setAsked('stop')}>
                 {t('stop')}
+              </Button>
+            )}
+            {older && newer && (
+              <Button size="xs" variant="default" component={Link} to={compareAddress(older.id, newer.id)} leftSection={<Icon name="columns" size={14} />}>
+                {t('compare')}
               </Button>
             )}
             {mayRerun && (
@@ -153,6 +163,7 @@ function Ask({ asked, jobs, close, start }: { asked: Asked; jobs: readonly Job[]
 
 function Run({ jobs, deed, update, close }: { jobs: Job[]; deed: Deed; update: (jobs: readonly Job[]) => void; close: () => void }) {
   const t = useText(words);
+  const s = useText(stopWords);
   const c = useText(common);
   const [outcomes, setOutcomes] = useState<Outcome[]>(() => jobs.map((job) => ({ job, state: 'waiting' })));
   const [isOver, setOver] = useState(false);
@@ -199,9 +210,14 @@ function Run({ jobs, deed, update, close }: { jobs: Job[]; deed: Deed; update: (
                         </Anchor>
                       )}
                     </Text>
+                    {deed.kind === 'stop' && outcome.after && (
+                      <Text size="xs" c="dimmed">
+                        {s(stopSaid(outcome.after), { state: c(outcome.after.state) })}
+                      </Text>
+                    )}
                     {outcome.problem && (
                       <Text size="xs" c="red">
-                        {outcome.problem.detail || outcome.problem.title} {outcome.problem.hint}
+                        <Said text={[outcome.problem.detail || outcome.problem.title, outcome.problem.hint]} />
                       </Text>
                     )}
                   </div>

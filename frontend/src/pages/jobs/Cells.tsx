@@ -6,6 +6,7 @@ import { Link } from 'react-router';
 
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
+import { plain } from '@/ui/plain';
 import { Status } from '@/ui/Status';
 import { Elapsed } from '@/ui/Times';
 
@@ -73,7 +74,7 @@ export function StateAndWhy({ job }: { job: Job }) {
     <div className={classes.two}>
       <Status state={job.state} size="sm" />
       {short && (
-        <span className={`${classes.line} ${classes.faint}`} title={whole}>
+        <span className={`${classes.line} ${classes.faint}`} title={plain(whole)}>
           {short}
         </span>
       )}

@@ -3,6 +3,7 @@
 import { SimpleGrid, Text } from '@mantine/core';
 
 import { chartTimes, type Series } from '@/api/fleet';
+import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Chart } from '@/ui/Chart';
@@ -13,6 +14,7 @@ const GPU_METRICS = ['gpu_utilization_ratio', 'gpu_memory_bytes', 'gpu_power_wat
 
 export default function Charts({ series }: { series: readonly Series[] }) {
   const t = useText(words);
+  const c = useText(common);
   const format = useFormat();
   const one = (metric: string) => series.find((found) => found.metric === metric);
   const cpu = one('cpu_millis');
@@ -35,7 +37,7 @@ export default function Charts({ series }: { series: readonly Series[] }) {
         const [first] = found;
         if (!first) return null;
         const unit = metric === 'gpu_utilization_ratio' ? format.percent : metric === 'gpu_memory_bytes' ? format.bytes : (value: number) => `${format.number(value)} ${metric === 'gpu_power_watts' ? 'W' : '°C'}`;
-        return <Chart key={metric} title={t('gpu', { metric: t(metric) })} times={chartTimes(first)} unit={(value) => unit(value)} lines={found.map((line) => ({ label: line.subject.split(/[:/]/).at(-1) ?? line.subject, values: line.values }))} />;
+        return <Chart key={metric} title={`${t('gpu', { metric: t(metric) })}${found.some((line) => line.simulated) ? ` · ${c('simulated')}` : ''}`} times={chartTimes(first)} unit={(value) => unit(value)} lines={found.map((line) => ({ label: line.subject.split(/[:/]/).at(-1) ?? line.subject, values: line.values }))} />;
       })}
       {disk.length > 0 && <Chart title={t('disk')} times={times('disk_read_bytes_per_second')} lines={disk} unit={format.bytes} />}
       {network.length > 0 && <Chart title={t('network')} times={times('network_receive_bytes_per_second')} lines={network} unit={format.bytes} />}

@@ -17,6 +17,7 @@ import { CopyAs, curl, quote } from '@/ui/CopyAs';
 import { Answer, Loading } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { Page } from '@/ui/Page';
+import { Said } from '@/ui/Said';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
 
@@ -239,6 +240,11 @@ function Facts({ node }: { node: FleetNode }) {
                       <Mark icon={gpu.healthy ? 'check' : 'alert'} color={gpu.healthy ? 'teal' : 'red'} label={t(gpu.healthy ? 'gpuHealthy' : 'gpuUnhealthy')} size="sm" />
                       {gpu.simulated && <Mark icon="info" color="grape" label={w('simulated')} size="sm" />}
                     </Group>
+                    {gpu.faults.map((fault) => (
+                      <Text key={`${fault.kind} ${fault.number}`} size="xs">
+                        <Said text={fault.text} /> <When at={fault.since_at} size="xs" />
+                      </Text>
+                    ))}
                   </Table.Td>
                 </Table.Tr>
               ))}

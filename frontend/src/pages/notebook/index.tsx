@@ -12,6 +12,7 @@ import { CopyText } from '@/ui/CopyAs';
 import { save } from '@/ui/files';
 import { Icon } from '@/ui/Icon';
 import { Page } from '@/ui/Page';
+import { Said } from '@/ui/Said';
 
 import { CELLS, cell, notebook, type CellName, type Place } from './cells';
 import classes from './Notebook.module.css';
@@ -103,7 +104,7 @@ function Cell({ name, number, code }: { name: CellName; number: number; code: st
             {t(name)}
           </Text>
           <Text size="sm" c="dimmed">
-            {t(`${name}Hint`)}
+            <Said text={t(`${name}Hint`)} />
           </Text>
         </div>
         <CopyText text={code} label={t('copyCell')} />

@@ -8,7 +8,9 @@ import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
 import { Empty } from '@/ui/Feedback';
+import { plain } from '@/ui/plain';
 import { Rows, type Column } from '@/ui/Rows';
+import { Said } from '@/ui/Said';
 import { Mark } from '@/ui/Status';
 import { useNow, When } from '@/ui/Times';
 
@@ -64,8 +66,8 @@ export function Waiting({ rows, total, more }: { rows: readonly WaitingRow[]; to
         header: t('why'),
         width: 'minmax(8rem, 2fr)',
         cell: (row) => (
-          <Text size="sm" lineClamp={2} title={[row.reason?.text, row.reason?.hint].filter(Boolean).join('\n')} style={{ whiteSpace: 'normal' }}>
-            {row.reason?.text ?? '–'}
+          <Text size="sm" lineClamp={2} title={plain([row.reason?.text, row.reason?.hint].filter(Boolean).join('\n'))} style={{ whiteSpace: 'normal' }}>
+            <Said text={row.reason?.text ?? '–'} />
           </Text>
         ),
       },
@@ -81,8 +83,8 @@ export function Waiting({ rows, total, more }: { rows: readonly WaitingRow[]; to
               <Expected at={told.p50_at} />
             </span>
           ) : (
-            <Text size="sm" c="dimmed">
-              {t('unknown')}
+            <Text size="sm" c="dimmed" title={told?.was_by ? t('wasBy', { time: format.time(told.was_by) }) : undefined}>
+              {told?.was_by ? t('overdue') : told?.p90_at ? t('byAtLatest', { time: format.time(told.p90_at) }) : t('unknown')}
             </Text>
           );
         },

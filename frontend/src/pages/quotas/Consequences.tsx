@@ -17,6 +17,7 @@ import { ProblemView } from '@/ui/Feedback';
 import { Icon, type IconName } from '@/ui/Icon';
 import { fromLocalInput } from '@/ui/moments';
 import { notify } from '@/ui/notify';
+import { Said } from '@/ui/Said';
 
 import { unreadable, type Change, type Draft, type Queue } from './draft';
 import type { Right } from './LimitTree';
@@ -180,7 +181,7 @@ export function Told({ plan }: { plan: Edit }) {
         <List size="sm">
           {plan.problems.map((found, index) => (
             <List.Item key={index}>
-              <b>{named(plan, found.path)}</b> {spoken(plan, found.path, found.message)} {spoken(plan, found.path, found.hint ?? '')}
+              <b>{named(plan, found.path)}</b> <Said text={[spoken(plan, found.path, found.message), spoken(plan, found.path, found.hint ?? '')]} />
             </List.Item>
           ))}
         </List>
@@ -232,7 +233,7 @@ export function Told({ plan }: { plan: Edit }) {
                       {job.name}
                     </Anchor>{' '}
                     <Text span size="xs" c="dimmed">
-                      {job.why}
+                      <Said text={job.why} />
                     </Text>
                   </Text>
                 ))}

@@ -13,6 +13,7 @@ import { useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
 import { Empty } from '@/ui/Feedback';
 import { PagedView } from '@/ui/PagedView';
+import { Said } from '@/ui/Said';
 import { SmallTable } from '@/ui/SmallTable';
 import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
@@ -45,7 +46,7 @@ export function Edits() {
                   <ChangeList changes={edit.changes} />
                   {edit.problems.map((found, index) => (
                     <Text key={index} size="xs" c="red">
-                      {found.message}
+                      <Said text={found.message} />
                     </Text>
                   ))}
                 </Table.Td>

@@ -5,13 +5,15 @@ import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState, type FormEvent } from 'react';
 import { useSearchParams } from 'react-router';
 
+import { isDraftKept } from '@/api/drafts';
 import { asProblem, type Problem } from '@/api/problem';
-import { methodsQuery, signIn } from '@/api/session';
+import { hasSessionEnded, methodsQuery, signIn } from '@/api/session';
 import berth from '@/berth.svg';
 import { LANGUAGES, useLanguage, useText } from '@/text/language';
 import { ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { PasswordField } from '@/ui/PasswordField';
+import { Said } from '@/ui/Said';
 
 import { words } from './text';
 
@@ -62,6 +64,11 @@ export default function SignIn() {
                 </Text>
               </div>
             </Group>
+            {hasSessionEnded() && (
+              <Alert color="yellow" icon={<Icon name="info" />} role="status">
+                {t('ended')} {isDraftKept() && t('draftKept')}
+              </Alert>
+            )}
             {failed && (
               <Alert color="red" icon={<Icon name="alert" />} role="alert">
                 {t('oidcFailed', { code: failed })}
@@ -83,7 +90,7 @@ export default function SignIn() {
               </>
             )}
             <Text size="xs" c="dimmed">
-              {t('help')}
+              <Said text={t('help')} />
             </Text>
             <LanguageChoice />
           </Stack>

@@ -19,6 +19,8 @@ export const words = texts(
     locked: 'Too many attempts. Wait {seconds} seconds and try again.',
     lockedSome: 'Too many attempts. Wait a little and try again.',
     oidcFailed: 'Signing in with your provider did not work ({code}). Try again, or ask the operator.',
+    ended: 'Your session has ended. Sign in to go on where you were.',
+    draftKept: 'The job that you were writing is kept in this tab; only values that look like secrets have to be typed again.',
   },
   {
     title: '登录',
@@ -36,5 +38,7 @@ export const words = texts(
     locked: '尝试次数过多，请在 {seconds} 秒后重试。',
     lockedSome: '尝试次数过多，请稍后重试。',
     oidcFailed: '通过身份提供方登录失败（{code}）。请重试，或联系运维人员。',
+    ended: '您的会话已结束。请登录以继续。',
+    draftKept: '您正在编写的作业已保留在此标签页中；只有看起来像密钥的值需要重新输入。',
   },
 );

@@ -6,6 +6,7 @@ import type { ReactNode } from 'react';
 import { useText } from '@/text/language';
 import { Loading, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
+import { Said } from '@/ui/Said';
 
 import { words } from './convertedText';
 import { useConversion, type Conversion, type Foreign } from './foreign';
@@ -65,10 +66,10 @@ function Notes({ made, name, close }: { made: Conversion; name: string; close: R
                             {t('line', { line: note.line })}
                           </Text>
                         )}{' '}
-                        {note.text}{' '}
+                        <Said text={note.text} />{' '}
                         {note.hint !== '' && (
                           <Text span size="sm" c="dimmed">
-                            {note.hint}
+                            <Said text={note.hint} />
                           </Text>
                         )}
                       </List.Item>

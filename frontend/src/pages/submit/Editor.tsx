@@ -13,6 +13,7 @@ import { useEffect, useRef, type Ref } from 'react';
 import { useImperativeHandle } from 'react';
 
 import { nonce } from '@/app/nonce';
+import { plain } from '@/ui/plain';
 
 import { complete, describe, type Names } from './completing';
 import type { Schema } from './schema';
@@ -115,7 +116,7 @@ export default function Editor({ text, onText, marks, schema, names, label, desc
               end: found.to,
               create: () => {
                 const dom = document.createElement('div');
-                dom.textContent = found.text;
+                dom.textContent = plain(found.text);
                 return { dom };
               },
             };
@@ -166,7 +167,7 @@ export default function Editor({ text, onText, marks, schema, names, label, desc
     const made = view.current;
     if (!made || made.state.doc.toString() !== text) return;
     const length = made.state.doc.length;
-    const diagnostics: Diagnostic[] = marks.map((mark) => ({ from: Math.min(mark.from, length), to: Math.min(Math.max(mark.to, mark.from), length), severity: mark.severity, message: mark.message }));
+    const diagnostics: Diagnostic[] = marks.map((mark) => ({ from: Math.min(mark.from, length), to: Math.min(Math.max(mark.to, mark.from), length), severity: mark.severity, message: plain(mark.message) }));
     made.dispatch(setDiagnostics(made.state, diagnostics));
   }, [marks, text]);
 

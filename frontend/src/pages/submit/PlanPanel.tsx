@@ -8,6 +8,7 @@ import { useFormat, type Format } from '@/text/format';
 import { useText, type Translate } from '@/text/language';
 import { ProblemView } from '@/ui/Feedback';
 import { Icon, type IconName } from '@/ui/Icon';
+import { Said } from '@/ui/Said';
 import { useNow } from '@/ui/Times';
 
 import type { Option, Plan } from './asking';
@@ -94,11 +95,11 @@ function Refused({ title, problems, goTo, t }: { title: string; problems: readon
               {problem.path && ` · ${problem.path.slice(1).replaceAll('/', '.')}`}
             </Anchor>
             <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
-              {problem.message}
+              <Said text={problem.message} />
             </Text>
             {problem.hint && (
               <Text size="sm" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
-                {problem.hint}
+                <Said text={problem.hint} />
               </Text>
             )}
           </List.Item>
@@ -134,7 +135,7 @@ function Told({ plan, why, choose, t }: { plan: Plan; why: UseQueryResult<string
               <Text span fw={600}>
                 {t('planWhy')}:{' '}
               </Text>
-              {why.data || asked.reason}
+              <Said text={why.data || asked.reason} />
             </Text>
           )}
         </Stack>
@@ -161,7 +162,9 @@ function Told({ plan, why, choose, t }: { plan: Plan; why: UseQueryResult<string
         <Alert color="yellow" icon={<Icon name="alert" />} title={t('warnings')} p="sm" styles={darkTitle}>
           <List size="sm">
             {plan.warnings.map((warning) => (
-              <List.Item key={warning}>{warning}</List.Item>
+              <List.Item key={warning}>
+                  <Said text={warning} />
+                </List.Item>
             ))}
           </List>
         </Alert>

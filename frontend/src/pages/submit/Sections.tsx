@@ -7,6 +7,7 @@ import { useEffect, useState } from 'react';
 import type { FieldProblem } from '@/api/problem';
 import { useText } from '@/text/language';
 import { Icon } from '@/ui/Icon';
+import { Said } from '@/ui/Said';
 
 import { secretsWritten } from './draft';
 import { listOf, textOf, type Edit, type Offers } from './edit';
@@ -155,12 +156,25 @@ function Data({ edit, offers }: { edit: Edit; offers: Offers }) {
         {way === 'git' && <TextField label={t('gitRef')} value={textOf(code?.ref)} placeholder="main" onText={(text) => edit.set(['code', 'ref'], text || undefined)} error={edit.problem('/code/ref')} />}
       </SimpleGrid>
       {way === 'git' && <TextField label={t('gitUrl')} value={textOf(code?.git)} onText={(text) => edit.set(['code', 'git'], text)} error={edit.problem('/code/git')} spellCheck={false} />}
+      {way === 'git' && (
+        <NativeSelect
+          label={t('gitSecret')}
+          description={t('gitSecretHint')}
+          value={textOf(code?.secret)}
+          data={[{ value: '', label: '–' }, ...[...new Set([...offers.secrets, ...(textOf(code?.secret) ? [textOf(code?.secret)] : [])])]]}
+          onChange={(event) => edit.set(['code', 'secret'], event.currentTarget.value || undefined)}
+          error={edit.problem('/code/secret')}
+        />
+      )}
       {way === 'snapshot' && <TextField label={t('digest')} description={t('codeSnapshotHint')} value={textOf(code?.snapshot)} onText={(text) => edit.set(['code', 'snapshot'], text.trim())} error={edit.problem('/code/snapshot')} spellCheck={false} />}
       {way === 'path' && (
         <Alert color="yellow" icon={<Icon name="info" />} p="xs">
-          <Text size="sm">{t('codeFolderHint')}</Text>
+          <Text size="sm">
+            <Said text={t('codeFolderHint')} />
+          </Text>
         </Alert>
       )}
+      <Group>{offers.folder}</Group>
       <Stack gap="xs" component="fieldset" m={0} p={0} style={{ border: 0 }} aria-label={t('mounts')}>
         <div>
           <Text size="sm" fw={500}>

@@ -1,10 +1,11 @@
 /** What was being written, kept for a reload of this tab. Values that look like secrets are left out of what is kept. */
 
+import { DRAFT_KEY as KEY } from '@/api/drafts';
+
 import { change, isRecord, parse, read, type Path } from './spec';
 
 import type { Attempt } from './asking';
 
-const KEY = 'berth-draft:';
 const SECRET_NAME = /(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|PASS|CREDENTIALS?|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|AUTH)(_|$)/i;
 
 export interface Draft {

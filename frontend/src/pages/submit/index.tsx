@@ -13,6 +13,7 @@ import { Link, useNavigate, useSearchParams } from 'react-router';
 import { asProblem, type FieldProblem } from '@/api/problem';
 import { queries } from '@/api/query';
 import { useSession } from '@/api/session';
+import { StartFrom } from '@/pages/job/checkpoint/StartFrom';
 import { useFormat } from '@/text/format';
 import { useLanguage, useText } from '@/text/language';
 import { Confirm } from '@/ui/Confirm';
@@ -160,7 +161,8 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
     setText((now) => withSnapshot(now, sha256));
     setFormKey((key) => key + 1);
   });
-  const offers: Offers = { tenants, ...known };
+  const folderButton = <FolderButton label={c('choose')} title={c('chooseHint', { size: format.bytes(PACKED_MAX), count: format.number(FILES_MAX) })} onFolder={code.choose} variant="default" leftSection={<Icon name="data" size={16} />} />;
+  const offers: Offers = { tenants, ...known, folder: folderButton };
   const names: Names = useMemo(
     () => ({ queue: [...known.queues, ...(known.topQueue ? [known.topQueue] : [])], image: known.images, pool: known.pools, 'mounts/*/volume': known.volumes, 'secrets/*': known.secrets }),
     // eslint-disable-next-line react-hooks/exhaustive-deps
@@ -306,13 +308,23 @@ function Writer({ source, beginning }: { source: string; beginning: Beginning })
         <>
           <Samples choose={replace} />
           <ImportButton open={(file) => void openFile(file)} />
-          <FolderButton label={c('choose')} title={c('chooseHint', { size: format.bytes(PACKED_MAX), count: format.number(FILES_MAX) })} onFolder={code.choose} variant="default" leftSection={<Icon name="data" size={16} />} />
+          {view === 'yaml' && folderButton}
           <CopyAs ways={() => waysToSubmit(text, tenants.length > 1 ? tenant : '', reason)} />
         </>
       }
     >
       <Origins beginning={beginning} isBack={isBack} plan={plan.data} reset={() => replace(beginning.fresh)} />
       {code.folder && <CodeFolder folder={code.folder} remove={code.remove} retry={code.retry} />}
+      {beginning.origin.kind === 'job' && (
+        <StartFrom
+          job={beginning.origin.id}
+          text={text}
+          onText={(next) => {
+            setText(next);
+            setFormKey((key) => key + 1);
+          }}
+        />
+      )}
       {foreign && <Converted file={foreign} dismiss={() => setForeign(null)} />}
       <Group justify="space-between" gap="sm">
         <SegmentedControl

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 
-import { addRole, change, imported, parse, rangeOf, read, rename, writeSpec } from './spec';
+import { addRole, change, imported, inFull, parse, rangeOf, read, rename, writeSpec } from './spec';
 
 const TEXT = `# My job
 name: hello   # its name
@@ -56,6 +56,13 @@ describe('a job file', () => {
   it('writes a stored spec as people do', () => {
     const text = writeSpec({ image: 'host', name: 'a', priority: 500, max_runtime: 3600, roles: { worker: { command: 'true', resources: { cpu: '100m', memory: 67108864 } } } });
     expect(text).toBe('name: a\ncommand: "true"\nresources:\n  cpu: 100m\n  memory: 64Mi\nmax_runtime: 1h\n');
+  });
+  it('is the same job in short and in full', () => {
+    const stored = { name: 'a', roles: { worker: { command: 'true', resources: { cpu: 1, memory: 2147483648 } } } };
+    const text = writeSpec(stored);
+    expect(text).toContain('memory: 2Gi');
+    expect(inFull(read(parse(text)) ?? {})).toEqual({ name: 'a', roles: { worker: { command: 'true', resources: { cpu: 1, memory: '2Gi' } } } });
+    expect(inFull(stored)).toEqual(stored);
   });
   it('reads JSON files, and a spec inside of a body', () => {
     expect(imported('{"spec": {"name": "a", "command": "b"}, "tenant": "t"}')).toBe('name: a\ncommand: b\n');

@@ -138,6 +138,15 @@ export function writeSpec(spec: Record<string, unknown>): string {
   return stringify(ordered, WRITTEN);
 }
 
+/** The same job with its only role below `roles`, as the API keeps it: what a file says in short, and in full, compares as one. */
+export function inFull(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  if ('roles' in values || !SHORT.some((key) => key in values)) return { ...values };
+  const worker: Record<string, unknown> = {};
+  const rest: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(values)) (SHORT.includes(key) ? worker : rest)[key] = value;
+  return { ...rest, roles: { worker } };
+}
+
 /** What a file holds, as the text of a job file. JSON becomes YAML; YAML stays as it is. */
 export function imported(text: string): string {
   const clean = text.replace(/^\uFEFF/, '').replaceAll('\r\n', '\n');

@@ -1,7 +1,7 @@
 /** Writing a template: what it is, its job with blanks, and what is asked for each of them. */
 
 import { ActionIcon, Alert, Button, Checkbox, Code, Group, NativeSelect, Paper, SimpleGrid, Stack, TagsInput, Text, Textarea, TextInput } from '@mantine/core';
-import { useMemo, useRef, useState } from 'react';
+import { useMemo, useRef, useState, type ReactNode } from 'react';
 import { useLocation, useNavigate, useParams, useSearchParams } from 'react-router';
 
 import { api, take } from '@/api/client';
@@ -19,6 +19,7 @@ import { complaints } from '@/pages/submit/complaintsText';
 import { JobEditor } from '@/pages/submit/Pieces';
 import { writeSpec } from '@/pages/submit/spec';
 import { useSchema } from '@/pages/submit/useSchema';
+import { Said } from '@/ui/Said';
 
 import { useTemplate, type Template } from './asking';
 import { blankOf, newBlank, placesIn, sent, type Blank } from './blanks';
@@ -89,7 +90,7 @@ function Writing({ template }: { template: Template | null }) {
   const problems: readonly FieldProblem[] = useMemo(() => (failure === null ? [] : asProblem(failure).fields), [failure]);
   const error = (pointer: string) => {
     const found = problems.find((entry) => entry.path === pointer);
-    return found ? [found.message, found.hint].filter(Boolean).join(' ') : undefined;
+    return found && <Said text={[found.message, found.hint]} />;
   };
   const marks = useMemo(() => {
     if (reading.values === null) return reading.marks;
@@ -159,7 +160,7 @@ function Writing({ template }: { template: Template | null }) {
               <Text component="h2" fw={600} size="md">
                 {t('details')}
               </Text>
-              <TextInput label={t('name')} description={t('nameHint')} required spellCheck={false} {...field('name')} />
+              <TextInput label={t('name')} description={<Said text={t('nameHint')} />} required spellCheck={false} {...field('name')} />
               <SimpleGrid cols={{ base: 1, sm: 2 }}>
                 <TextInput label={t('titleField')} required {...field('title')} />
                 <TextInput label={t('titleZh')} lang="zh-CN" {...field('title_zh')} />
@@ -217,7 +218,7 @@ function Writing({ template }: { template: Template | null }) {
   );
 }
 
-function BlankForm({ blank, index, set, remove, error }: { blank: Blank; index: number; set: (blank: Blank) => void; remove: () => void; error: (pointer: string) => string | undefined }) {
+function BlankForm({ blank, index, set, remove, error }: { blank: Blank; index: number; set: (blank: Blank) => void; remove: () => void; error: (pointer: string) => ReactNode }) {
   const t = useText(words);
   const at = `/parameters/${index}`;
   const field = (key: 'name' | 'title' | 'title_zh' | 'description' | 'default' | 'minimum' | 'maximum') => ({ value: blank[key], onChange: (event: { currentTarget: { value: string } }) => set({ ...blank, [key]: event.currentTarget.value }), error: error(`${at}/${key}`) });

@@ -15,6 +15,7 @@ import { Empty, Loading, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { Page } from '@/ui/Page';
 import { CopyAs, curl, quote } from '@/ui/CopyAs';
+import { Said } from '@/ui/Said';
 
 import { inLanguage, type Template } from './asking';
 import { TemplateSign } from './signs';
@@ -158,7 +159,7 @@ function TemplateCard({ row }: { row: Template }) {
         </Group>
         {!row.public && <Whose row={row} />}
         <Text size="sm" lineClamp={3} style={{ overflowWrap: 'anywhere' }}>
-          {told.description}
+          <Said text={told.description} />
         </Text>
         <Group gap={6} mt="auto">
           <TestMark row={row} />

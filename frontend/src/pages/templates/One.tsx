@@ -3,7 +3,7 @@
 import { Alert, Autocomplete, Button, Checkbox, Code, Group, List, NativeSelect, NumberInput, Paper, Pill, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { useRef, useState } from 'react';
+import { useRef, useState, type ReactNode } from 'react';
 import { Link, useNavigate, useParams } from 'react-router';
 
 import { asProblem } from '@/api/problem';
@@ -16,6 +16,7 @@ import { Answer, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { notify } from '@/ui/notify';
 import { Page } from '@/ui/Page';
+import { Said } from '@/ui/Said';
 import { When } from '@/ui/Times';
 import { keepDraft } from '@/pages/submit/draft';
 import { useNames } from '@/pages/submit/loading';
@@ -71,7 +72,7 @@ function Shown({ template }: { template: Template }) {
   const text = lastText.current;
   const error = (parameter: string) => {
     const found = refused?.fields.find((field) => field.path === `/parameters/${parameter}`);
-    return found ? [found.message, found.hint].filter(Boolean).join(' ') : undefined;
+    return found && <Said text={[found.message, found.hint]} />;
   };
   const elsewhere = refused?.fields.filter((field) => !template.parameters.some((parameter) => field.path === `/parameters/${parameter.name}`)) ?? [];
   const use = async () => {
@@ -128,7 +129,7 @@ function Shown({ template }: { template: Template }) {
       <Group wrap="nowrap" align="flex-start">
         <TemplateSign name={template.icon} size={48} />
         <Text style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }} maw="60rem">
-          {told.description}
+          <Said text={told.description} />
         </Text>
       </Group>
       {failure !== null && asProblem(failure).fields.length === 0 && <ProblemView error={failure} />}
@@ -177,7 +178,7 @@ function Shown({ template }: { template: Template }) {
                   <List size="sm">
                     {preview.data.problems.map((problem, index) => (
                       <List.Item key={index}>
-                        <Code>{problem.path}</Code> {problem.message} {problem.hint}
+                        <Code>{problem.path}</Code> <Said text={[problem.message, problem.hint]} />
                       </List.Item>
                     ))}
                   </List>
@@ -201,11 +202,11 @@ function Shown({ template }: { template: Template }) {
   );
 }
 
-function Blank({ parameter, value, set, error, images }: { parameter: Parameter; value: Value; set: (value: Value) => void; error: string | undefined; images: string[] }) {
+function Blank({ parameter, value, set, error, images }: { parameter: Parameter; value: Value; set: (value: Value) => void; error: ReactNode; images: string[] }) {
   const t = useText(words);
   const { language } = useLanguage();
   const told = inLanguage(parameter, language);
-  const shared = { label: told.title || parameter.name, description: told.description || undefined, error, withAsterisk: parameter.required };
+  const shared = { label: told.title || parameter.name, description: told.description ? <Said text={told.description} /> : undefined, error, withAsterisk: parameter.required };
   const bound = { min: parameter.minimum ?? undefined, max: parameter.maximum ?? undefined };
   if (parameter.type === 'boolean') return <Checkbox label={shared.label} description={shared.description} error={error} checked={value === true} onChange={(event) => set(event.currentTarget.checked)} />;
   if (parameter.type === 'choice') {

@@ -24,6 +24,7 @@ import Members from './Members';
 import Priority from './Priority';
 import QueueList from './QueueList';
 import Secrets from './Secrets';
+import { DisabledNotice, Standing } from './Standing';
 import { words } from './text';
 
 export type TenantOut = Schemas['TenantOut'];
@@ -89,13 +90,17 @@ function Shown({ tenant, tab }: { tenant: TenantOut; tab: Tab }) {
         </Group>
       }
       actions={
-        runs && (
-          <Dialog label={t('edit')} title={t('edit')} variant="default" leftSection={<Icon name="edit" size={16} />}>
-            {(close) => <EditForm tenant={tenant} close={close} />}
-          </Dialog>
-        )
+        <>
+          {runs && (
+            <Dialog label={t('edit')} title={t('edit')} variant="default" leftSection={<Icon name="edit" size={16} />}>
+              {(close) => <EditForm tenant={tenant} close={close} />}
+            </Dialog>
+          )}
+          {session.isOperator && <Standing tenant={tenant} />}
+        </>
       }
     >
+      <DisabledNotice tenant={tenant} />
       <Tabs value={tab} onChange={(value) => value && void navigate(`/tenants/${tenant.slug}/${value}`)} keepMounted={false}>
         <Tabs.List aria-label={t('tabs')}>
           {offered.map((name) => (

@@ -19,6 +19,7 @@ import { Page } from '@/ui/Page';
 import { PagedView } from '@/ui/PagedView';
 import { RoleMark } from '@/ui/RoleMark';
 import { SmallTable } from '@/ui/SmallTable';
+import { Mark } from '@/ui/Status';
 import { When } from '@/ui/Times';
 
 import { words } from './text';
@@ -98,7 +99,8 @@ function TreeTable({ rows }: { rows: readonly Tenant[] }) {
               )}
               <Anchor component={Link} to={`/tenants/${row.slug}`} fw={600}>
                 {row.name}
-              </Anchor>
+              </Anchor>{' '}
+              {row.is_disabled && <Mark icon="stop" color="red" label={t('disabled')} size="sm" />}
             </Box>
           </Table.Td>
           <Table.Td maw={320}>

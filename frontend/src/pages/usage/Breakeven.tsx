@@ -1,12 +1,14 @@
 /** Whether owning the GPUs pays, by the hours that were really used. What is assumed stands in fields, and in the address. */
 
-import { Alert, NumberInput, SimpleGrid, Stack, Text } from '@mantine/core';
+import { Alert, NativeSelect, NumberInput, SimpleGrid, Stack, Text } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
 import { useSearchParams } from 'react-router';
 
 import { api, take } from '@/api/client';
+import { useSession } from '@/api/session';
+import { common } from '@/text/common';
 import { sayMoney } from '@/text/costs';
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
@@ -30,12 +32,17 @@ const FIELDS = [
 
 export default function Breakeven() {
   const t = useText(words);
+  const c = useText(common);
   const format = useFormat();
   const [search, setSearch] = useSearchParams();
   const asked = Object.fromEntries(FIELDS.flatMap(({ name }) => (search.has(name) && /^\d+$/.test(search.get(name) ?? '') ? [[name, Number(search.get(name))]] : []))) as Partial<Record<(typeof FIELDS)[number]['name'], number>>;
-  const [sent] = useDebouncedValue(JSON.stringify(asked), 300);
-  const answer = useQuery({ queryKey: ['usage', 'breakeven', sent], placeholderData: keepPreviousData, queryFn: ({ signal }) => take(api.GET('/api/v1/breakeven', { params: { query: JSON.parse(sent) as typeof asked }, signal })) });
-  const query = new URLSearchParams(Object.entries(asked).map(([name, value]) => [name, String(value)])).toString();
+  const session = useSession();
+  // All tenants together are for operators; a manager sees those that are managed, one at a time.
+  const managed = session.who.tenants.filter((each) => session.may('manager', each.slug));
+  const tenant = search.get('tenant') ?? (session.isOperator ? '' : (managed[0]?.slug ?? ''));
+  const [sent] = useDebouncedValue(JSON.stringify({ ...asked, ...(tenant ? { tenant } : {}) }), 300);
+  const answer = useQuery({ queryKey: ['usage', 'breakeven', sent], placeholderData: keepPreviousData, queryFn: ({ signal }) => take(api.GET('/api/v1/breakeven', { params: { query: JSON.parse(sent) as typeof asked & { tenant?: string } }, signal })) });
+  const query = new URLSearchParams(Object.entries({ ...asked, ...(tenant ? { tenant } : {}) }).map(([name, value]) => [name, String(value)])).toString();
   return (
     <Answer query={answer} lines={8}>
       {(found) => (
@@ -47,6 +54,23 @@ export default function Breakeven() {
             {t('useNow', { used: format.number(found.gpu_milli_hours_per_month / 1000), percent: format.percent(found.use_percent / 100) })}
             {found.use_percent_needed !== null && ` ${t('useNeeded', { percent: format.percent(found.use_percent_needed / 100) })}`}
           </Alert>
+          {(session.isOperator || managed.length > 1) && (
+            <NativeSelect
+              label={c('tenant')}
+              maw={320}
+              value={tenant}
+              data={[...(session.isOperator ? [{ value: '', label: c('all') }] : []), ...managed.map((each) => ({ value: each.slug, label: each.name }))]}
+              onChange={(event) => {
+                const chosen = event.currentTarget.value;
+                setSearch((now) => {
+                  const next = new URLSearchParams(now);
+                  if (chosen) next.set('tenant', chosen);
+                  else next.delete('tenant');
+                  return next;
+                });
+              }}
+            />
+          )}
           <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }}>
             {FIELDS.map(({ name, isMoney, word }) => (
               <NumberInput

@@ -1,6 +1,6 @@
 /** Users from a CSV file: checked first, then written as a whole; what is wrong is told by line. */
 
-import { Alert, Button, FileButton, Group, List, ScrollArea, Stack, Table, Text, Textarea } from '@mantine/core';
+import { Alert, Button, FileButton, Group, List, Progress, ScrollArea, Stack, Table, Text, Textarea } from '@mantine/core';
 import { useState } from 'react';
 
 import { send, type Schemas } from '@/api/client';
@@ -9,9 +9,12 @@ import { queries } from '@/api/query';
 import { common } from '@/text/common';
 import { useText } from '@/text/language';
 import { ProblemView } from '@/ui/Feedback';
+import { saveCsv } from '@/ui/files';
 import { Icon } from '@/ui/Icon';
+import { Said } from '@/ui/Said';
 import { Mark } from '@/ui/Status';
 
+import { inviteAll, linkRows, newPeople, type Invited, type Person } from './invites';
 import { words } from './text';
 
 type Report = Schemas['ImportOut'];
@@ -76,7 +79,7 @@ export function Import({ close }: { close: () => void }) {
               <List size="sm">
                 {problem.fields.slice(0, SHOWN).map((field, index) => (
                   <List.Item key={index}>
-                    <b>{field.path.replace(/^\//, '').replaceAll('/', ' · ')}</b> {field.message} {field.hint}
+                    <b>{field.path.replace(/^\//, '').replaceAll('/', ' · ')}</b> <Said text={[field.message, field.hint]} />
                   </List.Item>
                 ))}
               </List>
@@ -89,6 +92,7 @@ export function Import({ close }: { close: () => void }) {
             <Alert color={report.dry_run ? 'blue' : 'teal'} icon={<Icon name={report.dry_run ? 'info' : 'check'} />}>
               {t(report.dry_run ? 'checked' : 'imported', { created: report.created, updated: report.updated, unchanged: report.unchanged })}
             </Alert>
+            {!report.dry_run && <Invite people={newPeople(text, new Set(report.lines.filter((line) => line.action === 'created').map((line) => line.name)))} created={report.created} />}
             <ScrollArea.Autosize mah={260} tabIndex={0}>
               <Table aria-label={t('lines')} stickyHeader>
                 <Table.Thead>
@@ -114,6 +118,54 @@ export function Import({ close }: { close: () => void }) {
           </Stack>
         )}
       </div>
+    </Stack>
+  );
+}
+
+/** The next step after an import: new people can sign in only after they accepted an invitation. */
+function Invite({ people, created }: { people: readonly Person[]; created: number }) {
+  const t = useText(words);
+  const [done, setDone] = useState<number | null>(null);
+  const [invited, setInvited] = useState<readonly Invited[] | null>(null);
+  const run = async () => {
+    setDone(0);
+    const all = await inviteAll(people, setDone);
+    setInvited(all);
+    setDone(null);
+  };
+  if (created === 0) return null;
+  if (people.length === 0) return <Text size="sm">{t('inviteNobody')}</Text>;
+  const made = invited?.filter((each) => each.link !== null) ?? [];
+  const refused = invited?.filter((each) => each.problem !== null) ?? [];
+  return (
+    <Stack gap="xs">
+      <Text size="sm">{t('inviteHint')}</Text>
+      {done !== null && <Progress value={(done / people.length) * 100} aria-label={t('inviting', { done, count: people.length })} />}
+      {invited === null ? (
+        <Group>
+          <Button loading={done !== null} onClick={() => void run()} leftSection={<Icon name="users" size={16} />}>
+            {t('inviteAll', { count: people.length })}
+          </Button>
+        </Group>
+      ) : (
+        <Alert color={refused.length > 0 ? 'yellow' : 'teal'} icon={<Icon name={refused.length > 0 ? 'alert' : 'check'} />} title={t('invited', { count: made.length })}>
+          <Stack gap="xs" align="flex-start">
+            <Text size="sm">{t('linksHint')}</Text>
+            <Button size="sm" leftSection={<Icon name="download" size={16} />} onClick={() => saveCsv('berth-invitations.csv', linkRows(invited))}>
+              {t('links')}
+            </Button>
+            {refused.length > 0 && (
+              <List size="sm">
+                {refused.slice(0, SHOWN).map(({ person, problem }) => (
+                  <List.Item key={person.name}>
+                    <b>{person.name}</b> <Said text={[problem?.detail || problem?.title, problem?.hint]} />
+                  </List.Item>
+                ))}
+              </List>
+            )}
+          </Stack>
+        </Alert>
+      )}
     </Stack>
   );
 }

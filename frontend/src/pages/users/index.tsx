@@ -111,7 +111,7 @@ function UserRows({ rows, onEnd }: { rows: readonly User[]; onEnd?: () => void }
   const c = useText(common);
   const columns: Column<User>[] = [
     { key: 'name', header: c('name'), width: 'minmax(9rem, 1.5fr)', cell: (user) => <b>{user.name}</b> },
-    { key: 'mail', header: t('mail'), width: 'minmax(10rem, 2fr)', isMinor: true, cell: (user) => user.email || '–' },
+    { key: 'mail', header: t('mail'), width: 'minmax(10rem, 2fr)', isMinor: true, cell: (user) => (user.email ? `${user.email}${user.email_is_confirmed ? '' : ` (${t('unconfirmed')})`}` : '–') },
     {
       key: 'state',
       header: c('state'),
@@ -208,12 +208,15 @@ function EditForm({ user, isSelf, close }: { user: User; isSelf: boolean; close:
   const t = useText(words);
   const c = useText(common);
   const [email, setEmail] = useState(user.email ?? '');
+  const [isConfirmed, setConfirmed] = useState(user.email_is_confirmed ?? false);
   const [isOperator, setOperator] = useState(user.is_operator);
   const [isActive, setActive] = useState(user.is_active);
   const isPerson = user.kind === 'person';
+  const isNewEmail = email !== (user.email ?? '');
+  const confirms = !isNewEmail && isConfirmed && !user.email_is_confirmed; // What an operator writes is confirmed by that.
   const submit = async () => {
     await change(user, {
-      ...(email !== (user.email ?? '') ? { email: email.trim() } : {}),
+      ...(isNewEmail || confirms ? { email: email.trim() } : {}),
       ...(isOperator !== user.is_operator ? { is_operator: isOperator } : {}),
       ...(isActive !== user.is_active ? { is_active: isActive } : {}),
     });
@@ -223,10 +226,11 @@ function EditForm({ user, isSelf, close }: { user: User; isSelf: boolean; close:
   };
   return (
     <Stack>
-      <Form submit={submit} onCancel={close} label={c('save')} isReady={email !== (user.email ?? '') || isOperator !== user.is_operator || isActive !== user.is_active}>
+      <Form submit={submit} onCancel={close} label={c('save')} isReady={isNewEmail || confirms || isOperator !== user.is_operator || isActive !== user.is_active}>
         {(at) => (
           <>
             {isPerson && <TextInput type="email" label={t('mail')} value={email} onChange={(event) => setEmail(event.currentTarget.value)} error={at('/email')} autoComplete="off" data-autofocus />}
+            {user.email && !user.email_is_confirmed && !isNewEmail && <Switch label={t('confirm')} description={t('confirmHint')} checked={isConfirmed} onChange={(event) => setConfirmed(event.currentTarget.checked)} />}
             <Switch label={t('isActive')} description={t('isActiveHint')} checked={isActive} disabled={isSelf} onChange={(event) => setActive(event.currentTarget.checked)} error={at('/is_active')} />
             {isPerson && <Switch label={t('makeOperator')} description={t('operatorHint')} checked={isOperator} disabled={isSelf} onChange={(event) => setOperator(event.currentTarget.checked)} error={at('/is_operator')} />}
             {isSelf && (

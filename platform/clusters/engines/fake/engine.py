@@ -15,6 +15,7 @@ from clusters.engines.interface import (
     AttemptId,
     AttemptLabels,
     AttemptObservation,
+    CheckpointDir,
     Cursor,
     Ensured,
     ExitReason,
@@ -87,6 +88,7 @@ class State:
     attempts: dict[AttemptId, _Attempt] = field(default_factory=dict)
     tombstones: dict[AttemptId, datetime] = field(default_factory=dict)
     next_port: int = _FIRST_PORT
+    saved: dict[str, bytes] = field(default_factory=dict)  # By the location of the checkpoint: it outlives attempts.
     starts: list[AttemptId] = field(default_factory=list)  # Every start that really happened, in order.
 
 
@@ -170,7 +172,7 @@ class FakeEngine:
             chunks.append(LogChunk(offset, b"", marker=marker, skipped_bytes=len(data) - offset))
         ended = self._look_at(found, found.tasks[task], now).state in (TaskState.ENDED, TaskState.GONE)
         self.faults.leave("logs")
-        return LogChunks(tuple(chunks), max(start, len(data)), complete=ended)
+        return LogChunks(tuple(chunks), max(start, len(data)), complete=ended, drained=True)
 
     def inventory(self) -> Inventory:
         self.faults.enter("inventory")
@@ -222,9 +224,21 @@ class FakeEngine:
             )
             for task in workload.tasks
         }
+        self._keep(workload, tasks)
         self.state.attempts[attempt_id] = _Attempt(workload, tasks)
         self.state.starts.append(attempt_id)
         return Ensured(attempt_id, created=True)
+
+    def _keep(self, workload: Workload, tasks: dict[TaskName, _Task]) -> None:
+        """What earlier attempts saved is there for those that read it; what these save is there from now on."""
+        if workload.checkpoint is None:
+            return
+        location = workload.checkpoint.location or workload.checkpoint.target
+        for task in tasks.values():
+            if task.script.reads_saved:
+                task.script = replace(task.script, stdout=task.script.stdout + self.state.saved.get(location, b""))
+            if task.script.saves:
+                self.state.saved[location] = task.script.saves
 
     def _devices(self, attempt_id: AttemptId, task: TaskWorkload) -> tuple[str, ...]:
         """Devices of its own, or for a part of one the fullest of the node that has as much left."""
@@ -254,6 +268,9 @@ class FakeEngine:
                 parts.append(str(tasks[TaskName(part.role, part.index)].ports[part.name]))
             elif isinstance(part, FileOf):
                 parts.append(f"/berth/files/{part.name}")
+            elif isinstance(part, CheckpointDir):
+                kept = self.state.attempts[attempt_id].workload.checkpoint
+                parts.append("" if kept is None else "/berth/checkpoint" if kept.location else kept.target)
             else:
                 parts.append(part)
         return "".join(parts)

@@ -24,6 +24,8 @@ class Script:
     start_seconds: float = 0.0
     stdout: bytes = b""
     stderr: bytes = b""
+    saves: bytes = b""  # What it leaves in its checkpoint directory at once; printed by the next attempt that `reads_saved`.
+    reads_saved: bool = False
 
     def natural_exit(self) -> TaskExit:
         return TaskExit(self.code, self.signal, self.reason, evidence=self.evidence)

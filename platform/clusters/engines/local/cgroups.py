@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = "berth"
+TREES = "/sys/fs/cgroup"  # cgroups(7); what is mounted elsewhere is no part of a task's view.
 _CPU_PERIOD_MICROSECONDS = 100_000
 _V1_CONTROLLERS = ("memory", "pids", "cpu", "cpuacct")
 _V2_CONTROLLERS = ("memory", "pids", "cpu")
@@ -264,6 +265,13 @@ def members(groups: Sequence[str]) -> set[int]:
             if error.errno not in (errno.ENOENT, errno.ENODEV):
                 raise
     return set()
+
+
+def places(groups: Sequence[str], *, proc: str = "/proc") -> tuple[tuple[str, str], ...]:
+    """Pair each group with the place where its tree is mounted, as far as that is below `/sys/fs/cgroup`."""
+    mounted = sorted(set(_mounts(Path(f"{proc}/self/mounts").read_text()).values()), key=len, reverse=True)
+    found = ((group, next((place for place in mounted if group.startswith(f"{place}/")), "")) for group in groups)
+    return tuple((group, place) for group, place in found if place == TREES or place.startswith(f"{TREES}/"))
 
 
 def kill(groups: Sequence[str], *, forbid_new: bool) -> None:

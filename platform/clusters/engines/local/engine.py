@@ -15,7 +15,7 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -30,9 +30,11 @@ from clusters.engines.interface import (
     Forgotten,
     GiveUp,
     Gone,
+    GpuFault,
     Inventory,
     LogChunks,
     LogCursor,
+    LogStreamName,
     Observations,
     OutputFile,
     Retry,
@@ -148,8 +150,9 @@ class LocalEngine:
         return [answers[attempt] for attempt in attempts]
 
     def logs(self, attempt: AttemptId, task: TaskName, stream: Stream, cursor: LogCursor | None) -> LogChunks:
-        observed = self._watch.observe([str(attempt)])
-        ended = all(_task_ended(item.state) for found in observed for item in found.tasks if item.name == task)
+        ended = not self._watch.runs_on(str(attempt), task) and all(
+            _task_ended(item.state) for found in self._watch.observe([str(attempt)]) for item in found.tasks if item.name == task
+        )
         quota = self._watch.log_quota(str(attempt))
         return self._logs.read(str(attempt), str(task), stream, cursor or 0, quota=quota, ended=ended)
 
@@ -168,6 +171,9 @@ class LocalEngine:
         with _reachable():
             return self._outputs.open(str(attempt), path)
 
+    def log_marks(self, streams: Sequence[LogStreamName]) -> Sequence[Hashable]:
+        return [self._logs.size(str(attempt), str(task), stream) for attempt, task, stream in streams]
+
     def execute(
         self, attempt: AttemptId, task: TaskName, argv: Sequence[str], terminal: TerminalSize | None, asker: Asker
     ) -> Execution:
@@ -176,6 +182,9 @@ class LocalEngine:
 
     def sample(self) -> Sequence[Sample]:
         return self._meter.sample(self._watch.live_tasks())
+
+    def gpu_faults(self) -> Sequence[GpuFault]:
+        return self._gpus.faults(self.config.node)
 
     # --- Starting ----------------------------------------------------------------------------------------------------
 
@@ -194,7 +203,7 @@ class LocalEngine:
         needs = [workload for workload in workloads if _needs_lease(workload)]
         leases: dict[AttemptId, Lease] = {}
         if needs:
-            devices = tuple(device.identifier for device in self._gpus.devices())
+            devices = self._gpus.usable()
             in_use = self._cores_in_use(workloads)
             with self._leases.locked() as table:
                 for workload in needs:

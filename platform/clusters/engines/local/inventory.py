@@ -6,10 +6,11 @@ import os
 from datetime import UTC, datetime
 
 from clusters import isolation_facts
-from clusters.engines.interface import Inventory, NodeFacts
+from clusters.engines.interface import Abilities, Inventory, NodeFacts
 from clusters.engines.local import cgroups, processes
 from clusters.engines.local.config import LocalEngineConfig
 from clusters.engines.local.gpus import Gpus
+from clusters.engines.local.launching import syscalls
 from clusters.engines.local.leases import WHOLE_MILLIS
 from clusters.placement import EXCLUSIVE_CORES, RDMA, RDMA_PRESENT
 from kernel.resources import Resources
@@ -41,7 +42,9 @@ def take_inventory(config: LocalEngineConfig, gpus: Gpus) -> Inventory:
         },
     )
     facts, kept_apart = _isolation(config, groups)
-    return Inventory((node,), datetime.now(UTC), isolation=facts, tenants_kept_apart=kept_apart)
+    low, high = config.ports
+    abilities = Abilities(mounts=config.uses_sandbox, node_ports=high - low)
+    return Inventory((node,), datetime.now(UTC), abilities, isolation=facts, tenants_kept_apart=kept_apart)
 
 
 def _isolation(config: LocalEngineConfig, groups: cgroups.Cgroups | None) -> tuple[tuple[str, ...], bool]:
@@ -49,6 +52,7 @@ def _isolation(config: LocalEngineConfig, groups: cgroups.Cgroups | None) -> tup
     facts = [isolation_facts.TURNED_OFF if off else isolation_facts.OWN_USERS if config.drop_rights else isolation_facts.NO_ROOT]
     if not off:
         facts.append(isolation_facts.SANDBOX if sandboxed else isolation_facts.NO_SANDBOX)
+        facts.append(isolation_facts.FILTER if syscalls.compiled(syscalls.Filter.TASK) else isolation_facts.NO_FILTER)
     if groups is not None and groups.limits_memory:
         facts.append(isolation_facts.limited(groups.version))
     else:

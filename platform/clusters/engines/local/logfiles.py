@@ -47,7 +47,14 @@ class LogFiles:
             size = base + os.fstat(descriptor).st_size
         finally:
             os.close(descriptor)
-        return LogChunks(tuple(chunks), end, complete=ended and end >= size)
+        return LogChunks(tuple(chunks), end, complete=ended and end >= size, drained=end >= size)
+
+    def size(self, attempt_id: str, task: str, stream: Stream) -> int | None:
+        """How long the stream's file is; None while there is none. One call of the system: thousands are asked a second."""
+        try:
+            return os.stat(f"{self._root}/{records.ATTEMPTS}/{attempt_id}/{records.CONTROL}/{task}.{stream.value}").st_size
+        except FileNotFoundError:
+            return None
 
     def _base(self, attempt_id: str, name: str, descriptor: int, cursor: int) -> tuple[int, list[LogChunk]]:
         """Give what to add to a position in the file. It grows when the task has cut the file below what was read."""

@@ -1,7 +1,7 @@
 """Measures the node, its GPUs and the live tasks. Rates are differences since the last call; the first call gives none.
 
 With control groups a task's numbers are the kernel's, children that ended included; without them they are summed over its
-processes. What cannot be measured is left out, and nothing is said about pretended GPUs.
+processes. What cannot be measured is left out. Of simulated GPUs the values are drawn from their tasks' use of processors.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import psutil
 
 from clusters.engines.interface import Sample
-from clusters.engines.local import cgroups, processes
+from clusters.engines.local import cgroups, processes, simulated
 from clusters.engines.local.config import LocalEngineConfig
 from clusters.engines.local.gpus import GpuReading, Gpus
 from clusters.engines.local.watch import LiveTask
@@ -32,8 +32,9 @@ class Meter:
     def sample(self, tasks: Sequence[LiveTask]) -> Sequence[Sample]:
         """Measure everything now."""
         now = time.monotonic()
-        readings = {device.identifier: self._gpus.read(device.identifier) for device in self._gpus.devices()}
-        samples = [*self._node(now), *self._devices(readings), *self._tasks(tasks, readings, now)]
+        used = list(self._tasks(tasks, now))
+        readings = self._readings(tasks, used)
+        samples = [*self._node(now), *self._devices(readings), *used, *_held(tasks, readings)]
         self._counters = {key: value for key, value in self._counters.items() if value[0] == now}
         return samples
 
@@ -60,6 +61,24 @@ class Meter:
         counters["network_transmit_bytes_per_second"] = sum(values.bytes_sent for values in network)
         yield from self._rates(subject, counters, now)
 
+    def _readings(self, tasks: Sequence[LiveTask], used: Iterable[Sample]) -> dict[str, GpuReading]:
+        devices = self._gpus.devices()
+        if not self._gpus.are_simulated:
+            return {device.identifier: self._gpus.read(device.identifier) for device in devices}
+        cores = {sample.subject: sample.value / 1000 for sample in used if sample.metric == "cpu_millis"}
+        loads: dict[str, list[float | None]] = {device.identifier: [] for device in devices}
+        for task in tasks:
+            busy = cores.get(_subject(task))
+            for identifier in task.record.gpus:
+                loads.setdefault(identifier, []).append(None if busy is None else busy / len(task.record.gpus))
+        at = time.time()
+        readings = {}
+        for device in devices:
+            known = [load for load in loads[device.identifier] if load is not None]
+            if len(known) == len(loads[device.identifier]):  # Of a task that has just begun there is no rate yet.
+                readings[device.identifier] = simulated.draw(device, sum(known) if known else None, at)
+        return readings
+
     def _devices(self, readings: Mapping[str, GpuReading]) -> Iterable[Sample]:
         for identifier, reading in readings.items():
             subject = f"gpu:{self._config.node}:{identifier}"
@@ -68,10 +87,10 @@ class Meter:
                 values["gpu_xid_code"] = reading.xid_code
             yield from (Sample(subject, metric, value) for metric, value in values.items())
 
-    def _tasks(self, tasks: Sequence[LiveTask], readings: Mapping[str, GpuReading], now: float) -> Iterable[Sample]:
+    def _tasks(self, tasks: Sequence[LiveTask], now: float) -> Iterable[Sample]:
         everything = None if all(task.started.groups for task in tasks) else processes.read_all()
         for task in tasks:
-            subject = f"task:{task.attempt_id}:{task.record.role}:{task.record.index}"
+            subject = _subject(task)
             used = cgroups.usage(task.started.groups)
             if everything is not None:
                 used = _fill_in(used, task, everything)
@@ -85,8 +104,6 @@ class Meter:
             if used.read_bytes is not None and used.write_bytes is not None:
                 counters |= {"disk_read_bytes_per_second": used.read_bytes, "disk_write_bytes_per_second": used.write_bytes}
             yield from self._rates(subject, counters, now)
-            held = [readings[identifier] for identifier in task.record.gpus if identifier in readings]
-            yield from (Sample(subject, metric, value) for metric, value in _gpu_values(held).items())
 
     def _rates(self, subject: str, counters: Mapping[str, float], now: float) -> Iterable[Sample]:
         for metric, value in counters.items():
@@ -94,6 +111,16 @@ class Meter:
             self._counters[subject, metric] = (now, value)
             if before is not None and now > before[0]:
                 yield Sample(subject, metric, max(0.0, (value - before[1]) / (now - before[0])))
+
+
+def _subject(task: LiveTask) -> str:
+    return f"task:{task.attempt_id}:{task.record.role}:{task.record.index}"
+
+
+def _held(tasks: Sequence[LiveTask], readings: Mapping[str, GpuReading]) -> Iterable[Sample]:
+    for task in tasks:
+        held = [readings[identifier] for identifier in task.record.gpus if identifier in readings]
+        yield from (Sample(_subject(task), metric, value) for metric, value in _gpu_values(held).items())
 
 
 def _fill_in(used: cgroups.Usage, task: LiveTask, everything: Mapping[int, processes.Process]) -> cgroups.Usage:

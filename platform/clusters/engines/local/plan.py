@@ -9,18 +9,20 @@ from collections.abc import Mapping
 
 from clusters.engines.interface import (
     AddressOf,
+    CheckpointDir,
     FileOf,
     GiveUp,
     ImageKind,
     PortOf,
     TaskWorkload,
     Text,
+    TextPart,
     Workload,
 )
 from clusters.engines.local import records, sandbox
 from clusters.engines.local.config import LocalEngineConfig
 from clusters.engines.local.exits import CANNOT_START
-from clusters.engines.local.launching.verbs import Owner, StartAttempt, StartMount, StartTask
+from clusters.engines.local.launching.verbs import Owner, StartAttempt, StartCheckpoint, StartMount, StartTask
 from clusters.engines.local.leases import WHOLE_MILLIS, Lease
 from clusters.engines.local.processes import TASK_MARKER
 from clusters.engines.local.records import ATTEMPTS, FILES, HOME, TEMPORARY, WORK, AttemptRecord, TaskRecord
@@ -29,6 +31,7 @@ ADDRESS = "127.0.0.1"  # One host: tasks meet on its loopback.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,254}")
 _TASK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,100}-[0-9]{1,6}")
+_MKDIR = "/bin/mkdir"  # The task may set PATH to anything.
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -126,7 +129,17 @@ def plan(
         image=workload.image.location if workload.image.kind is ImageKind.PYTHON else "",
         network=workload.network,
         sandbox=sandboxed,
+        seccomp=config.isolation != "none",
+        checkpoint=_checkpoint(workload),
     )
+
+
+def _checkpoint(workload: Workload) -> StartCheckpoint | None:
+    """The platform's directory; one inside a mount is made by the task's own shell."""
+    kept = workload.checkpoint
+    if kept is None or not kept.location:
+        return None
+    return StartCheckpoint(kept.location, workload.workdir, kept.target)
 
 
 class _Places:
@@ -138,6 +151,11 @@ class _Places:
         self.work = sandbox.WORK if sandboxed else f"{base}/{WORK}"
         self.home = sandbox.HOME if sandboxed else f"{base}/{HOME}"
         self.files = sandbox.FILES if sandboxed else f"{base}/{FILES}"
+        kept = workload.checkpoint
+        if kept is None or not kept.location:
+            self.checkpoint = kept.target if kept is not None else ""
+        else:
+            self.checkpoint = sandbox.CHECKPOINT if sandboxed else kept.location
 
     def temporary(self, task: TaskWorkload) -> str:
         return sandbox.TEMPORARY if self._sandboxed else f"{self._base}/{TEMPORARY}-{task.name}"
@@ -146,13 +164,15 @@ class _Places:
         """Join the parts; every named port has been leased, so a missing one is a mistake of the caller."""
         return "".join(self._part(part) for part in parts)
 
-    def _part(self, part: str | AddressOf | PortOf | FileOf) -> str:
+    def _part(self, part: TextPart) -> str:
         if isinstance(part, AddressOf):
             return ADDRESS
         if isinstance(part, PortOf):
             return str(self._lease.ports[f"{part.role}-{part.index}/{part.name}"])
         if isinstance(part, FileOf):
             return f"{self.files}/{part.name}"
+        if isinstance(part, CheckpointDir):
+            return self.checkpoint
         return part
 
 
@@ -163,7 +183,10 @@ def _script(task: TaskWorkload, workload: Workload, lease: Lease, places: _Place
     ]
     workdir = f"{places.work}/{workload.workdir}" if workload.workdir else places.work
     failed = f"""trap 'code=$?; printf "\\n{CANNOT_START}%s\\n" "$1" >&2; exit $code' EXIT"""
-    return "\n".join((*lines, "umask 077", failed, f"cd -- {shlex.quote(workdir)} || exit 126", 'exec "$@" </dev/null', ""))
+    own = places.text(task.env["BERTH_CHECKPOINT_DIR"]) if places.checkpoint and "BERTH_CHECKPOINT_DIR" in task.env else ""
+    kept = [f"{_MKDIR} -p -- {shlex.quote(own)} || exit 126"] if own else []
+    enter = f"cd -- {shlex.quote(workdir)} || exit 126"
+    return "\n".join((*lines, "umask 077", failed, *kept, enter, 'exec "$@" </dev/null', ""))
 
 
 def _environment(task: TaskWorkload, workload: Workload, lease: Lease, places: _Places, simulated: bool) -> dict[str, str]:
@@ -219,6 +242,13 @@ def _refuse_names(workload: Workload) -> tuple[str, str] | None:
     for name in workload.files:
         if not _FILE_NAME.fullmatch(name):
             return "workload_invalid", f"{name!r} is not a plain file name."
+    kept = workload.checkpoint
+    if (
+        kept is not None
+        and kept.location
+        and (kept.target in ("", ".") or kept.target.startswith("/") or ".." in kept.target.split("/"))
+    ):
+        return "workload_invalid", f"The checkpoint's path {kept.target!r} is not below the working directory."
     if workload.workdir.startswith("/") or ".." in workload.workdir.split("/"):
         return "workload_invalid", f"The working directory {workload.workdir!r} is not below the code."
     return None

@@ -37,6 +37,7 @@ class StartedRecord:
     boot_id: str
     started_at: float
     sandbox: bool
+    seccomp: bool
     attempt: Mapping[str, Any]
     tasks: Mapping[str, StartedTask]
 
@@ -93,7 +94,8 @@ def read_started(root: str, attempt_id: str) -> StartedRecord | None:
     if found is None:
         return None
     tasks = {name: StartedTask(task["pid"], task["start_ticks"], tuple(task["groups"])) for name, task in found["tasks"].items()}
-    return StartedRecord(found["boot_id"], found["started_at"], found["sandbox"], found["attempt"], tasks)
+    seccomp = found.get("seccomp", False)  # Absent in records of release 0.1.
+    return StartedRecord(found["boot_id"], found["started_at"], found["sandbox"], seccomp, found["attempt"], tasks)
 
 
 def parse_attempt(kept: Mapping[str, Any]) -> AttemptRecord:

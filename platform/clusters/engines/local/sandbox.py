@@ -13,13 +13,16 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from clusters.engines.local.cgroups import TREES
 from clusters.engines.local.launching.verbs import StartMount
 
 INSIDE = "/berth"
 WORK, HOME, FILES, TEMPORARY = f"{INSIDE}/work", f"{INSIDE}/home", f"{INSIDE}/files", "/tmp"  # noqa: S108 - the task's private one.
+CHECKPOINT = f"{INSIDE}/checkpoint"  # Beside the working directory: below it, tasks could put a link in the way of the mount.
 _SHM_BYTES = 64 * 1024 * 1024  # As container runtimes have it.
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/sys", "/nix/store")
 _RESOLVER = ("/run/systemd/resolve", "/run/resolvconf", "/run/nscd")
+_OTHERS_KEYS = ("/proc/keys", "/proc/key-users")  # Of all users of the kernel, whatever the namespace.
 RESERVED_TARGETS = (*_SYSTEM, "/proc", "/dev", "/run", INSIDE)
 
 
@@ -32,10 +35,13 @@ class View:
     temporary: str
     files: str = ""
     image: str = ""
+    checkpoint: str = ""
     mounts: tuple[StartMount, ...] = ()
     devices: tuple[str, ...] = ()
     shm_bytes: int = 0
     network: bool = True
+    groups: tuple[tuple[str, str], ...] = ()  # The task's own control groups, and where each is seen.
+    filter: int | None = None  # The descriptor of the compiled filter of system calls; None: none is loaded.
 
 
 @functools.cache
@@ -60,18 +66,22 @@ def command(program: str, view: View) -> list[str]:
     line += ["--proc", "/proc", "--dev", "/dev"]
     line += ["--perms", "1777", "--size", str(view.shm_bytes or _SHM_BYTES), "--tmpfs", "/dev/shm"]  # noqa: S108
     line += ["--bind", view.temporary, TEMPORARY, "--perms", "0755", "--dir", "/var", "--symlink", "../tmp", "/var/tmp"]  # noqa: S108
+    line += _control_groups(view)
+    for path in filter(os.path.exists, _OTHERS_KEYS):
+        line += ["--ro-bind", "/dev/null", path]
     for path in _RESOLVER:
         line += ["--ro-bind-try", path, path]
-    for device in view.devices:
-        line += ["--dev-bind-try", device, device]
-    binds = [("--bind", view.work, WORK), ("--bind", view.home, HOME)]
+    binds = [("--dev-bind-try", device, device) for device in view.devices]
+    binds += [("--bind", view.work, WORK), ("--bind", view.home, HOME)]
     if view.files:
         binds.append(("--ro-bind", view.files, FILES))
     if view.image:
         binds.append(("--ro-bind", view.image, view.image))
+    if view.checkpoint:
+        binds.append(("--bind", view.checkpoint, CHECKPOINT))
     for mount in sorted(view.mounts, key=lambda item: item.target):  # A mount below another one comes after it.
         binds.append(("--ro-bind" if mount.read_only else "--bind", mount.source, mount.target))
-    made = {TEMPORARY}
+    made = {TEMPORARY, "/dev"}
     for option, source, target in binds:
         for parent in _parents(target):
             if parent not in made:
@@ -82,7 +92,21 @@ def command(program: str, view: View) -> list[str]:
     line += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     if not view.network:
         line.append("--unshare-net")
+    if view.filter is not None:
+        line += ["--seccomp", str(view.filter)]
     return [*line, "--"]
+
+
+def _control_groups(view: View) -> list[str]:
+    """Show the task's own groups where the host mounts the whole trees: runtimes size themselves by what they read there."""
+    if not os.path.isdir(TREES):
+        return []
+    line = []
+    if TREES not in (target for _, target in view.groups):  # Version 1 has a tree for each controller, below it.
+        line += ["--tmpfs", TREES]
+    for source, target in view.groups:
+        line += ["--ro-bind", source, target]
+    return [*line, "--remount-ro", TREES]
 
 
 def refuse_target(target: str, others: Sequence[str]) -> str:

@@ -91,6 +91,21 @@ class Watch:
             self._settle(found, items)
             return items + [AttemptObservation(uuid.UUID(name), ()) for name in unreadable]
 
+    def runs_on(self, attempt_id: str, task: TaskName) -> bool:
+        """Whether a task certainly runs, by two looks at files. False: `observe` knows.
+
+        Without the lock: the output of each task is read every second, and would wait for looks at all of them.
+        """
+        known = self._known.get(attempt_id)
+        if known is None or known.started.boot_id != self.boot_id:
+            return False
+        started = known.started.tasks.get(str(task))
+        return (
+            started is not None
+            and exits.read_exit(self._control(attempt_id, f"{task}.exit")) is None
+            and processes.is_alive(started.pid, started.start_ticks)
+        )
+
     def drive(self, attempt_ids: Sequence[str] | None = None) -> None:
         """Send the signals that are due, end tasks above their memory, and cut output past its quota."""
         with self._lock:

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from jobs.selectors.charges import ended_charges, live_holdings
+from jobs.selectors.charges import ended_charges, known_until, live_holdings
 from kernel.actor import system_actor
 from kernel.clock import database_now
 from kernel.errors import BerthError
@@ -65,8 +65,8 @@ class Command(BaseCommand):
                 rows = rebuild_days(each, number, now=now)
                 self.stdout.write(f"{month_text(number)} of tenant {each} was made again: {rows} rows.")
         if close:
-            self.stdout.write(f"{_all(close_months, now)} statements were stored.")
-            weeks = _all(lambda at: close_weeks(at, running=live_holdings), now)
+            self.stdout.write(f"{_all(lambda at: close_months(at, known_until=known_until(at)), now)} statements were stored.")
+            weeks = _all(lambda at: close_weeks(at, running=live_holdings, known_until=known_until(at)), now)
             self.stdout.write(f"{weeks} statements of shares were stored.")
         since = now - timedelta(days=days) if days is not None else None
         return sum(

@@ -10,7 +10,7 @@ import structlog
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from controlplane.api.serializers import show_selftests
-from controlplane.selftest import remove_leftovers, run_selftest
+from controlplane.selftest import SelfTestBroken, own_url, remove_leftovers, run_selftest
 from kernel.clock import database_now
 
 SECONDS_MAX = 900.0  # Nobody's worker waits for it.
@@ -31,6 +31,10 @@ class Command(BaseCommand):
             self.stdout.write(f"{removed} interrupted runs were cleaned up.")
         if options["clean"]:
             return
+        try:
+            own_url()
+        except SelfTestBroken as reason:
+            raise CommandError(str(reason)) from None
         run = run_selftest(seconds_max=SECONDS_MAX)
         if run is None:
             raise CommandError("Another self-test runs at this moment.")
@@ -38,6 +42,9 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(show_selftests([run])[0], indent=2))
         for finding in [] if options["json"] else run.findings:
             self.stderr.write("{operation} by {by}: {status} {problem}".format(**finding))
+        for wall in [] if options["json"] else show_selftests([run])[0]["walls"]:
+            outcome = wall["outcome"].replace("_", " ")
+            self.stdout.write(f"{wall['cluster']}: {outcome}: {wall['text']} {wall['evidence']}".rstrip())
         if run.verdict != "passed":
             raise CommandError(f"The self-test {run.verdict}: {run.detail or f'{len(run.findings)} findings, listed above'}.")
         if not options["json"]:

@@ -1,6 +1,6 @@
 /** What an attempt left behind, to be downloaded. Nothing of it is ever shown in the page: it is somebody's file. */
 
-import { ActionIcon, Alert, Group, Stack, Text, Tooltip } from '@mantine/core';
+import { ActionIcon, Alert, Button, Group, Stack, Text, Tooltip } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useCallback, useMemo } from 'react';
 
@@ -11,6 +11,7 @@ import { useText } from '@/text/language';
 import { Empty, Loading, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { Rows, type Column } from '@/ui/Rows';
+import { Said } from '@/ui/Said';
 import { When } from '@/ui/Times';
 
 import { AttemptChoice, useAttempt } from '../AttemptChoice';
@@ -63,6 +64,11 @@ export default function Artifacts({ job }: { job: Job }) {
             {!head?.complete && ` · ${t('storing')}`}
           </Text>
         )}
+        {rows.length > 0 && head?.complete && (
+          <Button component="a" href={`/api/v1/jobs/${job.id}/artifacts:archive${attempt === null ? '' : `?attempt=${attempt}`}`} download size="compact-sm" variant="default" leftSection={<Icon name="download" size={14} />}>
+            {t('all')}
+          </Button>
+        )}
       </Group>
       {head?.marker && (
         <Alert color="yellow" icon={<Icon name="alert" />} title={t('left')}>
@@ -71,7 +77,7 @@ export default function Artifacts({ job }: { job: Job }) {
       )}
       {rows.length === 0 ? (
         <Empty icon="download" title={isLate ? t('notYet') : t('none')} command={`berth cp ${job.id}: .`}>
-          {isLate ? t('notYetHint') : t('noneHint')}
+          <Said text={isLate ? t('notYetHint') : t('noneHint')} />
         </Empty>
       ) : (
         <Rows label={t('artifacts')} rows={rows} columns={columns} rowKey={(row) => row.path} onEnd={onEnd} height="max(16rem, calc(100vh - 22rem))" />

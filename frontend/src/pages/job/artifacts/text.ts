@@ -18,6 +18,7 @@ export const words = texts(
     downloadFile: 'Download {path}',
     sum: '{count} {count|file|files}, {size}',
     sumMore: 'more than {count} files',
+    all: 'All as one archive (tar)',
   },
   {
     artifacts: '输出',
@@ -34,5 +35,6 @@ export const words = texts(
     downloadFile: '下载 {path}',
     sum: '{count} 个文件，{size}',
     sumMore: '超过 {count} 个文件',
+    all: '全部打包下载（tar）',
   },
 );

@@ -6,29 +6,19 @@ import { useMemo } from 'react';
 
 import { api, take } from '@/api/client';
 import { useAddress } from '@/app/address';
-import { useFormat, type Format } from '@/text/format';
+import { common } from '@/text/common';
+import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
-import { Chart } from '@/ui/Chart';
+import { Chart, type Line } from '@/ui/Chart';
 import { Empty, Loading, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 
 import { AttemptChoice, useAttempt } from '../AttemptChoice';
-import { hasEnded, tasksQuery, type Job } from '../queries';
-import { merged, secondsBelow, sideBySide, type Series } from './fold';
+import { hasEnded, specQuery, tasksQuery, type Job } from '../queries';
+import { askedOf, gpusOf } from './asked';
+import { merged, secondsBelow, sideBySide, taskOf, type Series } from './fold';
 import { words } from './text';
-
-const METRICS = [
-  'cpu_millis',
-  'memory_bytes',
-  'gpu_utilization_ratio',
-  'gpu_memory_bytes',
-  'gpu_power_watts',
-  'gpu_temperature_celsius',
-  'disk_read_bytes_per_second',
-  'disk_write_bytes_per_second',
-  'processes',
-] as const;
-type MetricName = (typeof METRICS)[number];
+import { isMetric, METRICS, unitOf, type MetricName } from './units';
 
 const RANGES = { last15m: 900, last1h: 3_600, last6h: 21_600, last24h: 86_400 } as const;
 type RangeName = keyof typeof RANGES | 'whole';
@@ -37,12 +27,9 @@ const TASKS_AT_ONCE = 16; // Up to here one answer holds all metrics; beyond, on
 const POINTS = 240;
 const POINTS_OF_MANY = 60;
 const EVERY_MS = 15_000;
+const ASKED_COLOR = '#868e96';
 const IDLE_RATIO = 0.05;
 const IDLE_SECONDS = 600;
-
-function isMetric(name: string | null): name is MetricName {
-  return (METRICS as readonly (string | null)[]).includes(name);
-}
 
 export default function Metrics({ job }: { job: Job }) {
   const t = useText(words);
@@ -55,7 +42,7 @@ export default function Metrics({ job }: { job: Job }) {
   const range: RangeName = (search.get('range') ?? '') in RANGES ? (search.get('range') as RangeName) : 'whole';
   const isMany = task === null && names.length > TASKS_AT_ONCE;
   const wanted = search.get('metric');
-  const metric: MetricName | null = isMany ? (isMetric(wanted) ? wanted : job.resources.gpu_millis > 0 && !job.gpus_simulated ? 'gpu_utilization_ratio' : 'cpu_millis') : null;
+  const metric: MetricName | null = isMany ? (isMetric(wanted) ? wanted : job.resources.gpu_millis > 0 ? 'gpu_utilization_ratio' : 'cpu_millis') : null;
   const query = useQuery({
     queryKey: ['job', job.id, 'metrics', attempt, task, range, metric],
     enabled: tasks.data !== undefined,
@@ -114,17 +101,23 @@ export default function Metrics({ job }: { job: Job }) {
 
 function Charts({ job, series, isMerged, count }: { job: Job; series: readonly Series[]; isMerged: boolean; count: number }) {
   const t = useText(words);
+  const c = useText(common);
   const format = useFormat();
+  const spec = useQuery(specQuery(job.id)).data;
   const groups = useMemo(() => {
     const found = new Map<string, Series[]>();
     for (const one of series) found.set(one.metric, [...(found.get(one.metric) ?? []), one]);
     const names = { lowest: t('lowest'), mean: t('mean'), highest: t('highest') };
     return METRICS.flatMap((metric) => {
       const same = found.get(metric);
-      return same ? [{ metric, folded: isMerged ? merged(same, names) : sideBySide(same) }] : [];
+      return same ? [{ metric, isSimulated: same.some((one) => one.simulated), folded: isMerged ? merged(same, names) : sideBySide(same) }] : [];
     });
   }, [series, isMerged, t]);
-  const idleFor = useMemo(() => (hasEnded(job) ? 0 : secondsBelow(series.filter((one) => one.metric === 'gpu_utilization_ratio'), IDLE_RATIO)), [series, job]);
+  const idleFor = useMemo(() => (hasEnded(job) ? 0 : secondsBelow(series.filter((one) => one.metric === 'gpu_utilization_ratio' && !one.simulated), IDLE_RATIO)), [series, job]);
+  const shown = useMemo(() => new Set(series.map((one) => taskOf(one.subject).replace(/-\d+$/, ''))), [series]);
+  const asked = (metric: MetricName, times: readonly number[]): Line[] =>
+    spec ? askedOf(spec, metric, shown).map(({ role, value }) => ({ label: role === null ? t('asked') : t('askedRole', { role }), values: times.map(() => value), color: ASKED_COLOR, stroke: 'dotted' })) : [];
+  const gpus = spec ? gpusOf(spec, shown) : null;
   const hasGpuLine = groups.some((group) => group.metric.startsWith('gpu_'));
   if (!groups.some((group) => group.folded.lines.some((line) => line.values.some((value) => value !== null)))) {
     return (
@@ -146,12 +139,17 @@ function Charts({ job, series, isMerged, count }: { job: Job; series: readonly S
         </Text>
       )}
       <SimpleGrid cols={{ base: 1, lg: 2 }}>
-        {groups.map(({ metric, folded }) => (
+        {groups.map(({ metric, isSimulated, folded }) => (
           <Paper key={metric} withBorder p="md">
-            <Chart title={t(metric)} times={folded.times} lines={folded.lines} unit={unitOf(metric, format, t)} maximum={metric === 'gpu_utilization_ratio' ? 1 : undefined} />
+            <Chart title={`${metric === 'gpu_utilization_ratio' && gpus !== null ? t('gpusAsked', { count: gpus }) : t(metric)}${isSimulated ? ` · ${c('simulated')}` : ''}`} times={folded.times} lines={[...folded.lines, ...asked(metric, folded.times)]} unit={unitOf(metric, format, t)} maximum={metric === 'gpu_utilization_ratio' ? 1 : undefined} />
           </Paper>
         ))}
       </SimpleGrid>
+      {groups.some((group) => group.isSimulated) && (
+        <Text size="sm" c="dimmed">
+          {t('drawn')}
+        </Text>
+      )}
       {job.resources.gpu_millis > 0 && !hasGpuLine && (
         <Text size="sm" c="dimmed">
           {t('noGpu')}
@@ -159,25 +157,4 @@ function Charts({ job, series, isMerged, count }: { job: Job; series: readonly S
       )}
     </Stack>
   );
-}
-
-function unitOf(metric: MetricName, format: Format, t: (key: 'perSecond', values: { size: string }) => string): (value: number) => string {
-  switch (metric) {
-    case 'cpu_millis':
-      return (value) => format.number(value / 1000, value < 10 ? 5 : value < 1000 ? 3 : 2);
-    case 'memory_bytes':
-    case 'gpu_memory_bytes':
-      return format.bytes;
-    case 'gpu_utilization_ratio':
-      return (value) => format.percent(value);
-    case 'gpu_power_watts':
-      return (value) => `${format.number(value, 0)} W`;
-    case 'gpu_temperature_celsius':
-      return (value) => `${format.number(value, 0)} °C`;
-    case 'disk_read_bytes_per_second':
-    case 'disk_write_bytes_per_second':
-      return (value) => t('perSecond', { size: format.bytes(value) });
-    case 'processes':
-      return (value) => format.number(value, 0);
-  }
 }

@@ -9,6 +9,7 @@ const series = (index: number, times: number[], values: (number | null)[]): Seri
   subject: `task:a:worker:${index}`,
   metric: 'cpu_millis',
   unit: '',
+  simulated: false,
   resolution_seconds: 10,
   times: times.map(at),
   values,

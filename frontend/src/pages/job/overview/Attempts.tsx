@@ -47,7 +47,7 @@ export function Attempts({ job }: { job: Job }) {
                         </Anchor>
                       </Table.Td>
                       <Table.Td>{isJobState(state) ? <Status state={state} size="sm" /> : state === 'preempted' ? t('preempted') : state}</Table.Td>
-                      <Table.Td>{attempt.exit ? attempt.exit.reason : (attempt.stop_cause?.replaceAll('_', ' ') ?? '')}</Table.Td>
+                      <Table.Td>{attempt.exit ? `${attempt.exit.reason}${attempt.exit.code ? ` (${t('exitCode', { code: attempt.exit.code })})` : ''}` : (attempt.stop_cause?.replaceAll('_', ' ') ?? '')}</Table.Td>
                       <Table.Td>{attempt.pool}</Table.Td>
                       <Table.Td>
                         <When at={attempt.started_at ?? attempt.created_at} />

@@ -5,6 +5,7 @@ import { Link } from 'react-router';
 
 import { useText } from '@/text/language';
 import { Icon } from '@/ui/Icon';
+import { Said } from '@/ui/Said';
 
 import { hasEnded, isArray, type Job } from '../queries';
 import { words } from './text';
@@ -38,10 +39,12 @@ export function Exit({ job }: { job: Job }) {
             {t('exitTitle')}
           </Title>
         </Group>
-        <Text fw={600}>{text}</Text>
+        <Text fw={600}>
+          <Said text={text} />
+        </Text>
         {!isGood && fix && (
           <Text>
-            <b>{t('exitFix')}:</b> {fix}
+            <b>{t('exitFix')}:</b> <Said text={fix} />
           </Text>
         )}
         {exit && !isGood && exit.evidence && (

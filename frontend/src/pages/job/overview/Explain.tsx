@@ -12,6 +12,7 @@ import { isolate } from '@/text/isolate';
 import { useText } from '@/text/language';
 import { Answer, Loading, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
+import { Said } from '@/ui/Said';
 import { Mark } from '@/ui/Status';
 import { Window } from '@/ui/Window';
 
@@ -38,8 +39,14 @@ export function Explain({ job }: { job: Job }) {
       </Title>
       {job.reason && (
         <Stack gap={2} mb="md">
-          <Text fw={600}>{job.reason.text}</Text>
-          {job.reason.hint && <Text c="dimmed">{job.reason.hint}</Text>}
+          <Text fw={600}>
+            <Said text={job.reason.text} />
+          </Text>
+          {job.reason.hint && (
+            <Text c="dimmed">
+              <Said text={job.reason.hint} />
+            </Text>
+          )}
         </Stack>
       )}
       <Answer query={query}>{(explained) => <Panel explained={explained} />}</Answer>
@@ -126,14 +133,14 @@ function Expected({ explained }: { explained: Explained }) {
     <div>
       <Text fw={600}>{t('expected')}</Text>
       {expected &&
-        (expected.p50_at ? (
+        (expected.p50_at || expected.p90_at ? (
           <Text size="sm">
-            {t('p50', { time: format.time(expected.p50_at) })}
+            {expected.p50_at && t('p50', { time: format.time(expected.p50_at) })}
             <br />
             {expected.p90_at && t('p90', { time: format.time(expected.p90_at) })}
           </Text>
         ) : (
-          <Text size="sm">{t('notExpected', { reason: expected.reason.replaceAll('_', ' ') })}</Text>
+          <Text size="sm">{expected.was_by ? t('overdue', { time: format.time(expected.was_by) }) : t('notExpected', { reason: expected.reason.replaceAll('_', ' ') })}</Text>
         ))}
       {past && (
         <Text size="xs" c="dimmed">
@@ -215,7 +222,9 @@ function SuggestionRow({ suggestion }: { suggestion: Suggestion }) {
   return (
     <Group gap="sm" justify="space-between" wrap="wrap">
       <Group gap="xs" style={{ flex: '1 1 18rem' }}>
-        <Text style={{ flex: '0 1 auto' }}>{suggestion.text}</Text>
+        <Text style={{ flex: '0 1 auto' }}>
+          <Said text={suggestion.text} />
+        </Text>
         <Mark
           icon={suggestion.starts_now ? 'play' : 'alert'}
           color={suggestion.starts_now ? 'teal' : 'orange'}
@@ -236,7 +245,9 @@ function SuggestionRow({ suggestion }: { suggestion: Suggestion }) {
       </Button>
       <Window opened={isOpen} onClose={() => setOpen(false)} title={t('tryTitle')}>
         <Stack>
-          <Text fw={600}>{suggestion.text}</Text>
+          <Text fw={600}>
+            <Said text={suggestion.text} />
+          </Text>
           {asked.isPending && <Loading lines={3} />}
           {asked.error && <ProblemView error={asked.error} />}
           {asked.data && <WhatIf answer={asked.data} />}

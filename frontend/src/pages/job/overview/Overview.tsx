@@ -4,6 +4,7 @@ import { Grid, Stack } from '@mantine/core';
 
 import { useSession } from '@/api/session';
 
+import { Checkpoint } from '../checkpoint/Checkpoint';
 import { rightsTo, type Job } from '../queries';
 import { Attempts } from './Attempts';
 import { Exit } from './Exit';
@@ -27,6 +28,7 @@ export function Overview({ job }: { job: Job }) {
       <Grid.Col span={{ base: 12, lg: 4 }}>
         <Stack>
           <Facts job={job} />
+          <Checkpoint job={job} />
           {rightsTo(job, session).edit && session.has('billing') && <Cost job={job} />}
         </Stack>
       </Grid.Col>

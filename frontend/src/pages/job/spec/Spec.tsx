@@ -3,8 +3,8 @@
 import { Anchor, Button, Code, Group, Paper, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
-import { stringify } from 'yaml';
 
+import { writeSpec } from '@/pages/submit/spec';
 import { useText } from '@/text/language';
 import { CopyText } from '@/ui/CopyAs';
 import { Answer } from '@/ui/Feedback';
@@ -12,7 +12,7 @@ import { save } from '@/ui/files';
 import { Icon } from '@/ui/Icon';
 
 import { DiffView } from '../DiffView';
-import { specQuery, type Job } from '../queries';
+import { compareAddress, specQuery, type Job } from '../queries';
 import { words } from './text';
 
 export default function Spec({ job }: { job: Job }) {
@@ -21,10 +21,10 @@ export default function Spec({ job }: { job: Job }) {
   return (
     <Answer query={query} lines={10}>
       {(spec) => {
-        const text = stringify(spec, { lineWidth: 0 });
+        const text = writeSpec(spec);
         return (
           <Stack>
-            {origin && <Against origin={origin} newer={text} />}
+            {origin && <Against job={job} origin={origin} newer={text} />}
             <Shown job={job} text={text} />
           </Stack>
         );
@@ -60,7 +60,7 @@ function Shown({ job, text }: { job: Job; text: string }) {
   );
 }
 
-function Against({ origin, newer }: { origin: string; newer: string }) {
+function Against({ job, origin, newer }: { job: Job; origin: string; newer: string }) {
   const t = useText(words);
   const query = useQuery({ ...specQuery(origin), retry: false });
   return (
@@ -69,12 +69,17 @@ function Against({ origin, newer }: { origin: string; newer: string }) {
         <Title order={2} size="h4">
           {t('against')}
         </Title>
-        <Anchor component={Link} to={`/jobs/${origin}`} size="sm">
-          {t('toOrigin')}
-        </Anchor>
+        <Group gap="md">
+          <Anchor component={Link} to={compareAddress(origin, job.id)} size="sm">
+            {t('compare')}
+          </Anchor>
+          <Anchor component={Link} to={`/jobs/${origin}`} size="sm">
+            {t('toOrigin')}
+          </Anchor>
+        </Group>
       </Group>
       <Answer query={query} lines={3}>
-        {(older) => <DiffView older={stringify(older, { lineWidth: 0 })} newer={newer} />}
+        {(older) => <DiffView older={writeSpec(older)} newer={newer} />}
       </Answer>
     </Paper>
   );

@@ -11,6 +11,7 @@ import { useSearchParams } from 'react-router';
 import { useText } from '@/text/language';
 import { Answer, Empty } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
+import { plain } from '@/ui/plain';
 
 import { tasksQuery, type Job, type Task } from '../queries';
 import { ExecConnection, type Ended } from './connection';
@@ -175,7 +176,7 @@ function Shell({ job, task, again }: { job: Job; task: Task; again: () => void }
 }
 
 function endText(ended: Ended, t: (key: 'ended' | 'endedUnknown' | 'idle' | 'lost' | 'forbidden' | 'missing' | 'busy', values?: { code: number }) => string): string {
-  if (ended.detail) return ended.detail;
+  if (ended.detail) return plain(ended.detail);
   if (ended.code === 1000) return ended.exitCode === null ? t('endedUnknown') : t('ended', { code: ended.exitCode });
   if (ended.code === 4408) return t('idle');
   if (ended.code === 4401 || ended.code === 4403) return t('forbidden');

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import hashlib
 import os
 import stat
+import time
 from collections.abc import Iterator
 
 from clusters.engines.local.launching.verbs import Entry, LauncherRefused, Listing
 
 _CAREFUL = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # A pipe without a reader must not hold us up.
+_PART = ".berth-copy-"  # How a file is called that is not copied to its end.
+_COPY_BYTES = 1024**2
 _DEPTH_MAX = 64  # Open directories at once while removing; deeper trees are lifted up first.
+_LISTED_DEPTH_MAX = 64  # Every directory is opened again from the root: deeper trees would cost the square of their depth.
+_LISTED_SECONDS_MAX = 20.0  # A million files on a local disk take ten.
+_ENTRY_BYTES = 120  # Of an answer, beside the path.
+_LISTED_BYTES_MAX = 192 * 1024 * 1024  # Three quarters of the longest message.
 
 
 def split(path: str) -> tuple[str, ...]:
@@ -57,26 +66,48 @@ def open_file(root: str, path: str, *, write: bool, mode: int, truncate: bool) -
 
 
 def list_directory(root: str, path: str, *, recursive: bool, limit: int) -> Listing:
-    """List names, sorted within each directory, with paths relative to `path`; stops after `limit`."""
+    """List names, sorted within each directory, with paths relative to `path`.
+
+    Stops after `limit` entries, after what one answer holds, and after some seconds, and does not look below _LISTED_DEPTH_MAX
+    directories: whatever a tenant made there, the others wait for the launcher no longer than that. `truncated` says that there
+    is more.
+    """
     found: list[Entry] = []
     pending: list[tuple[str, ...]] = [()]
     start = split(path)
+    room, deadline, is_whole = _LISTED_BYTES_MAX, time.monotonic() + _LISTED_SECONDS_MAX, True
     while pending:
         below = pending.pop()
+        if len(below) > _LISTED_DEPTH_MAX:
+            is_whole = False
+            continue
+        entries = []
         try:
             with directory(root, (*start, *below), read=True) as opened, os.scandir(opened) as names:
-                entries = sorted((_entry(below, item) for item in names), key=lambda entry: entry.path)
+                for item in names:
+                    entries.append(_entry(below, item))
+                    room -= _answer_bytes(entries[-1])
+                    if room < 0 or time.monotonic() > deadline:
+                        is_whole = False
+                        break
         except OSError:
             if below:
                 continue  # Removed or closed to us meanwhile; the rest is still worth giving.
             raise
-        for entry in entries:
-            if len(found) >= limit:
-                return Listing(tuple(found), truncated=True)
-            found.append(entry)
+        entries.sort(key=lambda entry: entry.path)
+        if len(found) + len(entries) > limit:
+            return Listing((*found, *entries[: limit - len(found)]), truncated=True)
+        found += entries
+        if room < 0 or time.monotonic() > deadline:
+            return Listing(tuple(found), truncated=True)
         if recursive:
             pending += [tuple(entry.path.split("/")) for entry in reversed(entries) if entry.kind == "directory"]
-    return Listing(tuple(found))
+    return Listing(tuple(found), truncated=not is_whole)
+
+
+def _answer_bytes(entry: Entry) -> int:
+    """At most how much of an answer an entry takes: what is no plain ASCII is written as `\\uXXXX`."""
+    return _ENTRY_BYTES + len(entry.path) * (1 if entry.path.isascii() and entry.path.isprintable() else 6)
 
 
 def make_directories(root: str, path: str, mode: int) -> None:
@@ -97,6 +128,28 @@ def rename(root: str, source: str, target: str) -> None:
     *target_parents, target_name = _named(target)
     with directory(root, tuple(source_parents)) as holder, directory(root, tuple(target_parents)) as receiver:
         os.rename(source_name, target_name, src_dir_fd=holder, dst_dir_fd=receiver)
+
+
+def link(root: str | int, path: str, target: str) -> None:
+    """Put a link there that leads to `target`. Missing folders are made, and an empty folder in its place gives way.
+
+    Raises FileExistsError where something else is, NotADirectoryError where a link or file is among the folders.
+    """
+    *parents, name = _named(path)
+    for depth in range(len(parts := tuple(parents))):
+        with directory(root, parts[:depth]) as parent, contextlib.suppress(FileExistsError):
+            os.mkdir(parts[depth], 0o700, dir_fd=parent)
+    with directory(root, parts) as parent:
+        with contextlib.suppress(OSError):  # What cannot give way is said below.
+            os.rmdir(name, dir_fd=parent)
+        os.symlink(target, name, dir_fd=parent)
+
+
+def copy_tree(root: str, source: str, target: str, *, seconds: float) -> bool:
+    """Copy what is in one directory into another for about so long; whether all of it is there. See `Launcher.copy_tree`."""
+    deadline = time.monotonic() + seconds
+    with directory(root, split(source), read=True) as given, directory(root, split(target), read=True) as taken:
+        return _copy_entries(given, taken, deadline, depth=1)
 
 
 def remove(root: str, path: str) -> None:
@@ -145,13 +198,71 @@ def _empty(directory_descriptor: int, top: int, depth: int, lifted: int) -> int:
     return lifted
 
 
+def _copy_entries(given: int, taken: int, deadline: float, *, depth: int) -> bool:
+    """Oldest first: what is newest in the one is newest in the other. A file has its own name only once it is whole."""
+    with os.scandir(given) as names:
+        entries = sorted(
+            ((item.stat(follow_symlinks=False), item.name) for item in names), key=lambda entry: entry[0].st_mtime_ns
+        )
+    there = set(os.listdir(taken))
+    for facts, name in entries:
+        if depth > _DEPTH_MAX:
+            raise OSError(errno.ENAMETOOLONG, f"it holds directories more than {_DEPTH_MAX} deep")
+        if time.monotonic() > deadline:
+            return False
+        if name.startswith(_PART):
+            continue  # Of a copy that was not ended; by that name something else could be taken for a beginning of ours.
+        if stat.S_ISLNK(facts.st_mode) and name not in there:
+            os.symlink(os.readlink(name, dir_fd=given), name, dir_fd=taken)
+        elif stat.S_ISREG(facts.st_mode) and name not in there:
+            if not _copy_file(given, taken, name, facts, deadline):
+                return False
+        elif stat.S_ISDIR(facts.st_mode):
+            if name not in there:
+                os.mkdir(name, 0o700, dir_fd=taken)
+            with directory(given, (name,), read=True) as below, directory(taken, (name,), read=True) as copy:
+                if not _copy_entries(below, copy, deadline, depth=depth + 1):
+                    return False
+                os.fchmod(copy, stat.S_IMODE(facts.st_mode) | 0o700)
+                os.utime(copy, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    return True
+
+
+def _copy_file(given: int, taken: int, name: str, facts: os.stat_result, deadline: float) -> bool:
+    part = f"{_PART}{hashlib.sha256(os.fsencode(name)).hexdigest()[:32]}"
+    source = os.open(name, os.O_RDONLY | _CAREFUL, dir_fd=given)
+    try:
+        copy = os.open(part, os.O_WRONLY | os.O_CREAT | _CAREFUL, 0o600, dir_fd=taken)
+        try:
+            position = os.fstat(copy).st_size
+            while piece := os.pread(source, _COPY_BYTES, position):
+                if piece.count(0) == len(piece):  # A hole stays one.
+                    position += len(piece)
+                    os.ftruncate(copy, position)
+                else:
+                    position += os.pwrite(copy, piece, position)
+                if time.monotonic() > deadline:
+                    return False
+            os.fchmod(copy, stat.S_IMODE(facts.st_mode))
+            os.utime(copy, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+        finally:
+            os.close(copy)
+    finally:
+        os.close(source)
+    os.rename(part, name, src_dir_fd=taken, dst_dir_fd=taken)
+    return True
+
+
 def _make_removable(parent: int, name: str) -> None:
-    """Open a directory that its owner closed to itself (mode 0): only needed where no root helps, harmless elsewhere."""
-    if os.geteuid() == 0:
-        return
+    """Open a directory that its owner closed to itself (mode 0, or read-only): root alone needs that not, and we often act as
+    the owner. By its descriptor: a link that takes its place meanwhile is not followed."""
     found = os.stat(name, dir_fd=parent, follow_symlinks=False)
-    if stat.S_ISDIR(found.st_mode) and found.st_mode & 0o700 != 0o700 and found.st_uid == os.geteuid():
-        os.chmod(name, 0o700, dir_fd=parent)
+    if stat.S_ISDIR(found.st_mode) and found.st_mode & 0o700 != 0o700:
+        descriptor = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        try:
+            os.chmod(f"/proc/self/fd/{descriptor}", 0o700)
+        finally:
+            os.close(descriptor)
 
 
 def seal(root: str, path: str, *, uid: int, gid: int, everyone: bool) -> None:

@@ -92,6 +92,12 @@ class LauncherClient:
     def remove_tree(self, root: str, path: str, owner: Owner | None) -> None:
         self._ask("remove_tree", root=root, path=path, owner=wire.encode_owner(owner))
 
+    def copy_tree(self, root: str, source: str, target: str, owner: Owner | None, *, seconds: float) -> bool:
+        answer, _ = self._ask(
+            "copy_tree", root=root, source=source, target=target, owner=wire.encode_owner(owner), seconds=seconds
+        )
+        return bool(answer)
+
     def give(self, root: str, path: str, owner: Owner, *, mode: int, share_with_group: bool = False) -> None:
         self._ask("give", root=root, path=path, owner=wire.encode_owner(owner), mode=mode, share_with_group=share_with_group)
 

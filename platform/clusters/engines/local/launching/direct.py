@@ -138,6 +138,10 @@ class DirectLauncher:
         with self._acting(owner):
             beneath.remove(self._policy.check_root(root), path)
 
+    def copy_tree(self, root: str, source: str, target: str, owner: Owner | None, *, seconds: float) -> bool:
+        with self._acting(owner):
+            return beneath.copy_tree(self._policy.check_root(root), source, target, seconds=seconds)
+
     def give(self, root: str, path: str, owner: Owner, *, mode: int, share_with_group: bool = False) -> None:
         real = self._policy.check_root(root)
         self._policy.check_receiver(owner)

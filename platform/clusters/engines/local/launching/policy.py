@@ -6,7 +6,7 @@ import functools
 import os
 from dataclasses import dataclass
 
-from clusters.engines.local.launching.verbs import LauncherRefused, Owner
+from clusters.engines.local.launching.verbs import CHECKPOINTS, LauncherRefused, Owner
 
 NUMBERS_MAX = 100_000_000  # Tenants and volumes; base + number stays far below the 32-bit end of uids.
 
@@ -31,6 +31,16 @@ class Policy:
         if any(real == allowed or real.startswith(allowed + "/") for allowed in map(_real, self.roots)):
             return real
         raise LauncherRefused(f"{root} is not beneath a directory that the launcher serves")
+
+    def check_checkpoint(self, path: str) -> tuple[str, str]:
+        """Give the root and the path below it of a directory that a job keeps, or refuse it. It need not be there yet."""
+        for root in self.roots:
+            for base in (root, _real(root)):
+                relative = os.path.relpath(path, base)
+                parts = relative.split("/")
+                if os.path.isabs(path) and len(parts) == 3 and parts[0] == CHECKPOINTS and ".." not in parts:
+                    return _real(root), relative
+        raise LauncherRefused(f"{path} is no directory of a checkpoint")
 
     def check_tenant(self, owner: Owner) -> Owner:
         """Refuse to act as anybody but a tenant, in any group but a tenant's or a volume's. Never as the service user."""

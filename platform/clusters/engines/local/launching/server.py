@@ -225,7 +225,7 @@ def _carry_out(launcher: DirectLauncher, verb: str, arguments: dict[str, Any]) -
         return launcher.pin([wire.decode_pin(each) for each in arguments["pins"]])
     if verb == "remove_attempts":
         return launcher.remove_attempts(arguments["root"], arguments["attempts"])
-    if verb in {"open_file", "list_directory", "make_directory", "rename", "remove_tree", "give"}:
+    if verb in {"open_file", "list_directory", "make_directory", "rename", "remove_tree", "copy_tree", "give"}:
         arguments["owner"] = wire.find_owner(arguments["owner"])
         result = getattr(launcher, verb)(**arguments)
         return asdict(result) if verb == "list_directory" else result

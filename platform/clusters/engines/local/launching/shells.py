@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from clusters.engines.local import processes, records
-from clusters.engines.local.launching import beneath, wire
+from clusters.engines.local.launching import beneath, syscalls, wire
 from clusters.engines.local.launching.policy import Policy
 from clusters.engines.local.launching.verbs import LauncherRefused, OpenedShell, OpenShell, Owner
 from kernel.limits import COMMAND_ARGUMENTS, ENV_BYTES, TERMINAL_CELLS, TEXT_BYTES
@@ -94,6 +94,7 @@ class _Target:
     environment: Mapping[bytes, bytes] = field(repr=False)
     owner: Owner
     groups: tuple[str, ...]
+    seccomp: bool
 
 
 class Slots:
@@ -260,7 +261,7 @@ def _find(ask: OpenShell, policy: Policy) -> _Target:
             environment = _environment(program.pid)
             if _MARKER in environment or time.monotonic() > deadline:
                 environment[_MARKER] = f"{name}.{ask.task}".encode()  # By which a kill finds it where there are no groups.
-                return _Target(frame, program, environment, owner, started.groups)
+                return _Target(frame, program, environment, owner, started.groups, record.seccomp)
         if time.monotonic() > deadline or not processes.is_alive(started.pid, started.start_ticks):
             raise _gone(ask)
         time.sleep(_PAUSE_SECONDS)
@@ -351,19 +352,25 @@ def _spawn(
     joins = [f"{path}/cgroup.procs" for path in target.groups]
     line = ["/bin/sh", "-c", _JOIN, "berth-exec", *joins, "--", *_command(ask, target, spaces, policy)]
     reset = [number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)]
-    with _on_cores_of(target.program.pid):
-        return os.posix_spawn(
-            line[0],
-            line,
-            _ENVIRONMENT,
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, _above(source), number)
-                for number, source in ((0, standard[0]), (1, standard[1]), (2, standard[1]), (3, script))
-            ],
-            setsid=True,
-            setsigmask=[],
-            setsigdef=reset,
-        )
+
+    def start() -> int:
+        with _on_cores_of(target.program.pid):
+            return os.posix_spawn(
+                line[0],
+                line,
+                _ENVIRONMENT,
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, _above(source), number)
+                    for number, source in ((0, standard[0]), (1, standard[1]), (2, standard[1]), (3, script))
+                ],
+                setsid=True,
+                setsigmask=[],
+                setsigdef=reset,
+            )
+
+    if not target.seccomp:
+        return start()
+    return syscalls.start_filtered(syscalls.Filter.ENTERING if spaces else syscalls.Filter.TASK, start)
 
 
 def _above(descriptor: int) -> int:

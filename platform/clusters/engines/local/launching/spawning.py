@@ -10,20 +10,31 @@ No file is synced: workers, launcher and tasks are on one host, and a power fail
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
+import functools
 import json
 import os
 import resource
 import signal
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clusters.engines.local import cgroups, processes, sandbox
-from clusters.engines.local.launching import beneath
+from clusters.engines.local.launching import beneath, syscalls
 from clusters.engines.local.launching.policy import Policy
 from clusters.engines.local.launching.rights import acting_as
 from clusters.engines.local.launching.unpack import BadArchive, NoArchive, unpack
-from clusters.engines.local.launching.verbs import LauncherRefused, StartAttempt, Started, StartMount, StartOutcome, StartTask
+from clusters.engines.local.launching.verbs import (
+    LauncherRefused,
+    StartAttempt,
+    StartCheckpoint,
+    Started,
+    StartMount,
+    StartOutcome,
+    StartTask,
+)
 from clusters.engines.local.records import ATTEMPTS, CONTROL, FILES, GATES, HOME, TEMPORARY, WORK
 
 PENDING_EXIT = b"pending\n"
@@ -43,12 +54,23 @@ exec 3<&-
 printf '%-7d\\n' "$?" >&4
 """
 """Standard input: the task's script (memory only). 3: go. 4: the exit file. 5 and 6: the task's output. Arguments: the
-`cgroup.procs` files to join, `--`, the command that drops rights and runs the script."""
+`cgroup.procs` files to join, `--`, the command that drops rights and runs the script. 7, in a sandbox: the filter of system
+calls, which bubblewrap reads and closes."""
+
+_FILTER = 7
+
+_AS_ASKED = frozenset(
+    {errno.E2BIG, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENOEXEC, errno.EILSEQ}
+)
+"""What is asked for cannot be done on any try: a command or a name that is too long, a path through a file."""
+_NOT_PERMITTED = frozenset({errno.EPERM, errno.EACCES, errno.EROFS})
+"""The machine does not let the platform do its work: another try here ends the same way, until an operator has looked."""
 
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 _RDMA = "/dev/infiniband/"  # Memory that an adapter reads by itself has to stay in place: its tasks may lock what they have.
 _SETPRIV = "/usr/bin/setpriv"
 _RESET_SIGNALS = [number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)]
+_DETAIL_LENGTH = 200
 _DESCRIPTOR_FLOOR = 20  # Above the numbers that the wrapper is given.
 
 
@@ -111,8 +133,24 @@ def _try(attempt: StartAttempt, starting: _Starting, policy: Policy, groups: cgr
     except LauncherRefused as error:
         return Started(StartOutcome.IMPOSSIBLE, "engine_gave_up", str(error))
     except OSError as error:
-        return Started(StartOutcome.BUSY, "start_failed", f"{error.strerror}: {error.filename or 'the attempt'}")
+        return refusal(error)
+    except ValueError as error:  # A NUL in a name or an argument, a text that has no bytes.
+        return Started(StartOutcome.IMPOSSIBLE, "start_refused", str(error))
     return Started(StartOutcome.STARTED)
+
+
+def refusal(error: OSError) -> Started:
+    """What becomes of a start that the system refused: given up where it will not pass, tried again where it may.
+
+    No space, no memory, no free descriptor or process, an interrupted call, something that another process removed at the moment:
+    these pass. How long they are waited for is the start timeout's to say.
+    """
+    detail = f"{error.strerror}: {str(error.filename or 'the attempt')[:_DETAIL_LENGTH]}"
+    if error.errno in _AS_ASKED:
+        return Started(StartOutcome.IMPOSSIBLE, "start_refused", detail)
+    if error.errno in _NOT_PERMITTED:
+        return Started(StartOutcome.IMPOSSIBLE, "start_not_permitted", detail)
+    return Started(StartOutcome.BUSY, "start_failed", detail)
 
 
 def _start(attempt: StartAttempt, root: str, starting: _Starting, policy: Policy, groups: cgroups.Cgroups | None) -> None:
@@ -160,6 +198,8 @@ def _make_attempt(attempt: StartAttempt, root: str, starting: _Starting, policy:
             _write(directory, f"{FILES}/{name}", text.encode(), 0o640, policy, None, owner.gid)
     if attempt.code:
         _unpack(attempt, directory, policy)
+    if attempt.checkpoint is not None:
+        _keep(attempt, attempt.checkpoint, directory, policy)
     return directory
 
 
@@ -198,6 +238,30 @@ def _unpack(attempt: StartAttempt, directory: int, policy: Policy) -> None:
         unpack(archive, work)
 
 
+def _keep(attempt: StartAttempt, checkpoint: StartCheckpoint, directory: int, policy: Policy) -> None:
+    """Make the directory that the job keeps, give it to the tenant, and put the link to it below the working directory."""
+    root, path = policy.check_checkpoint(checkpoint.source)
+    beneath.make_directories(root, path, 0o711)
+    owner = attempt.owner
+    with beneath.directory(root, beneath.split(path), read=True) as kept:
+        if policy.drop_rights:
+            os.fchown(kept, owner.uid, owner.gid)
+        os.fchmod(kept, 0o700)
+    seen = sandbox.CHECKPOINT if attempt.sandbox else checkpoint.source
+    try:
+        with acting_as(owner if policy.drop_rights else None), _folder(directory, f"{WORK}/{checkpoint.folder}") as folder:
+            beneath.link(folder, checkpoint.link, seen)
+    except FileNotFoundError:
+        return  # Without the folder that its tasks begin in the attempt fails, and says so itself.
+    except (FileExistsError, NotADirectoryError) as error:
+        detail = f"The code has something at {checkpoint.link}, where the checkpoint directory has to appear."
+        raise _CannotStart(Started(StartOutcome.IMPOSSIBLE, "checkpoint_path_taken", detail)) from error
+
+
+def _folder(parent: int, path: str) -> contextlib.AbstractContextManager[int]:
+    return beneath.directory(parent, beneath.split(path))
+
+
 def _spawn(attempt: StartAttempt, task: StartTask, root: str, control: int, go: int, starting: _Starting, policy: Policy) -> None:
     owner = attempt.owner
     exit_file = _lift(_create(control, f"{task.name}.exit", 0o640, policy, None, policy.service_gid), starting)
@@ -211,23 +275,14 @@ def _spawn(attempt: StartAttempt, task: StartTask, root: str, control: int, go: 
     with open(script, "wb", closefd=False) as file:
         file.write(task.script.encode("utf-8", "surrogateescape"))
     os.lseek(script, 0, os.SEEK_SET)
-    joins = [f"{path}/cgroup.procs" for path in starting.groups[task.name]]
-    starting.pids[task.name] = os.posix_spawn(
-        "/bin/sh",
-        ["berth-task", "-c", WRAPPER, "berth-task", *joins, "--", *_command(attempt, task, root, policy)],
-        _ENVIRONMENT,
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0),
-            *(
-                (os.POSIX_SPAWN_DUP2, source, number)
-                for number, source in ((0, script), (3, go), (4, exit_file), (5, out), (6, err))
-            ),
-        ],
-        setsid=True,
-        setsigmask=[],
-        setsigdef=_RESET_SIGNALS,
-    )
+    given = {0: script, 3: go, 4: exit_file, 5: out, 6: err}
+    if attempt.seccomp and attempt.sandbox and (program := syscalls.open_compiled(syscalls.Filter.TASK)) is not None:
+        given[_FILTER] = _lift(program, starting)
+    groups = starting.groups[task.name]
+    command = _command(attempt, task, root, groups, policy, filtered=_FILTER in given)
+    start = functools.partial(_spawn_wrapper, [f"{path}/cgroup.procs" for path in groups], command, given)
+    by_thread = attempt.seccomp and not attempt.sandbox  # bubblewrap has to build the view before the filter closes that.
+    starting.pids[task.name] = syscalls.start_filtered(syscalls.Filter.TASK, start) if by_thread else start()
     if any(device.startswith(_RDMA) for device in task.devices):
         with contextlib.suppress(OSError, ValueError):  # Without the right to it, what the host allows has to do.
             resource.prlimit(starting.pids[task.name], resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
@@ -235,7 +290,25 @@ def _spawn(attempt: StartAttempt, task: StartTask, root: str, control: int, go: 
         os.sched_setaffinity(starting.pids[task.name], task.cores)  # It waits for its word; what it starts inherits this.
 
 
-def _command(attempt: StartAttempt, task: StartTask, root: str, policy: Policy) -> list[str]:
+def _spawn_wrapper(joins: Sequence[str], command: Sequence[str], given: Mapping[int, int]) -> int:
+    return os.posix_spawn(
+        "/bin/sh",
+        ["berth-task", "-c", WRAPPER, "berth-task", *joins, "--", *command],
+        _ENVIRONMENT,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0),
+            *((os.POSIX_SPAWN_DUP2, source, number) for number, source in given.items()),
+        ],
+        setsid=True,
+        setsigmask=[],
+        setsigdef=_RESET_SIGNALS,
+    )
+
+
+def _command(
+    attempt: StartAttempt, task: StartTask, root: str, joined: tuple[str, ...], policy: Policy, *, filtered: bool
+) -> list[str]:
     """Build the fixed command: view, rights, shell. Only the task's own argv is the user's, after the last `--`."""
     base = f"{root}/{ATTEMPTS}/{attempt.attempt_id}"
     line: list[str] = []
@@ -251,10 +324,13 @@ def _command(attempt: StartAttempt, task: StartTask, root: str, policy: Policy) 
             temporary=f"{base}/{TEMPORARY}-{task.name}",
             files=f"{base}/{FILES}" if attempt.files else "",
             image=policy.check_root(attempt.image) if attempt.image else "",
+            checkpoint="/".join(policy.check_checkpoint(attempt.checkpoint.source)) if attempt.checkpoint else "",
             mounts=tuple(_checked(mount, policy) for mount in attempt.mounts),
             devices=tuple(device for device in task.devices if device.startswith(("/dev/nvidia", _RDMA))),
             shm_bytes=task.shm_bytes,
             network=attempt.network,
+            groups=cgroups.places(joined),
+            filter=_FILTER if filtered else None,
         )
         line += sandbox.command(program, view)
     if policy.drop_rights:
@@ -282,6 +358,7 @@ def _record(attempt: StartAttempt, control: int, starting: _Starting, policy: Po
         "boot_id": processes.boot_id(),
         "started_at": time.time(),
         "sandbox": attempt.sandbox,
+        "seccomp": attempt.seccomp,
         "attempt": json.loads(attempt.record),
         "tasks": tasks,
     }

@@ -7,9 +7,11 @@ directory. Links must point inside; devices, pipes, set-id bits and owners are d
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import posixpath
 import tarfile
+import zlib
 from typing import BinaryIO
 
 from clusters.engines.local.launching.beneath import directory
@@ -18,6 +20,12 @@ from kernel.limits import CODE_SNAPSHOT_BYTES
 UNPACKED_BYTES_MAX = 16 * CODE_SNAPSHOT_BYTES  # Text compresses well; a bomb goes far beyond.
 MEMBERS_MAX = 500_000
 _BLOCK = 1024 * 1024
+_SHOWN_LENGTH = 100
+_OF_THE_ARCHIVE = frozenset(
+    {errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.EILSEQ}
+    | {errno.EMLINK, errno.EFBIG}
+)
+"""What no later try mends: the member itself cannot be made. All else is the machine's, and may pass."""
 
 
 class BadArchive(Exception):
@@ -33,7 +41,7 @@ class NoArchive(BadArchive):
 
 
 def unpack(archive: BinaryIO, target: int) -> None:
-    """Unpack into an open, empty directory. Raises BadArchive, and OSError where the disk is at fault."""
+    """Unpack into an open, empty directory. Raises BadArchive, and OSError where the machine is at fault."""
     total = 0
     try:
         with tarfile.open(fileobj=archive, mode="r|gz") as members:
@@ -42,7 +50,7 @@ def unpack(archive: BinaryIO, target: int) -> None:
                 if count > MEMBERS_MAX or total > UNPACKED_BYTES_MAX:
                     raise BadArchive(f"more than {UNPACKED_BYTES_MAX} bytes or {MEMBERS_MAX} members")
                 _make(members, member, target)
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, zlib.error, ValueError, OverflowError) as error:
         raise BadArchive(str(error)) from error
 
 
@@ -57,7 +65,16 @@ def _make(members: tarfile.TarFile, member: tarfile.TarInfo, target: int) -> Non
         with directory(target, parts[:-1]) as parent:
             _make_file(members, member, target, parent, parts)
     except NotADirectoryError as error:
-        raise BadArchive(f"member {member.name!r} lies below something that is no directory") from error
+        raise BadArchive(f"member {_shown(member)} lies below something that is no directory") from error
+    except OSError as error:
+        if error.errno not in _OF_THE_ARCHIVE:
+            raise
+        raise BadArchive(f"member {_shown(member)} cannot be made: {error.strerror}") from error
+
+
+def _shown(member: tarfile.TarInfo) -> str:
+    """Its name for people: what is too long to be made is too long to be read."""
+    return ascii(member.name if len(member.name) <= _SHOWN_LENGTH else f"{member.name[:_SHOWN_LENGTH]}...")
 
 
 def _make_file(members: tarfile.TarFile, member: tarfile.TarInfo, target: int, parent: int, parts: tuple[str, ...]) -> None:

@@ -36,6 +36,19 @@ class StartMount:
     read_only: bool
 
 
+CHECKPOINTS = "checkpoints"  # The folder of a launcher's root with the directories that jobs keep: `<tenant>/<job>`.
+
+
+@dataclass(frozen=True, slots=True)
+class StartCheckpoint:
+    """A job's own directory, made if it is missing and given to the tenant. In `folder`, where its tasks begin, `link` leads to
+    it."""
+
+    source: str
+    folder: str
+    link: str
+
+
 @dataclass(frozen=True, slots=True)
 class StartTask:
     """One wrapper and the task below it.
@@ -70,6 +83,8 @@ class StartAttempt:
     image: str = ""
     network: bool = True
     sandbox: bool = False
+    seccomp: bool = True  # Where the host has libseccomp.
+    checkpoint: StartCheckpoint | None = None
 
 
 class StartOutcome(StrEnum):
@@ -198,6 +213,13 @@ class Launcher(Protocol):
 
     def remove_tree(self, root: str, path: str, owner: Owner | None) -> None:
         """Remove a file or directory tree; absent is done. Links are removed, not followed."""
+        ...
+
+    def copy_tree(self, root: str, source: str, target: str, owner: Owner | None, *, seconds: float) -> bool:
+        """Copy what a directory holds into another one that is there, for about so long; True once all of it is there.
+
+        Called again it goes on where it stopped. Links are copied as links; what is neither file, folder nor link is left out.
+        """
         ...
 
     def give(self, root: str, path: str, owner: Owner, *, mode: int, share_with_group: bool = False) -> None:

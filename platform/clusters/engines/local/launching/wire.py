@@ -18,6 +18,7 @@ from clusters.engines.local.launching.verbs import (
     PinAttempt,
     SignalAttempt,
     StartAttempt,
+    StartCheckpoint,
     Started,
     StartMount,
     StartOutcome,
@@ -85,7 +86,10 @@ def decode_start(document: dict[str, Any]) -> StartAttempt:
         for task in document["tasks"]
     )
     mounts = tuple(StartMount(**mount) for mount in document["mounts"])
-    return StartAttempt(**{**document, "owner": decode_owner(document["owner"]), "tasks": tasks, "mounts": mounts})
+    kept = document.get("checkpoint")
+    checkpoint = None if kept is None else StartCheckpoint(**kept)
+    owner = decode_owner(document["owner"])
+    return StartAttempt(**{**document, "owner": owner, "tasks": tasks, "mounts": mounts, "checkpoint": checkpoint})
 
 
 def encode_owner(owner: Owner | None) -> dict[str, Any] | None:

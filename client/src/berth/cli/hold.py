@@ -1,0 +1,42 @@
+"""`berth hold` and `release`: keep waiting jobs from starting, and let them go."""
+
+from __future__ import annotations
+
+from berth.cli.command import Session, command
+from berth.cli.jobs import JobsArgument
+from berth.cli.messages import _
+from berth.cli.output import hint
+from berth.errors import Conflict
+from berth.sanitize import plain
+
+
+@command()
+def hold(session: Session, jobs: JobsArgument) -> None:
+    """Keep waiting jobs from starting, until they are released. What runs already runs on."""
+    _set(session, jobs, on=True)
+
+
+@command()
+def release(session: Session, jobs: JobsArgument) -> None:
+    """Let held jobs start as soon as there is room."""
+    _set(session, jobs, on=False)
+
+
+def _set(session: Session, jobs: list[str], *, on: bool) -> None:
+    """Every job is found before the first is changed: a mistyped name changes nothing."""
+    changed = []
+    for job_id in [session.client.jobs.resolve(job) for job in jobs]:
+        job = session.client.jobs.edit(job_id, hold=on)
+        if not on and job.has_ended:  # Nothing of it changes, so the server has nothing to refuse.
+            raise Conflict(
+                _("Job {name} is {state}; only a queued job can be released.", name=plain(job.name), state=plain(job.state)),
+                hint=_("berth rerun {job} submits it again.", job=plain(job.name)),
+            )
+        changed.append(job.data)
+        if not session.is_for_programs:
+            text = _("Job {name} is held; it is {state}.") if on else _("Job {name} is released; it is {state}.")
+            session.show_done(job.data, text.format(name=plain(job.name), state=plain(job.state)))
+    if session.is_for_programs:
+        session.show(changed, [])
+    else:
+        hint(_("berth release {job}", job=plain(jobs[0])) if on else _("berth get {job}", job=plain(jobs[0])))

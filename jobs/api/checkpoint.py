@@ -1,0 +1,150 @@
+"""The directory that a job keeps: how old the last checkpoint is, what an eviction would cost now, and its files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http.response import HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs.models import Job
+from jobs.selectors.find import fetch_job
+from jobs.services.checkpoints import STATES, checkpoint_json
+from jobs.services.specs import load_spec
+from kernel.clock import database_now
+from kernel.errors import NotFound
+from storage.api.serializers import FileListOut, show_files
+from storage.downloads import archive_response, descriptor_response
+from storage.paths import shown_name
+from storage.selectors import find_checkpoint
+from storage.services import checkpoint_browsing
+from storage.services.checkpoints import Checkpoint
+from tenants.access import role_allows
+from webapi.features import is_on
+from webapi.views import ApiView, known_query
+
+PATH = OpenApiParameter("path", str, description="Relative to the checkpoint directory, with `/` between names.")
+RANGE = OpenApiParameter("Range", str, OpenApiParameter.HEADER, description="Such as `bytes=1048576-`.")
+
+
+class NoCheckpoint(NotFound):
+    """The job keeps no directory over its attempts, or nothing has run that could have written to it."""
+
+    code = "no_checkpoint"
+    title = "The job has no checkpoint"
+
+
+class EvictionOut(serializers.Serializer[Any]):
+    """What is lost if the job has to make way this moment: all since its last checkpoint, or since its start."""
+
+    lost_seconds = serializers.IntegerField()
+    lost_gpu_seconds = serializers.FloatField()
+    lost_cost = serializers.IntegerField(
+        allow_null=True, help_text="Millionths of the currency at the prices of now; null for those who may not see costs."
+    )
+
+
+class CheckpointOut(serializers.Serializer[Any]):
+    """The last checkpoint of a job. `none`: nothing whole was written yet. `writing`: one is being written at this moment."""
+
+    path = serializers.CharField(help_text="As the job file has it.")
+    per = serializers.ChoiceField(choices=["job", "role", "task"])
+    interval_seconds = serializers.IntegerField(allow_null=True, help_text="How often the program promises to write one.")
+    signal = serializers.CharField()
+    grace_seconds = serializers.IntegerField()
+    started_from = serializers.UUIDField(allow_null=True, help_text="The job from a copy of whose checkpoint this one began.")
+    state = serializers.ChoiceField(choices=list(STATES))
+    problem = serializers.CharField(help_text="Why no attempt can go on from it; empty where one can.")
+    saved_at = serializers.DateTimeField(allow_null=True)
+    age_seconds = serializers.IntegerField(allow_null=True)
+    size_bytes = serializers.IntegerField(help_text="Of the whole directory.")
+    file_count = serializers.IntegerField()
+    quota_bytes = serializers.IntegerField(help_text="What the directory may hold; 0: no limit.")
+    kept_until = serializers.DateTimeField(allow_null=True, help_text="When it is removed; null while the job has not ended.")
+    if_evicted_now = EvictionOut(allow_null=True, help_text="Null unless the job runs.")
+
+
+class JobCheckpointView(ApiView):
+    """A job's checkpoint."""
+
+    @extend_schema(operation_id="jobs_checkpoint", responses=CheckpointOut)
+    def get(self, request: Request, job: str) -> Response:
+        """The last checkpoint of a job, and what an eviction would cost now. Measured about every half minute while it runs."""
+        known_query(request, ())
+        found = fetch_job(self.actor, job, "job.read")
+        spec = load_spec(found.spec_id).checkpoint
+        if spec is None:
+            raise _no_checkpoint(found)
+        shows_cost = role_allows(self.actor, found.tenant_id, "cost.read", found.user_id) and is_on(
+            request, "billing", found.tenant_id
+        )
+        return Response(checkpoint_json(found, spec, shows_cost=shows_cost, now=database_now()))
+
+
+class JobCheckpointFilesView(ApiView):
+    """What lies in a job's checkpoint directory."""
+
+    @extend_schema(operation_id="jobs_checkpoint_files", parameters=[PATH], responses=FileListOut)
+    def get(self, request: Request, job: str) -> Response:
+        """The names in one folder of a job's checkpoint; without `path`, in its root."""
+        known_query(request, ("path",))
+        kept = _kept(fetch_job(self.actor, job, "job.artifacts"))
+        found, truncated = checkpoint_browsing.list_files(kept, request.query_params.get("path", ""))
+        return Response({"items": show_files(found), "next": None, "truncated": truncated})
+
+
+class JobCheckpointContentView(ApiView):
+    """One file of a job's checkpoint."""
+
+    @extend_schema(
+        operation_id="jobs_checkpoint_content",
+        parameters=[PATH, RANGE],
+        responses={
+            (200, "application/octet-stream"): OpenApiTypes.BINARY,
+            (206, "application/octet-stream"): OpenApiTypes.BINARY,
+        },
+    )
+    def get(self, request: Request, job: str) -> HttpResponseBase:
+        """Download a file of a job's checkpoint, whole or a range of it."""
+        known_query(request, ("path",))
+        kept = _kept(fetch_job(self.actor, job, "job.artifacts"))
+        path = request.query_params.get("path", "")
+        opened = checkpoint_browsing.open_file(kept, path)
+        return descriptor_response(request, opened.descriptor, size_bytes=opened.size_bytes, name=path, etag=opened.etag)
+
+
+class JobCheckpointArchiveView(ApiView):
+    """A folder of a job's checkpoint in one piece."""
+
+    @extend_schema(
+        operation_id="jobs_checkpoint_archive",
+        parameters=[PATH],
+        responses={(200, "application/x-tar"): OpenApiTypes.BINARY},
+    )
+    def get(self, request: Request, job: str) -> HttpResponseBase:
+        """Download a folder of a job's checkpoint, or all of it, as a tar archive. Links are left out."""
+        known_query(request, ("path",))
+        found = fetch_job(self.actor, job, "job.artifacts")
+        kept = _kept(found)
+        path = request.query_params.get("path", "")
+        pieces = checkpoint_browsing.archive(kept, path)
+        return archive_response(pieces, name=f"{shown_name(path or found.name)}.tar")
+
+
+def _kept(job: Job) -> Checkpoint:
+    found = find_checkpoint(job.id)
+    if found is None or found.removed_at is not None:
+        raise _no_checkpoint(job)
+    return found
+
+
+def _no_checkpoint(job: Job) -> NoCheckpoint:
+    if job.array_size is not None:
+        return NoCheckpoint(f"Array {job.name} has no checkpoint of its own.", hint="Each of its children has one.")
+    if load_spec(job.spec_id).checkpoint is None:
+        return NoCheckpoint(f"Job {job.name} keeps no checkpoint.", hint="Write `checkpoint: {path: ckpt}` in the job file.")
+    return NoCheckpoint(f"The platform has no checkpoint of job {job.name}.", hint="`berth get` says since when, or why.")

@@ -1,0 +1,55 @@
+"""When waiting jobs are expected to start, as every page, list and command tells it. Reads only.
+
+There is one figure at a time: what the sweep looked ahead last. Once the time has passed by which a job was first expected nine
+times in ten, it is overdue: that is said, and no later time is told as if it were as good.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from jobs.models import StartPromise
+from webapi.fields import utc_text
+
+OVERDUE = "overdue"
+"""Why no start is expected: it was expected by a time that has passed."""
+
+
+class ExpectedStart(NamedTuple):
+    """By when, as likely as not and nine times in ten. Both None: `reason` says why; `was_by` is the time that has passed."""
+
+    p50_at: datetime | None
+    p90_at: datetime | None
+    said_at: datetime
+    reason: str = ""
+    was_by: datetime | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "p50_at": utc_text(self.p50_at),
+            "p90_at": utc_text(self.p90_at),
+            "said_at": utc_text(self.said_at),
+            "reason": self.reason,
+            "was_by": utc_text(self.was_by),
+        }
+
+
+def expected_starts_of(job_ids: Collection[uuid.UUID], now: datetime) -> dict[uuid.UUID, ExpectedStart]:
+    """By job; one that was not looked ahead yet, or has started once, is missing. One query."""
+    rows = StartPromise.objects.filter(job_id__in=job_ids, started_at__isnull=True)
+    return {row.job_id: _told(row, now) for row in rows}
+
+
+def _told(row: StartPromise, now: datetime) -> ExpectedStart:
+    is_new = row.looked_at is not None
+    p50, p90 = (row.now_p50_at, row.now_p90_at) if is_new else (row.p50_at, row.p90_at)
+    said_at = row.looked_at or row.made_at
+    passed = [by for by in (row.p90_at, p90) if by is not None and by <= now]
+    if passed:
+        return ExpectedStart(None, None, said_at, OVERDUE, passed[0])  # What it was told first, if that is over.
+    if p50 is not None and p50 <= now:
+        p50 = None  # It has not started by then: only the later time is left to be told.
+    return ExpectedStart(p50, p90, said_at, row.now_reason)

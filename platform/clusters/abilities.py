@@ -1,0 +1,28 @@
+"""What engines can do, as it is stored with their cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from clusters.engines.interface import Abilities, ImageKind
+
+
+def abilities_document(abilities: Abilities) -> dict[str, Any]:
+    """The abilities as JSON values."""
+    return {
+        "image_kinds": sorted(abilities.image_kinds),
+        "mounts": abilities.mounts,
+        "node_ports": abilities.node_ports,
+    }
+
+
+def read_abilities(document: Mapping[str, Any] | None) -> Abilities:
+    """The stored abilities. What an engine has not said yet, or an older release did not ask, is as by default."""
+    known, default = document or {}, Abilities()
+    kinds = known.get("image_kinds")
+    return Abilities(
+        image_kinds=default.image_kinds if kinds is None else frozenset(kind for kind in ImageKind if kind in kinds),
+        mounts=known.get("mounts", default.mounts),
+        node_ports=known.get("node_ports", default.node_ports),
+    )

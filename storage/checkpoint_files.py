@@ -1,0 +1,210 @@
+"""What lies in the directory that a job keeps, through `clusters.hostfiles`: with the rights of its tenant, never with ours.
+
+A program writes under a name that ends in `.tmp` or `.partial` and renames when it is done: whatever else stands at the top of
+the directory is a whole checkpoint. Of a job whose roles or tasks have directories of their own, the top is that of each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from clusters.hostfiles import Entry, HostFiles, LauncherRefused, LauncherUnavailable, Listing, host_files
+from kernel.config import current
+from kernel.errors import Conflict, NotFound, Unavailable
+from storage import bounds
+from storage.models import Checkpoint
+from tenants.selectors import tenant_facts
+
+HALF_WRITTEN = (".tmp", ".partial")
+_COPY_PART = ".berth-copy-"  # What `Launcher.copy_tree` leaves where it stopped.
+_OF_THE_TREE = frozenset(
+    {errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.ENOTEMPTY, errno.EISDIR, errno.ENOENT}
+)  # The job made it so: another try ends the same way.
+_GONE = frozenset({errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.ENOENT})
+
+
+class Unreadable(Exception):
+    """What lies there cannot be gone on from; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a directory holds. `saved_at`: when the newest whole checkpoint was written; of several roles or tasks that each write
+    one, the oldest of their newest. `problem` says in words why no attempt can go on from it."""
+
+    saved_at: datetime | None = None
+    size_bytes: int = 0
+    file_count: int = 0
+    half_written: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def prepare(checkpoint: Checkpoint) -> None:
+    """Make the directory; harmless where it is there."""
+    files, number = _files(checkpoint.tenant_id)
+    try:
+        files.prepare_checkpoint(checkpoint.location, number)
+    except LauncherUnavailable as error:
+        raise _no_answer() from error
+
+
+def copy(source: str, checkpoint: Checkpoint) -> bool:
+    """Copy another job's directory of the same tenant into this one, for a while; True once all of it is there. Unreadable
+    where it can never be."""
+    files, number = _files(checkpoint.tenant_id)
+    with _blaming("The checkpoint that it begins from cannot be copied"):
+        return files.copy_tree(source, checkpoint.location, tenant=number, seconds=bounds.CHECKPOINT_COPY_SECONDS)
+    raise AssertionError("unreachable")
+
+
+@contextlib.contextmanager
+def _blaming(what: str) -> Iterator[None]:
+    """Turn what the job's own tree is to blame for into Unreadable; a launcher that does not answer is not."""
+    try:
+        yield
+    except LauncherUnavailable as error:
+        raise _no_answer() from error
+    except LauncherRefused as error:
+        raise Unreadable(f"{what}: {error}") from error
+    except OSError as error:
+        if error.errno not in _OF_THE_TREE:
+            raise
+        where = f" at {os.fsdecode(error.filename)[:200]}" if isinstance(error.filename, (str, bytes)) else ""
+        raise Unreadable(f"{what}{where}: {error.strerror}.") from error
+
+
+def measure(checkpoint: Checkpoint, *, depth: int, opens: bool = False) -> Found:
+    """Look through the directory. `depth` is where checkpoints stand in it: 1, or 2 in directories of roles or tasks. `opens`:
+    also open the files of the newest checkpoint, since the next attempt will."""
+    files, number = _files(checkpoint.tenant_id)
+    try:
+        listing = files.list_directory(checkpoint.location, "", tenant=number, recursive=True, limit=bounds.CHECKPOINT_FILES_MAX)
+    except LauncherUnavailable as error:
+        raise _no_answer() from error
+    except LauncherRefused as error:
+        return Found(problem=str(error))
+    except OSError as error:
+        if error.errno != errno.ENOENT:
+            return Found(problem=f"The directory cannot be listed: {error.strerror}.")
+        return Found(problem="The directory is not there any more.") if checkpoint.saved_at is not None else Found()
+    found, newest = _found(listing, depth)
+    if found.problem or not opens or newest is None:
+        return found
+    return _opened(found, _below(listing.entries, newest), files, checkpoint.location, number)
+
+
+def drop(checkpoint: Checkpoint, names: Iterable[str]) -> None:
+    """Remove what was half written when its attempt ended. Unreadable where that cannot be."""
+    files, number = _files(checkpoint.tenant_id)
+    with _blaming("What was half written cannot be removed"):
+        for name in names:
+            files.remove_tree(checkpoint.location, name, tenant=number)
+
+
+def remove_all(location: str) -> None:
+    """Remove a directory with all that is in it; absent is done."""
+    try:
+        host_files(current()).remove_tree(location)
+    except LauncherUnavailable as error:
+        raise _no_answer() from error
+
+
+def list_folder(location: str, tenant_id: uuid.UUID, path: str, *, recursive: bool = False, limit: int) -> Listing:
+    files, number = _files(tenant_id)
+    try:
+        return files.list_directory(location, path, tenant=number, recursive=recursive, limit=limit)
+    except LauncherUnavailable as error:
+        raise _no_answer() from error
+    except (LauncherRefused, OSError) as error:
+        raise _told(error, path) from error
+
+
+def open_for_reading(location: str, tenant_id: uuid.UUID, path: str) -> int:
+    """A descriptor of a regular file; the caller closes it."""
+    files, number = _files(tenant_id)
+    try:
+        return files.open_read(location, path, tenant=number)
+    except LauncherUnavailable as error:
+        raise _no_answer() from error
+    except (LauncherRefused, OSError) as error:
+        raise _told(error, path) from error
+
+
+def _files(tenant_id: uuid.UUID) -> tuple[HostFiles, int]:
+    return host_files(current()), tenant_facts([tenant_id])[tenant_id].number
+
+
+def _found(listing: Listing, depth: int) -> tuple[Found, Entry | None]:
+    """What the listing says, and the newest whole checkpoint in it."""
+    files = [entry for entry in listing.entries if entry.kind == "file"]
+    top = [entry for entry in listing.entries if entry.path.count("/") == depth - 1]
+    half = tuple(entry.path for entry in top if _is_half_written(entry.path))
+    filled = {_top_of(entry.path, depth) for entry in listing.entries if entry.kind in ("file", "link")}
+    newest: dict[str, Entry] = {}
+    for entry in top:
+        owner = entry.path.rpartition("/")[0]
+        is_newer = owner not in newest or entry.modified_at > newest[owner].modified_at
+        if entry.path in filled and entry.path not in half and is_newer:
+            newest[owner] = entry
+    oldest = min(newest.values(), key=lambda entry: entry.modified_at, default=None)
+    too_much = f"It holds more than {bounds.CHECKPOINT_FILES_MAX:,} files, or directories more than 64 deep."
+    problem = too_much if listing.truncated else ""
+    found = Found(
+        saved_at=datetime.fromtimestamp(oldest.modified_at, UTC) if oldest is not None else None,
+        size_bytes=sum(entry.size_bytes for entry in files),
+        file_count=len(files),
+        half_written=half,
+        problem=problem,
+    )
+    return found, oldest
+
+
+def _is_half_written(path: str) -> bool:
+    return path.endswith(HALF_WRITTEN) or path.rpartition("/")[2].startswith(_COPY_PART)
+
+
+def _top_of(path: str, depth: int) -> str:
+    return "/".join(path.split("/")[:depth])
+
+
+def _below(entries: Sequence[Entry], top: Entry) -> list[Entry]:
+    inside = f"{top.path}/"
+    return [entry for entry in entries if entry.kind == "file" and (entry.path == top.path or entry.path.startswith(inside))]
+
+
+def _opened(found: Found, newest: Sequence[Entry], files: HostFiles, location: str, number: int) -> Found:
+    for entry in newest[: bounds.CHECKPOINT_OPENED_MAX]:
+        try:
+            descriptor = files.open_read(location, entry.path, tenant=number)
+            try:
+                os.pread(descriptor, 1, 0)
+            finally:
+                os.close(descriptor)
+        except LauncherUnavailable as error:
+            raise _no_answer() from error
+        except (LauncherRefused, OSError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            shown = entry.path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            return Found(found.saved_at, found.size_bytes, found.file_count, found.half_written, f"{shown}: {why}."[:500])
+    return found
+
+
+def _no_answer() -> Unavailable:
+    return Unavailable("The part of Berth that reads tenants' files does not answer.", retry_after_seconds=2)
+
+
+def _told(error: LauncherRefused | OSError, path: str) -> Exception:
+    if isinstance(error, PermissionError):
+        return Conflict(f"{path[:200]!r} in the checkpoint is closed.", hint="The job that made it has to open its mode.")
+    if isinstance(error, IsADirectoryError):
+        return Conflict(f"{path[:200]!r} in the checkpoint is a folder.", hint="Ask for it as an archive.")
+    if isinstance(error, LauncherRefused) or error.errno in _GONE:
+        what = f"{path[:200]!r} in the checkpoint" if path else "directory of the checkpoint"
+        return NotFound(f"There is no {what}, or it is no plain file.", hint="List the folder above it to see what there is.")
+    return error

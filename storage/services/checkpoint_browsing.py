@@ -1,0 +1,67 @@
+"""Looking into the directory that a job keeps: listed, read, and packed with the rights of its tenant, never with ours."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from clusters.hostfiles import Entry
+from kernel.errors import Conflict
+from storage import bounds, checkpoint_files
+from storage.models import Checkpoint
+from storage.paths import clean_path
+from storage.services.files import FileFacts, OpenFile
+from storage.tar_stream import Member, pack
+
+
+def list_files(kept: Checkpoint, path: str) -> tuple[list[FileFacts], bool]:
+    """The names in one folder, sorted, and whether there are more than are given. NotFound if there is no such folder."""
+    folder = clean_path(path)
+    listing = checkpoint_files.list_folder(kept.location, kept.tenant_id, folder, limit=bounds.LISTING_ENTRIES_MAX)
+    prefix = f"{folder}/" if folder else ""
+    found = [
+        FileFacts(
+            path=prefix + entry.path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
+            kind=entry.kind,
+            size_bytes=entry.size_bytes,
+            mode=entry.mode,
+            modified_at=datetime.fromtimestamp(entry.modified_at, UTC),
+        )
+        for entry in listing.entries
+    ]
+    return found, listing.truncated
+
+
+def open_file(kept: Checkpoint, path: str) -> OpenFile:
+    """Open a regular file for reading. NotFound for anything else, a link included."""
+    descriptor = checkpoint_files.open_for_reading(kept.location, kept.tenant_id, clean_path(path, required=True))
+    facts = os.fstat(descriptor)
+    return OpenFile(descriptor, facts.st_size, f"{facts.st_ino:x}-{facts.st_mtime_ns:x}-{facts.st_size:x}")
+
+
+def archive(kept: Checkpoint, path: str) -> Iterator[bytes]:
+    """A folder as a tar archive, piece by piece, one file after the other; names are relative to the folder.
+
+    Only files and folders: a link could make its unpacking write anywhere. NotFound if there is no such folder; Conflict if it
+    holds more files than one archive may.
+    """
+    folder = clean_path(path)
+    listing = checkpoint_files.list_folder(
+        kept.location, kept.tenant_id, folder, recursive=True, limit=bounds.CHECKPOINT_ARCHIVE_FILES_MAX
+    )
+    if listing.truncated:
+        raise Conflict(
+            f"The folder holds more than {bounds.CHECKPOINT_ARCHIVE_FILES_MAX:,} files.",
+            hint="Fetch it file by file: `berth cp JOB:checkpoint/ DIR`.",
+        )
+    return pack([_member(kept, folder, entry) for entry in listing.entries if entry.kind in ("file", "directory")])
+
+
+def _member(kept: Checkpoint, folder: str, entry: Entry) -> Member:
+    if entry.kind == "directory":
+        return Member(entry.path, entry.mode, entry.modified_at)
+    inside = f"{folder}/{entry.path}" if folder else entry.path
+    opened = functools.partial(checkpoint_files.open_for_reading, kept.location, kept.tenant_id, inside)
+    return Member(entry.path, entry.mode, entry.modified_at, opened)

@@ -1,0 +1,249 @@
+"""Code from Git: a repository behind a real Git server over https, fetched by a job, for the jobs that ask for it."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import functools
+import http.server
+import os
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.builders.live import Json, LivePlatform, running_platform, wait_until
+
+pytestmark = [pytest.mark.engines, pytest.mark.database]
+
+TOKEN = "canary-4711-of-git"
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A working copy, and the address under which its bare twin is served."""
+
+    work: Path
+    bare: Path
+    url: str
+
+    def commit(self, **files: str) -> str:
+        for name, content in files.items():
+            (self.work / name.replace("__", ".")).write_text(content)
+        git(self.work, "add", "-A")
+        git(self.work, "commit", "-q", "-m", "a change")
+        git(self.work, "push", "-q", str(self.bare), "HEAD:refs/heads/main")
+        return git(self.work, "rev-parse", "HEAD")
+
+
+def git(place: Path, *words: str) -> str:
+    identity = ["-c", "user.name=Alice", "-c", "user.email=alice@example.org"]
+    done = subprocess.run(["git", "-C", str(place), *identity, *words], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+class GitHandler(http.server.CGIHTTPRequestHandler):
+    """git-http-backend behind Python's own server. What lies under /private asks for the token."""
+
+    have_fork = True
+    cgi_directories = ["/git"]
+
+    def is_cgi(self) -> bool:
+        if "/private" in self.path and not self._knows_the_token():
+            return False
+        self.cgi_info = ("/git", self.path.lstrip("/"))
+        return True
+
+    def do_GET(self) -> None:
+        if not self.is_cgi():
+            self._ask()
+        else:
+            self.run_cgi()
+
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def run_cgi(self) -> None:
+        path, _, query = self.path.partition("?")
+        size = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(size) if size else self._chunks()
+        environment = {
+            **os.environ,
+            "GIT_PROJECT_ROOT": str(self.root),  # type: ignore[attr-defined]
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "REQUEST_METHOD": self.command,
+            "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+            "CONTENT_LENGTH": str(len(body)),
+            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
+            "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
+            "REMOTE_ADDR": "127.0.0.1",
+        }
+        done = subprocess.run(["git", "http-backend"], input=body, env=environment, capture_output=True, check=False)
+        head, _, content = done.stdout.partition(b"\r\n\r\n")
+        fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n") if ": " in line)
+        self.send_response(int(fields.pop("Status", "200").split()[0]))
+        for name, value in fields.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def _chunks(self) -> bytes:
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return b""
+        found = b""
+        while size := int(self.rfile.readline().strip() or b"0", 16):
+            found += self.rfile.read(size)
+            self.rfile.readline()
+        return found
+
+    def _knows_the_token(self) -> bool:
+        given = self.headers.get("Authorization", "").removeprefix("Basic ")
+        return base64.b64decode(given or b"").decode().endswith(f":{TOKEN}")
+
+    def _ask(self) -> None:
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", 'Basic realm="git"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def git_server(root: Path) -> Iterator[str]:
+    key, certificate = root.parent / "key.pem", root.parent / "certificate.pem"
+    new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    subprocess.run([*new, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    handler = type("Handler", (GitHandler,), {"root": root})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler)) as server:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"https://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def forge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    root = tmp_path_factory.mktemp("forge") / "git"
+    root.mkdir()
+    with git_server(root) as url:
+        yield root, url
+
+
+@pytest.fixture(scope="module")
+def live_platform(forge: tuple[Path, str]) -> Iterator[LivePlatform]:
+    """A platform whose operators trust the server of these tests, whose certificate is its own."""
+    with running_platform(GIT_SSL_NO_VERIFY="1") as platform:
+        yield platform
+
+
+@pytest.fixture
+def repository(forge: tuple[Path, str], tmp_path: Path, request: pytest.FixtureRequest) -> Repository:
+    return a_repository(forge, tmp_path, request.node.name[:40])
+
+
+def a_repository(forge: tuple[Path, str], place: Path, name: str) -> Repository:
+    root, url = forge
+    bare = root / f"{name}.git"
+    work = place / "work"
+    for folder, words in ((bare, ["--bare"]), (work, [])):
+        folder.mkdir(parents=True)
+        git(folder, "init", "-q", "--initial-branch=main", *words)
+    git(bare, "config", "uploadpack.allowAnySHA1InWant", "false")
+    return Repository(work, bare, f"{url}/{name}.git")
+
+
+def with_code(repository: Repository, **code: str) -> Json:
+    return {"name": "runs", "command": "cat hello.txt", "code": {"git": repository.url, **code}}
+
+
+def test_a_job_runs_with_the_branch_of_a_repository_as_it_was_fetched(
+    live_platform: LivePlatform, repository: Repository
+) -> None:
+    commit = repository.commit(hello__txt="hello from the branch\n")
+    job = live_platform.submit(with_code(repository, ref="main"), wait=True)
+    assert (job["state"], job["code"]["commit"]) == ("succeeded", commit)
+    assert "hello from the branch" in live_platform.logs(job)
+    [fetch] = [
+        one
+        for one in live_platform.api("GET", "/jobs")["items"]
+        if one["kind"] == "transfer" and one["name"].startswith("fetch-test_a_job_runs")
+    ]
+    assert (fetch["state"], fetch["resources"]["gpu_millis"]) == ("succeeded", 0)
+    assert commit in live_platform.logs(fetch)
+
+
+def test_a_commit_that_was_fetched_before_is_not_fetched_again(live_platform: LivePlatform, repository: Repository) -> None:
+    older = repository.commit(hello__txt="older\n")
+    repository.commit(hello__txt="newer\n")
+    first = live_platform.submit(with_code(repository, ref=older), wait=True)
+    assert "older" in live_platform.logs(first)
+    repository.bare.rename(repository.bare.with_suffix(".gone"))
+    again = live_platform.submit(with_code(repository, ref=older), wait=True)
+    assert (again["state"], again["code"]) == ("succeeded", first["code"])
+
+
+def test_a_rerun_has_the_commit_of_the_first_run_though_its_branch_has_moved(
+    live_platform: LivePlatform, repository: Repository
+) -> None:
+    commit = repository.commit(hello__txt="first\n")
+    job = live_platform.submit(with_code(repository), wait=True)
+    repository.commit(hello__txt="second\n")
+    again = live_platform.wait(live_platform.api("POST", f"/jobs/{job['id']}/rerun", {}))
+    assert "first" in live_platform.logs(again)
+    assert again["code"]["commit"] == commit
+
+
+def test_a_job_whose_code_cannot_be_fetched_stops_and_says_which_log_tells_why(
+    live_platform: LivePlatform, repository: Repository
+) -> None:
+    repository.commit(hello__txt="x")
+    job = live_platform.submit(with_code(repository, ref="no-such-branch"), wait=True)
+    assert (job["state"], job["reason"]["code"], job["attempt"]) == ("stopped", "code_not_fetched", 0)
+    fetch = live_platform.api("GET", f"/jobs/{job['reason']['detail']['on']}")
+    wait_until(lambda: "no-such-branch" in live_platform.logs(fetch), "the log of the fetch")
+
+
+def test_a_private_repository_is_read_with_a_secret_that_is_seen_nowhere(
+    live_platform: LivePlatform, forge: tuple[Path, str], tmp_path: Path
+) -> None:
+    repository = a_repository(forge, tmp_path, "private")
+    repository.commit(hello__txt="private\n")
+    refused = live_platform.submit(with_code(repository), wait=True)
+    assert refused["reason"]["code"] == "code_not_fetched"
+    live_platform.api("PUT", f"/tenants/{live_platform.operator.tenant}/secrets/GITHUB", {"value": f"alice:{TOKEN}"})
+    job = live_platform.submit(with_code(repository, secret="GITHUB"), wait=True)
+    assert job["state"] == "succeeded"
+    seen = [live_platform.logs(one) for one in live_platform.api("GET", "/jobs")["items"] if one["kind"] == "transfer"]
+    assert not [text for text in seen if TOKEN in text]
+
+
+def test_a_batch_fetches_the_code_that_its_jobs_share_once(live_platform: LivePlatform, repository: Repository) -> None:
+    repository.commit(hello__txt="shared\n")
+    body = {"spec": with_code(repository), "items": [{"name": f"one-{number}"} for number in range(5)]}
+    ids = live_platform.api("POST", "/jobs:batch", {**body, **live_platform.operator.in_tenant})["ids"]
+    jobs = [live_platform.wait({"id": job_id}) for job_id in ids]
+    assert {job["state"] for job in jobs} == {"succeeded"}
+    fetches = [one for one in live_platform.api("GET", "/jobs")["items"] if one["name"].startswith("fetch-test_a_batch")]
+    assert len(fetches) == 1
+
+
+def test_code_that_holds_a_link_out_of_the_repository_is_refused_before_it_runs(
+    live_platform: LivePlatform, repository: Repository
+) -> None:
+    os.symlink("/etc/passwd", repository.work / "out")
+    repository.commit(hello__txt="x")
+    job = live_platform.submit(with_code(repository), wait=True)
+    assert (job["state"], job["reason"]["code"]) == ("stopped", "code_unusable")

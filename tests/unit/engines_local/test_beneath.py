@@ -1,0 +1,103 @@
+"""Trees that a job makes on purpose, so deep or so long that looking at them would keep everybody else from the launcher."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from clusters.engines.local.launching import beneath, wire
+from clusters.engines.local.launching.beneath import copy_tree, list_directory, remove
+
+
+def dig(folder: Path, name: str, levels: int) -> None:
+    """Directories in each other, however long their path."""
+    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    for _ in range(levels):
+        os.mkdir(name, dir_fd=here)
+        below = os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+
+
+def listed(folder: Path, *, limit: int = 1_000_000) -> beneath.Listing:
+    return list_directory(str(folder.parent), folder.name, recursive=True, limit=limit)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    (tmp_path / "tree").mkdir()
+    return tmp_path / "tree"
+
+
+def test_of_a_bottomless_directory_the_first_levels_are_listed_and_that_there_is_more(tree: Path) -> None:
+    dig(tree, "d", 3_000)
+    (tree / "file").touch()
+    found = listed(tree)
+    assert found.truncated
+    assert len(found.entries) == beneath._LISTED_DEPTH_MAX + 2
+    assert {entry.path for entry in found.entries} >= {"file", "d/d/d"}
+    remove(str(tree.parent), "tree")
+    assert not tree.exists()
+
+
+def test_an_answer_is_never_longer_than_a_message_whatever_the_names_are(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dig(tree, os.fsdecode(b"\xff" * 200), 40)
+    monkeypatch.setattr(beneath, "_LISTED_BYTES_MAX", 200_000)
+    found = listed(tree)
+    assert found.truncated
+    assert sum(beneath._answer_bytes(entry) for entry in found.entries) < 300_000
+    assert beneath._LISTED_BYTES_MAX < wire.MESSAGE_BYTES_MAX
+    remove(str(tree.parent), "tree")
+
+
+def test_a_listing_that_takes_too_long_ends_with_what_it_has(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(10):
+        (tree / str(number)).mkdir()
+    monkeypatch.setattr(beneath, "_LISTED_SECONDS_MAX", -1.0)
+    assert listed(tree).truncated
+
+
+def test_names_are_sorted_and_cut_at_the_limit(tree: Path) -> None:
+    for number in (3, 1, 2):
+        (tree / str(number)).touch()
+    assert [entry.path for entry in listed(tree).entries] == ["1", "2", "3"]
+    assert not listed(tree, limit=3).truncated
+    cut = listed(tree, limit=2)
+    assert ([entry.path for entry in cut.entries], cut.truncated) == (["1", "2"], True)
+
+
+def test_what_is_too_deep_to_be_copied_is_refused_and_not_tried_for_ever(tree: Path) -> None:
+    dig(tree, "d", 100)
+    (tree.parent / "copy").mkdir()
+    with pytest.raises(OSError, match="64 deep") as told:
+        copy_tree(str(tree.parent), "tree", "copy", seconds=60)
+    assert told.value.errno == errno.ENAMETOOLONG
+
+
+def test_a_copy_keeps_holes_and_takes_nothing_for_a_beginning_of_its_own(tree: Path) -> None:
+    with (tree / "model").open("wb") as file:
+        file.truncate(64 * 1024 * 1024)
+        file.seek(0, os.SEEK_END)
+        file.write(b"end")
+    (tree / f"{beneath._PART}0123").write_bytes(b"EVIL")
+    os.utime(tree / f"{beneath._PART}0123", (1, 1))
+    copy = tree.parent / "copy"
+    copy.mkdir()
+    assert copy_tree(str(tree.parent), "tree", "copy", seconds=60)
+    assert os.listdir(copy) == ["model"]
+    assert (copy / "model").stat().st_size == (tree / "model").stat().st_size
+    assert (copy / "model").stat().st_blocks * 512 < 8 * 1024 * 1024
+    assert (copy / "model").read_bytes()[-3:] == b"end"
+
+
+def test_a_tree_that_its_owner_closed_is_removed(tree: Path) -> None:
+    (tree / "inner").mkdir()
+    (tree / "inner" / "file").touch()
+    (tree / "inner").chmod(0o555)
+    tree.chmod(0)
+    remove(str(tree.parent), "tree")
+    assert not tree.exists()

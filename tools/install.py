@@ -57,11 +57,17 @@ def ensure_service_user(place: Place) -> None:
     with contextlib.suppress(KeyError):
         pwd.getpwnam(SERVICE_USER)
         return
-    run_quietly(
-        ["useradd", "--system", "--user-group", "--home-dir", str(place.data), "--no-create-home",
-         "--shell", "/usr/sbin/nologin", SERVICE_USER],
-        why="The platform needs a user of its own",
-    )  # fmt: skip
+    try:
+        run_quietly(
+            ["useradd", "--system", "--user-group", "--home-dir", str(place.data), "--no-create-home",
+             "--shell", "/usr/sbin/nologin", SERVICE_USER],
+            why="The platform needs a user of its own",
+        )  # fmt: skip
+    except Stop:
+        with contextlib.suppress(KeyError):
+            pwd.getpwnam(SERVICE_USER)  # Another start made it at the same moment.
+            return
+        raise
 
 
 def check_passage(path: Path) -> None:

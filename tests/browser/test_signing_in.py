@@ -63,7 +63,7 @@ def test_an_operator_revokes_the_one_token_of_somebody_that_leaked(sign_in: Sign
     page.get_by_role("button", name="Tokens of carl").click()
     row = page.get_by_role("dialog").get_by_role("row").filter(has_text="in-a-public-notebook")
     row.get_by_role("button", name="Revoke").click()
-    page.get_by_role("dialog").last.get_by_role("button", name="Revoke").click()
+    page.get_by_role("dialog", name="Revoke", exact=True).get_by_role("button", name="Revoke").click()
     expect(row).to_have_count(0)
     assert careless.request("GET", "/whoami", headers={"Authorization": f"Bearer {leaked['token']}"}).status_code == 401
     assert careless.api("GET", "/whoami")["user"]["name"] == "carl"

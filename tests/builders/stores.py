@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import pwd
 import secrets
 import shutil
 import sqlite3
@@ -28,7 +27,6 @@ from psycopg.conninfo import conninfo_to_dict
 from tests.builders.prepared import made_once
 from tests.builders.release import server_copy, service_user
 from tests.servers import postgresql_programs
-from tools import up
 
 REDIS_DATABASE_LAST = 255  # From the end: the first ones are the workers' own.
 _worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
@@ -183,7 +181,7 @@ def let_service_user_in(directory: Path) -> None:
     """The servers' sockets are closed to everybody but their own users; the platform's user may pass, jobs still may not."""
     if os.geteuid() != 0 or not directory.is_absolute() or not directory.is_dir():
         return
-    group = pwd.getpwnam(up.SERVICE_USER).pw_gid
+    group = service_user().pw_gid
     sockets = [path for path in directory.iterdir() if path.is_socket()]
     for path, mode in [(directory, 0o710), *((each, 0o770) for each in sockets)]:
         os.chown(path, -1, group)

@@ -288,13 +288,17 @@ class TestHowItIsBounded:
 
         async def stall(self: consumers.LiveConsumer, message: Mapping[str, Any]) -> None:
             if message["type"] == "event" and message["id"] == "slow":
-                await asyncio.wait_for(blocked.wait(), 5)
+                await blocked.wait()
             await send(self, message)
 
-        monkeypatch.setattr(consumers.LiveConsumer, "_send", stall)
         async with connected(cast.bob.token) as slow, connected(cast.vera.token) as quick:
             await subscribe(slow, {"user": "me"}, id="slow")
             await subscribe(quick, {"user": "me"}, id="quick")
+            # Both have caught up with the table once they have heard of an event: only then does a backlog fill.
+            await in_thread(make_events, "job.changed", tenant_id=cast.tenant.pk)
+            assert (await slow.receive())["id"] == "slow"
+            assert (await quick.receive())["id"] == "quick"
+            monkeypatch.setattr(consumers.LiveConsumer, "_send", stall)
             for _ in range(10):
                 await in_thread(make_events, "job.changed", tenant_id=cast.tenant.pk)
                 assert (await quick.receive())["id"] == "quick"

@@ -98,9 +98,13 @@ for pid in sorted(map(int, filter(str.isdecimal, os.listdir("/proc")))):
 attempt("process_names", lambda: "%d processes, such as %d" % (len(others), others[0]) if others else "")
 for name in ("process_memory", "signals"):
     found.setdefault(name, "")
-for pid in others:
-    if os.stat("/proc/%d" % pid).st_uid == os.getuid() or os.getuid() == 0:
-        attempt("process_memory", lambda: open("/proc/%d/mem" % pid, "rb").close() or "memory of process %d" % pid)
+def memory(pid):
+    if os.getuid() not in (0, os.stat("/proc/%d" % pid).st_uid):
+        return ""
+    open("/proc/%d/mem" % pid, "rb").close()
+    return "memory of process %d" % pid
+for pid in others:  # Any of them may be gone by now.
+    attempt("process_memory", lambda: memory(pid))
     attempt("signals", lambda: os.kill(pid, 0) or "process %d" % pid)
 def temporary():
     home = os.environ.get("TMPDIR", "/tmp")

@@ -6,12 +6,23 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from django.db.models import Q
+from django.db.models import Q, Sum
 
 from kernel.actor import Actor, TenantRole
 from kernel.errors import NotFound
 from kernel.resources import RESOURCE_NAMES, Resources
-from tenants.models import Membership, Queue, QueueLimit, QueueUsage, Secret, TenantAncestor, User, UserKind
+from tenants.models import (
+    Membership,
+    Queue,
+    QueueLimit,
+    QueueUsage,
+    Reservation,
+    ReservationKind,
+    Secret,
+    TenantAncestor,
+    User,
+    UserKind,
+)
 from tenants.models import Tenant as Tenant
 from tenants.quota.limits import Limit, Limits
 from tenants.quota.tree import QueueFacts as QueueFacts
@@ -115,6 +126,18 @@ def user_names(user_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
 def queue_names(queue_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
     """Names of many queues. One query."""
     return dict(Queue.objects.filter(id__in=frozenset(queue_ids)).values_list("id", "name"))
+
+
+def readable_queue_names(actor: Actor, queue_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
+    """Of those that the actor may read. One query."""
+    return dict(visible(actor, Queue).filter(id__in=queue_ids).order_by().values_list("id", "name"))
+
+
+def held_of_pools(pool_ids: Iterable[uuid.UUID]) -> dict[tuple[uuid.UUID, uuid.UUID], Resources]:
+    """What the attempts of each queue itself, not of those below it, hold of these pools: by pool and queue. One query."""
+    live = Reservation.objects.filter(pool_id__in=pool_ids, released_at__isnull=True, kind=ReservationKind.ATTEMPT)
+    sums = live.order_by().values_list("pool_id", "queue_id").annotate(*(Sum(name) for name in RESOURCE_NAMES))
+    return {(pool_id, queue_id): Resources(*amounts) for pool_id, queue_id, *amounts in sums}
 
 
 def find_queue_ids(actor: Actor, text: str) -> frozenset[uuid.UUID]:

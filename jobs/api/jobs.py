@@ -99,7 +99,8 @@ class JobListView(ApiView):
             OpenApiParameter(
                 "standing",
                 bool,
-                description="Also `place` and `expected_start` of those that wait, and what those that run hold.",
+                description="Also `place` and `expected_start` of those that wait, who holds the room that they lack, and what "
+                "those that run hold.",
             ),
         ],
         responses=page_of(JobOut),
@@ -107,7 +108,7 @@ class JobListView(ApiView):
     )
     def get(self, request: Request) -> Response:
         known_query(request, (*FILTERS, "standing"))
-        show = standing_json if query_flag(request, "standing") else job_json
+        show = partial(standing_json, actor=self.actor) if query_flag(request, "standing") else job_json
         sort = request.query_params.get("sort", "created")
         if sort not in SORTS:
             message = f"There is no order {sort[:80]!r}."

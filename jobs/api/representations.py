@@ -15,6 +15,7 @@ from clusters.isolation_facts import fact_in
 from jobs.lifecycle.reasons import exit_in, explain
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.models import Attempt, Job, StoredSpec, Task
+from jobs.selectors.holders import RoomHolder, room_holders
 from jobs.selectors.lists import place_in_queue
 from jobs.selectors.standing import standings_of
 from jobs.services.submission import Submission
@@ -95,6 +96,12 @@ class ExpectedStartOut(serializers.Serializer[Any]):
     was_by = serializers.DateTimeField(allow_null=True)
 
 
+class RoomHolderOut(ResourcesOut):
+    """What a queue holds of a pool. `queue` null: all that you may not see, together."""
+
+    queue = ReferenceOut(allow_null=True)
+
+
 class JobOut(serializers.Serializer[Any]):
     """A job as it stands now."""
 
@@ -140,6 +147,12 @@ class JobOut(serializers.Serializer[Any]):
         required=False,
         allow_null=True,
         help_text="In lists with `standing` only: what a live job holds now, which of an elastic one is less than `resources`.",
+    )
+    held_by = RoomHolderOut(
+        many=True,
+        required=False,
+        help_text="In lists with `standing` only: who holds the room that a waiting job lacks, the largest first, in the pool "
+        "that its reason names.",
     )
     spec_digest = serializers.CharField()
     max_runtime_seconds = serializers.IntegerField(allow_null=True)
@@ -205,16 +218,23 @@ class AttemptOut(serializers.Serializer[Any]):
     tasks = TaskOut(many=True)
 
 
-def standing_json(jobs: Sequence[Job], *, language: str = "en") -> list[dict[str, Any]]:
-    """The same with where they stand: three more queries at most."""
+def standing_json(jobs: Sequence[Job], *, actor: Actor, language: str = "en") -> list[dict[str, Any]]:
+    """The same with where they stand: six more queries at most."""
     found = standings_of(jobs, database_now())
+    holders = room_holders(jobs, actor)
     rows = job_json(jobs, language=language)
     for job, row in zip(jobs, rows, strict=True):
+        row["held_by"] = [_room_holder(one) for one in holders.get(job.id, ())]
         expected, held = found.expected.get(job.id), found.held.get(job.id)
         row["place"] = found.places.get(job.id)
         row["expected_start"] = None if expected is None else expected.as_json()
         row["held"] = None if held is None else held.as_dict()
     return rows
+
+
+def _room_holder(one: RoomHolder) -> dict[str, Any]:
+    queue = None if one.queue_id is None else {"id": str(one.queue_id), "name": one.queue_name}
+    return {"queue": queue, **one.held.as_dict()}
 
 
 def job_json(jobs: Sequence[Job], *, language: str = "en") -> list[dict[str, Any]]:

@@ -88,6 +88,11 @@ def list_pools() -> tuple[PoolFacts, ...]:
     return _pools({cluster.id: cluster for cluster in list_clusters()}, Pool.objects.all())
 
 
+def pools_named(names: Collection[str]) -> dict[uuid.UUID, str]:
+    """The pools of these names, which several clusters may share. One query."""
+    return dict(Pool.objects.filter(name__in=names).order_by().values_list("id", "name"))
+
+
 def pool_totals(pool_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Resources]:
     """What all nodes of each pool have together, whether they may be used now or not. One query."""
     rows = Node.objects.filter(pool_id__in=pool_ids).values_list("pool_id").order_by()

@@ -104,6 +104,23 @@ def test_ps_lists_jobs_of_a_server_of_an_older_release(run: Any, stub: Any) -> N
     assert "No such label." in run("ps").stderr
 
 
+def test_ps_says_once_who_holds_the_room_that_jobs_wait_for(run: Any, stub: Any) -> None:
+    held_by = [
+        {"queue": {"id": "q", "name": "research"}, "cpu_millis": 9000, "memory_bytes": 0, "gpu_millis": 12_000},
+        {"queue": None, "cpu_millis": 1000, "memory_bytes": 0, "gpu_millis": 4000},
+        {"queue": {"id": "r", "name": "no-gpus"}, "cpu_millis": 1000, "memory_bytes": 0, "gpu_millis": 0},
+    ]
+    reason = {"code": "no_room", "text": "Pool a100 has too little room.", "hint": "", "detail": {"pool": "a100"}}
+    asks = {"cpu_millis": 1000, "memory_bytes": 0, "gpu_millis": 2000}
+    stub.jobs = [a_job(f"train-{number}", "queued", 0, reason=reason, resources=asks, held_by=held_by) for number in range(2)]
+
+    said = run("ps").stderr
+    assert said.count("Pool a100 is held by research (12 GPU); other tenants (4 GPU).") == 1
+    assert "research" not in run("ps", "--json").stderr
+    stub.jobs[0]["resources"] = {**asks, "gpu_millis": 0}
+    assert "research (12 GPU, 9 cores); other tenants (4 GPU, 1 core); no-gpus (1 core)." in run("ps").stderr
+
+
 def test_ps_shows_the_gpus_that_an_elastic_job_has(run: Any, stub: Any) -> None:
     most = {"cpu_millis": 0, "memory_bytes": 0, "gpu_millis": 8000}
     stub.jobs = [a_job("elastic", "running", 1, resources=most, held={**most, "gpu_millis": 3000})]

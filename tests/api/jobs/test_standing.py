@@ -68,6 +68,7 @@ def test_a_list_with_places_costs_as_many_statements_for_twenty_jobs_as_for_two(
     quay.submit("runs", script=ENDLESS, **ALL)
     quay.turn(2)
     quay.submit("waits", **ALL)
+    quay.turn(2)
     statements("standing=true")
     plain, few = statements(""), statements("standing=true")
     for number in range(18):
@@ -75,7 +76,26 @@ def test_a_list_with_places_costs_as_many_statements_for_twenty_jobs_as_for_two(
     quay.turn(2)
 
     assert statements("standing=true") == few
-    assert few <= plain + 4, "places, expected starts, what is held, and the time"
+    assert few <= plain + 7, "places, expected starts, what is held, the time; pools, what queues hold of them, and their names"
+
+
+def test_a_list_says_who_holds_the_room_that_jobs_wait_for(quay: Quay, api: Api) -> None:
+    """By name where one may read the queue; all others together, so that nobody can be counted."""
+    quay.submit("mine", script=ENDLESS, **{**ALL, "resources": {"cpu": 5, "memory": "1Gi"}})
+    quay.submit("foreign-canary", by=quay.cast.carol, script=ENDLESS, **{**ALL, "resources": {"cpu": 3, "memory": "1Gi"}})
+    quay.turn(2)
+    quay.submit("waits", script=ENDLESS, **ALL)
+    quay.submit("held", hold=True, script=ENDLESS, **ALL)
+    quay.turn(2)
+
+    rows = listed(api, quay)
+
+    assert rows["waits"]["reason"]["code"] == "no_room"
+    assert [((one["queue"] or {}).get("name"), one["cpu_millis"]) for one in rows["waits"]["held_by"]] == [
+        (rows["mine"]["queue"]["name"], 5_000),
+        (None, 3_000),
+    ]
+    assert (rows["held"]["held_by"], rows["mine"]["held_by"]) == ([], [])
 
 
 def test_a_list_with_places_says_nothing_of_jobs_that_one_does_not_see(quay: Quay, api: Api) -> None:

@@ -940,6 +940,13 @@ class ResourcesOut(TypedDict):
     memory_bytes: int
 
 
+class RoomHolderOut(TypedDict):
+    cpu_millis: int
+    gpu_millis: int
+    memory_bytes: int
+    queue: ReferenceOut | None
+
+
 class RulesInRequest(TypedDict):
     max_containers: NotRequired[int | None]
     max_jobs: NotRequired[int | None]
@@ -1853,6 +1860,7 @@ class JobOut(TypedDict):
     framework: str
     gpus_simulated: bool
     held: NotRequired[ResourcesOut | None]
+    held_by: NotRequired[list[RoomHolderOut]]
     hold: bool
     id: str
     image: JobImageOut

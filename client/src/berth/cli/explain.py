@@ -201,20 +201,6 @@ def _term_column(term: str, at: int) -> Column:
     return Column(term.upper(), lambda row: str(row["terms"][at][1]), right=True)
 
 
-def _amounts(row: Mapping[str, Any]) -> str:
-    parts = [f"{formats.millis_text(row['gpu_millis'])} GPU"] if row["gpu_millis"] else []
-    if row["cpu_millis"]:
-        parts.append(
-            _("1 core") if row["cpu_millis"] == 1000 else _("{cores} cores", cores=formats.millis_text(row["cpu_millis"]))
-        )
-    parts += [formats.size_text(row["memory_bytes"])] if row["memory_bytes"] else []
-    return ", ".join(parts)
-
-
-def _holder(row: Mapping[str, Any]) -> str:
-    return plain(row["queue"]["name"]) if row["queue"] else _("other tenants")
-
-
 def _decision(row: Mapping[str, Any]) -> str:
     detail = row["detail"]
     if detail.get("nodes"):
@@ -231,8 +217,8 @@ def _entry_text(entry: Mapping[str, Any]) -> str:
 
 
 HOLDER_COLUMNS: Sequence[Column] = [
-    Column("QUEUE", _holder, shrinks=True),
-    Column("HOLDS", _amounts),
+    Column("QUEUE", formats.holder_text, shrinks=True),
+    Column("HOLDS", formats.amounts_text),
     Column("JOBS", lambda row: str(row["jobs"]), right=True),
     Column("SINCE", lambda row: formats.time_text(row["since"])),
     Column("STANDING", lambda row: _("kept") if row["kept"] else _(row["standing"])),

@@ -226,3 +226,17 @@ def sparkline(values: list[float | None], width: int) -> str:
     low = min(low, 0.0)
     scale = (len(_SPARKS) - 1) / (high - low) if high > low else 0.0
     return "".join(" " if value is None else _SPARKS[int((value - low) * scale)] for value in shown)
+
+
+def amounts_text(row: Mapping[str, Any]) -> str:
+    """Amounts in their smallest units as people read them: `2 GPU, 8 cores, 16.0 GiB`."""
+    parts = [f"{millis_text(row['gpu_millis'])} GPU"] if row["gpu_millis"] else []
+    if row["cpu_millis"]:
+        parts.append(_("1 core") if row["cpu_millis"] == 1000 else _("{cores} cores", cores=millis_text(row["cpu_millis"])))
+    parts += [size_text(row["memory_bytes"])] if row["memory_bytes"] else []
+    return ", ".join(parts)
+
+
+def holder_text(row: Mapping[str, Any]) -> str:
+    """The queue that holds something; null stands for all that one may not see."""
+    return plain(row["queue"]["name"]) if row["queue"] else _("other tenants")

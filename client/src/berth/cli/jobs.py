@@ -71,6 +71,9 @@ def ps(
     session.show(rows, job_columns(rows, without=shared), empty=empty)
     if shared and not session.is_for_programs:
         note(_("All {count} that wait: {why}", count=sum(_waits(row) for row in rows), why=shared))
+    if not session.is_for_programs:
+        for pool, holders in room_holders(rows).items():
+            note(_("Pool {pool} is held by {holders}.", pool=pool, holders=holders))
     if rows:
         hint(_("berth logs -f {job}   ·   berth get {job}", job=plain(rows[0]["name"])))
 
@@ -136,6 +139,22 @@ def shared_why(jobs: Sequence[Any]) -> str:
     """Why all of them that wait do, where that is one sentence: told once, not in every row."""
     reasons = {why_text(job) for job in jobs if _waits(job)}
     return reasons.pop() if len(reasons) == 1 and sum(_waits(job) for job in jobs) > 1 else ""
+
+
+def room_holders(jobs: Sequence[Any]) -> dict[str, str]:
+    """By pool, who holds the room that jobs of the list wait for; its GPUs alone where all of them want GPUs."""
+    found: dict[str, list[Any]] = {}
+    for job in jobs:
+        if _waits(job) and job.get("held_by"):
+            found.setdefault(plain(job["reason"]["detail"]["pool"]), []).append(job)
+    return {pool: _holders_text(waiting) for pool, waiting in found.items()}
+
+
+def _holders_text(waiting: Sequence[Any]) -> str:
+    holders = waiting[0]["held_by"]
+    if all((job.get("resources") or {}).get("gpu_millis") for job in waiting) and any(row["gpu_millis"] for row in holders):
+        holders = [{**row, "cpu_millis": 0, "memory_bytes": 0} for row in holders if row["gpu_millis"]]
+    return "; ".join(f"{formats.holder_text(row)} ({formats.amounts_text(row)})" for row in holders)
 
 
 def _waits(job: Any) -> bool:

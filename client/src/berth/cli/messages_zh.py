@@ -216,6 +216,7 @@ SENTENCES = {
     "It will be sent again.": "将会重新发送。",
     "Job {name} failed after {ran}: {why}": "作业 {name} 运行 {ran} 后失败：{why}",
     "All {count} that wait: {why}": "排队的 {count} 个作业均因：{why}",
+    "Pool {pool} is held by {holders}.": "资源池 {pool} 由以下队列占用：{holders}。",
     "Job {name} is stopped.": "作业 {name} 已停止。",
     "PLACE": "位次",
     "STARTS IN": "预计启动",

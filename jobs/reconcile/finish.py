@@ -37,6 +37,8 @@ _without_room = Trouble("outputs_wait_for_room")  # Told once: those that wait a
 BATCH_ATTEMPTS = 100
 AGAIN_SECONDS = 2.0
 OUTPUT_TRIES_MAX = 10_000  # On a full disk for five hours: then what has no room is left behind, with a marker.
+OUTPUT_SECONDS = 20.0  # Of a batch: then those that were not reached come first in the next one.
+UNREACHABLE_MAX = 3  # So many attempts in a row without an answer: it is the engine, and no longer something of theirs.
 LOG_SECONDS = 10.0  # What is left of large logs is fetched in one go for so long; the lease and other attempts wait.
 LOG_TRIES_MAX = 20  # An engine that no longer has the output is asked this often; then the log ends with a marker.
 
@@ -49,7 +51,7 @@ def finish(cluster_id: uuid.UUID) -> int:
     if not ids:
         return 0
     with leases.in_hand(Attempt, token, ids) as written:
-        attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job"))
+        attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job").order_by("due_at", "id"))
         struck = poison.work_through(
             aside.FINISH,
             attempts,
@@ -63,9 +65,10 @@ def finish(cluster_id: uuid.UUID) -> int:
 
 def _finish(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) -> set[uuid.UUID]:
     """Take in and forget; those attempts of which the result was written down, and which are free with it."""
+    left: set[uuid.UUID] = set()
     try:
         stored = _store_logs(cluster_id, attempts)
-        without, brought_home = _store_outputs(cluster_id, attempts)
+        without, brought_home, left = _store_outputs(cluster_id, attempts)
         stored = [attempt for attempt in stored if attempt.id in without or attempt.id in brought_home]
         crashpoint("jobs.finish.after_logs")
         _report_builds(attempts)
@@ -78,7 +81,7 @@ def _finish(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID
     except LogStoreFull as error:  # It is told once, where it was met. Waiting for room is no try: no output is given up for it.
         return _put_off(attempts, token, seconds=error.retry_after_seconds or AGAIN_SECONDS)
     crashpoint("jobs.finish.after_forget")
-    return _record(attempts, forgotten, token)
+    return _record(attempts, forgotten, left, token)
 
 
 def _store_logs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> list[Attempt]:
@@ -108,18 +111,30 @@ def _store_logs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> list[Atte
     return [attempt for attempt in attempts if attempt.id in complete]
 
 
-def _store_outputs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> tuple[Mapping[uuid.UUID, OutputSource], set[uuid.UUID]]:
-    """Attempts of which no outputs are wanted, and those whose outputs are all brought home. Large ones take several rounds."""
+def _store_outputs(
+    cluster_id: uuid.UUID, attempts: Sequence[Attempt]
+) -> tuple[Mapping[uuid.UUID, OutputSource], set[uuid.UUID], set[uuid.UUID]]:
+    """Attempts of which no outputs are wanted, those whose outputs are all brought home, and those that there was no time for.
+
+    Large ones take several rounds. What one attempt left may be slow to look through, or beyond what the engine can answer:
+    the others' outputs come home all the same.
+    """
     engine = engine_for(cluster_id)
     done: set[uuid.UUID] = set()
+    left: set[uuid.UUID] = set()
     without: dict[uuid.UUID, OutputSource] = {}
     has_room = is_full = False
+    unreachable = 0
+    deadline = time.monotonic() + OUTPUT_SECONDS
     preload_specs({attempt.job.spec_id for attempt in attempts if attempt.launched_at is not None})
     for attempt in attempts:
         outputs = load_spec(attempt.job.spec_id).outputs if attempt.launched_at is not None else ()
         source = OutputSource(attempt.tenant_id, attempt.job_id, attempt.id)
         if not outputs:
             without[attempt.id] = source
+            continue
+        if time.monotonic() > deadline:
+            left.add(attempt.id)
             continue
         hopeless = attempt.tries >= OUTPUT_TRIES_MAX
         try:
@@ -128,12 +143,19 @@ def _store_outputs(cluster_id: uuid.UUID, attempts: Sequence[Attempt]) -> tuple[
             _without_room.met(attempt_id=str(attempt.id), error=error.detail)
             is_full = True
             continue
+        except EngineUnreachable as error:
+            unreachable += 1
+            if unreachable == UNREACHABLE_MAX:
+                raise
+            log.warning("outputs_unreachable", attempt_id=str(attempt.id), error=str(error))
+            continue
+        unreachable = 0
         if collected.done:
             done.add(attempt.id)
             has_room = has_room or not attempt.outputs_stored  # Else they were in the store before.
     if has_room and not is_full:
         _without_room.over()
-    return without, done
+    return without, done, left
 
 
 def _report_builds(attempts: Sequence[Attempt]) -> None:
@@ -184,8 +206,10 @@ def _put_off(attempts: Sequence[Attempt], token: uuid.UUID, *, seconds: float) -
         return {row["id"] for row in bulk.update(Attempt, rows, guard=("lease_token",))}
 
 
-def _record(attempts: Sequence[Attempt], forgotten: set[uuid.UUID], token: uuid.UUID) -> set[uuid.UUID]:
+def _record(attempts: Sequence[Attempt], forgotten: set[uuid.UUID], left: set[uuid.UUID], token: uuid.UUID) -> set[uuid.UUID]:
+    """`left` come again at once: they were not tried."""
     now = database_now()
+    again = now + timedelta(seconds=AGAIN_SECONDS)
     with transaction.atomic():
         changed = bulk.update(
             Attempt,
@@ -195,8 +219,8 @@ def _record(attempts: Sequence[Attempt], forgotten: set[uuid.UUID], token: uuid.
                     "lease_token": token,
                     "lease_expires_at": None,
                     "forgotten": attempt.id in forgotten,
-                    "due_at": None if attempt.id in forgotten else now + timedelta(seconds=AGAIN_SECONDS),
-                    "tries": attempt.tries + 1,
+                    "due_at": None if attempt.id in forgotten else now if attempt.id in left else again,
+                    "tries": attempt.tries + (attempt.id not in left),
                 }
                 for attempt in attempts
             ],

@@ -16,6 +16,7 @@ from jobs.services.draining import drain_node, plan_drain
 from kernel.clock import database_now
 from kernel.limits import NOTE_LENGTH
 from webapi.access import visible
+from webapi.fields import NameField
 from webapi.idempotency import idempotent
 from webapi.plans import asked_plan, hold_to, named
 from webapi.schema import PLAN
@@ -27,7 +28,7 @@ from webapi.views import ApiView, known_query, query_flag
 class DrainIn(StrictSerializer):
     """Why, as everybody is told who waits for the machine."""
 
-    reason = serializers.CharField(max_length=NOTE_LENGTH, required=False, allow_blank=True, default="")
+    reason = NameField(max_length=NOTE_LENGTH, required=False, allow_blank=True, default="")
 
 
 class DrainedNodeOut(serializers.Serializer[Any]):

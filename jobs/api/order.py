@@ -31,7 +31,7 @@ from tenants.access import demand
 from tenants.api.serializers import TenantRef
 from tenants.selectors import find_visible_user, get_tenant
 from webapi.access import fetch, visible
-from webapi.fields import PriorityField, UtcTimeField, utc_text
+from webapi.fields import PriorityField, UtcTimeField, WordsField, utc_text
 from webapi.idempotency import idempotent
 from webapi.pagination import page
 from webapi.plans import asked_plan, hold_to, named
@@ -148,7 +148,7 @@ class PriorityRequestIn(StrictSerializer):
 
     job = serializers.CharField(required=False, max_length=NAME_LENGTH)
     priority = PriorityField()
-    reason = serializers.CharField(max_length=REASON_LENGTH, required=False, allow_blank=True, default="")
+    reason = WordsField(max_length=REASON_LENGTH, required=False, allow_blank=True, default="")
     tenant = serializers.CharField(max_length=NAME_LENGTH, required=False, allow_null=True, default=None)
     user = serializers.CharField(
         max_length=NAME_LENGTH, required=False, help_text="Who may use it for that while; oneself. Others: for managers."
@@ -172,7 +172,7 @@ class PriorityRequestIn(StrictSerializer):
 class DecisionIn(StrictSerializer):
     """What whoever asked is told."""
 
-    answer = serializers.CharField(max_length=REASON_LENGTH, required=False, allow_blank=True, default="")
+    answer = WordsField(max_length=REASON_LENGTH, required=False, allow_blank=True, default="")
 
 
 class PriorityRequestOut(serializers.Serializer[Any]):

@@ -19,6 +19,7 @@ from tenants.api.tenants import TENANT_PATH
 from tenants.services import enable_tenant
 from tenants.services.names import DISPLAY_NAME_LENGTH
 from tenants.services.standing import REASON_LENGTH
+from webapi.fields import WordsField
 from webapi.idempotency import idempotent
 from webapi.plans import asked_plan, hold_to, named
 from webapi.schema import PLAN
@@ -32,7 +33,7 @@ DRY_RUN = OpenApiParameter("dry_run", bool, description="Tell what it would touc
 class DisableIn(StrictSerializer):
     """Why, as its people are told, and whether what runs is stopped."""
 
-    reason = serializers.CharField(
+    reason = WordsField(
         max_length=REASON_LENGTH,
         required=False,
         allow_blank=True,

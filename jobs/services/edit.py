@@ -138,7 +138,10 @@ def _check_runtime_limit(job: Job, columns: Mapping[str, Any]) -> None:
 
 def _checked_hold(job: Job, hold: bool) -> dict[str, Any]:
     if job.state != JobState.QUEUED:
-        raise Conflict(f"Job {job.name} is {job.state}; only a queued job can be held.", hint="Stop it instead.")
+        hint = (
+            "It has ended; `berth rerun` runs it again." if JOB_LIFECYCLE.is_terminal(JobState(job.state)) else "Stop it instead."
+        )
+        raise Conflict(f"Job {job.name} is {job.state}; only a queued job can be held or released.", hint=hint)
     columns: dict[str, Any] = {"hold": hold, "reason_code": "held" if hold else "scheduling", "reason_detail": {}}
     if not hold and job.checkpoint == CheckpointGate.REFUSED:
         columns["checkpoint"] = CheckpointGate.CHECKING

@@ -87,6 +87,8 @@ _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 class NameField(serializers.CharField):
     """A name for people: printable text without control characters, trimmed, not empty."""
 
+    of_lines = ""  # What parts lines, where there may be several.
+
     def __init__(self, **kwargs: Any) -> None:
         kwargs.setdefault("max_length", 255)
         super().__init__(**kwargs)
@@ -95,11 +97,17 @@ class NameField(serializers.CharField):
         if not isinstance(data, str):
             self.fail("invalid")
         text = super().to_internal_value(data)
-        if not is_plain_text(text):
+        if not is_plain_text(text.translate(dict.fromkeys(map(ord, self.of_lines)))):
             raise serializers.ValidationError(
                 "Must not contain control characters, or marks that turn the direction of the text around them.", code="invalid"
             )
         return text
+
+
+class WordsField(NameField):
+    """Words for people, of one or more lines."""
+
+    of_lines = "\n\t"
 
 
 def is_plain_text(text: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import uuid
 from typing import Any
 
 import structlog
@@ -18,6 +19,7 @@ from django.core.signals import got_request_exception
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.multipartparser import MultiPartParserError
+from django.urls import Resolver404, resolve
 from psycopg_pool import PoolTimeout
 from rest_framework import exceptions as drf_errors
 from rest_framework.response import Response
@@ -36,6 +38,8 @@ NO_ROOM = frozenset({"53100"})
 NO_ROOM_WORDS = ("no space left on device", "database or disk is full")
 READ_ONLY = frozenset({"25006"})
 CUT_OFF = frozenset({"08", "57"})  # Classes: connection exception, operator intervention (a shutdown, a crash).
+IDS_FROM = 4  # Of the words of /api/v1/jobs/ID: where an id may stand first.
+PATH_WORDS_MAX = 12
 STATEMENT_ENDED = "57014"  # Of the same class, but of one statement alone: its time was over.
 NO_HANDLES = frozenset({errno.EMFILE, errno.ENFILE})
 
@@ -219,9 +223,31 @@ def invalid_input(detail: Any) -> errors.InvalidInput:
 
 
 def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer an unknown path."""
-    failure = web_errors.RouteNotFound("No operation has this path.", hint="The API is described at /api/v1/docs.")
+    """Answer an unknown path, or one in which something else stands where an id belongs."""
+    failure: errors.BerthError | None = _not_an_id(request.path)
+    if failure is None:
+        failure = web_errors.RouteNotFound("No operation has this path.", hint="The API is described at /api/v1/docs.")
     return problem_response(failure, request)
+
+
+def _not_an_id(path: str) -> errors.NotFound | None:
+    """Told where the path would be one with an id in place of one of its words: a name, or a typing mistake in a command."""
+    words = path.split("/")
+    for place in range(IDS_FROM, min(len(words), PATH_WORDS_MAX)):
+        above = "/".join(words[:place])
+        if words[place] and _leads_somewhere("/".join([above, str(uuid.UUID(int=0)), *words[place + 1 :]])):
+            hint = "An id has 32 hexadecimal digits, like 01890a5d-ac96-774b-bcce-b302099a8057."
+            if _leads_somewhere(above):
+                hint += f" GET {above[:200]} tells them."
+            return errors.NotFound(f"There is nothing of the id {words[place][:80]!r}.", hint=hint)
+    return None
+
+
+def _leads_somewhere(path: str) -> bool:
+    with contextlib.suppress(Resolver404):
+        resolve(path)
+        return True
+    return False
 
 
 def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -25,7 +25,7 @@ from webapi.access import allows, fetch, visible
 from webapi.actors import facts_of
 from webapi.etags import expected_version, with_etag
 from webapi.features import FEATURES
-from webapi.fields import NameField, SlugField, UtcTimeField, utc_text
+from webapi.fields import NameField, SlugField, UtcTimeField, WordsField, utc_text
 from webapi.idempotency import idempotent
 from webapi.pagination import page
 from webapi.schema import IF_MATCH, page_of
@@ -63,8 +63,8 @@ class FeatureIn(StrictSerializer):
 class AnnouncementChange(StrictSerializer):
     """Words for people, and when they see them."""
 
-    text = serializers.CharField(max_length=WORDS_LENGTH)
-    text_zh = serializers.CharField(max_length=WORDS_LENGTH, required=False, allow_blank=True, help_text="Empty: as `text`.")
+    text = WordsField(max_length=WORDS_LENGTH)
+    text_zh = WordsField(max_length=WORDS_LENGTH, required=False, allow_blank=True, help_text="Empty: as `text`.")
     level = serializers.ChoiceField(LEVELS, required=False)
     starts_at = UtcTimeField(required=False, allow_null=True, help_text="Now when left out.")
     ends_at = UtcTimeField(required=False, allow_null=True, help_text="Null: until it is taken back.")

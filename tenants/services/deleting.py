@@ -25,6 +25,7 @@ from tenants.models import (
     QueueLimit,
     Secret,
     Tenant,
+    TenantAncestor,
     User,
     UserKind,
 )
@@ -68,7 +69,9 @@ def demand_deletable(*, actor: Actor, tenant: Tenant) -> Tenant:
     if found.deleted_at is not None:
         raise Conflict(f"Tenant {found.name} was deleted before.")
     if found.disabled_at is None:
-        raise Conflict(f"Tenant {found.name} is not disabled.", hint="Disable it first: `berth tenants disable`.")
+        above = TenantAncestor.objects.filter(tenant=found, depth__gt=0, ancestor__disabled_at__isnull=False).exists()
+        problem = "is disabled only through the tenant above it" if above else "is not disabled"
+        raise Conflict(f"Tenant {found.name} {problem}.", hint="Disable it first, for itself: `berth tenants disable`.")
     below = Tenant.objects.filter(parent=found, deleted_at__isnull=True).count()
     if below:
         raise Conflict(f"{below} tenants are below {found.name}.", hint="Delete those first.")

@@ -20,7 +20,7 @@ from kernel.clock import database_now
 from kernel.errors import FieldError, InvalidInput
 from kernel.limits import NAME_LENGTH, NOTE_LENGTH
 from webapi.access import fetch, require, visible
-from webapi.fields import UtcTimeField, utc_text
+from webapi.fields import NameField, UtcTimeField, utc_text
 from webapi.idempotency import idempotent
 from webapi.pagination import page
 from webapi.schema import page_of
@@ -48,7 +48,7 @@ class MaintenanceIn(StrictSerializer):
     )  # fmt: skip
     starts_at = UtcTimeField()
     ends_at = UtcTimeField()
-    reason = serializers.CharField(max_length=NOTE_LENGTH // 2, required=False, allow_blank=True, default="")
+    reason = NameField(max_length=NOTE_LENGTH // 2, required=False, allow_blank=True, default="")
     drain = serializers.BooleanField(
         required=False, default=False, help_text="Have what runs there make way when it begins; else it may end by itself."
     )

@@ -37,7 +37,7 @@ from kernel.errors import FieldError, InvalidInput
 from kernel.limits import NOTE_LENGTH
 from webapi.access import fetch, visible
 from webapi.etags import expected_version, with_etag
-from webapi.fields import read_utc
+from webapi.fields import NameField, read_utc
 from webapi.pagination import page
 from webapi.serializers import StrictSerializer
 from webapi.views import ApiView, known_query
@@ -186,7 +186,7 @@ class CordonIn(StrictSerializer):
     """What an operator decides about a node; what is left out stays."""
 
     cordoned = serializers.BooleanField(required=False, help_text="True: nothing new starts here; what runs stays.")
-    cordon_reason = serializers.CharField(
+    cordon_reason = NameField(
         required=False,
         allow_blank=True,
         default="",

@@ -202,3 +202,13 @@ def test_filters_are_ones_own(api, cast, monkeypatch):
     monkeypatch.setattr("tenants.services.portal.FILTERS_PER_USER", 1)
     assert api(cast.bob).post(path, {"page": "jobs", "name": "y", "query": ""}, format="json").status_code == 409
     assert api(cast.bob).delete(f"{path}/{made.data['id']}").status_code == 204
+
+
+def test_an_announcement_has_lines_and_turns_nothing_around(api, cast):
+    """What everybody reads stays within its own text."""
+    path, client = f"{V1}/announcements", api(cast.otto)
+    assert client.post(path, {"text": "First line.\nSecond: 数据\u3000👨\u200d👩\u200d👧"}, format="json").status_code == 201
+    for text in ("\u202egnp.exe", "a\x07b", "a\u2066b", "a\x1b[2J"):
+        answer = client.post(path, {"text": text}, format="json")
+        assert answer.status_code == 422, text
+        assert answer.json()["fields"][0]["path"] == "/text"

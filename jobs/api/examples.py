@@ -153,6 +153,14 @@ class StartForecastOut(serializers.Serializer[Any]):
     past = PastOut()
 
 
+class FetchedFirstOut(serializers.Serializer[Any]):
+    """Code that a job of its own fetches from Git before the planned one can start."""
+
+    job = serializers.CharField(help_text="The name of that job.")
+    git = serializers.CharField()
+    ref = serializers.CharField()
+
+
 class PlanOut(serializers.Serializer[Any]):
     """What a submission with `dry_run` would do. Nothing was stored."""
 
@@ -167,6 +175,7 @@ class PlanOut(serializers.Serializer[Any]):
     priority = serializers.IntegerField(help_text="That it waits with.")
     max_runtime_seconds = serializers.IntegerField(allow_null=True)
     depends_on = serializers.ListField(child=serializers.CharField(), help_text="`condition:job id`.")
+    fetches = FetchedFirstOut(allow_null=True)
     spec_digest = serializers.CharField()
     spec = serializers.DictField(help_text="As it would be stored.")
     warnings = serializers.ListField(child=serializers.CharField(), help_text="Also why it would wait for ever.")

@@ -28,9 +28,9 @@ from storage.services.code import FetchedCode, find_commit, keep_fetched
 
 SCRIPT = Path(__file__).with_name("fetch_git.sh")
 ARCHIVE, COMMIT = "snapshot.tar.gz", "commit"
+DEFAULT_REF = "HEAD"
 FETCH_SECONDS_MAX = 900  # The largest snapshot at 0.6 MiB/s.
 _URL, _REF, _CREDENTIAL = "GIT_URL", "GIT_REF", "GIT_CREDENTIAL"
-_DEFAULT_REF = "HEAD"
 _WHOLE_COMMIT = re.compile(r"[0-9a-f]{40}")
 _CREDENTIALS = re.compile(r"^([a-z0-9+.-]+://)?[^/@]*@", re.IGNORECASE)
 _OF_OPERATORS = (
@@ -59,7 +59,7 @@ def fetch_spec(spec: JobSpec) -> JobSpec:
         "resources": {"cpu": 1, "memory": "1Gi"},
         "max_runtime": FETCH_SECONDS_MAX,
         "retry": {"limit": 2, "on": ["platform"]},
-        "env": {**_settings(os.environ), _URL: code.git, _REF: code.ref or _DEFAULT_REF},
+        "env": {**_settings(os.environ), _URL: code.git, _REF: code.ref or DEFAULT_REF},
         "outputs": [ARCHIVE, COMMIT],
     }
     document |= {"queue": spec.queue} if spec.queue else {}

@@ -51,7 +51,7 @@ until get --depth=1 -- "$GIT_URL" "$GIT_REF"; do
     cat "$private/errors" >&2
     [ "$tries" -lt 3 ] || stop "$GIT_REF of $GIT_URL could not be read three times." 75
     grep -qiE 'resolve host|timed out|connection|early eof|rpc failed' "$private/errors" ||
-        stop "$GIT_REF of $GIT_URL cannot be read. Check address, ref and, for a private repository, code.secret." 66
+        stop "$GIT_REF of $GIT_URL cannot be read. Check address, ref and, for a private repository, code.secret." 1
     sleep $((tries * 2))
     tries=$((tries + 1))
 done

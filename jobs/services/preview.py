@@ -11,6 +11,7 @@ from jobs.lifecycle.reasons import explain
 from jobs.models import Job
 from jobs.scheduling.eligibility import Sizes, never
 from jobs.selectors.pools import pools_and_machines
+from jobs.services.code_fetch import DEFAULT_REF
 from jobs.services.specs import load_spec, wish_of
 from jobs.services.submission import Submission
 from jobs.spec.canonical import spec_digest, to_document
@@ -36,6 +37,14 @@ def batch_plan_json(submissions: Sequence[Submission]) -> dict[str, Any]:
         told = (spec_digest(one.spec), one.queue.id, one.image.digest, one.priority, one.max_runtime_seconds, one.dependencies)
         digest.update(repr(told).encode())
     return {"count": len(submissions), "first": plan_json(submissions[0]), "digest": digest.hexdigest()}
+
+
+def _fetched_first(submission: Submission) -> dict[str, str] | None:
+    """The code that a job of its own fetches before this one can start."""
+    code = submission.spec.code
+    if submission.fetch is None or code is None or code.git is None:
+        return None
+    return {"job": submission.fetch.spec.name, "git": code.git, "ref": code.ref or DEFAULT_REF}
 
 
 def plan_json(submission: Submission, *, compared_with: Job | None = None) -> dict[str, Any]:
@@ -65,6 +74,7 @@ def plan_json(submission: Submission, *, compared_with: Job | None = None) -> di
         "priority": submission.priority,
         "max_runtime_seconds": submission.max_runtime_seconds,
         "depends_on": [f"{condition}:{job_id}" for condition, job_id in submission.dependencies],
+        "fetches": _fetched_first(submission),
         "spec_digest": spec_digest(spec),
         "spec": to_document(spec),
         "warnings": warnings,

@@ -57,7 +57,7 @@ TAINT = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
 TAG = r"\w[\w.:@+-]*"
 IMAGE = r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*"
 GIT_URL = r"(https://|ssh://|git@)[A-Za-z0-9][!-~]*"
-GIT_REF = r"[A-Za-z0-9][A-Za-z0-9._/+-]*"
+GIT_REF = r"[A-Za-z0-9][A-Za-z0-9_+-]*([./][A-Za-z0-9_+-]+)*"
 SHA256 = r"[0-9a-f]{64}"
 
 _SYSTEM_DIRECTORIES = (

@@ -365,6 +365,12 @@ class FeaturesOut(TypedDict):
     items: list[FeatureOut]
 
 
+class FetchedFirstOut(TypedDict):
+    git: str
+    job: str
+    ref: str
+
+
 class FieldProblem(TypedDict):
     code: str
     hint: NotRequired[str]
@@ -2570,6 +2576,7 @@ class ExplainOut(TypedDict):
 class PlanOut(TypedDict):
     changes: NotRequired[list[SpecChangeOut]]
     depends_on: list[str]
+    fetches: FetchedFirstOut | None
     forecast: NotRequired[StartForecastOut]
     framework: str
     image: PlannedImageOut

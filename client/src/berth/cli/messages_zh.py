@@ -105,6 +105,7 @@ TITLES = {
     "Client": "客户端",
     "Cluster": "集群",
     "Code": "代码",
+    "job {job} first fetches {ref} of {git}": "先由作业 {job} 获取 {git} 的 {ref}",
     "Digest": "摘要",
     "Ended": "结束",
     "Error": "错误",

@@ -32,7 +32,7 @@ def print_plan(plan: Mapping[str, Any], snapshot: Snapshot | None, *, stream: Te
                 ("Image", _image_text(plan["image"])),
                 ("Where", _where_text(spec)),
                 ("Framework", "" if plan["framework"] == "none" else plain(plan["framework"])),
-                ("Code", _code_text(snapshot)),
+                ("Code", _code_text(plan.get("fetches"), snapshot)),
                 ("Jobs", str(plan["jobs"]) if plan["jobs"] > 1 else ""),
                 ("Total", (formats.resources_text(plan["total"]), "bold")),
                 ("Runs at most", formats.duration_text(spec.get("max_runtime"))),
@@ -63,7 +63,10 @@ def _image_text(image: Any) -> str:
     return f"{name} ({digest[:19]})" if digest and name != formats.NOTHING else name
 
 
-def _code_text(snapshot: Snapshot | None) -> str:
+def _code_text(fetched: Mapping[str, str] | None, snapshot: Snapshot | None) -> str:
+    if fetched:
+        facts = {name: plain(fetched[name]) for name in ("job", "ref", "git")}
+        return _("job {job} first fetches {ref} of {git}", **facts)
     if snapshot is None:
         return ""
     return _("{files}, {size} packed", files=files_text(snapshot.file_count), size=formats.size_text(snapshot.size_bytes))

@@ -116,7 +116,7 @@ function Told({ plan, why, choose, t }: { plan: Plan; why: UseQueryResult<string
   const isHeld = plan.spec.hold === true;
   const verdict: { icon: IconName; color: string; title: string } = isHeld
     ? { icon: 'pause', color: 'gray', title: t('planHeld') }
-    : plan.depends_on.length > 0
+    : plan.depends_on.length > 0 || plan.fetches
       ? { icon: 'hourglass', color: 'yellow', title: t('planAfter') }
       : asked?.starts_now
         ? { icon: 'check', color: 'teal', title: t('planNow') }
@@ -149,6 +149,11 @@ function Told({ plan, why, choose, t }: { plan: Plan; why: UseQueryResult<string
         {'; '}
         {t('planTotal', { total: amounts(plan.total, format, t) })}.
       </Text>
+      {plan.fetches && (
+        <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
+          {t('planFetch', plan.fetches)}
+        </Text>
+      )}
       {options.length > 0 && <Options plan={plan} options={options} choose={choose} t={t} />}
       {plan.forecast && plan.forecast.runs_seconds !== null && (
         <Text size="xs" c="dimmed">

@@ -36,7 +36,9 @@ pytest_plugins = ["tests.builders.live"]  # The fixture `live_platform`: the rea
 
 
 # A loaded machine is no finding: no example has to be quick, and none has to be drawn quickly.
-hypothesis.settings.register_profile("berth", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+_ALIKE = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("berth", derandomize=True, **_ALIKE)  # A commit passes today as it did yesterday.
+hypothesis.settings.register_profile("search", **_ALIKE)  # What `make test-long` does: other cases each time.
 hypothesis.settings.load_profile("berth")
 
 DATA_DIR = Path(tempfile.mkdtemp(prefix="berth-test-", dir="/tmp"))

@@ -141,6 +141,7 @@ def _run_stage(stage: Stage, environment: Mapping[str, str], extra: Sequence[str
             *(["--dist=loadfile"] if stage.by_file else []),
             f"--timeout={TEST_SECONDS_MAX}",
             f"--junitxml={report}",
+            f"--hypothesis-profile={'search' if is_long else 'berth'}",
         ]
         is_named = any((ROOT / word.partition("::")[0]).exists() for word in extra)  # The caller says which tests.
         folder = [stage.folder] if stage.folder and not is_named else []

@@ -128,7 +128,8 @@ def check_that_what_dies_comes_back_without_a_hand(newcomer: Newcomer) -> None:
         print(f"after the death of {name} everything ran again in {time.monotonic() - began:.1f} s")
     said = (newcomer.data / "log" / "keeper.log").read_text()
     assert said.count("PostgreSQL does not run; it is started again.") == 2
-    assert said.count("The platform does not run; it is started again.") == 2
+    # The keeper may look between two deaths: then a first start meets no database, and there is another.
+    assert said.count("The platform does not run; it is started again.") in (2, 3)
 
 
 def is_whole(newcomer: Newcomer) -> bool:

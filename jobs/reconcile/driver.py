@@ -55,9 +55,8 @@ from jobs.scheduling.core import Core
 from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason, Wait
 from jobs.scheduling.eligibility import Refusal, Wish
 from jobs.scheduling.machines import Machines, TaskAsk
-from jobs.scheduling.promise import Promised
 from jobs.scheduling.records import CLAIM, REFUSE, Names, policy_version, records_of
-from jobs.scheduling.state import build
+from jobs.scheduling.state import State, build, resume
 from jobs.services.decision_records import DecisionRow, record_decisions
 from jobs.services.specs import load_spec, wish_of, wishes
 from jobs.services.unstartable import fail_unstartable
@@ -115,8 +114,8 @@ class SchedulerDriver:
         self._numbers: Numbers | None = None
         self._teller: Teller | None = None
         self._saved_at = 0  # When what it remembers was kept last.
-        self._booked: tuple[memory.BookedStart, ...] = ()  # As they were kept then.
-        self._promised: tuple[Promised, ...] = ()  # Starts that were booked before, to be booked again for who still waits.
+        self._under_way = memory.UnderWay()  # As it was kept then.
+        self._resumed: State | None = None  # What was under way before a change of leaders, for those who still wait.
         self._judged_by: object = None  # What the waiting jobs were last judged by.
         self._held: frozenset[str] = frozenset()  # Images and data that some machine has, when they were last judged.
         self._known_images: Mapping[uuid.UUID, ResolvedImage] = {}
@@ -127,7 +126,6 @@ class SchedulerDriver:
         self._live: dict[str, LiveRow] = {}  # The attempts of which the core knows that they run.
         self._to_judge: set[uuid.UUID] = set()
         self._to_tell: set[str] = set()
-        self._claims: dict[uuid.UUID, LiveRow] = {}  # Who is leaving for somebody: after a change of leaders.
         self._due: list[tuple[datetime, uuid.UUID]] = []  # A heap of those who wait for a time.
 
     def run(self, *, now: datetime) -> float:
@@ -328,11 +326,11 @@ class SchedulerDriver:
         return AGAIN_SECONDS if is_race else self._next_look(core, now)
 
     def _save(self, core: Core, now: datetime) -> None:
-        """Keep what it remembers: now and then, and at once where a start was booked or is not any more."""
-        booked = memory.booked_of(core)
-        if booked != self._booked or mark(now) - self._saved_at >= memory.SAVE_SECONDS:
+        """Keep what it remembers: now and then, and at once where a start was booked or claimed, or is not any more."""
+        under_way = memory.under_way_of(core)
+        if under_way != self._under_way or mark(now) - self._saved_at >= memory.SAVE_SECONDS:
             memory.save(memory.remember(core), now=now)
-            self._saved_at, self._booked = mark(now), booked
+            self._saved_at, self._under_way = mark(now), under_way
 
     def _follow(self, around: Around, now: datetime) -> Core:
         """Tell the core what changed around the jobs; make it anew where things came or went that it has numbered."""
@@ -399,7 +397,7 @@ class SchedulerDriver:
         self._numbers = around.numbers()
         state = make_state(around, self._numbers, (), live, load_parallelism((), live), now, known)
         core = build(state)
-        self._booked, self._promised = known.booked, state.promised
+        self._under_way, self._resumed = known.under_way, state
         self._live = {str(row.job_id): row for row in live if str(row.job_id) in core.running}
         self._saved_at = mark(now)
         self._core = core
@@ -407,7 +405,6 @@ class SchedulerDriver:
         queues = [str(queue_id) if queue_id is not None else "" for queue_id in self._numbers.queues]
         self._names = Names([pool.name for pool in around.pools], queues, policy_version(core))
         self._to_judge = set(self.pending)
-        self._claims = {row.job_id: row for row in live if row.evicted_for is not None}
         self._rests, self._stirred_at, self._building_seconds = False, None, time.thread_time() - began
         return core
 
@@ -465,7 +462,7 @@ class SchedulerDriver:
         self._volumes.update(load_volumes(asked, self._volumes))
         for row in rows:
             self._hand_in(row, judge, core)
-        self._claim_again(core)
+        self._resume(core)
 
     def _judge_near(self, changed: frozenset[str], images: Mapping[uuid.UUID, ResolvedImage]) -> None:
         """Those who would like to be near what machines hold, or do not hold any more, are judged again."""
@@ -502,18 +499,11 @@ class SchedulerDriver:
         else:
             self._withheld[key] = withheld
 
-    def _claim_again(self, core: Core) -> None:
+    def _resume(self, core: Core) -> None:
         """After a change of leaders: who was promised the room of those who are leaving gets it, and who had a booked start."""
-        claims: dict[str, list[str]] = {}
-        moving = frozenset(str(job_id) for job_id, row in self._claims.items() if row.moves)
-        for one, row in self._claims.items():
-            claims.setdefault(str(row.evicted_for), []).append(str(one))
-        self._claims = {}
-        for claimant, victims in sorted(claims.items()):
-            core.claim_again(claimant, sorted(victims), moving)
-        for promised in self._promised:
-            core.promises.restore(promised)
-        self._promised = ()
+        if self._resumed is not None:
+            resume(core, self._resumed)
+            self._resumed = None
 
     def _parallelism(self) -> dict[uuid.UUID, int]:
         unknown = [

@@ -23,7 +23,7 @@ from images.services import ResolvedImage, resolved_images
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, AttemptState, CheckpointGate, JobState
 from jobs.models import Attempt, Job, Task
 from jobs.reconcile import aside, memory
-from jobs.reconcile.memory import Memory
+from jobs.reconcile.memory import Memory, Numbered
 from jobs.scheduling import work
 from jobs.scheduling.core import Policy
 from jobs.scheduling.decisions import Reason
@@ -346,6 +346,7 @@ def make_state(
     known: Memory,
 ) -> State:
     held = held_of(live, load_tasks([row.attempt_id for row in live]), numbers, around, parallelism)
+    numbered = Numbered(numbers.pool_at, numbers.machine_at)
     return State(
         at=mark(now),
         pools=tuple(Pool(pool.id, pool.name, around.rules.get(number)) for number, pool in enumerate(around.pools)),
@@ -360,7 +361,8 @@ def make_state(
         history=known.by_number(numbers.queue_at, numbers.pool_at),
         history_at=known.history_at,
         evicted_at=known.evicted_at,
-        promised=known.booked_by_number(numbers.pool_at, numbers.machine_at),
+        promised=numbered.starts(known.under_way),
+        claims=numbered.claims(known.under_way),
     )
 
 

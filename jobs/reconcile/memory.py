@@ -1,15 +1,15 @@
-"""What a scheduler remembers beyond the tables: who used how much in the past, how many were evicted of late, booked starts.
+"""What a scheduler remembers beyond the tables: past use, how many were evicted of late, booked starts, claims.
 
-Past use fades with a half-life and counts in fair shares. A booked start is a promise: the next leader keeps it, and whoever asks
-why a job waits or what if is answered with it. A core keeps all this by numbers; here it is by ids and names, so that it outlives
-cores, leaders and restarts.
+Past use fades with a half-life and counts in fair shares. A booked start is a promise, and so is the room that others leave for a
+job: the next leader keeps both, and a question why a job waits, or what if, is answered with them. A core keeps all this by
+numbers; here it is by ids and names, so that it outlives cores, leaders and restarts.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -18,6 +18,8 @@ from jobs.scheduling.core import Core
 from jobs.scheduling.gangs import PlacedTask
 from jobs.scheduling.machines import TaskAsk
 from jobs.scheduling.promise import Promised
+from jobs.scheduling.victims import as_task
+from jobs.scheduling.work import Claimed, ClaimedSeat, Ghost
 from tenants.quota.shares import Standing
 
 ROW = "scheduler"
@@ -27,8 +29,8 @@ Key = tuple[uuid.UUID | None, uuid.UUID, int]
 """Queue (None: all of them together), pool and resource."""
 
 
-class BookedTask(NamedTuple):
-    """One task of a booked start: on which machine, with what of it."""
+class KeptTask(NamedTuple):
+    """What one task holds, or will: on which machine, with what of it."""
 
     role: str
     number: int
@@ -47,33 +49,89 @@ class BookedStart(NamedTuple):
     pool_id: uuid.UUID
     at: int
     standing: int
-    tasks: tuple[BookedTask, ...]
+    tasks: tuple[KeptTask, ...]
+
+
+class KeptSeat(NamedTuple):
+    """Where one goes on that moves for a claim."""
+
+    job_id: uuid.UUID
+    pool_id: uuid.UUID
+    tasks: tuple[KeptTask, ...]
+    until: int
+
+
+class ClaimedRoom(NamedTuple):
+    """Where a waiting job will start once others have left for it; `left_over` is held until then, too."""
+
+    job_id: uuid.UUID
+    pool_id: uuid.UUID
+    standing: int
+    tasks: tuple[KeptTask, ...]
+    left_over: tuple[KeptTask, ...]
+    seats: tuple[KeptSeat, ...]
+
+
+class UnderWay(NamedTuple):
+    """What was decided for jobs that wait."""
+
+    booked: tuple[BookedStart, ...] = ()
+    claimed: tuple[ClaimedRoom, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """The numbers by which another core goes. What is of a pool or a machine that is gone is gone as a whole."""
+
+    pool_at: Mapping[uuid.UUID, int]
+    machine_at: Mapping[tuple[int, str], int]
+
+    def starts(self, under_way: UnderWay) -> tuple[Promised, ...]:
+        return tuple(found for one in under_way.booked if (found := self._start(one)) is not None)
+
+    def claims(self, under_way: UnderWay) -> tuple[Claimed, ...]:
+        return tuple(found for one in under_way.claimed if (found := self._claim(one)) is not None)
+
+    def _tasks(self, kept: Sequence[KeptTask]) -> tuple[PlacedTask, ...] | None:
+        found = []
+        for task in kept:
+            machine = self.machine_at.get((self.pool_at.get(task.pool_id, -1), task.node))
+            if machine is None:
+                return None
+            ask = TaskAsk(task.cpu_millis, task.memory_bytes, task.gpu_millis)
+            found.append(PlacedTask(task.role, task.number, machine, ask, task.devices))
+        return tuple(found)
+
+    def _start(self, kept: BookedStart) -> Promised | None:
+        pool, tasks = self.pool_at.get(kept.pool_id), self._tasks(kept.tasks)
+        if pool is None or tasks is None:
+            return None
+        return Promised(str(kept.job_id), pool, kept.at, tasks, Standing(kept.standing))
+
+    def _claim(self, kept: ClaimedRoom) -> Claimed | None:
+        pool, tasks, left_over = self.pool_at.get(kept.pool_id), self._tasks(kept.tasks), self._tasks(kept.left_over)
+        seats = tuple(self._seat(one) for one in kept.seats)
+        if pool is None or tasks is None or left_over is None or None in seats:
+            return None
+        ghosts = tuple(
+            Ghost(one.machine, one.ask.cpu_millis, one.ask.memory_bytes, one.ask.gpu_millis, one.devices) for one in left_over
+        )
+        known = tuple(seat for seat in seats if seat is not None)
+        return Claimed(str(kept.job_id), pool, tasks, Standing(kept.standing), ghosts, known)
+
+    def _seat(self, kept: KeptSeat) -> ClaimedSeat | None:
+        pool, tasks = self.pool_at.get(kept.pool_id), self._tasks(kept.tasks)
+        return None if pool is None or tasks is None else ClaimedSeat(str(kept.job_id), pool, tasks, kept.until)
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Amounts as `Shares.history` has them, true at `history_at`; (when, how many) of evictions; who will start when."""
+    """Amounts as `Shares.history` has them, true at `history_at`; (when, how many) of evictions; what is under way."""
 
     history: Mapping[Key, int]
     history_at: int
     evicted_at: tuple[tuple[int, int], ...]
-    booked: tuple[BookedStart, ...] = ()
-
-    def booked_by_number(
-        self, pool_at: Mapping[uuid.UUID, int], machine_at: Mapping[tuple[int, str], int]
-    ) -> tuple[Promised, ...]:
-        """The booked starts by the numbers of another core. One on a machine that is gone is gone."""
-        found = []
-        for one in self.booked:
-            tasks = []
-            for task in one.tasks:
-                machine = machine_at.get((pool_at.get(task.pool_id, -1), task.node))
-                if machine is not None:
-                    ask = TaskAsk(task.cpu_millis, task.memory_bytes, task.gpu_millis)
-                    tasks.append(PlacedTask(task.role, task.number, machine, ask, task.devices))
-            if one.pool_id in pool_at and len(tasks) == len(one.tasks):
-                found.append(Promised(str(one.job_id), pool_at[one.pool_id], one.at, tuple(tasks), Standing(one.standing)))
-        return tuple(found)
+    under_way: UnderWay = field(default_factory=UnderWay)
 
     def by_number(self, queue_at: Mapping[uuid.UUID, int], pool_at: Mapping[uuid.UUID, int]) -> dict[tuple[int, int, int], int]:
         """The history by the numbers of another core. What is of queues and pools that are gone is gone."""
@@ -90,36 +148,46 @@ NOTHING = Memory({}, 0, ())
 
 def remember(core: Core) -> Memory:
     """What this core knows."""
-    booked = booked_of(core)
+    under_way = under_way_of(core)
     if core.history_at is None:
-        return Memory({}, 0, tuple(core.evicted_at), booked)
+        return Memory({}, 0, tuple(core.evicted_at), under_way)
     shares = core.shares
     history = {
         (None if queue == 0 else shares.queue_ids[queue], shares.pool_ids[pool], resource): amount
         for (queue, pool, resource), amount in shares.history().items()
     }
-    return Memory(history, core.history_at, tuple(core.evicted_at), booked)
+    return Memory(history, core.history_at, tuple(core.evicted_at), under_way)
 
 
-def booked_of(core: Core) -> tuple[BookedStart, ...]:
-    """Its booked starts, the earliest first."""
+def under_way_of(core: Core) -> UnderWay:
+    """Its booked starts, the earliest first, and its claims."""
     pool_ids, machines = core.shares.pool_ids, core.machines.at
-    return tuple(
-        BookedStart(
+
+    def tasks(placed: Iterable[PlacedTask]) -> tuple[KeptTask, ...]:
+        return tuple(
+            KeptTask(
+                task.role, task.index, pool_ids[machines[task.machine].pool], machines[task.machine].name,
+                task.ask.cpu_millis, task.ask.memory_bytes, task.ask.gpu_millis, task.devices,
+            )
+            for task in placed
+        )  # fmt: skip
+
+    booked = tuple(
+        BookedStart(uuid.UUID(one.id), pool_ids[one.pool], one.at, int(one.standing), tasks(one.tasks))
+        for one in core.promises.kept()
+    )
+    claimed = tuple(
+        ClaimedRoom(
             uuid.UUID(one.id),
             pool_ids[one.pool],
-            one.at,
             int(one.standing),
-            tuple(
-                BookedTask(
-                    task.role, task.index, pool_ids[machines[task.machine].pool], machines[task.machine].name,
-                    task.ask.cpu_millis, task.ask.memory_bytes, task.ask.gpu_millis, task.devices,
-                )
-                for task in one.tasks
-            ),
+            tasks(one.tasks),
+            tasks(map(as_task, one.left_over)),
+            tuple(KeptSeat(uuid.UUID(seat.id), pool_ids[seat.pool], tasks(seat.tasks), seat.until) for seat in one.seats),
         )
-        for one in core.promises.kept()
-    )  # fmt: skip
+        for one in core.claims()
+    )
+    return UnderWay(booked, claimed)
 
 
 def save(memory: Memory, *, now: datetime) -> None:
@@ -133,11 +201,14 @@ def save(memory: Memory, *, now: datetime) -> None:
         "history_at": memory.history_at,
         "evicted_at": [list(one) for one in memory.evicted_at],
         "booked": [
+            [str(one.job_id), str(one.pool_id), one.at, one.standing, _plain(one.tasks)] for one in memory.under_way.booked
+        ],
+        "claimed": [
             [
-                str(one.job_id), str(one.pool_id), one.at, one.standing,
-                [[task.role, task.number, str(task.pool_id), *task[3:7], list(task.devices)] for task in one.tasks],
+                str(one.job_id), str(one.pool_id), one.standing, _plain(one.tasks), _plain(one.left_over),
+                [[str(seat.job_id), str(seat.pool_id), _plain(seat.tasks), seat.until] for seat in one.seats],
             ]
-            for one in memory.booked
+            for one in memory.under_way.claimed
         ],
     }  # fmt: skip
     SchedulerMemory.objects.update_or_create(id=ROW, defaults={"document": document, "saved_at": now})
@@ -157,18 +228,29 @@ def _read(document: Mapping[str, Any]) -> Memory:
     for queue, pool, resource, amount in document["history"]:
         history[uuid.UUID(queue) if queue else None, uuid.UUID(pool), int(resource)] = int(amount)
     evicted = tuple((int(at), int(count)) for at, count in document["evicted_at"])
-    return Memory(history, int(document["history_at"]), evicted, tuple(_booked(one) for one in document.get("booked", ())))
+    under_way = UnderWay(
+        tuple(_booked(one) for one in document.get("booked", ())), tuple(_claimed(one) for one in document.get("claimed", ()))
+    )
+    return Memory(history, int(document["history_at"]), evicted, under_way)
+
+
+def _plain(tasks: Iterable[KeptTask]) -> list[list[Any]]:
+    return [[task.role, task.number, str(task.pool_id), *task[3:7], list(task.devices)] for task in tasks]
+
+
+def _tasks(found: Iterable[Sequence[Any]]) -> tuple[KeptTask, ...]:
+    return tuple(
+        KeptTask(str(role), int(index), uuid.UUID(pool), str(node), int(cpu), int(memory), int(gpu), tuple(devices))
+        for role, index, pool, node, cpu, memory, gpu, devices in found
+    )
 
 
 def _booked(one: Sequence[Any]) -> BookedStart:
     job_id, pool_id, at, standing, tasks = one
-    return BookedStart(
-        uuid.UUID(job_id),
-        uuid.UUID(pool_id),
-        int(at),
-        int(standing),
-        tuple(
-            BookedTask(str(role), int(index), uuid.UUID(pool), str(node), int(cpu), int(memory), int(gpu), tuple(devices))
-            for role, index, pool, node, cpu, memory, gpu, devices in tasks
-        ),
-    )
+    return BookedStart(uuid.UUID(job_id), uuid.UUID(pool_id), int(at), int(standing), _tasks(tasks))
+
+
+def _claimed(one: Sequence[Any]) -> ClaimedRoom:
+    job_id, pool_id, standing, tasks, left_over, seats = one
+    kept = tuple(KeptSeat(uuid.UUID(job), uuid.UUID(pool), _tasks(placed), int(until)) for job, pool, placed, until in seats)
+    return ClaimedRoom(uuid.UUID(job_id), uuid.UUID(pool_id), int(standing), _tasks(tasks), _tasks(left_over), kept)

@@ -26,10 +26,10 @@ from jobs.scheduling.moving import Moves
 from jobs.scheduling.people import People
 from jobs.scheduling.scores import Mix, PoolRules
 from jobs.scheduling.turn import Lines
-from jobs.scheduling.victims import could_transfer, transfer, undo_transfer, vanish
+from jobs.scheduling.victims import could_transfer, restore_transfer, transfer, undo_transfer, vanish
 from jobs.scheduling.waits import Waits
 from jobs.scheduling.windows import Windows
-from jobs.scheduling.work import Job, Need, Running, Shape, Transfer, give_shares, held_by, take_shares
+from jobs.scheduling.work import Claimed, Job, Need, Running, Shape, Transfer, give_shares, held_by, take_shares
 from tenants.quota.bookings import Booked
 from tenants.quota.caps import UserCap
 from tenants.quota.shares import Shares, Standing
@@ -162,22 +162,42 @@ class Core:
             one.is_leaving = True
             self.evictable.leave(one)
 
-    def claim_again(self, job_id: str, victims: Iterable[str], moving: Collection[str] = ()) -> bool:
-        """A waiting job claims the room of those who leave for it, as was decided before; whether it still could. Those of them
-        who are `moving` get room elsewhere."""
+    def claim_again(
+        self, job_id: str, victims: Iterable[str], moving: Collection[str] = (), *, kept: Claimed | None = None
+    ) -> bool:
+        """A waiting job claims the room of those who leave for it, as was decided before; whether it still could. It starts where
+        it was to start (`kept`); where that is not known any more, it is placed again, and those who are `moving`, too."""
         job = self.lines.job(job_id)
         leaving = [self.running[victim] for victim in victims if victim in self.running]
-        if job is None or not leaving or any(one.claim is not None for one in leaving):
+        if job is None or any(one.claim is not None for one in leaving):
             return False
         shape = self.shape_of(job.gang, job.pools)
+        if kept is not None and kept.pool in shape.pools:
+            restored = restore_transfer(self, job, shape, kept, leaving, self.now)
+            if restored is not None:
+                self._take_claim(restored)
+                return True
+        if not leaving:
+            return False
         for pool in shape.pools:
             if could_transfer(self, job, shape, pool, leaving, moving):
-                self.lines.remove(job_id)
-                made = transfer(self, job, shape, pool, leaving, self.now, moving)
-                take_shares(self.shares, job.queue, made.claimant.need)
-                self.claim(made)
+                self._take_claim(transfer(self, job, shape, pool, leaving, self.now, moving))
                 return True
         return False
+
+    def _take_claim(self, made: Transfer) -> None:
+        job = made.claimant.job
+        self.lines.remove(job.id)
+        take_shares(self.shares, job.queue, made.claimant.need)
+        self.claim(made)
+
+    def claims(self) -> tuple[Claimed, ...]:
+        """The claims under way, as they are kept beyond a core."""
+        return tuple(
+            Claimed(name, one.placed.pool, one.placed.tasks, one.standing, made.ghosts, self.moves.claimed(name))
+            for name, made in sorted(self.transfers.items())
+            for one in (made.claimant,)
+        )
 
     def ended(self, job_id: str) -> None:
         """A gang holds nothing any more. One that claims gives up its claim."""

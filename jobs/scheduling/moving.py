@@ -29,7 +29,7 @@ from jobs.scheduling.gangs import GangAsk, Placed
 from jobs.scheduling.machines import WHOLE_MILLIS
 from jobs.scheduling.placing import place
 from jobs.scheduling.promise import FOREVER
-from jobs.scheduling.work import Job, Running, Seat, Shape, give_shares, take_shares
+from jobs.scheduling.work import ClaimedSeat, Job, Running, Seat, Shape, give_shares, take_shares
 from tenants.quota.shares import Refusal, Shares, Standing
 
 if TYPE_CHECKING:
@@ -139,8 +139,31 @@ class Moves:
         self.seats[seat.job.id] = seat
         core.people.take(self._sitting(seat))
 
+    def seat_of(self, kept: ClaimedSeat, claimant: str) -> Seat | None:
+        """The seat of one that moves for a claim that is restored: it runs still, or waits again; None where it does neither."""
+        placed = Placed(kept.pool, kept.tasks)
+        one = self.core.running.get(kept.id)
+        if one is not None and not kept.until:
+            return Seat(one.job, placed, one.need, claimant)
+        job = self.core.lines.job(kept.id)
+        return Seat(job, placed, self.core.need_of(placed), claimant, kept.until) if job is not None and kept.until else None
+
+    def keep_again(self, seat: Seat) -> None:
+        """Keep a seat whose machines are taken already."""
+        self.seats[seat.job.id] = seat
+        if seat.until:
+            take_shares(self.core.shares, seat.job.queue, seat.need)
+            self.core.people.take(self._sitting(seat))
+            self.core.withdraw(seat.job.id)
+            self.core.submit(seat.job)
+
+    def claimed(self, claimant: str) -> tuple[ClaimedSeat, ...]:
+        """Those of a claim under way, as they are kept beyond a core."""
+        found = [seat for _, seat in sorted(self.seats.items()) if seat.claimant == claimant]
+        return tuple(ClaimedSeat(seat.job.id, seat.placed.pool, seat.placed.tasks, seat.until) for seat in found)
+
     def kept(self) -> tuple[Seat, ...]:
-        """Those that outlive a core: of claims that are over. What a claim under way needs is found anew with it."""
+        """Those that outlive a core: of claims that are over. Those of a claim under way are kept with it."""
         return tuple(seat for _, seat in sorted(self.seats.items()) if seat.until and seat.claimant not in self.core.transfers)
 
     @property

@@ -15,7 +15,7 @@ from jobs.scheduling.gangs import Placed
 from jobs.scheduling.machines import Machine, Machines
 from jobs.scheduling.promise import Promised
 from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.work import Job, Need, Seat
+from jobs.scheduling.work import Claimed, Job, Need, Seat
 from tenants.quota.bookings import Booked
 from tenants.quota.caps import UserCap
 from tenants.quota.limits import Capacity, LimitedQueue
@@ -69,6 +69,7 @@ class State:
     windows: tuple[Booked, ...] = ()  # What tenants have booked for a time; what is over or was given up is left out.
     promised: tuple[Promised, ...] = ()  # Starts that are booked already.
     seats: tuple[Seat, ...] = ()  # Kept for jobs that moved and have not started again.
+    claims: tuple[Claimed, ...] = ()  # Where those will start who wait until others have left for them.
 
 
 def build(state: State) -> Core:
@@ -91,16 +92,25 @@ def build(state: State) -> Core:
         core.moves.restore(seat)
     for job in sorted(state.waiting, key=lambda one: (one.submitted_at, one.id)):
         core.submit(job)
+    resume(core, state)
+    return core
+
+
+def resume(core: Core, state: State) -> None:
+    """Go on with what is under way for those who wait: claims of the room of others who leave, and starts that are booked.
+
+    First come the claims whose place is known, which no other may be given then.
+    """
     moving = frozenset(held.job.id for held in state.running if held.moves)
-    by_claimant: dict[str, list[str]] = {}
+    kept = {one.id: one for one in state.claims}
+    victims: dict[str, list[str]] = {one.id: [] for one in state.claims}
     for held in state.running:
         if held.leaving_for:
-            by_claimant.setdefault(held.leaving_for, []).append(held.job.id)
-    for claimant, victims in sorted(by_claimant.items()):
-        core.claim_again(claimant, sorted(victims), moving)
+            victims.setdefault(held.leaving_for, []).append(held.job.id)
+    for claimant in sorted(victims, key=lambda name: (name not in kept, name)):
+        core.claim_again(claimant, sorted(victims[claimant]), moving, kept=kept.get(claimant))
     for promised in sorted(state.promised, key=lambda one: (one.at, one.id)):
         core.promises.restore(promised)
-    return core
 
 
 def export(core: Core, state: State) -> State:
@@ -136,4 +146,5 @@ def export(core: Core, state: State) -> State:
         evicted_at=tuple(core.evicted_at),
         promised=core.promises.kept(),
         seats=core.moves.kept(),
+        claims=core.claims(),
     )

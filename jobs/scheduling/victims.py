@@ -29,7 +29,7 @@ from jobs.scheduling.memory import Known
 from jobs.scheduling.placing import place, undo
 from jobs.scheduling.ranking import Ranking, ranking_of
 from jobs.scheduling.topology import topology_of
-from jobs.scheduling.work import Ghost, Job, Running, Shape, Transfer, give_shares, take_shares
+from jobs.scheduling.work import Claimed, Ghost, Job, Running, Shape, Transfer, give_shares, held_by, take_shares
 from tenants.quota.limits import Amount
 from tenants.quota.shares import Refusal, Shares, Standing
 
@@ -459,6 +459,60 @@ def transfer(
         one.is_leaving, one.claim = True, made
         core.evictable.leave(one)
     return made
+
+
+def restore_transfer(core: Core, job: Job, shape: Shape, kept: Claimed, victims: Sequence[Running], now: int) -> Transfer | None:
+    """The same claim as before, in a core that was built anew: `victims` are those who have not left yet. None where something
+    else holds by now what it claimed."""
+    machines = core.machines
+    placed = Placed(kept.pool, kept.tasks)
+    if held_by(placed, (machines.at[task.machine].pool for task in kept.tasks)) != shape.least[kept.pool]:
+        return None  # It asks for something else by now.
+    moving = {seat.id for seat in kept.seats}
+    seats = [seat for one in kept.seats if (seat := core.moves.seat_of(one, job.id)) is not None]
+    given = [task for one in victims for task in one.placed.tasks]
+    taken = [*kept.tasks, *(task for seat in seats for task in seat.placed.tasks), *map(as_task, kept.left_over)]
+    if not _is_free(machines, taken, given):
+        return None
+    for task in given:
+        machines.give(task.machine, task.ask, task.devices)
+    for task in taken:
+        machines.take(task.machine, task.ask, task.devices)
+    for one in victims:
+        if one.job.id not in moving:
+            give_shares(core.shares, one.job.queue, one.need)
+    for seat in seats:
+        core.moves.keep_again(seat)
+    claimant = Running(job, placed, shape.least[kept.pool], now, kept.standing)
+    made = claimant.claim = Transfer(claimant, tuple(victims), kept.left_over)
+    for one in victims:
+        core.promises.left(one)
+        one.is_leaving, one.claim = True, made
+        core.evictable.leave(one)
+    return made
+
+
+def as_task(ghost: Ghost) -> PlacedTask:
+    """What is held for nobody, as if a task held it."""
+    return PlacedTask("", 0, ghost.machine, TaskAsk(ghost.cpu_millis, ghost.memory_bytes, ghost.gpu_millis), ghost.devices)
+
+
+def _is_free(machines: Machines, taken: Iterable[PlacedTask], given: Iterable[PlacedTask]) -> bool:
+    """Whether there is room for these, once those are given back."""
+    room: dict[int, tuple[list[int], list[int]]] = {}  # Cores and memory, and each device.
+    for tasks, sign in ((taken, -1), (given, 1)):
+        for task in tasks:
+            if task.machine not in room:
+                left = machines.left(task.machine)
+                room[task.machine] = [left.cpu_millis, left.memory_bytes], list(machines.devices_left(task.machine))
+            amounts, devices = room[task.machine]
+            amounts[0] += sign * task.ask.cpu_millis
+            amounts[1] += sign * task.ask.memory_bytes
+            for device in task.devices:
+                if device >= len(devices):
+                    return False
+                devices[device] += sign * min(task.ask.gpu_millis, WHOLE_MILLIS)
+    return all(amount >= 0 for amounts, devices in room.values() for amount in (*amounts, *devices))
 
 
 def undo_transfer(core: Core, made: Transfer) -> set[int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from jobs.scheduling.decisions import Reason
-from jobs.scheduling.gangs import GangAsk, Placed
+from jobs.scheduling.gangs import GangAsk, Placed, PlacedTask
 from tenants.quota.limits import Amount
 from tenants.quota.shares import Shares, Standing
 
@@ -145,6 +145,29 @@ class Ghost(NamedTuple):
     memory_bytes: int
     gpu_millis: int
     devices: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedSeat:
+    """The `Seat` of one that moves for a claim under way, as it is kept beyond a core. `until` is 0 while it is leaving."""
+
+    id: str
+    pool: int
+    tasks: tuple[PlacedTask, ...]
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claim under way as it is kept beyond a core: where the gang will start, and what else is held until all who leave for it
+    are gone."""
+
+    id: str
+    pool: int
+    tasks: tuple[PlacedTask, ...]
+    standing: Standing
+    left_over: tuple[Ghost, ...]
+    seats: tuple[ClaimedSeat, ...] = ()
 
 
 def held_by(placed: Placed, pool_of: Iterable[int]) -> Need:

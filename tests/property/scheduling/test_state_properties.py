@@ -59,9 +59,8 @@ class Twin(Core):
         if 0 <= self.change_at <= now:
             self.change_at, self.state = -1, self.other_limits
             self.limits_changed(Shares(self.state.queues, self.state.capacities))
-        if self.transfers:  # Where a claimant will stand is not written down, only who leaves for it.
-            return super().decide(now)
         other = build(export(self, self.state))
+        assert other.claims() == self.claims(), "each will start where it was to start, and nobody else gets any of it"
         mine, theirs = super().decide(now), other.decide(now)
         assert _acts(mine) == _acts(theirs)
         return mine

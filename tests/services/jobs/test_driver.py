@@ -12,8 +12,8 @@ from django.db import OperationalError
 from clusters.engines.fake import Script
 from clusters.models import Node
 from clusters.services import record_inventory
-from jobs.models import Job
-from jobs.reconcile import loading, memory
+from jobs.models import Job, SchedulerMemory
+from jobs.reconcile import finish, loading, memory, poll, stopping
 from jobs.reconcile.driver import REST_SECONDS
 from jobs.reconcile.loading import load_pending, load_state
 from jobs.scheduling import work
@@ -216,3 +216,64 @@ def test_a_state_that_is_read_while_a_job_starts_has_it_once(quay: Quay, monkeyp
     monkeypatch.setattr(loading, "load_pending", lambda shared: iter(rows))  # As it was a moment before.
     loaded = load_state(quay.now)
     assert build(loaded.state).running.keys() == {str(job.id)}
+
+
+def two_claims(quay: Quay) -> tuple[Job, Job]:
+    """Four jobs run; two of a higher priority wait until all of them have left."""
+    low = [
+        quay.submit(f"low-{number}", script=ENDLESS, priority="low", resources={"cpu": 2, "memory": "1Gi"}) for number in range(4)
+    ]
+    quay.turn(2)
+    assert [quay.state(job) for job in low] == ["running"] * 4
+    quay.pass_time(400)
+    wide = {"resources": {"cpu": 4, "memory": "1Gi"}}
+    first, second = quay.submit("first", script=ENDLESS, **wide), quay.submit("second", script=ENDLESS, **wide)
+    quay.schedule()
+    assert {quay.reason(first), quay.reason(second)} == {"making_room"}
+    return first, second
+
+
+def test_claims_stand_where_they_stood_with_the_next_leader_and_for_whoever_asks(quay: Quay) -> None:
+    jobs = two_claims(quay)
+    kept = quay.driver._core.claims()  # type: ignore[union-attr]
+    assert {one.id for one in kept} == {str(job.id) for job in jobs}
+
+    assert build(load_state(quay.now).state).claims() == kept
+    quay.driver.forget()
+    quay.schedule()
+    assert quay.driver._core.claims() == kept  # type: ignore[union-attr]
+    quay.turn(4)
+    quay.pass_time(60)
+    quay.turn(4)
+    assert [quay.state(job) for job in jobs] == ["running"] * 2
+
+
+def test_a_claim_whose_room_is_clear_outlives_the_leader_that_had_not_seen_it(quay: Quay) -> None:
+    """All who left for it are gone; a tenant that holds nothing does not get the room."""
+    jobs = two_claims(quay)
+    for _ in range(3):  # Those who leave end; the leader does not look.
+        stopping.stop(quay.cluster.pk)
+        poll.poll(quay.cluster.pk)
+        finish.finish(quay.cluster.pk)
+        quay.pass_time(60)
+    assert set(Job.objects.filter(name__startswith="low").values_list("state", flat=True)) == {"queued"}
+    quay.submit("of-another-tenant", by=quay.cast.carol, script=ENDLESS, **ALL)
+    quay.driver.forget()
+    quay.turn(2)
+    assert [quay.state(job) for job in jobs] == ["running"] * 2
+
+
+def test_a_claim_that_cannot_be_read_or_is_of_a_machine_that_is_gone_is_made_anew(quay: Quay) -> None:
+    jobs = two_claims(quay)
+    row = SchedulerMemory.objects.get()
+    for kept in row.document["claimed"]:
+        kept[3][0][3] = "a-machine-that-is-gone"
+    row.save()
+    assert load_state(quay.now).state.claims == ()
+    quay.driver.forget()
+    quay.schedule()
+    assert {one.id for one in quay.driver._core.claims()} <= {str(job.id) for job in jobs}  # type: ignore[union-attr]
+    quay.turn(4)
+    quay.pass_time(60)
+    quay.turn(6)
+    assert [quay.state(job) for job in jobs] == ["running"] * 2

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import heapq
+import itertools
 import lzma
 import statistics
 import time
@@ -41,8 +42,9 @@ from tenants.quota.limits import Capacity, LimitedQueue
 
 WHERE = (
     "P9 needs the folder with a log in SWF that has asked times (--swf; of the Parallel Workloads Archive) and, for expected"
-    " starts, the files of P8: --traces DIR."
+    " starts, which are left out without them, the files of P8: --traces DIR."
 )
+PHILLY = ("philly_jobs.csv", "philly_vc_nodes.csv")
 POOL = uuid.UUID(int=1)
 NODE_CORES = 2
 
@@ -77,6 +79,10 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
     lines = [one for one in log_of(options.traces, options.swf) if 0 < one.processors <= options.processors]
     for text in options.stretches.split(","):
         _backfill(bench, lines, options.processors, float(text))
+    missing = [name for name in PHILLY if not any((options.traces / f"{name}{ending}").exists() for ending in ("", ".xz"))]
+    if missing:
+        bench.say(f"Expected starts are left out: {options.traces} has no {' and no '.join(missing)}.")
+        return
     _expected(bench, options)
 
 
@@ -152,11 +158,13 @@ def _easy(lines: Sequence[Line], processors: int) -> dict[int, int]:
 
 
 def _shadow(running: Sequence[tuple[int, int, int, int]], free: int, need: int) -> tuple[int, int]:
-    """When the first that waits can start by the times asked, and how many processors are left over then."""
-    for _, _, count, ends in sorted(running, key=lambda one: one[3]):
-        free += count
+    """When the first that waits can start by the times asked, and how many processors are left over then: of all that end in
+    that second."""
+    by_end = sorted(running, key=lambda one: one[3])
+    for end, together in itertools.groupby(by_end, key=lambda one: one[3]):
+        free += sum(count for _, _, count, _ in together)
         if free >= need:
-            return ends, free - need
+            return end, free - need
     raise AssertionError("it never fits")
 
 

@@ -22,7 +22,8 @@ behind it, unless they passed it for too long. What is done instead, and why the
 6. **Book.** The first that is refused in fair order in a pool gets the earliest start that the maximum run times of what runs
    allow (`backfill.py`, `booker.py`); nobody who starts before it may delay it. Who has no such start, because nobody knows when
    others end, has patience: others of its queue may pass it for so long only (`Policy.patience_seconds`). Then the queue drains
-   until what it deserves covers the one, and phase 5 gets it what is missing: so nobody starves.
+   until what it deserves covers the one, and phase 5 gets it what is missing. Nobody waits so behind one that would not start
+   alone, or that is at a cap on its user.
 7. **Explain.** Who waits keeps the reason of the pool where it came furthest, with amounts.
 8. **Even out and move.** Once a minute, for those who were refused (`balance.py`): from who borrows a larger part to who has a
    smaller one, and small gangs elsewhere where a larger one fits in total but not in shape.

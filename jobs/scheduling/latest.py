@@ -51,7 +51,7 @@ def latest_start(settled: Settled, job_id: str) -> Latest | None:
         return Latest(booked.at, BOOKED, "", unpassed_from)
     alone = _why_not_alone(settled.state, job)
     if alone:
-        return Latest(None, "", alone, unpassed_from)
+        return Latest(None, "", alone)
     at = _end_of_line(settled.state, job)
     if at is None:
         return Latest(None, "", RUNTIME_UNKNOWN, unpassed_from)

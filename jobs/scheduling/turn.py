@@ -201,11 +201,11 @@ class Lines:
             self._turns.drop(queue)
         return None
 
-    def refuse(self, group: Group, first: tuple[Key, Job] | None, reason: Reason, now: int, *, is_sure: bool = False) -> None:
-        """The group, with this job first, leaves the order until it is woken. Nobody passes who has waited for longer than
-        patience allows, unless its start is sure."""
+    def refuse(self, group: Group, first: tuple[Key, Job] | None, reason: Reason, now: int, *, may_stop: bool = True) -> None:
+        """The group, with this job first, leaves the order until it is woken. If it `may_stop` others, nobody passes it once it
+        has waited for longer than patience allows."""
         group.phase, group.reason = REFUSED, reason
-        is_impatient = first is not None and not is_sure and 0 < self._patience <= now - first[1].submitted_at
+        is_impatient = first is not None and may_stop and 0 < self._patience <= now - first[1].submitted_at
         if first is not None and (self._in_order or is_impatient):
             self._stops.setdefault(group.queue, {})[group] = first[0]
 

@@ -21,17 +21,23 @@ from typing import TYPE_CHECKING
 
 from jobs.scheduling.decisions import Reason
 from jobs.scheduling.gangs import Unplaced
+from jobs.scheduling.machines import Machines
 from jobs.scheduling.memory import Known
 from jobs.scheduling.people import Place
+from jobs.scheduling.placing import has_place
 from jobs.scheduling.preempters import Preempters
 from jobs.scheduling.turn import OPEN, REFUSED
-from jobs.scheduling.work import Job
+from jobs.scheduling.work import Job, Shape
 from tenants.quota.shares import Refusal
 
 if TYPE_CHECKING:
     from jobs.scheduling.core import Core
     from jobs.scheduling.turn import Group
 
+OF_ITS_OWN = frozenset({"user_cap", "no_pool", "no_machine", "reserved"})
+"""Reasons that have nothing to do with who else of the queue runs."""
+OF_LIMITS = frozenset({"ceiling", "withheld", "capacity", "tenant_cap"})
+"""Reasons whose amounts say whether it would be granted to one that is alone."""
 PoolAmount = tuple[int, int, int]
 """A resource of a pool, how much of it a gang needs, and how much of it there is for it at most."""
 Woken = dict[tuple[int, int], list["Group"]]
@@ -55,6 +61,8 @@ class Waits:
         self.claimers: dict[int, set[Group]] = {}  # Pool -> who may take room back there, but found too few to take it from.
         self.preempters = Preempters()
         self.unplaced: dict[tuple[int, int], Known] = {}  # (pool, number of shape) -> what `place` said.
+        self._emptied: Machines | None = None  # The machines with nothing on them.
+        self._fit_when_empty: dict[tuple[int, int], bool] = {}  # By pool and number of shape.
         self._roomy: Woken = {}  # Whom room woke since the last pass.
         self._freed: Woken = {}  # The same of those whom only the end of the pool had refused.
 
@@ -63,7 +71,8 @@ class Waits:
     def refuse(self, group: Group, reason: Reason, places: Iterable[set[Group]]) -> None:
         """A group waits until one of these sets is woken."""
         core, first = self.core, group.first()
-        self.lines.refuse(group, first, reason, core.now, is_sure=first is not None and first[1].id in core.promises.by_job)
+        is_sure = first is not None and first[1].id in core.promises.by_job
+        self.lines.refuse(group, first, reason, core.now, may_stop=not is_sure and self._is_cured_by_waiting(group, reason))
         patience = core.policy.patience_seconds
         if patience and first is not None and first[1].submitted_at + patience > core.now:
             self._time_patience(group, first[1])
@@ -85,8 +94,30 @@ class Waits:
     def lose_patience(self, job_id: str) -> None:
         """Nobody of its queue passes a job any more that has waited for long and has no booked start."""
         job, patience = self.lines.job(job_id), self.core.policy.patience_seconds
-        if job is not None and 0 < patience <= self.core.now - job.submitted_at and job_id not in self.core.promises.by_job:
+        if job is None or not 0 < patience <= self.core.now - job.submitted_at or job_id in self.core.promises.by_job:
+            return
+        group = self.lines.group(job_id)
+        if group is not None and group.reason is not None and self._is_cured_by_waiting(group, group.reason):
             self.lines.lose_patience(job_id)
+
+    def _is_cured_by_waiting(self, group: Group, reason: Reason) -> bool:
+        """Whether the job could start once others of its queue do not pass it any more: what refused it is held by others, and
+        without them it would have its limits and its place. Nobody waits behind one for which that is not so."""
+        if reason.code in OF_ITS_OWN:
+            return False
+        if reason.code in OF_LIMITS:
+            return reason.need + reason.kept <= reason.limit
+        return any(self._fits_when_empty(group.shape, pool) for pool in group.shape.pools)
+
+    def _fits_when_empty(self, shape: Shape, pool: int) -> bool:
+        """Whether a gang would have its place if nothing ran in the pool, on the machines that are in service."""
+        at = pool, shape.number
+        known = self._fit_when_empty.get(at)
+        if known is None:
+            if self._emptied is None:
+                self._emptied = self.machines.emptied()
+            known = self._fit_when_empty[at] = has_place(shape.gang, self._emptied, pool)
+        return known
 
     def place_by_amount(self, group: Group, refused: Refusal | Reason) -> set[Group]:
         """Where a group waits that the end of a pool, or promises to others, refused: with those who lack as much of the same."""
@@ -265,3 +296,4 @@ class Waits:
     def forget(self, pool: int) -> None:
         """The machines of a pool are others: what was said of them holds no more."""
         self.unplaced = {at: known for at, known in self.unplaced.items() if at[0] != pool}
+        self._emptied, self._fit_when_empty = None, {}

@@ -6,6 +6,8 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from jobs.scheduling.core import Core, Policy
 from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason, Wait
 from jobs.scheduling.gangs import GangAsk, RoleAsk
@@ -13,6 +15,7 @@ from jobs.scheduling.machines import Machine, Machines, TaskAsk
 from jobs.scheduling.scores import PoolRules
 from jobs.scheduling.work import Job
 from kernel.resources import Resources
+from tenants.quota.caps import UserCap
 from tenants.quota.limits import Capacity, Limit, LimitedQueue
 from tenants.quota.shares import Shares
 
@@ -337,3 +340,63 @@ def test_what_starts_below_one_that_waits_in_its_queue_makes_room_for_it_when_th
     assert admitted(core.decide(10)) == ["low"]
     core.ended("other")
     assert evicted(core.decide(20)) == ["low"]
+
+
+DAY = 86_400
+NEVER_ALONE = {
+    "a GPU model that nobody has": {"ask": {"models": frozenset({"H100"})}},
+    "a label that no machine carries": {"ask": {"needs": (("zone", frozenset({"x"})),)}},
+    "wider than the machines in service": {"tasks": 4, "gpus": 4},
+    "in total, but in no shape": {"tasks": 2, "gpus": 3, "ask": {"needs": (("large", frozenset({"yes"})),)}},
+    "above the ceiling of its queue": {"tasks": 3, "gpus": 3},
+}
+
+
+@pytest.mark.parametrize("ask", NEVER_ALONE.values(), ids=NEVER_ALONE.keys())
+def test_a_job_that_would_not_start_alone_stops_nobody_however_long_it_waits(ask: dict[str, Any]) -> None:
+    """Nobody in front of it is what it lacks: its queue goes on beside it, for ever."""
+    core = a_core(limits={"a": Limit(ceiling=8000), "b": Limit()})
+    core.machine_changed(replace(core.machines.at[0], labels={"large": "yes"}))
+    never = a_job("never", tasks=ask.get("tasks", 1), gpus=ask.get("gpus", 1), at=10)
+    (role,) = never.gang.roles
+    core.submit(replace(never, gang=GangAsk((replace(role, ask=replace(role.ask, **ask.get("ask", {}))),))))
+    assert admitted(core.decide(10)) == []
+    for at in (3_600, 10 + DAY, 2 * DAY, 30 * DAY):
+        core.submit(a_job(f"at-{at}", at=at))
+        assert admitted(core.decide(at)) == [f"at-{at}"]
+
+
+def test_a_user_at_a_cap_stops_no_colleague_and_a_lowered_ceiling_no_queue() -> None:
+    tenant, owner, colleague = (uuid.UUID(int=number) for number in (77, 501, 502))
+    core = a_core()
+    core.caps_changed([UserCap(tenant, None, jobs=1)])
+    mine = {"user": owner, "tenants": (tenant,)}
+    submit(core, a_job("runs", at=1, **mine), a_job("waits", at=2, **mine), a_job("wide", queue=2, tasks=2, gpus=4, at=3))
+    assert admitted(core.decide(5)) == ["runs", "wide"]
+    assert why(core, "waits").code == "user_cap"
+    core.submit(a_job("also-wide", queue=2, tasks=2, gpus=4, at=6))
+    core.decide(6)
+    fewer = a_core(limits={"a": Limit(), "b": Limit(ceiling=4000)}).shares
+    core.limits_changed(fewer)
+    core.ended("wide")
+    for at in (10 + DAY, 30 * DAY):
+        core.submit(a_job(f"colleague-{at}", at=at, user=colleague, tenants=(tenant,)))
+        core.submit(a_job(f"small-{at}", queue=2, at=at))
+        assert sorted(admitted(core.decide(at))) == [f"colleague-{at}", f"small-{at}"]
+        core.ended(f"colleague-{at}")
+
+
+def test_once_a_machine_is_back_a_job_that_waited_for_it_stops_its_queue_again() -> None:
+    core = a_core(nodes=2)
+    core.machine_changed(replace(core.machines.at[1], blocked="cordoned"))
+    submit(core, a_job("wide", tasks=2, gpus=4, at=1), a_job("small", at=2))
+    assert admitted(core.decide(2)) == ["small"]
+    core.submit(a_job("later", at=DAY + 10))
+    assert admitted(core.decide(DAY + 10)) == ["later"]
+    core.machine_changed(replace(core.machines.at[1], blocked=""))
+    core.submit(a_job("latest", at=DAY + 20))
+    assert admitted(core.decide(DAY + 20)) == []
+    assert why(core, "latest").code == "behind"
+    core.ended("small")
+    core.ended("later")
+    assert admitted(core.decide(DAY + 30)) == ["wide"]

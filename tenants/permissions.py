@@ -41,10 +41,10 @@ SCOPE_MEANS = {
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """Who may use one verb: whoever holds `minimum` or more in the object's tenant, and whoever one of the flags names.
+    """Who may use one verb: users with `minimum` or more in the object's tenant, and those whom one of the flags names.
 
     `minimum` None: no role in a tenant is enough. `own`: a member may do it to what belongs to them. `operator`: operators
-    may do it everywhere. `everyone`: whoever is signed in, to whatever rows the model's rule shows or gives them.
+    may do it everywhere. `everyone`: every signed-in user, to whatever rows the model's rule shows or gives them.
     """
 
     minimum: TenantRole | None
@@ -56,7 +56,7 @@ class Permission:
 
     def who(self) -> str:
         """The same in words, for the documentation and for refusals."""
-        people = ["whoever is signed in"] if self.everyone else []
+        people = ["every signed-in user"] if self.everyone else []
         if self.minimum is not None:
             people.append(f"{self.minimum} and above" if self.minimum != TenantRole.MANAGER else "manager")
         if self.own:
@@ -112,7 +112,7 @@ PERMISSIONS: dict[str, Permission] = {
     "secret.delete": _manager("Delete a secret.", operator=False),
     "service_account.read": _viewer("See a tenant's service accounts."),
     "service_account.edit": _manager("Create service accounts and their tokens.", operator=False),
-    "user.read": _everyone("See oneself and whoever shares a tenant; operators see everybody."),
+    "user.read": _everyone("See oneself and the people of one's tenants; operators see everybody."),
     "user.create": _operator("Create users, one by one or from CSV."),
     "user.edit": _operator("Change, disable and enable users, and revoke their tokens."),
     "user.edit_self": _self("Change one's own e-mail address and password."),
@@ -130,7 +130,7 @@ PERMISSIONS: dict[str, Permission] = {
     "quota_edit.cancel": _manager("Cancel an edit of limits before its time."),
     "quota_request.read": _viewer("See limits that the tenant asked for."),
     "quota_request.create": _manager(
-        "Ask for other limits of the tenant's queues; whoever may set them decides.", operator=False
+        "Ask for other limits of the tenant's queues; a person who may set them decides.", operator=False
     ),
     "quota_request.delete": _manager("Withdraw a request for other limits."),
     "cap.read": _viewer("See what one person may hold in a tenant."),
@@ -146,7 +146,7 @@ PERMISSIONS: dict[str, Permission] = {
     "share.read": _viewer("See what share of the pools a tenant was promised and got, and its signed weeks."),
     "budget.read": _viewer("See a queue's budget and what of it is spent."),
     "budget.edit": _manager("Set and remove budgets; asked of the tenant that owns the queue above."),
-    "price.read": _everyone("See what resources cost; whoever belongs to any tenant."),
+    "price.read": _everyone("See what resources cost; members of any tenant."),
     "price.edit": _operator("Set prices, and take back those that do not hold yet."),
     # Jobs.
     "job.read": _viewer("See a job, its attempts, tasks, events and metrics."),
@@ -190,19 +190,19 @@ PERMISSIONS: dict[str, Permission] = {
     "code.read": _viewer("See a code snapshot.", operator=False),
     "code.create": _member(Scope.DATA, "Store a code snapshot."),
     # The installation.
-    "cluster.read": _everyone("See clusters; whoever belongs to any tenant."),
+    "cluster.read": _everyone("See clusters; members of any tenant."),
     "cluster.edit": _operator("Add, change, enable and disable clusters."),
-    "pool.read": _everyone("See pools; whoever belongs to any tenant."),
+    "pool.read": _everyone("See pools; members of any tenant."),
     "pool.edit": _operator("Change pools."),
-    "node.read": _everyone("See nodes and their load; whoever belongs to any tenant."),
+    "node.read": _everyone("See nodes and their load; members of any tenant."),
     "node.edit": _operator("Cordon, release and taint nodes."),
-    "maintenance.read": _everyone("See planned maintenance of machines; whoever belongs to any tenant."),
+    "maintenance.read": _everyone("See planned maintenance of machines; members of any tenant."),
     "maintenance.edit": _operator("Plan maintenance of machines, and end it."),
     "quarantine.read": _operator("See what clusters run that the restored database does not know."),
     "quarantine.edit": _operator("Adopt or stop what is in quarantine."),
     "feature.read": _everyone("See which features are switched on."),
     "feature.edit": _operator("Switch features on and off, for the installation or a tenant."),
-    "announcement.read": _viewer("See a tenant's announcements; those for everybody are for whoever is signed in."),
+    "announcement.read": _viewer("See a tenant's announcements; those for everybody are for every signed-in user."),
     "announcement.create": _manager("Announce something to a tenant; to everybody, operators."),
     "announcement.edit": _manager("Change an announcement."),
     "announcement.delete": _manager("Take an announcement back."),

@@ -57,7 +57,7 @@ class DisabledOut(serializers.Serializer[Any]):
 
 @extend_schema_serializer(examples=[OpenApiExample("delete", {"confirm": "vision"})])
 class DeleteTenantIn(StrictSerializer):
-    """The tenant's name, typed by whoever deletes it; a dry run needs none."""
+    """The tenant's name, typed by the person who deletes it; a dry run needs none."""
 
     confirm = serializers.CharField(
         max_length=DISPLAY_NAME_LENGTH, required=False, allow_blank=True, default="", trim_whitespace=False
@@ -171,7 +171,7 @@ class TenantDeleteView(ApiView):
 
 
 def _tenant(view: ApiView, text: str, verb: str) -> selectors.Tenant:
-    """The tenant; NotFound for whoever does not see it, Forbidden for whoever is no operator."""
+    """The tenant; NotFound for users who do not see it, Forbidden for users who are no operators."""
     found = selectors.get_tenant(view.actor, text)
     demand(view.actor, found.pk, verb)
     return found

@@ -236,7 +236,9 @@ def test_what_the_user_set_for_other_servers_is_kept_away(brought_up: Place, mon
 def test_leaving_the_example_is_for_the_command_to_handle(tmp_path: Path) -> None:
     """Ctrl+C reaches both; the command says what it means, and this one goes on to tell where to go next."""
     command = tmp_path / "berth"
-    command.write_text(f"#!/bin/sh\ntrap 'kill $!; sleep 0.4; echo detached; exit 0' INT\ntouch {tmp_path}/began\nsleep 30 & wait\n")
+    command.write_text(
+        f"#!/bin/sh\ntrap 'kill $!; sleep 0.4; echo detached; exit 0' INT\ntouch {tmp_path}/began\nsleep 30 & wait\n"
+    )
     command.chmod(0o755)
     program = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"

@@ -8,7 +8,7 @@ stored spec, the engine's words about it - so that its end and its stop are stil
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -57,6 +57,24 @@ def postpone(struck: Sequence[Struck], token: uuid.UUID) -> list[uuid.UUID]:
             guard=("lease_token",),
         )
     return [item.id for item in struck]
+
+
+def work_through(
+    handler: str,
+    attempts: Sequence[Attempt],
+    work: Callable[[Sequence[Attempt]], set[uuid.UUID]],
+    *,
+    written: set[uuid.UUID],
+    token: uuid.UUID,
+    now: datetime,
+) -> Sequence[Struck]:
+    """Handle claimed attempts; those at which it failed are given back for later, and returned. `work` gives the ids of those of
+    which the result was written down; these, and those given back, are added to `written` (`leases.in_hand`)."""
+    struck = poison.work_through(
+        handler, attempts, lambda part: written.update(work(part)), now=now, key=lambda attempt: attempt.id
+    )
+    written.update(postpone(struck, token))
+    return struck
 
 
 def stop_set_aside(struck: Sequence[Struck], *, now: datetime) -> None:

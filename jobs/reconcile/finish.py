@@ -7,6 +7,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 
 import structlog
 from django.db import transaction
@@ -26,7 +27,7 @@ from kernel.clock import database_now
 from kernel.config import current
 from kernel.crashpoints import crashpoint
 from kernel.errors import StorageFull
-from reconciling import bulk, fencing, leases, poison
+from reconciling import bulk, fencing, leases
 from reconciling.troubles import Trouble
 from storage.logs import LogStoreFull, close_logs, pump
 from storage.services.artifacts import OutputSource, close_without_outputs, collect_outputs
@@ -52,14 +53,8 @@ def finish(cluster_id: uuid.UUID) -> int:
         return 0
     with leases.in_hand(Attempt, token, ids) as written:
         attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job").order_by("due_at", "id"))
-        struck = poison.work_through(
-            aside.FINISH,
-            attempts,
-            lambda part: written.update(_finish(cluster_id, part, token)),
-            now=now,
-            key=lambda attempt: attempt.id,
-        )
-        written.update(aside.postpone(struck, token))
+        finish_part = partial(_finish, cluster_id, token=token)
+        aside.work_through(aside.FINISH, attempts, finish_part, written=written, token=token, now=now)
     return len(ids)
 
 

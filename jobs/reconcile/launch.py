@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 import structlog
 from django.db import transaction
@@ -31,7 +32,7 @@ from kernel.clock import database_now
 from kernel.config import current
 from kernel.crashpoints import crashpoint
 from kernel.limits import NOTE_LENGTH
-from reconciling import bulk, fencing, leases, poison
+from reconciling import bulk, fencing, leases
 from storage.services import checkpoints
 from tenants.standing import disabled_tenants
 
@@ -55,14 +56,9 @@ def launch(cluster_id: uuid.UUID) -> int:
         _note_dropped(token, brought=ids, written={attempt.id for attempt in attempts})
         overdue = [attempt for attempt in attempts if _is_overdue(attempt, now)]
         written.update(_stop_overdue(overdue, now=now))
-        struck = poison.work_through(
-            aside.LAUNCH,
-            [attempt for attempt in attempts if attempt.id not in written],
-            lambda part: written.update(_launch(cluster_id, part, token)),
-            now=now,
-            key=lambda attempt: attempt.id,
-        )
-        written.update(aside.postpone(struck, token))
+        left = [attempt for attempt in attempts if attempt.id not in written]
+        launch_part = partial(_launch, cluster_id, token=token)
+        struck = aside.work_through(aside.LAUNCH, left, launch_part, written=written, token=token, now=now)
     aside.stop_set_aside(struck, now=now)
     crashpoint("jobs.launch.after_record")
     return len(ids)

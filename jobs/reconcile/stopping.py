@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 
 import structlog
 from django.db import transaction
@@ -41,14 +42,8 @@ def stop(cluster_id: uuid.UUID) -> int:
     crashpoint("jobs.stop.after_claim")
     with leases.in_hand(Attempt, token, ids) as written:
         attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job"))
-        struck = poison.work_through(
-            aside.STOP,
-            attempts,
-            lambda part: written.update(_tell(cluster_id, part, token)),
-            now=now,
-            key=lambda attempt: attempt.id,
-        )
-        written.update(aside.postpone(struck, token))
+        tell = partial(_tell, cluster_id, token=token)
+        struck = aside.work_through(aside.STOP, attempts, tell, written=written, token=token, now=now)
     aside.mark(aside.STOP, struck, now=now)
     return len(ids)
 

@@ -36,8 +36,10 @@ LOW, NORMAL = 100, 500  # Priorities: what is low makes way for what is not, and
 # process: on a loaded machine its own first word comes a second later.
 BEGINNING = """\
 me="$BERTH_JOB_ID $BERTH_ATTEMPT $BERTH_ROLE-$BERTH_INDEX"
-now() { until date +%s.%N; do :; done; }  # A stop is heard by all of the task: also by a `date` that is under way.
-say() { read -r up rest < /proc/uptime; echo "$(now) ${2:-$up} $me $1" >> /witness/log; }
+say() {  # A stop is heard by all of the task: it ends a `date` and a `read` that are under way.
+    at= up=; while [ -z "$at" ]; do at=$(date +%s.%N); done; while [ -z "$up" ]; do read -r up rest < /proc/uptime; done
+    echo "$at ${2:-$up} $me $1" >> /witness/log
+}
 exec 9>> "/witness/lock.$BERTH_JOB_ID"
 flock -n 9 || say overlap
 read -r stat < /proc/self/stat; set -- $stat; shift 21  # Its start, in hundredths of a second since that of the machine.

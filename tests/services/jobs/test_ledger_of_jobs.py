@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
@@ -222,30 +223,38 @@ def test_a_job_shows_what_it_burns_and_what_its_attempts_cost(quay: Quay) -> Non
     cost(quay.cast.carol.token, 404)
 
 
-def test_what_is_drawn_for_simulated_gpus_is_no_hour_in_which_a_gpu_worked(cast: Cast) -> None:
-    quay = Quay(cast, nodes=[node_facts(cores=8, gpus=2, simulated=True)])
-    job = quay.submit("train", resources={"gpu": 2, "cpu": 1}, script=Script(duration_seconds=400))
-    quay.turn()
+def measured(quay: Quay, job: Job, ratios: Mapping[str, float], *, gpu_millis: int) -> tuple[int, int]:
+    """The GPU-hours of a minute, in thousandths of seconds, that was measured so, by role: all, and those in which GPUs worked.
+
+    Its time is written by hand: on this clock nothing lasts.
+    """
     (attempt,) = quay.attempts(job)
     start = datetime(2026, 11, 20, 12, tzinfo=UTC)
     for number in range(12):
-        sample = Sample(f"task:{attempt.pk}:worker:0", "gpu_utilization_ratio", 1.0)
-        record_samples(quay.cluster.pk, [sample], start + timedelta(seconds=5 * number))
+        samples = [Sample(f"task:{attempt.pk}:{role}:0", "gpu_utilization_ratio", ratio) for role, ratio in ratios.items()]
+        record_samples(quay.cluster.pk, samples, start + timedelta(seconds=5 * number))
     line = LedgerLine(
         attempt_id=attempt.pk, number=1, job_id=job.pk, tenant_id=job.tenant_id, queue_id=job.queue_id, user_id=job.user_id,
-        pool_id=quay.pool.pk, cluster_id=quay.cluster.pk, cpu_millis=1000, memory_bytes=0, gpu_millis=2000, started_at=start,
-        ended_at=start + timedelta(minutes=1), outcome="succeeded",
+        pool_id=quay.pool.pk, cluster_id=quay.cluster.pk, cpu_millis=1000, memory_bytes=0, gpu_millis=gpu_millis,
+        started_at=start, ended_at=start + timedelta(minutes=1), outcome="succeeded",
     )  # fmt: skip
     append_ledger([line], now=quay.now)
     flush(start + timedelta(minutes=2))
     fold_days(start + timedelta(minutes=2))
     forget_recorder()
     (row,) = usage_report(tenant_ids=None, since=None, until=None, group_by="job")
-    assert (row.gpu_measured_milli_seconds, row.gpu_busy_milli_seconds) == (0, 0)
+    return row.gpu_measured_milli_seconds, row.gpu_busy_milli_seconds
+
+
+def test_what_is_drawn_for_simulated_gpus_is_no_hour_in_which_a_gpu_worked(cast: Cast) -> None:
+    quay = Quay(cast, nodes=[node_facts(cores=8, gpus=2, simulated=True)])
+    job = quay.submit("train", resources={"gpu": 2, "cpu": 1}, script=Script(duration_seconds=400))
+    quay.turn()
+
+    assert measured(quay, job, {"worker": 1.0}, gpu_millis=2000) == (0, 0)
 
 
 def test_what_a_jobs_tasks_did_with_their_gpus_is_found_by_the_names_that_they_are_measured_under(cast: Cast) -> None:
-    """Its time is written by hand: on this clock nothing lasts."""
     quay = Quay(cast, nodes=[node_facts(cores=8, gpus=4)])
     roles = {
         name: {"replicas": 1, "command": "true", "resources": {"gpu": gpus, "cpu": 1}}
@@ -253,23 +262,6 @@ def test_what_a_jobs_tasks_did_with_their_gpus_is_found_by_the_names_that_they_a
     }
     job = quay.submit("train", roles=roles, script=Script(duration_seconds=400))
     quay.turn()
-    (attempt,) = quay.attempts(job)
-    start = datetime(2026, 11, 20, 12, tzinfo=UTC)
-    for number in range(12):
-        samples = [
-            Sample(f"task:{attempt.pk}:{role}:0", "gpu_utilization_ratio", ratio)
-            for role, ratio in (("learner", 1.0), ("actor", 0.25), ("server", 1.0))
-        ]
-        record_samples(quay.cluster.pk, samples, start + timedelta(seconds=5 * number))
-    line = LedgerLine(
-        attempt_id=attempt.pk, number=1, job_id=job.pk, tenant_id=job.tenant_id, queue_id=job.queue_id, user_id=job.user_id,
-        pool_id=quay.pool.pk, cluster_id=quay.cluster.pk, cpu_millis=3000, memory_bytes=0, gpu_millis=3000, started_at=start,
-        ended_at=start + timedelta(minutes=1), outcome="succeeded",
-    )  # fmt: skip
-    append_ledger([line], now=quay.now)
-    flush(start + timedelta(minutes=2))
-    fold_days(start + timedelta(minutes=2))
-    forget_recorder()
 
-    (row,) = usage_report(tenant_ids=None, since=None, until=None, group_by="job")
-    assert (row.gpu_measured_milli_seconds, row.gpu_busy_milli_seconds) == (60 * 3_000, 60 * 2_250)
+    ratios = {"learner": 1.0, "actor": 0.25, "server": 1.0}
+    assert measured(quay, job, ratios, gpu_millis=3000) == (60 * 3_000, 60 * 2_250)

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from jobs.scheduling.core import Core
-from jobs.scheduling.decisions import Admit, Claim
+from jobs.scheduling.decisions import Admit, Claim, Decision, Evict
 from jobs.scheduling.evictable import Leavers
-from jobs.scheduling.explain import Condition, Explanation, Settled
+from jobs.scheduling.explain import Condition, Explanation, Settled, conditions
 from jobs.scheduling.filters import copies
 from jobs.scheduling.gangs import GangAsk, Placed, RoleAsk
 from jobs.scheduling.machines import WHOLE_MILLIS, MachineClass
@@ -42,6 +42,7 @@ from jobs.scheduling.whatif import (
 )
 from jobs.scheduling.work import Job, Running, Shape
 from kernel.resources import RESOURCE_NAMES
+from tenants.quota.caps import CapRefusal
 from tenants.quota.edits import Change as SetLimits
 from tenants.quota.edits import new_breaks
 from tenants.quota.limits import validate
@@ -64,6 +65,10 @@ KINDS = (
 )  # fmt: skip
 
 
+Make = Callable[[Sequence[str]], tuple[Change, ...]]
+"""Changes by the ids of jobs that they shall be enough for, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Suggestion:
     """`kind` says what it is about in the main. `clears`: these are evicted for it; empty where it starts at once."""
@@ -77,7 +82,7 @@ class Suggestion:
 class _Thought:
     kind: str
     changes: tuple[Change, ...]
-    make: Callable[[Sequence[str]], tuple[Change, ...]] | None = None  # The same for it and those who would take the room first.
+    make: Make | None = None  # The same for it and those who would take the room first.
 
 
 def suggest(settled: Settled, explanation: Explanation, *, also: Sequence[int] = ()) -> tuple[Suggestion, ...]:
@@ -93,12 +98,18 @@ def suggest(settled: Settled, explanation: Explanation, *, also: Sequence[int] =
 def outcome(state: State, changes: Sequence[Change], job_id: str) -> tuple[str, ...] | None:
     """Whether the next pass would start a job after these changes: whom it would clear away for it, () for nobody, None: not."""
     core = build(apply(state, changes))
-    for one in core.decide(state.at):
-        if isinstance(one, Admit) and one.id == job_id:
-            return ()
-        if isinstance(one, Claim) and one.id == job_id:
-            return one.victims
-    return None
+    return _clears(core.decide(state.at), job_id)
+
+
+def _clears(decisions: Iterable[Decision], job_id: str) -> tuple[str, ...] | None:
+    """Whom a pass clears away so that a job starts; None where it does not, also where it has to leave again at once."""
+    found: tuple[str, ...] | None = None
+    for one in decisions:
+        if isinstance(one, Admit | Claim) and one.id == job_id:
+            found = one.victims if isinstance(one, Claim) else ()
+        elif isinstance(one, Evict) and one.id == job_id:
+            found = None
+    return found
 
 
 class _Finder:
@@ -126,10 +137,15 @@ class _Finder:
             self.base = (*self.base, *self._bump())
             if first is not None:
                 return (first,)
+        found = self._found(self._thoughts()) or self._found(self._beside_the_cap())
+        return tuple(sorted(found, key=lambda one: (bool(one.clears), KINDS.index(one.kind), len(one.changes))))
+
+    def _found(self, thoughts: Iterable[_Thought]) -> list[Suggestion]:
+        """What of these does start it, of each kind the first."""
         suggestions: list[Suggestion] = []
         seen: list[tuple[Change, ...]] = []
         per_kind: dict[str, int] = {}
-        for thought in self._thoughts():
+        for thought in thoughts:
             if len(suggestions) >= SUGGESTIONS_MAX or self.tries <= 0:
                 break
             if thought.changes in seen or per_kind.get(thought.kind, 0) >= 1:
@@ -139,7 +155,7 @@ class _Finder:
             if made is not None:
                 suggestions.append(made)
                 per_kind[thought.kind] = 1
-        return tuple(sorted(suggestions, key=lambda one: (bool(one.clears), KINDS.index(one.kind), len(one.changes))))
+        return suggestions
 
     # --- Trying -------------------------------------------------------------------------------------------------------
 
@@ -153,21 +169,18 @@ class _Finder:
                 return None
             self.tries -= 1
             state = apply(self.settled.state, changes)
-            took: list[str] = []
-            for one in build(state).decide(state.at):
-                if isinstance(one, Admit) and one.id == self.job.id:
-                    return Suggestion(thought.kind, changes)
-                if isinstance(one, Claim) and one.id == self.job.id:
-                    return Suggestion(thought.kind, changes, one.victims)
-                if isinstance(one, Admit | Claim) and one.id in self.settled.waiting:
-                    took.append(one.id)
-            if thought.make is None or not took:
+            decisions = build(state).decide(state.at)
+            clears = _clears(decisions, self.job.id)
+            if clears is not None:
+                return Suggestion(thought.kind, changes, clears)
+            took = [one.id for one in decisions if isinstance(one, Admit | Claim) and one.id in self.settled.waiting]
+            if not took:
                 return None
             if not bump and not self.is_behind and any(self.settled.waiting[one].queue == self.job.queue for one in took):
                 bump = tuple(self._bump())
             else:
                 takers += [one for one in took if one not in takers]
-            more = thought.make(takers)
+            more = thought.changes if thought.make is None else thought.make(takers)
             if not more or (*self.base, *more, *bump) == changes:
                 return None
             changes = (*self.base, *more, *bump)
@@ -312,12 +325,39 @@ class _Finder:
             yield _Thought(kind, _end_all(ended), make=lambda takers, p=pool: _end_all(self._ended(p, may_end, takers)))  # type: ignore[misc]
 
     def _below_cap(self) -> Iterator[_Thought]:
-        """Ends of work that counts for the cap, least lost first, until no more is held than may be."""
+        eased = self._eased()
+        if eased:
+            yield _Thought(
+                "end_own" if isinstance(eased[0], End) else "tasks", eased, make=lambda takers: (*eased, *self._capped(takers))
+            )
+
+    def _beside_the_cap(self) -> Iterator[_Thought]:
+        """What would help once the cap does not refuse it any more, together with what brings that about."""
+        eased = self._eased()
+        if not eased:
+            return
+        self.tries = max(self.tries, TRIES_MAX // 2)
+        settled = Settled(apply(self.settled.state, (*self.base, *eased)))
+        job = settled.waiting.get(self.job.id)
+        if job is None:
+            return
+        inner = _Finder(settled, job, conditions(settled, job), self.also)
+        for thought in inner._thoughts():
+            asks = any(isinstance(one, Ask) and one.gang is not None for one in thought.changes)
+            before = tuple(one for one in eased if not (asks and isinstance(one, Ask)))
+            yield _Thought(thought.kind, (*before, *thought.changes), make=self._with_takers(before, thought, settled))
+
+    def _eased(self) -> tuple[Change, ...]:
+        """What brings the job below the cap on its user: a smaller ask where it is above the cap on its own, and ends of work
+        that counts for the cap, least lost first. () where there is no cap, or nothing helps."""
         core, job = self.core, self.job
         capped = core.people.refusal(job, least(job.gang)) if core.people else None
         if capped is None:
-            return
-        over, ended = capped.used + capped.need - capped.limit, []
+            return ()
+        gang = job.gang if not capped.can_never_fit else self._within(capped)
+        if gang is None:
+            return ()
+        over, ended = capped.used + getattr(least(gang), capped.what) - capped.limit, []
         mine = [
             one
             for one in core.running.values()
@@ -328,8 +368,39 @@ class _Finder:
             if over > 0 and amount:
                 ended.append(one)
                 over -= amount
-        if over <= 0:
-            yield _Thought("end_own", _end_all(ended))
+        if over > 0:
+            return ()
+        return (*(() if gang is job.gang else (Ask(job.id, gang),)), *_end_all(ended))
+
+    def _with_takers(self, before: tuple[Change, ...], thought: _Thought, settled: Settled) -> Make:
+        """A thought after other changes, for those who would take the room or the place below the cap first, too."""
+
+        def make(takers: Sequence[str]) -> tuple[Change, ...]:
+            ended = self._capped(takers)
+            gone = {one.job_id for one in ended if isinstance(one, End)}
+            left = [one for one in takers if one in settled.waiting and one not in gone]
+            return (*before, *(thought.changes if thought.make is None else thought.make(left)), *ended)
+
+        return make
+
+    def _capped(self, takers: Sequence[str]) -> tuple[Change, ...]:
+        """Ends of those who wait and would take the place below the cap instead."""
+        capped = self.core.people.refusal(self.job, least(self.job.gang))
+        waiting = self.settled.waiting
+        return tuple(End(one) for one in takers if capped is not None and self.core.people.counts(waiting[one], self.job, capped))
+
+    def _within(self, capped: CapRefusal) -> GangAsk | None:
+        """The gang with as few tasks, then as few GPUs of a task, as a cap allows one job; None where no smaller one does."""
+        role = max(self.job.gang.roles, key=lambda one: (one.minimum, one.role))
+        for count in range(role.minimum - 1, 0, -1):
+            gang = self._with(role, with_fewer(role, count))
+            if gang is not None and getattr(least(gang), capped.what) <= capped.limit:
+                return gang
+        for gpus in range(role.ask.gpu_millis // WHOLE_MILLIS - 1, 0, -1):
+            gang = self._with(role, replace(with_fewer(role, 1), ask=replace(role.ask, gpu_millis=gpus * WHOLE_MILLIS)))
+            if getattr(least(gang), capped.what) <= capped.limit:
+                return gang
+        return None
 
     def _ended(self, pool: int, may_end: Callable[[Running], bool], takers: Sequence[str]) -> list[Running]:
         gangs = [self.settled.waiting[one].gang for one in takers[:TAKERS_MAX]]

@@ -16,10 +16,10 @@ from typing import Any
 
 from jobs.scheduling.core import Core, Policy
 from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason
-from jobs.scheduling.gangs import GangAsk, Placed, RoleAsk
+from jobs.scheduling.gangs import GangAsk, Placed, PlacedTask, RoleAsk
 from jobs.scheduling.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.state import Held, State, build
-from jobs.scheduling.work import Job
+from jobs.scheduling.work import Ghost, Job
 from kernel.resources import Resources
 from tenants.quota.bookings import Booked
 from tenants.quota.edits import Change as SetLimits
@@ -179,8 +179,10 @@ def one_pass(state: State) -> Pass:
 
 
 def told(state: State, core: Core, decisions: Iterable[Decision]) -> Pass:
-    """The decisions of a pass with a reason for everybody who waits."""
-    placed = {one.id: one.placed for one in decisions if isinstance(one, Admit)}
+    """The decisions of a pass with a reason for everybody who waits; one that has to leave in the same pass does not start."""
+    decisions = tuple(decisions)
+    evicted = {one.id for one in decisions if isinstance(one, Evict)}
+    placed = {one.id: one.placed for one in decisions if isinstance(one, Admit) and one.id not in evicted}
     claims = {one.id: one.victims for one in decisions if isinstance(one, Claim)}
     return Pass(
         tuple(Start(job_id, placed[job_id], _names(core, placed[job_id])) for job_id in sorted(placed)),
@@ -202,9 +204,9 @@ def after_pass(state: State, core: Core, decisions: Iterable[Decision]) -> State
     admitted = {one.id for one in decisions if isinstance(one, Admit)}
     leaving = {one.id: one.claimant for one in decisions if isinstance(one, Evict)}
     moving = {one.id for one in decisions if isinstance(one, Evict) and one.to is not None}
-    promised = core.promises.kept()
+    state = replace(state, promised=core.promises.kept(), claims=core.claims())
     if not admitted and not leaving:
-        return replace(state, promised=promised)
+        return state
     runs = [
         replace(one, leaving_for=leaving.get(one.job.id, one.leaving_for), moves=one.moves or one.job.id in moving)
         for one in state.running
@@ -213,7 +215,7 @@ def after_pass(state: State, core: Core, decisions: Iterable[Decision]) -> State
         one = core.running[job_id]
         runs.append(Held(one.job, one.placed, one.need, one.started_at, leaving_for=leaving.get(job_id, "")))
     waiting = tuple(job for job in state.waiting if job.id not in admitted)
-    return replace(state, waiting=waiting, running=tuple(runs), evicted_at=tuple(core.evicted_at), promised=promised)
+    return replace(state, waiting=waiting, running=tuple(runs), evicted_at=tuple(core.evicted_at))
 
 
 def apply(state: State, changes: Sequence[Change]) -> State:
@@ -340,14 +342,35 @@ def gang_of(held: Held) -> GangAsk:
 def _renumbered(
     state: State, machines: Mapping[tuple[int, str], Machine], running: Iterable[Held], waiting: Iterable[Job]
 ) -> State:
-    """Machines are numbered by pool and name, so every placement is written anew; capacities grow and shrink with them. Starts
-    that were booked are booked anew: there may be better ones."""
+    """Machines are numbered by pool and name, so every placement is written anew; capacities grow and shrink with them. What was
+    booked, claimed or kept on a machine that is gone is gone."""
     before = _order(state.machines)
     position = {key: index for index, key in enumerate(sorted(machines))}
-    moved = []
-    for held in running:
-        tasks = tuple(replace(task, machine=position[before[task.machine]]) for task in held.placed.tasks)
-        moved.append(replace(held, placed=replace(held.placed, tasks=tasks)))
+    gone = {number for number, key in enumerate(before) if key not in position}
+
+    def there(tasks: Iterable[PlacedTask]) -> tuple[PlacedTask, ...]:
+        return tuple(replace(task, machine=position[before[task.machine]]) for task in tasks)
+
+    def is_there(tasks: Iterable[PlacedTask | Ghost]) -> bool:
+        return all(task.machine not in gone for task in tasks)
+
+    moved = [replace(held, placed=replace(held.placed, tasks=there(held.placed.tasks))) for held in running]
+    promised = [one._replace(tasks=there(one.tasks)) for one in state.promised if is_there(one.tasks)]
+    seats = [
+        replace(one, placed=replace(one.placed, tasks=there(one.placed.tasks)))
+        for one in state.seats
+        if is_there(one.placed.tasks)
+    ]
+    claims = [
+        replace(
+            one,
+            tasks=there(one.tasks),
+            left_over=tuple(ghost._replace(machine=position[before[ghost.machine]]) for ghost in one.left_over),
+            seats=tuple(replace(seat, tasks=there(seat.tasks)) for seat in one.seats),
+        )
+        for one in state.claims
+        if is_there(one.tasks) and is_there(one.left_over) and all(is_there(seat.tasks) for seat in one.seats)
+    ]
     old: dict[int, Resources] = {}
     new: dict[int, Resources] = {}
     for sums, each in ((old, state.machines), (new, machines.values())):
@@ -363,7 +386,9 @@ def _renumbered(
         running=tuple(moved),
         waiting=tuple(waiting),
         capacities=capacities,
-        promised=(),
+        promised=tuple(promised),
+        seats=tuple(seats),
+        claims=tuple(claims),
     )
 
 

@@ -261,7 +261,7 @@ def test_without_a_longest_time_of_others_there_is_no_bound_but_patience() -> No
 def test_what_would_not_start_even_alone_says_why() -> None:
     limits = (Limit(ceiling=1000), Limit())
     settled = waits(state_of(policy_of(), limits), come(0, 1, 1, 1, 2, 5, 1))
-    assert latest_start(settled, "job-0") == Latest(None, "", "ceiling", 86_401)
+    assert latest_start(settled, "job-0") == Latest(None, "", "ceiling"), "and nobody waits behind it"
 
 
 def test_a_booked_start_is_told_as_the_latest() -> None:

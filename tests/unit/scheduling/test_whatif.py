@@ -6,8 +6,9 @@ import uuid
 from dataclasses import replace
 
 from jobs.scheduling.core import Policy
-from jobs.scheduling.decisions import Reason
+from jobs.scheduling.decisions import Admit, Evict, Reason
 from jobs.scheduling.gangs import GangAsk
+from jobs.scheduling.state import State, build
 from jobs.scheduling.whatif import (
     AddMachines,
     Ask,
@@ -21,6 +22,7 @@ from jobs.scheduling.whatif import (
     SetPolicy,
     Submit,
     apply,
+    told,
     what_if,
 )
 from tenants.quota.bookings import Booked
@@ -78,6 +80,34 @@ def test_machines_that_come_leave_everybody_where_they_are() -> None:
     machines = sorted(after.machines, key=lambda one: one.name)
     assert machines[after.running[0].placed.tasks[0].machine].name == name
     assert after.capacities[0].total.gpu_millis == 12_000
+
+
+def test_machines_that_come_or_go_leave_what_is_booked_and_claimed_elsewhere_where_it_is() -> None:
+    """They are numbered anew; a start that was booked, and room that others are leaving, stay with their machines."""
+    running = a_state(a_job("long", gpus=4, max_runtime=900), a_job("low", gpus=4, priority=100), nodes=2)
+    state = replace(passed(running), at=2000, policy=replace(running.policy, least_runtime_seconds=0))
+    state = passed(replace(state, waiting=(a_job("above", gpus=4, at=2000), a_job("booked", queue=2, gpus=4, at=2001))))
+    (claim,), (booked,) = state.claims, state.promised
+
+    def places(one: State) -> list[str]:
+        machines = sorted(one.machines, key=lambda each: (each.pool, each.name))
+        return [machines[task.machine].name for kept in (*one.claims, *one.promised) for task in kept.tasks]
+
+    after = apply(state, [AddMachines((replace(state.machines[0], name="aaa"),))])
+    assert ([one.id for one in after.claims], [one.id for one in after.promised]) == ([claim.id], [booked.id])
+    assert places(after) == places(state)
+    assert places(apply(after, [RemoveMachine(0, "aaa")])) == places(state)
+    where = places(state)
+    assert apply(state, [RemoveMachine(0, where[0])]).claims == ()
+    assert apply(state, [RemoveMachine(0, where[1])]).promised == ()
+
+
+def test_one_that_has_to_leave_in_the_pass_that_admits_it_does_not_start() -> None:
+    state = a_state(a_job("in-and-out", gpus=4), nodes=1)
+    core = build(state)
+    (admit,) = [one for one in core.decide(state.at) if isinstance(one, Admit)]
+    made = told(state, core, (admit, Evict(admit.id, "another", 0)))
+    assert (made.starts, [one.job_id for one in made.waits]) == ((), [admit.id])
 
 
 def test_a_cordon_keeps_work_away_and_leaves_what_runs() -> None:

@@ -311,6 +311,8 @@ def _retrying(detail: Detail) -> str:
     what = f"Attempt {number} ended" if number else "The last attempt ended"
     ended = find_class(cause)
     why = f" ({ended.title.lower()})" if ended else ""
+    if detail.get("emptied"):
+        why = f" because {_named(detail, 'emptied', 'machine')} was emptied"
     when = f"after {format_duration(seconds)}" if isinstance(seconds, int) and seconds > 0 else "as soon as there is room"
     return f"{what}{why}; the next one starts {when}."
 
@@ -320,6 +322,8 @@ def _retrying_zh(detail: Detail) -> str:
     what = f"第 {number} 次尝试已结束" if number else "上一次尝试已结束"
     ended = find_class(cause)
     why = f"（{ended.title_zh}）" if ended else ""
+    if detail.get("emptied"):
+        why = f"（{_named_zh(detail, 'emptied', '节点')}已排空）"
     when = f"{format_duration(seconds)} 后重试" if isinstance(seconds, int) and seconds > 0 else "有空位即重试"
     return f"{what}{why}，{when}。"
 

@@ -127,6 +127,8 @@ def _ending(attempt: Attempt, job: Job, verdict: ExitVerdict, past: Sequence[Pas
         detail |= {key: job.reason_detail[key] for key in ("by", "note") if key in job.reason_detail}
     if target == JobState.QUEUED:
         reason, detail = "retrying", {"class": verdict.code, "attempt": attempt.number, "seconds": round(after_seconds)}
+        if job.reason_code == "draining":
+            detail["emptied"] = job.reason_detail.get("node")
     return Ending(
         attempt_id=attempt.id,
         attempt_state=attempt.state,

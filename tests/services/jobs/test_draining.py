@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from clusters.engines.fake import Script
 from clusters.models import Node
 from clusters.services import cordon_node, uncordon_node
+from jobs.lifecycle.reasons import explain
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, AttemptState
 from jobs.models import Attempt, Job, Task
 from jobs.reconcile import launch
@@ -18,6 +19,7 @@ from jobs.reconcile.admit import Admission, Placement, admit
 from jobs.reconcile.loading import load_pending, look_around
 from jobs.services.draining import drain_node
 from kernel.resources import Resources
+from reconciling.models import Transition
 from tests.builders.quay import Quay
 from tests.builders.threads import together
 from tests.factories.clusters import node_facts
@@ -121,3 +123,23 @@ def test_reports_of_a_cluster_about_its_nodes_do_not_wait_for_starts(quay: Quay)
     with transaction.atomic():
         assert write(quay, decisions(quay, "node-1"))
         together(lambda: Node.objects.filter(name="node-1").update(ready=True))
+
+
+def test_a_job_that_had_to_leave_an_emptied_machine_says_so_and_not_that_others_came_first(quay: Quay) -> None:
+    [job] = submit(quay, 1)
+    quay.turn(2)
+    (task,) = quay.tasks(job)
+    drain(quay, task.node_name)
+    quay.turn(2)
+    quay.pass_time(60)
+    quay.turn(2)
+
+    again = Transition.objects.filter(subject_id=job.id, to_state="queued").latest("id")
+    assert again.reason == "retrying"
+    said = explain(again.reason, again.detail)
+    assert (
+        said.text
+        == f"Attempt 1 ended because machine {task.node_name} was emptied; the next one starts as soon as there is room."
+    )
+    assert f"节点 {task.node_name} 已排空" in explain(again.reason, again.detail, "zh").text
+    assert quay.tasks(job)[-1].node_name != task.node_name

@@ -78,7 +78,7 @@ def _settle(row: Checkpoint, job: Job, token: uuid.UUID) -> None:
         "lease_token": token,
         **checkpoints.facts_of(found, now=now),
         "problem": refusal[1]["problem"] if refusal is not None else "",
-        "is_copied": row.started_from is not None,
+        "is_copied": row.is_copied or (row.started_from is not None and refusal is None),  # Else the copy is begun anew.
         "due_at": None,
     }
     with transaction.atomic():

@@ -20,9 +20,13 @@ from django.db import transaction
 from kernel.config import current
 from kernel.crashpoints import crashpoint
 from reconciling import bulk, fencing, leases
+from reconciling.troubles import Trouble
 from storage import checkpoint_files
 from storage.checkpoint_files import Found
 from storage.models import Checkpoint as Checkpoint
+from storage.space import free_bytes
+
+_without_room = Trouble("checkpoint_copies_wait_for_room")
 
 
 def location_of(tenant_id: uuid.UUID, job_id: uuid.UUID) -> str:
@@ -87,8 +91,11 @@ def settle(checkpoint: Checkpoint, *, depth: int) -> Found | None:
 def _bring(checkpoint: Checkpoint, *, depth: int) -> Found | None:
     if checkpoint.started_from is not None and not checkpoint.is_copied:
         source = location_of(checkpoint.tenant_id, checkpoint.started_from)
+        size = Checkpoint.objects.filter(job_id=checkpoint.started_from).values_list("size_bytes", flat=True).first() or 0
+        if over_quota(Found(size_bytes=size)):
+            return Found(size_bytes=size)  # Nothing is copied of what no attempt could go on from.
         checkpoint_files.prepare(checkpoint)
-        if not checkpoint_files.copy(source, checkpoint):
+        if not _has_room(checkpoint, size, depth=depth) or not checkpoint_files.copy(source, checkpoint):
             return None
         crashpoint("storage.checkpoint.after_copy")
     found = checkpoint_files.measure(checkpoint, depth=depth)
@@ -96,6 +103,17 @@ def _bring(checkpoint: Checkpoint, *, depth: int) -> Found | None:
         checkpoint_files.drop(checkpoint, found.half_written)
         crashpoint("storage.checkpoint.after_drop")
     return checkpoint_files.measure(checkpoint, depth=depth, opens=True)
+
+
+def _has_room(checkpoint: Checkpoint, size: int, *, depth: int) -> bool:
+    """Whether the disk has room for what is still to be copied, and its reserve; told once, where it has not."""
+    if size > free_bytes():
+        left = size - checkpoint_files.measure(checkpoint, depth=depth).size_bytes
+        if left > free_bytes():
+            _without_room.met(job_id=str(checkpoint.job_id), needs_bytes=left, free_bytes=free_bytes())
+            return False
+    _without_room.over()
+    return True
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from clusters.engines.fake import Script
 from jobs import tasks
 from jobs.models import Job, StoredSpec
 from jobs.reconcile import checkpoints
+from jobs.services.edit import edit_job
 from jobs.services.rerun import prepare_again
 from kernel.clock import database_now
 from kernel.errors import InvalidInput
@@ -132,6 +133,45 @@ def test_a_job_that_starts_from_another_has_a_copy_of_its_own(quay: Quay) -> Non
     assert (folder / "step-1" / "weights").read_bytes() == b"weights"
     assert not (folder / "half.tmp").exists()
     assert kept(job).started_from == source.id
+    assert quay.state(job) in ("starting", "running")
+
+
+def test_a_copy_that_is_over_the_quota_is_not_begun_and_is_made_once_it_may_be(quay: Quay, configure: Any) -> None:
+    source = quay.submit("source", script=Script(duration_seconds=1), checkpoint=KEPT)
+    quay.settle()
+    left(source, step=b"123456")
+    Checkpoint.objects.filter(job_id=source.id).update(size_bytes=6)
+    configure(checkpoint_quota_bytes=5)
+    job = quay.submit("second", script=Script(duration_seconds=50), checkpoint={**KEPT, "from": "source"})
+    quay.turn(3)
+    found = quay.job(job.id)
+    assert (found.hold, found.reason_code) == (True, "checkpoint_over_quota")
+    folder = Path(location_of(job.tenant_id, job.id))
+    assert not (folder / "step").exists()
+
+    configure(checkpoint_quota_bytes=100)
+    edit_job(job=found, actor=quay.cast.bob.actor, changes={"hold": False}, expected_version=None, now=quay.now)
+    quay.turn(4)
+    assert (folder / "step").read_bytes() == b"123456"
+    assert quay.state(job) in ("starting", "running")
+
+
+def test_a_copy_waits_while_the_disk_has_no_room_for_it(quay: Quay, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = quay.submit("source", script=Script(duration_seconds=1), checkpoint=KEPT)
+    quay.settle()
+    left(source, step=b"123456")
+    Checkpoint.objects.filter(job_id=source.id).update(size_bytes=6)
+    monkeypatch.setattr("storage.services.checkpoints.free_bytes", lambda: 5)
+    job = quay.submit("second", script=Script(duration_seconds=50), checkpoint={**KEPT, "from": "source"})
+    quay.turn(3)
+    assert (quay.state(job), quay.reason(job)) == ("queued", "checkpoint_checking")
+    folder = Path(location_of(job.tenant_id, job.id))
+    assert not (folder / "step").exists()
+
+    monkeypatch.setattr("storage.services.checkpoints.free_bytes", lambda: 6)
+    quay.pass_time(2)
+    quay.turn(3)
+    assert (folder / "step").read_bytes() == b"123456"
     assert quay.state(job) in ("starting", "running")
 
 

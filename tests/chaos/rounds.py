@@ -147,7 +147,7 @@ class Round:
         )  # fmt: skip
         leases = watching.Leases(lambda: _database_url(platform), is_up=is_awake)
         probe = watching.Probe(platform.url)
-        with _running(fleet, leases, probe, breaker):
+        with _running(fleet, leases, probe, watching.Pulse(self.tell), breaker):
             for client in clients:
                 client.start()
             self._wait(clients, breaker, stopper)

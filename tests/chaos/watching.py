@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import statistics
 import threading
 import time
@@ -18,6 +19,9 @@ from tests.builders.live import LivePlatform
 
 WATCH_SECONDS = 0.1
 PROBE_SECONDS = 0.1
+PULSE_SECONDS = 0.25
+SLOW_SECONDS = 0.03  # An idle machine needs a few milliseconds.
+NOTHING = "/bin/true"
 ANSWER_SECONDS = 1.0  # A web process that needs longer for `/livez` does not answer, for whoever balances load.
 
 # At the end of each transaction that changed a reservation, within it: what is held in every queue on the way to the root, by
@@ -139,6 +143,23 @@ class Leases(threading.Thread):
                 self.takeovers.append(Takeover(kind, self._since.pop(name), now))
             elif not served:
                 self._since.setdefault(name, now)
+
+
+class Pulse(threading.Thread):
+    """Starts a process that does nothing, again and again, and tells where the machine took longer for it than it should."""
+
+    def __init__(self, tell: Callable[..., None]) -> None:
+        super().__init__(name="pulse", daemon=True)
+        self.tell = tell
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        while not self.stopping.wait(PULSE_SECONDS):
+            began = time.monotonic()
+            os.waitpid(os.posix_spawn(NOTHING, [NOTHING], {}), 0)
+            seconds = time.monotonic() - began
+            if seconds > SLOW_SECONDS:
+                self.tell("machine", "slow", seconds=round(seconds, 3))
 
 
 class Probe(threading.Thread):

@@ -135,6 +135,8 @@ def broken_ground() -> Iterator[Ground]:
         def tell(source: str, event: str, **facts: Any) -> None:
             history.add(time.time(), source, event, **facts)
 
+        pulse = watching.Pulse(tell)
+        pulse.start()
         client = Client(
             1, seed=1, user=user, volume=volume["name"], rate=1.0, tally=Tally(), tell=tell, stop=threading.Event()
         )  # fmt: skip
@@ -142,4 +144,6 @@ def broken_ground() -> Iterator[Ground]:
             yield Ground(servers, platform, client, history, Fleet(platform))
         finally:
             client.http.close()
+            pulse.stopping.set()
+            pulse.join(30)
             history.close()

@@ -65,6 +65,8 @@ EVENTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("database", "audit_chain"): ("sealed", "unsealed", "problems"),
     ("database", "log"): ("job", "number", "task", "lines", "missing", "repeated"),
     ("database", "end"): (),  # Nothing follows but what was read in one go at the end; its time is that of the reading.
+    # How long the machine took to start and end a process that does nothing, where that was no matter of milliseconds.
+    ("machine", "slow"): ("seconds",),
     # What was done to the platform. An outage lasts until its `healed`; while one lasts no deadline runs.
     ("fault", "injected"): ("what",),
     ("fault", "outage"): ("what",),

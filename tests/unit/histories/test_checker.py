@@ -414,6 +414,13 @@ class TestI11:
     def test_a_bill_within_a_second_is_right(self, tale: Tale) -> None:
         assert tale.broken() == set()
 
+    def test_a_slow_machine_is_no_fault_of_the_bill_while_it_is_slow(self, tale: Tale) -> None:
+        tale.change("database", "ledger", started_at=3.0, ended_at=10.0)
+        tale.add(30, "machine", "slow", seconds=5.0)
+        assert "I11" in tale.broken()
+        tale.add(5, "machine", "slow", seconds=0.4)
+        assert "I11" not in tale.broken()
+
     def test_a_bill_for_what_never_ran_is_found(self, tale: Tale) -> None:
         tale.attempt("a2", "j", 2, launched_at=11.0, ended_at=14.0)
         tale.add(20, "database", "ledger", attempt="a2", pool="p", amount=AMOUNT, started_at=11.0, ended_at=14.0)

@@ -180,7 +180,8 @@ def test_a_worker_leaves_no_sockets_whose_loop_began_after_it_was_stopped(monkey
 
     def stop_before_the_loop(deadline: float) -> None:
         stop(deadline)
-        if hub is not None and hub._waker is None:  # Only a broker with sockets has a loop; it may have begun by now.
+        if hub is not None and worker._thread is not None:  # Only a broker with sockets has a loop.
+            worker._thread.join(PATIENCE)
             hub._create_waker()
 
     monkeypatch.setattr(worker, "_stop_controller", stop_before_the_loop)

@@ -13,7 +13,11 @@ from tests.builders.operating import manage
 
 pytestmark = [pytest.mark.engines, pytest.mark.database]
 
-PROGRAM = "date +%s.%N > /witness/started; while ! test -e /witness/enough; do sleep 0.05; done; date +%s.%N > /witness/ended"
+# A file has its name once it is written: it is read as soon as it is there.
+PROGRAM = """
+now() { date +%s.%N > "/witness/$1.part"; mv "/witness/$1.part" "/witness/$1"; }
+now started; while ! test -e /witness/enough; do sleep 0.05; done; now ended
+"""
 AWAY_SECONDS = 6.0
 
 

@@ -124,11 +124,12 @@ def test_after_a_crash_over_a_checkpoint_the_job_goes_on_from_it(point: str, ste
     first = submit(steadfast, {"name": "first", **spec, "checkpoint": {"path": "ckpt"}})
     assert steadfast.wait(first)["state"] == "succeeded"
     assert steadfast.logs(first, attempt=2) == "found step-1\n"
-    saved = f"SELECT 1 FROM storage_checkpoint WHERE kept_until IS NOT NULL AND location LIKE '%{first['id']}'"
-    wait_until(lambda: steadfast.job(first) and platform.rows(saved), "the measurement after the end")
+    measured = "SELECT count(*) FROM storage_checkpoint WHERE kept_until IS NOT NULL AND removed_at IS NULL"
+    wait_until(lambda: steadfast.job(first) and platform.rows(measured) == [(1,)], "the measurement after the first one's end")
     second = submit(steadfast, {"name": "second", **spec, "checkpoint": {"path": "ckpt", "from": first["id"]}, "command": script})
     assert steadfast.wait(second)["state"] == "succeeded"
     assert steadfast.logs(second) == "found step-1\nstep-2\n"
+    wait_until(lambda: steadfast.job(second) and platform.rows(measured) == [(2,)], "the measurement after the second one's end")
     platform.execute("UPDATE storage_checkpoint SET kept_until = '2020-01-01 00:00:00+00:00' WHERE kept_until IS NOT NULL")
     gone = "SELECT count(*) FROM storage_checkpoint WHERE removed_at IS NULL"
     wait_until(lambda: steadfast.job(second) and platform.rows(gone) == [(0,)], "the removal of both")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, WebSocket, expect
+
+HEARS_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -72,3 +75,20 @@ def open_page(page: Page, path: str) -> None:
     expect(page.locator("main")).to_be_visible()
     expect(page.locator("[role=status][aria-busy=true]")).to_have_count(0)
     expect(page.get_by_role("button", name=re.compile("Load again|重新加载"))).to_have_count(0)
+
+
+def open_listening(page: Page, path: str) -> None:
+    """Go there and wait until the page hears of what happens: it is told of nothing that came before."""
+    heard: list[bool] = []
+
+    def listen(socket: WebSocket) -> None:
+        if socket.url.endswith("/ws/v1/live"):
+            socket.on("framereceived", lambda text: '"subscribed"' in str(text) and heard.append(True))
+
+    page.on("websocket", listen)
+    page.goto(path)
+    deadline = time.monotonic() + HEARS_SECONDS
+    while not heard:
+        assert time.monotonic() < deadline, f"{path} is told of nothing after {HEARS_SECONDS} s"
+        page.wait_for_timeout(20)  # Lets the browser tell what it received.
+    page.remove_listener("websocket", listen)

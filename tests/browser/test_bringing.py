@@ -9,11 +9,11 @@ import pytest
 from playwright.sync_api import FilePayload, Page, expect
 
 from tests.browser.conftest import SignIn
+from tests.browser.pages import open_listening
 from tests.builders.live import LivePlatform
 
 pytestmark = pytest.mark.browser
 
-LIVE_MS = 15_000
 OPENPAI = """\
 protocolVersion: 2
 name: from_openpai
@@ -52,14 +52,14 @@ def submit_and_read(page: Page, name: str, line: str) -> None:
     page.get_by_role("button", name="Submit", exact=True).click()
     page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}"))
     expect(page.get_by_role("heading", level=1)).to_have_text(name)
-    expect(page.locator("main").get_by_text("succeeded").first).to_be_visible(timeout=LIVE_MS)
+    expect(page.locator("main").get_by_text("succeeded").first).to_be_visible()
     page.get_by_role("tab", name="Log").click()
-    expect(page.get_by_text(line).first).to_be_visible(timeout=LIVE_MS)
+    expect(page.get_by_text(line).first).to_be_visible()
 
 
 def test_an_openpai_job_is_opened_explained_and_runs(sign_in: SignIn, live_portal: LivePlatform) -> None:
     page = sign_in(live_portal.person("opal", tenant="openpai"))
-    page.goto("/submit")
+    open_listening(page, "/submit")
     page.locator("input[type=file]").first.set_input_files(payload("job.yaml", OPENPAI))
     notes = page.get_by_role("region", name="job.yaml was made a job of Berth")
     expect(notes.get_by_text("Virtual cluster vision says nothing about the queues here.")).to_be_visible()
@@ -76,7 +76,7 @@ def test_an_openpai_job_is_opened_explained_and_runs(sign_in: SignIn, live_porta
 
 def test_a_script_for_slurm_is_dropped_explained_and_runs(sign_in: SignIn, live_portal: LivePlatform) -> None:
     page = sign_in(live_portal.person("sly", tenant="slurm"))
-    page.goto("/submit")
+    open_listening(page, "/submit")
     expect(page.get_by_label("Name", exact=True)).to_be_visible()
     page.evaluate(
         """text => {
@@ -114,13 +114,13 @@ def folder(tmp_path: Path) -> Path:
 def test_a_folder_is_chosen_and_a_job_runs_from_it(sign_in: SignIn, live_portal: LivePlatform, folder: Path) -> None:
     member = live_portal.person("cody", tenant="coding")
     page = sign_in(member)
-    page.goto("/submit")
+    open_listening(page, "/submit")
     page.get_by_label("Name", exact=True).fill("with-code")
     page.get_by_label("Command").fill("./run.sh")
     page.get_by_role("button", name="Code and data").click()
     page.get_by_label("Code folder", exact=True).and_(page.locator("input")).set_input_files(folder)
     code = page.get_by_role("region", name="Code folder digits")
-    expect(code.get_by_text(re.compile("digits comes along: 5 files"))).to_be_visible(timeout=LIVE_MS)
+    expect(code.get_by_text(re.compile("digits comes along: 5 files"))).to_be_visible()
     expect(code.get_by_text("2 files stay here, as .berthignore says.")).to_be_visible()
     submit_and_read(page, "with-code", "trained net seventeen")
     expect(page.get_by_text("secret")).to_have_count(0)
@@ -135,8 +135,8 @@ def test_a_folder_goes_into_a_volume_with_its_paths(sign_in: SignIn, live_portal
     page.goto(f"/data/{volume['id']}")
     page.get_by_label("Upload a folder").and_(page.locator("input")).set_input_files(folder / "data")
     expect(page.get_by_role("region", name="Uploads").get_by_text("digits:data/数.txt")).to_be_visible()
-    page.get_by_role("link", name="data/", exact=True).click(timeout=LIVE_MS)
-    expect(page.get_by_role("link", name="数.txt", exact=True)).to_be_visible(timeout=LIVE_MS)
+    page.get_by_role("link", name="data/", exact=True).click()
+    expect(page.get_by_role("link", name="数.txt", exact=True)).to_be_visible()
     expect(page.get_by_role("link", name="raw.bin", exact=True)).to_be_visible()
 
 

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import SignIn
 from tests.browser.pages import open_page
 from tests.browser.scene import SMALL
-from tests.builders.live import LivePlatform
+from tests.builders.live import LivePlatform, wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -23,6 +23,7 @@ def test_a_checkpoint_is_shown_with_its_age_size_and_files_and_a_rerun_goes_on_f
     member = live_portal.person("cleo", tenant="keeps")
     spec = {"name": "saves", "command": f"{SAVES}; exit 3", "checkpoint": {"path": "ckpt"}, "resources": SMALL}
     job = member.wait(member.submit(spec), ("failed",))
+    wait_until(lambda: member.api("GET", f"/jobs/{job['id']}/checkpoint")["state"] == "ready", "the checkpoint in the store")
     page = sign_in(member)
     open_page(page, f"/jobs/{job['id']}")
     card = page.get_by_role("region", name="Checkpoint")

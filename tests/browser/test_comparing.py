@@ -14,8 +14,6 @@ from tests.builders.live import LivePlatform
 
 pytestmark = pytest.mark.browser
 
-LIVE_MS = 15_000
-
 
 def test_two_runs_ticked_in_the_list_stand_side_by_side(sign_in: SignIn, live_portal: LivePlatform) -> None:
     member = live_portal.person("cora", tenant="compares")
@@ -26,7 +24,9 @@ def test_two_runs_ticked_in_the_list_stand_side_by_side(sign_in: SignIn, live_po
     member.wait(second, ("succeeded",))
     page = sign_in(member)
     open_page(page, "/jobs")
-    for box in page.get_by_role("checkbox", name="Select twin").all():
+    boxes = page.get_by_role("checkbox", name="Select twin")
+    expect(boxes).to_have_count(2)
+    for box in boxes.all():
         box.check()
     page.get_by_role("link", name="Compare", exact=True).click()
     page.wait_for_url(f"**/jobs/compare?a={first['id']}&b={second['id']}")  # The older one first, however the list is sorted.
@@ -61,7 +61,7 @@ def test_a_run_that_one_may_not_see_is_told_and_another_can_be_named(sign_in: Si
     assert "veiled" not in page.locator("body").inner_text()
     page.get_by_label("Run B: name or id").fill("own-run")
     page.get_by_role("button", name="Compare", exact=True).click()
-    expect(page.get_by_text("A and B are the same job")).to_be_visible(timeout=LIVE_MS)
+    expect(page.get_by_text("A and B are the same job")).to_be_visible()
 
 
 def test_escape_closes_the_window_on_top_and_what_was_typed_below_stays(sign_in: SignIn, live_portal: LivePlatform) -> None:

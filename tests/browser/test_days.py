@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, WebSocketRoute, expect
 
 from tests.browser.conftest import SignIn
+from tests.browser.pages import open_listening
 from tests.browser.scene import SMALL
-from tests.builders.live import Json, LivePlatform
+from tests.builders.live import Json, LivePlatform, LiveUser
 
 pytestmark = pytest.mark.browser
 
-LIVE_MS = 15_000  # For what comes by itself; on an idle machine within a second.
-PRINTS = "i=0; while true; do i=$((i+1)); echo step $i; sleep 0.5; done"
+# Lines that are told to come: a page that opens late would show only the last ones of many.
+PRINTS = "for i in 1 2 3 4 5 6; do echo step $i; [ $i != 3 ] || until [ -e go ]; do sleep 0.1; done; done; sleep 600"
 
 
 def test_a_member_fills_in_the_form_and_sees_the_job_succeed(sign_in: SignIn, live_portal: LivePlatform) -> None:
     page = sign_in(live_portal.person("fay", tenant="forms"))
-    page.goto("/submit")
+    open_listening(page, "/submit")
     page.get_by_label("Name", exact=True).fill("by-form")
     page.get_by_label("Command").fill("echo made by a form")
-    expect(page.get_by_text("It would start at once")).to_be_visible(timeout=LIVE_MS)
+    expect(page.get_by_text("It would start at once")).to_be_visible()
     page.get_by_role("button", name="Submit", exact=True).click()
     page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}"))
     expect(page.get_by_role("heading", level=1)).to_have_text("by-form")
-    expect(page.locator("main").get_by_text("succeeded").first).to_be_visible(timeout=LIVE_MS)
+    expect(page.locator("main").get_by_text("succeeded").first).to_be_visible()
     page.get_by_role("tab", name="Log").click()
-    expect(page.get_by_text("made by a form").first).to_be_visible(timeout=LIVE_MS)
+    expect(page.get_by_text("made by a form").first).to_be_visible()
 
 
 def test_a_job_written_as_yaml_waits_says_why_runs_prints_stops_and_runs_again(
@@ -40,7 +42,7 @@ def test_a_job_written_as_yaml_waits_says_why_runs_prints_stops_and_runs_again(
         {"name": "holder", "command": "sleep 600", "resources": {**SMALL, "gpu": 2}, "max_runtime": "1h"}, wait=("running",)
     )
     page = sign_in(member)
-    page.goto("/submit")
+    open_listening(page, "/submit")
     page.get_by_text("YAML", exact=True).click()
     editor = page.locator(".cm-content")
     editor.click()
@@ -49,49 +51,52 @@ def test_a_job_written_as_yaml_waits_says_why_runs_prints_stops_and_runs_again(
     page.keyboard.insert_text(
         f"name: by-yaml\nresources: {{cpu: 100m, memory: 64Mi, gpu: 2}}\nmax_runtime: 1h\ncommand: |\n  {PRINTS}\n"
     )
-    expect(page.get_by_text("It would start at once")).to_have_count(0, timeout=LIVE_MS)
+    expect(page.get_by_text("It would start at once")).to_have_count(0)
     page.get_by_role("button", name="Submit", exact=True).click()
     page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}"))
-    expect(page.locator("main").get_by_text("waiting").first).to_be_visible(timeout=LIVE_MS)
-    expect(page.locator("main").get_by_text(re.compile("needs 2 GPUs")).first).to_be_visible(timeout=LIVE_MS)
+    expect(page.locator("main").get_by_text("waiting").first).to_be_visible()
+    expect(page.locator("main").get_by_text(re.compile("needs 2 GPUs")).first).to_be_visible()
 
     member.stop(holder, grace_seconds=0)
-    expect(page.locator("main").get_by_text("running").first).to_be_visible(timeout=LIVE_MS)  # Without a word from us.
+    expect(page.locator("main").get_by_text("running").first).to_be_visible()  # Without a word from us.
     page.get_by_role("tab", name="Log").click()
-    expect(page.get_by_text("step 3", exact=True)).to_be_visible(timeout=LIVE_MS)
-    expect(page.get_by_text("step 6", exact=True)).to_be_visible(timeout=LIVE_MS)
+    expect(page.get_by_text("step 3", exact=True)).to_be_visible()
+    _work_folder(live_portal, member, page.url).joinpath("go").touch()
+    expect(page.get_by_text("step 6", exact=True)).to_be_visible()
 
     page.get_by_role("button", name="Stop", exact=True).click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name="Stop", exact=True).click()
-    expect(page.locator("main").get_by_text("stopped").first).to_be_visible(timeout=LIVE_MS)
+    expect(page.locator("main").get_by_text("stopped").first).to_be_visible()
 
     page.get_by_role("button", name="Rerun", exact=True).click()
     spec = page.get_by_label("Spec of the new job (YAML)")
+    expect(spec).to_have_value(re.compile("command:"))
     spec.fill(re.sub(r"command:.*", "command: echo once more", spec.input_value(), flags=re.DOTALL))
     expect(page.get_by_role("dialog").get_by_text("echo once more").first).to_be_visible()
     before = page.url
     page.get_by_role("button", name="Start the rerun").click()
     page.wait_for_url(lambda address: address != before and "/jobs/" in address)
-    expect(page.locator("main").get_by_text("succeeded").first).to_be_visible(timeout=LIVE_MS)
+    expect(page.locator("main").get_by_text("succeeded").first).to_be_visible()
 
 
 def test_no_line_is_missed_or_doubled_over_a_break(sign_in: SignIn, live_portal: LivePlatform) -> None:
     member = live_portal.person("lou", tenant="lines")
-    waiting = 'touch "here-$BERTH_JOB_ID"; until [ -e go ]; do sleep 0.1; done'  # However long the page takes to open.
-    counting = f"i=0; while [ $i -lt 120 ]; do i=$((i+1)); echo line-$i; [ $i != 5 ] || {{ {waiting}; }}; sleep 0.1; done"
+    waiting = "until [ -e go-$i ]; do sleep 0.1; done"  # However long the page takes to open, and the break to be seen.
+    counting = f"for i in $(seq 120); do echo line-$i; case $i in 5|60) {waiting};; esac; sleep 0.1; done"
     job = member.submit({"name": "counting", "command": counting, "resources": SMALL}, wait=("running",))
     page = sign_in(member)
     line = BreakableLine(page)
     page.goto(f"/jobs/{job['id']}/logs")
-    expect(page.get_by_text("line-5", exact=True)).to_be_visible(timeout=LIVE_MS)
-    [here] = live_portal.data_dir.glob(f"engine/*/attempts/*/work/here-{job['id']}")
-    here.with_name("go").touch()
+    expect(page.get_by_text("line-5", exact=True)).to_be_visible()
+    folder = _work_folder(live_portal, member, page.url)
+    folder.joinpath("go-5").touch()
     line.cut()
-    expect(page.get_by_text("Reconnecting")).to_be_visible(timeout=LIVE_MS)
+    expect(page.get_by_text("Reconnecting")).to_be_visible()
     member.wait_for_line(job, "line-60")
+    folder.joinpath("go-60").touch()
     line.mend()
-    expect(page.get_by_text("line-120", exact=True)).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("line-120", exact=True)).to_be_visible()
     page.get_by_role("button", name="Download").click()
     with page.expect_download() as downloaded:
         page.get_by_role("menuitem").first.click()
@@ -109,7 +114,7 @@ def test_a_manager_moves_quota_and_sees_the_wait_end(sign_in: SignIn, live_porta
     waiting = member.submit({"name": "held-back", **one})
     member.wait_for_reason(waiting, "ceiling")
     watching = sign_in(member)
-    watching.goto(f"/jobs/{waiting['id']}")
+    open_listening(watching, f"/jobs/{waiting['id']}")
     expect(watching.locator("main").get_by_text("waiting").first).to_be_visible()
 
     page = sign_in(live_portal.operator)
@@ -117,9 +122,9 @@ def test_a_manager_moves_quota_and_sees_the_wait_end(sign_in: SignIn, live_porta
     cell = page.get_by_label("Ceiling of narrow", exact=True)
     cell.fill("2")
     cell.press("Tab")
-    expect(page.get_by_text("1 would start")).to_be_visible(timeout=LIVE_MS)
+    expect(page.get_by_text("1 would start")).to_be_visible()
     page.get_by_role("button", name="Apply now").click()
-    expect(watching.locator("main").get_by_text("running").first).to_be_visible(timeout=LIVE_MS)
+    expect(watching.locator("main").get_by_text("running").first).to_be_visible()
     for job in (first, waiting):
         member.stop(job, grace_seconds=0)
 
@@ -131,12 +136,12 @@ def test_an_operator_drains_a_node_knowing_whom_it_touches(sign_in: SignIn, live
     )
     node = live_portal.operator.items("/nodes")[0]
     page = sign_in(live_portal.operator)
-    page.goto(f"/nodes/{node['id']}")
+    open_listening(page, f"/nodes/{node['id']}")
     page.get_by_role("button", name="Drain").first.click()
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_text("in-the-way").first).to_be_visible(timeout=LIVE_MS)
+    expect(dialog.get_by_text("in-the-way").first).to_be_visible()
     dialog.get_by_role("button", name="Drain").last.click()
-    expect(page.locator("main").get_by_text(re.compile("cordoned", re.IGNORECASE)).first).to_be_visible(timeout=LIVE_MS)
+    expect(page.locator("main").get_by_text(re.compile("cordoned", re.IGNORECASE)).first).to_be_visible()
     page.get_by_role("button", name="Uncordon").first.click()
     page.get_by_role("dialog").get_by_role("button", name="Uncordon").click()
     member.wait(job, ("running",))
@@ -165,7 +170,7 @@ def test_an_operator_reads_how_tenants_were_tried_against_each_other(sign_in: Si
     page = sign_in(live_portal.operator)
     page.goto("/clusters")
     reports = page.get_by_role("region", name="Self-tests of the isolation")
-    expect(reports.get_by_text("None has run yet.")).to_be_visible(timeout=LIVE_MS)
+    expect(reports.get_by_text("None has run yet.")).to_be_visible()
     finding = {"operation": "GET /api/v1/jobs/{job}", "by": "stranger", "status": 200, "problem": "it names the job", "query": []}
     live_portal.execute(
         "INSERT INTO controlplane_selftest "
@@ -180,13 +185,22 @@ def test_an_operator_reads_how_tenants_were_tried_against_each_other(sign_in: Si
 
     member = sign_in(live_portal.person("isa", tenant="isolated"))
     member.goto("/")
-    expect(member.get_by_role("link", name="Jobs").first).to_be_visible(timeout=LIVE_MS)
+    expect(member.get_by_role("link", name="Jobs").first).to_be_visible()
     expect(member.get_by_role("link", name="Clusters", exact=True)).to_have_count(0)
 
 
 def _queue_of(platform: LivePlatform, tenant: str) -> Json:
     found: Json = next(queue for queue in platform.operator.items("/queues") if queue["name"] == tenant)
     return found
+
+
+def _work_folder(platform: LivePlatform, member: LiveUser, address: str) -> Path:
+    """Where the job of a page runs."""
+    job = re.search(r"/jobs/([0-9a-f-]{36})", address)
+    assert job
+    [attempt] = member.items(f"/jobs/{job[1]}/attempts")
+    [folder] = platform.data_dir.glob(f"engine/*/attempts/{attempt['id']}/work")
+    return folder
 
 
 class BreakableLine:
@@ -218,13 +232,14 @@ class BreakableLine:
 def _shown_lines(page: Page) -> list[str]:
     """All lines of the log as the page draws them while it is scrolled from its beginning to its end."""
     page.get_by_role("button", name="To the beginning").click()
-    seen: dict[str, None] = {}
     log = page.get_by_role("log")
-    for _ in range(80):
-        page.wait_for_timeout(60)
-        seen.update(dict.fromkeys(re.findall(r"line-\d+", log.inner_text())))
+    expect(log.get_by_text("line-1", exact=True)).to_be_visible()
+    seen: dict[str, None] = {}
+    while True:
+        drawn = log.inner_text()
+        seen.update(dict.fromkeys(re.findall(r"line-\d+", drawn)))
         if "line-120" in seen:
-            break
+            return list(seen)
         log.hover()
         page.mouse.wheel(0, 300)
-    return list(seen)
+        page.wait_for_function("([log, drawn]) => log.innerText !== drawn", arg=[log.element_handle(), drawn])

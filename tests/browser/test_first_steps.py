@@ -9,12 +9,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import SignIn
+from tests.browser.pages import open_listening
 from tests.browser.scene import SMALL
 from tests.builders.live import LivePlatform
 
 pytestmark = pytest.mark.browser
 
-LIVE_MS = 15_000
 GUIDED_SECONDS = 300  # The promise: a first job in five minutes from an empty installation.
 
 
@@ -22,14 +22,14 @@ def test_a_newcomer_is_led_to_a_finished_job_and_on(sign_in: SignIn, live_portal
     newcomer = live_portal.person("nia", tenant="fresh")
     page = sign_in(newcomer)
     began = time.monotonic()
-    page.goto("/")
+    open_listening(page, "/")
     steps = page.get_by_role("region", name="Your first job in three steps")
     expect(steps.locator("[aria-current=step]").get_by_role("heading")).to_have_text("Run an example")
     steps.get_by_role("button", name="Run the example").click()
     steps.get_by_role("link", name="Watch it run").click()
     page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}/logs"))
-    expect(page.get_by_text(re.compile("^Hello from worker")).first).to_be_visible(timeout=LIVE_MS)
-    expect(page.locator("main").get_by_text("succeeded").first).to_be_visible(timeout=LIVE_MS)
+    expect(page.get_by_text(re.compile("^Hello from worker")).first).to_be_visible()
+    expect(page.locator("main").get_by_text("succeeded").first).to_be_visible()
     seconds = time.monotonic() - began
     print(f"a first job, from the home page to its success: {seconds:.1f} s")
     assert seconds < GUIDED_SECONDS
@@ -57,20 +57,20 @@ def test_the_reason_of_a_stop_is_read_by_whoever_looks_at_the_job(sign_in: SignI
         for name in ("one", "two", "three")
     ]
     page = sign_in(member)
-    page.goto(f"/jobs/{jobs[0]['id']}")
+    open_listening(page, f"/jobs/{jobs[0]['id']}")
     page.get_by_role("button", name="Stop", exact=True).click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Reason (optional)").fill("wrong data")
     dialog.get_by_role("button", name="Stop", exact=True).click()
-    expect(page.get_by_text("Stopped by rea: wrong data").first).to_be_visible(timeout=LIVE_MS)
+    expect(page.get_by_text("Stopped by rea: wrong data").first).to_be_visible()
 
-    page.goto("/jobs?state=running")
+    open_listening(page, "/jobs?state=running")
     for name in ("two", "three"):
         page.get_by_role("checkbox", name=re.compile(name)).check()
     page.get_by_role("button", name="Stop", exact=True).click()
     dialog.get_by_label("Reason (optional)").fill("room for others")
     dialog.get_by_role("button", name="Stop", exact=True).click()
-    expect(dialog.get_by_text(re.compile("Done: 2"))).to_be_visible(timeout=LIVE_MS)
+    expect(dialog.get_by_text(re.compile("Done: 2"))).to_be_visible()
     for job in jobs[1:]:
         ended = member.wait(job)
         assert ended["reason"]["text"] == "Stopped by rea: room for others"
@@ -84,10 +84,10 @@ def test_a_template_shows_how_its_test_run_ended(sign_in: SignIn, live_portal: L
     page = sign_in(member)
     page.goto("/templates?whose=tenant")
     expect(page.get_by_text("Never tested")).to_be_visible()
-    page.goto(f"/templates/{made['id']}")
+    open_listening(page, f"/templates/{made['id']}")
     page.get_by_role("button", name="Test run").click()
     page.get_by_role("dialog").get_by_role("button", name="Test run").click()
-    expect(page.get_by_text("Test passed")).to_be_visible(timeout=LIVE_MS)
+    expect(page.get_by_text("Test passed")).to_be_visible()
     member.api("PATCH", f"/templates/{made['id']}", {"spec": {"command": "echo other", "name": "tried"}})
     page.goto("/templates?whose=tenant")
     expect(page.get_by_text("Test outdated")).to_be_visible()
@@ -128,7 +128,7 @@ def test_what_is_switched_off_is_no_page_and_shows_no_cost(sign_in: SignIn, live
     _is_free_of_costs(page)
     page.goto("/submit")
     page.get_by_label("Command").fill("true")
-    expect(page.get_by_text("It would start at once")).to_be_visible(timeout=LIVE_MS)
+    expect(page.get_by_text("It would start at once")).to_be_visible()
     _is_free_of_costs(page)
 
 
@@ -143,6 +143,5 @@ def test_a_refusal_links_its_rule(sign_in: SignIn, live_portal: LivePlatform) ->
     with page.context.expect_page() as opened:
         page.get_by_role("link", name="What this rule means").first.click()
     rule = opened.value
-    rule.wait_for_load_state()
-    assert rule.url.endswith("/docs/errors#not_found")
+    expect(rule).to_have_url(re.compile("/docs/errors#not_found$"))
     expect(rule.locator("#not_found")).to_be_visible()

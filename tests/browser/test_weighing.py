@@ -9,12 +9,11 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import SignIn
+from tests.browser.pages import open_listening
 from tests.browser.scene import SMALL
-from tests.builders.live import LivePlatform
+from tests.builders.live import LivePlatform, wait_until
 
 pytestmark = pytest.mark.browser
-
-LIVE_MS = 15_000
 
 
 def test_a_smaller_ask_is_shown_with_its_start_and_cost_and_taken_by_a_click(sign_in: SignIn, live_portal: LivePlatform) -> None:
@@ -25,7 +24,7 @@ def test_a_smaller_ask_is_shown_with_its_start_and_cost_and_taken_by_a_click(sig
         {"name": "holder", "command": "sleep 600", "resources": {**SMALL, "gpu": 1}, "max_runtime": "1h"}, wait=("running",)
     )
     page = sign_in(member)
-    page.goto("/submit")
+    open_listening(page, "/submit")
     page.get_by_text("YAML", exact=True).click()
     page.locator(".cm-content").click()
     page.keyboard.press("Control+a")
@@ -34,17 +33,17 @@ def test_a_smaller_ask_is_shown_with_its_start_and_cost_and_taken_by_a_click(sig
         "name: asks-much\nresources: {cpu: 100m, memory: 64Mi, gpu: 2}\nmax_runtime: 1h\ncommand: echo smaller\n"
     )
     half = page.get_by_role("row").filter(has_text=re.compile("^half"))
-    expect(half.get_by_text("at once")).to_be_visible(timeout=LIVE_MS)
+    expect(half.get_by_text("at once")).to_be_visible()
     expect(half.get_by_text(re.compile(r"\d EUR"))).to_be_visible()
     asked = page.get_by_role("row").filter(has_text=re.compile("^as asked"))
     expect(asked.get_by_text("at once")).to_have_count(0)
     expect(asked.get_by_text(re.compile(r"\d EUR"))).to_be_visible()
 
     page.get_by_role("button", name="Ask for this: half").click()
-    expect(page.get_by_text("It would start at once")).to_be_visible(timeout=LIVE_MS)
+    expect(page.get_by_text("It would start at once")).to_be_visible()
     page.get_by_role("button", name="Submit", exact=True).click()
     page.wait_for_url(re.compile(r"/jobs/[0-9a-f-]{36}"))
-    expect(page.locator("main").get_by_text("succeeded").first).to_be_visible(timeout=LIVE_MS)
+    expect(page.locator("main").get_by_text("succeeded").first).to_be_visible()
     assert member.items("/jobs?name=asks-much")[0]["resources"]["gpu_millis"] == 1000
     member.stop(holder, grace_seconds=0)
 
@@ -53,10 +52,11 @@ def test_what_was_used_and_what_of_it_was_wasted_is_one_page(sign_in: SignIn, li
     manager = live_portal.person("wim", tenant="wastes", role="manager")
     for command in ("sleep 2", "sleep 2; exit 3"):
         manager.submit({"name": "worker", "command": command, "resources": {**SMALL, "gpu": 1}}, wait=True)
+    _wait_for_bills(live_portal, "wim", 2)
     page = sign_in(manager)
     page.goto("/usage?by=user")
     fates = page.get_by_role("region", name="What became of it")
-    expect(fates.get_by_text("useful").first).to_be_visible(timeout=LIVE_MS)
+    expect(fates.get_by_text("useful").first).to_be_visible()
     expect(fates.get_by_text("failed").first).to_be_visible()
     expect(page.get_by_role("cell", name="wim").first).to_be_visible()
 
@@ -65,6 +65,7 @@ def test_hours_in_which_gpus_worked_stand_beside_hours_that_were_held(sign_in: S
     """Pretended GPUs measure nothing: a day of a larger machine is written beside the jobs' own."""
     manager = live_portal.person("hana", tenant="measured", role="manager")
     manager.submit({"name": "worker", "command": "true", "resources": {**SMALL, "gpu": 1}}, wait=True)
+    _wait_for_bills(live_portal, "hana", 1)
     hour, today = 3_600_000, datetime.now(UTC)
     values = {
         "id": "id", "day": int(today.timestamp()) // 86_400, "billed": f"{today:%Y%m}", "tenant_id": "tenant_id",
@@ -80,8 +81,14 @@ def test_hours_in_which_gpus_worked_stand_beside_hours_that_were_held(sign_in: S
     page = sign_in(manager)
     page.goto("/usage?by=user")
     busy = page.get_by_role("region", name="Held and busy")
-    expect(busy.get_by_role("row").filter(has_text="worked")).to_contain_text("9 GPU-hours", timeout=LIVE_MS)
+    expect(busy.get_by_role("row").filter(has_text="worked")).to_contain_text("9 GPU-hours")
     expect(busy.get_by_role("row").filter(has_text="idle")).to_contain_text("21 GPU-hours")
     expect(busy.get_by_role("row").filter(has_text="not measured")).to_contain_text("10 GPU-hours")
     expect(busy.get_by_role("group", name=re.compile(r"worked 22\.5%, idle 52\.5%, not measured 25%"))).to_be_visible()
     expect(page.get_by_role("row").filter(has_text="hana").get_by_text("30%")).to_be_visible()
+
+
+def _wait_for_bills(platform: LivePlatform, user: str, count: int) -> None:
+    """Until so many attempts of somebody are in the ledger: none need be there yet when its job has ended."""
+    asked = f"SELECT 1 FROM tenants_ledgerentry WHERE user_id IN (SELECT id FROM tenants_user WHERE name = '{user}')"
+    wait_until(lambda: len(platform.rows(asked)) == count, f"{count} entries of {user} in the ledger")

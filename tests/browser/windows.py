@@ -11,7 +11,7 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
-WINDOWS = "[role=dialog]:not([aria-hidden=true]), [role=menu]"
+NEW_WINDOWS = ":is([role=dialog]:not([aria-hidden=true]), [role=menu]):not([data-tour])"
 OPENERS = ":is([aria-haspopup=dialog], [aria-haspopup=menu]):not(:disabled)"
 NAMES = "all => all.filter(one => one.checkVisibility()).map(one => (one.innerText || one.ariaLabel || '').split(':')[0].trim())"
 SETTLED = """scheme => document.documentElement.dataset.mantineColorScheme === scheme
@@ -33,6 +33,7 @@ class Tour:
         self.page = page
         self.opened: set[str] = set()
         self.faults: list[str] = []
+        self._windows = 0
         self._rules = rules
         self._axe = axe
 
@@ -46,11 +47,8 @@ class Tour:
             if not opener.count():
                 continue  # The page was drawn anew meanwhile, as live pages are.
             self.opened.add(name)
-            opener.focus()
-            self.page.keyboard.press("Enter")
-            window = self.page.locator(WINDOWS).filter(visible=True).last
-            expect(window).to_be_visible()
-            expect(window.locator("[role=status][aria-busy=true]")).to_have_count(0)
+            opener.press("Enter")
+            window = self._new_window()
             drawn = window.element_handle()
             self._look(window, f"{place}: {name}")
             if depth == 0:
@@ -58,8 +56,17 @@ class Tour:
             if self.page.locator(CHOOSING).count():
                 self.page.keyboard.press("Escape")  # This one is for the list of choices that opened with its field.
             self.page.keyboard.press("Escape")
-            drawn.wait_for_element_state("hidden", timeout=5_000)
+            drawn.wait_for_element_state("hidden")
             self._expect_keyboard_at(opener, f"{place}: {name}")
+
+    def _new_window(self) -> Locator:
+        """The one that opens now, however long its file takes: what lies below it bears a number already."""
+        opened = self.page.locator(NEW_WINDOWS).filter(visible=True).last
+        expect(opened).to_be_visible()
+        expect(opened.locator("[role=status][aria-busy=true]")).to_have_count(0)
+        self._windows += 1
+        opened.evaluate("(one, number) => { one.dataset.tour = number; }", self._windows)
+        return self.page.locator(f"[data-tour='{self._windows}']")
 
     def _look(self, window: Locator, where: str) -> None:
         """All rules in the light; in the dark only the colours are other ones."""
@@ -79,7 +86,7 @@ class Tour:
         if not opener.count():
             return  # An entry of a menu that closed; the menu's own button is looked at next.
         try:
-            expect(opener).to_be_focused(timeout=1_500)
+            expect(opener).to_be_focused()
         except AssertionError:
             self.faults.append(f"{where}: the keyboard is at {self.page.evaluate(ACTIVE)}")
 

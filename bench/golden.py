@@ -30,8 +30,9 @@ from bench.traces import rows
 from jobs.scheduling.core import Policy
 from jobs.scheduling.decisions import Decision
 from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.log import Decided, Ended, Recorder, Submitted, Withdrawn, replay_log
+from jobs.scheduling.log import Decided, Ended, Submitted, Withdrawn, replay_log
 from jobs.scheduling.machines import WHOLE_MILLIS, Machine
+from jobs.scheduling.recorder import Recorder
 from jobs.scheduling.replay import Arrival, Replay
 from jobs.scheduling.scores import PoolRules
 from jobs.scheduling.state import Pool, State

@@ -28,6 +28,7 @@ from images.services import ResolvedImage, resolved_images
 from jobs.lifecycle.states import AttemptState
 from jobs.reconcile import aside, demand, memory
 from jobs.reconcile.admit import Admission, Eviction, Placement, admit, evict, store_reasons
+from jobs.reconcile.event_log import EventLog
 from jobs.reconcile.loading import (
     MOVING,
     Around,
@@ -54,9 +55,25 @@ from jobs.scheduling import work
 from jobs.scheduling.core import Core
 from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason, Wait
 from jobs.scheduling.eligibility import Refusal, Wish
+from jobs.scheduling.log import (
+    CapsChanged,
+    Checkpointed,
+    Decided,
+    Ended,
+    Event,
+    LimitsChanged,
+    MachineChanged,
+    MixChanged,
+    Resumed,
+    Started,
+    Submitted,
+    ToldToLeave,
+    WindowsChanged,
+    Withdrawn,
+)
 from jobs.scheduling.machines import Machines, TaskAsk
 from jobs.scheduling.records import CLAIM, REFUSE, Names, policy_version, records_of
-from jobs.scheduling.state import State, build, resume
+from jobs.scheduling.state import build
 from jobs.services.decision_records import DecisionRow, record_decisions
 from jobs.services.specs import load_spec, wish_of, wishes
 from jobs.services.unstartable import fail_unstartable
@@ -65,7 +82,6 @@ from kernel.resources import Resources
 from reconciling import poison
 from storage.selectors import checkpoint_times
 from tenants.quota.accounting import mark
-from tenants.quota.shares import Shares
 
 log = structlog.get_logger("scheduler")
 
@@ -82,6 +98,8 @@ class SchedulerDriver:
     """One per process; only the leader's is used."""
 
     pending: dict[uuid.UUID, PendingRow]
+
+    _log: EventLog | None = None
 
     def __init__(self) -> None:
         self.forget()
@@ -109,13 +127,16 @@ class SchedulerDriver:
         self._forget_core()
 
     def _forget_core(self) -> None:
+        if self._log is not None:
+            self._log.close()
+        self._log = None
         self._core: Core | None = None
         self._around: Around | None = None
         self._numbers: Numbers | None = None
         self._teller: Teller | None = None
         self._saved_at = 0  # When what it remembers was kept last.
         self._under_way = memory.UnderWay()  # As it was kept then.
-        self._resumed: State | None = None  # What was under way before a change of leaders, for those who still wait.
+        self._resumed: Resumed | None = None  # What was under way before a change of leaders, for those who still wait.
         self._judged_by: object = None  # What the waiting jobs were last judged by.
         self._held: frozenset[str] = frozenset()  # Images and data that some machine has, when they were last judged.
         self._known_images: Mapping[uuid.UUID, ResolvedImage] = {}
@@ -241,7 +262,7 @@ class SchedulerDriver:
                 if runs is not None and key not in self._live:
                     began.append(runs)
                 elif runs is not None and runs.state == AttemptState.STOPPING:
-                    self._core.told_to_leave(key)
+                    self._feed(ToldToLeave(key))
             if row is not None:
                 self._put(row)
             else:
@@ -251,7 +272,7 @@ class SchedulerDriver:
     def _end(self, key: str) -> None:
         del self._live[key]
         if self._core is not None and key in self._core.running:
-            self._core.ended(key)
+            self._feed(Ended(key))
 
     def _begin(self, rows: Sequence[LiveRow]) -> None:
         """What runs and was not admitted by this core: adopted, or admitted by the leader before."""
@@ -269,10 +290,10 @@ class SchedulerDriver:
             key = str(row.job_id)
             if held is None or key in self._core.running:
                 continue
-            self._core.started(held.job, held.placed, held.started_at, held.need)
+            self._feed(Started(held.job, held.placed, held.started_at, held.need))
             self._live[key] = row
             if held.leaving:
-                self._core.told_to_leave(key)
+                self._feed(ToldToLeave(key))
 
     def _put(self, row: PendingRow) -> None:
         old = self.pending.get(row.id)
@@ -288,7 +309,7 @@ class SchedulerDriver:
         self._to_judge.discard(job_id)
         key = str(job_id)
         if self._waiting.pop(key, None) is not None and self._core is not None and key not in self._live:
-            self._core.withdraw(key)
+            self._feed(Withdrawn(key))
         self._withheld.pop(key, None)
         self._told.pop(key, None)
         self._to_tell.discard(key)
@@ -311,9 +332,9 @@ class SchedulerDriver:
         judge = Judge(around, self._expect_numbers(), images, struck, self._parallelism(), now, self._held, self._volumes)
         self._judge_near(self._held ^ had, images)
         self._judge(judge, core)
-        self._tell_saved(core, now)
+        self._tell_saved(now)
         began = time.monotonic()
-        decisions = core.decide(mark(now))
+        decisions = self._feed(Decided(mark(now)))
         lost = self._apply(decisions, core, now)
         self._save(core, now)
         self._demand_at = demand.keep(core, self._expect_numbers(), since=self._demand_at, now=mark(now))
@@ -324,6 +345,11 @@ class SchedulerDriver:
             )  # fmt: skip
         is_race, self._lost = bool(lost - self._lost), lost
         return AGAIN_SECONDS if is_race else self._next_look(core, now)
+
+    def _feed(self, event: Event) -> tuple[Decision, ...]:
+        """Tell the core what happened; what it decided where that was a pass."""
+        assert self._log is not None
+        return self._log.tell(event)
 
     def _save(self, core: Core, now: datetime) -> None:
         """Keep what it remembers: now and then, and at once where a start was booked or claimed, or is not any more."""
@@ -337,22 +363,21 @@ class SchedulerDriver:
         before, core = self._around, self._core
         if core is None or before is None or self._is_of_other_parts(before, around) or self._has_come_to_rest(core):
             return self._build(around, now)
+        if self._log is not None and self._log.is_full(now):
+            return self._build(around, now)
         if around.machines != before.machines:
             for was, machine in zip(before.machines, around.machines, strict=True):
                 if was != machine:
-                    core.machine_changed(machine)
+                    self._feed(MachineChanged(machine))
         for pool, rules in around.rules.items():
             if rules is not before.rules.get(pool):
-                core.mix_changed(pool, rules.mix)
+                self._feed(MixChanged(pool, rules.mix))
         if around.queues != before.queues or around.capacities != before.capacities:
-            shares = Shares(around.queues, around.capacities)
-            if core.history_at is not None:
-                shares.recall(core.shares.history(), core.history_at)
-            core.limits_changed(shares)
+            self._feed(LimitsChanged(around.queues, around.capacities))
         if around.caps != before.caps:
-            core.caps_changed(around.caps)
+            self._feed(CapsChanged(around.caps))
         if around.windows != before.windows:
-            core.windows_changed(around.windows)
+            self._feed(WindowsChanged(around.windows))
         if self._names is not None and around.rules != before.rules:
             self._names = replace(self._names, policy=policy_version(core))
         if self._teller is None or around.machines != before.machines or around.queues != before.queues:
@@ -396,8 +421,10 @@ class SchedulerDriver:
         self._around = around = look_around(now, tenants_of(live)) if before is None else around
         self._numbers = around.numbers()
         state = make_state(around, self._numbers, (), live, load_parallelism((), live), now, known)
-        core = build(state)
-        self._under_way, self._resumed = known.under_way, state
+        self._log = EventLog(state, now)
+        core = self._log.core
+        self._under_way = known.under_way
+        self._resumed = Resumed(tuple(one for one in state.running if one.leaving_for), state.promised, state.claims)
         self._live = {str(row.job_id): row for row in live if str(row.job_id) in core.running}
         self._saved_at = mark(now)
         self._core = core
@@ -412,7 +439,7 @@ class SchedulerDriver:
         assert self._numbers is not None
         return self._numbers
 
-    def _tell_saved(self, core: Core, now: datetime) -> None:
+    def _tell_saved(self, now: datetime) -> None:
         """Tell the core when running jobs saved their work last: what an eviction would lose counts from then.
 
         One query, and none where no running job keeps a checkpoint.
@@ -422,7 +449,7 @@ class SchedulerDriver:
         self._saved_looked_at = mark(now)
         kept = [row.job_id for row in self._live.values() if row.checkpoint is not None]
         for job_id, saved_at in checkpoint_times(kept).items() if kept else ():
-            core.checkpointed(str(job_id), mark(saved_at))
+            self._feed(Checkpointed(str(job_id), mark(saved_at)))
 
     def _fail_without_image(self, images: Mapping[uuid.UUID, ResolvedImage], now: datetime) -> None:
         """A job whose image could not be built will never start: say so now."""
@@ -462,7 +489,9 @@ class SchedulerDriver:
         self._volumes.update(load_volumes(asked, self._volumes))
         for row in rows:
             self._hand_in(row, judge, core)
-        self._resume(core)
+        if self._resumed is not None:
+            self._feed(self._resumed)
+            self._resumed = None
 
     def _judge_near(self, changed: frozenset[str], images: Mapping[uuid.UUID, ResolvedImage]) -> None:
         """Those who would like to be near what machines hold, or do not hold any more, are judged again."""
@@ -478,7 +507,7 @@ class SchedulerDriver:
         key = str(row.id)
         if row.id in judge.struck or row.queue_id not in judge.numbers.queue_at:
             if self._waiting.pop(key, None) is not None:
-                core.withdraw(key)
+                self._feed(Withdrawn(key))
             return
         # A spec that could not be read is read again here, alone, and fails at the job that has it.
         job, withheld = judge.job(row, self._wishes.get(row.spec_id) or wish_of(load_spec(row.spec_id)))
@@ -487,23 +516,17 @@ class SchedulerDriver:
         if self._waiting.get(key) == job and self._withheld.get(key) == withheld:
             return
         if key in core.transfers:  # It was edited while others leave for it: it is looked at as it is now, without a claim.
-            core.withdraw(key)
+            self._feed(Withdrawn(key))
         elif key in core.running:  # What we thought that we had started.
             self._live.pop(key, None)
-            core.ended(key)
-        core.submit(job)
+            self._feed(Ended(key))
+        self._feed(Submitted(job))
         self._waiting[key] = job
         self._to_tell.add(key)
         if withheld is None:
             self._withheld.pop(key, None)
         else:
             self._withheld[key] = withheld
-
-    def _resume(self, core: Core) -> None:
-        """After a change of leaders: who was promised the room of those who are leaving gets it, and who had a booked start."""
-        if self._resumed is not None:
-            resume(core, self._resumed)
-            self._resumed = None
 
     def _parallelism(self) -> dict[uuid.UUID, int]:
         unknown = [
@@ -559,7 +582,7 @@ class SchedulerDriver:
         lost = [one for one in (*allowed, *kept_out) if one.job_id not in admitted]
         for one in lost:
             key = str(one.job_id)
-            core.ended(key)
+            self._feed(Ended(key))
             self._waiting.pop(key, None)
             self._stale.add(one.job_id)
         claims = [one for one in decisions if isinstance(one, Claim)]

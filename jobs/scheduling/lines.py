@@ -50,13 +50,16 @@ class Written:
         return self.line({"kind": "end", "lines": self._count + 1})
 
 
-def read_lines(lines: Iterable[str], holds: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_lines(lines: Iterable[str], holds: str, *, is_open: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects between the first line and the last with their numbers; every line is checked before it is handed out.
 
-    Raises `BadFile`, at the latest at the end, where a file was cut off.
+    Raises `BadFile`, at the latest at the end, where a file was cut off. One that `is_open` may end anywhere, also within a line;
+    the last line of one that is whole is handed out then, too.
     """
     check, number, ended = 0, 0, False
     for number, line in enumerate(lines, start=1):
+        if is_open and not line.endswith("\n"):
+            return
         if ended:
             raise BadFile(number, "edited", "something follows the line that says that this is the end")
         found = _object(number, line)
@@ -71,9 +74,9 @@ def read_lines(lines: Iterable[str], holds: str) -> Iterator[tuple[int, dict[str
             ended = True
             if found != {"kind": "end", "lines": number}:
                 raise BadFile(number, "edited", f"the end says {found.get('lines')} lines, and this is line {number}")
-        elif number > 1:
+        if number > 1 and (is_open or not ended):
             yield number, found
-    if not ended:
+    if not ended and not is_open:
         raise BadFile(number + 1, "truncated", f"the file ends after {number} lines, and the line that says so is missing")
 
 

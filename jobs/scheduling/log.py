@@ -2,7 +2,8 @@
 
 A log begins with a `State` and goes on with what happened: the very calls of `Core`, one line each, `decide` among them. Fed to a
 new core (`replay_log`), they give the same decisions in the same order and so the same lines, on any machine and in any process.
-`Recorder` writes such a log beside a core that is at work.
+A log may also say after each pass what was decided then, so that deciding again can be compared with it. `recorder.py` writes
+such a log beside a core that is at work.
 
 What the lines look like is no table of its own: `encoding.py` writes every value by its fields, `lines.py` guards the file.
 """
@@ -20,9 +21,10 @@ from jobs.scheduling.encoding import Encoding, Unreadable, text
 from jobs.scheduling.gangs import Placed
 from jobs.scheduling.lines import BadFile, Written, read_lines
 from jobs.scheduling.machines import Machine
+from jobs.scheduling.promise import Promised
 from jobs.scheduling.scores import Mix
-from jobs.scheduling.state import State, build
-from jobs.scheduling.work import Job, Need
+from jobs.scheduling.state import Held, State, build, resume
+from jobs.scheduling.work import Claimed, Job, Need
 from tenants.quota.bookings import Booked
 from tenants.quota.caps import UserCap
 from tenants.quota.limits import Capacity, LimitedQueue
@@ -87,6 +89,15 @@ class ToldToLeave(NamedTuple):
     id: str
 
 
+class Resumed(NamedTuple):
+    """What was under way before the state goes on, now that those who wait are known: who leaves for whom, claims, booked
+    starts."""
+
+    leaving: tuple[Held, ...]
+    promised: tuple[Promised, ...]
+    claims: tuple[Claimed, ...]
+
+
 class Decided(NamedTuple):
     """A pass was asked for at this moment."""
 
@@ -105,6 +116,7 @@ Event = (
     | CapsChanged
     | Checkpointed
     | ToldToLeave
+    | Resumed
     | Decided
 )
 EVENTS: dict[str, type] = {
@@ -119,6 +131,7 @@ EVENTS: dict[str, type] = {
     "caps_changed": CapsChanged,
     "checkpointed": Checkpointed,
     "told_to_leave": ToldToLeave,
+    "resumed": Resumed,
     "decide": Decided,
 }
 DECISIONS: dict[str, type] = {"admit": Admit, "wait": Wait, "evict": Evict, "claim": Claim, "book": Book}
@@ -137,10 +150,11 @@ SORTED_BY: dict[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A state and what happened from there."""
+    """A state and what happened from there; `passes` is what was decided, where that was written down."""
 
     state: State
     events: tuple[Event, ...] = ()
+    passes: tuple[PassDecided, ...] = ()
 
 
 class PassDecided(NamedTuple):
@@ -183,6 +197,8 @@ def apply(core: Core, event: Event) -> tuple[Decision, ...]:
             core.checkpointed(job_id, at)
         case ToldToLeave(job_id):
             core.told_to_leave(job_id)
+        case Resumed(leaving, promised, claims):
+            resume(core, leaving, promised, claims)
     return ()
 
 
@@ -217,8 +233,12 @@ def log_lines(log: Log) -> Iterator[str]:
     yield written.begin()
     for plain in plain_state(encoding, log.state):
         yield written.line(plain)
+    passes = iter(log.passes)
     for event in log.events:
         for plain in plain_item(encoding, NAMES[type(event)], event):
+            yield written.line(plain)
+        decided = next(passes, None) if isinstance(event, Decided) else None
+        for plain in plain_pass(encoding, decided) if decided is not None else ():
             yield written.line(plain)
     yield written.end()
 
@@ -226,12 +246,17 @@ def log_lines(log: Log) -> Iterator[str]:
 def decision_lines(passes: Iterable[PassDecided]) -> Iterator[str]:
     written, encoding = Written("decisions"), Encoding()
     yield written.begin()
-    for now, decisions in passes:
-        yield written.line({"kind": "pass", "now": now})
-        for decision in decisions:
-            for plain in plain_item(encoding, NAMES[type(decision)], decision):
-                yield written.line(plain)
+    for decided in passes:
+        for plain in plain_pass(encoding, decided):
+            yield written.line(plain)
     yield written.end()
+
+
+def plain_pass(encoding: Encoding, decided: PassDecided) -> Iterator[dict[str, Any]]:
+    """One object for the pass, then one for each decision."""
+    yield {"kind": "pass", "now": decided.now}
+    for decision in decided.decisions:
+        yield from plain_item(encoding, NAMES[type(decision)], decision)
 
 
 def plain_state(encoding: Encoding, state: State) -> Iterator[dict[str, Any]]:
@@ -266,33 +291,57 @@ def read_state(lines: Iterable[str]) -> State:
     return reader.state()
 
 
-def read_log(lines: Iterable[str]) -> Log:
-    reader, events = StateReader(), []
-    for number, found in read_lines(lines, "log"):
+def read_log(lines: Iterable[str], *, is_open: bool = False) -> Log:
+    """`is_open`: it is still being written, or its writer was killed, so that it may end anywhere. Then it is not known whether
+    all that the last pass decided is there: it counts as one of which nothing was written down."""
+    reader, events, passes, is_within = StateReader(), [], _Passes(), False
+    for number, found in read_lines(lines, "log", is_open=is_open):
         if reader.take(number, found):
             continue
+        if passes.take(number, found, reader):
+            is_within = is_open
+            continue
+        is_within = False
         kind = EVENTS.get(str(found.get("kind")))
-        if kind is None:
+        if kind is not None:
+            events.append(reader.item(number, kind, found))
+        elif found.get("kind") != "end":
             raise unknown_kind(number, found)
-        events.append(reader.item(number, kind, found))
-    return Log(reader.state(), tuple(events))
+    decided = passes.read()
+    return Log(reader.state(), tuple(events), decided[:-1] if is_within else decided)
 
 
 def read_decisions(lines: Iterable[str]) -> list[PassDecided]:
-    reader, passes = StateReader(), list[tuple[int, list[Decision]]]()
+    reader, passes = StateReader(), _Passes()
     for number, found in read_lines(lines, "decisions"):
+        if found.get("kind") == "gang":
+            reader.take(number, found)
+        elif not passes.take(number, found, reader):
+            raise unknown_kind(number, found)
+    return list(passes.read())
+
+
+class _Passes:
+    """Puts together what passes decided."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[int, list[Decision]]] = []
+
+    def take(self, number: int, found: dict[str, Any], reader: StateReader) -> bool:
+        """Whether the line was part of a pass."""
         if found.get("kind") == "pass":
             if type(found.get("now")) is not int or set(found) != {"kind", "now"}:
                 raise BadFile(number, "invalid", "a pass has a moment, `now`, and nothing else")
-            passes.append((found["now"], []))
-        elif found.get("kind") == "gang":
-            reader.take(number, found)
-        else:
-            kind = DECISIONS.get(str(found.get("kind")))
-            if kind is None or not passes:
-                raise unknown_kind(number, found)
-            passes[-1][1].append(reader.item(number, kind, found))
-    return [PassDecided(now, tuple(decisions)) for now, decisions in passes]
+            self._found.append((found["now"], []))
+            return True
+        kind = DECISIONS.get(str(found.get("kind")))
+        if kind is None or not self._found:
+            return False
+        self._found[-1][1].append(reader.item(number, kind, found))
+        return True
+
+    def read(self) -> tuple[PassDecided, ...]:
+        return tuple(PassDecided(now, tuple(decisions)) for now, decisions in self._found)
 
 
 class StateReader:
@@ -363,26 +412,3 @@ def _with_history(core: Core, queues: tuple[LimitedQueue, ...], capacities: tupl
     if moment is not None:
         shares.recall(core.shares.history(), moment)
     return shares
-
-
-# --- Beside a core at work --------------------------------------------------------------------------------------------
-
-
-class Recorder:
-    """A core that writes down what it is told: a line for each call, handed to `keep` as it happens."""
-
-    def __init__(self, state: State, keep: Callable[[str], None]) -> None:
-        self.core = build(state)
-        self._written, self._encoding, self._keep = Written("log"), Encoding(), keep
-        keep(self._written.begin())
-        for plain in plain_state(self._encoding, state):
-            keep(self._written.line(plain))
-
-    def tell(self, event: Event) -> tuple[Decision, ...]:
-        """It is written down before it happens: whatever comes of it can be looked at again."""
-        for plain in plain_item(self._encoding, NAMES[type(event)], event):
-            self._keep(self._written.line(plain))
-        return apply(self.core, event)
-
-    def close(self) -> None:
-        self._keep(self._written.end())

@@ -7,7 +7,7 @@ exported begins with one: so every question is answered by the code that schedul
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from jobs.scheduling.core import Core, Policy
@@ -92,25 +92,26 @@ def build(state: State) -> Core:
         core.moves.restore(seat)
     for job in sorted(state.waiting, key=lambda one: (one.submitted_at, one.id)):
         core.submit(job)
-    resume(core, state)
+    resume(core, state.running, state.promised, state.claims)
     return core
 
 
-def resume(core: Core, state: State) -> None:
-    """Go on with what is under way for those who wait: claims of the room of others who leave, and starts that are booked.
+def resume(core: Core, running: Iterable[Held], promised: Iterable[Promised], claims: Iterable[Claimed]) -> None:
+    """Go on with what is under way for those who wait: claims of the room of others who leave (`running` has them, maybe beside
+    others), and starts that are booked.
 
     First come the claims whose place is known, which no other may be given then.
     """
-    moving = frozenset(held.job.id for held in state.running if held.moves)
-    kept = {one.id: one for one in state.claims}
-    victims: dict[str, list[str]] = {one.id: [] for one in state.claims}
-    for held in state.running:
-        if held.leaving_for:
-            victims.setdefault(held.leaving_for, []).append(held.job.id)
+    leaving = [held for held in running if held.leaving_for]
+    moving = frozenset(held.job.id for held in leaving if held.moves)
+    kept = {one.id: one for one in claims}
+    victims: dict[str, list[str]] = {name: [] for name in kept}
+    for held in leaving:
+        victims.setdefault(held.leaving_for, []).append(held.job.id)
     for claimant in sorted(victims, key=lambda name: (name not in kept, name)):
         core.claim_again(claimant, sorted(victims[claimant]), moving, kept=kept.get(claimant))
-    for promised in sorted(state.promised, key=lambda one: (one.at, one.id)):
-        core.promises.restore(promised)
+    for one in sorted(promised, key=lambda one: (one.at, one.id)):
+        core.promises.restore(one)
 
 
 def export(core: Core, state: State) -> State:

@@ -35,7 +35,7 @@ class CannotStart(Exception):
 
 # Directories that jobs pass through on their way to what is theirs, which they cannot list; and those that are ours alone.
 OPEN_FOLDERS = ("engine", "images", "volumes", "checkpoints")
-CLOSED_FOLDERS = ("run", "logs", "uploads", "code", "artifacts", "tools")
+CLOSED_FOLDERS = ("run", "logs", "uploads", "code", "artifacts", "tools", "scheduler")
 
 
 UNFINISHED_RESTORE = "restore.unfinished"  # There while a restore exchanges files; left by one that was cut off.

@@ -104,6 +104,10 @@ class Config:
         4, "jobs", "so many small jobs at most move at once so that one starts that fits in total but not in shape, 0: none"
     )
     scheduler_moves_after_seconds: float = _setting(300.0, "seconds", "nobody moves for a job that has waited less")
+    scheduler_log_bytes: int = _setting(
+        512 * 1024**2, "bytes", "of the scheduler's event log, by which any past hour can be decided again; 0: none"
+    )
+    scheduler_log_days: int = _setting(14, "days", "how long the event log is kept, as far as there is room for it")
     retry_backoff_seconds: float = _setting(5.0, "seconds", "wait before attempt 2; doubles with each further one")
     retry_backoff_seconds_max: float = _setting(600.0, "seconds", "upper end of the doubling")
     retry_platform_max: int = _setting(5, "attempts", "retries paid by the platform for its own faults")

@@ -36,6 +36,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from jobs.reconcile import event_log
+from tests.builders.again import decided_alike
 from tests.builders.release import server_copy, service_user
 from tests.builders.stores import Servers, store_of
 from tools import up
@@ -43,8 +45,9 @@ from tools import up
 ENDED = ("succeeded", "failed", "stopped")
 START_SECONDS = 120.0  # A loaded machine; an idle one needs three.
 STOP_SECONDS = 60.0
-WAIT_SECONDS = 90.0
+WAIT_SECONDS = 150.0  # Longer than anything takes on a machine that is busy with other tests.
 POLL_SECONDS = 0.05
+PORTS = range(10_000, 20_000)
 LOG_TAIL_BYTES = 6_000
 
 SETTINGS: Mapping[str, str] = {
@@ -136,9 +139,14 @@ class LiveUser:
 
     def wait_for_reason(self, job: Json | str, code: str, *, timeout: float = WAIT_SECONDS) -> Json:
         """Wait until a queued job says that it waits for this; a new job has not been looked at yet."""
-        wait_until(lambda: (self.job(job)["reason"] or {}).get("code") == code, f"the reason {code}", timeout=timeout)
-        found = self.job(job)
-        assert found["state"] == "queued"
+        found: Json = {}
+
+        def is_said() -> bool:
+            found.update(self.job(job))
+            return (found["reason"] or {}).get("code") == code
+
+        wait_until(is_said, f"the reason {code}", timeout=timeout)
+        assert found["state"] == "queued"  # Of the same answer: by now it may have started.
         return found
 
     def stop(self, job: Json | str, *, grace_seconds: float | None = None) -> None:
@@ -422,6 +430,7 @@ class LivePlatform:
             user.close()
         end_tasks(self.data_dir)
         self._store.drop()
+        decided_alike(self.data_dir / event_log.FOLDER)
 
     # --- People ------------------------------------------------------------------------------------------------------
 
@@ -573,9 +582,11 @@ def end_tasks(data_dir: Path) -> None:
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
+    """A port that nobody has. Below those that the kernel gives out by itself: it is bound later, and again after a restart."""
+    while True:
+        port = secrets.choice(PORTS)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def wait_until(holds: Callable[[], object], what: str, *, timeout: float = WAIT_SECONDS) -> None:

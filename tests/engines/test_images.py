@@ -11,6 +11,7 @@ from tests.builders.live import Json, LivePlatform, LiveUser, wait_until
 from tests.factories.images import a_wheel
 
 pytestmark = [pytest.mark.engines, pytest.mark.database]
+BUILD_SECONDS = 240.0  # Unpacking some hundred megabytes beside other tests takes a minute and more.
 
 
 def asked_for(user: LiveUser, name: str, requirements: str) -> Json:
@@ -21,7 +22,10 @@ def asked_for(user: LiveUser, name: str, requirements: str) -> Json:
 def built(user: LiveUser, name: str, requirements: str) -> Json:
     """Ask for an image and wait until it is ready."""
     image = asked_for(user, name, requirements)
-    wait_until(lambda: user.api("GET", f"/images/{image['id']}")["state"] in ("ready", "failed"), f"the build of {name}")
+    is_over = ("ready", "failed")
+    wait_until(
+        lambda: user.api("GET", f"/images/{image['id']}")["state"] in is_over, f"the build of {name}", timeout=BUILD_SECONDS
+    )
     found: Json = user.api("GET", f"/images/{image['id']}")
     assert found["state"] == "ready", f"{found['error']}\n{user.logs(found['build_job_id'])}"
     return found

@@ -211,6 +211,7 @@ def test_a_check_of_caps_takes_as_many_statements_however_many_are_admitted() ->
     assert Pool.objects.count() == 2
 
 
+@pytest.mark.changes_the_core
 def test_a_scheduler_whose_core_knows_less_than_the_commit_says_why_and_does_not_spin() -> None:
     quay = two_pools()
     UserCap.objects.create(tenant=quay.cast.tenant, user=None, jobs=1)

@@ -17,6 +17,7 @@ from jobs.reconcile import finish, loading, memory, poll, stopping
 from jobs.reconcile.driver import REST_SECONDS
 from jobs.reconcile.loading import load_pending, load_state
 from jobs.scheduling import work
+from jobs.scheduling.log import Started
 from jobs.scheduling.state import build
 from jobs.services.edit import edit_job
 from tenants.quota.accounting import mark
@@ -189,12 +190,10 @@ def test_a_job_that_a_change_failed_to_wake_starts_once_nothing_happens_any_more
     """The core believes in something that runs and does not; no event will ever tell it otherwise."""
     waits = quay.submit("waits", script=ENDLESS, hold=True, **ALL)
     quay.turn()
-    kept = quay.driver._core
-    assert kept is not None
     mistaken = build(load_state(quay.now).state)
     mistaken.submit(replace(mistaken_job(quay, waits), id="nobody-knows-it"))
     [one] = [one for one in mistaken.decide(mark(quay.now)) if type(one).__name__ == "Admit"]
-    kept.started(replace(mistaken_job(quay, waits), id="nobody-knows-it"), one.placed, mark(quay.now), ())
+    quay.driver._feed(Started(replace(mistaken_job(quay, waits), id="nobody-knows-it"), one.placed, mark(quay.now), ()))
     edit_job(actor=quay.cast.otto.actor, job=waits, changes={"hold": False}, expected_version=None, now=quay.now)
     quay.turn()
     assert quay.state(waits) == "queued"

@@ -16,7 +16,6 @@ from jobs.scheduling.decisions import Decision
 from jobs.scheduling.lines import BadFile, Written
 from jobs.scheduling.log import (
     Decided,
-    Recorder,
     in_order,
     log_lines,
     read_decisions,
@@ -25,6 +24,7 @@ from jobs.scheduling.log import (
     replay_log,
     state_lines,
 )
+from jobs.scheduling.recorder import Recorder
 from tests.builders.schedules import a_state, what_happens
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentTypeError
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
+from controlplane.management.moments import moment
 from jobs.reconcile.windows import past_window
 from jobs.scheduling.mask import masked
 from jobs.scheduling.window import past_lines
@@ -24,8 +23,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, help="where to write it; must not exist yet")
-        parser.add_argument("--from", dest="begins_at", type=_moment, required=True, metavar="2026-11-20T00:00", help="in UTC")
-        parser.add_argument("--to", dest="ends_at", type=_moment, metavar="2026-11-21T00:00", help="in UTC; default now")
+        parser.add_argument("--from", dest="begins_at", type=moment, required=True, metavar="2026-11-20T00:00", help="in UTC")
+        parser.add_argument("--to", dest="ends_at", type=moment, metavar="2026-11-21T00:00", help="in UTC; default now")
         parser.add_argument("--names", action="store_true", help="keep the names of queues, pools, nodes and jobs")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -47,11 +46,3 @@ class Command(BaseCommand):
             f"{file}: {len(past.runs)} jobs ran at the beginning, {len(past.entries)} waited or came, "
             f"{len(past.edits)} changes of limits. Names are {'kept' if options['names'] else 'made up'}."
         )
-
-
-def _moment(text: str) -> datetime:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text} is no time; write it like 2026-11-20T00:00") from None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)

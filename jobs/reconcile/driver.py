@@ -77,6 +77,7 @@ from jobs.scheduling.state import build
 from jobs.services.decision_records import DecisionRow, record_decisions
 from jobs.services.specs import load_spec, wish_of, wishes
 from jobs.services.unstartable import fail_unstartable
+from kernel.clock import database_now
 from kernel.config import current
 from kernel.resources import Resources
 from reconciling import poison
@@ -149,27 +150,31 @@ class SchedulerDriver:
         self._to_tell: set[str] = set()
         self._due: list[tuple[datetime, uuid.UUID]] = []  # A heap of those who wait for a time.
 
-    def run(self, *, now: datetime) -> float:
-        """Take in changes and decide; seconds until it is worth looking again."""
-        wait = self._run(now)
-        self._measure(now)
-        return wait
+    def run(self, *, now: datetime | None = None) -> float:
+        """Take in changes and decide; seconds until it is worth looking again.
 
-    def _run(self, now: datetime) -> float:
+        Without `now`, the time is read once changes have been taken in: nothing starts before it came.
+        """
         self.has_admitted = False
         try:
             self._take_in_changes()
-            if not self.pending:
-                self._demand_at = None
-                if not self._has_plans():
-                    return LOOK_SECONDS
-            self._looked_at = time.monotonic()
-            return self._pass(now)
+            now = database_now() if now is None else now
+            wait = self._decide(now)
         except Exception as error:  # One waiting job must not keep all others waiting: find it, and go on without it.
             self._forget_core()
-            if poison.is_infrastructure(error) or not self._sift(list(self.pending.values()), now):
+            if poison.is_infrastructure(error) or not self._sift(list(self.pending.values()), now or database_now()):
                 raise
             return AGAIN_SECONDS
+        self._measure(now)
+        return wait
+
+    def _decide(self, now: datetime) -> float:
+        if not self.pending:
+            self._demand_at = None
+            if not self._has_plans():
+                return LOOK_SECONDS
+        self._looked_at = time.monotonic()
+        return self._pass(now)
 
     def _measure(self, now: datetime) -> None:
         """Tell how pools are filled, and count again what they usually get, when it is time."""

@@ -34,7 +34,7 @@ def _scheduling_loop() -> Loop:
             driver.forget()
             return STANDBY_SECONDS
         with leader.working():
-            wait = driver.run(now=database_now())
+            wait = driver.run()
         loop.gather_share = GATHER_SHARE if not driver.has_admitted else 1.0  # While there is room, it is not kept waiting.
         return min(wait, IDLE_SECONDS, current().leadership_seconds / 4)  # In time to renew the lease.
 

@@ -13,7 +13,7 @@ from clusters.engines.fake import Script
 from clusters.models import Node
 from clusters.services import record_inventory
 from jobs.models import Job, SchedulerMemory
-from jobs.reconcile import finish, loading, memory, poll, stopping
+from jobs.reconcile import driver, finish, loading, memory, poll, stopping
 from jobs.reconcile.driver import REST_SECONDS
 from jobs.reconcile.loading import load_pending, load_state
 from jobs.scheduling import work
@@ -184,6 +184,15 @@ def test_a_booked_start_of_a_job_that_asks_for_something_else_by_now_is_not_kept
     smaller = replace(kept.tasks[0], ask=replace(kept.tasks[0].ask, cpu_millis=4000))
     core = build(replace(state, promised=(kept._replace(tasks=(smaller,)),)))
     assert core.promises.kept() == ()
+
+
+def test_the_time_of_a_pass_is_read_once_changes_have_been_taken_in(quay: Quay, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a job that came in between would be admitted before it was submitted."""
+    quay.submit("comes")
+    known: list[int] = []
+    monkeypatch.setattr(driver, "database_now", lambda: known.append(len(quay.driver.pending)) or quay.now)
+    quay.driver.run()
+    assert known == [1]
 
 
 def test_a_job_that_a_change_failed_to_wake_starts_once_nothing_happens_any_more(quay: Quay) -> None:

@@ -165,6 +165,15 @@ def configure() -> Iterator[Callable[..., Config]]:
 
 
 @pytest.fixture
+def still_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What callers may still ask for is not refilled while a test counts, however long it takes."""
+    from webapi import throttles
+
+    for counts in (throttles.buckets, throttles.refusals):
+        monkeypatch.setattr(counts, "_clock", lambda: 1_000.0)
+
+
+@pytest.fixture
 def cast(db: None) -> Cast:
     """Alice manages a tenant, Bob belongs to it, Vera looks at it, Carol manages another one, Otto operates."""
     from tests.factories.tenants import make_cast

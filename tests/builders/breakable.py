@@ -158,7 +158,7 @@ def breakable_servers() -> Iterator[BreakableServers]:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def wait_frozen(pid: int, *, seconds: float = 10.0) -> None:
+def wait_frozen(pid: int, *, seconds: float = 60.0) -> None:
     """Wait until a process that was sent SIGSTOP, or sent it to itself, has stopped."""
     deadline = time.monotonic() + seconds
     while (Path("/proc") / str(pid) / "stat").read_text().rpartition(") ")[2].split()[0] not in "Tt":

@@ -27,7 +27,7 @@ def berth(user: LiveUser, *words: str, given: str = "", **environment: str) -> s
         env=settings,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr + done.stdout

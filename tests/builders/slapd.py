@@ -16,11 +16,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.builders.live import free_port
+
 BASE = "dc=example,dc=org"
 READER = f"cn=reader,{BASE}"
 READER_PASSWORD = "the reader's own secret"
 PASSWORD = "what the directory knows"
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 SLAPD = Path("/usr/sbin/slapd")
 
 CONFIG = """
@@ -125,7 +127,7 @@ def running() -> Iterator[Directory]:
         _write_certificate(home)
         config = CONFIG.format(home=home, base=BASE, password=PASSWORD, reader=READER)
         (home / "slapd.conf").write_text(config)
-        port, tls_port = _free_port(), _free_port()
+        port, tls_port = free_port(), free_port()
         urls = f"ldap://127.0.0.1:{port} ldaps://127.0.0.1:{tls_port}"
         user = _hand_over(home)
         with (home / "log").open("wb") as log:
@@ -142,7 +144,7 @@ def running() -> Iterator[Directory]:
     finally:
         if process is not None:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
         shutil.rmtree(home, ignore_errors=True)
 
 
@@ -163,11 +165,6 @@ def _wait(directory: Directory) -> None:
             return
         time.sleep(0.02)
     raise RuntimeError(f"slapd did not start: {(directory.home / 'log').read_text(errors='replace')[-1000:]}")
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def _write_certificate(home: Path) -> None:

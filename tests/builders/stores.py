@@ -59,11 +59,11 @@ class Sqlite:
             os.chown(self._path, user.pw_uid, user.pw_gid)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        with contextlib.closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, timeout=20)) as connection:
+        with contextlib.closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, timeout=60)) as connection:
             return connection.execute(sql).fetchall()
 
     def execute(self, sql: str) -> None:
-        with contextlib.closing(sqlite3.connect(self._path, timeout=20)) as connection, connection:
+        with contextlib.closing(sqlite3.connect(self._path, timeout=60)) as connection, connection:
             connection.execute(sql)
 
     def tables(self) -> list[str]:

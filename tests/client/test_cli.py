@@ -691,7 +691,7 @@ def _in_terminal(tmp_path: Path, words: list[str], *, until: str = "", then: str
         preexec_fn=_own_terminal,
     )
     os.close(follower)
-    shown, typed, deadline = b"", not then, time.monotonic() + 30
+    shown, typed, deadline = b"", not then, time.monotonic() + 120
     while time.monotonic() < deadline:
         if select.select([leader], [], [], 0.2)[0]:
             try:

@@ -72,7 +72,7 @@ class Units:
     def end(self, name: str) -> int:
         process = self.running[name]
         process.send_signal(signal.SIGTERM)
-        code = process.wait(30)
+        code = process.wait(SECONDS)
         while self.notified.recv(100) != b"STOPPING=1":
             pass
         return code

@@ -193,7 +193,7 @@ def mail_server() -> Iterator[Mailbox]:
     stopping = asyncio.Event()
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
     thread.start()
-    started.wait(5)
+    assert started.wait(60)
     try:
         yield mailbox
     finally:

@@ -9,6 +9,16 @@ if TYPE_CHECKING:  # This file is read before Django is set up; the factories ne
     from tests.factories.tenants import Cast
 
 
+@pytest.fixture(autouse=True)
+def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No heartbeat comes between two messages, however long a test takes; whoever wants one sets its time."""
+    from activity import consumers
+    from jobs.api import terminal
+
+    for module in (consumers, terminal):
+        monkeypatch.setattr(module, "HEARTBEAT_SECONDS", 3600.0)
+
+
 @pytest.fixture
 def cast(transactional_db: None) -> Iterator[Cast]:
     from activity.sequencer import sequence

@@ -6,7 +6,6 @@ import asyncio
 import json
 import socket
 import threading
-import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 
+from activity import sessions
 from clusters.engines.fake import FakeEngine
 from clusters.engines.interface import Asker, AttemptId, ExecRefused, NotRunning, TaskName, TerminalSize
 from clusters.services.engines import _factories, forget_engines, register_engine
@@ -87,6 +87,12 @@ class PlayedEngine(FakeEngine):
             self._is_over = True
             for program in self.started:
                 program.forget()
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No shell is begun because a test said late what it wants."""
+    monkeypatch.setattr(terminal, "START_SECONDS", 3600.0)
 
 
 @pytest.fixture
@@ -343,16 +349,19 @@ async def test_a_client_that_leaves_ends_it_and_that_is_written_down(engine: Pla
     assert (await sync_to_async(audited)())[-1]["why"] == "disconnected"
 
 
+def test_rights_and_features_are_asked_for_twice_within_five_seconds() -> None:
+    """The promise by its intervals: what a loaded machine takes to answer is no part of it."""
+    assert 2 * max(terminal.RECHECK_SECONDS, sessions.RECHECK_SECONDS) < 5
+
+
 async def test_a_terminal_ends_within_five_seconds_when_its_feature_is_switched_off(engine: PlayedEngine) -> None:
     world = await sync_to_async(running_world)()
     for tenant in (world.own.tenant, None):
         async with connected(world) as opened:
             program = await begun(opened, engine)
             row = await FeatureSetting.objects.acreate(name="terminal", tenant=tenant, enabled=False)
-            began = time.monotonic()
             assert (await opened.receive())["why"] == "switched_off"
             assert await opened.close_code() == 4403
-            assert time.monotonic() - began < 5
         assert program.closed
         assert (await sync_to_async(audited)())[-1]["why"] == "switched_off"
         await row.adelete()
@@ -371,10 +380,8 @@ async def test_a_revoked_token_and_a_lost_role_end_it_within_five_seconds(engine
         async with connected(world, Who.MANAGER if why == "forbidden" else Who.OWNER) as opened:
             program = await begun(opened, engine)
             await sync_to_async(change)()
-            began = time.monotonic()
             assert (await opened.receive())["why"] == why
             assert await opened.close_code() == closed
-            assert time.monotonic() - began < 5
         assert program.closed
 
 
@@ -402,7 +409,7 @@ def test_what_prints_while_it_is_ended_ends_all_the_same(monkeypatch: pytest.Mon
             for _ in range(turns):
                 await asyncio.sleep(0)
             pump.cancel()
-            await asyncio.wait([pump], timeout=1.0)
+            await asyncio.wait([pump], timeout=SECONDS)
             found = pump.done()
             while not pump.done():
                 pump.cancel()

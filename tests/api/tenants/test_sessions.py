@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,8 +16,16 @@ from tenants.credentials import refresh_actors
 from tenants.models import Token, TokenKind, User
 from tenants.services import sessions
 from tests.factories.tenants import Cast, actor_of, make_session, make_token, make_user
+from webapi import throttles
 
 pytestmark = pytest.mark.database
+
+
+@pytest.fixture(autouse=True)
+def _counted_here(still_counts: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tries are counted by this process, and none comes back while a test counts."""
+    monkeypatch.setattr(throttles, "_redis_rests_until", math.inf)
+
 
 PASSWORD = "four words of alice"
 COOKIE = "berth-session"

@@ -108,7 +108,7 @@ async def ask(pieces, *, headers=(), content_type="application/json", applicatio
         "headers": [(b"content-type", content_type.encode()), *headers],
     }
     application = application or django_application()
-    await asyncio.wait_for(BodyLimit(application, **options)(scope, receive, send), timeout=20)
+    await asyncio.wait_for(BodyLimit(application, **options)(scope, receive, send), timeout=60)
     status = sent[0]["status"]
     body = json.loads(b"".join(message.get("body", b"") for message in sent[1:]))
     return status, body, taken
@@ -192,7 +192,7 @@ async def test_a_stalled_body_ends_with_an_answer():
     async def send(message):
         sent.append(message)
 
-    await asyncio.wait_for(BodyLimit(stalled, idle_seconds=0.05)({"type": "http", "headers": []}, receive, send), timeout=10)
+    await asyncio.wait_for(BodyLimit(stalled, idle_seconds=0.05)({"type": "http", "headers": []}, receive, send), timeout=60)
 
     assert sent[0]["status"] == 408
 

@@ -7,6 +7,8 @@ import pytest
 from webapi.addresses import client_address, network_of
 from webapi.throttles import Buckets, Charge
 
+pytestmark = pytest.mark.usefixtures("still_counts")
+
 
 class Clock:
     now = 1_000.0

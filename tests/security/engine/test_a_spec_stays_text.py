@@ -76,7 +76,7 @@ def test_every_value_reaches_the_program_as_it_was_written(tmp_path: Path) -> No
     (task,) = started.tasks  # type: ignore[attr-defined]
     script = task.script.replace(sandbox.WORK, str(tmp_path))
     done = subprocess.run(
-        ["/bin/sh", "-c", script, "sh", *task.argv], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True, env={}
+        ["/bin/sh", "-c", script, "sh", *task.argv], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True, env={}
     )
     arguments, environment = json.loads(done.stdout)
 

@@ -40,7 +40,7 @@ def job(shell, **changes):
     return replace(Workload(uuid.uuid4(), uuid.uuid4(), 1, "x", "t", 12, "u", {}, image, (task,)), **changes)
 
 def wait(attempt_id, done):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         for item in engine.observe(None).items:
             if item.attempt_id == attempt_id and done(item.tasks[0]):
@@ -97,7 +97,7 @@ def installation(data_dir: Path) -> Iterator[Config]:
         os.umask(before)
     assert child.stdin is not None
     child.stdin.close()
-    child.wait(10)
+    child.wait(60)
 
 
 def test_the_whole_life_of_a_job_under_a_platform_without_root(installation: Config, data_dir: Path) -> None:
@@ -111,7 +111,7 @@ def test_the_whole_life_of_a_job_under_a_platform_without_root(installation: Con
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=250,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -90,7 +90,7 @@ def test_the_process_itself_ends_in_words_and_without_a_traceback(settings: dict
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     said = done.stdout + done.stderr

@@ -15,7 +15,7 @@ from kernel.config import Config, current
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
 
-SOON_SECONDS = 5.0
+SOON_SECONDS = 60.0
 
 
 def test_a_hint_wakes_whoever_waits() -> None:
@@ -66,13 +66,16 @@ def frozen_redis() -> Iterator[str]:
         yield f"redis://127.0.0.1:{server.getsockname()[1]}/0"
 
 
-def test_a_frozen_redis_holds_nobody_up(frozen_redis: str, configure: Callable[..., Config]) -> None:
+def test_a_frozen_redis_holds_nobody_up(
+    frozen_redis: str, configure: Callable[..., Config], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hints, "REDIS_TIMEOUT_SECONDS", 2 * SOON_SECONDS)
     configure(redis_url=frozen_redis)
     with hints.subscribe("a") as hint:
         begin = time.monotonic()
         for _ in range(200):
             hints.wake_now("a")
-        assert time.monotonic() - begin < 1
+        assert time.monotonic() - begin < SOON_SECONDS
         assert hint.wait(0)
 
 

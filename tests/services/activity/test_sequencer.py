@@ -106,11 +106,11 @@ def test_what_is_not_committed_has_no_number_and_holds_nothing_up() -> None:
         with transaction.atomic():
             record_events([NewEvent("job.slow", None, "job", uuid.uuid4(), now())])
             written.set()
-            assert go_on.wait(10)
+            assert go_on.wait(60)
         return 0
 
     def pass_by() -> int:
-        assert written.wait(10)
+        assert written.wait(60)
         (fast,) = make_events("job.fast")
         before = last_seq()
         assert fast.seq == before

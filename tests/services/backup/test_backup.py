@@ -117,7 +117,7 @@ def test_a_backup_under_writers_is_one_moment_of_the_database(config: Config) ->
 
     def write() -> None:
         nonlocal written
-        with sqlite3.connect(path, timeout=20) as connection:
+        with sqlite3.connect(path, timeout=60) as connection:
             while not over.is_set():
                 connection.execute("INSERT INTO one VALUES (?)", [written])
                 connection.execute("INSERT INTO other VALUES (?, '')", [written])

@@ -105,7 +105,7 @@ def test_two_units_that_lock_in_opposite_order_both_get_done() -> None:
     if connection.vendor != "postgresql":
         pytest.skip("SQLite has one writer at a time")
     Lease.objects.bulk_create([Lease(name="first"), Lease(name="second")])
-    meet = threading.Barrier(2, timeout=20)
+    meet = threading.Barrier(2, timeout=60)
     done: list[str] = []
 
     def unit(order: tuple[str, str], tries: list[int]) -> None:
@@ -128,7 +128,7 @@ def test_two_units_that_lock_in_opposite_order_both_get_done() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(100)
     assert sorted(done) == ["first", "second"]
 
 

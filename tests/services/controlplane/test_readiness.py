@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
@@ -13,6 +13,7 @@ from clusters.models import ClusterCondition
 from clusters.services import set_condition
 from controlplane import readiness
 from controlplane.processes.heartbeat import Heartbeat
+from kernel import clock
 from kernel.clock import database_now
 from kernel.config import Config, current
 from reconciling.models import Lease, Process
@@ -20,6 +21,14 @@ from tests.factories.clusters import make_cluster
 from webapi.health import CheckResult, run_checks
 
 pytestmark = pytest.mark.database
+
+
+@pytest.fixture(autouse=True)
+def _still(db: None) -> Iterator[None]:
+    """A second more or less decides here: the clock stands while a test looks."""
+    now = database_now()
+    with clock.virtual(lambda: now):
+        yield
 
 
 @pytest.fixture

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from tests.builders.live import LivePlatform, wait_until
 pytestmark = [pytest.mark.engines, pytest.mark.database]
 
 SECONDS_MAX = 5.0
+USUAL_SECONDS = 0.3  # What a process that imports a few modules takes on a machine that does nothing else, at most.
 
 
 @pytest.fixture
@@ -29,13 +32,23 @@ def platform(live_platform: LivePlatform) -> Iterator[LivePlatform]:
         live_platform.start()
 
 
-def terminate(platform: LivePlatform, number: signal.Signals = signal.SIGTERM) -> float:
-    """Send the signal; the seconds until the process has ended, which must be with exit status 0."""
-    assert platform.process is not None
+def pace() -> float:
+    """How many times longer than usual this machine takes for a small process just now; 1 where it is not loaded."""
     began = time.monotonic()
-    platform.process.send_signal(number)
-    assert platform.wait_dead() == 0, platform.log_tail()
-    return time.monotonic() - began
+    subprocess.run([sys.executable, "-c", "import asyncio, json, sqlite3"], check=True)
+    return max(1.0, (time.monotonic() - began) / USUAL_SECONDS)
+
+
+def terminate(platform: LivePlatform, *numbers: signal.Signals, codes: Sequence[int] = (0,)) -> None:
+    """Send the signals; the process must end with such an exit status, in time for as busy as the machine is."""
+    assert platform.process is not None
+    before = pace()
+    began = time.monotonic()
+    for number in numbers:
+        platform.process.send_signal(number)
+    assert platform.wait_dead() in codes, platform.log_tail()
+    seconds = time.monotonic() - began
+    assert seconds < SECONDS_MAX * max(before, pace()), f"{seconds:.1f} s"
 
 
 class Streams:
@@ -56,17 +69,17 @@ class Streams:
             thread.start()
         platform.api("PUT", f"/jobs/{self.job}/tags/heard")
         for _ in self.threads:
-            assert self.heard.acquire(timeout=30), "a stream that says nothing"
+            assert self.heard.acquire(timeout=60), "a stream that says nothing"
 
     def _listen(self, stack: contextlib.ExitStack) -> None:
         url = self.platform.url.replace("http", "ws", 1) + "/ws/v1/live"
         headers = {"Authorization": f"Bearer {self.platform.token}"}
-        socket = stack.enter_context(connect(url, additional_headers=headers, proxy=None))
+        socket = stack.enter_context(connect(url, additional_headers=headers, proxy=None, open_timeout=60))
         socket.send(json.dumps({"subscribe": {"job": self.job}, "id": "j"}))
-        assert json.loads(socket.recv(timeout=30))["type"] == "subscribed"
+        assert json.loads(socket.recv(timeout=60))["type"] == "subscribed"
 
     def _follow(self, path: str) -> None:
-        with contextlib.suppress(Exception), self.platform.operator.http.stream("GET", f"/api/v1{path}", timeout=60) as answer:
+        with contextlib.suppress(Exception), self.platform.operator.http.stream("GET", f"/api/v1{path}", timeout=120) as answer:
             for number, _ in enumerate(answer.iter_raw()):
                 if number == 0:
                     self.heard.release()
@@ -76,8 +89,8 @@ class Streams:
 def test_an_idle_platform_ends_in_time_and_leaves_no_process(platform: LivePlatform) -> None:
     assert platform.process is not None
     children = Path(f"/proc/{platform.process.pid}/task/{platform.process.pid}/children").read_text().split()
-    assert terminate(platform) < SECONDS_MAX
-    wait_until(lambda: not [child for child in children if _is_ours(child)], "the end of the launcher", timeout=5)
+    terminate(platform, signal.SIGTERM)
+    wait_until(lambda: not [child for child in children if _is_ours(child)], "the end of the launcher")
 
 
 def _is_ours(process: str) -> bool:
@@ -90,7 +103,7 @@ def _is_ours(process: str) -> bool:
 def test_open_streams_and_sockets_do_not_hold_it_up(platform: LivePlatform, number: signal.Signals) -> None:
     with contextlib.ExitStack() as stack:
         streams = Streams(platform, stack)
-        assert terminate(platform, number) < SECONDS_MAX
+        terminate(platform, number)
         wait_until(lambda: len(streams.ended) == len(streams.threads), "the end of all streams")
     stopped = platform.log_events("stopped")[-1]
     assert stopped["left"] == [], "every thread had time to end"
@@ -105,14 +118,9 @@ def test_one_that_still_starts_ends_too(platform: LivePlatform) -> None:
     platform.stop()
     platform.start_unready()
     time.sleep(0.3)  # Somewhere before it serves: what it does then differs, that it ends does not.
-    assert platform.process is not None
-    platform.process.terminate()
-    began = time.monotonic()
-    assert platform.wait_dead() in (0, -signal.SIGTERM)
-    assert time.monotonic() - began < SECONDS_MAX
+    terminate(platform, signal.SIGTERM, codes=(0, -signal.SIGTERM))
 
 
 def test_two_signals_end_it_no_later(platform: LivePlatform) -> None:
     assert platform.process is not None
-    platform.process.terminate()
-    assert terminate(platform) < SECONDS_MAX
+    terminate(platform, signal.SIGTERM, signal.SIGTERM)

@@ -24,7 +24,7 @@ def test_a_broker_that_is_not_there_is_noticed_and_not_asked_again_at_once(
     away = Broker(f"unix://{tmp_path}/redis.sock?db=0")
     began = time.monotonic()
     assert not away.answers()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     monkeypatch.setattr(broker.redis.Redis, "ping", lambda self: True)
     assert not away.answers()
     away._away_until = 0.0

@@ -58,7 +58,7 @@ async def test_an_open_stream_is_completed() -> None:
     client = Client(requests)
     await client.started.wait()
     requests.end_streams()
-    await asyncio.wait_for(client.task, 10)
+    await asyncio.wait_for(client.task, 60)
     assert client.sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
     assert not requests._in_hand
 
@@ -73,7 +73,7 @@ async def test_an_answer_in_hand_is_given_whole(kind: bytes) -> None:
     await asyncio.sleep(0)
     assert not client.task.done()
     answers.set()
-    await asyncio.wait_for(client.task, 10)
+    await asyncio.wait_for(client.task, 60)
     assert [message.get("body") for message in client.sent] == [None, b"all"]
 
 
@@ -82,7 +82,7 @@ async def test_a_stream_that_ended_by_itself_is_not_ended_twice() -> None:
     answers.set()
     requests = Requests(application(b"text/event-stream", answers=answers))
     client = Client(requests)
-    await asyncio.wait_for(client.task, 10)
+    await asyncio.wait_for(client.task, 60)
     requests.end_streams()
     assert [message.get("body") for message in client.sent] == [None, b"all"]
 
@@ -126,7 +126,7 @@ async def test_a_request_without_an_answer_when_the_drain_is_over_is_told_to_com
     assert (start["status"], headers["content-type"], headers["retry-after"]) == (503, "application/problem+json", "2")
     assert "same Idempotency-Key" in json.loads(body["body"])["hint"]
     answers.set()
-    await asyncio.wait_for(client.task, 10)
+    await asyncio.wait_for(client.task, 60)
     assert len(client.sent) == 2, "what came too late is not a second answer"
     assert await requests.refuse() == 0
 
@@ -135,12 +135,12 @@ async def test_a_request_that_is_cancelled_after_its_refusal_is_no_fault() -> No
     requests, client, _ = await late_client()
     await requests.refuse()
     client.task.cancel()
-    await asyncio.wait_for(client.task, 10)
+    await asyncio.wait_for(client.task, 60)
 
 
 async def test_a_request_that_has_not_arrived_whole_is_not_waited_for() -> None:
     requests, client, answers = await late_client(body=False)
     assert await requests.refuse(unless_arrived=True) == 1
     answers.set()
-    await asyncio.wait_for(client.task, 10)
+    await asyncio.wait_for(client.task, 60)
     assert client.sent[0]["status"] == 503

@@ -7,7 +7,7 @@ from controlplane.processes.loops import Loop
 
 
 class Steps:
-    """A loop that would look again in a minute, and how each of its steps came about."""
+    """A loop that would look again in an hour, and how each of its steps came about."""
 
     def __init__(self, topic: str) -> None:
         self.hinted: list[bool] = []
@@ -17,10 +17,10 @@ class Steps:
     def _step(self, stop: threading.Event) -> float:
         self.hinted.append(self.loop.was_hinted)
         self.came.release()
-        return 60.0
+        return 3600.0
 
     def wait(self) -> None:
-        assert self.came.acquire(timeout=20)
+        assert self.came.acquire(timeout=60)
 
 
 def test_a_hint_ends_the_wait_and_the_step_knows_it() -> None:
@@ -33,7 +33,7 @@ def test_a_hint_ends_the_wait_and_the_step_knows_it() -> None:
         hints.wake_now("another-topic")
         assert steps.hinted == [False, True]
     finally:
-        assert steps.loop.finish(seconds=20)
+        assert steps.loop.finish(seconds=60)
 
 
 def test_a_hint_during_a_step_is_not_lost() -> None:
@@ -43,17 +43,17 @@ def test_a_hint_during_a_step_is_not_lost() -> None:
     def step(stop: threading.Event) -> float:
         hinted.append(loop.was_hinted)
         inside.set()
-        assert go_on.wait(20)
-        return 60.0
+        assert go_on.wait(60)
+        return 3600.0
 
     loop = Loop("test", step, topics=("a-topic",))
     loop.start()
     try:
-        assert inside.wait(20)
+        assert inside.wait(60)
         inside.clear()
         hints.wake_now("a-topic")
         go_on.set()
-        assert inside.wait(20)
+        assert inside.wait(60)
         assert hinted == [False, True]
     finally:
-        assert loop.finish(seconds=20)
+        assert loop.finish(seconds=60)

@@ -105,10 +105,10 @@ def test_a_users_text_is_never_looked_into():
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_ten_thousand_tasks_compile_in_seconds_and_share_what_is_common(name):
-    began = time.perf_counter()
+    began = time.process_time()
     plan = get_framework(name).compile(a_job(a_role("launcher", 1), a_role("worker", limits.REPLICAS - 1, env={"A": "b"})))
     assert len(plan.tasks) == limits.REPLICAS
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
     first, last = plan.tasks[1].env, plan.tasks[-1].env
     assert all(first[key] is last[key] for key in ("BERTH_JOB_ID", "BERTH_ROLES", "BERTH_WORLD_SIZE"))
     assert "BERTH_WORKER_HOSTS" not in first  # Linux refuses one variable of more than 128 KiB; the file has them all.

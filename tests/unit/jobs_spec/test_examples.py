@@ -47,7 +47,7 @@ def test_the_example_that_saves_goes_on_from_where_it_was_told_to_stop(tmp_path)
     step = json.loads((tmp_path / "line.json").read_text())["step"]
     assert f"step {step}: y = " in rest, "what it had when it was told to stop is saved"
     environment["STEPS"] = str(step + 20_000)
-    second = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    second = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
     assert second.stdout.startswith(f"goes on after step {step}\n")
     assert "y = 3.000 x + 1.000" in second.stdout
 

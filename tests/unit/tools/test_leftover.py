@@ -70,7 +70,7 @@ def test_one_that_does_not_end_is_killed_and_said(
     monkeypatch.setattr(leftover, "LEFT_SECONDS_MAX", 0.2)
     with process(place, "web", does=STAYS) as web:
         end_left_over(place)
-        assert web.wait(10) == -signal.SIGKILL
+        assert web.wait(60) == -signal.SIGKILL
     assert f"did not end by themselves: web {web.pid}" in capsys.readouterr().out
 
 
@@ -79,7 +79,7 @@ def test_one_that_is_frozen_is_not_waited_for(place: Place, capsys: pytest.Captu
         observer.send_signal(signal.SIGSTOP)
         wait_frozen(observer.pid)
         end_left_over(place)
-        assert observer.wait(10) == -signal.SIGKILL
+        assert observer.wait(60) == -signal.SIGKILL
     assert f"observer {observer.pid}" in capsys.readouterr().out
 
 

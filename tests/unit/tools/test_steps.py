@@ -69,7 +69,8 @@ def test_what_a_dead_platform_wrote_does_not_count(place: Place) -> None:
     assert find_running(place) is None
 
 
-def test_a_holder_that_has_not_said_who_it_is_yet_is_waited_for(place: Place) -> None:
+def test_a_holder_that_has_not_said_who_it_is_yet_is_waited_for(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "LOCK_SECONDS_MAX", 60)
     with place.lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
 

@@ -481,6 +481,11 @@ class LivePlatform:
         """Change rows past all of our code: for what tests cannot wait for, such as the passing of minutes."""
         self._store.execute(sql)
 
+    def folder_of(self, volume: Json) -> Path:
+        """A volume's folder on this host: what jobs leave and are told there needs no platform."""
+        [(location,)] = self.rows(f"SELECT location FROM storage_volume WHERE name = '{volume['name']}'")
+        return Path(location)
+
     def tables_with(self, word: str) -> list[str]:
         """The tables that have this word in any of their rows."""
         return [name for name in self._store.tables() if self._store.holds(name, word)]

@@ -22,10 +22,11 @@ from websockets.sync.client import ClientConnection, connect
 
 import berth
 from tests.builders.live import Json, LivePlatform, LiveUser, wait_until
+from tests.builders.watch import Watch
 
 pytestmark = [pytest.mark.engines, pytest.mark.database]
-SECONDS = 20.0
-REVOKED_SECONDS = 5.0  # The promise.
+SECONDS = 60.0
+REVOKED_SECONDS = 5.0  # The promise, on a machine that gives everybody their time.
 SLEEPS = {"name": "sleeps", "command": "echo here; exec sleep 1000", "env": {"WORD": "heard"}}
 
 
@@ -50,7 +51,7 @@ class Terminal:
         address = user.platform.url.replace("http", "ws", 1) + "/ws/v1/exec?" + urlencode({"job": job["id"], **how})
         self.life = contextlib.ExitStack()
         self.socket: ClientConnection = self.life.enter_context(
-            connect(address, additional_headers=headers, proxy=None, close_timeout=1)
+            connect(address, additional_headers=headers, proxy=None, close_timeout=1, open_timeout=SECONDS, ping_timeout=None)
         )
         self.seen = b""
         self.messages: list[Json] = []
@@ -71,8 +72,11 @@ class Terminal:
                 return self.messages[-1]
 
     def read_until(self, expected: bytes) -> bytes:
+        """Texts other than heartbeats, which come when they like, are a mistake."""
         while expected not in self.seen:
             message = self.socket.recv(timeout=SECONDS)
+            if isinstance(message, str) and json.loads(message)["type"] == "heartbeat":
+                continue
             assert isinstance(message, bytes), (message, self.seen)
             self.seen += message
         return self.seen
@@ -157,25 +161,26 @@ def test_the_end_of_the_task_is_the_end_of_the_terminal(owner: LiveUser) -> None
 def test_a_revoked_token_ends_it_within_five_seconds(live_platform: LivePlatform, owner: LiveUser, job: Json) -> None:
     made = owner.api("POST", "/tokens", {"name": "short", "scopes": ["jobs", "account"]})
     brief = LiveUser(live_platform, made["token"])
-    with opened(brief, job) as terminal:
+    with opened(brief, job) as terminal, Watch() as watch:
         terminal.start()
         owner.api("DELETE", f"/tokens/{made['id']}")
-        began = time.monotonic()
+        began = watch.seconds
         assert terminal.close_code() == 4401
-        assert time.monotonic() - began < REVOKED_SECONDS
-    wait_until(lambda: audit_of(live_platform, job)[0]["after"].get("why") == "signed_out", "the end in the audit")
+        assert watch.seconds - began < REVOKED_SECONDS
+    # The newest row may be of the terminal before it, whose end was written later.
+    wait_until(lambda: "signed_out" in [row["after"].get("why") for row in audit_of(live_platform, job)], "the end in the audit")
     brief.close()
 
 
 def test_a_lost_role_ends_it_within_five_seconds(live_platform: LivePlatform, job: Json) -> None:
     manager = live_platform.person("mona", role="manager")
     me = manager.api("GET", "/whoami")["user"]["id"]
-    with opened(manager, job) as terminal:
+    with opened(manager, job) as terminal, Watch() as watch:
         terminal.start()
         live_platform.operator.api("PATCH", f"/tenants/default/members/{me}", {"role": "viewer"})
-        began = time.monotonic()
+        began = watch.seconds
         assert terminal.close_code() in (4403, 4401)
-        assert time.monotonic() - began < REVOKED_SECONDS
+        assert watch.seconds - began < REVOKED_SECONDS
 
 
 def test_others_are_refused_with_a_reason(live_platform: LivePlatform, job: Json) -> None:
@@ -201,10 +206,13 @@ def test_a_ticket_opens_it_from_the_servers_own_page(live_platform: LivePlatform
     ticket = owner.api("POST", "/tickets")["ticket"]
     nobody = LiveUser(live_platform, "")
     address = live_platform.url.replace("http", "ws", 1) + "/ws/v1/exec?" + urlencode({"job": job["id"], "ticket": ticket})
-    with connect(address, origin=live_platform.url, proxy=None) as socket:  # type: ignore[arg-type]
+    with connect(address, origin=live_platform.url, proxy=None, open_timeout=SECONDS) as socket:  # type: ignore[arg-type]
         socket.send(json.dumps({"start": {"argv": ["true"]}}))
         assert json.loads(socket.recv(timeout=SECONDS))["type"] == "started"
-    with pytest.raises(InvalidStatus), connect(address, origin=live_platform.url, proxy=None):  # type: ignore[arg-type]
+    with (
+        pytest.raises(InvalidStatus),
+        connect(address, origin=live_platform.url, proxy=None, open_timeout=SECONDS),  # type: ignore[arg-type]
+    ):
         pass
     nobody.close()
 
@@ -251,7 +259,7 @@ def test_the_command_line_in_a_pipe_and_at_a_terminal(live_platform: LivePlatfor
     line = [sys.executable, "-m", "berth", "exec", "--server", live_platform.url, job["id"], "--"]
     environment = {**os.environ, "BERTH_TOKEN": owner.token, "BERTH_LANG": "en", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [*line, "/bin/sh", "-c", "tr a-z A-Z; exit 5"], input=b"some\x00text\n", capture_output=True, env=environment, timeout=60
+        [*line, "/bin/sh", "-c", "tr a-z A-Z; exit 5"], input=b"some\x00text\n", capture_output=True, env=environment, timeout=120
     )
     assert (done.returncode, done.stdout) == (5, b"SOME\x00TEXT\n"), done.stderr
     master, slave = pty.openpty()
@@ -267,7 +275,7 @@ def test_the_command_line_in_a_pipe_and_at_a_terminal(live_platform: LivePlatfor
         if not data:
             break
         seen += data
-    assert child.wait(20) == 6, child.stderr.read() if child.stderr else ""
+    assert child.wait(SECONDS) == 6, child.stderr.read() if child.stderr else ""
     assert b"a2c" in seen
     os.close(master)
     assert child.stderr is not None

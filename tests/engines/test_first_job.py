@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import uuid
 from datetime import datetime
 
 import pytest
@@ -16,9 +17,20 @@ MIB = 1024**2
 
 @pytest.fixture(scope="module")
 def job(live_platform: LivePlatform) -> Json:
-    script = "seq 1 20000; sleep 1.2; mkdir -p model; head -c 3000000 /dev/urandom > model/weights; sha256sum model/weights"
-    resources = {"cpu": 2, "memory": "64Mi"}
-    return live_platform.submit({"name": "first", "command": script, "outputs": ["model"], "resources": resources}, wait=True)
+    """It goes on until it was seen to run, whoever is late."""
+    script = "seq 1 20000; while ! test -e /told/seen; do sleep 0.05; done; sleep 1.2; "
+    script += "mkdir -p model; head -c 3000000 /dev/urandom > model/weights; sha256sum model/weights"
+    told = live_platform.operator.make_volume(f"told-{uuid.uuid4().hex[:8]}")
+    spec = {
+        "name": "first",
+        "command": script,
+        "outputs": ["model"],
+        "resources": {"cpu": 2, "memory": "64Mi"},
+        "mounts": [{"volume": told["name"], "path": "/told"}],
+    }
+    running = live_platform.submit(spec, wait=["running"])
+    live_platform.operator.upload({"volume": told["id"], "path": "seen"}, b"seen")
+    return live_platform.wait(running)
 
 
 def test_it_passes_through_every_state(live_platform: LivePlatform, job: Json) -> None:

@@ -52,10 +52,11 @@ def test_an_array_runs_each_index_once(live_platform: LivePlatform) -> None:
 
 
 def test_one_job_runs_after_the_other(live_platform: LivePlatform) -> None:
-    first = live_platform.submit({"name": "first", "command": "sleep 3", "resources": SMALL})
+    first = live_platform.submit({"name": "first", "command": "sleep 1", "hold": True, "resources": SMALL})
     beside = live_platform.submit({"name": "beside", "command": "true", "after": [first["id"]], "resources": SMALL})
     second = live_platform.submit({"name": "second", "command": "true", "after_ok": [first["id"]], "resources": SMALL})
     live_platform.operator.wait_for_reason(second, "dependency")
+    live_platform.api("PATCH", f"/jobs/{first['id']}", {"hold": False})  # Not before it was seen who waits for it.
     ended = {job["name"]: live_platform.wait(job) for job in (first, beside, second)}
     assert {job["state"] for job in ended.values()} == {"succeeded"}
     assert ended["second"]["started_at"] >= ended["first"]["ended_at"]

@@ -135,9 +135,15 @@ def test_a_restored_platform_finds_what_ran_on_and_runs_nothing_twice(quayside: 
     assert quayside.lives("before")
     assert quayside.lives("held")
     platform.operator.wait_for_reason(held, "quarantined")
-    table = manage(platform, "quarantine").stdout
-    assert [line.split()[-3:] for line in table.splitlines() if "held" in line] == [["fits", "its", "job"]]
-    assert re.search(rf"{newer['id']} +1 +newer +ended +no job waits for it", table)
+    table = [""]
+
+    def is_seen_ended() -> bool:
+        """Its last word came before its end."""
+        table[0] = manage(platform, "quarantine").stdout
+        return re.search(rf"{newer['id']} +1 +newer +ended +no job waits for it", table[0]) is not None
+
+    wait_until(is_seen_ended, "the end of what ended while nobody looked")
+    assert [line.split()[-3:] for line in table[0].splitlines() if "held" in line] == [["fits", "its", "job"]]
     assert platform.operator.request("GET", f"/jobs/{newer['id']}").status_code == 404
     assert platform.operator.request("GET", f"/jobs/{short['id']}").status_code == 404
 

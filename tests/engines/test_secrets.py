@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.files import content, paths_below
 from tests.builders.live import LivePlatform
 
 pytestmark = [pytest.mark.engines, pytest.mark.database]
@@ -36,7 +37,7 @@ def test_a_secret_is_in_the_job_and_nowhere_else(live_platform: LivePlatform) ->
 def where_found(platform: LivePlatform, canary: str, job_id: str) -> list[str]:
     """Everywhere that a word is found: files, rows, command lines, answers of the API, the platform's log."""
     word = canary.encode()
-    found = [str(path) for path in [*platform.data_dir.rglob("*"), platform.log] if path.is_file() and word in path.read_bytes()]
+    found = [str(path) for path in [*paths_below(platform.data_dir), platform.log] if word in content(path)]
     found += [f"table {name}" for name in platform.tables_with(canary)]
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:

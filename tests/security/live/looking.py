@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import redis
 
+from tests.builders.files import content, paths_below
 from tests.builders.live import LivePlatform
 
 # Where a credential belongs: shown once at the first start and removed by whoever reads it, and the key itself.
@@ -30,10 +31,10 @@ def where_found(platform: LivePlatform, words: Mapping[str, str], *, backup: Pat
 def in_files(platform: LivePlatform, words: Mapping[str, str]) -> list[str]:
     texts = {what: text.encode() for what, text in words.items()}
     found = []
-    for path in [*platform.data_dir.rglob("*"), *platform.place.glob("*.log")]:
-        if path.is_file() and not path.is_symlink() and path.name not in BELONGS and path.suffix != ".tar":
-            content = path.read_bytes()
-            found += [f"{what} in the file {path.name}" for what, text in texts.items() if text in content]
+    for path in [*paths_below(platform.data_dir), *platform.place.glob("*.log")]:
+        if not path.is_symlink() and path.name not in BELONGS and path.suffix != ".tar":
+            kept = content(path)
+            found += [f"{what} in the file {path.name}" for what, text in texts.items() if text in kept]
     return found
 
 
@@ -82,8 +83,8 @@ def in_tar(backup: Path, words: Mapping[str, str]) -> list[str]:
     with tarfile.open(backup) as archive:
         for member in archive:
             reader = archive.extractfile(member) if member.isfile() and Path(member.name).name not in BELONGS else None
-            content = reader.read() if reader is not None else b""
-            found += [f"{what} in {member.name} of the backup" for what, text in words.items() if text.encode() in content]
+            kept = reader.read() if reader is not None else b""
+            found += [f"{what} in {member.name} of the backup" for what, text in words.items() if text.encode() in kept]
     return found
 
 
@@ -104,7 +105,7 @@ def as_user(uid: int, code: str, *arguments: str) -> dict[str, object]:
     identity = [f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--no-new-privs"]
     done = subprocess.run(
         ["setpriv", *identity, "/usr/bin/python3", "-c", code, *arguments],
-        cwd="/tmp", env={"PATH": os.defpath}, capture_output=True, text=True, timeout=90, check=True,
+        cwd="/tmp", env={"PATH": os.defpath}, capture_output=True, text=True, timeout=240, check=True,
     )  # fmt: skip
     said: dict[str, object] = json.loads(done.stdout)
     return said

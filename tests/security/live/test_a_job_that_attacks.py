@@ -12,6 +12,7 @@ import psycopg
 import pytest
 import redis
 
+from tests.builders.files import paths_below
 from tests.builders.live import LivePlatform, LiveUser
 from tests.security.live.looking import as_user, directory_of_sockets
 from tests.security.matrix.expectations import PUBLIC
@@ -75,7 +76,7 @@ for method, url in targets["requests"]:
     request = urllib.request.Request(url, method=method, data=b"{}" if method != "GET" else None)
     request.add_header("Content-Type", "application/json")
     try:
-        answers[method + " " + url] = urllib.request.urlopen(request, timeout=20).status
+        answers[method + " " + url] = urllib.request.urlopen(request, timeout=60).status
     except urllib.error.HTTPError as error:
         answers[method + " " + url] = error.code
 print(json.dumps({"uid": uid, "opened": opened, "answers": answers}))
@@ -133,16 +134,23 @@ def platform_pids(platform: LivePlatform) -> list[int]:
         pid = waiting.pop()
         found.append(pid)
         for path in Path(f"/proc/{pid}/task").glob("*/children"):
-            children = [int(child) for child in path.read_text().split()]
-            waiting += [child for child in children if os.stat(f"/proc/{child}").st_uid < 200_000]
+            with contextlib.suppress(OSError):  # A thread that has ended since.
+                waiting += [child for child in map(int, path.read_text().split()) if _is_of_the_platform(child)]
     return found
+
+
+def _is_of_the_platform(pid: int) -> bool:
+    """Whether a process lives and is no task's: tasks have users of their own."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.stat(f"/proc/{pid}").st_uid < 200_000
+    return False
 
 
 def expect_nothing(platform: LivePlatform, said: dict[str, Any]) -> None:
     assert said["opened"] == [], "\n".join(map(str, said["opened"]))
     assert set(said["answers"].values()) == {401}, {name: status for name, status in said["answers"].items() if status != 401}
     assert platform.anonymous.request("GET", "//readyz").status_code == 200
-    assert not list(platform.data_dir.rglob("planted"))
+    assert not [path for path in paths_below(platform.data_dir) if path.name == "planted"]
 
 
 def test_a_job_is_refused_everything(live_platform: LivePlatform, carol: LiveUser, targets: dict[str, Any]) -> None:

@@ -20,7 +20,8 @@ import structlog
 
 from jobs.scheduling.core import Core
 from jobs.scheduling.decisions import Decision
-from jobs.scheduling.log import Decided, Event, apply
+from jobs.scheduling.lines import BadFile
+from jobs.scheduling.log import Decided, Event, Log, apply, read_log
 from jobs.scheduling.recorder import Recorder
 from jobs.scheduling.state import State, build
 from kernel.config import current
@@ -165,6 +166,16 @@ def files(where: Path) -> list[Kept]:
         except (ValueError, FileNotFoundError):
             continue
     return found
+
+
+def covering(moment: datetime) -> Log | None:
+    """The log of the core that decided at a moment; None where there is none, or it cannot be read."""
+    found = [kept for kept in files(folder()) if kept.begins_at <= moment <= kept.ends_at]
+    try:
+        return read_log(lines(found[-1].path), is_open=True) if found else None
+    except (BadFile, OSError, zlib.error) as error:
+        log.warning("event_log_not_read", path=str(found[-1].path), reason=str(error))
+        return None
 
 
 def drop_old(where: Path, now: datetime) -> None:

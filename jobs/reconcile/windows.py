@@ -1,8 +1,10 @@
 """A past window of this installation, put together from what the database keeps of it.
 
 Attempts say what ran and for how long, jobs what came and what they asked for, the history of limits what was promised then.
-Pools, machines and the policy are those of now: their past is not kept. A hold, an image that was built, or a cluster out of
-reach left no trace that could be lived through again; a dependency counts as the moment at which it was met.
+Where the scheduler's event log reaches back so far, it says what else held: machines and what became of them, the policy, caps
+and bookings, past use, and what ran where. Without it these are those of now, as they are where pools, machines or queues came or
+went since. A hold, an image that was built, or a cluster out of reach left no trace that could be lived through again; a
+dependency counts as the moment at which it was met.
 """
 
 from __future__ import annotations
@@ -16,14 +18,18 @@ from typing import NamedTuple
 from django.db.models import Q
 
 from jobs.models import Attempt, Dependency, Job
-from jobs.reconcile import loading, memory
+from jobs.reconcile import event_log, loading, memory
 from jobs.scheduling import work
 from jobs.scheduling.eligibility import Wish, eligible
-from jobs.scheduling.state import Held
-from jobs.scheduling.window import UNKNOWN, Entry, NewLimits, Past, Run
+from jobs.scheduling.log import Decided, Event, Log, MachineChanged
+from jobs.scheduling.machines import Machine
+from jobs.scheduling.recorder import state_at
+from jobs.scheduling.state import Held, State
+from jobs.scheduling.window import UNKNOWN, Entry, NewLimits, NewMachine, Past, Run
 from jobs.services.specs import load_spec, wish_of
 from tenants.limits_history import limits_at, queue_names
 from tenants.quota.accounting import mark
+from tenants.quota.shares import Shares
 
 BATCH = 500
 
@@ -52,6 +58,7 @@ class Came(NamedTuple):
     submitted_at: datetime
     ended_at: datetime | None
     user_id: uuid.UUID
+    placed_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +90,50 @@ def past_window(begins_at: datetime, ends_at: datetime, now: datetime) -> Past:
     )
     ran = _ran(came)
     jobs = {row.id: _job(row, scene) for row in came if row.queue_id in numbers.queue_at}
-    tasks = loading.load_tasks([row.attempt_id for row in live])
-    held = loading.held_of(live, tasks, numbers, around, scene.parallelism)
-    running = [_with_wish(one, jobs) for one in held]
-    runs = {one.job.id: _run(one.job, ran, begin, mark(now)) for one in running}
+    known = event_log.covering(begins_at)
+    logged = _of_the_log(known, numbers, begin) if known is not None else None
+    state = logged or loading.make_state(around, numbers, (), live, scene.parallelism, begins_at, memory.NOTHING)
+    # What quarantined attempts hold is nobody's need. Of now it says nothing about then.
+    running = [_with_wish(one, jobs) for one in state.running if logged is not None or one.need]
+    runs = {one.job.id: _run(one, ran, begin, mark(now)) for one in running}
     names = queue_names()
-    state = loading.make_state(around, numbers, (), (), {}, begins_at, memory.NOTHING)
     return Past(
         begin,
         end,
-        replace(state, at=begin, running=tuple(running)),
+        replace(state, at=begin, queues=around.queues, running=tuple(running)),
         tuple("root" if queue_id is None else names.get(queue_id, str(queue_id)) for queue_id in numbers.queues),
         tuple(_entries(came, jobs, ran, runs.keys(), begin, mark(now))),
         tuple(runs.values()),
         tuple(NewLimits(mark(at), queues) for at, queues in edits),
+        tuple(_new_machines(known.events, begin, end)) if known is not None and logged is not None else (),
     )
+
+
+# --- What the event log says ------------------------------------------------------------------------------------------
+
+
+def _of_the_log(known: Log, numbers: loading.Numbers, begin: int) -> State | None:
+    """The state of then, without those who waited; None where numbers meant something else then."""
+    state = state_at(known, begin)
+    machines = tuple((one.pool, one.name) for one in sorted(state.machines, key=lambda one: (one.pool, one.name)))
+    queues = Shares(state.queues, state.capacities).queue_ids
+    if (tuple(pool.id for pool in state.pools), queues, machines) != (numbers.pools, numbers.queues, numbers.machines):
+        return None
+    waiting = {job.id for job in state.waiting}
+    running = tuple(replace(held, leaving_for="", moves=False) for held in state.running if held.job.id not in waiting)
+    return replace(state, waiting=(), running=running, promised=(), seats=(), claims=())
+
+
+def _new_machines(events: Iterable[Event], begin: int, end: int) -> Iterator[NewMachine]:
+    """What became of machines, at the moments of the passes after which it was seen."""
+    changed: list[Machine] = []
+    for event in events:
+        if isinstance(event, MachineChanged):
+            changed.append(event.machine)
+        elif isinstance(event, Decided):
+            if begin < event.now < end:
+                yield from (NewMachine(event.now, machine) for machine in changed)
+            changed = []
 
 
 # --- Reading ----------------------------------------------------------------------------------------------------------
@@ -173,12 +209,14 @@ def _job(row: Came, scene: Scene) -> work.Job:
         pools=where.pools,
         submitted_at=mark(row.submitted_at),
         priority=row.priority,
+        order=0 if row.placed_at is None else mark(row.placed_at) - mark(row.submitted_at),
         max_runtime=row.max_runtime_seconds,
         not_before=max(not_before, scene.ready_at.get(row.id, 0)),
         array=str(row.parent_id) if parallel else "",
         parallel=parallel,
         user=row.user_id,
         tenants=scene.around.tenant_paths.get(row.tenant_id, (row.tenant_id,)),
+        checkpoint_seconds=wish.checkpoint_seconds,
     )
 
 
@@ -191,12 +229,13 @@ def _with_wish(held: Held, jobs: Mapping[uuid.UUID, work.Job]) -> Held:
     return held if job is None else replace(held, job=job)
 
 
-def _run(job: work.Job, ran: Mapping[str, Sequence[Ran]], begin: int, now: int) -> Run:
-    last = next(
-        (one for one in ran.get(job.id, ()) if one.began_at <= begin and (one.ended_at == UNKNOWN or one.ended_at > begin)), None
-    )
-    is_open = last is None or last.ended_at == UNKNOWN
-    return Run(job, now if last is None or last.ended_at == UNKNOWN else last.ended_at, is_open)
+def _run(held: Held, ran: Mapping[str, Sequence[Ran]], begin: int, now: int) -> Run:
+    """When what ran at the beginning ended; at once where the scheduler was only about to be told."""
+    attempts = [one for one in ran.get(held.job.id, ()) if one.began_at <= begin]
+    if not attempts:  # Nobody's job, which quarantine holds, or one that had ended already.
+        return Run(held.job, now if not held.need else begin, is_open=not held.need)
+    is_open = attempts[-1].ended_at == UNKNOWN
+    return Run(held.job, now if is_open else attempts[-1].ended_at, is_open)
 
 
 def _entries(

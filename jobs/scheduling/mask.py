@@ -26,7 +26,7 @@ MEANINGS = frozenset({"code", "model", "models", "policy"})  # Fields whose text
 
 def masked(past: Past) -> Past:
     """The same window with made-up names."""
-    mask = Mask((past.state, past.entries, past.runs, past.edits))
+    mask = Mask((past.state, past.entries, past.runs, past.edits, past.new_machines))
     names = tuple(f"queue-{number}" if number else "root" for number in range(len(past.names)))
     state: State = mask.of(past.state)
     pools = tuple(replace(pool, name=f"pool-{number}") for number, pool in enumerate(state.pools))
@@ -37,6 +37,7 @@ def masked(past: Past) -> Past:
         entries=mask.of(past.entries),
         runs=mask.of(past.runs),
         edits=mask.of(past.edits),
+        new_machines=mask.of(past.new_machines),
         is_masked=True,
     )
 

@@ -10,7 +10,7 @@ from jobs.scheduling.decisions import Decision
 from jobs.scheduling.encoding import Encoding
 from jobs.scheduling.lines import Written
 from jobs.scheduling.log import NAMES, Decided, Event, Log, PassDecided, apply, plain_item, plain_pass, plain_state, replay
-from jobs.scheduling.state import State, build
+from jobs.scheduling.state import State, build, export
 
 
 class Recorder:
@@ -53,6 +53,15 @@ class Compared(NamedTuple):
     passes: int
     decisions: int
     difference: Difference | None
+
+
+def state_at(log: Log, moment: int) -> State:
+    """The state that the core of a log was in once it had decided for the last time up to a moment, in seconds."""
+    core = build(log.state)
+    last = max((number for number, one in enumerate(log.events) if isinstance(one, Decided) and one.now <= moment), default=-1)
+    for event in log.events[: last + 1]:
+        apply(core, event)
+    return export(core, log.state)
 
 
 def decide_again(log: Log) -> Compared:

@@ -5,7 +5,7 @@ lived through again by the product's own core on a simulated clock, under the po
 
 What ran when the window began holds its machines and ends when it did. What waited, or came later, runs as long as it ran then,
 whenever it starts. Who gave up waiting gives up at the same moment, unless it was started before; how long it would have run is
-then the median of its queue. Limits change when they did. Machines are those of the export: what came and went is not kept.
+then the median of its queue. Limits and machines change when they did.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from jobs.scheduling.core import Core, Policy
 from jobs.scheduling.encoding import Encoding, Unreadable
 from jobs.scheduling.lines import BadFile, Written, read_lines
 from jobs.scheduling.log import LimitsChanged, StateReader, apply, plain_item, plain_state, unknown_kind
+from jobs.scheduling.machines import Machine
 from jobs.scheduling.replay import ARRIVE, END, Arrival, Outcome, Replay, Stay
 from jobs.scheduling.state import State, build
 from jobs.scheduling.work import Job
@@ -27,7 +28,7 @@ from kernel.resources import Resources
 from tenants.quota.limits import LimitedQueue
 
 UNKNOWN = -1
-GIVES_UP, NEW_LIMITS = 10, 11  # Happen after the ends and arrivals of their second.
+GIVES_UP, NEW_LIMITS, NEW_MACHINE = 10, 11, 12  # Happen after the ends and arrivals of their second.
 SOME_SECONDS = 60  # How long one runs of whose queue nothing ran at all.
 
 
@@ -63,6 +64,14 @@ class NewLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class NewMachine:
+    """From this moment a machine is as it says: in service or not, with other labels."""
+
+    at: int
+    machine: Machine
+
+
+@dataclass(frozen=True, slots=True)
 class Past:
     """The window as a whole. `names` has the name of each queue, by number; `is_masked` whether all names are made up."""
 
@@ -73,13 +82,14 @@ class Past:
     entries: tuple[Entry, ...] = ()
     runs: tuple[Run, ...] = ()
     edits: tuple[NewLimits, ...] = ()
+    new_machines: tuple[NewMachine, ...] = ()
     is_masked: bool = False
 
 
 # --- As lines ---------------------------------------------------------------------------------------------------------
 
 _SINGLE = {"begins_at": int, "ends_at": int, "names": tuple[str, ...], "is_masked": bool}
-_ITEMS: Mapping[str, type] = {"entries": Entry, "runs": Run, "edits": NewLimits}
+_ITEMS: Mapping[str, type] = {"entries": Entry, "runs": Run, "edits": NewLimits, "new_machines": NewMachine}
 
 
 def past_lines(past: Past) -> Iterator[str]:
@@ -143,6 +153,7 @@ class WindowReplay(Replay):
         self._events = [(max(at, past.begins_at), kind, job_id, turn) for at, kind, job_id, turn in self._events]
         self._events += [(one.gave_up_at, GIVES_UP, one.job.id, 0) for one in past.entries if one.gave_up_at >= past.begins_at]
         self._events += [(one.at, NEW_LIMITS, "", number) for number, one in enumerate(past.edits)]
+        self._events += [(one.at, NEW_MACHINE, "", number) for number, one in enumerate(past.new_machines)]
         self._begin()
         heapq.heapify(self._events)
         self._waiting: set[str] = set()
@@ -164,6 +175,8 @@ class WindowReplay(Replay):
     def _happen(self, kind: int, job_id: str, turn: int, now: int) -> None:
         if kind == NEW_LIMITS:
             apply(self.core, LimitsChanged(self._past.edits[turn].queues, self._past.state.capacities))
+        elif kind == NEW_MACHINE:
+            self.core.machine_changed(self._past.new_machines[turn].machine)
         elif kind == GIVES_UP:
             if job_id in self._waiting and self.outcome.stays[job_id].first_started_at < 0:
                 self.core.withdraw(job_id)

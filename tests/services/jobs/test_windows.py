@@ -11,7 +11,9 @@ import pytest
 from django.core.management import call_command
 
 from clusters.engines.fake import Script
+from clusters.models import Node
 from jobs.models import Job
+from jobs.reconcile import event_log
 from jobs.reconcile.windows import past_window
 from jobs.scheduling.mask import masked
 from jobs.scheduling.report import as_it_was, as_replayed
@@ -135,6 +137,40 @@ def test_limits_are_those_of_the_time_and_change_when_they_did(harbour: Quay) ->
     assert [ceiling(first.queues), ceiling(second.queues)] == [8000, 6000]
     assert first.at == int(changed_at.timestamp())
     assert past_window(harbour.now - timedelta(seconds=50), harbour.now, harbour.now).edits == ()
+
+
+def test_machines_are_those_of_the_time_and_change_when_they_did(harbour: Quay) -> None:
+    """The event log says so; without one they are those of now."""
+    first, second = Node.objects.order_by("name")
+
+    def cordon(node: Node, *, is_cordoned: bool) -> None:
+        Node.objects.filter(pk=node.pk).update(cordoned=is_cordoned, cordoned_at=harbour.now if is_cordoned else None)
+        harbour.turn()
+
+    harbour.submit("long", script=lasting(1000), **gang(1, 1))
+    harbour.submit("waits", hold=True, **gang(1, 1))  # While nobody waits, it is seen ten seconds later.
+    cordon(first, is_cordoned=True)
+    begins_at = harbour.now
+    harbour.pass_time(20)
+    cordon(first, is_cordoned=False)
+    harbour.pass_time(20)
+    cordon(second, is_cordoned=True)
+    harbour.pass_time(20)
+    harbour.driver.forget()
+    past = past_window(begins_at, harbour.now, harbour.now)
+    assert [one.name for one in past.state.machines if one.blocked] == [first.name]
+    assert [(one.machine.name, bool(one.machine.blocked)) for one in past.new_machines] == [
+        (first.name, False),
+        (second.name, True),
+    ]
+    assert [one.at - past.begins_at for one in past.new_machines] == [20, 40]
+    assert list(past_lines(read_past(past_lines(masked(past))))) == list(past_lines(masked(past)))
+    lived(past)
+    for kept in event_log.files(event_log.folder()):
+        kept.path.unlink()
+    without = past_window(begins_at, harbour.now, harbour.now)
+    assert [one.name for one in without.state.machines if one.blocked] == [second.name]
+    assert without.new_machines == ()
 
 
 def test_the_commands_write_a_file_and_compare_two_policies(harbour: Quay, tmp_path: Path) -> None:

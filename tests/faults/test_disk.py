@@ -21,8 +21,9 @@ import redis
 
 from tests import servers as plain
 from tests.builders.breakable import Breakable, BreakableServers, breakable_servers
+from tests.builders.files import paths_below
 from tests.builders.live import Json, LivePlatform, LiveUser, wait_until
-from tests.faults.disks import SmallDisk, small_disk
+from tests.faults.disks import FILLER, SmallDisk, small_disk
 
 pytestmark = [pytest.mark.engines, pytest.mark.database]
 
@@ -116,7 +117,7 @@ def test_an_upload_is_refused_with_words_and_goes_on_when_there_is_room(
     assert refused.json()["code"] == "storage_full"
     assert "disk" in refused.json()["detail"]
     assert int(refused.headers["retry-after"]) >= 1
-    wait_until(lambda: CAUSES[how] in disk_words(platform), "words for operators", timeout=15)
+    wait_until(lambda: CAUSES[how] in disk_words(platform), "words for operators")
     assert "uploads" in disk_words(platform)
     beside = user.submit({"command": "echo beside", "resources": SMALL}, wait=True)
     assert (beside["state"], user.logs(beside)) == ("succeeded", "beside\n")
@@ -126,7 +127,7 @@ def test_an_upload_is_refused_with_words_and_goes_on_when_there_is_room(
     assert answer.is_success, answer.text
     assert answer.json()["complete"] is True
     assert user.download(f"/volumes/{volume['id']}/content", path="data") == CONTENT
-    wait_until(lambda: disk_words(platform) == "writable", "nothing to say any more", timeout=15)
+    wait_until(lambda: disk_words(platform) == "writable", "nothing to say any more")
 
 
 @pytest.mark.parametrize("how", CAUSES)
@@ -144,7 +145,7 @@ def test_jobs_run_and_end_while_no_log_can_be_stored_and_no_line_is_lost(
     assert user.wait(bad)["state"] == "failed"
     assert user.job(bad)["exit"]["code"] == 3
     wait_until(lambda: f"logs: {CAUSES[how]}" in disk_words(platform) or CAUSES[how] in disk_words(platform), "words")
-    wait_until(lambda: platform.log_events("disk_trouble"), "an alert in the log", timeout=15)
+    wait_until(lambda: platform.log_events("disk_trouble"), "an alert in the log")
     mend(disks["logs"])
     assert user.logs(good) == lines
     assert user.logs(bad) == lines
@@ -160,14 +161,19 @@ def test_outputs_wait_for_room_and_are_whole_then(platform: LivePlatform, disks:
     job = user.submit({"command": command, "outputs": ["out"], "resources": SMALL}, wait=True)
     assert job["state"] == "succeeded"
     tried = "SELECT count(*) FROM jobs_attempt WHERE NOT forgotten AND tries >= 3"
-    wait_until(lambda: platform.rows(tried) == [(1,)], "outputs that waited for several rounds", timeout=60)
+    wait_until(lambda: platform.rows(tried) == [(1,)], "outputs that waited for several rounds")
     assert len(platform.log_events("outputs_wait_for_room")) == 1, "told once"
     assert user.api("GET", f"/jobs/{job['id']}/artifacts")["complete"] is False
-    assert [path for path in (platform.data_dir / "artifacts").rglob("*") if path.is_file() and path.name != ".filler"] == []
+    wait_until(lambda: not kept_in(platform.data_dir / "artifacts"), "the end of a try, which keeps nothing")
     mend(disks["artifacts"])
     [artifact] = user.artifacts(job)
     wait_until(lambda: platform.log_events("outputs_wait_for_room_over"), "the end of the condition")
     assert (artifact["size_bytes"], artifact["sha256"]) == (3_000_000, hashlib.sha256(b"w" * 3_000_000).hexdigest())
+
+
+def kept_in(folder: Path) -> list[Path]:
+    """A try under way has a part of a file there."""
+    return [path for path in paths_below(folder) if path.is_file() and path.name != FILLER]
 
 
 # --- The database's own disk ---------------------------------------------------------------------------------------------
@@ -179,7 +185,11 @@ def test_a_database_without_room_refuses_new_jobs_shows_the_old_ones_and_heals(t
     with breakable_servers() as servers, database_disk(servers) as disk, servers.platform() as platform:
         move_to(disk, servers, platform)
         user = platform.operator
-        running = user.submit({"command": "sleep 4; echo done", "resources": SMALL}, wait=["running"])
+        told = user.make_volume("told")
+        mounts = [{"volume": "told", "path": "/told"}]
+        goes_on = "while ! test -e /told/enough; do sleep 0.05; done; echo done"
+        running = user.submit({"command": goes_on, "mounts": mounts, "resources": SMALL}, wait=["running"])
+        enough = platform.folder_of(told) / "enough"
         disk.fill()
         refused = None
         for number in range(3_000):  # What PostgreSQL has free in pages that are there goes first.
@@ -194,6 +204,7 @@ def test_a_database_without_room_refuses_new_jobs_shows_the_old_ones_and_heals(t
         assert stored == number, "each acknowledged job is stored, and the refused one is not"
         assert user.api("GET", "/jobs")["items"]
         assert platform.anonymous.request("GET", "//livez").status_code == 200
+        enough.touch(mode=0o666)
         disk.free()
         assert user.wait(running)["state"] == "succeeded"
         assert user.logs(running) == "done\n"

@@ -55,7 +55,10 @@ def test_without_file_descriptors_it_refuses_and_heals_and_no_job_is_stuck(platf
     user = platform.operator
     start_with_few_descriptors(platform, spare=25)
     assert platform.process is not None
-    job = user.submit({"command": "sleep 3; echo done", "resources": SMALL}, wait=["running"])
+    told = user.make_volume("told")
+    mounts = [{"volume": "told", "path": "/told"}]
+    goes_on = "while ! test -e /told/enough; do sleep 0.05; done; echo done"
+    job = user.submit({"command": goes_on, "mounts": mounts, "resources": SMALL}, wait=["running"])
     answers: list[int | str] = []
     with idle_connections(platform, 100):
         for _ in range(5):
@@ -68,7 +71,8 @@ def test_without_file_descriptors_it_refuses_and_heals_and_no_job_is_stuck(platf
             finally:
                 one.close()
     assert all(isinstance(answer, str) or answer in {200, 201, *REFUSALS} for answer in answers), answers
-    wait_until(lambda: is_well(platform), "its recovery", timeout=60)
+    wait_until(lambda: is_well(platform), "its recovery")
+    (platform.folder_of(told) / "enough").touch(mode=0o666)
     assert platform.process.poll() is None
     assert user.wait(job)["state"] == "succeeded"
     assert user.logs(job) == "done\n"

@@ -18,21 +18,27 @@ pytestmark = [pytest.mark.engines, pytest.mark.database]
 SMALL = {"cpu": 1, "memory": "64Mi"}
 
 
-def counting(user: Steadfast, lines: int) -> Json:
-    """A job that prints for about `lines` hundredths of a second, with a witness."""
+def counting(user: Steadfast) -> Json:
+    """A job that prints numbers until it was told that it is enough, with a witness."""
     witness = user.make_volume(f"witness-{uuid.uuid4().hex[:8]}")
-    count = f"n=0; while [ $n -lt {lines} ]; do echo $n; n=$((n+1)); sleep 0.01; done"
+    count = "n=0; while ! test -e /witness/enough; do echo $n; n=$((n+1)); sleep 0.01; done; echo last $n"
     command = f"echo start >> /witness/log; {count}; echo stop >> /witness/log"
     mounts = [{"volume": witness["name"], "path": "/witness"}]
     job: Json = user.submit({"name": "counting", "command": command, "mounts": mounts, "resources": SMALL}, wait=["running"])
-    return {**job, "witness": witness["id"], "lines": lines}
+    return {**job, "witness": witness}
+
+
+def say_enough(user: Steadfast, job: Json) -> None:
+    (user.platform.folder_of(job["witness"]) / "enough").touch(mode=0o666)
 
 
 def assert_ran_once(user: Steadfast, job: Json) -> None:
     ended = user.wait(job)
     assert (ended["state"], ended["attempt"]) == ("succeeded", 1)
-    assert user.logs(job).splitlines() == [str(number) for number in range(job["lines"])]
-    assert user.download(f"/volumes/{job['witness']}/content", path="log") == b"start\nstop\n"
+    *numbers, last = user.logs(job).splitlines()
+    assert numbers == [str(number) for number in range(len(numbers))]
+    assert last == f"last {len(numbers)}"
+    assert user.download(f"/volumes/{job['witness']['id']}/content", path="log") == b"start\nstop\n"
 
 
 def launcher_of(platform: LivePlatform) -> int | None:
@@ -52,13 +58,14 @@ def test_a_launcher_that_is_killed_takes_no_job_with_it(steadfast: Steadfast) ->
     if os.geteuid() != 0:
         pytest.skip("without root there is no launcher")
     platform = steadfast.platform
-    job = counting(steadfast, 200)
+    job = counting(steadfast)
     first = launcher_of(platform)
     assert first is not None
     os.kill(first, signal.SIGKILL)
     wait_until(lambda: launcher_of(platform) not in (None, first), "another launcher")
     beside = steadfast.submit({"name": "beside", "command": "true", "resources": SMALL}, wait=True)
     assert (beside["state"], beside["attempt"]) == ("succeeded", 1)
+    say_enough(steadfast, job)
     assert_ran_once(steadfast, job)
     strays = steadfast.submit({"name": "strays", "command": "exec sleep 1000", "resources": SMALL}, wait=["running"])
     second = launcher_of(platform)
@@ -70,10 +77,13 @@ def test_a_launcher_that_is_killed_takes_no_job_with_it(steadfast: Steadfast) ->
 
 def test_a_platform_that_freezes_past_its_leases_goes_on_as_if_nothing_had_been(steadfast: Steadfast) -> None:
     platform = steadfast.platform
-    job = counting(steadfast, 100)
+    job = counting(steadfast)
+    witness = platform.folder_of(job["witness"])
     assert platform.process is not None
     platform.process.send_signal(signal.SIGSTOP)
-    time.sleep(3.5)  # Three times the lease, in which the job ends: nothing can be waited for while nobody looks.
+    time.sleep(3.5)  # Three times the lease.
+    (witness / "enough").touch(mode=0o666)
+    wait_until(lambda: "stop" in (witness / "log").read_text(), "the job's end while nobody looks")
     platform.process.send_signal(signal.SIGCONT)
     assert_ran_once(steadfast, job)
     assert steadfast.deaths == []
@@ -81,7 +91,7 @@ def test_a_platform_that_freezes_past_its_leases_goes_on_as_if_nothing_had_been(
 
 def test_a_platform_that_dies_many_times_in_a_row_loses_nothing(steadfast: Steadfast) -> None:
     platform = steadfast.platform
-    job = counting(steadfast, 300)
+    job = counting(steadfast)
     stopped = steadfast.submit({"name": "stopped", "command": "exec sleep 1000", "resources": SMALL}, wait=["running"])
     steadfast.stop(stopped, grace_seconds=1)
     for _ in range(4):
@@ -90,6 +100,7 @@ def test_a_platform_that_dies_many_times_in_a_row_loses_nothing(steadfast: Stead
         time.sleep(0.8)  # Somewhere between the first import and the first request.
     platform.kill()
     platform.start()
+    say_enough(steadfast, job)
     assert_ran_once(steadfast, job)
     assert steadfast.wait(stopped)["state"] == "stopped"
     assert platform.rows("SELECT count(*) FROM tenants_reservation WHERE released_at IS NULL") == [(0,)]

@@ -53,11 +53,11 @@ class DatabaseProxy:
 
     def start(self) -> None:
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(60)
 
     def end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         shutil.rmtree(self.home, ignore_errors=True)
 
     def _run(self) -> None:

@@ -134,7 +134,8 @@ def test_after_a_crash_over_a_checkpoint_the_job_goes_on_from_it(point: str, ste
     gone = "SELECT count(*) FROM storage_checkpoint WHERE removed_at IS NULL"
     wait_until(lambda: steadfast.job(second) and platform.rows(gone) == [(0,)], "the removal of both")
     assert steadfast.deaths == [-signal.SIGKILL], f"the platform did not die at {point}"
-    assert not list((platform.data_dir / "checkpoints").glob("*/*"))
+    wait_until(lambda: not list((platform.data_dir / "checkpoints").glob("*/*")), "the removal of both folders")
+    wait_until(lambda: platform.rows("SELECT count(*) FROM jobs_attempt WHERE NOT forgotten") == [(0,)], "the platform's rest")
     assert_nothing_is_held(platform)
 
 

@@ -55,7 +55,7 @@ def test_whichever_process_dies_at_a_crash_point_everything_is_done_once(ground:
         endless = ground.submit(seconds=1000)
         wait_until(lambda job=endless: ground.state(job) == "running", "a job that runs")  # type: ignore[misc]
         ground.client.stop(endless)
-        wait_until(lambda: not ground.platform.is_armed, f"a process that dies at {point}", timeout=60)
+        wait_until(lambda: not ground.platform.is_armed, f"a process that dies at {point}", timeout=180)
         # A lease on deliveries lasts two minutes, because sending takes that long; let them pass.
         ground.platform.execute("UPDATE activity_delivery SET lease_expires_at = NULL")
         jobs |= {worked: "succeeded", endless: "stopped"}

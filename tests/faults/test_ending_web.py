@@ -18,10 +18,11 @@ import pytest
 
 from tests.builders.breakable import BreakableServers, breakable_servers
 from tests.builders.live import LivePlatform, wait_until
+from tests.builders.watch import Watch
 
 pytestmark = [pytest.mark.engines, pytest.mark.database, pytest.mark.timeout(300)]
 
-DRAIN_SECONDS = 3.0
+DRAIN_SECONDS = 10.0  # Time enough to mend a database in, on a loaded machine.
 WAIT_SECONDS = 60.0
 
 
@@ -71,9 +72,12 @@ def servers() -> Iterator[BreakableServers]:
 @pytest.fixture(scope="module")
 def platform(servers: BreakableServers) -> Iterator[LivePlatform]:
     one_of_each = {f"BERTH_{role}_PROCESSES": "1" for role in ("WEB", "WORKER", "SCHEDULER", "OBSERVER")}
-    with servers.platform(
-        BERTH_SERVER_PROFILE="production", BERTH_WEB_DRAIN_SECONDS=str(DRAIN_SECONDS), **one_of_each
-    ) as made:  # fmt: skip
+    settings = {
+        "BERTH_SERVER_PROFILE": "production",
+        "BERTH_WEB_DRAIN_SECONDS": str(DRAIN_SECONDS),
+        "BERTH_DATABASE_WAIT_SECONDS": "60",  # Whoever drains gives up first.
+    }
+    with servers.platform(**settings, **one_of_each) as made:
         yield made
 
 
@@ -123,7 +127,7 @@ def test_requests_in_hand_get_their_own_answer_when_it_comes_in_time(
 
 def test_a_body_that_does_not_come_holds_up_no_end(platform: LivePlatform, web: int) -> None:
     request = InHand(platform, sends_body=False)
-    began = time.monotonic()
-    tell_to_end(platform, web)
-    assert request.answer().status == 503
-    assert time.monotonic() - began < DRAIN_SECONDS
+    with Watch() as watch:
+        tell_to_end(platform, web)
+        assert request.answer().status == 503
+        assert watch.seconds < DRAIN_SECONDS

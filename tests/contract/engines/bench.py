@@ -44,7 +44,7 @@ from clusters.engines.local.launching import DirectLauncher, Launcher, LauncherC
 from clusters.engines.local.launching.verbs import SignalAttempt
 from kernel.resources import Resources
 
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 60.0
 NOBODY = 65_534
 IS_ROOT = os.geteuid() == 0
 
@@ -269,7 +269,7 @@ def end_everything(directory: Path, launcher: Launcher) -> None:
     """Kill whatever a test left running, by attempt, and remove it."""
     for root in (directory / "engine").glob("*/attempts"):
         names = os.listdir(root)
-        deadline = time.monotonic() + 5.0
+        deadline = time.monotonic() + DEADLINE_SECONDS
         while True:  # A task that begins just now is not there for the first signal.
             launcher.signal([SignalAttempt(str(root.parent), name, 9) for name in names])
             if all(launcher.remove_attempts(str(root.parent), names)) or time.monotonic() > deadline:
@@ -309,7 +309,7 @@ def running_launcher(directory: Path) -> Iterator[LauncherClient]:
         client.close()
         assert child.stdin is not None
         child.stdin.close()
-        child.wait(10)
+        child.wait(DEADLINE_SECONDS)
 
 
 @contextlib.contextmanager
@@ -355,7 +355,7 @@ def launcher_without_rights(directory: Path) -> Iterator[Launcher]:
         client.close()
         assert child.stdin is not None
         child.stdin.close()
-        child.wait(10)
+        child.wait(DEADLINE_SECONDS)
 
 
 @contextlib.contextmanager

@@ -46,7 +46,7 @@ pytestmark = pytest.mark.engines
 FIRST = TaskName("worker", 0)
 
 
-def stop(attempt_id: uuid.UUID, grace_seconds: float = 10.0, cause: StopCause = StopCause.USER) -> Stop:
+def stop(attempt_id: uuid.UUID, grace_seconds: float = 60.0, cause: StopCause = StopCause.USER) -> Stop:
     return Stop(attempt_id, grace_seconds, cause)
 
 

@@ -245,7 +245,7 @@ def test_a_kept_launcher_that_is_killed_is_replaced_and_ends_with_its_keeper(eng
     (server,) = psutil.Process(keeper.pid).children()
     end_everything(engine_dir, client)
     assert bench.engine.inventory().nodes
-    keeper.communicate(timeout=10)
+    keeper.communicate(timeout=60)
     assert keeper.returncode == 0
     assert not server.is_running()
     with pytest.raises(EngineUnreachable):
@@ -318,7 +318,7 @@ def test_a_launcher_killed_at_any_moment_leaves_each_attempt_started_once_or_not
     client.close()
     assert child.stdin is not None
     child.stdin.close()
-    child.wait(10)
+    child.wait(60)
 
 
 def test_a_start_that_died_before_the_gate_is_done_again_by_the_next(local: Bench) -> None:
@@ -711,7 +711,7 @@ def test_a_task_that_several_processes_stop_at_once_gets_its_signal_once(local: 
 
     def stop(engine: LocalEngine) -> None:
         barrier.wait()
-        engine.stop([Stop(workload.attempt_id, 1.0, StopCause.USER)])
+        engine.stop([Stop(workload.attempt_id, 600.0, StopCause.USER)])  # None is so late that it has to kill.
         engine.observe(None)
 
     threads = [threading.Thread(target=stop, args=(engine,)) for engine in engines]
@@ -719,6 +719,7 @@ def test_a_task_that_several_processes_stop_at_once_gets_its_signal_once(local: 
         thread.start()
     for thread in threads:
         thread.join()
+    local.engine.stop([Stop(workload.attempt_id, 0, StopCause.USER)])
     local.wait_for_end(workload.attempt_id)
     for engine in engines:
         engine.close()

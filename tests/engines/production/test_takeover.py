@@ -19,6 +19,7 @@ import pytest
 
 import berth
 from tests.builders.live import Json, LivePlatform, LiveUser, running_platform, wait_until
+from tests.builders.watch import Watch
 
 pytestmark = [pytest.mark.engines, pytest.mark.database, pytest.mark.timeout(600)]
 
@@ -116,13 +117,13 @@ def leader_of(platform: LivePlatform, role: str) -> int:
 def replace_killed(platform: LivePlatform, role: str) -> tuple[float, float]:
     """kill -9 the leader of a role; seconds until others hold what it led, and until another process is ready in its place."""
     killed = leader_of(platform, role)
-    began = time.monotonic()
-    os.kill(killed, signal.SIGKILL)
-    wait_until(lambda: not leases_of(platform, killed), f"somebody else leads what the {role} {killed} led")
-    led = time.monotonic() - began
-    wait_until(lambda: killed not in platform._process_file().get(role, []), f"the end of the {role} {killed}")
-    wait_until(platform._are_all_ready, f"another {role}")
-    return led, time.monotonic() - began
+    with Watch() as watch:
+        os.kill(killed, signal.SIGKILL)
+        wait_until(lambda: not leases_of(platform, killed), f"somebody else leads what the {role} {killed} led")
+        led = watch.seconds
+        wait_until(lambda: killed not in platform._process_file().get(role, []), f"the end of the {role} {killed}")
+        wait_until(platform._are_all_ready, f"another {role}", timeout=240)  # A loaded machine; an idle one needs three.
+        return led, watch.seconds
 
 
 def check_jobs(platform: LivePlatform, clients: list[Submitter]) -> int:
@@ -156,7 +157,7 @@ def test_any_process_may_be_killed_and_no_job_is_disturbed(platform: LivePlatfor
     for job in long_jobs:
         assert user.wait(job)["state"] == "succeeded"
         assert user.job(job)["attempt"] == 1
-    follower.join(60)
+    follower.join(120)
     assert follower.lines == [str(number) for number in range(LINES)]
     print(f"{check_jobs(platform, clients)} jobs acknowledged, each ran once")
     assert max(led for led, _ in figures.values()) < TAKEOVER_SECONDS
@@ -165,12 +166,11 @@ def test_any_process_may_be_killed_and_no_job_is_disturbed(platform: LivePlatfor
 def test_a_scheduler_that_slept_past_its_lease_wakes_and_changes_nothing(platform: LivePlatform) -> None:
     wait_until(lambda: platform.leader() in platform.processes()["scheduler"], "a scheduler that leads")
     asleep = platform.leader()
-    with load(platform.operator) as clients:
+    with load(platform.operator) as clients, Watch() as watch:
         os.kill(asleep, signal.SIGSTOP)
-        began = time.monotonic()
         try:
             wait_until(lambda: platform.leader() not in (0, asleep), "another leader")
-            seconds = time.monotonic() - began
+            seconds = watch.seconds
             leader = platform.leader()
             job = platform.submit({"command": "echo ran", "resources": SMALL}, wait=True)
         finally:

@@ -44,10 +44,11 @@ from clusters.engines.interface import (
     TaskState,
     Workload,
 )
-from clusters.engines.local import LocalEngine, plan, records
+from clusters.engines.local import LocalEngine, exits, plan, records
 from clusters.engines.local.launching import DirectLauncher, LauncherClient, start_child
 from clusters.engines.local.launching.verbs import SignalAttempt
 from clusters.engines.local.leases import Lease
+from clusters.engines.local.watch import Known
 from clusters.telemetry.metrics import METRICS, kind_of
 from jobs.lifecycle.exits import find_class
 from kernel.limits import LOG_AHEAD_BYTES, LOG_READ_BYTES
@@ -108,6 +109,31 @@ def test_children_that_left_tree_and_session_end_with_their_task(any_local: Benc
     code = "import os, time; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); time.sleep(987)"
     stray = f"/usr/bin/python3 -c '{code}'"
     workload = any_local.start(shell(f"{stray} & sleep 0.3; echo ready; exit 4"))
+    (task,) = any_local.wait_for_end(workload.attempt_id)
+    assert task.exit is not None
+    assert task.exit.code == 4
+    assert _processes_of(workload) == []
+
+
+def test_a_task_that_ends_between_two_looks_has_ended_once_its_children_have(
+    any_local: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one look ends what it left, the other says that it ended: where the exit comes in between, the next look does both."""
+    assert isinstance(any_local.engine, LocalEngine)
+    watch = any_local.engine._watch
+    stray = "/usr/bin/python3 -c 'import os, time; os.fork() and os._exit(0); os.setsid(); time.sleep(987)'"
+    workload = any_local.start(shell(f"{stray}; echo ready; sleep 2; exit 4"))
+    any_local.wait_for_output(workload.attempt_id, b"ready")
+    end_leftovers, exit_file = watch._end_leftovers, watch._control(str(workload.attempt_id), f"{FIRST}.exit")
+
+    def between(found: Sequence[Known]) -> set[tuple[str, str]]:
+        ended = end_leftovers(found)
+        any_local.wait_until(lambda: exits.read_exit(exit_file) is not None, "the exit")
+        return ended
+
+    monkeypatch.setattr(watch, "_end_leftovers", between)
+    watch.observe()
+    monkeypatch.undo()
     (task,) = any_local.wait_for_end(workload.attempt_id)
     assert task.exit is not None
     assert task.exit.code == 4

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -86,8 +86,8 @@ class Watch:
             if attempt_ids is None:
                 self.drop(self._known.keys() - set(names))
             found, unreadable = self._find_all(names)
-            self._end_leftovers(found)
-            items = [self._settled.get(known.attempt_id) or self._look(known) for known in found]
+            ended = self._end_leftovers(found)
+            items = [self._settled.get(known.attempt_id) or self._look(known, ended) for known in found]
             self._settle(found, items)
             return items + [AttemptObservation(uuid.UUID(name), ()) for name in unreadable]
 
@@ -173,12 +173,13 @@ class Watch:
         known = self._known[name] = Known(name, started, attempt, _labels(attempt))
         return known
 
-    def _look(self, known: Known) -> AttemptObservation:
+    def _look(self, known: Known, ended: Set[tuple[str, str]]) -> AttemptObservation:
         stop = records.read_stop(self._root, known.attempt_id)
-        tasks = tuple(self._look_at(known, name, stop) for name in known.attempt.tasks)
+        tasks = tuple(self._look_at(known, name, stop, is_over=(known.attempt_id, name) in ended) for name in known.attempt.tasks)
         return AttemptObservation(uuid.UUID(known.attempt_id), tasks, known.labels)
 
-    def _look_at(self, known: Known, name: str, stop: records.StopIntent | None) -> TaskObservation:
+    def _look_at(self, known: Known, name: str, stop: records.StopIntent | None, *, is_over: bool) -> TaskObservation:
+        """`is_over`: nothing that it left runs any more. One whose exit came since then runs on until the next look."""
         started, record = known.started.tasks[name], known.attempt.tasks[name]
         stop = stop if stop is not None and name in stop.tasks else None
         rebooted = known.started.boot_id != self.boot_id
@@ -188,7 +189,7 @@ class Watch:
         if left is None and (rebooted or not self._lives(known, name, started)):
             # Whoever is dead has written: only an exit looked for after the death is certainly missing.
             left, lives = exits.read_exit(path), False
-        if left is not None and (rebooted or not cgroups.members(started.groups)):
+        if left is not None and (rebooted or (not cgroups.members(started.groups) if started.groups else is_over)):
             state, ended_at = TaskState.ENDED, datetime.fromtimestamp(left[1], UTC)
             task_exit = self._classify(known, name, left[0], stop)
         elif left is None and not lives:
@@ -224,19 +225,22 @@ class Watch:
             stderr_path=self._control(known.attempt_id, f"{name}.stderr"),
         )
 
-    def _end_leftovers(self, found: Sequence[Known]) -> None:
-        """Kill what tasks that ended have left running: background processes do not outlive their task."""
-        leftovers = []
+    def _end_leftovers(self, found: Sequence[Known]) -> set[tuple[str, str]]:
+        """Kill what tasks that ended have left running: background processes do not outlive their task. Returns attempt and name
+        of those tasks."""
+        leftovers, ended = [], set()
         for known in found:
             if known.attempt_id in self._settled or known.started.boot_id != self.boot_id:
                 continue
             for name, started in known.started.tasks.items():
                 if exits.read_exit(self._control(known.attempt_id, f"{name}.exit")) is None:
                     continue
+                ended.add((known.attempt_id, name))
                 if not started.groups or cgroups.members(started.groups):
                     leftovers.append((known.attempt_id, int(signal.SIGKILL), (name,)))
         if leftovers:
             self._signal(leftovers)
+        return ended
 
     def _settle(self, found: Sequence[Known], items: Sequence[AttemptObservation]) -> None:
         """Remember what cannot change any more, once what it held is free: an attempt that is settled is not looked at again."""

@@ -9,7 +9,7 @@ turn before. So nobody starts in front of one that could have had the place.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from jobs.scheduling.backfill import TRIES_MAX
@@ -41,11 +41,13 @@ class Booker:
         self.decisions = decisions
         self._tries: dict[int, int] = {}
         self._next: dict[int, list[tuple[Rank, Group, Job]]] = {}  # By pool with vacant places, who is to be asked, first last.
+        self._counts: dict[int, int] = {}  # By pool, how many starts were booked when that was last looked at.
 
     def begin(self) -> None:
         """Start who is due, forget who does not wait any more, and see who else could have a start."""
         if not self.core.policy.booked:
             return
+        self._counts = {pool: self.promises.count(pool) for pool in self.core.machines.pools}
         for one in list(self.promises.by_job.values()):
             job = self.core.lines.job(one.job.id)
             if job is None:
@@ -57,13 +59,20 @@ class Booker:
         self._look_again()
         self._look_for_vacancies()
 
-    def _look_for_vacancies(self) -> None:
-        for pool in sorted(self.core.machines.pools):
+    def _look_for_vacancies(self, pools: Iterable[int] | None = None) -> None:
+        """See who is to be asked where a place is vacant: once a pass, and again once a start that was booked has come."""
+        for pool in sorted(self.core.machines.pools) if pools is None else pools:
+            count = self.promises.count(pool)
+            if count < self._counts.get(pool, 0):
+                self._next.pop(pool, None)
+                self.core.plan_after.pop(pool, None)
+            self._counts[pool] = count
             if pool not in self._next and self._vacant(pool) and self.core.plan_after.get(pool, self.now) <= self.now:
                 self._next[pool] = self._refused_in(pool)
 
     def before(self, group: Group, job: Job) -> None:
         """Before somebody has its turn, those before it who were refused earlier may have a start."""
+        self._look_for_vacancies(group.shape.pools)
         rank: Rank | None = None
         for pool in group.shape.pools:
             waiting = self._next.get(pool)

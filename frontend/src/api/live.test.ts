@@ -79,6 +79,20 @@ describe('the live connection', () => {
     ]);
   });
 
+  it('says once from when on events come, and not again after a break', () => {
+    const connection = new LiveConnection(() => 'ws://there/');
+    const onBegin = vi.fn();
+    connection.events({ user: 'me' }, { onEvents: () => undefined, onBegin });
+    newest().accept();
+    expect(onBegin).not.toHaveBeenCalled();
+    newest().say({ type: 'subscribed', id: 's1', seq: 4 });
+    newest().drop();
+    vi.advanceTimersByTime(1_000);
+    newest().accept();
+    newest().say({ type: 'subscribed', id: 's1', seq: 4 });
+    expect(onBegin).toHaveBeenCalledOnce();
+  });
+
   it('does not come back once signed out', () => {
     const connection = new LiveConnection(() => 'ws://there/');
     connection.onSignedOut = vi.fn();

@@ -2,7 +2,8 @@
  * One WebSocket for the whole portal: every subscription of every page, resumed after a break.
  *
  * After a break each subscription goes on from the last `seq` that it saw, so nothing is missed; where the server says that older
- * events are gone, and after a long sleep of the machine, `onGap` tells the subscriber to read its objects anew.
+ * events are gone, and after a long sleep of the machine, `onGap` tells the subscriber to read its objects anew. `onBegin` says from
+ * when on events come: what was read before may be older than the first of them.
  */
 
 export interface LiveEvent {
@@ -25,6 +26,7 @@ interface EventSubscription {
   after: number | null;
   onEvents: (events: LiveEvent[]) => void;
   onGap: () => void;
+  onBegin: () => void;
 }
 
 interface LogSubscription {
@@ -54,8 +56,9 @@ export class LiveConnection {
   constructor(private readonly address: () => string) {}
 
   /** Follow events of a topic until the returned function is called. Events come in batches, at most one per frame. */
-  events(topic: Topic, handlers: { onEvents: (events: LiveEvent[]) => void; onGap?: () => void; after?: number }): () => void {
-    return this.add({ kind: 'events', topic, after: handlers.after ?? null, onEvents: handlers.onEvents, onGap: handlers.onGap ?? (() => undefined) });
+  events(topic: Topic, handlers: { onEvents: (events: LiveEvent[]) => void; onGap?: () => void; onBegin?: () => void; after?: number }): () => void {
+    const { onEvents, onGap = () => undefined, onBegin = () => undefined, after = null } = handlers;
+    return this.add({ kind: 'events', topic, after, onEvents, onGap, onBegin });
   }
 
   /** Follow a log. `request` is asked again at every connection, so that it can name the cursor to go on from. */
@@ -153,8 +156,10 @@ export class LiveConnection {
       }
       return;
     }
-    if (message.type === 'subscribed' && subscription.after === null) subscription.after = message.seq ?? null;
-    else if (message.type === 'gap') subscription.onGap();
+    if (message.type === 'subscribed' && subscription.after === null) {
+      subscription.after = message.seq ?? null;
+      subscription.onBegin();
+    } else if (message.type === 'gap') subscription.onGap();
     else if (message.type === 'event' && message.event) {
       subscription.after = message.event.seq;
       this.queue(message.id, message.event);

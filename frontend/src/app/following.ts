@@ -2,7 +2,8 @@
  * What happens elsewhere, brought to every page: one subscription to everything that the person sees.
  *
  * Queries are named by what they show (`['jobs', ...]`, `['job', id, ...]`, `['queues', ...]`, `['nodes', ...]`): an event marks those
- * of its kind as old, and those in sight are read anew, at most once a second each.
+ * of its kind as old, and those in sight are read anew, at most once a second each. Whatever a page read before events began to come
+ * is read once more then: what happened in between was told to nobody.
  */
 
 import { useEffect } from 'react';
@@ -47,6 +48,7 @@ export function useFollowing(): void {
           tell(events);
         },
         onGap: () => void queries.invalidateQueries(),
+        onBegin: () => note(queries.getQueryCache().getAll().map((query) => [String(query.queryKey[0])])),
       },
     );
     const wake = () => live.retry();

@@ -20,6 +20,8 @@ import { words } from './text';
 
 type Artifact = Schemas['ArtifactOut'];
 
+const STORING_MS = 3_000;
+
 export default function Artifacts({ job }: { job: Job }) {
   const t = useText(words);
   const c = useText(common);
@@ -34,6 +36,7 @@ export default function Artifacts({ job }: { job: Job }) {
       return take(api.GET('/api/v1/jobs/{job}/artifacts', { params: { path: { job: job.id }, query: { ...page, ...(attempt === null ? {} : { attempt }) } } }));
     },
     getNextPageParam: (page) => page.next,
+    refetchInterval: ({ state: { data } }) => (hasEnded(job) && data && !data.pages[0]?.complete ? STORING_MS : false), // No event tells of it.
   });
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
   const onEnd = useCallback(() => {

@@ -54,7 +54,8 @@ export function Card({ job }: { job: Job }) {
   const query = useQuery({
     queryKey: ['job', job.id, 'checkpoint'],
     retry: false,
-    refetchInterval: hasEnded(job) ? false : EVERY_MS,
+    // After the end it is measured once more, and then kept until a day that is told.
+    refetchInterval: ({ state: { data } }) => (hasEnded(job) && (data?.kept_until || (data && isMounted(data))) ? false : EVERY_MS),
     queryFn: () => take(api.GET('/api/v1/jobs/{job}/checkpoint', { params: { path: { job: job.id } } })),
   });
   return (

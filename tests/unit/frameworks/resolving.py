@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from clusters.engines.interface import AddressOf, FileOf, PortOf, TaskName, Text
 from jobs.frameworks import FrameworkJob, FrameworkRole, Plan, TaskPlan
+from tests.builders.live import free_port
 
 
 def a_job(*roles: FrameworkRole, **more: object) -> FrameworkJob:
@@ -42,16 +42,14 @@ def environment_of(task: TaskPlan) -> dict[str, str]:
 
 
 def free_ports(plan: Plan) -> dict[tuple[str, int, str], int]:
-    """A really free port for each name of each task; all are held at once, so that none is given twice."""
-    held = []
-    ports = {}
+    """A really free port for each name of each task."""
+    ports: dict[tuple[str, int, str], int] = {}
     for task in plan.tasks:
         for name in task.ports:
-            listener = socket.create_server(("127.0.0.1", 0))
-            held.append(listener)
-            ports[task.name.role, task.name.index, name] = listener.getsockname()[1]
-    for listener in held:
-        listener.close()
+            port = free_port()
+            while port in ports.values():
+                port = free_port()
+            ports[task.name.role, task.name.index, name] = port
     return ports
 
 

@@ -17,7 +17,7 @@ from tools.progress import Stop
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_PORT = 8620
 EXTRAS = ("ldap",)  # Each has a lock file of its own: `requirements-<extra>.lock`.
-LOCK_SECONDS_MAX = 2  # A holder writes who it is just after it has locked.
+LOCK_SECONDS_MAX = 20  # A holder writes who it is just after it has locked; a machine that is busy may stop it in between.
 
 
 class Place:

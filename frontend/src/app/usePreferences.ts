@@ -14,12 +14,11 @@ export function usePreferences(): void {
   const { choose } = useLanguage();
   const { setColorScheme } = useMantineColorScheme();
   useEffect(() => {
-    const isKnown = CHOSEN.some((name) => localStorage.getItem(name) !== null);
     queries
       .fetchQuery(preferencesQuery)
       .then((kept) => {
         chooseZone(kept.time_zone);
-        if (isKnown) return;
+        if (CHOSEN.some((name) => localStorage.getItem(name) !== null)) return; // Also what was chosen while the answer was on its way.
         if (kept.language !== '') choose(kept.language);
         if (kept.theme !== 'system') setColorScheme(kept.theme);
       })

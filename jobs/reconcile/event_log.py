@@ -32,6 +32,7 @@ FOLDER = "scheduler"  # In the data directory.
 SUFFIX = ".jsonl.gz"
 NAMED_BY = "%Y%m%dT%H%M%SZ"
 FILE_SECONDS = 86_400
+FILE_SECONDS_MIN = 600  # Building a core takes time: where a state alone is larger than a file may be, files are.
 FILES_IN_ALL = 8  # A file may take one part in so many of the room for all.
 GZIP = 31  # For zlib: with gzip's head and end, so that everybody's tools read it.
 READ_BYTES = 1 << 20
@@ -51,7 +52,7 @@ class EventLog:
 
     def __init__(self, state: State, now: datetime) -> None:
         self._file: _Writer | None = None
-        self._ends_at = now + timedelta(seconds=FILE_SECONDS)
+        self._begins_at = now
         config = current()
         self._bytes_max = config.scheduler_log_bytes // FILES_IN_ALL
         if config.scheduler_log_bytes:
@@ -76,7 +77,10 @@ class EventLog:
 
     def is_full(self, now: datetime) -> bool:
         """Whether it is time for another file."""
-        return self._file is not None and (now >= self._ends_at or self._file.size > self._bytes_max)
+        if self._file is None:
+            return False
+        least = FILE_SECONDS_MIN if self._file.size > self._bytes_max else FILE_SECONDS
+        return now >= self._begins_at + timedelta(seconds=least)
 
     def close(self) -> None:
         """The core is thrown away."""

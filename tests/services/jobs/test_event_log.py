@@ -116,6 +116,20 @@ def test_a_day_is_a_file_and_the_oldest_make_room(quay: Quay, configure: Configu
     assert the_files() == []
 
 
+def test_a_file_that_is_too_large_is_followed_by_another_though_not_at_every_pass(quay: Quay, configure: Configure) -> None:
+    configure(scheduler_log_bytes=event_log.FILES_IN_ALL)
+    quay.submit("holds-on", hold=True, **GPU)
+    for _ in range(5):
+        quay.turn()
+        quay.pass_time(1)
+    assert len(the_files()) == 1
+    first = the_files()[0].name
+    quay.pass_time(event_log.FILE_SECONDS_MIN)
+    quay.turn()
+    [kept] = the_files()  # There is no room for both.
+    assert kept.name > first
+
+
 def test_the_command_says_that_all_is_the_same_or_which_pass_is_not(quay: Quay, tmp_path: Path) -> None:
     some_work(quay)
     quay.driver.forget()

@@ -1,6 +1,6 @@
 """A program beside a running task: `/ws/v1/exec?job=<id or name>&role=<role>&index=<n>`. Without role and index, the first task.
 
-The first message says what to start, within two seconds; whoever says nothing gets a shell at a terminal of 24 by 80:
+The first message says what to start, within ten seconds; whoever says nothing gets a shell at a terminal of 24 by 80:
 
     {"start": {"argv": ["nvidia-smi"], "terminal": true, "rows": 40, "columns": 120}}      each part may be left out
 
@@ -61,7 +61,7 @@ from webapi.addresses import client_address
 from webapi.asgi_auth import header_of
 
 VERB = "job.exec"
-START_SECONDS = 2.0  # For the first message; a page sends it as soon as it is connected.
+START_SECONDS = 10.0  # For the first message, over any line; a page sends it as soon as it is connected.
 HEARTBEAT_SECONDS = 15.0  # Also how soon we notice a client that vanished while the program reads nothing.
 READ_BYTES = 32 * 1024  # Read only after the last was sent: a slow reader slows the program, and costs no memory.
 QUIET_SECONDS = 0.25  # After the end: when nothing has come for so long, whoever else holds the output keeps silent.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import main
-from bench.golden import SCENES, decisions_digest, recorded
+from bench.golden import GOLDEN, SCENES, decisions_digest, digest_of, hour, recorded
 
 
 @pytest.fixture
@@ -52,3 +52,13 @@ def test_an_event_log_is_the_same_each_time_and_so_are_the_decisions(traces: Pat
 def test_without_a_folder_it_says_which_files_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["GOLD"]) == 1
     assert "--traces DIR" in "".join(capsys.readouterr())
+
+
+def test_an_hour_of_a_live_installation_is_decided_as_it_was_when_last_looked_at() -> None:
+    """Whoever changes on purpose what is decided keeps the new digest: `make bench ONLY=GOLD ARGS="--traces DIR --write"`."""
+    past, passes = hour()
+    assert past.is_masked
+    assert len(past.entries) > 100
+    made = [one for decided in passes for one in decided.decisions]
+    assert {type(one).__name__ for one in made} >= {"Admit", "Book", "Claim", "Evict", "Wait"}
+    assert digest_of(passes) == json.loads(GOLDEN.read_text())["hour"]["decisions"]

@@ -1,6 +1,6 @@
 """A program beside a running task: `/ws/v1/exec?job=<id or name>&role=<role>&index=<n>`. Without role and index, the first task.
 
-The first message says what to start, within ten seconds; whoever says nothing gets a shell at a terminal of 24 by 80:
+The first message says what to start, within ten seconds; a client that says nothing gets a shell at a terminal of 24 by 80:
 
     {"start": {"argv": ["nvidia-smi"], "terminal": true, "rows": 40, "columns": 120}}      each part may be left out
 

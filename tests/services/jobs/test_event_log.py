@@ -165,6 +165,11 @@ def test_no_log_of_that_time_is_told_with_the_settings_that_decide_about_it() ->
         call_command("replay_decisions", "--from", "2030-01-01")
 
 
+def test_a_time_that_ends_before_it_begins_is_told_as_that() -> None:
+    with pytest.raises(SystemExit, match="--to lies before --from"):
+        call_command("replay_decisions", "--from", "2026-11-24", "--to", "2026-11-20")
+
+
 def packed(lines: Iterable[str]) -> bytes:
     packer = zlib.compressobj(wbits=event_log.GZIP)
     return packer.compress("".join(f"{line}\n" for line in lines).encode()) + packer.flush()

@@ -30,6 +30,8 @@ class Command(BaseCommand):
         kept, where = options["file"], event_log.folder()
         if not kept:
             begins_at, ends_at = options["begins_at"], options["ends_at"]
+            if begins_at is not None and ends_at is not None and not begins_at < ends_at:
+                sys.exit("berth: --to lies before --from. Give the earlier moment to --from, both in UTC.")
             kept = [
                 one.path
                 for one in event_log.files(where)

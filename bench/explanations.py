@@ -1,10 +1,10 @@
 """WHY: whether everybody who waits is told why, whether what is suggested is true, and how long an answer takes.
 
-Jobs arrive on a simulated clock at the scheduler's own core (`jobs/scheduling/replay.py`): some that are made up from a seed, on
-nodes of 4 and 8 GPUs of two models, for queues with guarantees and ceilings; and with `--traces` the jobs of Philly, as P8 takes
-them. At `--moments` of the replay everybody who waits is asked for the reason, and some (`--asked`) are explained in full
-(`jobs/scheduling/explain.py`, `suggest.py`). Every change that is suggested is made on a copy of the state, of which a core made
-anew decides: it is true if that core starts the job, or clears the room for it that was told.
+Jobs arrive on a simulated clock at the scheduler's own core (`jobs/scheduling/replay/run.py`): some that are made up from a
+seed, on nodes of 4 and 8 GPUs of two models, for queues with guarantees and ceilings; and with `--traces` the jobs of Philly,
+as P8 takes them. At `--moments` of the replay everybody who waits is asked for the reason, and some (`--asked`) are explained
+in full (`jobs/scheduling/questions/explain.py`, `suggest.py`). Every change that is suggested is made on a copy of the state,
+of which a core made anew decides: it is true if that core starts the job, or clears the room for it that was told.
 
 *covered*: of those who wait, who has a reason. *helped*: of those explained who are not being given room already, who is told a
 change. *true*: of the changes, which came true. *answer*: the CPU time of one explanation with its suggestions, and the size of
@@ -24,17 +24,17 @@ from pathlib import Path
 
 from bench import passes, tenancy
 from bench.frame import Bench
-from jobs.scheduling.core import Core, Policy
-from jobs.scheduling.decisions import Reason
-from jobs.scheduling.explain import Settled, explain
-from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.machines import WHOLE_MILLIS, Machine, TaskAsk
-from jobs.scheduling.replay import Arrival, Replay
-from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.state import Pool, State, build, export
-from jobs.scheduling.suggest import outcome, suggest
-from jobs.scheduling.whatif import whole_of
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.scores import PoolRules
+from jobs.scheduling.core.snapshot import Pool, State, build, export
+from jobs.scheduling.core.state.decisions import Reason
+from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine, TaskAsk
+from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.questions.explain import Settled, explain
+from jobs.scheduling.questions.suggest import outcome, suggest
+from jobs.scheduling.questions.whatif import whole_of
+from jobs.scheduling.replay.run import Arrival, Replay
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, Limit, LimitedQueue
 

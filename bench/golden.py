@@ -1,9 +1,9 @@
 """GOLD: the same events give the same decisions, to the byte: on this machine, in another process, and as when last looked at.
 
 The beginnings of three public traces go through the scheduler's own core on a simulated clock: jobs of Philly with what tenants
-deserve, evictions and gangs; pods of Alibaba's openb with parts of GPUs and models; a log of the Parallel Workloads Archive with
-booked starts. What the core is told is written down as an event log (`jobs/scheduling/log.py`). Two fresh processes, with other
-seeds of Python's hashes, make the decision log of it anew, and both have to be the same bytes.
+deserve, evictions and gangs; pods of Alibaba's openb with parts of GPUs and models; a log of the Parallel Workloads Archive
+with booked starts. What the core is told is written down as an event log (`jobs/scheduling/replay/log.py`). Two fresh
+processes, with other seeds of Python's hashes, make the decision log of it anew, and both have to be the same bytes.
 
 Beside them an hour of a live installation (`bench/hour.jsonl.gz`: eight simulated GPUs, two tenants that borrow from each other
 and get back, gangs, arrays, priorities, a limit that is lowered), as `manage.py export_window` wrote it, is lived through again;
@@ -32,17 +32,17 @@ from typing import Any
 from bench import packing, promises, tenancy
 from bench.frame import ROOT, Bench, BenchError
 from bench.traces import rows
-from jobs.scheduling.core import Policy
-from jobs.scheduling.decisions import Decision
-from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.log import Decided, Ended, PassDecided, Submitted, Withdrawn, decision_lines, replay_log
-from jobs.scheduling.machines import WHOLE_MILLIS, Machine
-from jobs.scheduling.recorder import Recorder
-from jobs.scheduling.replay import Arrival, Replay
-from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.state import Pool, State
-from jobs.scheduling.window import Past, WindowReplay, read_past
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Policy
+from jobs.scheduling.core.place.scores import PoolRules
+from jobs.scheduling.core.snapshot import Pool, State
+from jobs.scheduling.core.state.decisions import Decision
+from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine
+from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.replay.log import Decided, Ended, PassDecided, Submitted, Withdrawn, decision_lines, replay_log
+from jobs.scheduling.replay.recorder import Recorder
+from jobs.scheduling.replay.run import Arrival, Replay
+from jobs.scheduling.replay.trace import Past, WindowReplay, read_past
 from kernel.resources import Resources, total
 from tenants.quota.limits import Capacity, LimitedQueue
 

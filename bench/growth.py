@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from bench.drawing import points
 from bench.frame import Bench, BenchError
 from bench.passes import busy, settle, single_changes
-from jobs.scheduling.core import Policy
+from jobs.scheduling.core.core import Policy
 
 JOBS, NODES = 10_000, 1_213  # What stays as it is while the other grows.
 COLD_AT = 100_000

@@ -29,12 +29,12 @@ from bench.drawing import curves
 from bench.frame import Bench, BenchError
 from bench.load import drive, request
 from bench.platforms import RunningPlatform, running_platform
-from jobs.scheduling.core import Core, Policy
-from jobs.scheduling.decisions import Admit, Evict
-from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.machines import Machine, Machines, TaskAsk
-from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.scores import PoolRules
+from jobs.scheduling.core.state.decisions import Admit, Evict
+from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.state.machines import Machine, Machines, TaskAsk
+from jobs.scheduling.core.state.work import Job
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, Limit, LimitedQueue
 from tenants.quota.shares import Shares

@@ -19,10 +19,10 @@ from pathlib import Path
 from bench.drawing import curves
 from bench.frame import Bench, BenchError
 from bench.traces import rows
-from jobs.scheduling.machines import WHOLE_MILLIS, Machine, Machines, TaskAsk
-from jobs.scheduling.placing import GangAsk, Placed, RoleAsk, place
-from jobs.scheduling.ranking import ranking_of
-from jobs.scheduling.scores import Mix, PoolRules
+from jobs.scheduling.core.place.placing import GangAsk, Placed, RoleAsk, place
+from jobs.scheduling.core.place.ranking import ranking_of
+from jobs.scheduling.core.place.scores import Mix, PoolRules
+from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine, Machines, TaskAsk
 
 WHERE = (
     "P7 needs the folder with openb_node_list_gpu_node.csv and openb_pod_list_*.csv (or .csv.xz): --traces DIR. They are"

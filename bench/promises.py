@@ -5,12 +5,12 @@ the scheduler's own core on a simulated clock, against EASY backfill that counts
 definition (Lifka 1995: the first that waits has a start by the ends that were asked for, others may pass where they do not delay
 it). A promise is broken when its job starts later than it was first promised, though nobody stayed longer than asked.
 
-*Prediction*: what `jobs/scheduling/predict.py` says of each job when it is submitted, from those that had ended by then, against
-how long it ran. The accuracy of one is the smaller of the two by the larger. A log without names of jobs has the number of their
-processors for one, that of Philly the size of the gang, and there every tenant is one user.
+*Prediction*: what `jobs/scheduling/questions/predict.py` says of each job when it is submitted, from those that had ended by
+then, against how long it ran. The accuracy of one is the smaller of the two by the larger. A log without names of jobs has the
+number of their processors for one, that of Philly the size of the gang, and there every tenant is one user.
 
 *Expected starts*: the jobs of Philly as in P8. Now and then everybody who waits, up to `--most` of them, is told when it will
-start (`jobs/scheduling/lookahead.py`), as likely as not and by nine in ten, and when it does is compared.
+start (`jobs/scheduling/questions/lookahead.py`), as likely as not and by nine in ten, and when it does is compared.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from pathlib import Path
 
 from bench import tenancy
 from bench.frame import Bench, BenchError
-from jobs.scheduling.core import Core, Policy
-from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.lookahead import Expected, expected_starts
-from jobs.scheduling.machines import Machine, TaskAsk
-from jobs.scheduling.predict import Corrections, Prediction, Predictor
-from jobs.scheduling.replay import END, Arrival, Replay
-from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.state import Pool, State, build, export
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.scores import PoolRules
+from jobs.scheduling.core.snapshot import Pool, State, build, export
+from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.state.machines import Machine, TaskAsk
+from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.questions.lookahead import Expected, expected_starts
+from jobs.scheduling.questions.predict import Corrections, Prediction, Predictor
+from jobs.scheduling.replay.run import END, Arrival, Replay
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, LimitedQueue
 

@@ -2,7 +2,7 @@
 
 The input are the jobs of Microsoft's cluster "Philly" and how many nodes each of its virtual clusters had. A part of these nodes
 is taken (`--nodes-share`), for every tenant the same. The jobs go through the scheduler's own core on a simulated clock
-(`jobs/scheduling/replay.py`), with nodes of 8 GPUs, gangs, placement, borrowing and reclaim:
+(`jobs/scheduling/replay/run.py`), with nodes of 8 GPUs, gangs, placement, borrowing and reclaim:
 
 - *shared*: one pool; each tenant deserves as many GPUs as it has nodes for, lent while idle and taken back on demand; of those
   who borrow, one with a smaller part takes from one with a larger (`--no-evens`); small gangs move for larger ones (`--moves`);
@@ -30,14 +30,14 @@ from pathlib import Path
 from bench.drawing import bars
 from bench.frame import Bench, BenchError
 from bench.traces import rows
-from jobs.scheduling.core import Policy
-from jobs.scheduling.figures import jain
-from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.machines import WHOLE_MILLIS, Machine, TaskAsk
-from jobs.scheduling.replay import Arrival, Outcome, Replay
-from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.state import Pool, State, build
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Policy
+from jobs.scheduling.core.place.scores import PoolRules
+from jobs.scheduling.core.snapshot import Pool, State, build
+from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine, TaskAsk
+from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.replay.figures import jain
+from jobs.scheduling.replay.run import Arrival, Outcome, Replay
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, Limit, LimitedQueue
 from tenants.quota.shares import Shares

@@ -19,7 +19,7 @@ class DecisionRecord(models.Model):
     at = models.DateTimeField()
     job_id = models.UUIDField()
     tenant_id = models.UUIDField()
-    kind = models.CharField(max_length=20)  # See KINDS of jobs/scheduling/records.py.
+    kind = models.CharField(max_length=20)  # See KINDS of jobs/scheduling/questions/records.py.
     pool = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
     payload = models.JSONField(default=dict)
 

@@ -13,7 +13,7 @@ from clusters.api.representations import ReferenceOut
 from jobs.api import what_if_bodies as bodies
 from jobs.api.representations import JOB_STATES, PastOut, ReasonOut, reason_json
 from jobs.models import DecisionRecord
-from jobs.scheduling.records import KINDS
+from jobs.scheduling.questions.records import KINDS
 from jobs.selectors.decisions import decisions_json
 from jobs.selectors.find import fetch_job
 from jobs.services.explaining import explain_job

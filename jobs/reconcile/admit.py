@@ -22,7 +22,7 @@ from jobs.models import Attempt, Job, Task
 from jobs.reconcile import aside
 from jobs.reconcile.capped import refused_by_caps
 from jobs.reconcile.loading import PendingRow
-from jobs.scheduling.eligibility import PoolView, Refusal
+from jobs.scheduling.core.eligibility import PoolView, Refusal
 from jobs.services.decision_records import DecisionRow, record_decisions
 from jobs.services.stop import stop_attempts
 from jobs.services.transition import JOB, Change, apply

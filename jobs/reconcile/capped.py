@@ -1,8 +1,9 @@
 """Caps on users and on tenants, asked once more in the transaction that admits: no two schedulers can take the last place.
 
-The core keeps to the caps by itself (`jobs/scheduling/people.py`), as far as it knows what runs. What it cannot know is what a
-scheduler that led before, and does not know yet that it leads no more, admits at the same moment. So the tenants that have caps
-are locked, what their users hold by then is counted from the attempts themselves, and whoever would pass a cap is left out.
+The core keeps to the caps by itself (`jobs/scheduling/core/state/user_caps.py`), as far as it knows what runs. What it cannot
+know is what a scheduler that led before, and does not know yet that it leads no more, admits at the same moment. So the tenants
+that have caps are locked, what their users hold by then is counted from the attempts themselves, and whoever would pass a cap
+is left out.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import structlog
 
 from jobs.reconcile.loading import Numbers
-from jobs.scheduling.core import Core
+from jobs.scheduling.core.core import Core
 from tenants.services.shares import Demand, record_demand
 
 log = structlog.get_logger("scheduler")

@@ -51,11 +51,14 @@ from jobs.reconcile.loading import (
 )
 from jobs.reconcile.measuring import MIX_SECONDS, count_mixes, measure_pools
 from jobs.reconcile.telling import Teller
-from jobs.scheduling import work
-from jobs.scheduling.core import Core
-from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason, Wait
-from jobs.scheduling.eligibility import Refusal, Wish
-from jobs.scheduling.log import (
+from jobs.scheduling.core.core import Core
+from jobs.scheduling.core.eligibility import Refusal, Wish
+from jobs.scheduling.core.snapshot import build
+from jobs.scheduling.core.state import work
+from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict, Reason, Wait
+from jobs.scheduling.core.state.machines import Machines, TaskAsk
+from jobs.scheduling.questions.records import CLAIM, REFUSE, Names, policy_version, records_of
+from jobs.scheduling.replay.log import (
     CapsChanged,
     Checkpointed,
     Decided,
@@ -71,9 +74,6 @@ from jobs.scheduling.log import (
     WindowsChanged,
     Withdrawn,
 )
-from jobs.scheduling.machines import Machines, TaskAsk
-from jobs.scheduling.records import CLAIM, REFUSE, Names, policy_version, records_of
-from jobs.scheduling.state import build
 from jobs.services.decision_records import DecisionRow, record_decisions
 from jobs.services.specs import load_spec, wish_of, wishes
 from jobs.services.unstartable import fail_unstartable

@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 import structlog
 
-from jobs.scheduling.core import Core
-from jobs.scheduling.decisions import Decision
-from jobs.scheduling.lines import BadFile
-from jobs.scheduling.log import Decided, Event, Log, apply, read_log
-from jobs.scheduling.recorder import Recorder
-from jobs.scheduling.state import State, build
+from jobs.scheduling.core.core import Core
+from jobs.scheduling.core.snapshot import State, build
+from jobs.scheduling.core.state.decisions import Decision
+from jobs.scheduling.replay.files import BadFile
+from jobs.scheduling.replay.log import Decided, Event, Log, apply, read_log
+from jobs.scheduling.replay.recorder import Recorder
 from kernel.config import current
 
 log = structlog.get_logger("scheduler")

@@ -17,9 +17,9 @@ from clusters.telemetry import record_samples
 from clusters.telemetry.metrics import pool_subject
 from jobs.models import Attempt
 from jobs.reconcile.loading import Around
-from jobs.scheduling.core import Core
-from jobs.scheduling.machines import TaskAsk
-from jobs.scheduling.shapes import Idle, idle_of, mix_rows
+from jobs.scheduling.core.core import Core
+from jobs.scheduling.core.state.machines import TaskAsk
+from jobs.scheduling.questions.idle import Idle, idle_of, mix_rows
 from jobs.services.specs import wishes
 
 MIX_SECONDS = 600  # A habit does not change sooner; each change has all machines of the pool scored again.

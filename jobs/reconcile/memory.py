@@ -14,12 +14,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from jobs.models import SchedulerMemory
-from jobs.scheduling.core import Core
-from jobs.scheduling.gangs import PlacedTask
-from jobs.scheduling.machines import TaskAsk
-from jobs.scheduling.promise import Promised
-from jobs.scheduling.victims import as_task
-from jobs.scheduling.work import Claimed, ClaimedSeat, Ghost
+from jobs.scheduling.core.core import Core
+from jobs.scheduling.core.reclaim import as_task
+from jobs.scheduling.core.state.gangs import PlacedTask
+from jobs.scheduling.core.state.machines import TaskAsk
+from jobs.scheduling.core.state.reservation import Promised
+from jobs.scheduling.core.state.work import Claimed, ClaimedSeat, Ghost
 from tenants.quota.shares import Standing
 
 ROW = "scheduler"

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from jobs.reconcile.loading import Around, Numbers
-from jobs.scheduling.core import Core
-from jobs.scheduling.decisions import Reason
-from jobs.scheduling.eligibility import Refusal, Sizes
-from jobs.scheduling.gangs import GangAsk
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Core
+from jobs.scheduling.core.eligibility import Refusal, Sizes
+from jobs.scheduling.core.state.decisions import Reason
+from jobs.scheduling.core.state.gangs import GangAsk
+from jobs.scheduling.core.state.work import Job
 from kernel.resources import RESOURCE_NAMES, Resources
 
 _SHAPELESS = frozenset(

@@ -19,13 +19,13 @@ from django.db.models import Q
 
 from jobs.models import Attempt, Dependency, Job
 from jobs.reconcile import event_log, loading, memory
-from jobs.scheduling import work
-from jobs.scheduling.eligibility import Wish, eligible
-from jobs.scheduling.log import Decided, Event, Log, MachineChanged
-from jobs.scheduling.machines import Machine
-from jobs.scheduling.recorder import state_at
-from jobs.scheduling.state import Held, State
-from jobs.scheduling.window import UNKNOWN, Entry, NewLimits, NewMachine, Past, Run
+from jobs.scheduling.core.eligibility import Wish, eligible
+from jobs.scheduling.core.snapshot import Held, State
+from jobs.scheduling.core.state import work
+from jobs.scheduling.core.state.machines import Machine
+from jobs.scheduling.replay.log import Decided, Event, Log, MachineChanged
+from jobs.scheduling.replay.recorder import state_at
+from jobs.scheduling.replay.trace import UNKNOWN, Entry, NewLimits, NewMachine, Past, Run
 from jobs.services.specs import load_spec, wish_of
 from tenants.limits_history import limits_at, queue_names
 from tenants.quota.accounting import mark

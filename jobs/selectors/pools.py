@@ -9,10 +9,10 @@ from functools import lru_cache
 
 from clusters.placement import EXCLUSIVE_CORES, LEVELS, Effect
 from clusters.selectors import NodeFacts, PoolFacts, list_clusters, pools_and_nodes
-from jobs.scheduling.eligibility import PoolView
-from jobs.scheduling.machines import WHOLE_MILLIS, Machine
-from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.shapes import MixRow, mix_of
+from jobs.scheduling.core.eligibility import PoolView
+from jobs.scheduling.core.place.scores import PoolRules
+from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine
+from jobs.scheduling.questions.idle import MixRow, mix_of
 
 NO_TENANTS: Mapping[uuid.UUID, Set[uuid.UUID]] = {}
 

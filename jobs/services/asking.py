@@ -18,13 +18,13 @@ from jobs.lifecycle.reasons import explain as reason_words
 from jobs.lifecycle.unmet import change_text, condition_text, filter_text
 from jobs.models import Job
 from jobs.reconcile.loading import Loaded
-from jobs.scheduling.decisions import Reason
-from jobs.scheduling.explain import Condition, Holder
-from jobs.scheduling.filters import Refusal
-from jobs.scheduling.gangs import PACK, SPREAD, GangAsk
-from jobs.scheduling.machines import WHOLE_MILLIS
-from jobs.scheduling.whatif import AddMachines, Ask, Block, Change, End, Rank, Release
-from jobs.scheduling.work import Job as Waiting
+from jobs.scheduling.core.place.filters import Refusal
+from jobs.scheduling.core.state.decisions import Reason
+from jobs.scheduling.core.state.gangs import PACK, SPREAD, GangAsk
+from jobs.scheduling.core.state.machines import WHOLE_MILLIS
+from jobs.scheduling.core.state.work import Job as Waiting
+from jobs.scheduling.questions.explain import Condition, Holder
+from jobs.scheduling.questions.whatif import AddMachines, Ask, Block, Change, End, Rank, Release
 from kernel.actor import Actor
 from kernel.errors import Unavailable
 from kernel.resources import RESOURCE_NAMES, Resources

@@ -18,7 +18,7 @@ PRUNE_ROWS = 5_000  # Of one look; a sweep comes again.
 
 @dataclass(frozen=True, slots=True)
 class DecisionRow:
-    """One decision to keep: what `jobs/scheduling/records.py` made of it, and whose job it is."""
+    """One decision to keep: what `jobs/scheduling/questions/records.py` made of it, and whose job it is."""
 
     job_id: uuid.UUID
     tenant_id: uuid.UUID

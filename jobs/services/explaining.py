@@ -9,12 +9,12 @@ from typing import Any
 from jobs.lifecycle.unmet import clears_text, latest_text
 from jobs.models import Job
 from jobs.reconcile.loading import Loaded, load_state
-from jobs.scheduling.eligibility import eligible
-from jobs.scheduling.explain import Explanation, Factors, Settled, explain
-from jobs.scheduling.latest import Latest, latest_start
-from jobs.scheduling.suggest import Suggestion, suggest
-from jobs.scheduling.whatif import End
-from jobs.scheduling.work import Job as Waiting
+from jobs.scheduling.core.eligibility import eligible
+from jobs.scheduling.core.state.work import Job as Waiting
+from jobs.scheduling.questions.explain import Explanation, Factors, Settled, explain
+from jobs.scheduling.questions.latest import Latest, latest_start
+from jobs.scheduling.questions.suggest import Suggestion, suggest
+from jobs.scheduling.questions.whatif import End
 from jobs.selectors.expected import ExpectedStart, expected_starts_of
 from jobs.services.asking import Reader, Shown, changes_json, condition_json, is_about_others, one_question
 from jobs.services.promises import TOO_MANY, accuracy, can_look_ahead, expect, moment

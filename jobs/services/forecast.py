@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from jobs.reconcile.loading import Judge, Loaded, PendingRow, load_state
-from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.machines import WHOLE_MILLIS
-from jobs.scheduling.predict import Prediction, size_of
-from jobs.scheduling.whatif import Submit, apply
+from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.state.machines import WHOLE_MILLIS
+from jobs.scheduling.questions.predict import Prediction, size_of
+from jobs.scheduling.questions.whatif import Submit, apply
 from jobs.services.asking import one_question
 from jobs.services.promises import TOO_MANY, accuracy, can_look_ahead, expect, moment, predictions_of, predictor_of_history
 from jobs.services.specs import wish_of

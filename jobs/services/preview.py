@@ -9,7 +9,7 @@ from typing import Any
 
 from jobs.lifecycle.reasons import explain
 from jobs.models import Job
-from jobs.scheduling.eligibility import Sizes, never
+from jobs.scheduling.core.eligibility import Sizes, never
 from jobs.selectors.pools import pools_and_machines
 from jobs.services.code_fetch import DEFAULT_REF
 from jobs.services.specs import load_spec, wish_of

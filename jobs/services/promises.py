@@ -1,7 +1,8 @@
 """When waiting jobs are expected to start, and how well that came true.
 
-An expectation is a look ahead by the scheduler's own core (`jobs/scheduling/lookahead.py`) on how long others like these jobs
-ran. The first one for each job that waits is kept and never changed; when the job has started it says by how much it was wrong.
+An expectation is a look ahead by the scheduler's own core (`jobs/scheduling/questions/lookahead.py`) on how long others like
+these jobs ran. The first one for each job that waits is kept and never changed; when the job has started it says by how much it
+was wrong.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from django.db.models import F, Q, QuerySet
 
 from jobs.models import Attempt, Job, StartPromise
 from jobs.reconcile.loading import Loaded, load_state
-from jobs.scheduling.lookahead import Expected, expected_starts
-from jobs.scheduling.predict import OBSERVED, Corrections, Prediction, Predictor, size_of
+from jobs.scheduling.questions.lookahead import Expected, expected_starts
+from jobs.scheduling.questions.predict import OBSERVED, Corrections, Prediction, Predictor, size_of
 from kernel.ids import new_ids
 from reconciling import bulk
 from tenants.quota.accounting import mark

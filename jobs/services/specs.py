@@ -12,9 +12,9 @@ from django.db import transaction
 
 from clusters.placement import RDMA, RDMA_PRESENT
 from jobs.models import StoredSpec
-from jobs.scheduling.eligibility import Wish
-from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.machines import TaskAsk
+from jobs.scheduling.core.eligibility import Wish
+from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.state.machines import TaskAsk
 from jobs.spec.model import JobSpec
 from jobs.spec.parse import parse_spec
 from kernel.errors import InvalidInput

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from jobs.reconcile.loading import load_state
-from jobs.scheduling.whatif import Answer, Change, Pass, Start, Waits, apply, what_if
+from jobs.scheduling.questions.whatif import Answer, Change, Pass, Start, Waits, apply, what_if
 from jobs.services.asking import Reader, Shown, one_question, reason_json
 from jobs.services.what_if_changes import CHANGES_MAX as CHANGES_MAX
 from jobs.services.what_if_changes import read_changes

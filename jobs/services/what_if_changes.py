@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jobs.models import Job
-from jobs.scheduling.eligibility import eligible
-from jobs.scheduling.gangs import PACK, SPREAD, GangAsk
-from jobs.scheduling.machines import WHOLE_MILLIS, Machine, TaskAsk
-from jobs.scheduling.whatif import (
+from jobs.scheduling.core.eligibility import eligible
+from jobs.scheduling.core.state.gangs import PACK, SPREAD, GangAsk
+from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine, TaskAsk
+from jobs.scheduling.core.state.work import Job as Waiting
+from jobs.scheduling.questions.whatif import (
     AddMachines,
     Ask,
     Block,
@@ -28,7 +29,6 @@ from jobs.scheduling.whatif import (
     SetPolicy,
     Submit,
 )
-from jobs.scheduling.work import Job as Waiting
 from jobs.selectors.find import fetch_job
 from jobs.services.asking import Reader
 from jobs.services.specs import wish_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from jobs.reconcile import event_log
-from jobs.scheduling.log import read_log
-from jobs.scheduling.recorder import decide_again
+from jobs.scheduling.replay.log import read_log
+from jobs.scheduling.replay.recorder import decide_again
 
 
 def decided_alike(folder: Path) -> int:

@@ -6,13 +6,13 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
-from jobs.scheduling.core import Policy
-from jobs.scheduling.explain import Settled
-from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.machines import Machine, TaskAsk
-from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.state import Pool, State
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Policy
+from jobs.scheduling.core.place.scores import PoolRules
+from jobs.scheduling.core.snapshot import Pool, State
+from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.state.machines import Machine, TaskAsk
+from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.questions.explain import Settled
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, Limit, LimitedQueue
 

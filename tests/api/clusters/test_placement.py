@@ -13,7 +13,7 @@ from clusters import placement
 from clusters.engines.interface import Inventory
 from clusters.models import Cluster, ClusterKind, Pool
 from clusters.services import record_inventory
-from jobs.scheduling import scores
+from jobs.scheduling.core.place import scores
 from kernel.errors import InvalidInput
 from tests.builders.quay import Quay
 from tests.factories.clusters import make_node, make_pool, node_facts

@@ -9,13 +9,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from jobs.scheduling.core import Core, Policy
-from jobs.scheduling.decisions import Admit, Claim, Decision, Evict
-from jobs.scheduling.gangs import GangAsk, Placed, RoleAsk
-from jobs.scheduling.machines import Machine, Machines, TaskAsk
-from jobs.scheduling.placing import place, undo
-from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.work import Job, Running
+from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.placing import place, undo
+from jobs.scheduling.core.place.scores import PoolRules
+from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict
+from jobs.scheduling.core.state.gangs import GangAsk, Placed, RoleAsk
+from jobs.scheduling.core.state.machines import Machine, Machines, TaskAsk
+from jobs.scheduling.core.state.work import Job, Running
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, Limit, LimitedQueue
 from tenants.quota.shares import Shares

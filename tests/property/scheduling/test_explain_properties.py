@@ -9,16 +9,16 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from jobs.scheduling.core import Policy
-from jobs.scheduling.decisions import Reason
-from jobs.scheduling.explain import Settled, explain, fair_order
-from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.machines import Machine, TaskAsk
-from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.state import Pool, State
-from jobs.scheduling.suggest import KINDS, outcome, suggest
-from jobs.scheduling.whatif import End, Rank, Release, apply, one_pass, what_if
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Policy
+from jobs.scheduling.core.place.scores import PoolRules
+from jobs.scheduling.core.snapshot import Pool, State
+from jobs.scheduling.core.state.decisions import Reason
+from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.state.machines import Machine, TaskAsk
+from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.questions.explain import Settled, explain, fair_order
+from jobs.scheduling.questions.suggest import KINDS, outcome, suggest
+from jobs.scheduling.questions.whatif import End, Rank, Release, apply, one_pass, what_if
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, Limit, LimitedQueue
 

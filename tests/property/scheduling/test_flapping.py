@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import uuid
 
-from jobs.scheduling.core import Policy
-from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.machines import Machine, TaskAsk
-from jobs.scheduling.replay import Arrival, Outcome, Replay
-from jobs.scheduling.state import Pool, State, build
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Policy
+from jobs.scheduling.core.snapshot import Pool, State, build
+from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.state.machines import Machine, TaskAsk
+from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.replay.run import Arrival, Outcome, Replay
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, Limit, LimitedQueue
 

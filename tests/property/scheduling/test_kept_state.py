@@ -15,10 +15,14 @@ from dataclasses import replace
 from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
-from jobs.scheduling.core import Core, Policy
-from jobs.scheduling.decisions import Admit, Book, Claim, Decision, Evict, Reason, Wait
-from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.log import (
+from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.scores import Mix, PoolRules
+from jobs.scheduling.core.snapshot import Pool, State, build, export
+from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Decision, Evict, Reason, Wait
+from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.state.machines import Machine, TaskAsk
+from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.replay.log import (
     Checkpointed,
     Ended,
     Event,
@@ -30,10 +34,6 @@ from jobs.scheduling.log import (
     Withdrawn,
     apply,
 )
-from jobs.scheduling.machines import Machine, TaskAsk
-from jobs.scheduling.scores import Mix, PoolRules
-from jobs.scheduling.state import Pool, State, build, export
-from jobs.scheduling.work import Job
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, Limit, LimitedQueue
 

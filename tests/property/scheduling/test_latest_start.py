@@ -16,15 +16,15 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as some
 
-from jobs.scheduling.core import Core, Policy
-from jobs.scheduling.decisions import Admit, Book, Claim, Evict
-from jobs.scheduling.explain import Settled
-from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.latest import BOOKED, LINE, Latest, latest_start
-from jobs.scheduling.machines import Machine, TaskAsk
-from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.state import Pool, State, build, export
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.scores import PoolRules
+from jobs.scheduling.core.snapshot import Pool, State, build, export
+from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Evict
+from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.state.machines import Machine, TaskAsk
+from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.questions.explain import Settled
+from jobs.scheduling.questions.latest import BOOKED, LINE, Latest, latest_start
 from kernel.resources import Resources
 from tenants.quota.bookings import Booked
 from tenants.quota.limits import Capacity, Limit, LimitedQueue

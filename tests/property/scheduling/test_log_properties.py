@@ -9,11 +9,16 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from jobs.scheduling.core import Policy
-from jobs.scheduling.decisions import Admit, Book, Claim, Evict, Reason, Wait
-from jobs.scheduling.filters import Refusal
-from jobs.scheduling.gangs import GangAsk, Placed, PlacedTask, RoleAsk
-from jobs.scheduling.log import (
+from jobs.scheduling.core.core import Policy
+from jobs.scheduling.core.place.filters import Refusal
+from jobs.scheduling.core.place.ranking import ScoreRow
+from jobs.scheduling.core.place.scores import POLICIES, Mix, PoolRules
+from jobs.scheduling.core.snapshot import Held, Pool, State
+from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Evict, Reason, Wait
+from jobs.scheduling.core.state.gangs import GangAsk, Placed, PlacedTask, RoleAsk
+from jobs.scheduling.core.state.machines import Machine, TaskAsk
+from jobs.scheduling.core.state.work import Job, Seat
+from jobs.scheduling.replay.log import (
     CapsChanged,
     Checkpointed,
     Decided,
@@ -38,11 +43,6 @@ from jobs.scheduling.log import (
     replay_log,
     state_lines,
 )
-from jobs.scheduling.machines import Machine, TaskAsk
-from jobs.scheduling.ranking import ScoreRow
-from jobs.scheduling.scores import POLICIES, Mix, PoolRules
-from jobs.scheduling.state import Held, Pool, State
-from jobs.scheduling.work import Job, Seat
 from kernel.resources import RESOURCE_NAMES, Resources
 from tenants.quota.bookings import Booked
 from tenants.quota.caps import UserCap

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from jobs.scheduling.core import Policy
-from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.machines import Machine, TaskAsk
-from jobs.scheduling.replay import Arrival, Replay
-from jobs.scheduling.state import Pool, State, build
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Policy
+from jobs.scheduling.core.snapshot import Pool, State, build
+from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.state.machines import Machine, TaskAsk
+from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.replay.run import Arrival, Replay
 from kernel.resources import Resources
 from tenants.ledger.fairness import HOUR, Holding, Limits, Share, ShareKey, Wanted, shares
 from tenants.quota.limits import Capacity, Limit, LimitedQueue

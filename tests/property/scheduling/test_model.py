@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from jobs.scheduling.core import Core, Policy
-from jobs.scheduling.decisions import Admit, Claim, Evict
-from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.log import LimitsChanged, apply
-from jobs.scheduling.machines import Machine, TaskAsk
-from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.state import Pool, State, build
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.scores import PoolRules
+from jobs.scheduling.core.snapshot import Pool, State, build
+from jobs.scheduling.core.state.decisions import Admit, Claim, Evict
+from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.state.machines import Machine, TaskAsk
+from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.replay.log import LimitsChanged, apply
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, Limit, LimitedQueue
 

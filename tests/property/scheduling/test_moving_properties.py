@@ -7,11 +7,11 @@ import itertools
 from hypothesis import event, given, settings
 from hypothesis import strategies as some
 
-from jobs.scheduling.core import Policy
-from jobs.scheduling.decisions import Admit, Claim, Decision, Evict
-from jobs.scheduling.gangs import Placed
-from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.work import Running
+from jobs.scheduling.core.core import Policy
+from jobs.scheduling.core.place.scores import PoolRules
+from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict
+from jobs.scheduling.core.state.gangs import Placed
+from jobs.scheduling.core.state.work import Running
 from tenants.quota.limits import Limit
 from tenants.quota.shares import Standing
 from tests.property.scheduling.test_core_properties import ALL, Step, World, asks, holds, limits_of, steps

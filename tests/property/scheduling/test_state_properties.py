@@ -9,14 +9,14 @@ from typing import Any
 from hypothesis import event, given, settings
 from hypothesis import strategies as some
 
-from jobs.scheduling.core import Core, Policy
-from jobs.scheduling.decisions import Admit, Claim, Decision, Evict
-from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.machines import Machine, Machines, TaskAsk
-from jobs.scheduling.replay import Arrival, Replay
-from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.state import Pool, State, build, export
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.scores import PoolRules
+from jobs.scheduling.core.snapshot import Pool, State, build, export
+from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict
+from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.state.machines import Machine, Machines, TaskAsk
+from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.replay.run import Arrival, Replay
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, Limit, LimitedQueue
 from tenants.quota.shares import Shares

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from jobs.scheduling.core import Core, Policy
-from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.machines import TaskAsk
-from jobs.scheduling.replay import Arrival, Replay
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.state.machines import TaskAsk
+from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.replay.run import Arrival, Replay
 from tenants.quota.bookings import Booked
 from tenants.quota.limits import Limit
 from tests.property.scheduling.test_core_properties import GPUS, NODES, POOL, a_core

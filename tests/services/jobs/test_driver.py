@@ -16,9 +16,9 @@ from jobs.models import Job, SchedulerMemory
 from jobs.reconcile import driver, finish, loading, memory, poll, stopping
 from jobs.reconcile.driver import REST_SECONDS
 from jobs.reconcile.loading import load_pending, load_state
-from jobs.scheduling import work
-from jobs.scheduling.log import Started
-from jobs.scheduling.state import build
+from jobs.scheduling.core.snapshot import build
+from jobs.scheduling.core.state import work
+from jobs.scheduling.replay.log import Started
 from jobs.services.edit import edit_job
 from tenants.quota.accounting import mark
 from tenants.services.queues import create_queue

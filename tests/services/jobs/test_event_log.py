@@ -16,9 +16,9 @@ from structlog.testing import capture_logs
 
 from jobs.reconcile import event_log
 from jobs.reconcile.driver import SchedulerDriver
-from jobs.scheduling.decisions import Admit
-from jobs.scheduling.log import log_lines, read_log
-from jobs.scheduling.recorder import decide_again
+from jobs.scheduling.core.state.decisions import Admit
+from jobs.scheduling.replay.log import log_lines, read_log
+from jobs.scheduling.replay.recorder import decide_again
 from kernel.config import Config
 from tests.builders.again import decided_alike
 from tests.builders.quay import Quay

@@ -19,7 +19,7 @@ from images.models import Image
 from jobs.models import DecisionRecord, Job
 from jobs.reconcile.driver import SchedulerDriver
 from jobs.reconcile.loading import load_state
-from jobs.scheduling.log import read_state, state_lines
+from jobs.scheduling.replay.log import read_state, state_lines
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts
 from tests.factories.images import make_image

@@ -11,9 +11,9 @@ from clusters.telemetry.metrics import METRICS, pool_subject, scoped
 from clusters.telemetry.reading import read_many
 from jobs.models import DecisionRecord
 from jobs.reconcile.loading import load_state
-from jobs.scheduling.log import read_state, state_lines
-from jobs.scheduling.records import policy_version
-from jobs.scheduling.state import build
+from jobs.scheduling.core.snapshot import build
+from jobs.scheduling.questions.records import policy_version
+from jobs.scheduling.replay.log import read_state, state_lines
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts
 from tests.factories.tenants import Cast

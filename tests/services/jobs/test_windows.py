@@ -15,9 +15,9 @@ from clusters.models import Node
 from jobs.models import Job
 from jobs.reconcile import event_log
 from jobs.reconcile.windows import past_window
-from jobs.scheduling.mask import masked
-from jobs.scheduling.report import as_it_was, as_replayed
-from jobs.scheduling.window import Past, lived, past_lines, read_past
+from jobs.scheduling.replay.mask import masked
+from jobs.scheduling.replay.report import as_it_was, as_replayed
+from jobs.scheduling.replay.trace import Past, lived, past_lines, read_past
 from kernel import clock
 from tenants.models import Queue, QueueLimit
 from tenants.quota.edits import Change

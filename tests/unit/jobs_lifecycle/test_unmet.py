@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from jobs.lifecycle.unmet import _CHANGES, _CONDITIONS, _FILTERS, change_text, clears_text, condition_text, filter_text
-from jobs.scheduling.explain import TELLING
-from jobs.scheduling.filters import FILTERS
+from jobs.scheduling.core.place.filters import FILTERS
+from jobs.scheduling.questions.explain import TELLING
 
 CEILING = {
     "code": "ceiling",

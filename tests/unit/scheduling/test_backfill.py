@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from jobs.scheduling.core import Core
-from jobs.scheduling.decisions import Book, Decision
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Core
+from jobs.scheduling.core.state.decisions import Book, Decision
+from jobs.scheduling.core.state.work import Job
 from tenants.quota.limits import Limit
 from tests.unit.scheduling.test_core import a_core, a_job, admitted, evicted, owed, submit, why
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from jobs.scheduling.core import Core
-from jobs.scheduling.decisions import Claim, Decision, Evict, Reason
-from jobs.scheduling.gangs import Placed
-from jobs.scheduling.scores import PoolRules
+from jobs.scheduling.core.core import Core
+from jobs.scheduling.core.place.scores import PoolRules
+from jobs.scheduling.core.state.decisions import Claim, Decision, Evict, Reason
+from jobs.scheduling.core.state.gangs import Placed
 from tests.unit.scheduling.test_core import a_core, a_job, admitted, evicted, owed, submit
 
 OLD = 1_200

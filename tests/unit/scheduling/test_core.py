@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from jobs.scheduling.core import Core, Policy
-from jobs.scheduling.decisions import Admit, Claim, Decision, Evict, Reason, Wait
-from jobs.scheduling.gangs import GangAsk, RoleAsk
-from jobs.scheduling.machines import Machine, Machines, TaskAsk
-from jobs.scheduling.scores import PoolRules
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.scores import PoolRules
+from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict, Reason, Wait
+from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.state.machines import Machine, Machines, TaskAsk
+from jobs.scheduling.core.state.work import Job
 from kernel.resources import Resources
 from tenants.quota.caps import UserCap
 from tenants.quota.limits import Capacity, Limit, LimitedQueue

@@ -6,11 +6,11 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
-from jobs.scheduling.decisions import Reason
-from jobs.scheduling.explain import Condition, Explanation, Settled, explain
-from jobs.scheduling.state import State
-from jobs.scheduling.suggest import Suggestion, outcome, suggest
-from jobs.scheduling.whatif import AddMachines, Ask, Block, End, Rank, Release, apply
+from jobs.scheduling.core.snapshot import State
+from jobs.scheduling.core.state.decisions import Reason
+from jobs.scheduling.questions.explain import Condition, Explanation, Settled, explain
+from jobs.scheduling.questions.suggest import Suggestion, outcome, suggest
+from jobs.scheduling.questions.whatif import AddMachines, Ask, Block, End, Rank, Release, apply
 from tenants.quota.bookings import Booked
 from tenants.quota.caps import UserCap
 from tenants.quota.edits import Change as SetLimits

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.scheduling.decisions import Decision
-from jobs.scheduling.lines import BadFile, Written
-from jobs.scheduling.log import (
+from jobs.scheduling.core.state.decisions import Decision
+from jobs.scheduling.replay.encoding import Encoding
+from jobs.scheduling.replay.files import BadFile, Written
+from jobs.scheduling.replay.log import (
     Decided,
     in_order,
     log_lines,
@@ -24,7 +25,7 @@ from jobs.scheduling.log import (
     replay_log,
     state_lines,
 )
-from jobs.scheduling.recorder import Recorder
+from jobs.scheduling.replay.recorder import Recorder
 from tests.builders.schedules import a_state, what_happens
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -174,9 +175,7 @@ def test_what_is_no_log_or_of_another_version_is_refused_by_its_first_line(line:
 
 def test_floats_are_neither_written_nor_read() -> None:
     with pytest.raises(TypeError):
-        Written("log").line(
-            {"kind": "decide", "value": __import__("jobs.scheduling.encoding").scheduling.encoding.Encoding().plain(1.5)}
-        )
+        Written("log").line({"kind": "decide", "value": Encoding().plain(1.5)})
     lines, _ = a_log(random.Random(1), 5)
     error = refused([*lines[:3], '{"kind":"decide","value":{"now":1.5}}\n'])
     assert (error.code, error.line) == ("invalid", 4)

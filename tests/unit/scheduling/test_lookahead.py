@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from jobs.scheduling.core import Core, Policy
-from jobs.scheduling.decisions import Admit, Reason
-from jobs.scheduling.lookahead import Expected, expected_starts
-from jobs.scheduling.predict import Prediction
-from jobs.scheduling.state import State, build, export
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.snapshot import State, build, export
+from jobs.scheduling.core.state.decisions import Admit, Reason
+from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.questions.lookahead import Expected, expected_starts
+from jobs.scheduling.questions.predict import Prediction
 from tenants.quota.limits import Limit
 from tests.property.scheduling.test_state_properties import a_state
 from tests.unit.scheduling.test_core import a_job, owed, submit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.scheduling.predict import Corrections, Prediction, Predictor, size_of
+from jobs.scheduling.questions.predict import Corrections, Prediction, Predictor, size_of
 
 
 def after(*runs: tuple[str, str, str, int]) -> Predictor:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from jobs.scheduling.decisions import Book, Reason
-from jobs.scheduling.explain import Settled
-from jobs.scheduling.records import Names, Record, policy_version, record_of, records_of
-from jobs.scheduling.state import State
+from jobs.scheduling.core.snapshot import State
+from jobs.scheduling.core.state.decisions import Book, Reason
+from jobs.scheduling.questions.explain import Settled
+from jobs.scheduling.questions.records import Names, Record, policy_version, record_of, records_of
 from tenants.quota.limits import Limit
 from tests.builders.scheduling import a_job, a_state, passed
 

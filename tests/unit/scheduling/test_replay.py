@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jobs.scheduling.core import Core
-from jobs.scheduling.replay import Arrival, Outcome, Replay
+from jobs.scheduling.core.core import Core
+from jobs.scheduling.replay.run import Arrival, Outcome, Replay
 from tests.unit.scheduling.test_core import Limit, a_core, a_job, owed
 
 

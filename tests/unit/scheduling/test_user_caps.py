@@ -6,8 +6,8 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
-from jobs.scheduling.core import Core
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Core
+from jobs.scheduling.core.state.work import Job
 from tenants.quota.caps import UserCap
 from tests.unit.scheduling.test_core import a_core, a_job, admitted, submit, why
 

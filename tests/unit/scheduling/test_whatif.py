@@ -5,11 +5,11 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 
-from jobs.scheduling.core import Policy
-from jobs.scheduling.decisions import Admit, Evict, Reason
-from jobs.scheduling.gangs import GangAsk
-from jobs.scheduling.state import State, build
-from jobs.scheduling.whatif import (
+from jobs.scheduling.core.core import Policy
+from jobs.scheduling.core.snapshot import State, build
+from jobs.scheduling.core.state.decisions import Admit, Evict, Reason
+from jobs.scheduling.core.state.gangs import GangAsk
+from jobs.scheduling.questions.whatif import (
     AddMachines,
     Ask,
     Block,

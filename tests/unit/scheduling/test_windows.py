@@ -6,9 +6,9 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
-from jobs.scheduling.core import Core
-from jobs.scheduling.decisions import Evict
-from jobs.scheduling.work import Job
+from jobs.scheduling.core.core import Core
+from jobs.scheduling.core.state.decisions import Evict
+from jobs.scheduling.core.state.work import Job
 from tenants.quota.bookings import Booked
 from tenants.quota.limits import Limit
 from tests.unit.scheduling.test_core import POOL, a_core, a_job, admitted, evicted, owed, submit, why

@@ -10,8 +10,8 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from controlplane.management.moments import moment
 from jobs.reconcile.windows import past_window
-from jobs.scheduling.mask import masked
-from jobs.scheduling.window import past_lines
+from jobs.scheduling.replay.mask import masked
+from jobs.scheduling.replay.trace import past_lines
 from kernel.clock import database_now
 
 

@@ -12,9 +12,9 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from controlplane.management.moments import moment
 from jobs.reconcile import event_log
-from jobs.scheduling.lines import BadFile
-from jobs.scheduling.log import read_log
-from jobs.scheduling.recorder import Compared, decide_again
+from jobs.scheduling.replay.files import BadFile
+from jobs.scheduling.replay.log import read_log
+from jobs.scheduling.replay.recorder import Compared, decide_again
 
 
 class Command(BaseCommand):

@@ -11,10 +11,10 @@ from typing import Any
 import yaml
 from django.core.management.base import BaseCommand, CommandParser
 
-from jobs.scheduling.lines import BadFile
-from jobs.scheduling.policy_file import under
-from jobs.scheduling.report import Lived, as_it_was, as_replayed, picture, tables
-from jobs.scheduling.window import Past, lived, read_past
+from jobs.scheduling.replay.files import BadFile
+from jobs.scheduling.replay.policy_file import under
+from jobs.scheduling.replay.report import Lived, as_it_was, as_replayed, picture, tables
+from jobs.scheduling.replay.trace import Past, lived, read_past
 from kernel.errors import InvalidInput
 
 POLICY_BYTES_MAX = 64 * 1024

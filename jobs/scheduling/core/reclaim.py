@@ -1,0 +1,583 @@
+"""Whose work makes room for a gang that is owed it: reclaim between queues, preemption inside one.
+
+Who may be evicted: work of other queues that hold more than they deserve, for a gang that stays within what its own queue
+deserves (`Shares.may_reclaim`, asked again after each victim, so guaranteed work is never taken); and work of the same queue and
+lower priority. First only victims whose queues keep what they deserve without them are taken (Kueue's first rule); where that
+is not enough, also those that stand partly on what they deserve (its second). Nobody leaves before its least run time.
+
+The ideal: of all sets of victims after which the gang has its place, the one that loses the fewest GPU-seconds. The shortcut:
+each machine offers the cheapest next step by which it takes one task more; the cheapest offer of all is taken, by a heap whose
+entries begin as bounds from below, so that only machines near the top are ever counted exactly; then whoever turns out not to be
+needed, dearest first, is left in peace. What is left is minimal: without any one of them the gang would have no place. Where each
+machine takes one task and no victim spans machines it is also the cheapest; otherwise it may not be.
+
+A `Transfer` moves the room at once, from those who leave to the one that claims it, and holds what is left over as ghosts until
+they are gone: nobody else gets any of it, and what is decided meanwhile sees the state to come.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jobs.scheduling.core.place.cache import Known
+from jobs.scheduling.core.place.placing import place, undo
+from jobs.scheduling.core.place.ranking import Ranking, ranking_of
+from jobs.scheduling.core.place.topology import topology_of
+from jobs.scheduling.core.state.evictable import Amounts, Leavers, takes_more
+from jobs.scheduling.core.state.gangs import GangAsk, Placed, PlacedTask, RoleAsk, Unplaced
+from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machines, TaskAsk
+from jobs.scheduling.core.state.work import Claimed, Ghost, Job, Running, Shape, Transfer, give_shares, held_by, take_shares
+from tenants.quota.limits import Amount
+from tenants.quota.shares import Refusal, Shares, Standing
+
+if TYPE_CHECKING:
+    from jobs.scheduling.core.core import Core
+
+FINE = 1 << 20  # Prices per task are whole numbers of these.
+DOMAINS_MAX = 16  # Places of a level that are searched for a gang that insists on one, most room first.
+
+
+class Search:
+    """Victims for one gang in one pool. `evens`: among those who borrow, by how large a part each holds (`Shares.may_even`)."""
+
+    def __init__(self, core: Core, job: Job, shape: Shape, pool: int, now: int, *, evens: bool = False) -> None:
+        self.core = core
+        self.machines: Machines = core.machines
+        self.shares: Shares = core.shares
+        self.job = job
+        self.pool = pool
+        self.now = now
+        self.need = shape.least[pool]
+        self._shape = shape
+        self.gang = at_least(shape.gang)
+        self.young_until = 0  # When the first of those who may not be evicted yet may be.
+        self.by_machine: Mapping[int, Sequence[Running]] = {}
+        self.hope: frozenset[int] = frozenset()  # The machines on which somebody might be evicted.
+        amount: Amount = shape.inside.get(pool, (0, 0, 0))
+        self._amount = amount
+        self.evens = evens
+        self.reach = 0 if evens else core.shares.reach(job.queue, pool, amount) if core.policy.reclaims else -1
+        self.may_claim = self.reach >= 0
+        preempts = core.policy.preempts and not evens
+        lowest = min(core.evictable.priorities.get((pool, job.queue), ()), default=job.priority) if preempts else job.priority
+        self.may_preempt = lowest < job.priority
+        self.cost: dict[str, int] = {}  # Of those who might be evicted, once all that costs little says that it could help.
+        self._leavers: Sequence[Leavers] = ()
+        self._freed: Mapping[int, Amounts] = {}
+        self.members: Set[int] | None = None
+        self._keeps_deserved = True
+        self._allowed: dict[int, bool] = {}
+        self._roles = [
+            (role, ranking)
+            for role in self.gang.roles
+            if (ranking := ranking_of(self.machines, pool if role.pool is None else role.pool, role.ask)) is not None
+        ]
+        self._is_counted = shape.is_counted
+
+    def run(self) -> list[Running] | None:
+        """The victims; None where no set of them makes room."""
+        if not self._gather() or not self._could_do():
+            return None
+        for leavers in self._leavers:
+            for one in leavers.gangs:
+                self.cost[one.job.id] = self._cost(one)
+        for keeps_deserved in (True,) if self.evens else (True, False):
+            self._keeps_deserved = keeps_deserved
+            best: list[Running] | None = None
+            for members in self._domains():
+                self.members = members
+                found = self._try()
+                if found is not None and (best is None or self._sum(found) < self._sum(best)):
+                    best = found
+            if best is not None:
+                return best
+        return None
+
+    # --- Who may leave ------------------------------------------------------------------------------------------------
+
+    def _gather(self) -> bool:
+        """Everybody who might be evicted, by machine; whether there is anybody."""
+        core, amount = self.core, self._amount
+        free = self.machines.free(self.pool)
+        short = (amount[0] > free.cpu_millis, amount[1] > free.memory_bytes, amount[2] > free.gpu_millis)
+        self._short: Sequence[bool] | None = short if any(short) else None
+        self.young_until = core.young_until
+        evictable = core.evictable
+        if self.reach < 0:
+            near: Sequence[int] = (self.job.queue,)
+        else:
+            near = core.tree(self.reach) if self.reach else evictable.queues(self.pool)
+        found = []
+        for queue in near:
+            own = queue == self.job.queue
+            leavers = evictable.leavers(self.pool, queue, self.job.priority if own else None)
+            if leavers.gangs and (core.policy.preempts and not self.evens if own else self._may_reclaim(queue)):
+                found.append(leavers)
+        return self._consider(found)
+
+    def _consider(self, leavers: Sequence[Leavers]) -> bool:
+        """Search among these; whether there is anybody."""
+        self._leavers = leavers
+        self._freed, self.by_machine, self.hope = _together(leavers)
+        return bool(leavers)
+
+    def _cost(self, one: Running) -> int:
+        return one.cost(self.now)
+
+    def _may_reclaim(self, queue: int) -> bool:
+        if self.evens:
+            return self.shares.may_even(self.job.queue, queue, self.pool, self._amount)
+        return self.shares.may_reclaim(self.job.queue, queue, self.pool, self._amount, self._short)
+
+    def _may_leave(self, one: Running) -> bool:
+        """Whether by the rules this one may go, after those that were chosen already."""
+        queue = one.job.queue
+        if self.core.windows and self.core.windows.keeps(one, self.job):
+            return False
+        if queue == self.job.queue:
+            return True
+        allowed = self._allowed.get(queue)
+        if allowed is None:
+            allowed = self._allowed[queue] = self._may_reclaim(queue)
+        if not allowed or not self._keeps_deserved:
+            return allowed
+        if self.evens:
+            gives: Amount = dict(one.need).get(self.pool, (0, 0, 0))
+            if not self.shares.may_even(self.job.queue, queue, self.pool, self._amount, gives):
+                return False
+        above = set(self.shares.path[self.job.queue])
+        for pool, amount in one.need:
+            if pool != self.pool:
+                continue
+            for node in self.shares.path[queue]:
+                if node in above:
+                    break
+                over = self.shares.excess(node, pool)
+                for at, held in enumerate(amount):
+                    if held and over[at] < held and (self._short is None or self._short[at]):
+                        return False
+        return True
+
+    def _could_do(self) -> bool:
+        """Whether there might be room once everybody who may leave did: by sums and by machine, a bound that costs little."""
+        free = self.machines.free(self.pool)
+        sums = [free.cpu_millis, free.memory_bytes, free.gpu_millis]
+        for leavers in self._leavers:
+            for at, amount in enumerate(leavers.sums):
+                sums[at] += amount
+        if any(want > there for want, there in zip(self._amount, sums, strict=True)):
+            return False
+        if not self._is_counted or not self._roles:
+            return True
+        role, ranking = self._roles[0]
+        known = self.core.waits.unplaced.get((self.pool, self._shape.number))
+        if known is None:
+            fitting = self._count(ranking)
+            if fitting >= role.minimum:
+                return True
+            answer = Unplaced("no_room", self.pool, role.role, role.minimum, fitting, ranking.tally())
+            known = self.core.waits.unplaced[self.pool, self._shape.number] = Known(self._shape, answer)
+        return takes_more(self.machines, role, role.minimum - known.most(self.machines, self.pool), self._freed)
+
+    # --- The cheapest that is enough ----------------------------------------------------------------------------------
+
+    def _try(self) -> list[Running] | None:
+        """Evict for a try until the gang fits; all is undone."""
+        mark = self.machines.mark()
+        chosen: dict[str, Running] = {}
+        self._allowed.clear()
+        try:
+            return self._reduce(chosen) if self._grow(chosen) else None
+        finally:
+            for one in chosen.values():
+                take_shares(self.shares, one.job.queue, one.need)
+            self.machines.rewind(mark)
+
+    def _grow(self, chosen: dict[str, Running]) -> bool:
+        offers: dict[str, list[tuple[int, int]]] = {}
+        counts = {role.role: self._count(ranking) for role, ranking in self._roles}
+        while True:
+            lacking = next((one for one in self._roles if counts[one[0].role] < one[0].minimum), None)
+            if lacking is None:
+                if self._is_enough():
+                    return True
+                if self._is_counted or not self._fits_but_for_limits():
+                    lacking = self._roles[0]
+                if lacking is None or self._is_counted:
+                    if not self._evict_any(chosen):
+                        return False
+                    counts = {role.role: self._count(ranking) for role, ranking in self._roles}
+                    continue
+            role, ranking = lacking
+            if role.role not in offers:
+                offers[role.role] = self._bounds(role, ranking)
+            if not self._take_offer(offers[role.role], role, ranking, chosen):
+                return False
+            counts = {name.role: self._count(each) for name, each in self._roles} if not self._is_counted else counts
+            if self._is_counted:
+                counts[role.role] = self._counted
+
+    def _bounds(self, role: RoleAsk, ranking: Ranking) -> list[tuple[int, int]]:
+        """By machine the least that one more task there could cost: by GPU alone, and as if victims could be cut."""
+        heap = []
+        want = role.ask.gpu_millis
+        for machine, here in self.by_machine.items():
+            if self.members is not None and machine not in self.members:
+                continue
+            missing = want - self.machines.left(machine).gpu_millis % max(want, 1) if want else 0
+            rates = []
+            for one in here:
+                gpus = sum(task.ask.gpu_millis for task in one.placed.tasks if task.machine == machine)
+                if gpus:
+                    rates.append((self.cost[one.job.id] * FINE // max(one.gpu_millis, 1), gpus))
+            bound = 0
+            for rate, gpus in sorted(rates):
+                if missing <= 0:
+                    break
+                part = min(gpus, missing)
+                bound += rate * part
+                missing -= part
+            if missing <= 0:
+                heap.append((bound, machine))
+        heapq.heapify(heap)
+        return heap
+
+    def _take_offer(self, heap: list[tuple[int, int]], role: RoleAsk, ranking: Ranking, chosen: dict[str, Running]) -> bool:
+        """Take the cheapest step by which some machine takes one task more; False when none does."""
+        while heap:
+            _, machine = heapq.heappop(heap)
+            step = self._step(machine, role, ranking, chosen)
+            if step is None:
+                continue
+            price, gain, victims = step
+            if heap and (price, machine) > heap[0]:
+                self._keep(victims, chosen)
+                heapq.heappush(heap, (price, machine))
+                continue
+            if self._is_counted:
+                self._counted += gain
+            heapq.heappush(heap, (0, machine))  # It may take one more; what that costs is found out when it comes up.
+            return True
+        return False
+
+    def _step(
+        self, machine: int, role: RoleAsk, ranking: Ranking, chosen: dict[str, Running]
+    ) -> tuple[int, int, list[Running]] | None:
+        """Evict on one machine, cheapest first, until it takes one task more, and leave in peace who was not needed for it."""
+        class_of = self.machines.class_of
+        before = ranking.copies(class_of[machine])
+        victims: list[Running] = []
+        others = 0
+        gains: dict[str, int] = {}
+        for one in sorted(self.by_machine[machine], key=lambda one: (self.cost[one.job.id], one.key)):
+            if one.job.id in chosen or not self._helps(one, machine, role.ask, before + 1) or not self._may_leave(one):
+                continue
+            gains[one.job.id] = self._evict(one, chosen, ranking, machine)
+            others += gains[one.job.id]
+            victims.append(one)
+            if ranking.copies(class_of[machine]) > before:
+                break
+        else:
+            self._keep(victims, chosen)
+            return None
+        for one in sorted(victims[:-1], key=lambda one: (-self.cost[one.job.id], one.key)):
+            self._keep([one], chosen)
+            if ranking.copies(class_of[machine]) > before:
+                victims.remove(one)
+                others -= gains[one.job.id]
+            else:
+                self._evict(one, chosen, ranking, machine)
+        gain = ranking.copies(class_of[machine]) - before + others
+        return self._sum(victims) * FINE // gain, gain, victims
+
+    def _helps(self, one: Running, machine: int, ask: TaskAsk, many: int) -> bool:
+        """Whether it holds on this machine what so many tasks lack there."""
+        here = self.machines.class_of[machine]
+        tasks = [task.ask for task in one.placed.tasks if task.machine == machine]
+        each = ask.gpu_millis
+        if each >= WHOLE_MILLIS:
+            lacks_gpu = here.whole * WHOLE_MILLIS < each * many
+        else:
+            lacks_gpu = each > 0 and sum(left // each for left in here.devices) < many
+        return (
+            (lacks_gpu and any(task.gpu_millis for task in tasks))
+            or (here.cpu < ask.cpu_millis * many and any(task.cpu_millis for task in tasks))
+            or (here.memory < ask.memory_bytes * many and any(task.memory_bytes for task in tasks))
+        )
+
+    def _evict(self, one: Running, chosen: dict[str, Running], ranking: Ranking, machine: int) -> int:
+        """For a try; how many tasks more all other machines take because of it."""
+        class_of, copies, members = self.machines.class_of, ranking.copies, self.members
+        others = {task.machine for task in one.placed.tasks} - {machine}
+        if members is not None:
+            others &= members
+        before = sum(copies(class_of[other]) for other in others if class_of[other].kind.pool == ranking.pool)
+        for task in one.placed.tasks:
+            self.machines.give(task.machine, task.ask, task.devices)
+        give_shares(self.shares, one.job.queue, one.need)
+        chosen[one.job.id] = one
+        self._allowed.clear()
+        return sum(copies(class_of[other]) for other in others if class_of[other].kind.pool == ranking.pool) - before
+
+    def _keep(self, victims: Iterable[Running], chosen: dict[str, Running]) -> None:
+        """Take the try back for these."""
+        for one in victims:
+            for task in one.placed.tasks:
+                self.machines.take(task.machine, task.ask, task.devices)
+            take_shares(self.shares, one.job.queue, one.need)
+            del chosen[one.job.id]
+        self._allowed.clear()
+
+    def _evict_any(self, chosen: dict[str, Running]) -> bool:
+        """Where there is room but a limit refuses: whoever is cheapest."""
+        everybody = {one.job.id: one for here in self.by_machine.values() for one in here}
+        for one in sorted(everybody.values(), key=lambda one: (self.cost[one.job.id], one.key)):
+            if one.job.id not in chosen and self._may_leave(one):
+                self._evict(one, chosen, self._roles[0][1], -1)
+                return True
+        return False
+
+    def _reduce(self, chosen: dict[str, Running]) -> list[Running]:
+        """Leave in peace, dearest first, whoever is not needed."""
+        for one in sorted(chosen.values(), key=lambda one: (-self.cost[one.job.id], one.key)):
+            self._keep([one], chosen)
+            if not self._is_enough():
+                self._evict(one, chosen, self._roles[0][1], -1)
+        return sorted(chosen.values(), key=lambda one: one.key)
+
+    # --- Whether it is enough -----------------------------------------------------------------------------------------
+
+    def _is_enough(self) -> bool:
+        if any(isinstance(self.shares.room(self.job.queue, pool, amount), Refusal) for pool, amount in self.need):
+            return False
+        windows = self.core.windows
+        if windows and windows.refusal(self.job, self.need, self.now, delay=self.core.policy.grace_seconds) is not None:
+            return False
+        return self._fits_but_for_limits()
+
+    def _fits_but_for_limits(self) -> bool:
+        if self._is_counted:
+            return self._count(self._roles[0][1]) >= self._roles[0][0].minimum
+        answer = place(self.gang, self.machines, (self.pool,))
+        if isinstance(answer, Placed):
+            undo(answer, self.machines)
+            return True
+        return False
+
+    def _count(self, ranking: Ranking) -> int:
+        if self.members is None:
+            found = ranking.room_of_all(self.machines.classes(ranking.pool))
+        else:
+            found = ranking.room_on(self.members)
+        self._counted = found
+        return found
+
+    def _domains(self) -> Iterator[Set[int] | None]:
+        """Where all of the gang has to go: the places of the level on which it insists; None for anywhere."""
+        rules = self.machines.rules.get(self.pool)
+        levels = {self.gang.together, *(role.together for role in self.gang.roles)}
+        for depth, level in enumerate(rules.levels if rules is not None else ()):
+            if level in levels and rules is not None:
+                places = topology_of(self.machines, self.pool, rules.levels).places[depth]
+                able = sorted(places, key=lambda one: (-len(one.members), one.name))
+                yield from (one.members for one in able[:DOMAINS_MAX])
+                return
+        yield None
+
+    def _sum(self, victims: Iterable[Running]) -> int:
+        return sum(self.cost[one.job.id] for one in victims)
+
+
+def _together(found: Sequence[Leavers]) -> tuple[Mapping[int, Amounts], Mapping[int, Sequence[Running]], frozenset[int]]:
+    """What may leave of several queues, by machine: what that frees there and who it is."""
+    if len(found) == 1:
+        return found[0].freed, found[0].by_machine, found[0].machines
+    freed: dict[int, Amounts] = {}
+    by_machine: dict[int, list[Running]] = {}
+    for leavers in found:
+        for machine, here in leavers.by_machine.items():
+            by_machine.setdefault(machine, []).extend(here)
+            more, held = leavers.freed[machine], freed.get(machine, (0, 0, 0))
+            freed[machine] = (held[0] + more[0], held[1] + more[1], held[2] + more[2])
+    return freed, by_machine, frozenset(by_machine)
+
+
+def at_least(gang: GangAsk) -> GangAsk:
+    """The same gang at its smallest."""
+    if all(role.minimum == role.maximum for role in gang.roles):
+        return gang
+    return replace(gang, roles=tuple(replace(role, maximum=role.minimum) for role in gang.roles))
+
+
+def could_transfer(
+    core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Running], moving: Collection[str] = ()
+) -> bool:
+    """Whether the gang, at its smallest, could have what these hold and what is free."""
+    leaving = [one for one in victims if one.job.id not in moving]
+    for one in leaving:
+        give_shares(core.shares, one.job.queue, one.need)
+    fits = not any(isinstance(core.shares.room(job.queue, at, amount), Refusal) for at, amount in shape.least[pool])
+    for one in leaving:
+        take_shares(core.shares, one.job.queue, one.need)
+    if not fits:
+        return False
+    mark = core.machines.mark()
+    for one in victims:
+        for task in one.placed.tasks:
+            core.machines.give(task.machine, task.ask, task.devices)
+    fits = isinstance(place(at_least(shape.gang), core.machines, (pool,)), Placed)
+    core.machines.rewind(mark)
+    return fits
+
+
+def transfer(
+    core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Running], now: int, moving: Collection[str] = ()
+) -> Transfer:
+    """Move the room of the victims to the gang, at its smallest, and hold what is left over until they are gone. Those who are
+    `moving` keep their share of the limits and get room elsewhere (`moving.py`)."""
+    for one in victims:
+        if one.job.id not in moving:
+            give_shares(core.shares, one.job.queue, one.need)
+        for task in one.placed.tasks:
+            core.machines.give(task.machine, task.ask, task.devices)
+    need = shape.least[pool]
+    standings = [core.shares.room(job.queue, at, amount) for at, amount in need]
+    placed = place(at_least(shape.gang), core.machines, (pool,))
+    assert isinstance(placed, Placed), "what was found to fit does not"
+    seats = core.moves.keep(job.id, [one for one in victims if one.job.id in moving])
+    taken = [*placed.tasks, *(task for seat in seats for task in seat.placed.tasks)]
+    ghosts = _left_over(core.machines, [task for one in victims for task in one.placed.tasks], taken)
+    haunt(core.machines, ghosts)
+    standing = max(one for one in standings if isinstance(one, Standing))
+    claimant = Running(job, placed, need, now, standing)
+    made = claimant.claim = Transfer(claimant, tuple(victims), ghosts)
+    for one in victims:
+        core.promises.left(one)
+        one.is_leaving, one.claim = True, made
+        core.evictable.leave(one)
+    return made
+
+
+def restore_transfer(core: Core, job: Job, shape: Shape, kept: Claimed, victims: Sequence[Running], now: int) -> Transfer | None:
+    """The same claim as before, in a core that was built anew: `victims` are those who have not left yet. None where something
+    else holds by now what it claimed."""
+    machines = core.machines
+    placed = Placed(kept.pool, kept.tasks)
+    if held_by(placed, (machines.at[task.machine].pool for task in kept.tasks)) != shape.least[kept.pool]:
+        return None  # It asks for something else by now.
+    moving = {seat.id for seat in kept.seats}
+    seats = [seat for one in kept.seats if (seat := core.moves.seat_of(one, job.id)) is not None]
+    given = [task for one in victims for task in one.placed.tasks]
+    taken = [*kept.tasks, *(task for seat in seats for task in seat.placed.tasks), *map(as_task, kept.left_over)]
+    if not _is_free(machines, taken, given):
+        return None
+    for task in given:
+        machines.give(task.machine, task.ask, task.devices)
+    for task in taken:
+        machines.take(task.machine, task.ask, task.devices)
+    for one in victims:
+        if one.job.id not in moving:
+            give_shares(core.shares, one.job.queue, one.need)
+    for seat in seats:
+        core.moves.keep_again(seat)
+    claimant = Running(job, placed, shape.least[kept.pool], now, kept.standing)
+    made = claimant.claim = Transfer(claimant, tuple(victims), kept.left_over)
+    for one in victims:
+        core.promises.left(one)
+        one.is_leaving, one.claim = True, made
+        core.evictable.leave(one)
+    return made
+
+
+def as_task(ghost: Ghost) -> PlacedTask:
+    """What is held for nobody, as if a task held it."""
+    return PlacedTask("", 0, ghost.machine, TaskAsk(ghost.cpu_millis, ghost.memory_bytes, ghost.gpu_millis), ghost.devices)
+
+
+def _is_free(machines: Machines, taken: Iterable[PlacedTask], given: Iterable[PlacedTask]) -> bool:
+    """Whether there is room for these, once those are given back."""
+    room: dict[int, tuple[list[int], list[int]]] = {}  # Cores and memory, and each device.
+    for tasks, sign in ((taken, -1), (given, 1)):
+        for task in tasks:
+            if task.machine not in room:
+                left = machines.left(task.machine)
+                room[task.machine] = [left.cpu_millis, left.memory_bytes], list(machines.devices_left(task.machine))
+            amounts, devices = room[task.machine]
+            amounts[0] += sign * task.ask.cpu_millis
+            amounts[1] += sign * task.ask.memory_bytes
+            for device in task.devices:
+                if device >= len(devices):
+                    return False
+                devices[device] += sign * min(task.ask.gpu_millis, WHOLE_MILLIS)
+    return all(amount >= 0 for amounts, devices in room.values() for amount in (*amounts, *devices))
+
+
+def undo_transfer(core: Core, made: Transfer) -> set[int]:
+    """The claimant gave up: what is left goes back to those who are still leaving. Returns the machines that got room."""
+    claimant = made.claimant
+    del core.transfers[claimant.job.id]
+    core.moves.give_up(claimant.job.id)
+    give_shares(core.shares, claimant.job.queue, claimant.need)
+    exorcise(core.machines, made.ghosts)
+    for task in claimant.placed.tasks:
+        core.machines.give(task.machine, task.ask, task.devices)
+    for one in made.victims:
+        if one.job.id in made.leaving:
+            one.claim = None
+            take_shares(core.shares, one.job.queue, one.need)
+            for task in one.placed.tasks:
+                core.machines.take(task.machine, task.ask, task.devices)
+    return {task.machine for task in claimant.placed.tasks} | {ghost.machine for ghost in made.ghosts}
+
+
+def vanish(core: Core, one: Running) -> set[int]:
+    """One who had to leave is gone; after the last the claimant may start. Returns the machines that got room."""
+    made = one.claim
+    assert made is not None
+    made.leaving.discard(one.job.id)
+    core.moves.gone(one, core.now)
+    if made.leaving:
+        return set()
+    freed = {ghost.machine for ghost in made.ghosts}
+    exorcise(core.machines, made.ghosts)
+    made.ghosts = ()  # Who gives up the claim before the next pass has none to give back.
+    core.cleared.append(made.claimant.job.id)
+    return freed
+
+
+def _left_over(machines: Machines, left: Iterable[PlacedTask], taken: Iterable[PlacedTask]) -> tuple[Ghost, ...]:
+    """By machine what was left and not taken again."""
+    sums: dict[int, list[int]] = {}
+    devices: dict[tuple[int, int], int] = {}
+    for tasks, sign in ((left, 1), (taken, -1)):
+        for task in tasks:
+            if sign < 0 and task.machine not in sums:
+                continue
+            here = sums.setdefault(task.machine, [0, 0])
+            here[0] += sign * task.ask.cpu_millis
+            here[1] += sign * task.ask.memory_bytes
+            for device in task.devices:
+                at = (task.machine, device)
+                devices[at] = devices.get(at, 0) + sign * min(task.ask.gpu_millis, WHOLE_MILLIS)
+    ghosts = []
+    for machine, (cpu, memory) in sorted(sums.items()):
+        over = {device: millis for (at, device), millis in sorted(devices.items()) if at == machine and millis > 0}
+        whole = tuple(device for device, millis in over.items() if millis == WHOLE_MILLIS)
+        if cpu > 0 or memory > 0 or whole:
+            ghosts.append(Ghost(machine, max(0, cpu), max(0, memory), len(whole) * WHOLE_MILLIS, whole))
+        ghosts += [Ghost(machine, 0, 0, millis, (device,)) for device, millis in over.items() if millis < WHOLE_MILLIS]
+    return tuple(ghosts)
+
+
+def haunt(machines: Machines, ghosts: Iterable[Ghost]) -> None:
+    """Hold this room for nobody."""
+    for ghost in ghosts:
+        machines.take(ghost.machine, TaskAsk(ghost.cpu_millis, ghost.memory_bytes, ghost.gpu_millis), ghost.devices)
+
+
+def exorcise(machines: Machines, ghosts: Iterable[Ghost]) -> None:
+    for ghost in ghosts:
+        machines.give(ghost.machine, TaskAsk(ghost.cpu_millis, ghost.memory_bytes, ghost.gpu_millis), ghost.devices)

@@ -1,0 +1,202 @@
+"""What waits and what runs, as the core of scheduling sees it: plain values, and the shapes that many jobs share."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from jobs.scheduling.core.state.decisions import Reason
+from jobs.scheduling.core.state.gangs import GangAsk, Placed, PlacedTask
+from tenants.quota.limits import Amount
+from tenants.quota.shares import Shares, Standing
+
+Need = tuple[tuple[int, Amount], ...]
+"""What a gang holds, by pool: mostly one entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One attempt to run a gang. Times are whole seconds; `queue` and `pools` are numbers in `Shares` and `Machines`.
+
+    `withheld` says why it may not start whatever there is room for: a hold, a dependency, an image, a budget, a time cap. It is
+    the driver's business to submit the job again without it. `order` moves it within its own queue, in seconds earlier (below
+    0) or later than it was submitted. `array` names siblings of which at most `parallel` run.
+    """
+
+    id: str
+    queue: int
+    gang: GangAsk
+    pools: tuple[int, ...]
+    submitted_at: int
+    priority: int = 500
+    order: int = 0
+    max_runtime: int | None = None
+    predicted: int | None = None
+    not_before: int = 0
+    withheld: Reason | None = None
+    array: str = ""
+    parallel: int = 0
+    evictable: bool = True
+    user: uuid.UUID | None = None  # Who submitted it; None where caps on users do not matter.
+    tenants: tuple[uuid.UUID, ...] = ()  # Its tenant and all above, nearest first.
+    checkpoint_seconds: int = 0  # How often it can be resumed from; 0: never, all since its start is lost.
+
+    def runtime(self, *, trusted: bool) -> int | None:
+        """How long it will hold its machines: at most (`trusted`), or as far as is known."""
+        if trusted or self.predicted is None:
+            return self.max_runtime
+        return self.predicted if self.max_runtime is None else min(self.predicted, self.max_runtime)
+
+
+class Shape:
+    """What equal asks have in common; `least` and `most` are what the gang holds at its smallest and largest, by pool in which it
+    may start. `inside` is what of the former it holds in that pool itself, where it holds any."""
+
+    __slots__ = ("gang", "gpu_millis", "inside", "is_counted", "is_elastic", "least", "most", "number", "pools")
+
+    def __init__(self, number: int, gang: GangAsk, pools: tuple[int, ...]) -> None:
+        self.number = number
+        self.gang = gang
+        self.pools = pools
+        self.is_counted = len(gang.roles) == 1 and not (gang.together or gang.roles[0].together)  # Whether all fit, that is.
+        self.is_elastic = any(role.minimum < role.maximum for role in gang.roles)
+        self.least = {pool: _need(gang, pool, largest=False) for pool in pools}
+        self.inside = {pool: amount for pool, need in self.least.items() for at, amount in need if at == pool}
+        self.most = {pool: _need(gang, pool, largest=True) for pool in pools} if self.is_elastic else self.least
+        self.gpu_millis = sum(role.ask.gpu_millis * role.minimum for role in gang.roles)
+
+
+class Running:
+    """A gang that holds machines: because it runs, because it claims what others are leaving, or because it is leaving."""
+
+    __slots__ = (
+        "checkpoint_at",
+        "claim",
+        "gpu_millis",
+        "is_counted",
+        "is_leaving",
+        "job",
+        "key",
+        "need",
+        "placed",
+        "standing",
+        "started_at",
+    )
+
+    def __init__(self, job: Job, placed: Placed, need: Need, started_at: int, standing: Standing) -> None:
+        self.job = job
+        self.placed = placed
+        self.need = need
+        self.started_at = started_at
+        self.checkpoint_at = (
+            0  # As reported; without a report in this attempt, what the job promises by `checkpoint_seconds` counts.
+        )
+        self.standing = standing
+        self.claim: Transfer | None = None  # The claim that it belongs to, as claimant or as one that leaves for it.
+        self.is_leaving = False
+        self.is_counted = False  # Among those who may be evicted, now or once they have run for long enough.
+        self.gpu_millis = sum(amount[2] for _, amount in need)
+        self.key = (job.submitted_at, job.id)
+
+    def saved_at(self, now: int) -> int:
+        """From when on its work would be lost."""
+        saved = max(self.started_at, self.checkpoint_at)
+        every = self.job.checkpoint_seconds
+        if not every or self.checkpoint_at > self.started_at:  # What was seen counts more than what was promised.
+            return saved
+        return self.started_at + (now - self.started_at) // every * every
+
+    def cost(self, now: int) -> int:
+        """What an eviction would lose, in thousandths of GPU-seconds; where there is no GPU, in seconds."""
+        return max(0, now - self.saved_at(now)) * max(self.gpu_millis, 1)
+
+
+class Transfer:
+    """Room that some leave and one claims. `ghosts` hold what is left over until those who leave are gone."""
+
+    __slots__ = ("claimant", "ghosts", "leaving", "victims")
+
+    def __init__(self, claimant: Running, victims: tuple[Running, ...], ghosts: tuple[Ghost, ...]) -> None:
+        self.claimant = claimant
+        self.victims = victims
+        self.leaving = {victim.job.id for victim in victims}
+        self.ghosts = ghosts
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Room that is kept for a gang that moves there so that `claimant` can start. `until`: since it has left, when the room is
+    given to others; 0 while it is leaving. `job` as it ran."""
+
+    job: Job
+    placed: Placed
+    need: Need
+    claimant: str
+    until: int = 0
+
+
+class Ghost(NamedTuple):
+    """Room on one machine that is held for nobody."""
+
+    machine: int
+    cpu_millis: int
+    memory_bytes: int
+    gpu_millis: int
+    devices: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedSeat:
+    """The `Seat` of one that moves for a claim under way, as it is kept beyond a core. `until` is 0 while it is leaving."""
+
+    id: str
+    pool: int
+    tasks: tuple[PlacedTask, ...]
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claim under way as it is kept beyond a core: where the gang will start, and what else is held until all who leave for it
+    are gone."""
+
+    id: str
+    pool: int
+    tasks: tuple[PlacedTask, ...]
+    standing: Standing
+    left_over: tuple[Ghost, ...]
+    seats: tuple[ClaimedSeat, ...] = ()
+
+
+def held_by(placed: Placed, pool_of: Iterable[int]) -> Need:
+    """What a placed gang holds, by pool. `pool_of` has the pool of each of its tasks."""
+    sums: dict[int, list[int]] = {}
+    for task, pool in zip(placed.tasks, pool_of, strict=True):
+        here = sums.setdefault(pool, [0, 0, 0])
+        here[0] += task.ask.cpu_millis
+        here[1] += task.ask.memory_bytes
+        here[2] += task.ask.gpu_millis
+    return tuple((pool, (here[0], here[1], here[2])) for pool, here in sorted(sums.items()))
+
+
+def take_shares(shares: Shares, queue: int, need: Need) -> None:
+    for pool, amount in need:
+        shares.take(queue, pool, amount)
+
+
+def give_shares(shares: Shares, queue: int, need: Need) -> None:
+    for pool, amount in need:
+        shares.give(queue, pool, amount)
+
+
+def _need(gang: GangAsk, pool: int, *, largest: bool) -> Need:
+    sums: dict[int, list[int]] = {}
+    for role in gang.roles:
+        count = role.maximum if largest else role.minimum
+        here = sums.setdefault(pool if role.pool is None else role.pool, [0, 0, 0])
+        here[0] += role.ask.cpu_millis * count
+        here[1] += role.ask.memory_bytes * count
+        here[2] += role.ask.gpu_millis * count
+    return tuple((at, (here[0], here[1], here[2])) for at, here in sorted(sums.items()))

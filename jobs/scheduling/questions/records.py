@@ -1,0 +1,237 @@
+"""Decisions as they are kept: why here, why now, why not there, in plain values that stay true when everything else has changed.
+
+A record is made from what a pass decided and the core that decided it, right after the pass. Pools and machines are kept by name,
+queues by id, jobs by id; whose names a reader may see is found out when it is read. Which filter keeps how many machines out is
+counted as of the end of the pass, once for all equal tasks of a pool.
+
+Every list in a record has a bound, and says how many there were.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from jobs.scheduling.core.core import Core
+from jobs.scheduling.core.place.filters import Refusal, refusal
+from jobs.scheduling.core.place.ranking import ScoreRow, ranking_of
+from jobs.scheduling.core.place.scores import PoolRules
+from jobs.scheduling.core.place.topology import topology_of
+from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Decision, Evict, Reason, Wait
+from jobs.scheduling.core.state.gangs import Placed
+from jobs.scheduling.core.state.machines import TaskAsk
+from kernel.resources import RESOURCE_NAMES
+
+START, WAIT_TURNED_START, EVICT, CLAIM, REFUSE = "start", "wait_turned_start", "evict", "claim", "refuse"
+KINDS = (START, WAIT_TURNED_START, EVICT, CLAIM, REFUSE)
+NODES_MAX = 64  # Machines, and victims, that are listed; counts say how many there were.
+ROLES_MAX = 8  # Roles whose filters and scores are kept.
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the numbers of a core stand for in a record: names of pools, ids of queues as text ("" for none)."""
+
+    pools: Sequence[str]
+    queues: Sequence[str]
+    policy: str = ""  # See `policy_version`.
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One decision about one job, ready to be kept. `pool` is its name, "" where it is about none."""
+
+    job_id: str
+    kind: str
+    pool: str
+    payload: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Counted:
+    """Filters are counted once per pool and ask."""
+
+    known: dict[tuple[int, TaskAsk], tuple[Refusal, ...]] = field(default_factory=dict)
+
+
+def records_of(
+    decisions: Iterable[Decision], core: Core, names: Names, *, waited: Mapping[str, Reason | None] | None = None
+) -> list[Record]:
+    """The records of a pass, in its order. `waited`: who had been told to wait before this pass, and why."""
+    counted = _Counted()
+    made = (record_of(one, core, names, waited=waited, counted=counted) for one in decisions)
+    return [record for record in made if record is not None]
+
+
+def record_of(
+    decision: Decision,
+    core: Core,
+    names: Names,
+    *,
+    waited: Mapping[str, Reason | None] | None = None,
+    counted: _Counted | None = None,
+) -> Record | None:
+    """The record of one decision; None for a promise of a start, which is kept elsewhere."""
+    counted = counted or _Counted()
+    match decision:
+        case Admit():
+            return _start(decision, core, names, waited or {}, counted)
+        case Evict():
+            return _evict(decision, core, names)
+        case Claim():
+            return _claim(decision, core, names, counted)
+        case Wait():
+            return Record(decision.id, REFUSE, _name(names, decision.reason.pool), _refusal(decision, names))
+        case Book():
+            return None
+
+
+def policy_version(core: Core) -> str:
+    """A name for the policy and the rules of pools: equal ones decide equally. Twelve hex digits."""
+    rules = sorted((pool, repr(one)) for pool, one in core.machines.rules.items())
+    text = repr((sorted(asdict(core.policy).items()), rules))
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def reason_payload(reason: Reason, names: Names) -> dict[str, Any]:
+    """A reason with its numbers; those that say nothing are left out."""
+    found: dict[str, Any] = {"code": reason.code}
+    if reason.pool >= 0:
+        found["pool"] = _name(names, reason.pool)
+    if reason.queue > 0:
+        found["queue"] = names.queues[reason.queue]
+    if reason.resource >= 0:
+        found["resource"] = RESOURCE_NAMES[reason.resource]
+    for key in ("need", "held", "limit", "kept", "fitting", "until"):
+        if getattr(reason, key):
+            found[key] = getattr(reason, key)
+    if reason.filters:
+        found["filters"] = [_filter(one) for one in reason.filters]
+    return found
+
+
+def _start(decision: Admit, core: Core, names: Names, waited: Mapping[str, Reason | None], counted: _Counted) -> Record:
+    placed = decision.placed
+    payload = {**_placement(placed, core, names, counted), "standing": decision.standing.name.lower()}
+    one = core.running.get(decision.id)
+    if one is not None:
+        payload["queue"] = names.queues[one.job.queue]
+        payload["waited_seconds"] = max(0, core.now - one.job.submitted_at)
+    before = waited.get(decision.id)
+    if before is not None:
+        payload["waited_for"] = reason_payload(before, names)
+    kind = WAIT_TURNED_START if decision.id in waited else START
+    return Record(decision.id, kind, _name(names, placed.pool), payload)
+
+
+def _evict(decision: Evict, core: Core, names: Names) -> Record:
+    one = core.running.get(decision.id)
+    payload: dict[str, Any] = {"claimant": decision.claimant, "cost": decision.cost, "policy": names.policy}
+    if decision.to is not None:
+        payload["moves_to"] = _nodes(decision.to, core)
+    if decision.evens:
+        payload["evens"] = True
+    pool = ""
+    if one is not None:
+        pool = _name(names, one.placed.pool)
+        payload |= {
+            "standing": one.standing.name.lower(),
+            "ran_seconds": max(0, core.now - one.started_at),
+            "gpu_millis": one.gpu_millis,
+            "queue": names.queues[one.job.queue],
+        }
+    return Record(decision.id, EVICT, pool, payload)
+
+
+def _claim(decision: Claim, core: Core, names: Names, counted: _Counted) -> Record:
+    victims = []
+    for victim in decision.victims[:NODES_MAX]:
+        one = core.running.get(victim)
+        standing = one.standing.name.lower() if one is not None else ""
+        told: dict[str, Any] = {"job": victim, "cost": one.cost(core.now) if one is not None else 0, "standing": standing}
+        seat = core.moves.seats.get(victim)
+        if seat is not None:
+            told["moves_to"] = _nodes(seat.placed, core)
+        victims.append(told)
+    payload = {
+        **_placement(decision.placed, core, names, counted),
+        "victims": victims,
+        "victims_count": len(decision.victims),
+        "cost": decision.cost,
+    }
+    return Record(decision.id, CLAIM, _name(names, decision.placed.pool), payload)
+
+
+def _nodes(placed: Placed, core: Core) -> list[str]:
+    machines = sorted({task.machine for task in placed.tasks})
+    return [core.machines.at[machine].name for machine in machines[:NODES_MAX]]
+
+
+def _placement(placed: Placed, core: Core, names: Names, counted: _Counted) -> dict[str, Any]:
+    """Where it goes, of how many machines, what kept it out of others, and how the best of the rest scored."""
+    machines = sorted({task.machine for task in placed.tasks})
+    roles: dict[str, TaskAsk] = {}
+    for task in placed.tasks:
+        roles.setdefault(task.role, task.ask)
+    state = core.machines.pools.get(placed.pool)
+    return {
+        "nodes": [core.machines.at[machine].name for machine in machines[:NODES_MAX]],
+        "nodes_count": len(machines),
+        "hops": placed.hops,
+        "spans": _spans(core, placed, machines),
+        "candidates": len(state.members) if state is not None else 0,
+        "roles": [
+            {"role": role, **_filters(core, placed.pool, roles[role], machines, counted)} for role in sorted(roles)[:ROLES_MAX]
+        ],
+        "scores": [{"role": role, "rows": [_row(row) for row in rows]} for role, rows in placed.tables[:ROLES_MAX]],
+        "policy": names.policy,
+    }
+
+
+def _spans(core: Core, placed: Placed, machines: Sequence[int]) -> dict[str, int]:
+    """Over how many islands, switches and racks the tasks in the gang's own pool are spread, of the levels known there."""
+    if placed.pool not in core.machines.pools:
+        return {}
+    rules = core.machines.rules.get(placed.pool) or PoolRules()
+    topology = topology_of(core.machines, placed.pool, rules.levels)
+    inside = [machine for machine in machines if core.machines.at[machine].pool == placed.pool]
+    return {
+        level: len({topology.at(machine, depth) for machine in inside})
+        for depth, level in enumerate(topology.levels)
+        if topology.places[depth]
+    }
+
+
+def _filters(core: Core, pool: int, ask: TaskAsk, chosen: Sequence[int], counted: _Counted) -> dict[str, Any]:
+    """What a task asks for, and which filter keeps it out of how many machines other than those chosen."""
+    ranking = ranking_of(core.machines, pool, ask)
+    refusals = counted.known.get((pool, ask))
+    if refusals is None:
+        refusals = counted.known[pool, ask] = ranking.tally() if ranking is not None else ()
+    own: dict[str, int] = {}
+    for machine in chosen:
+        one = core.machines.class_of[machine]
+        if ranking is not None and one.kind.pool == pool:
+            code = refusal(one, ranking.shape)
+            own[code] = own.get(code, 0) + 1
+    others = [replace(each, machines=each.machines - own.get(each.code, 0)) for each in refusals]
+    return {"ask": ask.resources.as_dict(), "filters": [_filter(each) for each in others if each.machines > 0]}
+
+
+def _row(row: ScoreRow) -> dict[str, Any]:
+    return {"machine": row.machine, "total": row.total, "terms": [list(term) for term in row.terms]}
+
+
+def _filter(one: Refusal) -> dict[str, Any]:
+    values = {"code": one.code, "machines": one.machines, "need": one.need, "best": one.best, "never": one.never}
+    return {key: value for key, value in values.items() if value}
+
+
+def _refusal(decision: Wait, names: Names) -> dict[str, Any]:
+    return {"reason": reason_payload(decision.reason, names), "jobs": decision.jobs, "policy": names.policy}
+
+
+def _name(names: Names, pool: int) -> str:
+    return names.pools[pool] if 0 <= pool < len(names.pools) else ""

@@ -1,0 +1,568 @@
+"""The smallest change that would start a waiting job now. Every suggestion was tried: on a copy of the state the job does start.
+
+What refuses the job (`explain.py`) says where to look; each thought is screened on the core at hand, which costs little, and what
+passes is applied to a copy of the state, of which a new core decides. Only what that core starts, or clears room for, is told.
+
+Cheapest first means, by this order: what only this job has to accept (any GPU model, another pool, a shorter time); asking for
+less of what is beside the GPUs; fewer tasks or GPUs; an earlier place in its own queue; a higher priority; ending work of its own
+queue; other limits; ending work of others; machines. Within one of these the fewest changes, then the smallest amount.
+
+What the job itself lacks (a hold, a dependency) is part of every suggestion, because nothing starts without it; where it is
+enough, it is the only one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from jobs.scheduling.core.core import Core
+from jobs.scheduling.core.place.filters import copies
+from jobs.scheduling.core.place.placing import place
+from jobs.scheduling.core.place.ranking import ranking_of
+from jobs.scheduling.core.reclaim import Search, at_least
+from jobs.scheduling.core.snapshot import State, build
+from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict
+from jobs.scheduling.core.state.evictable import Leavers
+from jobs.scheduling.core.state.gangs import GangAsk, Placed, RoleAsk
+from jobs.scheduling.core.state.machines import WHOLE_MILLIS, MachineClass
+from jobs.scheduling.core.state.user_caps import held_by, least
+from jobs.scheduling.core.state.work import Job, Running, Shape
+from jobs.scheduling.questions.explain import Condition, Explanation, Settled, conditions
+from jobs.scheduling.questions.variants import copies_on, each_asking, loosely, machine_for, tolerated, with_fewer
+from jobs.scheduling.questions.whatif import (
+    AddMachines,
+    Ask,
+    Block,
+    Change,
+    End,
+    Rank,
+    Release,
+    apply,
+    whole_of,
+)
+from kernel.resources import RESOURCE_NAMES
+from tenants.quota.caps import CapRefusal
+from tenants.quota.edits import Change as SetLimits
+from tenants.quota.edits import new_breaks
+from tenants.quota.limits import validate
+from tenants.quota.shares import Standing
+
+SUGGESTIONS_MAX = 5
+TRIES_MAX = 20  # Passes over a copy of the state, each a fraction of a second at its largest.
+TRIES_LARGE, LARGE = 6, 3000  # The same where so many wait or run.
+PRIORITY_MAX = 1000
+RUNTIME_MIN = 60  # Seconds: nobody is told to be over sooner.
+PARTS = 8  # Nobody is told to ask for less CPU or memory than an eighth of what was asked for.
+GIB, CORE = 1 << 30, 1000
+MACHINES_MAX = 64  # Machines that are thought of as added.
+STEPS_MAX = 5  # How often more is freed for those who would take the room first.
+TAKERS_MAX = 8  # Others who would take the room first, for whom as much is freed, too.
+
+KINDS = (
+    "release", "model", "pool", "runtime", "together", "label", "cores", "memory", "cpu", "tasks", "gpus", "bump", "priority",
+    "end_own", "limit", "end", "unblock", "machines",
+)  # fmt: skip
+
+
+Make = Callable[[Sequence[str]], tuple[Change, ...]]
+"""Changes by the ids of jobs that they shall be enough for, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """`kind` says what it is about in the main. `clears`: these are evicted for it; empty where it starts at once."""
+
+    kind: str
+    changes: tuple[Change, ...]
+    clears: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Thought:
+    kind: str
+    changes: tuple[Change, ...]
+    make: Make | None = None  # The same for it and those who would take the room first.
+
+
+def suggest(settled: Settled, explanation: Explanation, *, also: Sequence[int] = ()) -> tuple[Suggestion, ...]:
+    """Up to SUGGESTIONS_MAX changes after each of which the job would start now, cheapest first; none where it starts anyway, or
+    its room is being cleared, or none was found. `also`: pools that the job did not name and might."""
+    job = settled.waiting.get(explanation.job_id)
+    if job is None or any(one.reason.code in ("claim", "moving") for one in explanation.conditions):
+        return ()
+    finder = _Finder(settled, job, explanation.conditions, also)
+    return finder.run()
+
+
+def outcome(state: State, changes: Sequence[Change], job_id: str) -> tuple[str, ...] | None:
+    """Whether the next pass would start a job after these changes: whom it would clear away for it, () for nobody, None: not."""
+    core = build(apply(state, changes))
+    return _clears(core.decide(state.at), job_id)
+
+
+def _clears(decisions: Iterable[Decision], job_id: str) -> tuple[str, ...] | None:
+    """Whom a pass clears away so that a job starts; None where it does not, also where it has to leave again at once."""
+    found: tuple[str, ...] | None = None
+    for one in decisions:
+        if isinstance(one, Admit | Claim) and one.id == job_id:
+            found = one.victims if isinstance(one, Claim) else ()
+        elif isinstance(one, Evict) and one.id == job_id:
+            found = None
+    return found
+
+
+class _Finder:
+    """What is known of one job while changes for it are sought."""
+
+    def __init__(self, settled: Settled, job: Job, found: Sequence[Condition], also: Sequence[int]) -> None:
+        self.settled = settled
+        self.core: Core = settled.core
+        self.job = job
+        self.found = found
+        self.also = [pool for pool in also if pool not in job.pools]
+        large = len(settled.state.waiting) + len(settled.state.running) > LARGE
+        self.tries = TRIES_LARGE if large else TRIES_MAX
+        own = [one for one in found if one.is_own and one.reason.code not in ("behind", "user_cap", "tenant_cap")]
+        self.base: tuple[Change, ...] = (Release(job.id),) if own else ()
+        self.is_behind = any(one.reason.code == "behind" for one in found)
+
+    def run(self) -> tuple[Suggestion, ...]:
+        if self.base:
+            freed = self._try(_Thought("release", ()))
+            if freed is not None:
+                return (freed,)
+        if self.is_behind:
+            first = self._try(_Thought("bump", tuple(self._bump())))
+            self.base = (*self.base, *self._bump())
+            if first is not None:
+                return (first,)
+        found = self._found(self._thoughts()) or self._found(self._beside_the_cap())
+        return tuple(sorted(found, key=lambda one: (bool(one.clears), KINDS.index(one.kind), len(one.changes))))
+
+    def _found(self, thoughts: Iterable[_Thought]) -> list[Suggestion]:
+        """What of these does start it, of each kind the first."""
+        suggestions: list[Suggestion] = []
+        seen: list[tuple[Change, ...]] = []
+        per_kind: dict[str, int] = {}
+        for thought in thoughts:
+            if len(suggestions) >= SUGGESTIONS_MAX or self.tries <= 0:
+                break
+            if thought.changes in seen or per_kind.get(thought.kind, 0) >= 1:
+                continue
+            seen.append(thought.changes)
+            made = self._try(thought)
+            if made is not None:
+                suggestions.append(made)
+                per_kind[thought.kind] = 1
+        return suggestions
+
+    # --- Trying -------------------------------------------------------------------------------------------------------
+
+    def _try(self, thought: _Thought) -> Suggestion | None:
+        """The change as it stands; then at the head of its queue, if one of that took the room; then for as many more as did."""
+        changes = (*self.base, *thought.changes)
+        bump: tuple[Change, ...] = ()
+        takers: list[str] = []
+        for _ in range(STEPS_MAX):
+            if self.tries <= 0:
+                return None
+            self.tries -= 1
+            state = apply(self.settled.state, changes)
+            decisions = build(state).decide(state.at)
+            clears = _clears(decisions, self.job.id)
+            if clears is not None:
+                return Suggestion(thought.kind, changes, clears)
+            took = [one.id for one in decisions if isinstance(one, Admit | Claim) and one.id in self.settled.waiting]
+            if not took:
+                return None
+            if not bump and not self.is_behind and any(self.settled.waiting[one].queue == self.job.queue for one in took):
+                bump = tuple(self._bump())
+            else:
+                takers += [one for one in took if one not in takers]
+            more = thought.changes if thought.make is None else thought.make(takers)
+            if not more or (*self.base, *more, *bump) == changes:
+                return None
+            changes = (*self.base, *more, *bump)
+        return None
+
+    def _bump(self) -> list[Change]:
+        """The head of its queue, by the queue's own order."""
+        lines = self.core.lines
+        mine = [one for one in self.settled.state.waiting if one.queue == self.job.queue and one.id != self.job.id]
+        first = min((lines.key(one) for one in mine if one.id in lines), default=None)
+        if first is None or lines.key(self.job) < first:
+            return []
+        if self.settled.state.policy.aging_seconds:
+            earlier = lines.key(self.job)[0] - first[0] + 1
+            return [Rank(self.job.id, order=self.job.order - earlier)]
+        highest = -first[0]
+        placed_at = first[1] - 1
+        return [Rank(self.job.id, priority=max(highest, self.job.priority), order=placed_at - self.job.submitted_at)]
+
+    def _fits(self, gang: GangAsk, pool: int, *, limits: bool = True) -> bool:
+        """Whether limits and machines, as they are now, have room for the gang at its smallest."""
+        core, gang = self.core, at_least(gang)
+        if limits:
+            need = core.shape_of(gang, (pool,)).least[pool]
+            if any(not isinstance(core.shares.room(self.job.queue, at, amount), Standing) for at, amount in need):
+                return False
+            if core.people and core.people.refusal(self.job, least(gang)) is not None:
+                return False
+        mark = core.machines.mark()
+        answer = place(gang, core.machines, (pool,))
+        core.machines.rewind(mark)
+        return isinstance(answer, Placed)
+
+    # --- What might help ----------------------------------------------------------------------------------------------
+
+    def _thoughts(self) -> Iterator[_Thought]:
+        """In the order of KINDS, so that what costs least is tried first."""
+        yield from self._other_conditions()
+        yield from self._less()
+        yield from self._earlier()
+        yield from self._below_cap()
+        yield from self._ends("end_own", lambda one: one.job.queue == self.job.queue)
+        yield from self._limits()
+        yield from self._ends("end", lambda one: True)
+        yield from self._unblocked()
+        yield from self._machines()
+
+    def _asks(self, kind: str, gang: GangAsk, pools: Iterable[int]) -> Iterator[_Thought]:
+        if gang != self.job.gang and any(self._fits(gang, pool) for pool in pools):
+            yield _Thought(kind, (Ask(self.job.id, gang),))
+
+    def _other_conditions(self) -> Iterator[_Thought]:
+        """The same amounts with fewer wishes."""
+        gang, pools = self.job.gang, self.job.pools
+        yield from self._asks("model", each_asking(gang, models=frozenset()), pools)
+        for pool in self.also:
+            if self._fits(gang, pool):
+                yield _Thought("pool", (Ask(self.job.id, pools=(*pools, pool)),))
+        ends = {"booked": "until", "reserved": "since"}
+        until = [getattr(one.reason, ends[one.reason.code]) for one in self.found if one.reason.code in ends]
+        policy = self.settled.state.policy
+        for spare in (policy.overrun_seconds, policy.overrun_seconds + policy.grace_seconds):
+            seconds = max(until, default=0) - self.core.now - spare
+            if seconds >= RUNTIME_MIN:
+                yield _Thought("runtime", (Ask(self.job.id, max_runtime=seconds),))
+        loose = GangAsk(tuple(replace(role, together=loosely(role.together)) for role in gang.roles), loosely(gang.together))
+        yield from self._asks("together", loose, pools)
+        yield from self._asks("label", each_asking(gang, needs=()), pools)
+        yield from self._asks("cores", each_asking(gang, exclusive=False), pools)
+
+    def _less(self) -> Iterator[_Thought]:
+        """The largest smaller ask that fits, in one respect."""
+        for kind, column, unit in (("memory", "memory_bytes", GIB), ("cpu", "cpu_millis", CORE)):
+            yield from self._largest(kind, lambda part, c=column, u=unit: self._smaller(c, u, part), PARTS * 16)  # type: ignore[misc]
+        role = max(self.job.gang.roles, key=lambda one: (one.minimum, one.role))
+        yield from self._largest("tasks", lambda count: self._with(role, with_fewer(role, count)), role.minimum)
+        widest = max(self.job.gang.roles, key=lambda one: (one.ask.gpu_millis, one.role))
+        gpus = widest.ask.gpu_millis // WHOLE_MILLIS
+        yield from self._largest(
+            "gpus", lambda n: self._with(widest, replace(widest, ask=replace(widest.ask, gpu_millis=n * WHOLE_MILLIS))), gpus
+        )
+
+    def _largest(self, kind: str, make: Callable[[int], GangAsk | None], end: int) -> Iterator[_Thought]:
+        """By halving, the largest number below `end` whose gang fits: what is smaller in one respect fits where it did."""
+        for pool in self.job.pools:
+            low, high = 0, end - 1
+            best: GangAsk | None = None
+            while low < high:
+                middle = (low + high + 1) // 2
+                gang = make(middle)
+                if gang is not None and self._fits(gang, pool):
+                    low, best = middle, gang
+                else:
+                    high = middle - 1
+            if best is not None and best != self.job.gang:
+                yield _Thought(kind, (Ask(self.job.id, best),))
+                return
+
+    def _smaller(self, column: str, unit: int, part: int) -> GangAsk | None:
+        """Each task with so many parts (of PARTS * 16) of a resource, in whole units; None below an eighth."""
+        if part < 16:
+            return None
+        roles = []
+        for role in self.job.gang.roles:
+            asked = getattr(role.ask, column)
+            amount = asked * part // (PARTS * 16)
+            if asked > unit:
+                amount = max(unit, amount // unit * unit)
+            roles.append(replace(role, ask=replace(role.ask, **{column: amount})))
+        return replace(self.job.gang, roles=tuple(roles))
+
+    def _with(self, old: RoleAsk, new: RoleAsk) -> GangAsk:
+        return replace(self.job.gang, roles=tuple(new if role is old else role for role in self.job.gang.roles))
+
+    def _earlier(self) -> Iterator[_Thought]:
+        """Nobody in front of it, or lower priority that makes room."""
+        job, core = self.job, self.core
+        waits = any(one.reason.code == "booked" for one in self.found)
+        if waits:
+            for change in self._bump():
+                yield _Thought("bump", (change,))
+        wanted: set[int] = set()
+        if self.settled.state.policy.preempts:
+            below = {
+                priority
+                for pool in job.pools
+                for priority in core.evictable.priorities.get((pool, job.queue), ())
+                if priority >= job.priority
+            }
+            wanted |= {priority + 1 for priority in (min(below, default=0), max(below, default=0)) if priority}
+        for priority in sorted(one for one in wanted if job.priority < one <= PRIORITY_MAX):
+            yield _Thought("priority", (Rank(job.id, priority=priority),))
+
+    def _ends(self, kind: str, may_end: Callable[[Running], bool]) -> Iterator[_Thought]:
+        """The gangs with the least to lose whose end makes room, in the pool where these are fewest."""
+        found = []
+        for pool in self.job.pools:
+            ended = self._ended(pool, may_end, ())
+            if ended:
+                found.append((len(ended), pool, ended))
+        for _, pool, ended in sorted(found, key=lambda one: one[:2]):
+            yield _Thought(kind, _end_all(ended), make=lambda takers, p=pool: _end_all(self._ended(p, may_end, takers)))  # type: ignore[misc]
+
+    def _below_cap(self) -> Iterator[_Thought]:
+        eased = self._eased()
+        if eased:
+            yield _Thought(
+                "end_own" if isinstance(eased[0], End) else "tasks", eased, make=lambda takers: (*eased, *self._capped(takers))
+            )
+
+    def _beside_the_cap(self) -> Iterator[_Thought]:
+        """What would help once the cap does not refuse it any more, together with what brings that about."""
+        eased = self._eased()
+        if not eased:
+            return
+        self.tries = max(self.tries, TRIES_MAX // 2)
+        settled = Settled(apply(self.settled.state, (*self.base, *eased)))
+        job = settled.waiting.get(self.job.id)
+        if job is None:
+            return
+        inner = _Finder(settled, job, conditions(settled, job), self.also)
+        for thought in inner._thoughts():
+            asks = any(isinstance(one, Ask) and one.gang is not None for one in thought.changes)
+            before = tuple(one for one in eased if not (asks and isinstance(one, Ask)))
+            yield _Thought(thought.kind, (*before, *thought.changes), make=self._with_takers(before, thought, settled))
+
+    def _eased(self) -> tuple[Change, ...]:
+        """What brings the job below the cap on its user: a smaller ask where it is above the cap on its own, and ends of work
+        that counts for the cap, least lost first. () where there is no cap, or nothing helps."""
+        core, job = self.core, self.job
+        capped = core.people.refusal(job, least(job.gang)) if core.people else None
+        if capped is None:
+            return ()
+        gang = job.gang if not capped.can_never_fit else self._within(capped)
+        if gang is None:
+            return ()
+        over, ended = capped.used + getattr(least(gang), capped.what) - capped.limit, []
+        mine = [
+            one
+            for one in core.running.values()
+            if core.people.counts(one.job, job, capped) and one.claim is None and not one.is_leaving
+        ]
+        for one in sorted(mine, key=lambda one: (one.cost(core.now), one.key)):
+            amount = getattr(held_by(one), capped.what)
+            if over > 0 and amount:
+                ended.append(one)
+                over -= amount
+        if over > 0:
+            return ()
+        return (*(() if gang is job.gang else (Ask(job.id, gang),)), *_end_all(ended))
+
+    def _with_takers(self, before: tuple[Change, ...], thought: _Thought, settled: Settled) -> Make:
+        """A thought after other changes, for those who would take the room or the place below the cap first, too."""
+
+        def make(takers: Sequence[str]) -> tuple[Change, ...]:
+            ended = self._capped(takers)
+            gone = {one.job_id for one in ended if isinstance(one, End)}
+            left = [one for one in takers if one in settled.waiting and one not in gone]
+            return (*before, *(thought.changes if thought.make is None else thought.make(left)), *ended)
+
+        return make
+
+    def _capped(self, takers: Sequence[str]) -> tuple[Change, ...]:
+        """Ends of those who wait and would take the place below the cap instead."""
+        capped = self.core.people.refusal(self.job, least(self.job.gang))
+        waiting = self.settled.waiting
+        return tuple(End(one) for one in takers if capped is not None and self.core.people.counts(waiting[one], self.job, capped))
+
+    def _within(self, capped: CapRefusal) -> GangAsk | None:
+        """The gang with as few tasks, then as few GPUs of a task, as a cap allows one job; None where no smaller one does."""
+        role = max(self.job.gang.roles, key=lambda one: (one.minimum, one.role))
+        for count in range(role.minimum - 1, 0, -1):
+            gang = self._with(role, with_fewer(role, count))
+            if gang is not None and getattr(least(gang), capped.what) <= capped.limit:
+                return gang
+        for gpus in range(role.ask.gpu_millis // WHOLE_MILLIS - 1, 0, -1):
+            gang = self._with(role, replace(with_fewer(role, 1), ask=replace(role.ask, gpu_millis=gpus * WHOLE_MILLIS)))
+            if getattr(least(gang), capped.what) <= capped.limit:
+                return gang
+        return None
+
+    def _ended(self, pool: int, may_end: Callable[[Running], bool], takers: Sequence[str]) -> list[Running]:
+        gangs = [self.settled.waiting[one].gang for one in takers[:TAKERS_MAX]]
+        return _Ends(self.core, self.job, pool, may_end, gangs).run() or []
+
+    def _limits(self) -> Iterator[_Thought]:
+        """Ceilings as high as it takes, guarantees of others as low, or so much deserved that it may take its room back."""
+        for pool in self.job.pools:
+            raised = self._raised(pool)
+            if raised and self._fits(self.job.gang, pool, limits=False):
+                yield _Thought("limit", raised)
+            owed = self._owed(pool)
+            if owed:
+                yield _Thought("limit", owed)
+
+    def _raised(self, pool: int, *, guarantees: bool = True) -> tuple[Change, ...]:
+        """The limits that refuse it in a pool, just enough; () where that is not allowed, or none does. `guarantees`: also those
+        of others, which keep what is idle."""
+        shares, pools = self.core.shares, {at for at, _ in self._least(pool)}
+        changes: list[SetLimits] = []
+        for one in self.found:
+            reason = one.reason
+            if reason.pool not in pools:
+                continue
+            queue_id = shares.queue_ids[reason.queue] if reason.queue > 0 else None
+            if reason.code == "ceiling" and queue_id is not None:
+                most = {"ceiling": reason.held + reason.need + reason.kept}
+                changes.append(SetLimits(queue_id, shares.pool_ids[reason.pool], RESOURCE_NAMES[reason.resource], most))
+            elif reason.code == "withheld" and guarantees:
+                changes += self._lowered(reason.pool, reason.resource, reason.held + reason.need - reason.limit)
+        return tuple(changes) if changes and self._is_allowed(self.settled.state, changes) else ()
+
+    def _lowered(self, pool: int, resource: int, lacking: int) -> list[SetLimits]:
+        """Guarantees that keep what is idle, lower by what is lacking."""
+        shares, queues = self.core.shares, {queue.id: queue for queue in self.settled.state.queues}
+        changes = []
+        for keeper, kept in shares.keepers(self.job.queue, pool, resource):
+            queue_id = shares.queue_ids[keeper]
+            if lacking <= 0 or queue_id is None:
+                break
+            limit = queues[queue_id].limit(shares.pool_ids[pool], RESOURCE_NAMES[resource])
+            less = min(kept, lacking, limit.guarantee)
+            if less:
+                values = {"guarantee": limit.guarantee - less, "deserved": limit.owed}
+                changes.append(SetLimits(queue_id, shares.pool_ids[pool], RESOURCE_NAMES[resource], values))
+            lacking -= less
+        return changes if lacking <= 0 else []
+
+    def _owed(self, pool: int) -> tuple[Change, ...]:
+        """As much deserved on the way to root as the queue would hold."""
+        state, shares = self.settled.state, self.core.shares
+        queues = {queue.id: queue for queue in state.queues}
+        changes = []
+        for at, amount in self._least(pool):
+            for node in shares.path[self.job.queue]:
+                queue_id = shares.queue_ids[node]
+                if not node or queue_id is None:
+                    continue
+                limit = queues[queue_id].limit(shares.pool_ids[at], "gpu_millis")
+                wanted = shares.used(node, at)[2] + amount[2]
+                if amount[2] and limit.owed < wanted:
+                    changes.append(SetLimits(queue_id, shares.pool_ids[at], "gpu_millis", {"deserved": wanted}))
+        return tuple(changes) if changes and self._is_allowed(state, changes) else ()
+
+    def _least(self, pool: int) -> tuple[tuple[int, tuple[int, int, int]], ...]:
+        return self.core.shape_of(self.job.gang, self.job.pools).least[pool]
+
+    @staticmethod
+    def _is_allowed(state: State, changes: Sequence[Change]) -> bool:
+        """Whether the tree of limits holds as well afterwards as before."""
+        after = apply(state, changes)
+        return not new_breaks(validate(state.queues, state.capacities), validate(after.queues, after.capacities))
+
+    def _unblocked(self) -> Iterator[_Thought]:
+        """One machine that takes work again."""
+        core, gang = self.core, at_least(self.job.gang)
+        if len(gang.roles) != 1:
+            return
+        role = gang.roles[0]
+        for pool in self.job.pools:
+            ranking = ranking_of(core.machines, pool, role.ask)
+            state = core.machines.pools.get(pool)
+            if ranking is None or state is None:
+                continue
+            fitting = sum(ranking.copies(one) * len(one.members) for one in core.machines.classes(pool))
+            for machine in state.members:
+                one = core.machines.class_of[machine]
+                if not one.kind.blocked:
+                    continue
+                opened = MachineClass(replace(one.kind, blocked=False), one.kind_number, one.cpu, one.memory, one.devices)
+                if fitting + copies(opened, ranking.shape) >= role.minimum:
+                    yield _Thought("unblock", (*self._raised(pool), Block(pool, core.machines.at[machine].name)))
+                    break
+
+    def _machines(self) -> Iterator[_Thought]:
+        """As many more machines as would take the whole gang, and what guarantees of others keep beyond what is there."""
+        for pool in self.job.pools:
+            raised = self._raised(pool, guarantees=False)
+            yield _Thought(
+                "machines",
+                (*raised, *self._more(pool, ())),
+                make=lambda takers, p=pool, r=raised: (*r, *self._more(p, takers)),  # type: ignore[misc]
+            )
+
+    def _more(self, pool: int, takers: Sequence[str]) -> tuple[Change, ...]:
+        state = self.settled.state
+        inside = [one for one in state.machines if one.pool == pool and one.taints <= tolerated(self.job.gang)]
+        like = max(inside, key=lambda one: (one.gpus, one.cpu_millis, one.memory_bytes, one.name), default=None)
+        gangs = [self.job.gang, *(self.settled.waiting[one].gang for one in takers)]
+        asks = {role.ask: 0 for gang in gangs for role in gang.roles if role.pool in (None, pool)}
+        for gang in gangs:
+            for role in gang.roles:
+                if role.ask in asks:
+                    asks[role.ask] += role.minimum
+        if not asks:
+            return ()
+        one = machine_for(list(asks), like, pool)
+        count = sum(-(-tasks // max(1, copies_on(ask, one))) for ask, tasks in asks.items())
+        whole = whole_of(one)
+        for condition in self.found:
+            reason = condition.reason
+            if reason.code in ("withheld", "capacity") and reason.pool == pool:
+                each = getattr(whole, RESOURCE_NAMES[reason.resource])
+                count = max(count, -(-(reason.held + reason.need - reason.limit) // max(1, each)))
+        known = {machine.name for machine in state.machines if machine.pool == pool}
+        names = [name for number in range(len(known) + count) if (name := f"more-{number + 1}") not in known]
+        return (AddMachines(tuple(replace(one, name=name) for name in names[:count])),) if 0 < count <= MACHINES_MAX else ()
+
+
+class _Ends(Search):
+    """Victims by no rule but that a person chose them: whose end, with the least lost, makes room for a gang and its like."""
+
+    def __init__(self, core: Core, job: Job, pool: int, may_end: Callable[[Running], bool], others: Sequence[GangAsk]) -> None:
+        roles = [role for gang in others for role in at_least(gang).roles]
+        more = tuple(replace(role, role=f"taker-{number}") for number, role in enumerate(roles))
+        together = replace(at_least(job.gang), roles=(*at_least(job.gang).roles, *more))
+        super().__init__(core, job, Shape(-1, together, (pool,)), pool, core.now)
+        self.need = core.shape_of(job.gang, job.pools).least[pool]  # Its queue pays for its own only.
+        self._may_end = may_end
+
+    def _gather(self) -> bool:
+        at = self.machines.at
+        gangs = tuple(
+            one
+            for one in self.core.running.values()
+            if not one.is_leaving
+            and one.claim is None
+            and one.need
+            and any(at[task.machine].pool == self.pool for task in one.placed.tasks)
+            and self._may_end(one)
+        )
+        self._consider([Leavers(self.pool, gangs)])
+        self.by_machine = {machine: here for machine, here in self.by_machine.items() if at[machine].pool == self.pool}
+        self._freed = {machine: self._freed[machine] for machine in self.by_machine}
+        return bool(self.by_machine)
+
+    def _cost(self, one: Running) -> int:
+        return one.cost(self.now) + one.gpu_millis + 1
+
+    def _may_leave(self, one: Running) -> bool:
+        return True
+
+
+def _end_all(ended: Iterable[Running]) -> tuple[Change, ...]:
+    return tuple(End(one.job.id) for one in sorted(ended, key=lambda one: one.key))

@@ -68,8 +68,8 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class QueueFactor:
-    """How a queue stands among those beside it: who holds less than it deserves, then by share, with history. `share_now` is
-    without. Shares are in billionths of a pool, divided by the queue's weight."""
+    """How a queue stands among those beside it: who holds less than it deserves, then by share over time. `share_now` is
+    what it holds. In billionths, divided by the queue's weight: of a pool, over time of what was given out of it."""
 
     queue: int
     is_owed: bool
@@ -320,7 +320,7 @@ def fair_order(settled: Settled, pools: frozenset[int], *, until: str = "") -> l
 def _copied(settled: Settled, *, with_history: bool = True) -> Shares:
     """The same shares to go on with."""
     state, core = settled.state, settled.core
-    shares = Shares(state.queues, state.capacities) if with_history else Shares(state.queues, state.capacities, history_parts=0)
+    shares = Shares(state.queues, state.capacities)
     if state.history_at and with_history:
         shares.recall(core.shares.history(), state.at)
     for one in core.running.values():

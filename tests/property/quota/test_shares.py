@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kernel.resources import RESOURCE_NAMES, Resources
 from tenants.quota.decay import SCALE, faded, keep
 from tenants.quota.limits import Capacity, Limit, LimitedQueue, validate
-from tenants.quota.shares import WEIGHTLESS, Refusal, Shares, Standing
+from tenants.quota.shares import AHEAD, ONE, WEIGHTLESS, Refusal, Shares, Standing
 from tenants.quota.turns import Turns
 
 POOLS = [Capacity(uuid.UUID(int=900 + n), f"pool{n}", Resources(40, 40, 40)) for n in range(2)]
@@ -417,3 +417,118 @@ def test_history_weighs_on_whoever_used_much_until_it_fades():
     shares.advance(100_000)
     assert shares.share(busy) == 0
     assert turns.next() == busy, "then the name decides"
+
+
+HELD = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 1), AMOUNTS, st.integers(0, 10**6)), max_size=12)
+
+
+def lived(tree, held):
+    """Each amount is held from its number of seconds after the one before on, and given back after the last but two."""
+    shares, now, taken = Shares(tree, POOLS, half_life_seconds=100_000), 0, []
+    for number, pool, ask, seconds in held:
+        shares.advance(now)
+        taken.append((number % len(shares.path), pool, ask))
+        shares.take(*taken[-1])
+        now += seconds
+    shares.advance(now)
+    for one in taken[:-2]:
+        shares.give(*one)
+    return shares, taken[-2:], now
+
+
+@settings(max_examples=60)
+@given(trees(), HELD)
+def test_a_history_that_was_kept_gives_the_same_shares_to_every_queue(tree, held):
+    shares, holds, now = lived(tree, held)
+    again = Shares(list(reversed(tree)), list(POOLS), half_life_seconds=100_000)
+    for one in holds:
+        again.take(*one)
+    again.recall(shares.history(), now)
+    for queue in range(len(shares.path)):
+        assert again.share(queue) == shares.share(queue)
+        assert again.own_share(queue) == shares.own_share(queue)
+    assert again.history() == shares.history()
+
+
+@settings(max_examples=60)
+@given(trees(), HELD, HELD)
+def test_shares_that_follow_what_changed_are_those_of_a_new_start(tree, held, later):
+    """Only what moved, and what time changed, is computed again: nothing else may be out of date."""
+    shares, holds, now = lived(tree, held)
+    for number, pool, ask, seconds in later:
+        shares.refresh()
+        if seconds % 2:
+            now += seconds
+            shares.advance(now)
+        holds.append((number % len(shares.path), pool, ask))
+        shares.take(*holds[-1])
+    again = Shares(tree, POOLS, half_life_seconds=100_000)
+    again.recall(shares.history(), now)
+    for one in holds:
+        again.take(*one)
+    assert [shares.share(queue) for queue in range(len(shares.path))] == [again.share(queue) for queue in range(len(shares.path))]
+
+
+@given(trees(), MOVES)
+def test_without_a_history_a_share_is_present_use(tree, moves):
+    shares = Shares(tree, POOLS)
+    fill(shares, moves)
+    for queue in range(1, len(shares.path)):
+        parts = [
+            (WEIGHTLESS if not shares._weight[column][queue] else 0) + amount * ONE // (40 * (shares._weight[column][queue] or 1))
+            for column, used in enumerate(shares._used)
+            if (amount := used[queue])
+        ]
+        assert shares.share(queue) == max(parts, default=0) + (WEIGHTLESS if shares._weightless[queue] else 0)
+
+
+def one_pass(weights, used, total):
+    """GPUs that each queue gets in one pass that gives out all of them, one by one, after each held `used` for a week."""
+    pool = Capacity(uuid.UUID(int=900), "pool", Resources(0, 0, total))
+    tree = [LimitedQueue(ROOT, None, "root")] + [
+        LimitedQueue(queue_id(n), ROOT, f"q{n}", {pool.pool_id: {"gpu_millis": Limit(weight=weight)}})
+        for n, weight in enumerate(weights)
+    ]
+    shares = Shares(tree, [pool])
+    shares.advance(0)
+    for index, amount in enumerate(used, start=1):
+        shares.take(index, 0, (0, 0, amount))
+    shares.advance(7 * 86_400)
+    for index, amount in enumerate(used, start=1):
+        shares.give(index, 0, (0, 0, amount))
+    turns = Turns(shares, range(1, len(tree)))
+    got = [0] * len(weights)
+    for _ in range(total):
+        queue = turns.next()
+        shares.take(queue, 0, (0, 0, 1))
+        got[queue - 1] += 1
+    return got
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.booleans())
+def test_queues_that_used_their_parts_take_turns_within_one_pass(weights, had_used):
+    total = 20 * sum(weights)
+    got = one_pass(weights, [20 * weight if had_used else 0 for weight in weights], total)
+    assert all(abs(amount - 20 * weight) <= 2 for amount, weight in zip(got, weights, strict=True))
+
+
+@given(st.lists(st.integers(10, 50), min_size=2, max_size=6))
+def test_a_queue_without_a_history_gets_no_more_in_one_pass_than_twice_what_another_had_or_has(used):
+    *others, newcomer = one_pass([1] * (len(used) + 1), [*used, 0], sum(used))
+    assert all(newcomer <= max(AHEAD * had, has) + 2 for had, has in zip(used, others, strict=True))
+
+
+def test_own_jobs_of_a_queue_remember_as_the_queues_below_it_do():
+    tree = [LimitedQueue(ROOT, None, "root"), LimitedQueue(queue_id(0), ROOT, "tenant")]
+    tree.append(LimitedQueue(queue_id(1), queue_id(0), "team"))
+    shares = Shares(tree, POOLS)
+    tenant, team = shares.queue_at[queue_id(0)], shares.queue_at[queue_id(1)]
+    shares.advance(0)
+    shares.take(tenant, 0, (0, 0, 20))
+    shares.take(team, 0, (0, 0, 10))
+    shares.advance(86_400)
+    shares.give(tenant, 0, (0, 0, 20))
+    shares.give(team, 0, (0, 0, 10))
+    turns = Turns(shares, (tenant, team))
+    assert turns.next() == team, "the tenant's own jobs had more"
+    assert abs(shares.own_share(tenant) - 2 * shares.share(team)) * 10_000 <= shares.own_share(tenant)

@@ -67,7 +67,7 @@ def some_shares(limits: dict[str, Limit]) -> Shares:
         LimitedQueue(uuid.UUID(int=10 + n), root.id, name, {POOL: {"gpu_millis": one}})
         for n, (name, one) in enumerate(limits.items())
     ]
-    return Shares([root, *queues], [Capacity(POOL, "pool", Resources(NODES * 32_000, NODES << 30, ALL))], history_parts=0)
+    return Shares([root, *queues], [Capacity(POOL, "pool", Resources(NODES * 32_000, NODES << 30, ALL))])
 
 
 class World:

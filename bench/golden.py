@@ -5,9 +5,9 @@ deserve, evictions and gangs; pods of Alibaba's openb with parts of GPUs and mod
 with booked starts. What the core is told is written down as an event log (`jobs/scheduling/replay/log.py`). Two fresh
 processes, with other seeds of Python's hashes, make the decision log of it anew, and both have to be the same bytes.
 
-Beside them an hour of a live installation (`bench/hour.jsonl.gz`: eight simulated GPUs, two tenants that borrow from each other
-and get back, gangs, arrays, priorities, a limit that is lowered), as `manage.py export_window` wrote it, is lived through again;
-`make test` does so, too.
+Beside them twelve minutes of a live installation (`bench/hour.jsonl.gz`: eight simulated GPUs, two tenants that borrow from
+each other and get back, gangs, arrays, priorities), as `manage.py export_window` wrote it, are lived through again; `make test`
+does so, too.
 
 Their SHA-256 stand in `bench/golden.json`. Another digest means that the scheduler decides otherwise than it did: where that was
 the purpose of a change, `--write` keeps the new ones, and whoever reads the change sees it.

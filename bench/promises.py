@@ -28,6 +28,7 @@ from pathlib import Path
 
 from bench import tenancy
 from bench.frame import Bench, BenchError
+from bench.predicted import Predicted
 from jobs.scheduling.core.core import Core, Policy
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Pool, State, build, export
@@ -35,8 +36,8 @@ from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.state.machines import Machine, TaskAsk
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.questions.lookahead import Expected, expected_starts
-from jobs.scheduling.questions.predict import Corrections, Prediction, Predictor
-from jobs.scheduling.replay.run import END, Arrival, Replay
+from jobs.scheduling.questions.predict import Corrections, Prediction
+from jobs.scheduling.replay.run import Arrival
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, LimitedQueue
 
@@ -214,33 +215,6 @@ def _rest(one: Line) -> tuple[int, int, int, str, str]:
 
 
 # --- Prediction -------------------------------------------------------------------------------------------------------
-
-
-class Predicted(Replay):
-    """A replay that says of each job, when it comes, how long it will run. `known`: queue, user, name, asked time."""
-
-    def __init__(self, core: Core, arrivals: Sequence[Arrival], known: Mapping[str, tuple[str, str, str, int | None]]) -> None:
-        super().__init__(core, arrivals, on_pass=self._passed)
-        self.known = known
-        self.predictor = Predictor()
-        self.predictions: dict[str, Prediction] = {}
-        self.guesses: list[tuple[Prediction, int]] = []
-
-    def _happen(self, kind: int, job_id: str, turn: int, now: int) -> None:
-        queue, user, name, asked = self.known[job_id]
-        if job_id not in self.predictions:
-            guess = self.predictor.predict(user=user, name=name, queue=queue, longest=asked)
-            if guess is not None:
-                self.predictions[job_id] = guess
-                if guess.runs:
-                    self.guesses.append((guess, self._arrivals[job_id].duration))
-        super()._happen(kind, job_id, turn, now)
-        stay = self.outcome.stays[job_id]
-        if kind == END and stay.finished_at == now:
-            self.predictor.add(user=user, name=name, queue=queue, seconds=stay.duration)
-
-    def _passed(self, core: Core, now: int) -> None:
-        """After each pass."""
 
 
 def _accuracy(bench: Bench, name: str, guesses: Sequence[tuple[Prediction, int]], peers: Mapping[str, float]) -> None:

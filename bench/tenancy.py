@@ -29,6 +29,7 @@ from pathlib import Path
 
 from bench.drawing import bars
 from bench.frame import Bench, BenchError
+from bench.predicted import Predicted
 from bench.traces import rows
 from jobs.scheduling.core.core import Policy
 from jobs.scheduling.core.place.scores import PoolRules
@@ -37,7 +38,7 @@ from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.replay.figures import jain
-from jobs.scheduling.replay.run import Arrival, Outcome, Replay
+from jobs.scheduling.replay.run import Arrival, Outcome
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, Limit, LimitedQueue
 from tenants.quota.shares import Shares
@@ -213,8 +214,9 @@ def scene(
 
 
 def _replay(entries: Sequence[Entry], nodes: Mapping[str, int], options: argparse.Namespace, policy: Policy) -> Outcome:
-    state, arrivals, _ = scene(entries, nodes, options.checkpoint, policy)
-    return Replay(build(state), arrivals, grace_seconds=options.grace).run()
+    state, arrivals, tenants = scene(entries, nodes, options.checkpoint, policy)
+    known = {one.job.id: (tenants[one.job.queue], tenants[one.job.queue], str(one.job.gang), None) for one in arrivals}
+    return Predicted(build(state), arrivals, known, grace_seconds=options.grace).run()
 
 
 def _limit(nodes: int) -> Limit:

@@ -140,7 +140,9 @@ class LatestOut(serializers.Serializer[Any]):
     at = serializers.DateTimeField(allow_null=True)
     kind = serializers.ChoiceField(["booked", "line"], allow_null=True)
     reason = serializers.CharField(allow_blank=True)
-    unpassed_from = serializers.DateTimeField(allow_null=True, help_text="From then on no other job of its queue passes it.")
+    next_reservation_from = serializers.DateTimeField(
+        allow_null=True, help_text="From then on the next reserved start in its pools goes to this job."
+    )
     text = serializers.CharField()
 
 

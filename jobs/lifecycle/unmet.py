@@ -55,8 +55,8 @@ def latest_text(document: Document, language: str = "en") -> str:
     if words is None:
         words = _NO_LATEST.get(str(document.get("reason")), _NO_LATEST[""])
     text = words[language == "zh"].replace("@", str(document.get("at") or "?"))
-    if document.get("unpassed_from") and document.get("kind") != "booked":
-        text += _UNPASSED[language == "zh"].replace("@", str(document["unpassed_from"]))
+    if document.get("next_reservation_from") and document.get("kind") != "booked":
+        text += _NEXT_RESERVATION[language == "zh"].replace("@", str(document["next_reservation_from"]))
     return text
 
 
@@ -82,7 +82,10 @@ _NO_LATEST: Mapping[str, tuple[str, str]] = {
         "无法给出最迟启动时间：即使没有其他作业也无法启动。",
     ),
 }
-_UNPASSED = (" From @ on no other job of its queue passes it.", "自 @ 起，同队列的其他作业不得越过它。")
+_NEXT_RESERVATION = (
+    " From @ on the next reserved start in its pools goes to this job.",
+    "自 @ 起，其资源池中的下一个预留启动名额归此作业。",
+)
 
 
 # --- Pieces of sentences ------------------------------------------------------------------------------------------------

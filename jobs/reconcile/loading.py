@@ -374,6 +374,8 @@ def policy() -> Policy:
         preempts=config.scheduler_preempts,
         least_runtime_seconds=round(config.scheduler_least_runtime_seconds),
         patience_seconds=round(config.scheduler_patience_seconds),
+        assumed_runtime_seconds=round(config.scheduler_assumed_runtime_seconds),
+        shortest_first=config.scheduler_shortest_first,
         booked=config.scheduler_booked,
         grace_seconds=round(config.grace_seconds),
         overrun_seconds=round(config.grace_seconds) + OVERRUN_SECONDS,

@@ -75,12 +75,12 @@ def _latest(latest: Latest | None, language: str) -> Shown | None:
     """By when it starts at the latest, and what that rests on. How many others there are is not told."""
     if latest is None:
         return None
-    at, unpassed = moment(latest.at), moment(latest.unpassed_from or None)
+    at, next_reservation = moment(latest.at), moment(latest.next_reservation_from or None)
     shown = {
         "at": utc_text(at) if at is not None else None,
         "kind": latest.kind or None,
         "reason": latest.reason,
-        "unpassed_from": utc_text(unpassed) if unpassed is not None else None,
+        "next_reservation_from": utc_text(next_reservation) if next_reservation is not None else None,
     }
     return {**shown, "text": latest_text(shown, language)}
 

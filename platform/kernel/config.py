@@ -97,7 +97,17 @@ class Config:
     scheduler_booked: int = _setting(1, "jobs", "so many of the first that wait for each pool have a start that nobody may delay")
     scheduler_least_runtime_seconds: float = _setting(300.0, "seconds", "nothing is evicted before it has run for so long")
     scheduler_patience_seconds: float = _setting(
-        86_400.0, "seconds", "for how long others of its queue may pass a job that waits, 0: for ever"
+        86_400.0, "seconds", "a job that has waited for longer gets the next reserved start of its pool, 0: by fair order alone"
+    )
+    scheduler_assumed_runtime_seconds: float = _setting(
+        86_400.0,
+        "seconds",
+        "how long a job without a maximum run time is planned to run where nothing is known of its kind, 0: for ever",
+    )
+    scheduler_shortest_first: int = _setting(
+        10,
+        "times",
+        "a job stands behind shorter ones of its queue by so many times its expected run time, a day at most, 0: not at all",
     )
     scheduler_evens: bool = _setting(True, "boolean", "of queues that borrow, one with less by weight takes from one with more")
     scheduler_moves: int = _setting(

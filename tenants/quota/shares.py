@@ -98,6 +98,7 @@ class Shares:
         self.pool_at = {pool_id: index for index, pool_id in enumerate(self.pool_ids)}
         self._capacity = [amount for pool in pools for amount in amount_of(pool.total)]
         self._half_life = half_life_seconds
+        self.version = 0  # Grows with everything that is taken or given: what was asked at a version is true at it.
         self._kept_later = keep(HORIZON_SECONDS, half_life_seconds)
         self._kept, self._level = 0, _FINE
         self._at: int | None = None
@@ -194,6 +195,7 @@ class Shares:
 
     def take(self, queue: int, pool: int, ask: Amount) -> None:
         """Hold an amount. Never refuses: `room` says whether it should."""
+        self.version += 1
         path = self.path[queue]
         column = pool * WIDTH
         for amount in ask:
@@ -204,6 +206,7 @@ class Shares:
 
     def give(self, queue: int, pool: int, ask: Amount) -> None:
         """Give an amount back that was taken: the exact inverse of `take`."""
+        self.version += 1
         path = self.path[queue]
         column = pool * WIDTH
         for amount in ask:

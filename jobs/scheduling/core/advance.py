@@ -94,7 +94,7 @@ class Windows:
 
     def entered(self, one: Running) -> None:
         """A gang holds, or claims, its room from now on."""
-        end = self.core.promises.end_of(one)
+        end = self.core.promises.ends_of(one).sure
         for pool, amount in one.need:
             for window in self.by_pool.get(pool, ()):
                 if end > window.starts_at and not self._leaves_in_time(one.job, one.started_at, window):
@@ -106,7 +106,7 @@ class Windows:
         """A start is booked: it will be in the way where it would run then."""
         for pool, amount in one.need:
             for window in self.by_pool.get(pool, ()):
-                is_there = one.at < window.ends_at and one.ends_at > window.starts_at
+                is_there = one.at < window.ends_at and one.ends.sure > window.starts_at
                 if is_there and not self._leaves_in_time(one.job, one.at, window):
                     window.firm[one.job.id] = (one.job.queue, amount[GPU])
 
@@ -131,7 +131,7 @@ class Windows:
         return None
 
     def _refusal(self, job: Job, pool: int, gpu: int, at: int, delay: int) -> Reason | None:
-        end = self.core.promises.end_if_started(job, at + delay)
+        end = self.core.promises.ends_if_started(job, at + delay).sure
         capacity = self._capacity(pool)
         for window in self.by_pool[pool]:
             if window.ends_at <= at or window.starts_at >= end:
@@ -244,7 +244,7 @@ class Windows:
         staying = [
             (one, dict(one.need)[pool][GPU])
             for one in core.running.values()
-            if pool in dict(one.need) and not one.is_leaving and core.promises.end_of(one) > max(now, window.starts_at)
+            if pool in dict(one.need) and not one.is_leaving and core.promises.ends_of(one).sure > max(now, window.starts_at)
         ]
         holds = {one.job.id: (one.job.queue, gpu) for one, gpu in staying}
         able = [

@@ -5,7 +5,7 @@ It is fed with what happens (`submit`, `withdraw`, `started`, `ended`, `machine_
 tells what it did not hear from here. No clock, no chance, no settings: equal input gives equal decisions, in whatever order what
 happened between two passes is told.
 
-Who was refused is looked at again only after something that may change its fate: `waits.py` says what, and wakes.
+Who was refused is looked at again only after something that may change its fate: `wakeups.py` says what, and wakes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 
 from jobs.scheduling.core.advance import Windows
 from jobs.scheduling.core.cycle import run_pass
-from jobs.scheduling.core.ends import Ends
 from jobs.scheduling.core.migrate import Moves
 from jobs.scheduling.core.place.scores import Mix, PoolRules
 from jobs.scheduling.core.reclaim import could_transfer, restore_transfer, transfer, undo_transfer, vanish
@@ -27,15 +26,14 @@ from jobs.scheduling.core.state.evictable import Evictable
 from jobs.scheduling.core.state.gangs import GangAsk, Placed
 from jobs.scheduling.core.state.machines import Machine, Machines
 from jobs.scheduling.core.state.ordering import Lines
+from jobs.scheduling.core.state.reservation import FOREVER
+from jobs.scheduling.core.state.timers import Timer, Timers, What
 from jobs.scheduling.core.state.user_caps import People
 from jobs.scheduling.core.state.work import Claimed, Job, Need, Running, Shape, Transfer, give_shares, held_by, take_shares
-from jobs.scheduling.core.waits import Waits
+from jobs.scheduling.core.wakeups import WakeUps
 from tenants.quota.bookings import Booked
 from tenants.quota.caps import UserCap
 from tenants.quota.shares import Shares, Standing
-
-PATIENCE = -2  # Marks the timers of jobs that nobody may pass from then on.
-BOUNDARY = -3  # Those at which what is booked for a time changes.
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,10 @@ class Policy:
     booked: int = 1  # How many starts are booked per pool: 1 is EASY backfill, more than ever wait is conservative; 0: none.
     rebook_seconds: int = 60  # How often it is asked whether a booked start could be earlier.
     overrun_seconds: int = 60  # For how long after its maximum run time a gang may still hold its machines.
-    patience_seconds: int = 86_400  # For how long others of its queue may pass one that waits; 0: for ever.
+    patience_seconds: int = 86_400  # Who has waited for longer gets the next booked start; 0: by fair order alone.
+    assumed_runtime_seconds: int = 86_400  # For planning, how long a job runs of which nothing is known; 0: for ever.
+    plans_after_seconds: int = 600  # How long a job has waited before room is held for it by ends that are not sure.
+    shortest_first: int = 10  # How many times its expected run time a job stands further behind, in its queue; 0: not at all.
     history_seconds: int = 60  # How often history is brought up to date.
     evens: bool = False  # Whether of two queues that borrow the one with the smaller part takes from the other.
     moves: int = 0  # How many gangs at most are moved so that one can start that fits in total but not in shape; 0: none.
@@ -81,32 +82,28 @@ class Core:
             shares,
             aging_seconds=self.policy.aging_seconds,
             in_order=self.policy.in_order,
-            patience_seconds=self.policy.patience_seconds,
+            shortest_first=self.policy.shortest_first,
+            assumed=self.policy.assumed_runtime_seconds,
         )
-        self.waits = Waits(self)
-        self.lines.rouse = self.waits.rouse
+        self.wakeups = WakeUps(self)
         self.running: dict[str, Running] = {}
         self.evictable = Evictable()
-        self.ends = Ends(self)
         self.transfers: dict[str, Transfer] = {}  # By claimant.
         self.cleared: list[str] = []  # Claimants whose room is free now.
         self.evicted_at: deque[tuple[int, int]] = deque()  # (when, how many), for the brake.
         self.history_at: int | None = None
-        self.several: list[Shape] = []  # The shapes of several tasks.
         self._shapes: dict[tuple[GangAsk, tuple[int, ...]], Shape] = {}
         self._shape_by_identity: dict[tuple[int, tuple[int, ...]], Shape] = {}
         self._aside: dict[str, tuple[Job, Reason]] = {}
         self._array_running: dict[str, int] = {}
         self._array_waiting: dict[str, dict[str, Job]] = {}
-        self._timers: list[tuple[int, int, str]] = []  # (when, pool or -1, job id or "").
+        self.timers = Timers()
         self._trees: dict[int, list[int]] = {}
         self._unripe: list[tuple[int, str]] = []  # (when, job id) of those that may not be evicted yet.
-        self._rings: set[tuple[int, int]] = set()
         self.people = People(caps)
         self.promises = Promises(self)
         self.moves = Moves(self)
         self.windows = Windows(self)
-        self.plan_after: dict[int, int] = {}  # Pool -> when it is asked again who else could have a booked start.
         self.windows_changed(windows)
 
     # --- What happens -------------------------------------------------------------------------------------------------
@@ -114,6 +111,7 @@ class Core:
     def submit(self, job: Job) -> None:
         """A job waits from now on."""
         assert job.id not in self.running, "it runs already"
+        self.promises.forget_unplannable(job.id)
         moving = self.moves.back(job) if self.moves else None
         if moving is not None:
             self._aside[job.id] = (job, moving)
@@ -124,7 +122,7 @@ class Core:
             self._aside[job.id] = (job, job.withheld)
         elif job.not_before > self.now:
             self._aside[job.id] = (job, Reason("not_before", until=job.not_before))
-            heapq.heappush(self._timers, (job.not_before, -1, job.id))
+            self.timers.set(Timer(job.not_before, What.NOT_BEFORE, job_id=job.id))
         elif job.array and self._array_running.get(job.array, 0) >= job.parallel > 0:
             self.wait_for_siblings(job)
         else:
@@ -138,9 +136,8 @@ class Core:
             if job.array:
                 self._array_waiting.get(job.array, {}).pop(job_id, None)
         elif job_id in self.lines:
-            group = self.lines.group(job_id)
             self.lines.remove(job_id)
-            self.waits.watch(group)
+            self.promises.look_from.clear()
         elif job_id in self.transfers:
             self.ended(job_id)
 
@@ -194,7 +191,7 @@ class Core:
     def claims(self) -> tuple[Claimed, ...]:
         """The claims under way, as they are kept beyond a core."""
         return tuple(
-            Claimed(name, one.placed.pool, one.placed.tasks, one.standing, made.ghosts, self.moves.claimed(name))
+            Claimed(name, one.placed.pool, one.placed.tasks, one.standing, made.ghosts, self.moves.claimed(name), one.placed.hops)
             for name, made in sorted(self.transfers.items())
             for one in (made.claimant,)
         )
@@ -203,13 +200,15 @@ class Core:
         """A gang holds nothing any more. One that claims gives up its claim."""
         one = self.running.pop(job_id)
         self.evictable.leave(one)
+        if self.promises.ends_of(one).planned == FOREVER:
+            self.promises.forget_unplannable()  # Nothing could be planned on its end.
         self.promises.left(one)
         if self.windows:
             self.windows.left(job_id, [pool for pool, _ in one.need])
         if self.people:
             self.people.give(one)
             for place in self.people.places(one.job):
-                self.waits.wake(self.waits.by_user.get(place, ()))
+                self.wakeups.wake(self.wakeups.by_user.get(place, ()))
         if one.job.array:
             self._array_running[one.job.array] -= 1
             for sibling in sorted(self._array_waiting.pop(one.job.array, {})):
@@ -225,7 +224,14 @@ class Core:
                 self.machines.give(task.machine, task.ask, task.devices)
             freed = {task.machine for task in one.placed.tasks}
         self.promises.settle(freed)
-        self.ends.note(freed, one.job.queue, [pool for pool, _ in one.need])
+        self.freed(freed, one.need)
+
+    def freed(self, machines: Collection[int], need: Need) -> None:
+        """Nobody holds any more what was held on these machines, and of these pools."""
+        pools = [pool for pool, _ in need]
+        self.wakeups.note(machines)
+        self.wakeups.mark(pools)
+        self.promises.ended(pools, machines)
 
     def checkpointed(self, job_id: str, at: int) -> None:
         """From here on a gang could be resumed."""
@@ -239,11 +245,12 @@ class Core:
         if self.machines.recollect(index, facts):
             return  # What it holds already makes nobody fit who did not.
         self.machines.update(index, facts)
-        self.waits.forget(facts.pool)
+        self.wakeups.forget(facts.pool)
         self.windows.machine_changed()
         self.promises.settle((index,), "machine")
         self.promises.opened()
-        self.waits.wake([group for group in self.lines.groups() if facts.pool in group.shape.least])
+        self.promises.forget_unplannable()
+        self.wakeups.wake([group for group in self.lines.groups() if facts.pool in group.shape.touches])
 
     def mix_changed(self, pool: int, mix: Mix | None) -> None:
         """A pool usually gets other tasks: other machines are the best for the next, and nobody fits who did not."""
@@ -260,8 +267,9 @@ class Core:
         if self.history_at is not None and not shares.history():
             shares.recall(self.shares.history(), self.history_at)
         self.shares = shares
-        self.waits.wake(self.lines.groups())
+        self.wakeups.wake(self.lines.groups())
         self.lines.follow(shares)
+        self.promises.forget_unplannable()
         self.promises.recheck_limits()
 
     def windows_changed(self, windows: Iterable[Booked]) -> None:
@@ -272,9 +280,9 @@ class Core:
             self._line_up_again()
         for at, pool in self.windows.moments():
             if at > self.now:
-                heapq.heappush(self._timers, (at, BOUNDARY, str(pool)))
-        for groups in self.waits.by_reserved.values():
-            self.waits.wake(groups)
+                self.timers.set(Timer(at, What.BOUNDARY, pool))
+        self.wakeups.wake(self.lines.groups())
+        self.promises.forget_unplannable()
         if self.windows:
             self.promises.recheck_windows()
 
@@ -282,7 +290,7 @@ class Core:
         """Other caps on users."""
         self.people = People(caps, self.running.values())
         self.moves.recount()
-        self.waits.by_user.clear()
+        self.wakeups.by_user.clear()
         self._line_up_again()
 
     def _line_up_again(self) -> None:
@@ -295,7 +303,6 @@ class Core:
 
     def decide(self, now: int) -> tuple[Decision, ...]:
         """One pass at this moment."""
-        self.ends.tell()
         return tuple(run_pass(self, now))
 
     # --- Questions ----------------------------------------------------------------------------------------------------
@@ -352,14 +359,11 @@ class Core:
         self.promises.entered(one)
         if self.windows:
             self.windows.entered(one)
-        ripe_at = one.started_at + self.policy.least_runtime_seconds
+        ripe_at = self._ripe_at(one)
         if ripe_at > self.now:
             heapq.heappush(self._unripe, (ripe_at, one.job.id))
         else:
             self.evictable.ripen(one)
-            for pool, _ in one.need:
-                if self.waits.preempters.has_above(pool, one.job.queue, one.job.priority):
-                    self.ring_at(self.now + 1, pool)
 
     @property
     def young_until(self) -> int:
@@ -372,7 +376,11 @@ class Core:
         one = self.running.get(job_id)
         if one is None or one.claim is not None or one.is_leaving:
             return False
-        return one.started_at + self.policy.least_runtime_seconds == ripe_at
+        return self._ripe_at(one) == ripe_at
+
+    def _ripe_at(self, one: Running) -> int:
+        """From when on it may be evicted: never in the pass in which it started."""
+        return one.started_at + max(1, self.policy.least_runtime_seconds)
 
     def claim(self, made: Transfer) -> None:
         """A gang holds room that others are leaving. It cannot be evicted before it started."""
@@ -387,10 +395,7 @@ class Core:
         if one.job.array:
             self._array_running[one.job.array] = self._array_running.get(one.job.array, 0) + 1
         for victim in made.victims:  # Their queues hold less from now on.
-            for pool, _ in victim.need:
-                for node in self.shares.path[victim.job.queue]:
-                    self.waits.wake(self.waits.by_limit.get((pool, node), ()))
-                self.waits.wake(self.waits.may_have_amount(pool))
+            self.wakeups.mark(pool for pool, _ in victim.need)
         if not made.leaving:
             self.cleared.append(one.job.id)
 
@@ -406,56 +411,39 @@ class Core:
     def ring(self, now: int) -> None:
         """What only time had to bring."""
         self.now = now
+        self.promises.plan_overdue()
+        self.wakeups.begin()
         while self._unripe and self._unripe[0][0] <= now:
             ripe_at, job_id = heapq.heappop(self._unripe)
             if self._is_unripe(ripe_at, job_id):
                 one = self.running[job_id]
                 self.evictable.ripen(one)
-                for pool, _ in one.need:
-                    for priority, shapes in self.waits.preempters.above(pool, one.job.queue, one.job.priority):
-                        self.waits.wake(self.ends.who_could_preempt(pool, one.job.queue, priority, shapes))
-                    self.waits.wake(self.waits.claimers.get(pool, ()))
-        while self._timers and self._timers[0][0] <= now:
-            at, pool, job_id = heapq.heappop(self._timers)
-            if pool == PATIENCE:
-                self.waits.lose_patience(job_id)
-            elif pool == BOUNDARY:
-                self.waits.wake(self.waits.by_reserved.get(int(job_id), ()))
-                self.waits.wake(group for queue in self.windows.owners(int(job_id)) for group in self.lines.groups_of(queue))
-            elif job_id:
-                job, reason = self._aside.get(job_id, (None, None))
+                self.wakeups.mark(pool for pool, _ in one.need)
+        for timer in self.timers.due(now):
+            if timer.what is What.NOT_BEFORE:
+                job, reason = self._aside.get(timer.job_id, (None, None))
                 if job is not None and reason is not None and reason.code == "not_before":
-                    del self._aside[job_id]
+                    del self._aside[timer.job_id]
                     self.submit(replace(job, not_before=0))
             else:
-                self._rings.discard((at, pool))
-                self.waits.wake(self.waits.claimers.get(pool, ()))
-                for queue, priority, shapes in self.waits.preempters.of(pool):
-                    self.waits.wake(self.ends.who_could_preempt(pool, queue, priority, shapes))
+                self.wakeups.mark((timer.pool,))
 
-    def ring_at(self, at: int, pool: int) -> None:
+    def look_at(self, at: int, pool: int) -> None:
         """Look again then at who may take room back in a pool."""
-        if (at, pool) not in self._rings:
-            self._rings.add((at, pool))
-            heapq.heappush(self._timers, (at, pool, ""))
-
-    def ring_for_patience(self, at: int, job_id: str) -> None:
-        """See then whether nobody may pass a job any more that waits."""
-        heapq.heappush(self._timers, (at, PATIENCE, job_id))
+        self.timers.set(Timer(at, What.LOOK, pool))
 
     @property
     def next_ring(self) -> int | None:
         """When time alone may change something; None when never."""
-        moments = [self._timers[0][0]] if self._timers else []
-        if any(self.waits.claimers.values()) or self.waits.preempters:
-            moments += [self.young_until] if self.young_until else []
+        moments = [one for one in (self.timers.next_at, self.promises.next_at) if one is not None]
+        if self.wakeups.is_to_look:
+            moments.append(self.now)
+        if self.young_until and self.wakeups.is_anybody:
+            moments.append(self.young_until)
         given_at = self.moves.next_at if self.moves else None
         if given_at is not None:
             moments.append(given_at)
-        booked_at = self.promises.next_at
-        if booked_at is not None:
-            moments.append(max(booked_at, self.now + 1))
-        return min(moments, default=None)
+        return max(min(moments), self.now + 1) if moments else None
 
     def tree(self, top: int) -> list[int]:
         """A queue and all below it; of root only itself."""
@@ -467,10 +455,9 @@ class Core:
         return found
 
     def _line_up(self, job: Job) -> None:
-        runtime = job.runtime(trusted=True) or 0 if self.policy.booked or self.windows else 0
-        kind = 2 * self.people.number(job) + (bool(self.windows) and not job.evictable)
+        runtime = self.promises.planned_seconds(job) if self.policy.booked or self.windows else 0
+        kind = 4 * self.people.number(job) + 2 * (job.max_runtime is None) + (bool(self.windows) and not job.evictable)
         self.lines.add(job, self.shape_of(job.gang, job.pools), runtime, kind)
-        self.waits.watch(self.lines.group(job.id))
 
     def shape_of(self, gang: GangAsk, pools: tuple[int, ...]) -> Shape:
         """The one shape of equal asks. Whoever submits many does well to hand in the same object for equal ones."""
@@ -479,8 +466,6 @@ class Core:
             shape = self._shapes.get((gang, pools))
             if shape is None:
                 shape = self._shapes[gang, pools] = Shape(len(self._shapes), gang, pools)
-                if sum(role.minimum for role in gang.roles) > 1:
-                    self.several.append(shape)
             if shape.gang is gang:
                 self._shape_by_identity[id(gang), pools] = shape
         return shape

@@ -2,30 +2,28 @@
 
 The ideal: all waiting jobs are taken one by one, the next always by the fair order of their queues as it is after the last
 decision; each is asked the questions 1 to 7 below, of all limits and all machines, and one that cannot start does not stop those
-behind it, unless they passed it for too long. What is done instead, and why the result is the same:
+behind it. What is done instead, and why the result is the same:
 
-- Only what changed is asked again (`waits.py`): a group of equal jobs that was refused stays refused until room, a limit or a
-  moment comes by that its refusal depended on. Room that shrinks changes no refusal.
-- Of equal jobs in a queue only the first is asked (`turn.py`), because what refuses it refuses those behind it.
-- Whether a gang has too little room is answered from memory where that follows by counting (`refusals.py`).
+- Only what changed is asked again (`wakeups.py`): a group of equal jobs that was refused stays refused until something is freed
+  in one of its pools and cheap bounds do not prove that it would be refused again. Room that shrinks changes no refusal.
+- Of equal jobs in a queue only the first is asked (`state/ordering.py`), because what refuses it refuses those behind it.
+- Whether a gang has too little room is answered from memory where that follows by counting (`place/refusals.py`).
 
 1. **Its own conditions.** What cannot start by itself is not in the order: withheld by its driver (a hold, a dependency, an
    image, a budget, a time cap), before its time, or as many of its array run as may. `Core.submit` sets it aside with
    that reason.
 2. **Whose turn.** The queue by fair order: who is owed, then the smallest weighted dominant share, with history. In the queue by
-   priority with aging, own order, time of submission, id.
+   priority with aging, own order, time of submission with shorter ones first within a day, id.
 3. **Limits.** The caps on its user, then `Shares.room`: guaranteed, deserved or borrowed, or the first limit that refuses; then
-   what tenants have booked for a time (`windows.py`).
+   what tenants have booked for a time (`advance.py`).
 4. **Place.** The whole gang at its largest size that limits and room allow, at least at its smallest, or nothing.
-5. **Take back.** Who is owed room that others borrow gets it by the fewest lost GPU-seconds (`victims.py`); so does higher
+5. **Take back.** Who is owed room that others borrow gets it by the fewest lost GPU-seconds (`reclaim.py`); so does higher
    priority from lower in its own queue. What is freed is claimed, and goes to nobody else.
-6. **Book.** The first that is refused in fair order in a pool gets the earliest start that the maximum run times of what runs
-   allow (`backfill.py`, `booker.py`); nobody who starts before it may delay it. Who has no such start, because nobody knows when
-   others end, has patience: others of its queue may pass it for so long only (`Policy.patience_seconds`). Then the queue drains
-   until what it deserves covers the one, and phase 5 gets it what is missing. Nobody waits so behind one that would not start
-   alone, or that is at a cap on its user.
+6. **Reserve.** The first that is refused in fair order in a pool gets the earliest start that the planned ends of what runs allow
+   (`reservations.py`, `reserve.py`, `planning.py`); nobody who starts before it may delay it. Who has waited for longer than
+   `Policy.patience_seconds` comes first. Nothing is held for who would not start when others end, or is at a cap on its user.
 7. **Explain.** Who waits keeps the reason of the pool where it came furthest, with amounts.
-8. **Even out and move.** Once a minute, for those who were refused (`balance.py`): from who borrows a larger part to who has a
+8. **Even out and move.** Once a minute, for those who were refused (`rebalance.py`): from who borrows a larger part to who has a
    smaller one, and small gangs elsewhere where a larger one fits in total but not in shape.
 """
 
@@ -64,7 +62,6 @@ def run_pass(core: Core, now: int) -> list[Decision]:
     if look(made, last_pass_at):
         made.take_turns()
     made.booker.tell()
-    core.waits.pass_over()
     return made.decisions
 
 
@@ -83,14 +80,20 @@ class Pass:
 
     def take_turns(self) -> None:
         """Whoever may have a turn, until nobody is left."""
-        lines = self.core.lines
+        lines, wakeups = self.core.lines, self.core.wakeups
         while True:
-            while (turn := lines.next()) is not None:
-                if self.core.promises.known_ends:
-                    self.booker.before(*turn)
-                self.about(*turn)
-            if not self.booker.book_rest():
-                break
+            wakeups.tell()
+            turn = lines.next(wakeups.may_go_on)
+            if turn is None:
+                self.booker.book_rest()
+                if not wakeups.is_marked:
+                    break
+                continue
+            group, job = turn
+            lines.ask(group)
+            if self.core.promises.known_ends:
+                self.booker.before(group, job)
+            self.about(group, job)
 
     def honour_claims(self) -> None:
         """Whose room is clear by now starts first of all."""
@@ -109,7 +112,7 @@ class Pass:
 
     def about(self, group: Group, job: Job) -> None:
         """Questions 1 to 7 of the job whose turn it is."""
-        core, waits, shape = self.core, self.core.waits, group.shape
+        core, wakeups, shape = self.core, self.core.wakeups, group.shape
         if core.is_last_of_array(job):
             core.lines.remove(job.id)
             core.wait_for_siblings(job)
@@ -118,74 +121,46 @@ class Pass:
         capped = core.people.refusal(job, least(shape.gang)) if core.people else None
         if capped is not None and job.user is not None:
             found = reason_of(capped, job.queue)
-            waits.refuse(group, found, (waits.by_user.setdefault(place_of(capped, job.user), set()),))
+            wakeups.refuse(group, found, at=place_of(capped, job.user))
             self._tell(group, job, found)
             return
         reason: Reason | None = None
-        places: list[set[Group]] = []
         entitled: list[int] = []
-        hope: frozenset[int] = frozenset()
         for pool in shape.pools:
             room = self._room(job, shape.least[pool])
             if isinstance(room, Refusal):
                 found = self._over(room)
-                if room.code == "ceiling":
-                    places.append(waits.by_limit.setdefault((room.pool, room.queue), set()))
-                    entitled.append(pool)
-                else:
-                    places.append(waits.place_by_amount(group, room))
-                    entitled.append(pool)
+                entitled.append(pool)
             elif core.windows and (reserved := core.windows.refusal(job, shape.least[pool], self.now)) is not None:
                 found = reserved
-                places.append(waits.by_reserved.setdefault(pool, set()))
                 entitled.append(pool)
             else:
                 answer = self._place(job, shape, pool)
-                if isinstance(answer, Placed):
-                    denied = self._delayed(job, shape, answer)
-                    if denied is None:
-                        self._admit(group, job, answer, room)
-                        return
-                    found = denied
-                elif core.promises and self._take_booked(group, job, pool, room):
+                denied = self._delayed(job, shape, answer) if isinstance(answer, Placed) else self._unplaced(shape, answer)
+                if denied is None and isinstance(answer, Placed):
+                    self._admit(group, job, answer, room)
                     return
-                else:
-                    found = self._unplaced(shape, answer)
-                    places.append(waits.by_room.setdefault(pool, {}).setdefault(shape.number, set()))
-                if core.policy.booked:  # Also before any start is booked: what ends later may be hidden for one by then.
-                    places.append(waits.by_booked.setdefault(pool, set()))
+                if denied is None or (core.promises and self._take_booked(group, job, pool, room)):
+                    return
+                found = denied
                 if found.code in ("no_room", "not_together", "booked"):
                     entitled.append(pool)
             if reason is None or _STAGES[found.code] > _STAGES[reason.code]:
                 reason = found
-        back: list[set[Group]] = []
-        for pool in () if group.is_for_room else entitled:
+        for pool in entitled:
             search = Search(core, job, shape, pool, self.now)
-            if core.policy.preempts:  # Also where nobody of lower priority runs so far.
-                back.append(waits.preempters.place(pool, group))
             if not search.may_claim and not search.may_preempt:
                 continue
             denied = self.take_back(search, job, shape, pool)
             if denied is None:
                 return
-            if search.may_claim:
-                back.append(waits.claimers.setdefault(pool, set()))
-            hope = hope | search.hope if hope else search.hope
             if denied is not _NOBODY:
                 reason = denied
         reason = reason or Reason("no_pool")
-        if group.is_for_room:
-            reason = group.reason if group.reason is not None and group.reason.code in ("too_young", "brake") else reason
-        else:
-            group.stand_in(back)
-            group.hope = hope
         if core.promises.known_ends:
-            self.booker.refused(group, job, reason)
-        was_for_room = group.is_for_room
-        waits.refuse(group, reason, places)
+            self.booker.refused(group, job)
+        wakeups.refuse(group, reason)
         self._tell(group, job, reason)
-        if was_for_room:
-            waits.close_like(group)
 
     # 3. Limits.
 
@@ -227,12 +202,12 @@ class Pass:
 
     def _place(self, job: Job, shape: Shape, pool: int) -> Placed | Unplaced:
         core = self.core
-        answer: Placed | Unplaced | None = core.waits.known_unplaced(pool, shape.number)
+        answer: Placed | Unplaced | None = core.wakeups.known_unplaced(pool, shape.number)
         if answer is None:
             gang = self._within_limits(job, shape, pool) if shape.is_elastic else shape.gang
             answer = place(gang, core.machines, (pool,))
             if isinstance(answer, Unplaced) and Known.may_keep(shape, answer):
-                core.waits.unplaced[pool, shape.number] = Known(shape, answer)
+                core.wakeups.remember(pool, shape, answer)
         if isinstance(answer, Unplaced) and core.promises:
             return self._place_before(job, shape, pool) or answer
         return answer
@@ -285,7 +260,6 @@ class Pass:
     def _admit(self, group: Group, job: Job, placed: Placed, standing: Standing) -> None:
         core, shape = self.core, group.shape
         core.lines.remove(job.id)
-        group.is_for_room = False
         need = core.need_of(placed) if shape.is_elastic else shape.least[placed.pool]
         if shape.is_elastic:
             room = self._room(job, need)
@@ -295,7 +269,6 @@ class Pass:
                 core.admit(Running(job, placed, need, self.now, standing))
         else:
             core.admit(Running(job, placed, need, self.now, standing))
-        core.waits.close()
         self._look_again(core.running[job.id])
         self.decisions.append(Admit(job.id, placed, standing))
 
@@ -303,10 +276,8 @@ class Pass:
         """Whoever was refused before this one started may be able to evict it."""
         core = self.core
         for pool, _ in one.need:
-            claimed = one.standing is Standing.BORROWED and bool(core.waits.claimers.get(pool))
-            at_once = not core.policy.least_runtime_seconds
-            if claimed or (at_once and core.waits.preempters.has_above(pool, one.job.queue, one.job.priority)):
-                core.ring_at(self.now + 1, pool)
+            if one.standing is Standing.BORROWED and core.policy.reclaims and core.wakeups.has_claimers(pool):
+                core.wakeups.mark_later((pool,))
 
     # 5. Take back.
 
@@ -335,7 +306,7 @@ class Pass:
             return self._start_by_right(job, shape, pool)
         room = self.brake(len(victims))
         if room is not None:
-            core.ring_at(max(room.until, self.now + 1), pool)
+            core.look_at(max(room.until, self.now + 1), pool)
             return room
         self.clear(job, shape, pool, victims, search.cost, evens=search.evens)
         return None

@@ -28,7 +28,6 @@ from jobs.scheduling.core.place.placing import place
 from jobs.scheduling.core.state.decisions import Admit, Decision, Reason
 from jobs.scheduling.core.state.gangs import GangAsk, Placed
 from jobs.scheduling.core.state.machines import WHOLE_MILLIS
-from jobs.scheduling.core.state.reservation import FOREVER
 from jobs.scheduling.core.state.work import ClaimedSeat, Job, Running, Seat, Shape, give_shares, take_shares
 from tenants.quota.shares import Refusal, Shares, Standing
 
@@ -197,8 +196,7 @@ class Moves:
             core.machines.give(task.machine, task.ask, task.devices)
         freed = {task.machine for task in seat.placed.tasks}
         core.promises.settle(freed)
-        core.ends.note(freed, seat.job.queue, [pool for pool, _ in seat.need])
-        core.ends.tell()
+        core.freed(freed, seat.need)
         self._line_up(name)
 
     def _line_up(self, name: str) -> None:
@@ -277,7 +275,7 @@ class Moves:
                     continue
                 if one.placed.pool != pool or not one.job.gang.roles or core.need_of(one.placed) != one.need:
                     continue
-                if others_booked and core.promises.end_of(one) != FOREVER:
+                if others_booked and core.promises.counts_on(one, job):
                     continue
                 if core.windows and self._is_booked(one, job, now):
                     continue

@@ -12,7 +12,7 @@ from jobs.scheduling.core.reclaim import at_least, exorcise, haunt
 from jobs.scheduling.core.state.gangs import GangAsk, Placed, PlacedTask, RoleAsk
 from jobs.scheduling.core.state.machines import WHOLE_MILLIS, MachineClass, Machines
 from jobs.scheduling.core.state.reservation import FOREVER, Promise, ghosts_of, promise_of
-from jobs.scheduling.core.state.work import Ghost, Job, Running, Shape, give_shares, take_shares
+from jobs.scheduling.core.state.work import Ghost, Job, Need, Running, Shape, give_shares, held_together, take_shares
 from tenants.quota.shares import Standing
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Plan:
                 return None
             self.roles.append((role, ranking))
         mark = machines.mark()
-        freed: list[Running] = []
+        freed: list[tuple[int, Need]] = []
         for one in self.others:
             take_shares(core.shares, one.job.queue, one.need)
         try:
@@ -61,29 +61,31 @@ class Plan:
             ]
             return self._search(freed, before)
         finally:
-            for each in freed:
-                take_shares(core.shares, each.job.queue, each.need)
+            for queue, need in freed:
+                take_shares(core.shares, queue, need)
             for one in self.others:
                 if one.job.id not in self.gone:
                     give_shares(core.shares, one.job.queue, one.need)
             machines.rewind(mark)
 
-    def _search(self, freed: list[Running], before: int) -> Promise | None:
-        core, tries = self.core, PLACES_MAX
+    def _search(self, freed: list[tuple[int, Need]], before: int) -> Promise | None:
+        core, tries, is_sure = self.core, PLACES_MAX, True
         windows = core.windows
         for at, ended in self._moments():
             if at >= before:
                 return None
             touched: set[int] = set()
             for other in self.others:
-                if other.ends_at == at:
+                if other.ends.planned == at:
                     self.gone.add(other.job.id)
                     give_shares(core.shares, other.job.queue, other.need)
                     touched.update(other.needs)
+            for queue, need in held_together(ended):
+                give_shares(core.shares, queue, need)
+                freed.append((queue, need))
             for one in ended:
-                give_shares(core.shares, one.job.queue, one.need)
-                freed.append(one)
-                touched |= {task.machine for task in one.placed.tasks}
+                is_sure = is_sure and one.job.max_runtime is not None
+                touched.update(task.machine for task in one.placed.tasks)
             self._free(at, ended, touched)
             if any(count < role.minimum for (role, _), count in zip(self.roles, self.counts, strict=True)):
                 continue
@@ -92,8 +94,9 @@ class Plan:
                 continue
             tasks = self._tasks()
             if tasks is not None:
-                end = self.promises.end_if_started(self.job, at)
-                return promise_of(self.job, self.shape, self.pool, at, end, tasks, standing)
+                is_sure = is_sure and all(one.is_sure for one in self.others if one.job.id in self.gone)
+                ends = self.promises.ends_if_started(self.job, at)
+                return promise_of(self.job, self.shape, self.pool, at, ends, tasks, standing, is_sure=is_sure)
             tries -= 1
             if not tries:
                 return None
@@ -133,7 +136,7 @@ class Plan:
     def _moments(self) -> Iterator[tuple[int, list[Running]]]:
         """All moments at which something ends, with what does, in order."""
         overdue_at = self.core.now + max(1, self.core.policy.rebook_seconds)  # Of those who should be gone; asked again then.
-        ends: dict[int, set[str]] = {one.ends_at: set() for one in self.others if one.ends_at < FOREVER}
+        ends: dict[int, set[str]] = {one.ends.planned: set() for one in self.others if one.ends.planned < FOREVER}
         for pool, _ in self.shape.least[self.pool]:
             for end in self.core.windows.ends(pool):
                 if end > self.core.now:
@@ -164,7 +167,7 @@ class Plan:
 
     def _hold(self, machine: int, at: int) -> None:
         """Hold for others who are booked and not gone by then as much of what they need as is free."""
-        mine = [one.needs[machine] for one in self.others if one.ends_at > at and machine in one.needs]
+        mine = [one.needs[machine] for one in self.others if one.ends.planned > at and machine in one.needs]
         if not mine and machine not in self.held:
             return
         exorcise(self.machines, self.held.pop(machine, ()))

@@ -22,7 +22,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jobs.scheduling.core.place.cache import Known
 from jobs.scheduling.core.place.placing import place, undo
 from jobs.scheduling.core.place.ranking import Ranking, ranking_of
 from jobs.scheduling.core.place.topology import topology_of
@@ -55,7 +54,6 @@ class Search:
         self.gang = at_least(shape.gang)
         self.young_until = 0  # When the first of those who may not be evicted yet may be.
         self.by_machine: Mapping[int, Sequence[Running]] = {}
-        self.hope: frozenset[int] = frozenset()  # The machines on which somebody might be evicted.
         amount: Amount = shape.inside.get(pool, (0, 0, 0))
         self._amount = amount
         self.evens = evens
@@ -79,11 +77,19 @@ class Search:
 
     def run(self) -> list[Running] | None:
         """The victims; None where no set of them makes room."""
-        if not self._gather() or not self._could_do():
+        if not self.could_do():
             return None
-        for leavers in self._leavers:
-            for one in leavers.gangs:
-                self.cost[one.job.id] = self._cost(one)
+        costs = {one.job.id: self._cost(one) for leavers in self._leavers for one in leavers.gangs}
+        self.cost = costs
+        found = self._search()
+        if found is None and len(self._leavers) > 1:
+            # The cheapest first may use up what a queue may be asked for; the largest first asks for it in fewest pieces.
+            self.cost = {one.job.id: FINE // max(1, one.gpu_millis) for leavers in self._leavers for one in leavers.gangs}
+            found = self._search()
+            self.cost = costs
+        return found
+
+    def _search(self) -> list[Running] | None:
         for keeps_deserved in (True,) if self.evens else (True, False):
             self._keeps_deserved = keeps_deserved
             best: list[Running] | None = None
@@ -95,6 +101,10 @@ class Search:
             if best is not None:
                 return best
         return None
+
+    def could_do(self) -> bool:
+        """Whether there might be victims enough, by bounds that cost little."""
+        return self._gather() and self._could_do()
 
     # --- Who may leave ------------------------------------------------------------------------------------------------
 
@@ -121,7 +131,7 @@ class Search:
     def _consider(self, leavers: Sequence[Leavers]) -> bool:
         """Search among these; whether there is anybody."""
         self._leavers = leavers
-        self._freed, self.by_machine, self.hope = _together(leavers)
+        self._freed, self.by_machine = _together(leavers)
         return bool(leavers)
 
     def _cost(self, one: Running) -> int:
@@ -173,14 +183,14 @@ class Search:
         if not self._is_counted or not self._roles:
             return True
         role, ranking = self._roles[0]
-        known = self.core.waits.unplaced.get((self.pool, self._shape.number))
+        known = self.core.wakeups.placements.get((self.pool, self._shape.number))
         if known is None:
             fitting = self._count(ranking)
             if fitting >= role.minimum:
                 return True
             answer = Unplaced("no_room", self.pool, role.role, role.minimum, fitting, ranking.tally())
-            known = self.core.waits.unplaced[self.pool, self._shape.number] = Known(self._shape, answer)
-        return takes_more(self.machines, role, role.minimum - known.most(self.machines, self.pool), self._freed)
+            known = self.core.wakeups.remember(self.pool, self._shape, answer)
+        return takes_more(self.machines, ranking, role, role.minimum - known.most(self.machines, self.pool), self._freed)
 
     # --- The cheapest that is enough ----------------------------------------------------------------------------------
 
@@ -198,6 +208,7 @@ class Search:
 
     def _grow(self, chosen: dict[str, Running]) -> bool:
         offers: dict[str, list[tuple[int, int]]] = {}
+        offered_at: dict[str, int] = {}  # How many were chosen when the offers were listed.
         counts = {role.role: self._count(ranking) for role, ranking in self._roles}
         while True:
             lacking = next((one for one in self._roles if counts[one[0].role] < one[0].minimum), None)
@@ -213,9 +224,12 @@ class Search:
                     continue
             role, ranking = lacking
             if role.role not in offers:
-                offers[role.role] = self._bounds(role, ranking)
+                offers[role.role], offered_at[role.role] = self._bounds(role, ranking), len(chosen)
             if not self._take_offer(offers[role.role], role, ranking, chosen):
-                return False
+                if len(chosen) == offered_at[role.role]:
+                    return False
+                del offers[role.role]  # Some may leave by now who might not before the others were chosen.
+                continue
             counts = {name.role: self._count(each) for name, each in self._roles} if not self._is_counted else counts
             if self._is_counted:
                 counts[role.role] = self._counted
@@ -227,7 +241,8 @@ class Search:
         for machine, here in self.by_machine.items():
             if self.members is not None and machine not in self.members:
                 continue
-            missing = want - self.machines.left(machine).gpu_millis % max(want, 1) if want else 0
+            here_now = self.machines.class_of[machine]
+            missing = want * (ranking.copies(here_now) + 1) - here_now.gpu
             rates = []
             for one in here:
                 gpus = sum(task.ask.gpu_millis for task in one.placed.tasks if task.machine == machine)
@@ -391,10 +406,10 @@ class Search:
         return sum(self.cost[one.job.id] for one in victims)
 
 
-def _together(found: Sequence[Leavers]) -> tuple[Mapping[int, Amounts], Mapping[int, Sequence[Running]], frozenset[int]]:
+def _together(found: Sequence[Leavers]) -> tuple[Mapping[int, Amounts], Mapping[int, Sequence[Running]]]:
     """What may leave of several queues, by machine: what that frees there and who it is."""
     if len(found) == 1:
-        return found[0].freed, found[0].by_machine, found[0].machines
+        return found[0].freed, found[0].by_machine
     freed: dict[int, Amounts] = {}
     by_machine: dict[int, list[Running]] = {}
     for leavers in found:
@@ -402,7 +417,7 @@ def _together(found: Sequence[Leavers]) -> tuple[Mapping[int, Amounts], Mapping[
             by_machine.setdefault(machine, []).extend(here)
             more, held = leavers.freed[machine], freed.get(machine, (0, 0, 0))
             freed[machine] = (held[0] + more[0], held[1] + more[1], held[2] + more[2])
-    return freed, by_machine, frozenset(by_machine)
+    return freed, by_machine
 
 
 def at_least(gang: GangAsk) -> GangAsk:
@@ -465,7 +480,7 @@ def restore_transfer(core: Core, job: Job, shape: Shape, kept: Claimed, victims:
     """The same claim as before, in a core that was built anew: `victims` are those who have not left yet. None where something
     else holds by now what it claimed."""
     machines = core.machines
-    placed = Placed(kept.pool, kept.tasks)
+    placed = Placed(kept.pool, kept.tasks, kept.hops)
     if held_by(placed, (machines.at[task.machine].pool for task in kept.tasks)) != shape.least[kept.pool]:
         return None  # It asks for something else by now.
     moving = {seat.id for seat in kept.seats}

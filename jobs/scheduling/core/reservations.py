@@ -21,17 +21,31 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.scheduling.core.place.placing import has_place
 from jobs.scheduling.core.planning import Plan
 from jobs.scheduling.core.reclaim import at_least, exorcise, haunt
 from jobs.scheduling.core.state.decisions import Book
-from jobs.scheduling.core.state.gangs import Placed
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Mark
-from jobs.scheduling.core.state.reservation import FOREVER, Promise, Promised, Room, covers, fits, ghosts_of, order_of, promise_of
+from jobs.scheduling.core.state.evictable import Amounts
+from jobs.scheduling.core.state.gangs import GangAsk, Placed
+from jobs.scheduling.core.state.machines import WHOLE_MILLIS, MachineClass, Mark
+from jobs.scheduling.core.state.reservation import (
+    FOREVER,
+    NEVER,
+    Ends,
+    Promise,
+    Promised,
+    Room,
+    covers,
+    fits,
+    ghosts_of,
+    order_of,
+    promise_of,
+)
 from jobs.scheduling.core.state.user_caps import least
-from jobs.scheduling.core.state.work import Ghost, Job, Need, Running, Shape, give_shares, held_by, take_shares
+from jobs.scheduling.core.state.work import Ghost, Job, Need, Running, Shape, give_shares, held_by, held_together, take_shares
 from tenants.quota.caps import Held
 from tenants.quota.shares import Standing
 
@@ -62,45 +76,120 @@ class Promises:
         self._counts: dict[int, int] = {}
         self.known_ends = 0
         self._ends: dict[int, list[tuple[int, str]]] = {}  # By pool, of those whose end is known.
+        self._planned: dict[str, int] = {}  # By job that runs, the end that is planned with.
+        self._unsure: dict[int, int] = {}  # By pool, how many of these run.
+        self._sizes: dict[int, dict[tuple[int, int], int]] = {}  # By pool, of these: GPUs of a task, and tasks.
+        self._overdue: list[tuple[int, str]] = []  # The same of those without a longest time, the first on top.
         self._on: dict[int, dict[str, Running]] = {}  # By machine, of the same.
         self._vain: set[tuple[int, int, int, str]] = set()  # What was asked with room laid open, and refused.
         self._blocked: dict[tuple[int, int], int] = {}
+        self.look_from: dict[int, int] = {}  # By pool with a vacant place, from when on there may be someone to have it.
+        self._unplannable: set[str] = set()  # Jobs for which no start was found: nothing that ends changes that.
 
     def __bool__(self) -> bool:
         return bool(self.by_job)
 
     # --- What runs ----------------------------------------------------------------------------------------------------
 
-    def end_of(self, one: Running) -> int:
-        """When a gang surely holds nothing any more."""
-        if one.job.max_runtime is None or one.claim is not None:
-            return FOREVER
-        return one.started_at + one.job.max_runtime + self.core.policy.overrun_seconds
+    def planned_seconds(self, job: Job) -> int:
+        """How long a job will run, as is planned with; 0 where that is not known. What is predicted is rounded up, by an eighth
+        at most, so that jobs that are about as long count as equal."""
+        if job.max_runtime is not None:
+            return job.max_runtime + self.core.policy.overrun_seconds
+        if job.cautious is None:
+            return self.core.policy.assumed_runtime_seconds
+        step = 1 << max(0, job.cautious.bit_length() - 4)
+        return max(step, -(-job.cautious // step) * step)
 
-    def end_if_started(self, job: Job, at: int) -> int:
-        return FOREVER if job.max_runtime is None else at + job.max_runtime + self.core.policy.overrun_seconds
+    def ends_of(self, one: Running) -> Ends:
+        """When a gang that runs holds nothing any more."""
+        if one.claim is not None:
+            return NEVER
+        known = self._planned.get(one.job.id)
+        if known is None or one.job.max_runtime is not None:
+            return self.ends_if_started(one.job, one.started_at)
+        return Ends(FOREVER, known)
+
+    def ends_if_started(self, job: Job, at: int) -> Ends:
+        seconds = self.planned_seconds(job)
+        end = at + seconds if seconds else FOREVER
+        return Ends(FOREVER if job.max_runtime is None else end, end)
 
     def entered(self, one: Running) -> None:
-        end = self.end_of(one)
-        if end == FOREVER or not self.core.policy.booked:
+        ends = self.ends_if_started(one.job, one.started_at)
+        if ends.planned == FOREVER or not self.core.policy.booked:
             return
-        for pool, _ in one.need:
-            insort(self._ends.setdefault(pool, []), (end, one.job.id))
-            self.known_ends += 1
+        if len(self._planned) + 1 < len(self.core.running):  # Where not all ends are known, one more may be what a plan lacked.
+            self._unplannable.clear()
+        self.look_from.clear()
+        self._enter(one, ends.planned if ends.sure < FOREVER else self._not_over(one, ends.planned))
         for task in one.placed.tasks:
             self._on.setdefault(task.machine, {})[one.job.id] = one
 
+    def _enter(self, one: Running, end: int) -> None:
+        self._planned[one.job.id] = end
+        for pool, _ in one.need:
+            insort(self._ends.setdefault(pool, []), (end, one.job.id))
+            self.known_ends += 1
+            self._unsure[pool] = self._unsure.get(pool, 0) + (one.job.max_runtime is None)
+            sizes = self._sizes.setdefault(pool, {})
+            sizes[_size_of(one)] = sizes.get(_size_of(one), 0) + 1
+        if one.job.max_runtime is None:
+            heappush(self._overdue, (end, one.job.id))
+
+    def _not_over(self, one: Running, end: int) -> int:
+        """An end to come of one that runs longer than was planned: as far ahead again as it has run, as often as it takes."""
+        while end <= self.core.now:
+            end += end - one.started_at
+        return end
+
+    def plan_overdue(self) -> None:
+        """Ends that were planned and did not come are planned anew."""
+        touched: set[int] = set()
+        while self._overdue and self._overdue[0][0] <= self.core.now:
+            end, name = heappop(self._overdue)
+            one = self.core.running.get(name)
+            if one is not None and self._planned.get(name) == end:
+                self._forget_end(one)
+                self._enter(one, self._not_over(one, end))
+                touched.update(task.machine for task in one.placed.tasks)
+        if touched:
+            self.settle(touched, "overrun")
+
     def left(self, one: Running) -> None:
         """It holds nothing any more, or others claim what it holds."""
-        end = one.started_at + (one.job.max_runtime or 0) + self.core.policy.overrun_seconds
-        for pool, _ in one.need:
-            ends = self._ends.get(pool, [])
-            place_of = bisect_left(ends, (end, one.job.id))
-            if place_of < len(ends) and ends[place_of] == (end, one.job.id):
-                del ends[place_of]
-                self.known_ends -= 1
+        self._forget_end(one)
         for task in one.placed.tasks:
             self._on.get(task.machine, {}).pop(one.job.id, None)
+
+    def _forget_end(self, one: Running) -> None:
+        end = self._planned.pop(one.job.id, None)
+        for pool, _ in one.need if end is not None else ():
+            ends = self._ends[pool]
+            place_of = bisect_left(ends, (end, one.job.id))
+            assert ends[place_of] == (end, one.job.id)
+            del ends[place_of]
+            self.known_ends -= 1
+            self._unsure[pool] -= one.job.max_runtime is None
+            self._sizes[pool][_size_of(one)] -= 1
+            self.look_from.pop(pool, None)
+
+    def plans_from(self, job: Job) -> int:
+        """From when on a start is looked for: at once where all ends are sure. Else room held for it may be idle for long:
+        so it has to have waited for a while, and never is it looked for where the end of one that runs makes room enough."""
+        if not any(self._unsure.get(pool) for pool in job.pools):
+            return 0
+        if self.is_made_room_for(job.gang, job.pools):
+            return FOREVER
+        return job.submitted_at + self.core.policy.plans_after_seconds
+
+    def is_made_room_for(self, gang: GangAsk, pools: Sequence[int]) -> bool:
+        """Whether ends are not all sure there, and a gang runs with as many tasks, of as many GPUs, or more."""
+        if len(gang.roles) != 1 or gang.together or not any(self._unsure.get(pool) for pool in pools):
+            return False
+        each, tasks = gang.roles[0].ask.gpu_millis, gang.roles[0].minimum
+        sizes = (at for pool in pools for at, many in self._sizes.get(pool, {}).items() if many)
+        return any(gpu >= each and count >= tasks for gpu, count in sizes)
 
     def may_plan(self, pool: int) -> bool:
         """Whether anything in the pool has a known end."""
@@ -149,13 +238,12 @@ class Promises:
         if cause:
             self.broken.append(Book(job_id, 0, (), cause))
         self.settle(one.needs)
-        if cause:
-            self.core.waits.lose_patience(job_id)
 
     def _remove(self, job_id: str) -> Promise | None:
         one = self.by_job.pop(job_id, None)
         if one is None:
             return None
+        self.forget_unplannable()
         self._counts[one.pool] -= 1
         for machine in one.needs:
             left = [other for other in self._by_machine[machine] if other is not one]
@@ -165,10 +253,7 @@ class Promises:
                 del self._by_machine[machine]
         if self.core.windows:
             self.core.windows.left(job_id, [pool for pool, _ in one.need])
-        refused = self.core.waits.by_booked.get(one.pool, ())
-        self.core.waits.wake_for_room(
-            [group for group in refused if group.reason is not None and group.reason.code == "booked"], one.pool
-        )
+        self.core.wakeups.mark(pool for pool, _ in one.need)  # Its limits are others' now.
         return one
 
     def restore(self, kept: Promised) -> None:
@@ -182,12 +267,16 @@ class Promises:
         placed = Placed(kept.pool, kept.tasks)
         if held_by(placed, (machines[task.machine].pool for task in kept.tasks)) != shape.least[kept.pool]:
             return  # It asks for something else by now.
-        self.add(promise_of(job, shape, kept.pool, kept.at, self.end_if_started(job, kept.at), kept.tasks, kept.standing))
+        ends = self.ends_if_started(job, kept.at)
+        one = promise_of(job, shape, kept.pool, kept.at, ends, kept.tasks, kept.standing, is_sure=kept.is_sure)
+        one.planned_at, one.may_be_earlier = kept.planned_at, kept.may_be_earlier
+        self.add(one)
 
     def kept(self) -> tuple[Promised, ...]:
         """All of them, as values."""
         return tuple(
-            Promised(one.job.id, one.pool, one.at, one.tasks, one.standing) for one in sorted(self.by_job.values(), key=order_of)
+            Promised(one.job.id, one.pool, one.at, one.tasks, one.standing, one.is_sure, one.planned_at, one.may_be_earlier)
+            for one in sorted(self.by_job.values(), key=order_of)
         )
 
     # --- What is hidden -----------------------------------------------------------------------------------------------
@@ -202,7 +291,7 @@ class Promises:
             before = self._ghosts.pop(machine, ())
             exorcise(self.core.machines, before)
             before = self._open.pop(machine, before)
-            after = self._hidden(machine, FOREVER, "")
+            after = self._hidden(machine, NEVER, "")
             lost += [one for one in self._by_machine.get(machine, ()) if not self._is_kept(one, machine)]
             haunt(self.core.machines, after)
             if after:
@@ -213,15 +302,45 @@ class Promises:
                 if not covers(after, before):
                     grown.add(machine)
         if grown:
-            self.core.waits.room_grew(grown, for_a_try=bool(self._suspended))
+            self.core.wakeups.room_grew(grown, is_try=bool(self._suspended))
         for one in sorted(lost, key=order_of):
             if one.job.id not in self._suspended:
                 self.drop(one.job.id, cause)
 
-    def hidden_gpus(self, pool: int) -> int:
-        """Thousandths of GPUs of a pool that are hidden: free for whom may take them from those for whom they are."""
-        at = self.core.machines.at
-        return sum(ghost.gpu_millis for machine, held in self._ghosts.items() if at[machine].pool == pool for ghost in held)
+    def hidden_on(self, pool: int) -> dict[int, Amounts]:
+        """By machine of a pool what is hidden there: free for who may take it from those for whom it is."""
+        at, found = self.core.machines.at, {}
+        for machine, held in self._ghosts.items():
+            if at[machine].pool == pool:
+                found[machine] = (
+                    sum(ghost.cpu_millis for ghost in held),
+                    sum(ghost.memory_bytes for ghost in held),
+                    sum(ghost.gpu_millis for ghost in held),
+                )
+        return found
+
+    def opened_class(self, machine: int) -> MachineClass:
+        """What a machine would be like if nothing were hidden on it."""
+        here, devices = self.core.machines.class_of[machine], list(self.core.machines.devices[machine])
+        cpu, memory = here.cpu, here.memory
+        for ghost in self._ghosts[machine]:
+            cpu, memory = cpu + ghost.cpu_millis, memory + ghost.memory_bytes
+            for device in ghost.devices:
+                devices[device] += min(ghost.gpu_millis, WHOLE_MILLIS)
+        return MachineClass(here.kind, here.kind_number, cpu, memory, tuple(sorted(devices)))
+
+    def ended(self, pools: Iterable[int], machines: Collection[int]) -> None:
+        """Something ended there: starts that are booked may come earlier."""
+        self.opened()
+        for one in self.by_job.values():
+            one.may_be_earlier = one.may_be_earlier or one.pool in pools
+
+    def counts_on(self, one: Running, but: Job) -> bool:
+        """Whether another's booked start counts on the end of a gang, or on where it stands."""
+        if any(other.is_sure and other.job.id != but.id for other in self.by_job.values()) and one.job.max_runtime is not None:
+            return True
+        here = {task.machine for task in one.placed.tasks}
+        return any(other.job.id != but.id for machine in here for other in self._by_machine.get(machine, ()))
 
     def suspend(self, names: Collection[str]) -> None:
         """Hide nothing for these until `resume`: somebody may take it from them."""
@@ -249,12 +368,12 @@ class Promises:
 
     def lift(self, job: Job, pool: int) -> Lifted | None:
         """Lay open what a gang that starts now need not leave alone; None where that is nothing."""
-        end = self.end_if_started(job, self.core.now)
+        ends = self.ends_if_started(job, self.core.now)
         machines = self.core.machines
         found = []
         for machine, before in self._ghosts.items():
             if machines.at[machine].pool == pool:
-                after = self._hidden_under(machine, before, end, job.id)
+                after = self._hidden_under(machine, before, ends, job.id)
                 if after != before:
                     found.append((machine, before, after))
         if not found:
@@ -311,11 +430,11 @@ class Promises:
         return min((one.at for one in self.of(pool)), default=0) if would_fit else 0
 
     def _vain_key(self, job: Job, shape: Shape, pool: int) -> tuple[int, int, int, str]:
-        end = self.end_if_started(job, self.core.now)
-        later = sum(one.at >= end for one in self.by_job.values())
+        ends = self.ends_if_started(job, self.core.now)
+        later = sum(one.at >= ends.until(one) for one in self.by_job.values())
         return (shape.number, pool, later, job.id if job.id in self.by_job else "")
 
-    def _hidden(self, machine: int, end: int, but: str) -> tuple[Ghost, ...]:
+    def _hidden(self, machine: int, ends: Ends, but: str) -> tuple[Ghost, ...]:
         """What must be left alone by a gang that would hold a machine until then; nothing is hidden on it now.
 
         At each booked start before that: what all need that hold the machine then, without what becomes free by then.
@@ -323,7 +442,7 @@ class Promises:
         promises = [one for one in self._by_machine.get(machine, ()) if one.job.id != but and one.job.id not in self._suspended]
         most = Room(0, 0, {})
         for one in promises:
-            if one.at < end:
+            if one.at < ends.until(one):
                 short = self._short(machine, one, promises)
                 most.cpu, most.memory = max(most.cpu, short.cpu), max(most.memory, short.memory)
                 for device, millis in short.devices.items():
@@ -332,27 +451,28 @@ class Promises:
         free = {device: min(millis, devices[device]) for device, millis in most.devices.items() if device < len(devices)}
         return ghosts_of(machine, min(most.cpu, here.cpu), min(most.memory, here.memory), free)
 
-    def _hidden_under(self, machine: int, before: Sequence[Ghost], end: int, but: str) -> tuple[Ghost, ...]:
+    def _hidden_under(self, machine: int, before: Sequence[Ghost], ends: Ends, but: str) -> tuple[Ghost, ...]:
         """The same while something is hidden; that is left as it is."""
-        if all(one.at < end and one.job.id != but for one in self._by_machine.get(machine, ())):
+        if all(one.at < ends.until(one) and one.job.id != but for one in self._by_machine.get(machine, ())):
             return tuple(before)
         mark = self.core.machines.mark()
         exorcise(self.core.machines, before)
-        found = self._hidden(machine, end, but)
+        found = self._hidden(machine, ends, but)
         self.core.machines.rewind(mark)
         return found
 
     def _short(self, machine: int, one: Promise, promises: Sequence[Promise]) -> Room:
-        """What is needed of a machine at a booked start beyond what becomes free there by then."""
+        """What is needed of a machine at a booked start beyond what becomes free there by then. A start that is sure counts on no
+        other that is not: that one begins only where there is room beside it."""
         short = Room(0, 0, {})
         for other in promises:
-            if other.at <= one.at < other.ends_at:
+            if other.at <= one.at < other.ends.until(one) and (other.is_sure or not one.is_sure):
                 need = other.needs[machine]
                 short.cpu, short.memory = short.cpu + need.cpu, short.memory + need.memory
                 for device, millis in need.devices.items():
                     short.devices[device] = short.devices.get(device, 0) + millis
         for running in self._on.get(machine, {}).values():
-            if self.end_of(running) <= one.at:
+            if self.ends_of(running).until(one) <= one.at:
                 for task in running.placed.tasks:
                     if task.machine == machine:
                         short.cpu, short.memory = short.cpu - task.ask.cpu_millis, short.memory - task.ask.memory_bytes
@@ -378,10 +498,10 @@ class Promises:
     def denies(self, job: Job, need: Need, tasks: int, but: Collection[str] = ()) -> Promise | None:
         """The booked start whose room in limits a gang would take that starts now; None when it delays nobody."""
         core, shares = self.core, self.core.shares
-        end = self.end_if_started(job, core.now)
+        ends = self.ends_if_started(job, core.now)
         pools = {pool for pool, _ in need}
         for one in sorted(self.by_job.values(), key=order_of):
-            if one.job.id == job.id or one.job.id in but or end <= one.at:
+            if one.job.id == job.id or one.job.id in but or ends.until(one) <= one.at:
                 continue
             if core.people:
                 ask = Held(sum(amount[2] for _, amount in need), 1, tasks)
@@ -412,26 +532,51 @@ class Promises:
     def _has_limits(self, one: Promise) -> bool:
         """Whether limits will have room for a booked start, with all others that are booked and hold something then."""
         shares = self.core.shares
-        others = [other for other in self.by_job.values() if other is not one and other.at <= one.at < other.ends_at]
+        others = [
+            other
+            for other in self.by_job.values()
+            if other is not one and other.at <= one.at < other.ends.until(one) and (other.is_sure or not one.is_sure)
+        ]
         for other in others:
             take_shares(shares, other.job.queue, other.need)
         has_room = fits(shares, one)
         if not has_room:
-            freed = self._freed_by(one.at, [pool for pool, _ in one.need])
-            for running in freed:
-                give_shares(shares, running.job.queue, running.need)
+            freed = held_together(self._freed_by(one))
+            for queue, need in freed:
+                give_shares(shares, queue, need)
             has_room = fits(shares, one)
-            for running in freed:
-                take_shares(shares, running.job.queue, running.need)
+            for queue, need in freed:
+                take_shares(shares, queue, need)
         for other in others:
             give_shares(shares, other.job.queue, other.need)
         return has_room
 
-    def _freed_by(self, at: int, pools: Iterable[int]) -> list[Running]:
-        names = {name for pool in pools for end, name in self._ends.get(pool, ()) if end <= at}
-        return [self.core.running[name] for name in sorted(names)]
+    def _freed_by(self, one: Promise) -> list[Running]:
+        """Those that end before a booked start, as far as it counts on them."""
+        names = {name for pool, _ in one.need for end, name in self._ends.get(pool, ()) if end <= one.at}
+        found = (self.core.running[name] for name in sorted(names))
+        return [running for running in found if not one.is_sure or running.job.max_runtime is not None]
 
     # --- Planning -----------------------------------------------------------------------------------------------------
+
+    def is_plannable(self, job: Job) -> bool:
+        """Whether a start may be found for a job: not where none was, since machines and limits are as they are."""
+        return job.id not in self._unplannable
+
+    def unplannable(self) -> tuple[str, ...]:
+        """The waiting jobs for which no start was found."""
+        return tuple(sorted(name for name in self._unplannable if name in self.core.lines))
+
+    def restore_unplannable(self, job_ids: Iterable[str]) -> None:
+        self._unplannable = set(job_ids)
+
+    def forget_unplannable(self, job_id: str | None = None) -> None:
+        """Machines, limits or the job itself are others: what had no start may have one."""
+        self.look_from.clear()
+        if job_id is None:
+            self._unplannable.clear()
+        else:
+            self._unplannable.discard(job_id)
 
     def plan(self, job: Job, shape: Shape) -> Promise | None:
         """The earliest start that can be promised to a gang that waits, in whichever of its pools it comes first."""
@@ -440,4 +585,11 @@ class Promises:
             if self.may_plan(pool):
                 found = Plan(self, job, shape, pool).run(before=FOREVER if best is None else best.at)
                 best = found or best
+        if best is None:
+            self._unplannable.add(job.id)
         return best
+
+
+def _size_of(one: Running) -> tuple[int, int]:
+    """The GPUs of the smallest task of a gang, and how many tasks it has."""
+    return min((task.ask.gpu_millis for task in one.placed.tasks), default=0), len(one.placed.tasks)

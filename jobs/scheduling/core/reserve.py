@@ -9,26 +9,64 @@ turn before. So nobody starts in front of one that could have had the place.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from jobs.scheduling.core.place.placing import place
 from jobs.scheduling.core.reclaim import at_least
 from jobs.scheduling.core.reservations import TRIES_MAX
-from jobs.scheduling.core.state.decisions import Admit, Book, Decision, Reason
+from jobs.scheduling.core.state.decisions import Admit, Book, Decision
 from jobs.scheduling.core.state.gangs import Placed
-from jobs.scheduling.core.state.ordering import REFUSED
-from jobs.scheduling.core.state.reservation import Promise
+from jobs.scheduling.core.state.ordering import REFUSED, Key
+from jobs.scheduling.core.state.reservation import FOREVER, Promise
 from jobs.scheduling.core.state.user_caps import least
-from jobs.scheduling.core.state.work import Job, Running
+from jobs.scheduling.core.state.work import Job, Running, Shape
 from tenants.quota.shares import Standing
 
 if TYPE_CHECKING:
     from jobs.scheduling.core.core import Core
     from jobs.scheduling.core.state.ordering import Group
 
-BOOKABLE = frozenset({"capacity", "withheld", "no_room", "not_together", "booked", "reserved", "too_young", "brake"})
-Rank = tuple[tuple[tuple[int, int, int], ...], tuple[int, int, str]]
+Levels = tuple[tuple[int, int, int], ...]
+Rank = tuple[int, Levels, Key]
+
+
+class Candidates:
+    """Who was refused in a pool, or has waited for long, and has no start: in fair order as it is when the first is asked for."""
+
+    def __init__(self, booker: Booker) -> None:
+        self._booker = booker
+        self._by_queue: dict[int, list[tuple[int, Key, Group, Job]]] = {}
+
+    def add(self, group: Group, job: Job) -> None:
+        entry = (self._booker.is_patient(job), self._booker.core.lines.key(job), group, job)
+        heapq.heappush(self._by_queue.setdefault(group.queue, []), entry)
+
+    def first(self) -> tuple[Rank, Group, Job] | None:
+        """Whose start is to be looked for next."""
+        best: tuple[Rank, Group, Job] | None = None
+        for queue, waiting in list(self._by_queue.items()):
+            while waiting and not self._may_have(waiting[0][2], waiting[0][3]):
+                heapq.heappop(waiting)
+            if not waiting:
+                del self._by_queue[queue]
+                continue
+            is_patient, key, group, job = waiting[0]
+            stop = self._booker.core.lines.stopped_by(queue)
+            if (is_patient and group.phase != REFUSED) or (stop is not None and key > stop):  # Its turn is to come.
+                continue
+            rank = (is_patient, self._booker.levels(queue), key)
+            if best is None or rank < best[0]:
+                best = rank, group, job
+        return best
+
+    def take(self, group: Group) -> None:
+        """The first of a group's queue is being looked after."""
+        heapq.heappop(self._by_queue[group.queue])
+
+    def _may_have(self, group: Group, job: Job) -> bool:
+        is_asked = group.was_refused or not self._booker.is_patient(job)
+        return is_asked and job.id in self._booker.core.lines and self._booker.may_have(job)
 
 
 class Booker:
@@ -40,7 +78,10 @@ class Booker:
         self.now = now
         self.decisions = decisions
         self._tries: dict[int, int] = {}
-        self._next: dict[int, list[tuple[Rank, Group, Job]]] = {}  # By pool with vacant places, who is to be asked, first last.
+        self._next: dict[int, Candidates] = {}  # By pool with vacant places, who is to be asked.
+        self._levels: dict[int, Levels] = {}
+        self._levels_at = -1
+        self._later = FOREVER  # When the first of those may have a start for whom none is looked for yet.
         self._counts: dict[int, int] = {}  # By pool, how many starts were booked when that was last looked at.
 
     def begin(self) -> None:
@@ -65,50 +106,46 @@ class Booker:
             count = self.promises.count(pool)
             if count < self._counts.get(pool, 0):
                 self._next.pop(pool, None)
-                self.core.plan_after.pop(pool, None)
             self._counts[pool] = count
-            if pool not in self._next and self._vacant(pool) and self.core.plan_after.get(pool, self.now) <= self.now:
+            if pool not in self._next and self._vacant(pool) and self.promises.look_from.get(pool, self.now) <= self.now:
                 self._next[pool] = self._refused_in(pool)
 
     def before(self, group: Group, job: Job) -> None:
         """Before somebody has its turn, those before it who were refused earlier may have a start."""
         self._look_for_vacancies(group.shape.pools)
-        rank: Rank | None = None
         for pool in group.shape.pools:
-            waiting = self._next.get(pool)
-            while waiting and self._vacant(pool):
-                rank = rank or self.rank(group.queue, job)
-                if waiting[-1][0] > rank:
+            while (waiting := self._next.get(pool)) is not None and self._vacant(pool):
+                found = waiting.first()
+                if found is None or found[0] > (1, self.levels(group.queue), self.core.lines.key(job)):
                     break
-                _, other, first = waiting.pop()
-                if other.phase == REFUSED and first.id in self.core.lines:
-                    self._book(other, first)
+                waiting.take(found[1])
+                self._book(*found[1:])
 
-    def refused(self, group: Group, job: Job, reason: Reason) -> None:
+    def refused(self, group: Group, job: Job) -> None:
         """Somebody was refused in its turn."""
-        if reason.code in BOOKABLE and job.id not in self.promises.by_job and any(map(self._vacant, group.shape.pools)):
+        if any(map(self._vacant, group.shape.pools)) and self.may_have(job):
             self._book(group, job)
             if self.core.policy.booked > 1:
                 self._others_of(group)
+        for pool in group.shape.pools:
+            if pool in self.promises.look_from:
+                self.promises.look_from[pool] = min(self.promises.look_from[pool], self.promises.plans_from(job))
 
-    def book_rest(self) -> bool:
-        """Places that are still vacant go to who was refused earlier; whether anybody else may have a turn because of it."""
+    def book_rest(self) -> None:
+        """Places that are still vacant go to who was refused earlier."""
         self._look_for_vacancies()  # Also those of starts that came in this pass.
         for pool, waiting in self._next.items():
-            while waiting and self._vacant(pool):
-                _, other, first = waiting.pop()
-                if other.phase == REFUSED and first.id in self.core.lines:
-                    self._book(other, first)
-            if self._vacant(pool):
-                self.core.plan_after[pool] = self.now + self.core.policy.rebook_seconds
+            while self._vacant(pool) and (found := waiting.first()) is not None:
+                waiting.take(found[1])
+                self._book(*found[1:])
         self._next.clear()
-        return self.core.lines.next() is not None
 
     def tell(self) -> None:
         """What could not be kept; a start that was booked anew stands for it."""
         causes = {one.id: one for one in self.promises.broken}
         self.promises.broken.clear()
         started = {one.id for one in self.decisions if isinstance(one, Admit)}
+        self.decisions[:] = [one for one in self.decisions if not (isinstance(one, Book) and one.id in started)]
         for place_of, told in enumerate(self.decisions):
             if isinstance(told, Book) and told.id in causes:
                 self.decisions[place_of] = told._replace(cause=causes.pop(told.id).cause)
@@ -134,13 +171,12 @@ class Booker:
         if isinstance(placed, Placed):
             standing = max(standings)
             core.lines.remove(job.id)
-            core.waits.watch(group)
             with self.promises.coming(job.id):
                 core.admit(Running(job, placed, one.need, self.now, standing))
             self.decisions.append(Admit(job.id, placed, standing))
             return
         self.promises.drop(job.id, "overrun")
-        if group is not None:
+        if group is not None and self.may_have(job):
             self._book(group, job)
 
     def _look_again(self) -> None:
@@ -159,13 +195,11 @@ class Booker:
         pools = [pool for pool in group.shape.pools if self._vacant(pool)]
         if not pools:
             return
+        for pool in pools:
+            self._tries[pool] = self._tries.get(pool, 0) + 1
         found = self.promises.plan(job, group.shape)
         if found is not None and found.pool in pools:
             self._add(found)
-            self.core.lines.relent(group)
-            return
-        for pool in pools:
-            self._tries[pool] = self._tries.get(pool, 0) + 1
 
     def _add(self, found: Promise) -> None:
         found.planned_at = self.now
@@ -174,48 +208,70 @@ class Booker:
 
     def _vacant(self, pool: int) -> bool:
         """Whether a start in the pool could be booked."""
-        if not self.core.policy.booked or not self.promises.may_plan(pool) or self._tries.get(pool, 0) >= TRIES_MAX:
+        booked = self.core.policy.booked
+        if not booked or not self.promises.may_plan(pool) or self._tries.get(pool, 0) >= TRIES_MAX + booked:
             return False
-        return self.promises.count(pool) < self.core.policy.booked
+        return self.promises.count(pool) < booked
 
     # --- Who is next --------------------------------------------------------------------------------------------------
 
-    def _refused_in(self, pool: int) -> list[tuple[Rank, Group, Job]]:
-        """Who was refused there and has no start, the last of those who could get one first."""
-        places = self.core.policy.booked - self.promises.count(pool) + TRIES_MAX
-        return heapq.nsmallest(places, self._candidates(pool, places), key=lambda one: one[0])[::-1]
+    def _refused_in(self, pool: int) -> Candidates:
+        lines, found, self._later = self.core.lines, Candidates(self), FOREVER
+        places = self.core.policy.booked - self.promises.count(pool)
+        skipped: dict[Shape, bool] = {}  # Asks for which nobody looks for a start now.
+        for group in lines.groups():
+            shape = group.shape
+            if shape not in skipped:
+                skipped[shape] = pool not in shape.pools or self.promises.is_made_room_for(shape.gang, shape.pools)
+            if not skipped[shape]:
+                for job in group.firsts(places + len(self.promises.by_job)) if places > 1 else group.firsts(1):
+                    if group.was_refused or not self.is_patient(job):
+                        found.add(group, job)
+        if found.first() is None:
+            self.promises.look_from[pool] = self._later
+        return found
 
     def _others_of(self, group: Group) -> None:
         """Those behind the first of a group will not have a turn of their own."""
-        jobs = [job for job in group.jobs() if job.id not in self.promises.by_job]
         for pool in filter(self._vacant, group.shape.pools):
-            waiting = self._next.setdefault(pool, [])
+            waiting = self._next.setdefault(pool, Candidates(self))
             places = self.core.policy.booked - self.promises.count(pool)
-            waiting += [
-                (self.rank(group.queue, job), group, job) for job in heapq.nsmallest(places, jobs, key=self.core.lines.key)
-            ]
-            waiting.sort(key=lambda one: one[0], reverse=True)
+            for job in group.firsts(places + len(self.promises.by_job)):
+                waiting.add(group, job)
 
-    def _candidates(self, pool: int, places: int) -> Iterator[tuple[Rank, Group, Job]]:
-        lines, booked = self.core.lines, self.promises.by_job
-        for group in lines.groups():
-            reason = group.reason
-            if group.phase == REFUSED and reason is not None and reason.code in BOOKABLE and pool in group.shape.pools:
-                if places <= TRIES_MAX + 1:
-                    first = group.first()
-                    if first is not None and first[1].id not in booked:
-                        yield self.rank(group.queue, first[1]), group, first[1]
-                    continue
-                for job in heapq.nsmallest(places, (job for job in group.jobs() if job.id not in booked), key=lines.key):
-                    yield self.rank(group.queue, job), group, job
+    def may_have(self, job: Job) -> bool:
+        """Whether a start may be found for a job: not for one that has one, for which none was found, or that is at a cap on its
+        user, which nothing that ends in a pool changes."""
+        if job.id in self.promises.by_job or not self.promises.is_plannable(job) or self.core.is_last_of_array(job):
+            return False
+        plans_from = self.promises.plans_from(job)
+        if plans_from > self.now:
+            self._later = min(self._later, plans_from)
+            return False
+        return not self.core.people or self.core.people.refusal(job, least(job.gang)) is None
+
+    def is_patient(self, job: Job) -> int:
+        """0 for who has waited so long that the next start is theirs; where queues are served in order nobody passes them."""
+        patience = 0 if self.core.policy.in_order else self.core.policy.patience_seconds
+        return int(not 0 < patience <= self.now - job.submitted_at)
+
+    def levels(self, queue: int) -> Levels:
+        """The place of a queue in the fair order, as `Turns` has it."""
+        shares = self.core.shares
+        if self._levels_at != shares.version:
+            self._levels_at = shares.version
+            self._levels.clear()
+            shares.refresh()
+        found = self._levels.get(queue)
+        if found is None:
+            path = reversed(shares.path[queue])
+            levels = [(0 if shares.is_owed(node) else 1, shares.share_then(node), node) for node in path if node]
+            found = self._levels[queue] = (*levels, (1, shares.own_share(queue), queue))
+        return found
 
     def rank(self, queue: int, job: Job) -> Rank:
-        """The place in the fair order, as `Turns` has it."""
-        shares = self.core.shares
-        shares.refresh()
-        path = shares.path[queue]
-        levels = [(0 if shares.is_owed(node) else 1, shares.share_then(node), node) for node in reversed(path) if node]
-        return (*levels, (1, shares.own_share(queue), queue)), self.core.lines.key(job)
+        """The place of a job in the fair order; those who have waited for long come first."""
+        return self.is_patient(job), self.levels(queue), self.core.lines.key(job)
 
 
 def _is_same(job: Job, other: Job) -> bool:

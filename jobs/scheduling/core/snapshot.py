@@ -68,6 +68,7 @@ class State:
     caps: tuple[UserCap, ...] = ()
     windows: tuple[Booked, ...] = ()  # What tenants have booked for a time; what is over or was given up is left out.
     promised: tuple[Promised, ...] = ()  # Starts that are booked already.
+    unplannable: tuple[str, ...] = ()  # Jobs for which none was found, as machines and limits are.
     seats: tuple[Seat, ...] = ()  # Kept for jobs that moved and have not started again.
     claims: tuple[Claimed, ...] = ()  # Where those will start who wait until others have left for them.
 
@@ -93,6 +94,7 @@ def build(state: State) -> Core:
     for job in sorted(state.waiting, key=lambda one: (one.submitted_at, one.id)):
         core.submit(job)
     resume(core, state.running, state.promised, state.claims)
+    core.promises.restore_unplannable(state.unplannable)
     return core
 
 
@@ -146,6 +148,7 @@ def export(core: Core, state: State) -> State:
         history_at=core.history_at or 0,
         evicted_at=tuple(core.evicted_at),
         promised=core.promises.kept(),
+        unplannable=core.promises.unplannable(),
         seats=core.moves.kept(),
         claims=core.claims(),
     )

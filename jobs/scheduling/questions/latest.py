@@ -9,8 +9,9 @@ least one of them runs, for else it would start itself; so it starts when all of
 other. What tenants have booked for a time may keep everybody waiting meanwhile, and is added. This holds whatever the order, the
 shapes and the fragmentation are, and is late for just that reason.
 
-Neither is known where somebody's longest time is not: then patience bounds who passes it (`unpassed_from`), until the first of
-its queue to lose patience has all that the queue deserves.
+Neither is known where the longest time of another job is not. A reserved start that counts on how long others mostly run is a
+plan, and no bound (`Promise.is_sure`). Once a job has waited for as long as patience says (`next_reservation_from`), the next
+reserved start in its pools goes to it.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ NEVER_STARTS = frozenset({"held"})  # What keeps others out of the line until so
 
 
 class Latest(NamedTuple):
-    """`at` with its `kind`, or None and why. `unpassed_from`: from when on no other of its queue starts before it; 0: never."""
+    """`at` with its `kind`, or None and why. `next_reservation_from`: from when on the next reserved start is its; 0: never."""
 
     at: int | None
     kind: str = ""
     reason: str = ""
-    unpassed_from: int = 0
+    next_reservation_from: int = 0
 
 
 def latest_start(settled: Settled, job_id: str) -> Latest | None:
@@ -45,17 +46,17 @@ def latest_start(settled: Settled, job_id: str) -> Latest | None:
     if job is None:
         return None
     patience = settled.state.policy.patience_seconds
-    unpassed_from = job.submitted_at + patience if patience else 0
+    next_reservation_from = job.submitted_at + patience if patience else 0
     booked = core.promises.by_job.get(job_id)
-    if booked is not None:
-        return Latest(booked.at, BOOKED, "", unpassed_from)
+    if booked is not None and booked.is_sure:
+        return Latest(booked.at, BOOKED, "", next_reservation_from)
     alone = _why_not_alone(settled.state, job)
     if alone:
         return Latest(None, "", alone)
     at = _end_of_line(settled.state, job)
     if at is None:
-        return Latest(None, "", RUNTIME_UNKNOWN, unpassed_from)
-    return Latest(at, LINE, "", unpassed_from)
+        return Latest(None, "", RUNTIME_UNKNOWN, next_reservation_from)
+    return Latest(at, LINE, "", next_reservation_from)
 
 
 def _why_not_alone(state: State, job: Job) -> str:

@@ -148,6 +148,9 @@ def test_nothing_is_above_a_ceiling_or_a_machine_whatever_happens(
     for name in sorted(world.core.running):
         if name in world.core.running:
             world.core.ended(name)
+    for job in world.core.waiting():
+        world.core.withdraw(job.id)
+    world.core.decide(world.core.now)  # What was kept for reserved starts is free again.
     assert world.core.machines.free(0).gpu_millis == ALL
     assert world.core.shares.used(0, 0)[2] == 0
 

@@ -45,7 +45,15 @@ def state_of(policy: Policy, limits: tuple[Limit, Limit] = FREE, windows: Iterab
 
 
 def policy_of(**more: bool | int) -> Policy:
-    told = {"least_runtime_seconds": 0, "overrun_seconds": 0, "rebook_seconds": 0, "grace_seconds": GRACE, **more}
+    told = {
+        "shortest_first": 0,
+        "assumed_runtime_seconds": 0,
+        "least_runtime_seconds": 0,
+        "overrun_seconds": 0,
+        "rebook_seconds": 0,
+        "grace_seconds": GRACE,
+        **more,
+    }
     return Policy(history_seconds=1 << 40, aging_seconds=0, **told)  # type: ignore[arg-type]
 
 

@@ -167,6 +167,7 @@ class World:
         waits = any(job.queue == 1 and (job.id in core.lines or job.id in core.transfers) for job in self.submitted.values())
         if waits or limit.owed - core.shares.used(1, 0)[2] < 1000 or not self.has_one_to_give():
             return
+        self.now += 1  # Nobody is evicted in the second in which it started.
         core.submit(Job("owner", 1, gang(1, 1), (0,), self.now, 1000))
         decisions = core.decide(self.now)
         assert any(isinstance(one, Admit | Claim) and one.id == "owner" for one in decisions), "what was promised is not there"
@@ -193,6 +194,9 @@ class World:
             core.withdraw(name)
         for name in sorted(core.running):
             core.ended(name)
+        for job in core.waiting():
+            core.withdraw(job.id)
+        core.decide(core.now)  # What was kept for reserved starts is free again.
         assert [core.machines.devices_left(number) for number in range(NODES)] == [(1000, 1000)] * NODES
         assert [core.shares.used(queue, 0) for queue in range(3)] == [(0, 0, 0)] * 3
 

@@ -79,7 +79,7 @@ def test_the_latest_start_is_told_with_what_it_rests_on(quay: Quay, api: Api) ->
     assert told["at"].startswith(asking._moment(kept.at)[:19])  # type: ignore[index]
     chinese = client.get(f"/api/v1/jobs/{job.id}/explain?quick=true", headers={"Accept-Language": "zh-CN"}).json()["latest"]
     assert "最迟" in chinese["text"]
-    assert told["unpassed_from"] is not None
+    assert told["next_reservation_from"] is not None
 
 
 def test_a_job_behind_a_wide_one_says_for_which_job_the_room_is_kept_and_what_that_needs(quay: Quay, api: Api) -> None:
@@ -116,8 +116,10 @@ def test_of_another_tenant_it_is_said_what_its_job_needs_and_not_its_name(quay: 
             assert "kept for a job of another tenant, which needs 8 cores" in one["text"]
 
 
-def test_where_others_may_run_for_any_time_no_latest_start_is_told_but_who_passes_it_until_when(quay: Quay, api: Api) -> None:
+def test_where_others_may_run_for_any_time_no_latest_start_is_told_but_from_when_the_next_reserved_start_is_its(
+    quay: Quay, api: Api
+) -> None:
     job = waiting(quay)
     told = api(quay.cast.bob).get(f"/api/v1/jobs/{job.id}/explain?quick=true").json()["latest"]
     assert (told["at"], told["kind"], told["reason"]) == (None, None, "runtime_unknown")
-    assert f"From {told['unpassed_from']} on no other job of its queue passes it." in told["text"]
+    assert f"From {told['next_reservation_from']} on the next reserved start in its pools goes to this job." in told["text"]

@@ -54,11 +54,11 @@ def test_without_a_folder_it_says_which_files_it_needs(capsys: pytest.CaptureFix
     assert "--traces DIR" in "".join(capsys.readouterr())
 
 
-def test_an_hour_of_a_live_installation_is_decided_as_it_was_when_last_looked_at() -> None:
+def test_what_a_live_installation_did_is_decided_as_it_was_when_last_looked_at() -> None:
     """Whoever changes on purpose what is decided keeps the new digest: `make bench ONLY=GOLD ARGS="--traces DIR --write"`."""
     past, passes = hour()
     assert past.is_masked
-    assert len(past.entries) > 100
+    assert len(past.entries) > 60
     made = [one for decided in passes for one in decided.decisions]
     assert {type(one).__name__ for one in made} >= {"Admit", "Book", "Claim", "Evict", "Wait"}
     assert digest_of(passes) == json.loads(GOLDEN.read_text())["hour"]["decisions"]

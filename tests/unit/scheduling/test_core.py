@@ -10,7 +10,7 @@ import pytest
 
 from jobs.scheduling.core.core import Core, Policy
 from jobs.scheduling.core.place.scores import PoolRules
-from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict, Reason, Wait
+from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Decision, Evict, Reason, Wait
 from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.state.machines import Machine, Machines, TaskAsk
 from jobs.scheduling.core.state.work import Job
@@ -24,7 +24,9 @@ POOL = uuid.UUID(int=9)
 
 
 def a_core(nodes: int = 3, gpus: int = 4, limits: dict[str, Limit] | None = None, **policy: Any) -> Core:
-    """Machines of one pool, and a queue per entry of `limits`, by GPU; the numbers of queues follow their names from 1."""
+    """Machines of one pool, and a queue per entry of `limits`, by GPU; the numbers of queues follow their names from 1. Jobs come
+    in the order in which they were submitted, and nothing is assumed of how long they run, unless a policy says so."""
+    policy = {"shortest_first": 0, "assumed_runtime_seconds": 0, **policy}
     limits = limits or {"a": Limit(), "b": Limit()}
     machines = Machines(
         [Machine(f"node-{number:03}", 0, 32_000, 128 * GIB, gpus) for number in range(nodes)], {0: PoolRules(policy="pack")}
@@ -60,6 +62,10 @@ def admitted(decisions: tuple[Decision, ...]) -> list[str]:
 
 def evicted(decisions: tuple[Decision, ...]) -> list[str]:
     return sorted(one.id for one in decisions if isinstance(one, Evict))
+
+
+def booked(decisions: tuple[Decision, ...]) -> dict[str, int]:
+    return {one.id: one.at for one in decisions if isinstance(one, Book)}
 
 
 def why(core: Core, name: str) -> Reason:
@@ -250,21 +256,24 @@ def test_a_queue_that_is_served_in_order_lets_nobody_pass() -> None:
     assert admitted(core.decide(6)) == ["small"]
 
 
-def test_nobody_of_its_queue_passes_one_that_has_waited_for_long() -> None:
+def test_one_that_has_waited_for_long_gets_the_next_reserved_start() -> None:
+    """Queue a holds all, so by fair order each reserved start would be for queue b."""
+    core = a_core(nodes=1, patience_seconds=100)
+    submit(core, a_job("first", gpus=2, max_runtime=500), a_job("second", gpus=2, max_runtime=600))
+    assert admitted(core.decide(0)) == ["first", "second"]
+    submit(core, *(a_job(name, queue, gpus=4, at=1, max_runtime=50) for name, queue in (("old", 1), ("new", 2))))
+    assert booked(core.decide(2)) == {"new": 660}
+    submit(core, a_job("newer", 2, gpus=4, at=90, max_runtime=50))
+    core.withdraw("new")
+    assert booked(core.decide(101)) == {"old": 660}
+
+
+def test_nobody_waits_behind_one_that_has_waited_for_long_and_cannot_start() -> None:
     core = a_core(patience_seconds=100)
-    submit(core, a_job("long", gpus=4))
-    core.decide(0)
-    submit(core, a_job("large", tasks=3, gpus=4, at=1), a_job("small", at=2))
-    assert admitted(core.decide(2)) == ["small"]
-    submit(core, a_job("next", at=99), a_job("other", 2, at=99))
-    assert sorted(admitted(core.decide(99))) == ["next", "other"]
-    core.ended("small")
-    submit(core, a_job("late", at=101), a_job("another", 2, at=101))
-    assert admitted(core.decide(101)) == ["another"]
-    assert why(core, "late").code == "behind"
-    for name in ("long", "next", "other", "another"):
-        core.ended(name)
-    assert admitted(core.decide(102)) == ["large"]
+    submit(core, a_job("never", tasks=9, gpus=4))
+    assert admitted(core.decide(1)) == []
+    submit(core, a_job("late", at=5_000))
+    assert admitted(core.decide(5_000)) == ["late"]
 
 
 def test_a_machine_that_comes_back_wakes_whoever_waits_for_it() -> None:
@@ -336,7 +345,11 @@ def test_what_starts_below_one_that_waits_in_its_queue_makes_room_for_it_when_th
     core = a_core(nodes=2, least_runtime_seconds=0, aging_seconds=0)
     submit(core, a_job("other", 2, gpus=4))
     core.decide(0)
-    submit(core, a_job("high", 1, tasks=2, gpus=4, at=10, priority=900), a_job("low", 1, gpus=4, at=10, priority=100))
+    submit(
+        core,
+        a_job("high", 1, tasks=2, gpus=4, at=10, priority=900),
+        a_job("low", 1, gpus=4, at=10, priority=100, max_runtime=900),
+    )
     assert admitted(core.decide(10)) == ["low"]
     core.ended("other")
     assert evicted(core.decide(20)) == ["low"]
@@ -386,17 +399,16 @@ def test_a_user_at_a_cap_stops_no_colleague_and_a_lowered_ceiling_no_queue() -> 
         core.ended(f"colleague-{at}")
 
 
-def test_once_a_machine_is_back_a_job_that_waited_for_it_stops_its_queue_again() -> None:
+def test_once_a_machine_is_back_a_job_that_waited_for_it_has_a_reserved_start_that_small_jobs_leave_alone() -> None:
     core = a_core(nodes=2)
     core.machine_changed(replace(core.machines.at[1], blocked="cordoned"))
-    submit(core, a_job("wide", tasks=2, gpus=4, at=1), a_job("small", at=2))
+    submit(core, a_job("wide", tasks=2, gpus=4, at=1, max_runtime=100), a_job("small", at=2, max_runtime=DAY * 2))
     assert admitted(core.decide(2)) == ["small"]
-    core.submit(a_job("later", at=DAY + 10))
-    assert admitted(core.decide(DAY + 10)) == ["later"]
     core.machine_changed(replace(core.machines.at[1], blocked=""))
-    core.submit(a_job("latest", at=DAY + 20))
-    assert admitted(core.decide(DAY + 20)) == []
-    assert why(core, "latest").code == "behind"
-    core.ended("small")
-    core.ended("later")
-    assert admitted(core.decide(DAY + 30)) == ["wide"]
+    core.decide(3)
+    submit(core, a_job("later", at=DAY, max_runtime=2 * DAY), a_job("brief", at=DAY, max_runtime=100))
+    assert admitted(core.decide(DAY)) == ["brief"]
+    assert why(core, "later").code == "booked"
+    for name in ("small", "brief"):
+        core.ended(name)
+    assert "wide" in admitted(core.decide(DAY + 30))

@@ -85,7 +85,8 @@ def test_machines_that_come_leave_everybody_where_they_are() -> None:
 def test_machines_that_come_or_go_leave_what_is_booked_and_claimed_elsewhere_where_it_is() -> None:
     """They are numbered anew; a start that was booked, and room that others are leaving, stay with their machines."""
     running = a_state(a_job("long", gpus=4, max_runtime=900), a_job("low", gpus=4, priority=100), nodes=2)
-    state = replace(passed(running), at=2000, policy=replace(running.policy, least_runtime_seconds=0))
+    policy = replace(running.policy, least_runtime_seconds=0, assumed_runtime_seconds=0)
+    state = replace(passed(running), at=2000, policy=policy)
     state = passed(replace(state, waiting=(a_job("above", gpus=4, at=2000), a_job("booked", queue=2, gpus=4, at=2001))))
     (claim,), (booked,) = state.claims, state.promised
 

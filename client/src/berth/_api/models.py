@@ -512,9 +512,9 @@ class JobImageOut(TypedDict):
 class LatestOut(TypedDict):
     at: str | None
     kind: Literal["booked", "line"] | None
+    next_reservation_from: str | None
     reason: str
     text: str
-    unpassed_from: str | None
 
 
 class LimitColumns(TypedDict):

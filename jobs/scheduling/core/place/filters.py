@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, MachineClass, TaskAsk
+from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Kind, MachineClass, TaskAsk
 
 # Code -> what it says. The order is the order in which they are asked.
 FILTERS = {
@@ -64,16 +64,9 @@ class Shape:
 def refusal(one: MachineClass, shape: Shape) -> str:
     """The code of the first filter that keeps the task out; empty when it may go there."""
     kind, ask = one.kind, shape.ask
-    if kind.blocked:
-        return "blocked"
-    if ask.models and ask.gpu_millis and kind.model not in ask.models:
-        return "gpu_model"
-    if kind.meets & shape.bits != shape.bits:
-        return "label"
-    if kind.taints and not kind.taints <= ask.tolerates:
-        return "taint"
-    if ask.exclusive and not kind.exclusive:
-        return "exclusive_cores"
+    refused = refusal_of_kind(kind, shape)
+    if refused:
+        return refused
     if shape.whole:
         if shape.whole > one.whole:
             return "gpu"
@@ -88,6 +81,22 @@ def refusal(one: MachineClass, shape: Shape) -> str:
         return "cpu"
     if ask.memory_bytes > one.memory:
         return "memory"
+    return ""
+
+
+def refusal_of_kind(kind: Kind, shape: Shape) -> str:
+    """The code of the first filter that keeps the task out of such machines even where nothing is taken of them."""
+    ask = shape.ask
+    if kind.blocked:
+        return "blocked"
+    if ask.models and ask.gpu_millis and kind.model not in ask.models:
+        return "gpu_model"
+    if kind.meets & shape.bits != shape.bits:
+        return "label"
+    if kind.taints and not kind.taints <= ask.tolerates:
+        return "taint"
+    if ask.exclusive and not kind.exclusive:
+        return "exclusive_cores"
     return ""
 
 

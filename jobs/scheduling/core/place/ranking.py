@@ -14,7 +14,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from jobs.scheduling.core.place.filters import Refusal, Shape, copies, refusal, tally
+from jobs.scheduling.core.place.filters import Refusal, Shape, copies, refusal, refusal_of_kind, tally
 from jobs.scheduling.core.place.scores import SCALE, Fit, PoolRules, Scorer
 from jobs.scheduling.core.state.machines import WHOLE_MILLIS, MachineClass, Machines, PoolState, TaskAsk
 
@@ -62,6 +62,7 @@ class Ranking:
         "_fits",
         "_heap",
         "_inside",
+        "_kinds",
         "_machines",
         "_scorer",
         "_seen",
@@ -80,6 +81,7 @@ class Ranking:
         self._scorer = Scorer(shape, self.rules, machines.pools[pool].largest)
         self._fits: dict[MachineClass, Fit | None] = {}
         self._copies: dict[MachineClass, int] = {}
+        self._kinds: dict[int, bool] = {}
         self._heap: list[tuple[int, int, int, MachineClass]] = []
         self._inside: set[MachineClass] = set()
         self._sequence = 0  # Keeps the heap from comparing classes; decides nothing.
@@ -137,6 +139,13 @@ class Ranking:
         found = self._copies.get(one)
         if found is None:
             found = self._copies[one] = copies(one, self.shape)
+        return found
+
+    def takes_kind(self, one: MachineClass) -> bool:
+        """Whether machines of its kind take such a task when nothing is taken of them that it needs."""
+        found = self._kinds.get(one.kind_number)
+        if found is None:
+            found = self._kinds[one.kind_number] = not refusal_of_kind(one.kind, self.shape)
         return found
 
     def room_on(self, chosen: Iterable[int]) -> int:

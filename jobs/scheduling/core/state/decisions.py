@@ -95,6 +95,7 @@ class Book(NamedTuple):
     at: int
     machines: tuple[int, ...]
     cause: str = ""
+    is_sure: bool = True
 
 
 Decision = Admit | Wait | Evict | Claim | Book

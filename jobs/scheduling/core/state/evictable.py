@@ -7,22 +7,24 @@ the queue's comes or goes.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
+from jobs.scheduling.core.place.filters import copies
+from jobs.scheduling.core.place.ranking import Ranking
 from jobs.scheduling.core.state.gangs import RoleAsk
-from jobs.scheduling.core.state.machines import Machines
+from jobs.scheduling.core.state.machines import WHOLE_MILLIS, MachineClass, Machines
 from jobs.scheduling.core.state.work import Running
 
 Amounts = tuple[int, int, int]
 NOTHING: Mapping[str, Running] = MappingProxyType({})
+NOTHING_HIDDEN: Mapping[int, Amounts] = MappingProxyType({})
 
 
 class Leavers:
     """Gangs of one queue that some search may evict. `freed` is what they hold by machine, `sums` all of it in the pool."""
 
-    __slots__ = ("_best", "_best_at", "by_machine", "freed", "gangs", "machines", "sums")
+    __slots__ = ("_devices", "_gains", "_without", "_without_at", "by_machine", "freed", "gangs", "sums")
 
     def __init__(self, pool: int, gangs: tuple[Running, ...]) -> None:
         self.gangs = gangs
@@ -40,21 +42,47 @@ class Leavers:
                 held = self.freed.get(task.machine, (0, 0, 0))
                 ask = task.ask
                 self.freed[task.machine] = (held[0] + ask.cpu_millis, held[1] + ask.memory_bytes, held[2] + ask.gpu_millis)
-        self.machines = frozenset(self.by_machine)
         self.sums: Amounts = (cpu, memory, gpu)
-        self._best = 0
-        self._best_at = -1  # The version of the machines at which that was found out.
+        self._without: dict[int, tuple[MachineClass, MachineClass]] = {}  # By machine: as it is, and without these gangs.
+        self._devices: dict[int, list[int]] = {}  # What was left of each device then.
+        self._without_at = -1  # The version of the machines at which that was found out.
+        self._gains: dict[int, tuple[Ranking, int]] = {}  # By number of a shape.
 
-    def best(self, machines: Machines) -> int:
-        """The most thousandths of GPUs that any machine would have left without these gangs: a task of more goes nowhere."""
-        if self._best_at != machines.version:
-            class_of, best = machines.class_of, 0
-            for machine, (_, _, gpu) in self.freed.items():
-                left = class_of[machine].gpu + gpu
-                if left > best:
-                    best = left
-            self._best, self._best_at = best, machines.version
-        return self._best
+    def gain(self, machines: Machines, ranking: Ranking, number: int) -> int:
+        """How many tasks of a shape more there would be room for without these gangs. Kept: what changed is counted again."""
+        if self._without_at != machines.version:
+            self._catch_up(machines)
+        known = self._gains.get(number)
+        if known is None or known[0] is not ranking:
+            pairs = self._without.values()
+            known = ranking, sum(copies(after, ranking.shape) - copies(before, ranking.shape) for before, after in pairs)
+            self._gains[number] = known
+        return known[1]
+
+    def _catch_up(self, machines: Machines) -> None:
+        self._without_at = machines.version
+        class_of = machines.class_of
+        for machine in self.freed:
+            known = self._without.get(machine)
+            if known is not None and known[0] is class_of[machine] and self._devices[machine] == machines.devices[machine]:
+                continue
+            self._devices[machine] = list(machines.devices[machine])
+            found = self._without[machine] = class_of[machine], self._emptied(machines, machine)
+            for number, (ranking, gain) in self._gains.items():
+                shape = ranking.shape
+                more = copies(found[1], shape) - copies(found[0], shape)
+                less = 0 if known is None else copies(known[1], shape) - copies(known[0], shape)
+                self._gains[number] = ranking, gain + more - less
+
+    def _emptied(self, machines: Machines, machine: int) -> MachineClass:
+        """What a machine would be like without these gangs."""
+        here, devices = machines.class_of[machine], list(machines.devices[machine])
+        cpu, memory, _ = self.freed[machine]
+        for one in self.by_machine[machine]:
+            for task in one.placed.tasks:
+                for device in task.devices if task.machine == machine else ():
+                    devices[device] += min(task.ask.gpu_millis, WHOLE_MILLIS)
+        return MachineClass(here.kind, here.kind_number, here.cpu + cpu, here.memory + memory, tuple(sorted(devices)))
 
 
 class Evictable:
@@ -62,30 +90,26 @@ class Evictable:
 
     def __init__(self) -> None:
         self.priorities: dict[tuple[int, int], dict[int, int]] = {}  # (pool, queue) -> priority -> how many of these.
-        self._gpus: dict[tuple[int, int], dict[int, int]] = {}  # (pool, queue) -> priority -> thousandths of GPUs they hold.
         self._ripe: dict[int, dict[int, dict[str, Running]]] = {}  # By pool and queue, who may be evicted now.
         self._leavers: dict[tuple[int, int], dict[int | None, Leavers]] = {}  # (pool, queue) -> below which priority.
-        self._on: dict[tuple[int, int], Counter[tuple[int, int]]] = {}  # (pool, machine) -> queue and priority of tasks there.
+        self._held: dict[int, list[int]] = {}  # By pool, what those hold together who may be evicted now.
 
     def enter(self, one: Running) -> None:
         """It runs from now on."""
         one.is_counted = True
-        for pool, amount in one.need:
+        for pool, _ in one.need:
             counts = self.priorities.setdefault((pool, one.job.queue), {})
             counts[one.job.priority] = counts.get(one.job.priority, 0) + 1
-            gpus = self._gpus.setdefault((pool, one.job.queue), {})
-            gpus[one.job.priority] = gpus.get(one.job.priority, 0) + amount[2]
 
     def ripen(self, one: Running) -> None:
         """It has run for as long as everybody may."""
-        for pool, _ in one.need:
+        for pool, amount in one.need:
             ripe = self._ripe.setdefault(pool, {}).setdefault(one.job.queue, {})
             if one.job.id in ripe:
                 continue
             ripe[one.job.id] = one
             self._leavers.pop((pool, one.job.queue), None)
-            for task in one.placed.tasks:
-                self._on.setdefault((pool, task.machine), Counter())[one.job.queue, one.job.priority] += 1
+            _add(self._held.setdefault(pool, [0, 0, 0]), amount, 1)
 
     def leave(self, one: Running) -> None:
         """It may be evicted no more."""
@@ -93,31 +117,22 @@ class Evictable:
             at = pool, one.job.queue
             if self._ripe.get(pool, {}).get(one.job.queue, {}).pop(one.job.id, None) is not None:
                 self._leavers.pop(at, None)
-                for task in one.placed.tasks:
-                    here = self._on[pool, task.machine]
-                    here[one.job.queue, one.job.priority] -= 1
-                    if not here[one.job.queue, one.job.priority]:
-                        del here[one.job.queue, one.job.priority]
+                _add(self._held[pool], amount, -1)
             if one.is_counted:
-                self._gpus[at][one.job.priority] -= amount[2]
                 counts = self.priorities[at]
                 counts[one.job.priority] -= 1
                 if not counts[one.job.priority]:
                     del counts[one.job.priority]
-                    del self._gpus[at][one.job.priority]
         one.is_counted = False
 
     def queues(self, pool: int) -> list[int]:
         """Those with work that may be evicted now."""
         return [queue for queue, gangs in self._ripe.get(pool, {}).items() if gangs]
 
-    def standing_on(self, pool: int, machines: Iterable[int]) -> dict[int, int]:
-        """Whose work may be evicted from these machines: by queue, the lowest priority of it."""
-        lowest: dict[int, int] = {}
-        for machine in machines:
-            for queue, priority in self._on.get((pool, machine), ()):
-                lowest[queue] = min(priority, lowest.get(queue, priority))
-        return lowest
+    def held(self, pool: int) -> Amounts:
+        """What those hold together who may be evicted now, of all queues."""
+        cpu, memory, gpu = self._held.get(pool, (0, 0, 0))
+        return cpu, memory, gpu
 
     def leavers(self, pool: int, queue: int, below: int | None) -> Leavers:
         """Whom of a queue a search may evict, of lower priority than this where one is given."""
@@ -129,19 +144,27 @@ class Evictable:
             found = known[below] = Leavers(pool, gangs)
         return found
 
-    def lower_gpus(self, pool: int, queue: int, priority: int) -> int | None:
-        """The GPUs that work of lower priority in a queue holds, young or not; None where there is no such work."""
-        lower = [gpus for other, gpus in self._gpus.get((pool, queue), {}).items() if other < priority]
-        return sum(lower) if lower else None
 
-
-def takes_more(machines: Machines, role: RoleAsk, wanted: int, freed: Mapping[int, Amounts]) -> bool:
-    """Whether so many tasks more might go where so much would become free, by what would be left there of each."""
+def takes_more(
+    machines: Machines,
+    ranking: Ranking,
+    role: RoleAsk,
+    wanted: int,
+    freed: Mapping[int, Amounts],
+    hidden: Mapping[int, Amounts] = NOTHING_HIDDEN,
+) -> bool:
+    """Whether so many tasks more might go where so much would become free, by what would be left there of each. `hidden`: what
+    is held on machines for booked starts, and may be had as well."""
     if wanted <= 0:
         return True
-    class_of, ask = machines.class_of, role.ask
+    class_of, ask, takes_kind = machines.class_of, role.ask, ranking.takes_kind
     for machine, (cpu, memory, gpu) in freed.items():
         left = class_of[machine]
+        if not takes_kind(left):
+            continue
+        if machine in hidden:
+            more = hidden[machine]
+            cpu, memory, gpu = cpu + more[0], memory + more[1], gpu + more[2]
         many = (left.gpu + gpu) // ask.gpu_millis if ask.gpu_millis else role.minimum
         if many and ask.cpu_millis:
             many = min(many, (left.cpu + cpu) // ask.cpu_millis)
@@ -151,3 +174,8 @@ def takes_more(machines: Machines, role: RoleAsk, wanted: int, freed: Mapping[in
         if wanted <= 0:
             return True
     return False
+
+
+def _add(held: list[int], amount: Amounts, sign: int) -> None:
+    for at, one in enumerate(amount):
+        held[at] += sign * one

@@ -4,7 +4,11 @@ The ideal: after every decision all waiting jobs are sorted anew, by the fair or
 queue, time of submission and id, and the first that has not been looked at comes next. The shortcut: jobs of one queue with equal
 asks and priority meet the same fate, so they form one group, in order, of which only the first is looked at; a refusal refuses
 the group. A queue is a heap of its groups by their first, a refused group leaves it until something that could change its fate
-does happen (`Waits` wakes it). The next job is the same as by sorting, and what a pass costs goes with the groups that are open.
+does happen (`WakeUps` wakes it). The next job is the same as by sorting, and what a pass costs goes with the groups that are
+open.
+
+Of jobs of one priority those come first that are expected to be shorter: a job stands `shortest_first` times its expected run
+time further behind, a day at most.
 
 Aging is by a line and alike for all, so it never changes who of two is before the other: a class higher is worth so many
 seconds of waiting, whenever one looks. So the order needs no clock, and only finitely many jobs that come later pass one that
@@ -14,7 +18,7 @@ waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, nsmallest
 
 from jobs.scheduling.core.state.decisions import Reason
 from jobs.scheduling.core.state.work import Job, Shape
@@ -23,6 +27,7 @@ from tenants.quota.turns import Turns
 
 Key = tuple[int, int, str]
 OPEN, REFUSED, EMPTY = range(3)
+BEHIND_MAX = 86_400  # Seconds for which a job waits at most because shorter ones come first.
 
 
 class Group:
@@ -31,11 +36,7 @@ class Group:
     __slots__ = (
         "_heap",
         "_jobs",
-        "back",
-        "hope",
-        "impatient_for",
-        "is_asleep",
-        "is_for_room",
+        "is_bounded",
         "key",
         "phase",
         "priority",
@@ -54,11 +55,7 @@ class Group:
         self.reason: Reason | None = None
         self.told: tuple[str, Reason] | None = None
         self.waits_in: list[set[Group]] = []
-        self.hope: frozenset[int] = frozenset()  # Machines on which some might be evicted for it, but not enough.
-        self.back: list[set[Group]] = []  # The sets of those who may evict to which it belongs, also while it is open.
-        self.impatient_for = ""  # The job whose patience has a timer.
-        self.is_for_room = False  # Whether only room made it be looked at again: nothing changed of whom it may evict.
-        self.is_asleep = False  # Whether it is woken for room once the turn of its queue comes, should there be room by then.
+        self.is_bounded = False  # Whether the bounds woke it; where they refuse it by its turn, it waits on.
         self.key: Key | None = None  # Of the entry in the heap of its queue that counts.
         self._heap: list[tuple[Key, Job]] = []
         self._jobs: dict[str, Job] = {}
@@ -66,17 +63,14 @@ class Group:
     def __len__(self) -> int:
         return len(self._jobs)
 
+    @property
+    def was_refused(self) -> bool:
+        """Whether it was, as far as is known: also while it is looked at again because the bounds do not refuse it."""
+        return self.phase == REFUSED or (self.phase == OPEN and self.is_bounded)
+
     def ids(self) -> list[str]:
         """Of its jobs, in no order."""
         return list(self._jobs)
-
-    def stand_in(self, sets: Iterable[set[Group]]) -> None:
-        """Belong to these sets of those who may evict, and to no others."""
-        for others in self.back:
-            others.discard(self)
-        self.back = list(sets)
-        for others in self.back:
-            others.add(self)
 
     def add(self, key: Key, job: Job) -> None:
         self._jobs[job.id] = job
@@ -91,6 +85,14 @@ class Group:
     def jobs(self) -> Iterable[Job]:
         return self._jobs.values()
 
+    def firsts(self, count: int) -> list[Job]:
+        """The first so many, in order."""
+        if count == 1:
+            first = self.first()
+            return [first[1]] if first is not None else []
+        alive = (entry for entry in self._heap if self._jobs.get(entry[1].id) is entry[1])
+        return [job for _, job in nsmallest(count, alive, key=lambda entry: entry[0])]
+
     def first(self) -> tuple[Key, Job] | None:
         heap = self._heap
         while heap and self._jobs.get(heap[0][1].id) is not heap[0][1]:
@@ -101,11 +103,12 @@ class Group:
 class Lines:
     """All queues with their groups. `aging_seconds`: how much waiting one point of priority is worth; 0: any amount."""
 
-    def __init__(self, shares: Shares, *, aging_seconds: int, in_order: bool, patience_seconds: int = 0) -> None:
+    def __init__(self, shares: Shares, *, aging_seconds: int, in_order: bool, shortest_first: int = 0, assumed: int = 0) -> None:
         self._shares = shares
         self._aging = aging_seconds
         self._in_order = in_order
-        self._patience = patience_seconds
+        self._shortest_first = shortest_first
+        self._assumed = assumed
         self._turns = Turns(shares, ())
         self._open: dict[int, list[tuple[Key, int, Group]]] = {}
         self._groups: dict[tuple[int, int, int, int, int], Group] = {}
@@ -113,8 +116,6 @@ class Lines:
         self._job_of: dict[str, Job] = {}
         self._of_queue: dict[int, set[Group]] = {}
         self._stops: dict[int, dict[Group, Key]] = {}  # By queue, refused groups whose first nobody of the queue may pass.
-        self.asleep: dict[int, list[tuple[Group, int]]] = {}  # By queue, whom room in a pool may help.
-        self.rouse: Callable[[list[tuple[Group, int]]], None] = lambda _: None  # Wakes those of them whom it still may.
         self._sequence = 0  # Keeps the heaps from comparing groups; decides nothing.
 
     def __len__(self) -> int:
@@ -136,10 +137,17 @@ class Lines:
         return [one for one in self._groups.values() if len(one)]
 
     def key(self, job: Job) -> Key:
-        placed_at = job.submitted_at + job.order
+        placed_at = job.submitted_at + job.order + self._behind(job)
         if not self._aging:
             return (-job.priority, placed_at, job.id)
         return (placed_at - job.priority * self._aging, placed_at, job.id)
+
+    def _behind(self, job: Job) -> int:
+        """By how many seconds a job stands further behind because others are shorter."""
+        if not self._shortest_first:
+            return 0
+        runs = job.runtime(trusted=False)
+        return min(BEHIND_MAX, self._shortest_first * (self._assumed if runs is None else runs))
 
     def add(self, job: Job, shape: Shape, runtime: int, kind: int = 0) -> None:
         """A job waits. `runtime` and `kind` part jobs that are equal otherwise, where these may decide."""
@@ -171,19 +179,17 @@ class Lines:
         following = group.first()
         if following is None:
             self._forget(group)
-            group.stand_in(())
-            group.phase, group.reason, group.told, group.is_for_room = EMPTY, None, None, False
+            group.phase, group.reason, group.told, group.is_bounded = EMPTY, None, None, False
         elif group.phase == OPEN and first is not None and first[1] is job:
             self._push(group, following[0])
         if group in self._stops.get(job.queue, {}) and first is not None and first[1] is job:
             self.wake(group)
         return job
 
-    def next(self) -> tuple[Group, Job] | None:
-        """The job whose turn it is; it stays so until it is removed or its group refused."""
+    def next(self, may_go_on: Callable[[Group], bool]) -> tuple[Group, Job] | None:
+        """The job whose turn it is; it stays so until it is removed or its group refused. A group that the bounds woke waits on,
+        as it did, where it may not go on by now."""
         while (queue := self._turns.next()) is not None:
-            if queue in self.asleep:
-                self.rouse(self.asleep.pop(queue))
             heap = self._open.get(queue, [])
             while heap:
                 key, _, group = heap[0]
@@ -194,52 +200,41 @@ class Lines:
                         stop = self.stopped_by(queue)
                         if stop is not None and key > stop:
                             break
-                        return group, first[1]
+                        if not group.is_bounded or may_go_on(group):
+                            return group, first[1]
+                        group.phase, group.is_bounded = REFUSED, False
+                        heappop(heap)
+                        continue
                     self._push(group, first[0])
                 else:
                     heappop(heap)
             self._turns.drop(queue)
         return None
 
-    def refuse(self, group: Group, first: tuple[Key, Job] | None, reason: Reason, now: int, *, may_stop: bool = True) -> None:
-        """The group, with this job first, leaves the order until it is woken. If it `may_stop` others, nobody passes it once it
-        has waited for longer than patience allows."""
+    def refuse(self, group: Group, reason: Reason) -> None:
+        """The group leaves the order until it is woken; where queues are served in order, nobody of its queue passes it."""
         group.phase, group.reason = REFUSED, reason
-        is_impatient = first is not None and may_stop and 0 < self._patience <= now - first[1].submitted_at
-        if first is not None and (self._in_order or is_impatient):
+        first = group.first()
+        if self._in_order and first is not None:
             self._stops.setdefault(group.queue, {})[group] = first[0]
-
-    def lose_patience(self, job_id: str) -> None:
-        """Nobody of its queue passes a job any more, if it is the first of a group that waits."""
-        group = self._group_of.get(job_id)
-        first = group.first() if group is not None else None
-        if group is not None and first is not None and first[1].id == job_id and group.phase == REFUSED:
-            self._stops.setdefault(group.queue, {})[group] = first[0]
-
-    def relent(self, group: Group) -> None:
-        """Others of its queue may pass a group again, whose start is sure by now."""
-        if not self._in_order and self._stops.get(group.queue, {}).pop(group, None) is not None and self._open.get(group.queue):
-            self._turns.add(group.queue)
 
     def wake(self, group: Group) -> None:
         """Something changed that may change the fate of a group."""
-        if group.phase != REFUSED:
-            return
-        self._forget(group)
-        self._enter(group)
+        if group.phase == REFUSED:
+            self._forget(group)
+            self._enter(group)
+        group.is_bounded = False
 
-    def let_sleep(self, group: Group, pool: int) -> None:
-        """There is more room in a pool for a group, which is looked at when the turn of its queue comes: others may have taken
-        the room by then."""
-        if group.is_asleep:
-            return
-        group.is_asleep = True
-        others = self.asleep.get(group.queue)
-        if others is None:
-            self.asleep[group.queue] = [(group, pool)]
-            self._turns.add(group.queue)
-        else:
-            others.append((group, pool))
+    def wake_bounded(self, group: Group) -> None:
+        """The bounds do not refuse a group any more; until it is asked it stays in the sets in which it waits."""
+        if group.phase == REFUSED:
+            group.is_bounded = True
+            self._enter(group)
+
+    def ask(self, group: Group) -> None:
+        """A group is asked: what it waited for is found out anew."""
+        group.is_bounded = False
+        self._forget(group)
 
     def stopped_by(self, queue: int) -> Key | None:
         """Where the queue is served in order: the job at which it stands."""
@@ -268,4 +263,4 @@ class Lines:
             self._turns.add(group.queue)
         for others in group.waits_in:
             others.discard(group)
-        group.waits_in.clear()
+        group.waits_in = []

@@ -23,20 +23,39 @@ class Promised(NamedTuple):
     at: int
     tasks: tuple[PlacedTask, ...]
     standing: Standing = Standing.BORROWED
+    is_sure: bool = True
+    planned_at: int = 0
+    may_be_earlier: bool = False
+
+
+class Ends(NamedTuple):
+    """When a gang holds nothing any more: surely, by its longest time (`FOREVER` without one), and as is planned with."""
+
+    sure: int
+    planned: int
+
+    def until(self, one: Promise) -> int:
+        """The end that counts for a booked start: for one that is sure only what is sure."""
+        return self.sure if one.is_sure else self.planned
+
+
+NEVER = Ends(FOREVER, FOREVER)
 
 
 @dataclass(slots=True, eq=False)
 class Promise:
-    """A booked start. `needs` has by machine what the gang will hold there."""
+    """A booked start. `needs` has by machine what the gang will hold there. `is_sure`: it counts on longest times alone, so that
+    it is kept; else it counts on how long others of their kind ran, or on what is assumed where nothing is known."""
 
     job: Job
     shape: Shape
     pool: int
     at: int
-    ends_at: int
+    ends: Ends
     tasks: tuple[PlacedTask, ...]
     standing: Standing
     needs: dict[int, Room]
+    is_sure: bool
     planned_at: int = 0
     may_be_earlier: bool = False  # Something ended since it was planned.
 
@@ -46,7 +65,7 @@ class Promise:
 
     @property
     def told(self) -> Book:
-        return Book(self.job.id, self.at, tuple(sorted(self.needs)))
+        return Book(self.job.id, self.at, tuple(sorted(self.needs)), is_sure=self.is_sure)
 
 
 @dataclass(slots=True)
@@ -74,12 +93,20 @@ def order_of(one: Promise) -> tuple[int, str]:
 
 
 def promise_of(
-    job: Job, shape: Shape, pool: int, at: int, end: int, tasks: tuple[PlacedTask, ...], standing: Standing
+    job: Job,
+    shape: Shape,
+    pool: int,
+    at: int,
+    ends: Ends,
+    tasks: tuple[PlacedTask, ...],
+    standing: Standing,
+    *,
+    is_sure: bool,
 ) -> Promise:
     needs: dict[int, Room] = {}
     for task in tasks:
         needs.setdefault(task.machine, Room(0, 0, {})).add(task)
-    return Promise(job, shape, pool, at, end, tasks, standing, needs)
+    return Promise(job, shape, pool, at, ends, tasks, standing, needs, is_sure)
 
 
 def ghosts_of(machine: int, cpu: int, memory: int, devices: dict[int, int]) -> tuple[Ghost, ...]:

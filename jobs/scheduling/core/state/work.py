@@ -33,7 +33,8 @@ class Job:
     priority: int = 500
     order: int = 0
     max_runtime: int | None = None
-    predicted: int | None = None
+    predicted: int | None = None  # How long it will typically run, by its kind's history; None where nothing is known.
+    cautious: int | None = None  # How long at most, by nine in ten of its kind.
     not_before: int = 0
     withheld: Reason | None = None
     array: str = ""
@@ -52,9 +53,21 @@ class Job:
 
 class Shape:
     """What equal asks have in common; `least` and `most` are what the gang holds at its smallest and largest, by pool in which it
-    may start. `inside` is what of the former it holds in that pool itself, where it holds any."""
+    may start; `touches` are all pools in which it would hold something. `inside` is what of `least` it holds in that pool itself,
+    where it holds any."""
 
-    __slots__ = ("gang", "gpu_millis", "inside", "is_counted", "is_elastic", "least", "most", "number", "pools")
+    __slots__ = (
+        "gang",
+        "gpu_millis",
+        "inside",
+        "is_counted",
+        "is_elastic",
+        "least",
+        "most",
+        "number",
+        "pools",
+        "touches",
+    )
 
     def __init__(self, number: int, gang: GangAsk, pools: tuple[int, ...]) -> None:
         self.number = number
@@ -66,6 +79,7 @@ class Shape:
         self.inside = {pool: amount for pool, need in self.least.items() for at, amount in need if at == pool}
         self.most = {pool: _need(gang, pool, largest=True) for pool in pools} if self.is_elastic else self.least
         self.gpu_millis = sum(role.ask.gpu_millis * role.minimum for role in gang.roles)
+        self.touches = tuple(sorted({*pools, *(at for need in self.least.values() for at, _ in need)}))
 
 
 class Running:
@@ -168,6 +182,7 @@ class Claimed:
     standing: Standing
     left_over: tuple[Ghost, ...]
     seats: tuple[ClaimedSeat, ...] = ()
+    hops: int = 0
 
 
 def held_by(placed: Placed, pool_of: Iterable[int]) -> Need:
@@ -189,6 +204,22 @@ def take_shares(shares: Shares, queue: int, need: Need) -> None:
 def give_shares(shares: Shares, queue: int, need: Need) -> None:
     for pool, amount in need:
         shares.give(queue, pool, amount)
+
+
+def held_together(gangs: Iterable[Running]) -> list[tuple[int, Need]]:
+    """What gangs hold, by queue: many are given back, and taken again, at the price of few."""
+    sums: dict[int, dict[int, list[int]]] = {}
+    for one in gangs:
+        of_queue = sums.setdefault(one.job.queue, {})
+        for pool, (cpu, memory, gpu) in one.need:
+            here = of_queue.setdefault(pool, [0, 0, 0])
+            here[0] += cpu
+            here[1] += memory
+            here[2] += gpu
+    return [
+        (queue, tuple((pool, (held[0], held[1], held[2])) for pool, held in sorted(pools.items())))
+        for queue, pools in sorted(sums.items())
+    ]
 
 
 def _need(gang: GangAsk, pool: int, *, largest: bool) -> Need:

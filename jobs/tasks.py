@@ -9,7 +9,7 @@ from collections.abc import Callable
 from celery import shared_task
 
 from clusters.selectors import observed_clusters
-from jobs.reconcile import builds, checkpoints, finish, launch, poll, stopping
+from jobs.reconcile import builds, checkpoints, finish, launch, learning, poll, stopping
 from jobs.services import counts, gpu_faults, maintenance
 from kernel.clock import database_now
 from kernel.config import current
@@ -80,6 +80,11 @@ def maintenance_task() -> None:
 @shared_task(name="jobs.recount")
 def recount_task() -> None:
     counts.recount_jobs(database_now())
+
+
+@shared_task(name="jobs.learn")
+def learn_task() -> None:
+    learning.learn_pools(database_now())
 
 
 @shared_task(name="jobs.checkpoints")

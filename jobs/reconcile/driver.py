@@ -71,6 +71,7 @@ from jobs.scheduling.replay.log import (
     Started,
     Submitted,
     ToldToLeave,
+    WeightsChanged,
     WindowsChanged,
     Withdrawn,
 )
@@ -377,6 +378,8 @@ class SchedulerDriver:
         for pool, rules in around.rules.items():
             if rules is not before.rules.get(pool):
                 self._feed(MixChanged(pool, rules.mix))
+                if rules.weights != before.rules[pool].weights:
+                    self._feed(WeightsChanged(pool, rules.weights))
         if around.queues != before.queues or around.capacities != before.capacities:
             self._feed(LimitsChanged(around.queues, around.capacities))
         if around.caps != before.caps:
@@ -693,7 +696,7 @@ class SchedulerDriver:
 
 
 def _said(around: Around) -> dict[int, tuple[object, ...]]:
-    """How pools are filled, by what operators say."""
+    """How pools are filled, but for what changes while the core goes on: mixes and weights."""
     return {pool: rules.said for pool, rules in around.rules.items()}
 
 

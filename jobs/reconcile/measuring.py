@@ -7,7 +7,7 @@ attempts that they were given.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -42,16 +42,22 @@ def measure_pools(core: Core, around: Around, now: datetime) -> int:
 
 def count_mixes(now: datetime) -> int:
     """Count again what pools usually get; of how many that changed."""
+    counted: dict[uuid.UUID, dict[TaskAsk, int]] = {}
+    for pool_id, shape, often in recent_tasks():
+        tasks = counted.setdefault(pool_id, {})
+        tasks[shape] = tasks.get(shape, 0) + often
+    return record_mixes({pool_id: mix_rows(tasks.items()) for pool_id, tasks in counted.items()}, now)
+
+
+def recent_tasks() -> Iterator[tuple[uuid.UUID, TaskAsk, int]]:
+    """The tasks of the last attempts by pool, with how many of one job, the last ones first. Models and labels are left out: the
+    pool has what they need."""
     rows = list(Attempt.objects.order_by("-id").values_list("pool_id", "job__spec_id")[:MIX_ATTEMPTS])
     asked = wishes({spec_id for _, spec_id in rows})
-    counted: dict[uuid.UUID, dict[TaskAsk, int]] = {}
     for pool_id, spec_id in rows:
         wish = asked.get(spec_id)
         for role in wish.gang.roles if wish is not None else ():
-            shape = TaskAsk(role.ask.cpu_millis, role.ask.memory_bytes, role.ask.gpu_millis)
-            tasks = counted.setdefault(pool_id, {})
-            tasks[shape] = tasks.get(shape, 0) + role.minimum
-    return record_mixes({pool_id: mix_rows(tasks.items()) for pool_id, tasks in counted.items()}, now)
+            yield pool_id, TaskAsk(role.ask.cpu_millis, role.ask.memory_bytes, role.ask.gpu_millis), role.minimum
 
 
 def _idle_document(idle: Idle) -> dict[str, Any]:

@@ -7,12 +7,13 @@ import uuid
 from collections.abc import Mapping, Set
 from functools import lru_cache
 
-from clusters.placement import EXCLUSIVE_CORES, LEVELS, Effect
+from clusters.placement import EXCLUSIVE_CORES, LEVELS, Effect, learns
 from clusters.selectors import NodeFacts, PoolFacts, list_clusters, pools_and_nodes
 from jobs.scheduling.core.eligibility import PoolView
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine
 from jobs.scheduling.questions.idle import MixRow, mix_of
+from kernel.config import current
 
 NO_TENANTS: Mapping[uuid.UUID, Set[uuid.UUID]] = {}
 
@@ -79,14 +80,21 @@ def machines_of(pools: tuple[PoolFacts, ...], nodes: tuple[NodeFacts, ...]) -> t
 
 
 def rules_of(pools: tuple[PoolFacts, ...], machines: tuple[Machine, ...]) -> dict[int, PoolRules]:
-    """How pools are filled: as operators say; where they do not, those with GPUs so that GPUs stay usable together."""
+    """How pools are filled: as operators say; where they do not, those with GPUs so that GPUs stay usable together, by the
+    second term that was found best for them."""
     with_gpus = {one.pool for one in machines if one.gpus}
-    return {
-        number: _rules(
-            json.dumps({"policy": "fragmentation" if number in with_gpus else "ratio", **pool.rules}, sort_keys=True), pool.mix
-        )
-        for number, pool in enumerate(pools)
-    }
+    found = {}
+    for number, pool in enumerate(pools):
+        said = {"policy": "fragmentation" if number in with_gpus else "ratio", **pool.rules}
+        if is_learning(pool) and said["policy"] == "fragmentation":
+            said["weights"] = pool.learned
+        found[number] = _rules(json.dumps(said, sort_keys=True), pool.mix)
+    return found
+
+
+def is_learning(pool: PoolFacts) -> bool:
+    """Whether the second term of a pool is chosen by what it gets, if it is one with GPUs."""
+    return current().scheduler_learns and learns(pool.rules)
 
 
 @lru_cache(maxsize=20_000)  # Rules are compared by identity; of each pool there are few different ones at a time.

@@ -179,11 +179,14 @@ class NodeContents(models.Model):
 
 
 class PoolMeasure(models.Model):
-    """What a pool usually gets (`mix`), and how the leading scheduler found it filled last; history is in the telemetry."""
+    """What a pool usually gets (`mix`), which weights were found best for that (`learned`), and how the leading scheduler found
+    it filled last; history is in the telemetry."""
 
     pool = models.OneToOneField(Pool, on_delete=models.CASCADE, primary_key=True, related_name="measure")
     mix = models.JSONField(default=list)  # Tasks with how often: [cpu_millis, memory_bytes, gpu_millis, models, often].
     mixed_at = models.DateTimeField(null=True)
+    learned = models.JSONField(null=True)  # `services.measures.Learned`; none until it was asked for.
+    learned_at = models.DateTimeField(null=True)
     fragmentation_millis = models.IntegerField(null=True)  # Thousandths of the idle GPU; none without GPUs or without a mix.
     idle = models.JSONField(default=dict)
     measured_at = models.DateTimeField(null=True)

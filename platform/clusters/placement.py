@@ -50,6 +50,11 @@ def levels_of(labels: Mapping[str, str]) -> Mapping[str, str]:
     return {**known, **labels} if known else labels
 
 
+def learns(rules: Mapping[str, Any]) -> bool:
+    """Whether the weights of a pool may be chosen by what it gets: its rules say no weights, and no other policy."""
+    return "weights" not in rules and rules.get("policy", "fragmentation") == "fragmentation"
+
+
 def read_taints(document: object, path: str = "/taints") -> dict[str, str]:
     """Effects by name. Raises InvalidInput with all that is wrong."""
     problems: list[FieldError] = []

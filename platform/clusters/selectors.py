@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from django.db.models import F, QuerySet, Sum
@@ -57,6 +58,8 @@ class PoolFacts:
     is_enabled: bool = True  # As its cluster is.
     rules: Mapping[str, Any] = field(default_factory=dict, hash=False)
     mix: tuple[MixRow, ...] = ()  # The tasks that it usually gets, with how often.
+    learned: Mapping[str, int] = field(default_factory=dict, hash=False)  # Weights that were found best for these.
+    learned_at: datetime | None = None  # When they were asked for last.
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,7 @@ def _pools(clusters: Mapping[uuid.UUID, ClusterFacts], rows: QuerySet[Pool]) -> 
             is_enabled=clusters[pool.cluster_id].is_enabled,
             rules=pool.rules or {},
             mix=_mix(pool),
+            **_learned(pool),
         )
         for pool in rows.filter(cluster_id__in=clusters).order_by("id")
     )
@@ -125,6 +129,14 @@ def _mix(pool: Pool) -> tuple[MixRow, ...]:
     measure = pool._state.fields_cache.get("measure")
     rows = measure.mix if measure is not None else ()
     return tuple((cpu, memory, gpu, tuple(models), often) for cpu, memory, gpu, models, often in rows)
+
+
+def _learned(pool: Pool) -> dict[str, Any]:
+    measure = pool._state.fields_cache.get("measure")
+    if measure is None:
+        return {}
+    weights = measure.learned["weights"] if measure.learned is not None else {}
+    return {"learned": dict(sorted(weights.items())), "learned_at": measure.learned_at}
 
 
 def pools_and_nodes() -> tuple[tuple[PoolFacts, ...], tuple[NodeFacts, ...]]:

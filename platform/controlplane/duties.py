@@ -11,6 +11,7 @@ PLAIN_HINTS = {"builds": "jobs.builds", "checkpoints": "jobs.checkpoints", "deli
 SELFTEST_LOOK_SECONDS = 600.0  # How often somebody looks whether the nightly self-test is due, or was interrupted.
 
 MAINTENANCE_LOOK_SECONDS = 10.0  # Windows are hours; ten seconds late is on time.
+LEARN_SECONDS = 600.0  # As often as what pools usually get is counted; a choice takes seconds of a core.
 RECOUNT_SECONDS = 3_600.0  # Reads every job, a second for a million; kept numbers go wrong by mistakes alone.
 
 
@@ -25,6 +26,7 @@ def register() -> None:
     ticks.register("jobs.builds", every_seconds=config.poll_seconds * 5)
     ticks.register("activity.deliver", every_seconds=config.poll_seconds * 5)
     ticks.register("jobs.maintenance", every_seconds=MAINTENANCE_LOOK_SECONDS)
+    ticks.register("jobs.learn", every_seconds=LEARN_SECONDS)
     ticks.register("jobs.recount", every_seconds=RECOUNT_SECONDS)
     ticks.register("reconciling.sweep", every_seconds=config.sweep_seconds)
     ticks.register("controlplane.selftest", every_seconds=SELFTEST_LOOK_SECONDS)

@@ -114,6 +114,11 @@ class Config:
         4, "jobs", "so many small jobs at most move at once so that one starts that fits in total but not in shape, 0: none"
     )
     scheduler_moves_after_seconds: float = _setting(300.0, "seconds", "nobody moves for a job that has waited less")
+    scheduler_learns: bool = _setting(
+        True,
+        "boolean",
+        "the second term of a GPU pool's score goes by what the pool got of late, unless an operator said weights",
+    )
     scheduler_log_bytes: int = _setting(
         512 * 1024**2, "bytes", "of the scheduler's event log, by which any past hour can be decided again; 0: none"
     )

@@ -10,13 +10,13 @@ What the lines look like is no table of its own: `encoding.py` writes every valu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import Any, NamedTuple, get_args
 
 from jobs.scheduling.core.core import Core
-from jobs.scheduling.core.place.scores import Mix
+from jobs.scheduling.core.place.scores import Mix, PoolRules
 from jobs.scheduling.core.snapshot import Held, State, build, resume
 from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Decision, Evict, Wait
 from jobs.scheduling.core.state.gangs import Placed
@@ -68,6 +68,13 @@ class MixChanged(NamedTuple):
     mix: Mix | None
 
 
+class WeightsChanged(NamedTuple):
+    """The weights of single terms by which a pool is filled, from now on, instead of its policy's."""
+
+    pool: int
+    weights: Mapping[str, int]
+
+
 class WindowsChanged(NamedTuple):
     """All that tenants have booked for a time, from now on."""
 
@@ -112,6 +119,7 @@ Event = (
     | MachineChanged
     | LimitsChanged
     | MixChanged
+    | WeightsChanged
     | WindowsChanged
     | CapsChanged
     | Checkpointed
@@ -127,6 +135,7 @@ EVENTS: dict[str, type] = {
     "machine_changed": MachineChanged,
     "limits_changed": LimitsChanged,
     "mix_changed": MixChanged,
+    "weights_changed": WeightsChanged,
     "windows_changed": WindowsChanged,
     "caps_changed": CapsChanged,
     "checkpointed": Checkpointed,
@@ -189,6 +198,8 @@ def apply(core: Core, event: Event) -> tuple[Decision, ...]:
             core.limits_changed(_with_history(core, queues, capacities))
         case MixChanged(pool, mix):
             core.mix_changed(pool, mix)
+        case WeightsChanged(pool, weights):  # As with a mix: nobody fits who did not.
+            core.machines.set_rules(pool, replace(core.machines.rules.get(pool) or PoolRules(), weights=weights))
         case WindowsChanged(windows):
             core.windows_changed(windows)
         case CapsChanged(caps):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from rest_framework import serializers
@@ -11,10 +12,11 @@ from clusters.engines.interface import GpuFaultKind
 from clusters.gpu_faults import open_faults, words_of
 from clusters.isolation_facts import fact_in
 from clusters.models import Cluster, ClusterCondition, ClusterKind, Node, Pool, PoolMeasure
-from clusters.placement import LEVELS, NAME_MAX, POLICIES, RULES, SHARED_DEVICES_MAX, TERMS, WEIGHT_MAX, Effect, taints_of
+from clusters.placement import LEVELS, NAME_MAX, POLICIES, RULES, SHARED_DEVICES_MAX, TERMS, WEIGHT_MAX, Effect, learns, taints_of
 from clusters.selectors import allocated_in_pools, allocated_on_nodes
 from clusters.telemetry.metrics import unscoped
 from clusters.telemetry.reading import Series
+from kernel.config import current
 from kernel.resources import Resources
 from webapi.fields import utc_text
 
@@ -131,6 +133,24 @@ class PoolUseOut(serializers.Serializer[Any]):
     measured_at = serializers.DateTimeField(allow_null=True)
 
 
+class TriedWeightsOut(serializers.Serializer[Any]):
+    """Weights that were tried, and which part of all GPU they allocated when all GPU had been asked for, 0 to 1."""
+
+    weights = serializers.DictField(child=serializers.IntegerField())
+    allocated = serializers.FloatField()
+
+
+class LearnedOut(serializers.Serializer[Any]):
+    """The weights that were chosen for what the pool got of late: `tasks` of these filled `machines` of it, emptied."""
+
+    weights = serializers.DictField(child=serializers.IntegerField())
+    chosen_at = serializers.DateTimeField(help_text="Since when it is these.")
+    learned_at = serializers.DateTimeField(help_text="When it was tried last.")
+    tried = TriedWeightsOut(many=True)
+    machines = serializers.IntegerField()
+    tasks = serializers.IntegerField()
+
+
 class PoolOut(serializers.Serializer[Any]):
     """A homogeneous group of nodes. `capacity` sums nodes that are ready and not cordoned; `allocated` what is held."""
 
@@ -149,6 +169,11 @@ class PoolOut(serializers.Serializer[Any]):
         help_text="In what its ready nodes differ though they are of one shape: values by label. Empty: they are alike.",
     )
     use = PoolUseOut(help_text="Fragmentation, and the largest that could start now.")
+    learned = LearnedOut(
+        allow_null=True,
+        help_text="Weights that the pool is filled by, chosen by what it gets; null where an operator has said weights or "
+        "another policy, where learning is off, and until there is enough to choose by.",
+    )
     rules = PoolRulesOut(help_text="How it is filled, as far as an operator has said; what is null goes by the defaults.")
     created_at = serializers.DateTimeField()
     version = serializers.IntegerField()
@@ -264,6 +289,7 @@ def pool_json(rows: Sequence[Pool]) -> list[dict[str, Any]]:
             "allocated": allocated[row.pk].as_dict(),
             "uneven": dict(measure.uneven) if (measure := getattr(row, "measure", None)) is not None else {},
             "use": _use(row),
+            "learned": _learned(row),
             "rules": {name: (row.rules or {}).get(name) for name in RULES},
             "created_at": utc_text(row.created_at),
             "version": row.version,
@@ -345,6 +371,17 @@ def _use(row: Pool) -> dict[str, Any]:
         "fragmentation": None if millis is None else millis / 1000,
         "idle": measure.idle,
         "measured_at": utc_text(measure.measured_at),
+    }
+
+
+def _learned(row: Pool) -> dict[str, Any] | None:
+    measure: PoolMeasure | None = getattr(row, "measure", None)
+    if measure is None or measure.learned is None or not (current().scheduler_learns and learns(row.rules or {})):
+        return None
+    return {
+        **measure.learned,
+        "chosen_at": utc_text(datetime.fromisoformat(measure.learned["chosen_at"])),
+        "learned_at": utc_text(measure.learned_at),
     }
 
 

@@ -47,6 +47,36 @@ def record_mixes(mixes: Mapping[uuid.UUID, Sequence[Sequence[Any]]], now: dateti
     return len(changed)
 
 
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """The weights of single terms that were chosen for one pool. `tried`: those of each candidate, and which part of all GPU it
+    allocated, 0 to 1; `machines` of the pool took part, and `tasks` are those that it got of late."""
+
+    weights: Mapping[str, int]
+    tried: Sequence[tuple[Mapping[str, int], float]]
+    machines: int
+    tasks: int
+
+
+def record_learned(pool_id: uuid.UUID, found: Learned | None, now: datetime) -> bool:
+    """Keep which weights were chosen; whether they are others than before. None: there was nothing to choose by, and what was
+    chosen before stays. Three statements."""
+    known = PoolMeasure.objects.filter(pool_id=pool_id).values_list("learned", flat=True).first()
+    if found is None:
+        PoolMeasure.objects.update_or_create(pool_id=pool_id, defaults={"learned_at": now})
+        return False
+    changed = known is None or known["weights"] != dict(found.weights)
+    learned = {
+        "weights": dict(found.weights),
+        "chosen_at": now.isoformat() if changed or known is None else known["chosen_at"],
+        "tried": [{"weights": dict(weights), "allocated": part} for weights, part in found.tried],
+        "machines": found.machines,
+        "tasks": found.tasks,
+    }
+    PoolMeasure.objects.update_or_create(pool_id=pool_id, defaults={"learned": learned, "learned_at": now})
+    return changed
+
+
 def record_unevenness(uneven: Mapping[uuid.UUID, Mapping[str, Sequence[str]]]) -> int:
     """Keep in what the nodes of pools differ; of how many that is news."""
     known = dict(PoolMeasure.objects.filter(pool_id__in=uneven).values_list("pool_id", "uneven"))
@@ -60,6 +90,8 @@ def _store(rows: Sequence[dict[str, Any]], known: set[uuid.UUID]) -> None:
     empty: dict[str, Any] = {
         "mix": [],
         "mixed_at": None,
+        "learned": None,
+        "learned_at": None,
         "fragmentation_millis": None,
         "idle": {},
         "measured_at": None,

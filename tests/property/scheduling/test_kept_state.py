@@ -23,6 +23,7 @@ from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Decision, E
 from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.state.machines import Machine, TaskAsk
 from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.questions.learn import CANDIDATES
 from jobs.scheduling.replay.log import (
     Checkpointed,
     Ended,
@@ -32,6 +33,7 @@ from jobs.scheduling.replay.log import (
     MixChanged,
     Submitted,
     ToldToLeave,
+    WeightsChanged,
     Withdrawn,
     apply,
 )
@@ -78,7 +80,7 @@ submits = some.tuples(
     ),
 )
 numbers = some.integers(0, 9)
-EVENTS = ("end", "withdraw", "cordon", "limits", "checkpoint", "tell", "again", "load", "contents", "mix")
+EVENTS = ("end", "withdraw", "cordon", "limits", "checkpoint", "tell", "again", "load", "contents", "mix", "weights")
 steps = some.lists(
     some.one_of(
         submits,
@@ -156,6 +158,8 @@ class World:
         elif what == "mix":
             shapes = [(TaskAsk(100, 1 << 10, 1000 * (1 + number % 4)), 3), (TaskAsk(100, 1 << 10, 500), number)]
             self.tell(MixChanged(number % 2, Mix(shapes)))
+        elif what == "weights":
+            self.tell(WeightsChanged(number % 2, CANDIDATES[number % len(CANDIDATES)]))
         elif what == "limits":
             self.queues = queues_of(number)
             self.tell(LimitsChanged(self.queues, CAPACITIES))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +14,12 @@ from jobs.scheduling.core.core import Policy
 from jobs.scheduling.core.place.filters import Refusal
 from jobs.scheduling.core.place.ranking import ScoreRow
 from jobs.scheduling.core.place.scores import POLICIES, Mix, PoolRules
-from jobs.scheduling.core.snapshot import Held, Pool, State
+from jobs.scheduling.core.snapshot import Held, Pool, State, build, export
 from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Evict, Reason, Wait
 from jobs.scheduling.core.state.gangs import GangAsk, Placed, PlacedTask, RoleAsk
 from jobs.scheduling.core.state.machines import Machine, TaskAsk
 from jobs.scheduling.core.state.work import Job, Seat
+from jobs.scheduling.questions.learn import CANDIDATES
 from jobs.scheduling.replay.log import (
     CapsChanged,
     Checkpointed,
@@ -31,8 +33,10 @@ from jobs.scheduling.replay.log import (
     Started,
     Submitted,
     ToldToLeave,
+    WeightsChanged,
     WindowsChanged,
     Withdrawn,
+    apply,
     decision_lines,
     in_order,
     log_lines,
@@ -43,6 +47,7 @@ from jobs.scheduling.replay.log import (
     replay_log,
     state_lines,
 )
+from jobs.scheduling.replay.recorder import Recorder
 from kernel.resources import RESOURCE_NAMES, Resources
 from tenants.quota.bookings import Booked
 from tenants.quota.caps import UserCap
@@ -140,6 +145,7 @@ events = some.one_of(
         ),
         some.lists(capacities, max_size=2).map(tuple),
     ),
+    some.builds(WeightsChanged, counts, some.dictionaries(words, counts, max_size=2)),
     some.builds(WindowsChanged, windows),
     some.builds(CapsChanged, caps),
     some.builds(Checkpointed, words, counts),
@@ -204,3 +210,53 @@ def test_a_log_that_tells_of_another_mix_and_of_contents_is_replayed_to_the_byte
     second = next(one for one in list(replay(Log(state, events)))[1].decisions if isinstance(one, Admit))
     best = second.placed.tables[0][1][0]
     assert (best.machine, [value for name, value, _ in best.terms if name == "image"]) == ("n2", [10_000])
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    some.lists(some.tuples(some.sampled_from((1, 16)), some.sampled_from((500, 1000, 2000, 4000))), min_size=4, max_size=24),
+    some.integers(1, 20),
+    some.sampled_from(CANDIDATES),
+)
+def test_a_log_with_other_weights_in_it_decides_the_same_again(
+    asked: list[tuple[int, int]], change_after: int, chosen: Mapping[str, int]
+) -> None:
+    machines = tuple(Machine(f"n{number}", 0, 32_000, 64 << 30, 4, "A100") for number in range(4))
+    root = LimitedQueue(uuid.UUID(int=1), None, "root")
+    pool = Pool(uuid.UUID(int=9), "gpu", PoolRules("fragmentation", shares=True))
+    capacity = Capacity(pool.id, pool.name, Resources(128_000, 256 << 30, 16_000))
+    state = State(10, (pool,), machines, (root, LimitedQueue(uuid.UUID(int=2), root.id, "a")), (capacity,))
+    kept: list[str] = []
+    recorder = Recorder(state, kept.append, with_decisions=True)
+    decided: list[PassDecided] = []
+    for number, (cores, gpu) in enumerate(asked):
+        if number == change_after:
+            recorder.tell(WeightsChanged(0, chosen))
+        role = RoleAsk("worker", TaskAsk(cores * 1000, 1 << 20, gpu), 1, 1)
+        recorder.tell(Submitted(Job(f"job-{number:02}", 1, GangAsk((role,)), (0,), 10 + number)))
+        decided.append(PassDecided(11 + number, recorder.tell(Decided(11 + number))))
+    recorder.close()
+    log = read_log(kept)
+    assert list(log.passes) == decided == list(replay(log))
+    # A core that is built from what this one came to is filled by the same weights.
+    anew = build(export(recorder.core, state))
+    assert anew.machines.rules[0].weights == recorder.core.machines.rules[0].weights
+    assert anew.machines.rules[0].weight("balanced") == (chosen["balanced"] if change_after < len(asked) else 2)
+
+
+def test_weights_that_change_choose_another_machine() -> None:
+    machines = (Machine("even", 0, 8_000, 1 << 20, 4, "A100"), Machine("large", 0, 64_000, 1 << 20, 4, "A100"))
+    root = LimitedQueue(uuid.UUID(int=1), None, "root")
+    pool = Pool(uuid.UUID(int=9), "gpu", PoolRules("fragmentation"))
+    capacity = Capacity(pool.id, pool.name, Resources(72_000, 2 << 20, 8_000))
+    core = build(State(10, (pool,), machines, (root, LimitedQueue(uuid.UUID(int=2), root.id, "a")), (capacity,)))
+    core.mix_changed(0, Mix([(TaskAsk(100, 1 << 20, 4000), 1)]))
+    found = []
+    for name, weights in (("one", {"balanced": 2}), ("two", {"balanced": 0, "spread": 2})):
+        apply(core, WeightsChanged(0, weights))
+        role = RoleAsk("worker", TaskAsk(8_000, 1 << 20, 4000), 1, 1)
+        apply(core, Submitted(Job(name, 1, GangAsk((role,)), (0,), 10)))
+        (admitted,) = (one for one in apply(core, Decided(11)) if isinstance(one, Admit))
+        found.append(core.machines.at[admitted.placed.tasks[0].machine].name)
+        apply(core, Ended(name))
+    assert found == ["even", "large"]

@@ -1321,6 +1321,11 @@ class TransitionPage(TypedDict):
     next: str | None
 
 
+class TriedWeightsOut(TypedDict):
+    allocated: float
+    weights: dict[str, int]
+
+
 class UploadOut(TypedDict):
     chunk_bytes_max: int
     complete: bool
@@ -1908,6 +1913,15 @@ class JobPage(TypedDict):
     next: str | None
 
 
+class LearnedOut(TypedDict):
+    chosen_at: str
+    learned_at: str
+    machines: int
+    tasks: int
+    tried: list[TriedWeightsOut]
+    weights: dict[str, int]
+
+
 class LeavingOut(TypedDict):
     checkpoint: bool
     is_leaving: bool
@@ -2069,6 +2083,7 @@ class PoolOut(TypedDict):
     gpu_model: str | None
     gpus_simulated: bool
     id: str
+    learned: LearnedOut | None
     name: str
     node_count: int
     node_shape: ResourcesOut

@@ -15,6 +15,7 @@ PLACEMENT = {
     "Lend parts of GPUs.": "允许共享单张 GPU。",
     "Fragmented": "碎片率",
     "Idle GPUs": "空闲 GPU",
+    "Learned": "自动选择",
     "Levels": "层级",
     "Measured": "测量时间",
     "Uneven": "节点差异",
@@ -50,5 +51,6 @@ PLACEMENT = {
     "{entry!r} is no taint: write its name, or name=avoid.": "{entry!r} 不是污点：请写名称，或 名称=avoid。",
     "{entry!r} is no weight: write TERM=N.": "{entry!r} 不是权重：请写 项=数值。",
     "{node} has the taints {taints} now.": "{node} 现在的污点：{taints}。",
+    "{weights} since {time}": "{weights}，自 {time}",
     "{number!r} is no whole number.": "{number!r} 不是整数。",
 }

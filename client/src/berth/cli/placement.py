@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -66,7 +67,8 @@ def show_pool(session: Session, pool: PoolArgument) -> None:
             ("Cluster", formats.name_of(found.get("cluster"))),
             ("Model", plain(found.get("gpu_model") or formats.NOTHING)),
             ("Policy", _said(rules.get("policy"))),
-            ("Weights", _said(", ".join(f"{plain(term)}={weight}" for term, weight in (rules.get("weights") or {}).items()))),
+            ("Weights", _said(_weights_text(rules.get("weights") or {}))),
+            ("Learned", _learned_text(found.get("learned"))),
             ("GPU shares", _("on") if rules.get("gpu_shares") else _("off")),
             ("Shared GPUs", _said(rules.get("shared_devices_max"))),
             ("Levels", _said(", ".join(plain(level) for level in rules.get("levels") or []))),
@@ -163,6 +165,19 @@ def _idle_text(model: str, idle: Any) -> str:
 
 def _said(value: object) -> str:
     return _("default") if value in (None, "") else str(value)
+
+
+def _weights_text(weights: Mapping[str, Any]) -> str:
+    return ", ".join(f"{plain(term)}={weight}" for term, weight in weights.items())
+
+
+def _learned_text(learned: Mapping[str, Any] | None) -> str:
+    """The weights that were chosen by what the pool gets, since when, and what was tried with what result."""
+    if learned is None:
+        return ""
+    chosen = _("{weights} since {time}", weights=_weights_text(learned["weights"]), time=formats.time_text(learned["chosen_at"]))
+    tried = [f"{_weights_text(one['weights'])}: {one['allocated']:.2%}" for one in learned["tried"]]
+    return "\n".join([chosen, *tried])
 
 
 def _weight(entry: str) -> tuple[str, int]:

@@ -146,9 +146,8 @@ class PoolRules:
 
     @property
     def said(self) -> tuple[object, ...]:
-        """All but the mix, by which a pool's machines are found good or bad and no more."""
-        weights = tuple(sorted(self.weights.items()))
-        return (self.policy, weights, self.shares, self.shared_devices_max, self.levels, self.runners_up)
+        """All but the mix and the weights, by which a pool's machines are found good or bad and no more."""
+        return (self.policy, self.shares, self.shared_devices_max, self.levels, self.runners_up)
 
     def weight(self, term: str) -> int:
         return self.weights.get(term, POLICIES[self.policy].get(term, 0))

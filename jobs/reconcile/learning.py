@@ -23,7 +23,7 @@ from kernel.config import current
 
 log = structlog.get_logger("scheduler")
 
-POOLS_AT_ONCE = 4  # Those that were asked for longest ago: each takes up to three seconds of a core.
+POOLS_AT_ONCE = 4  # Those that were asked for longest ago: each takes up to five seconds of a core.
 SEED = 0  # Always the same orders: what is chosen changes only with what the pool gets, never by chance.
 
 

@@ -71,6 +71,26 @@ def test_the_same_seed_gives_the_same_packing(tmp_path):
     assert found[0] == found[1]
 
 
+def test_the_second_term_is_learned_from_the_list_and_the_fixed_one_takes_the_same_orders_beside_another(tmp_path, capsys):
+    nodes = [f"node-{number},64000,262144,8,G2" for number in range(12)]
+    (tmp_path / "openb_node_list_gpu_node.csv").write_text("\n".join(["sn,cpu_milli,memory_mib,gpu,model", *nodes, ""]))
+    pods = [f"pod-{number},1000,4096,{4 if number % 2 else 1},1000," for number in range(80)]
+    text = "\n".join(["name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec", *pods, ""])
+    (tmp_path / "openb_pod_list_default.csv").write_text(text)
+    arguments = ["--traces", str(tmp_path), "--seeds", "2", "--reference-seeds", "0", "--out", str(tmp_path)]
+    assert main(["P7", *arguments, "--lists", "default,whole-50"]) == 0
+    lines = capsys.readouterr().out
+    assert "P7 openb-default-learning" in lines
+    assert "balanced 1 pack 2 of balanced 2: " in lines
+    assert "P7 openb-whole-50 " in lines
+    (file,) = tmp_path.glob("P7-*.json")
+    runs = json.loads(file.read_text())["records"]["default"]
+    assert len(runs["fixed"]) == len(runs["berth"]) == 2
+    assert sum(run["allocated"] for run in runs["berth"]) > sum(run["allocated"] for run in runs["fixed"])
+    assert main(["P7", *arguments, "--lists", "whole-many"]) == 1
+    assert "write whole-40" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments", [[], ["--traces", "nowhere"]])
 def test_without_traces_it_says_where_they_are_published(arguments, tmp_path, capsys):
     assert main(["P7", *arguments, "--out", str(tmp_path)]) == 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jobs.lifecycle.reasons import REASONS, explain
+from jobs.lifecycle.reasons import REASONS, capped_text, explain
 from kernel.words import counted, format_amount, format_amounts, format_bytes, format_duration, is_one
 
 Document = Mapping[str, Any]
@@ -393,6 +393,26 @@ _RELEASED: Mapping[str, tuple[str, str]] = {
     "budget": ("Raise the budget; it starts then.", "提高预算后即启动。"),
 }
 
+
+def _cap(document: Document) -> str:
+    tenant = "a tenant above its own" if document.get("above") else "its tenant"
+    amount = _capped(document, "en")
+    if document.get("together"):
+        return f"Let all users of {tenant} together have {amount} at once."
+    return f"Let its user have {amount} at once in {tenant}."
+
+
+def _cap_zh(document: Document) -> str:
+    tenant = "上级租户" if document.get("above") else "该租户"
+    who = "全体用户合计" if document.get("together") else "该用户"
+    return f"将{who}在{tenant}的上限调至 {_capped(document, 'zh')}。"
+
+
+def _capped(document: Document, language: str) -> str:
+    amount = document.get("amount")
+    return capped_text(str(document.get("what")), amount, language) if isinstance(amount, int) else "?"
+
+
 _CHANGES: Mapping[str, tuple[Writer, Writer]] = {
     "release": (
         lambda d: _RELEASED.get(str(d.get("from")), ("It starts when what withholds it is gone.", ""))[0],
@@ -404,6 +424,7 @@ _CHANGES: Mapping[str, tuple[Writer, Writer]] = {
         lambda d: "移到队列最前。" if d.get("first") else f"优先级提高到 {_count(d, 'priority')}。",
     ),
     "quota": (_quota, _quota_zh),
+    "cap": (_cap, _cap_zh),
     "end": (_end, _end_zh),
     "uncordon": (
         lambda d: f"Let machine {d.get('node') or '?'} of {_pool(d, 'en')} take work again.",

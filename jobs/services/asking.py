@@ -24,12 +24,13 @@ from jobs.scheduling.core.state.gangs import PACK, SPREAD, GangAsk
 from jobs.scheduling.core.state.machines import WHOLE_MILLIS
 from jobs.scheduling.core.state.work import Job as Waiting
 from jobs.scheduling.questions.explain import Condition, Holder
-from jobs.scheduling.questions.whatif import AddMachines, Ask, Block, Change, End, Rank, Release
+from jobs.scheduling.questions.whatif import AddMachines, Ask, Block, Change, End, Rank, Release, SetCap
 from kernel.actor import Actor
 from kernel.errors import Unavailable
 from kernel.resources import RESOURCE_NAMES, Resources
 from tenants.access import role_allows
 from tenants.capacity import limits_tree
+from tenants.quota.caps import TOGETHER
 from tenants.quota.edits import Change as SetLimits
 from webapi.access import visible
 from webapi.fields import utc_text
@@ -252,6 +253,8 @@ def _change(change: Change, job: Waiting, reader: Reader) -> Shown | None:
             return {"rank": {"job": change.job_id, "priority": change.priority}}
         case SetLimits():
             return {"quota": _quota(change, reader)}
+        case SetCap():
+            return {"cap": _cap(change, job)}
         case End():
             return {"end": _end(change.job_id, reader)}
         case Block():
@@ -322,6 +325,13 @@ def _quota(change: SetLimits, reader: Reader) -> Shown:
     pool = reader.pool(reader.loaded.numbers.pool_at.get(change.pool_id, -1))
     named = {"queue": queue["id"], "queue_name": queue["name"]} if queue is not None else {}
     return {**named, "pool": pool, "resource": change.resource, **change.values}
+
+
+def _cap(change: SetCap, job: Waiting) -> Shown:
+    """Which of the job's caps, by how many tenants above its own: the reader need not know that tenant."""
+    together = {"together": True} if change.user_id == TOGETHER else {}
+    above = job.tenants.index(change.tenant_id)
+    return {"job": job.id, "above": above, **together, "what": change.what, "amount": change.amount}
 
 
 def _end(job_id: str, reader: Reader) -> Shown:

@@ -26,6 +26,7 @@ from jobs.scheduling.questions.whatif import (
     Release,
     RemoveMachine,
     Reserve,
+    SetCap,
     SetPolicy,
     Submit,
 )
@@ -36,11 +37,12 @@ from jobs.services.submit import prepare
 from jobs.spec.values import PRIORITY_MAX, BadValue, parse_cpu, parse_gpu, parse_memory, parse_moment, whole
 from jobs.spec.values import duration as parse_duration
 from kernel.errors import BerthError, FieldError, Forbidden, InvalidInput
-from kernel.limits import REPLICAS, RUNTIME_SECONDS
+from kernel.limits import REPLICAS, RUNTIME_SECONDS, TENANT_DEPTH
 from kernel.resources import RESOURCE_NAMES
 from tenants.access import role_allows
 from tenants.quota.accounting import mark
 from tenants.quota.bookings import Booked
+from tenants.quota.caps import CAPPED, TOGETHER
 from tenants.quota.edits import COLUMNS
 from tenants.quota.edits import Change as SetLimits
 from tenants.quota.limits import AMOUNT_MAX, WEIGHT_MAX
@@ -78,6 +80,12 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(_text(one) for one in value)
 
 
+def _counted(value: object) -> str:
+    if value not in CAPPED:
+        raise BadValue("invalid", f"This must be one of {', '.join(CAPPED)}.")
+    return str(value)
+
+
 def _or_none(parser: Parser) -> Parser:
     return lambda value: None if value is None else parser(value)
 
@@ -108,6 +116,10 @@ FIELDS: Mapping[str, Mapping[str, Parser]] = {
         "queue": _text, "queue_name": _text, "pool": _text, "resource": _text, "guarantee": _AMOUNT,
         "deserved": _or_none(_AMOUNT), "ceiling": _or_none(_AMOUNT), "weight": whole("weight", 0, WEIGHT_MAX),
     },
+    "cap": {
+        "job": _text, "above": whole("above", 0, TENANT_DEPTH), "together": _flag, "what": _counted,
+        "amount": _or_none(whole("amount", 0, MILLIS_MAX)),
+    },
     "add_nodes": {
         "pool": _text, "count": whole("count", 1, NODES_MAX), "gpu": _gpus, "cpu": parse_cpu, "memory": parse_memory,
         "gpu_model": lambda value: value if value == "" else _text(value),
@@ -129,6 +141,7 @@ FIELDS: Mapping[str, Mapping[str, Parser]] = {
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "submit": ("spec",), "ask": ("job",), "rank": ("job",), "release": ("job",), "end": ("job",),
     "quota": ("queue", "pool", "resource"), "reserve": ("queue", "pool", "ends_at"),
+    "cap": ("job", "what", "amount"),
     "add_nodes": ("pool", "count"), "remove_node": ("pool", "node"),
     "cordon": ("pool", "node"), "uncordon": ("pool", "node"),
 }  # fmt: skip
@@ -365,6 +378,19 @@ def _quota(values: Values, path: str, reading: _Reading) -> Change | None:
     return SetLimits(queue, reading.reader.loaded.numbers.pools[pool], values["resource"], columns)
 
 
+def _cap(values: Values, path: str, reading: _Reading) -> Change | None:
+    """Another cap on the user of a job that waits, or with `together` on all users, in its tenant or in one above."""
+    job = _waiting(values, path, reading)
+    if job is None:
+        return None
+    if job.user is None or values.get("above", 0) >= len(job.tenants):
+        hint = f"It has {len(job.tenants)} with its own, so give less than that." if job.user is not None else "Think of another."
+        reading.mistake(f"{path}/above", "not_found", "No cap counts this job there.", hint)
+        return None
+    user = TOGETHER if values.get("together") else job.user
+    return SetCap(job.tenants[values.get("above", 0)], user, values["what"], values["amount"])
+
+
 def _reserve(values: Values, path: str, reading: _Reading) -> Change | None:
     """A booking of GPUs for a window, from now on where no beginning is given."""
     before = len(reading.errors)
@@ -468,6 +494,7 @@ _READERS: Mapping[str, Callable[[Values, str, _Reading], Change | None]] = {
     "end": _end,
     "quota": _quota,
     "reserve": _reserve,
+    "cap": _cap,
     "add_nodes": _add_nodes,
     "remove_node": _remove_node,
     "cordon": _cordon,

@@ -18,7 +18,7 @@ from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.place.placing import place, recount
 from jobs.scheduling.core.reclaim import at_least
 from jobs.scheduling.core.snapshot import State, build
-from jobs.scheduling.core.state.decisions import Admit, Decision, Reason
+from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict, Reason
 from jobs.scheduling.core.state.gangs import Placed, Unplaced
 from jobs.scheduling.core.state.ordering import Key
 from jobs.scheduling.core.state.user_caps import least, reason_of
@@ -114,19 +114,33 @@ class Explanation:
 
 
 class Settled:
-    """A state after its pass, with the core that decided it: what every question about a waiting job begins with."""
+    """A state after its pass, with the core that decided it: what every question about a waiting job begins with. `before` is the
+    state without that pass.
 
-    def __init__(self, state: State) -> None:
+    `looks_again`: the pass sees first whether each booked start could be earlier, as the core at work does once in a while after
+    something became free.
+    """
+
+    def __init__(self, state: State, *, looks_again: bool = False) -> None:
+        self.before = state
         self.core = build(state)
+        for one in self.core.promises.by_job.values() if looks_again else ():
+            one.may_be_earlier = True
         self.decisions: tuple[Decision, ...] = self.core.decide(state.at)
         self.state = after_pass(state, self.core, self.decisions)
         self.waiting = {job.id: job for job in self.state.waiting}
-        self.admitted = {one.id: one for one in self.decisions if isinstance(one, Admit)}
+        claimants = {one.id: one.claimant for one in self.decisions if isinstance(one, Evict)}
+        admits = {one.id: one for one in self.decisions if isinstance(one, Admit)}
+        self.admitted = {job_id: one for job_id, one in admits.items() if job_id not in claimants}
+        self.turned_away = {job_id: claimants[job_id] for job_id in admits if job_id in claimants}  # For whom its room is.
+        self.acts = any(isinstance(one, Admit | Claim | Evict) for one in self.decisions)
 
     def job(self, job_id: str) -> Job | None:
         """The job, if it waits, or did before this pass."""
         found = self.waiting.get(job_id)
-        return found if found is not None or job_id not in self.admitted else self.core.running[job_id].job
+        if found is None and (job_id in self.admitted or job_id in self.turned_away):
+            found = self.core.running[job_id].job
+        return found
 
 
 def explain(settled: Settled, job_id: str) -> Explanation | None:
@@ -136,7 +150,10 @@ def explain(settled: Settled, job_id: str) -> Explanation | None:
         return None
     starts = job_id in settled.admitted
     found = () if starts else tuple(sorted(conditions(settled, job), key=_telling))
-    reason = None if starts else settled.core.why(job_id)
+    if job_id in settled.turned_away:
+        reason: Reason | None = found[0].reason
+    else:
+        reason = None if starts else settled.core.why(job_id)
     return Explanation(job_id, starts, reason, found, place_of(settled, job), factors_of(settled, job))
 
 
@@ -146,6 +163,10 @@ def explain(settled: Settled, job_id: str) -> Explanation | None:
 def conditions(settled: Settled, job: Job) -> list[Condition]:
     """Everything that refuses the job, in no order."""
     core = settled.core
+    if job.id in settled.turned_away:
+        need = sum(role.minimum for role in job.gang.roles)
+        pool = core.running[job.id].placed.pool
+        return [Condition(Reason("no_room", pool, need=need), jobs=tuple(filter(None, (settled.turned_away[job.id],))))]
     made = core.transfers.get(job.id)
     if made is not None:
         leaving = tuple(sorted(made.leaving))

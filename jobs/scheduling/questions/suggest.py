@@ -5,7 +5,7 @@ passes is applied to a copy of the state, of which a new core decides. Only what
 
 Cheapest first means, by this order: what only this job has to accept (any GPU model, another pool, a shorter time); asking for
 less of what is beside the GPUs; fewer tasks or GPUs; an earlier place in its own queue; a higher priority; ending work of its own
-queue; other limits; ending work of others; machines. Within one of these the fewest changes, then the smallest amount.
+queue; other caps and limits; ending work of others; machines. Within one of these the fewest changes, then the smallest amount.
 
 What the job itself lacks (a hold, a dependency) is part of every suggestion, because nothing starts without it; where it is
 enough, it is the only one.
@@ -13,7 +13,7 @@ enough, it is the only one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 from jobs.scheduling.core.core import Core
@@ -22,13 +22,13 @@ from jobs.scheduling.core.place.placing import place
 from jobs.scheduling.core.place.ranking import ranking_of
 from jobs.scheduling.core.reclaim import Search, at_least
 from jobs.scheduling.core.snapshot import State, build
-from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict
+from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Decision, Evict
 from jobs.scheduling.core.state.evictable import Leavers
 from jobs.scheduling.core.state.gangs import GangAsk, Placed, RoleAsk
 from jobs.scheduling.core.state.machines import WHOLE_MILLIS, MachineClass
 from jobs.scheduling.core.state.user_caps import held_by, least
-from jobs.scheduling.core.state.work import Job, Running, Shape
-from jobs.scheduling.questions.explain import Condition, Explanation, Settled, conditions
+from jobs.scheduling.core.state.work import Job, Running, Shape, give_shares, take_shares
+from jobs.scheduling.questions.explain import Condition, Explanation, Settled, conditions, fair_order
 from jobs.scheduling.questions.variants import copies_on, each_asking, loosely, machine_for, tolerated, with_fewer
 from jobs.scheduling.questions.whatif import (
     AddMachines,
@@ -38,30 +38,35 @@ from jobs.scheduling.questions.whatif import (
     End,
     Rank,
     Release,
+    SetCap,
     apply,
     whole_of,
 )
 from kernel.resources import RESOURCE_NAMES
-from tenants.quota.caps import CapRefusal
+from tenants.quota.caps import TOGETHER, CapRefusal
 from tenants.quota.edits import Change as SetLimits
 from tenants.quota.edits import new_breaks
-from tenants.quota.limits import validate
+from tenants.quota.limits import AMOUNT_MAX, validate
 from tenants.quota.shares import Standing
 
 SUGGESTIONS_MAX = 5
 TRIES_MAX = 20  # Passes over a copy of the state, each a fraction of a second at its largest.
-TRIES_LARGE, LARGE = 6, 3000  # The same where so many wait or run.
+REFUSALS_MAX = 6  # Steps in which more of what refuses it is taken away.
+AHEAD_FROM = 2  # The step from which caps are raised for all who stand before it.
+LAST_MAX = 10  # More of them for all that refuses the job at once.
+TRIES_LARGE, LAST_LARGE, LARGE = 6, 2, 3000  # The same, both together, where so many wait or run.
 PRIORITY_MAX = 1000
 RUNTIME_MIN = 60  # Seconds: nobody is told to be over sooner.
 PARTS = 8  # Nobody is told to ask for less CPU or memory than an eighth of what was asked for.
 GIB, CORE = 1 << 30, 1000
+ROOM = frozenset({"no_room", "no_machine", "not_together", "capacity", "withheld", "booked", "reserved", "too_young", "brake"})
 MACHINES_MAX = 64  # Machines that are thought of as added.
 STEPS_MAX = 5  # How often more is freed for those who would take the room first.
 TAKERS_MAX = 8  # Others who would take the room first, for whom as much is freed, too.
 
 KINDS = (
     "release", "model", "pool", "runtime", "together", "label", "cores", "memory", "cpu", "tasks", "gpus", "bump", "priority",
-    "end_own", "limit", "end", "unblock", "machines",
+    "end_own", "cap", "limit", "end", "unblock", "machines",
 )  # fmt: skip
 
 
@@ -98,10 +103,10 @@ def suggest(settled: Settled, explanation: Explanation, *, also: Sequence[int] =
 def outcome(state: State, changes: Sequence[Change], job_id: str) -> tuple[str, ...] | None:
     """Whether the next pass would start a job after these changes: whom it would clear away for it, () for nobody, None: not."""
     core = build(apply(state, changes))
-    return _clears(core.decide(state.at), job_id)
+    return starts_by(core.decide(state.at), job_id)
 
 
-def _clears(decisions: Iterable[Decision], job_id: str) -> tuple[str, ...] | None:
+def starts_by(decisions: Iterable[Decision], job_id: str) -> tuple[str, ...] | None:
     """Whom a pass clears away so that a job starts; None where it does not, also where it has to leave again at once."""
     found: tuple[str, ...] | None = None
     for one in decisions:
@@ -122,10 +127,11 @@ class _Finder:
         self.found = found
         self.also = [pool for pool in also if pool not in job.pools]
         large = len(settled.state.waiting) + len(settled.state.running) > LARGE
-        self.tries = TRIES_LARGE if large else TRIES_MAX
+        self.tries, self.tries_last = (TRIES_LARGE - LAST_LARGE, LAST_LARGE) if large else (TRIES_MAX, LAST_MAX)
         own = [one for one in found if one.is_own and one.reason.code not in ("behind", "user_cap", "tenant_cap")]
         self.base: tuple[Change, ...] = (Release(job.id),) if own else ()
         self.is_behind = any(one.reason.code == "behind" for one in found)
+        self.caps = self._refusing_caps()
 
     def run(self) -> tuple[Suggestion, ...]:
         if self.base:
@@ -137,7 +143,9 @@ class _Finder:
             self.base = (*self.base, *self._bump())
             if first is not None:
                 return (first,)
-        found = self._found(self._thoughts()) or self._found(self._beside_the_cap())
+        found = self._found(self._within_caps() if self.caps else self._thoughts())
+        found = found or self._found(self._beside_caps())
+        found += self._all_that_refuses({one.kind for one in found}) if len(found) < SUGGESTIONS_MAX else []
         return tuple(sorted(found, key=lambda one: (bool(one.clears), KINDS.index(one.kind), len(one.changes))))
 
     def _found(self, thoughts: Iterable[_Thought]) -> list[Suggestion]:
@@ -164,27 +172,51 @@ class _Finder:
         changes = (*self.base, *thought.changes)
         bump: tuple[Change, ...] = ()
         takers: list[str] = []
-        for _ in range(STEPS_MAX):
+        for step in range(STEPS_MAX):
             if self.tries <= 0:
                 return None
-            self.tries -= 1
-            state = apply(self.settled.state, changes)
-            decisions = build(state).decide(state.at)
-            clears = _clears(decisions, self.job.id)
+            clears, after = self._outcome(changes)
             if clears is not None:
                 return Suggestion(thought.kind, changes, clears)
-            took = [one.id for one in decisions if isinstance(one, Admit | Claim) and one.id in self.settled.waiting]
+            took = [one.id for one in after.decisions if isinstance(one, Admit | Claim) and one.id in self.settled.waiting]
             if not took:
                 return None
             if not bump and not self.is_behind and any(self.settled.waiting[one].queue == self.job.queue for one in took):
                 bump = tuple(self._bump())
-            else:
+            if not bump or step:
                 takers += [one for one in took if one not in takers]
             more = thought.changes if thought.make is None else thought.make(takers)
             if not more or (*self.base, *more, *bump) == changes:
                 return None
             changes = (*self.base, *more, *bump)
         return None
+
+    def _outcome(self, changes: Sequence[Change]) -> tuple[tuple[str, ...] | None, Settled]:
+        """Whom the next pass after these changes clears away for the job, None where it does not start; and the state after it.
+
+        A change is true only if it is whatever the core at work does beside it: look again at starts that are booked, or leave
+        them where they are, and decide before the change what the settled state has decided already, or after it.
+        """
+        settled = self.settled
+        booked = {one.id for one in settled.state.promised}
+        after, clears = self._pass(settled.state, changes, looks_again=bool(booked))
+        if clears is None:
+            return None, after
+        others = []
+        if any(isinstance(one, Book) and one.id in booked for one in after.decisions):  # Else none moved: it is the same pass.
+            others.append((settled.state, False))
+        if settled.acts:
+            others.append((settled.before, True))
+        for state, looks_again in others:
+            after, other = self._pass(state, changes, looks_again=looks_again)
+            if other != clears:
+                return None, after
+        return clears, after
+
+    def _pass(self, state: State, changes: Sequence[Change], *, looks_again: bool) -> tuple[Settled, tuple[str, ...] | None]:
+        self.tries -= 1
+        after = Settled(apply(state, changes), looks_again=looks_again)
+        return after, starts_by(after.decisions, self.job.id)
 
     def _bump(self) -> list[Change]:
         """The head of its queue, by the queue's own order."""
@@ -221,12 +253,10 @@ class _Finder:
         yield from self._other_conditions()
         yield from self._less()
         yield from self._earlier()
-        yield from self._below_cap()
         yield from self._ends("end_own", lambda one: one.job.queue == self.job.queue)
         yield from self._limits()
         yield from self._ends("end", lambda one: True)
         yield from self._unblocked()
-        yield from self._machines()
 
     def _asks(self, kind: str, gang: GangAsk, pools: Iterable[int]) -> Iterator[_Thought]:
         if gang != self.job.gang and any(self._fits(gang, pool) for pool in pools):
@@ -324,70 +354,139 @@ class _Finder:
         for _, pool, ended in sorted(found, key=lambda one: one[:2]):
             yield _Thought(kind, _end_all(ended), make=lambda takers, p=pool: _end_all(self._ended(p, may_end, takers)))  # type: ignore[misc]
 
-    def _below_cap(self) -> Iterator[_Thought]:
-        eased = self._eased()
-        if eased:
-            yield _Thought(
-                "end_own" if isinstance(eased[0], End) else "tasks", eased, make=lambda takers: (*eased, *self._capped(takers))
-            )
+    # --- Caps ---------------------------------------------------------------------------------------------------------
 
-    def _beside_the_cap(self) -> Iterator[_Thought]:
-        """What would help once the cap does not refuse it any more, together with what brings that about."""
-        eased = self._eased()
-        if not eased:
+    def _refusing_caps(self) -> tuple[CapRefusal, ...]:
+        """Every cap that refuses it."""
+        people, job = self.core.people, self.job
+        return people.refusals(job, least(job.gang)) if people else ()
+
+    def _within_caps(self) -> Iterator[_Thought]:
+        """What might be enough where a cap refuses it: less of what the cap counts, or ends of what counts for it."""
+        yield from self._less()
+        ended = self._ended_below_caps(())
+        if ended:
+            yield _Thought("end_own" if isinstance(ended[0], End) else "tasks", ended, make=self._ended_below_caps)
+
+    def _beside_caps(self) -> Iterator[_Thought]:
+        """What would help once no cap refuses it any more, together with ends of what counts for them."""
+        ended = self._ended_below_caps(()) if self.caps else ()
+        if not ended:
             return
-        self.tries = max(self.tries, TRIES_MAX // 2)
-        settled = Settled(apply(self.settled.state, (*self.base, *eased)))
+        settled = Settled(apply(self.settled.state, (*self.base, *ended)))
         job = settled.waiting.get(self.job.id)
         if job is None:
             return
-        inner = _Finder(settled, job, conditions(settled, job), self.also)
-        for thought in inner._thoughts():
-            asks = any(isinstance(one, Ask) and one.gang is not None for one in thought.changes)
-            before = tuple(one for one in eased if not (asks and isinstance(one, Ask)))
-            yield _Thought(thought.kind, (*before, *thought.changes), make=self._with_takers(before, thought, settled))
+        for thought in _Finder(settled, job, conditions(settled, job), self.also)._thoughts():
+            make = self._together(self._ended_below_caps, thought, settled)
+            yield _Thought(thought.kind, make(()), make=make)
 
-    def _eased(self) -> tuple[Change, ...]:
-        """What brings the job below the cap on its user: a smaller ask where it is above the cap on its own, and ends of work
-        that counts for the cap, least lost first. () where there is no cap, or nothing helps."""
-        core, job = self.core, self.job
-        capped = core.people.refusal(job, least(job.gang)) if core.people else None
-        if capped is None:
-            return ()
-        gang = job.gang if not capped.can_never_fit else self._within(capped)
-        if gang is None:
-            return ()
-        over, ended = capped.used + getattr(least(gang), capped.what) - capped.limit, []
-        mine = [
-            one
-            for one in core.running.values()
-            if core.people.counts(one.job, job, capped) and one.claim is None and not one.is_leaving
-        ]
-        for one in sorted(mine, key=lambda one: (one.cost(core.now), one.key)):
-            amount = getattr(held_by(one), capped.what)
-            if over > 0 and amount:
-                ended.append(one)
-                over -= amount
-        if over > 0:
-            return ()
-        return (*(() if gang is job.gang else (Ask(job.id, gang),)), *_end_all(ended))
-
-    def _with_takers(self, before: tuple[Change, ...], thought: _Thought, settled: Settled) -> Make:
-        """A thought after other changes, for those who would take the room or the place below the cap first, too."""
+    def _together(self, ease: Make, thought: _Thought, eased: Settled) -> Make:
+        """A thought after what eases the caps, for those who would take the room or the place below the cap first, too."""
+        asks = any(isinstance(one, Ask) and one.gang is not None for one in thought.changes)
 
         def make(takers: Sequence[str]) -> tuple[Change, ...]:
-            ended = self._capped(takers)
-            gone = {one.job_id for one in ended if isinstance(one, End)}
-            left = [one for one in takers if one in settled.waiting and one not in gone]
-            return (*before, *(thought.changes if thought.make is None else thought.make(left)), *ended)
+            first = tuple(one for one in ease(takers) if not (asks and isinstance(one, Ask)))
+            gone = {one.job_id for one in first if isinstance(one, End)}
+            left = [one for one in takers if one in eased.waiting and one not in gone]
+            return (*first, *(thought.changes if thought.make is None else thought.make(left)))
 
         return make
 
-    def _capped(self, takers: Sequence[str]) -> tuple[Change, ...]:
-        """Ends of those who wait and would take the place below the cap instead."""
-        capped = self.core.people.refusal(self.job, least(self.job.gang))
+    def _raised_caps(self, ahead: Sequence[str]) -> tuple[Change, ...]:
+        """The caps that refuse it just high enough, also for those who come first."""
+        job, waiting = self.job, self.settled.waiting
+        if job.user is None:
+            return ()
+        changes = []
+        for one in self.caps:
+            others = [waiting[other] for other in ahead if other in waiting and self.core.people.counts(waiting[other], job, one)]
+            amount = one.used + one.need + sum(getattr(least(other.gang), one.what) for other in others)
+            changes.append(SetCap(one.tenant_id, TOGETHER if one.together else job.user, one.what, amount))
+        return tuple(changes)
+
+    # --- All that refuses it --------------------------------------------------------------------------------------------
+
+    def _all_that_refuses(self, known: Set[str]) -> list[Suggestion]:
+        """Every limit that refuses it raised and machines added for it, until it starts although others come first."""
+        self.tries = max(self.tries, self.tries_last)
+        for pool in self.job.pools:
+            made = self._without_refusals(pool)
+            if made is not None:
+                return [made] if made.kind not in known else []
+        return []
+
+    def _without_refusals(self, pool: int) -> Suggestion | None:
+        """Each step looks at what refuses it after the one before, when those who come first have started."""
+        changes = self.base
+        after = Settled(apply(self.settled.state, changes)) if changes else self.settled
+        before: tuple[Change, ...] = ()
+        for step in range(REFUSALS_MAX):
+            at = self._with_booked_held(after)
+            ahead = self._ahead() if step >= AHEAD_FROM else []
+            more = (*at._raised_caps(ahead), *at._raised(pool, guarantees=False), *at._more(pool))
+            more += tuple(self._bump()) if not step and not self.is_behind else ()
+            if not more or self.tries <= 0 or (more == before and not after.acts):
+                return None
+            changes, before = _merged((*changes, *more)), more
+            many = sum(len(one.machines) for one in changes if isinstance(one, AddMachines))
+            if many > MACHINES_MAX or not self._is_allowed(self.settled.state, changes):
+                return None
+            clears, after = self._outcome(changes)
+            if clears is not None:
+                kinds = {AddMachines: "machines", SetLimits: "limit", SetCap: "cap"}
+                kind = next((name for made, name in kinds.items() if any(isinstance(one, made) for one in changes)), "bump")
+                return Suggestion(kind, changes, clears)
+        return None
+
+    def _ahead(self) -> list[str]:
+        """Who would be served before it."""
+        order = fair_order(self.settled, frozenset(self.job.pools), until=self.job.id)
+        return [one for one in order if one != self.job.id]
+
+    def _with_booked_held(self, settled: Settled) -> _Finder:
+        """The job in another state, where limits count for held what starts are booked for: these keep it from what they need."""
+        core = settled.core
+        booked = [
+            Running(one.job, Placed(one.pool, one.tasks), one.need, one.at, one.standing)
+            for one in core.promises.by_job.values()
+            if one.job.id != self.job.id
+        ]
+        for one in booked:
+            take_shares(core.shares, one.job.queue, one.need)
+            core.people.take(one)
+        job = settled.waiting.get(self.job.id, self.job)
+        finder = _Finder(settled, job, conditions(settled, job), ())
+        for one in booked:
+            give_shares(core.shares, one.job.queue, one.need)
+            core.people.give(one)
+        return finder
+
+    def _ended_below_caps(self, takers: Sequence[str]) -> tuple[Change, ...]:
+        """What brings the job below the caps that refuse it: a smaller ask where it is above one on its own, and ends of work
+        that counts for it, least lost first, also of those who wait and would take the place instead. () where nothing helps."""
+        core, job, gang = self.core, self.job, self.job.gang
+        for one in self.caps:
+            if one.can_never_fit and getattr(least(gang), one.what) > one.limit:
+                smaller = self._within(one)
+                if smaller is None:
+                    return ()
+                gang = smaller
+        ended: dict[str, Running] = {}
+        for one in self.caps:
+            over = one.used + getattr(least(gang), one.what) - one.limit
+            over -= sum(getattr(held_by(other), one.what) for other in ended.values() if core.people.counts(other.job, job, one))
+            mine = [other for other in core.running.values() if core.people.counts(other.job, job, one) and _may_end(other)]
+            for other in sorted(mine, key=lambda other: (other.cost(core.now), other.key)):
+                amount = getattr(held_by(other), one.what)
+                if over > 0 and amount and other.job.id not in ended:
+                    ended[other.job.id] = other
+                    over -= amount
+            if over > 0:
+                return ()
         waiting = self.settled.waiting
-        return tuple(End(one) for one in takers if capped is not None and self.core.people.counts(waiting[one], self.job, capped))
+        instead = [End(taker) for taker in takers if any(core.people.counts(waiting[taker], job, one) for one in self.caps)]
+        return (*(() if gang is job.gang else (Ask(job.id, gang),)), *_end_all(ended.values()), *instead)
 
     def _within(self, capped: CapRefusal) -> GangAsk | None:
         """The gang with as few tasks, then as few GPUs of a task, as a cap allows one job; None where no smaller one does."""
@@ -409,29 +508,48 @@ class _Finder:
     def _limits(self) -> Iterator[_Thought]:
         """Ceilings as high as it takes, guarantees of others as low, or so much deserved that it may take its room back."""
         for pool in self.job.pools:
-            raised = self._raised(pool)
+            raised = self._raised_if_allowed(pool)
             if raised and self._fits(self.job.gang, pool, limits=False):
                 yield _Thought("limit", raised)
             owed = self._owed(pool)
             if owed:
                 yield _Thought("limit", owed)
 
-    def _raised(self, pool: int, *, guarantees: bool = True) -> tuple[Change, ...]:
-        """The limits that refuse it in a pool, just enough; () where that is not allowed, or none does. `guarantees`: also those
-        of others, which keep what is idle."""
+    def _raised(self, pool: int, *, guarantees: bool = True) -> tuple[SetLimits, ...]:
+        """The limits that refuse it in a pool, just enough; () where none does. `guarantees`: also those of others, which keep
+        what is idle."""
         shares, pools = self.core.shares, {at for at, _ in self._least(pool)}
-        changes: list[SetLimits] = []
+        ceilings: dict[tuple[int, int, int], int] = {}
+        lowered: list[SetLimits] = []
         for one in self.found:
             reason = one.reason
             if reason.pool not in pools:
                 continue
-            queue_id = shares.queue_ids[reason.queue] if reason.queue > 0 else None
-            if reason.code == "ceiling" and queue_id is not None:
-                most = {"ceiling": reason.held + reason.need + reason.kept}
-                changes.append(SetLimits(queue_id, shares.pool_ids[reason.pool], RESOURCE_NAMES[reason.resource], most))
+            if reason.code == "ceiling":
+                most = reason.held + reason.need + reason.kept
+                for node in shares.path[reason.queue]:  # No ceiling is above one that its own queue is under.
+                    at = node, reason.pool, reason.resource
+                    if node == reason.queue or self._ceiling(*at) < most:
+                        ceilings[at] = max(most, ceilings.get(at, 0))
             elif reason.code == "withheld" and guarantees:
-                changes += self._lowered(reason.pool, reason.resource, reason.held + reason.need - reason.limit)
-        return tuple(changes) if changes and self._is_allowed(self.settled.state, changes) else ()
+                lowered += self._lowered(reason.pool, reason.resource, reason.held + reason.need - reason.limit)
+        raised = []
+        for (node, at_pool, resource), most in ceilings.items():
+            queue_id = shares.queue_ids[node]
+            if queue_id is not None:
+                raised.append(SetLimits(queue_id, shares.pool_ids[at_pool], RESOURCE_NAMES[resource], {"ceiling": most}))
+        return (*raised, *lowered)
+
+    def _raised_if_allowed(self, pool: int) -> tuple[SetLimits, ...]:
+        raised = self._raised(pool)
+        return raised if self._is_allowed(self.settled.state, raised) else ()
+
+    def _ceiling(self, node: int, pool: int, resource: int) -> int:
+        """Of a queue itself; the largest number there may be where it has none."""
+        shares = self.core.shares
+        queue = next((one for one in self.settled.state.queues if one.id == shares.queue_ids[node]), None)
+        limit = queue.limit(shares.pool_ids[pool], RESOURCE_NAMES[resource]) if queue is not None and node else None
+        return AMOUNT_MAX if limit is None or limit.ceiling is None else limit.ceiling
 
     def _lowered(self, pool: int, resource: int, lacking: int) -> list[SetLimits]:
         """Guarantees that keep what is idle, lower by what is lacking."""
@@ -492,42 +610,31 @@ class _Finder:
                     continue
                 opened = MachineClass(replace(one.kind, blocked=False), one.kind_number, one.cpu, one.memory, one.devices)
                 if fitting + copies(opened, ranking.shape) >= role.minimum:
-                    yield _Thought("unblock", (*self._raised(pool), Block(pool, core.machines.at[machine].name)))
+                    yield _Thought("unblock", (*self._raised_if_allowed(pool), Block(pool, core.machines.at[machine].name)))
                     break
 
-    def _machines(self) -> Iterator[_Thought]:
-        """As many more machines as would take the whole gang, and what guarantees of others keep beyond what is there."""
-        for pool in self.job.pools:
-            raised = self._raised(pool, guarantees=False)
-            yield _Thought(
-                "machines",
-                (*raised, *self._more(pool, ())),
-                make=lambda takers, p=pool, r=raised: (*r, *self._more(p, takers)),  # type: ignore[misc]
-            )
-
-    def _more(self, pool: int, takers: Sequence[str]) -> tuple[Change, ...]:
-        state = self.settled.state
-        inside = [one for one in state.machines if one.pool == pool and one.taints <= tolerated(self.job.gang)]
-        like = max(inside, key=lambda one: (one.gpus, one.cpu_millis, one.memory_bytes, one.name), default=None)
-        gangs = [self.job.gang, *(self.settled.waiting[one].gang for one in takers)]
-        asks = {role.ask: 0 for gang in gangs for role in gang.roles if role.pool in (None, pool)}
-        for gang in gangs:
-            for role in gang.roles:
-                if role.ask in asks:
-                    asks[role.ask] += role.minimum
-        if not asks:
+    def _more(self, pool: int) -> tuple[Change, ...]:
+        """As many machines as would take the whole gang, and what guarantees of others keep beyond what is there; () where room
+        is not what it lacks."""
+        lacks = [one.reason for one in self.found if one.reason.code in ROOM and one.reason.pool in (pool, -1)]
+        if not lacks:
             return ()
-        one = machine_for(list(asks), like, pool)
-        count = sum(-(-tasks // max(1, copies_on(ask, one))) for ask, tasks in asks.items())
+        state, gang = self.settled.state, at_least(self.job.gang)
+        inside = [one for one in state.machines if one.pool == pool and one.taints <= tolerated(gang)]
+        like = max(inside, key=lambda one: (one.gpus, one.cpu_millis, one.memory_bytes, one.name), default=None)
+        roles = [role for role in gang.roles if role.pool in (None, pool)]
+        if not roles:
+            return ()
+        one = machine_for([role.ask for role in roles], like, pool)
+        count = sum(-(-role.minimum // max(1, copies_on(role.ask, one))) for role in roles)
         whole = whole_of(one)
-        for condition in self.found:
-            reason = condition.reason
-            if reason.code in ("withheld", "capacity") and reason.pool == pool:
+        for reason in lacks:
+            if reason.code in ("withheld", "capacity"):
                 each = getattr(whole, RESOURCE_NAMES[reason.resource])
                 count = max(count, -(-(reason.held + reason.need - reason.limit) // max(1, each)))
         known = {machine.name for machine in state.machines if machine.pool == pool}
         names = [name for number in range(len(known) + count) if (name := f"more-{number + 1}") not in known]
-        return (AddMachines(tuple(replace(one, name=name) for name in names[:count])),) if 0 < count <= MACHINES_MAX else ()
+        return (AddMachines(tuple(replace(one, name=name) for name in names[:count])),)
 
 
 class _Ends(Search):
@@ -546,8 +653,7 @@ class _Ends(Search):
         gangs = tuple(
             one
             for one in self.core.running.values()
-            if not one.is_leaving
-            and one.claim is None
+            if _may_end(one)
             and one.need
             and any(at[task.machine].pool == self.pool for task in one.placed.tasks)
             and self._may_end(one)
@@ -562,6 +668,32 @@ class _Ends(Search):
 
     def _may_leave(self, one: Running) -> bool:
         return True
+
+
+def _may_end(one: Running) -> bool:
+    """Whether it runs and nothing makes it leave yet."""
+    return one.claim is None and not one.is_leaving
+
+
+def _merged(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """The same with one change where several are about one thing: what was said last, and all the machines."""
+    made: dict[object, Change] = {}
+    for one in changes:
+        match one:
+            case AddMachines():
+                at: object = (AddMachines, one.machines[0].pool)
+                before = made.get(at)
+                machines = (*(before.machines if isinstance(before, AddMachines) else ()), *one.machines)
+                made[at] = AddMachines(tuple(replace(machine, name=f"more-{n}") for n, machine in enumerate(machines, start=1)))
+            case SetLimits():
+                made[SetLimits, one.queue_id, one.pool_id, one.resource, *one.values] = one
+            case SetCap():
+                made[SetCap, one.tenant_id, one.user_id, one.what] = one
+            case Rank():
+                made[Rank, one.job_id] = one
+            case _:
+                made[len(made)] = one
+    return tuple(made.values())
 
 
 def _end_all(ended: Iterable[Running]) -> tuple[Change, ...]:

@@ -10,6 +10,7 @@ limits holds is judged by `tenants/quota/edits.py`.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,7 @@ from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.core.state.work import Ghost, Job
 from kernel.resources import Resources
 from tenants.quota.bookings import Booked
+from tenants.quota.caps import CAPPED, UserCap, UserCaps
 from tenants.quota.edits import Change as SetLimits
 from tenants.quota.edits import edited
 from tenants.quota.limits import Capacity
@@ -105,7 +107,18 @@ class Reserve:
     window: Booked
 
 
-Change = Submit | Reserve | Ask | Rank | Release | End | AddMachines | RemoveMachine | Block | SetLimits | SetPolicy
+@dataclass(frozen=True, slots=True)
+class SetCap:
+    """How much of `what` (see `UserCap`) one user, or all users of a tenant `TOGETHER`, may hold there; None: any amount. A user
+    without a line of their own gets one, which begins as that of everybody."""
+
+    tenant_id: uuid.UUID
+    user_id: uuid.UUID
+    what: str
+    amount: int | None
+
+
+Change = Submit | Reserve | Ask | Rank | Release | End | AddMachines | RemoveMachine | Block | SetLimits | SetCap | SetPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,10 +296,21 @@ def _apply(state: State, change: Change) -> State:
             return replace(state, machines=machines)
         case SetLimits():
             return replace(state, queues=edited(state.queues, (change,)))
+        case SetCap():
+            return replace(state, caps=_capped(state.caps, change))
         case SetPolicy():
             return replace(state, policy=change.policy)
         case Reserve():
             return replace(state, windows=(*state.windows, change.window))
+
+
+def _capped(caps: tuple[UserCap, ...], change: SetCap) -> tuple[UserCap, ...]:
+    """The caps with a line changed, or a new one where the user had only that of everybody."""
+    mine = UserCaps(caps).cap_of(change.tenant_id, change.user_id) or UserCap(change.tenant_id, change.user_id)
+    amounts = {what: getattr(mine, what) for what in CAPPED} | {change.what: change.amount}
+    line = UserCap(change.tenant_id, change.user_id, **amounts)
+    place = (change.tenant_id, change.user_id)
+    return (*(one for one in caps if (one.tenant_id, one.user_id) != place), line)
 
 
 def _edit(state: State, job_id: str, **values: Any) -> State:

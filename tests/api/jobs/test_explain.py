@@ -12,7 +12,7 @@ from clusters.engines.fake import Script
 from jobs.models import DecisionRecord, Job
 from jobs.services.decision_records import DecisionRow, record_decisions
 from tenants.quota.tree import Ceiling
-from tenants.services import PoolLimit, set_limits
+from tenants.services import CapLine, PoolLimit, set_limits, set_user_caps
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts
 from tests.factories.tenants import SYSTEM, Cast, limit, make_queue, top_queue
@@ -96,6 +96,26 @@ def test_a_change_that_is_suggested_comes_true_in_what_if_and_for_real(quay: Qua
         assert "train" in (starts if one["starts_now"] else waits)
     assert suggestions["end_own"]["text"] == "End job own, which holds 6 cores, 1 GiB."
     quay.stop(Job.objects.get(name="own"))
+    quay.turn(3)
+    assert quay.state(job) in ("admitted", "starting", "running")
+
+
+def test_a_cap_that_would_do_is_told_and_read_back(quay: Quay, api: Api) -> None:
+    set_user_caps(actor=quay.cast.alice.actor, tenant=quay.cast.tenant, lines=[CapLine(None, jobs=1)], now=quay.now)
+    quay.submit("first", resources={"cpu": 1, "memory": "1Gi"}, script=LONG)
+    quay.turn(2)
+    job = quay.submit("train", resources={"cpu": 1, "memory": "1Gi"}, script=LONG)
+    quay.turn()
+    client = api(quay.cast.bob)
+    cap = next(one for one in explained(client, "train")["suggestions"] if one["kind"] == "cap")
+    assert cap["text"] == "Let its user have 2 jobs at once in its tenant."
+    assert cap["changes"] == [{"cap": {"job": str(job.id), "above": 0, "what": "jobs", "amount": 2}}]
+    answer = post(client, {"changes": cap["changes"]})
+    assert [entry["job"]["name"] for entry in answer.json()["starts"]["jobs"]] == ["train"]
+    wrong = {"cap": {"job": "train", "above": 7, "what": "jobs", "amount": 2}}
+    answer = post(client, {"changes": [wrong, {"cap": {"job": "train", "what": "hats", "amount": 2}}]})
+    assert [entry["path"] for entry in answer.json()["fields"]] == ["/changes/0/cap/above", "/changes/1/cap/what"]
+    set_user_caps(actor=quay.cast.alice.actor, tenant=quay.cast.tenant, lines=[CapLine(None, jobs=2)], now=quay.now)
     quay.turn(3)
     assert quay.state(job) in ("admitted", "starting", "running")
 

@@ -57,6 +57,11 @@ def test_too_little_room_says_what_keeps_it_out_most_machines_first() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
+        ({"cap": {"what": "jobs", "amount": 3}}, "Let its user have 3 jobs at once in its tenant."),
+        (
+            {"cap": {"what": "gpu_millis", "amount": 8000, "above": 1, "together": True}},
+            "Let all users of a tenant above its own together have 8 GPUs at once.",
+        ),
         ({"ask": {"roles": {"worker": {"replicas": 4, "gpu": 1}}}}, "Ask for 4 tasks, 1 GPU a task in role worker."),
         ({"ask": {"any_model": True}}, "Accept any GPU model."),
         ({"rank": {"priority": 600}}, "Raise its priority to 600."),

@@ -19,6 +19,7 @@ from jobs.scheduling.questions.whatif import (
     Release,
     RemoveMachine,
     Reserve,
+    SetCap,
     SetPolicy,
     Submit,
     apply,
@@ -26,6 +27,7 @@ from jobs.scheduling.questions.whatif import (
     what_if,
 )
 from tenants.quota.bookings import Booked
+from tenants.quota.caps import UserCap
 from tenants.quota.edits import Change as SetLimits
 from tenants.quota.limits import Limit
 from tests.builders.scheduling import POOL, a_job, a_state, passed
@@ -143,6 +145,36 @@ def test_a_booking_keeps_its_room_from_others() -> None:
     assert answer.starts_not == ("one",)
     assert [one.reason.code for one in answer.after.waits if one.reason] == ["reserved"]
     assert what_if(state, [Reserve(replace(window, queue_id=uuid.UUID(int=99)))]).unknown == (0,)
+
+
+def test_a_cap_that_is_raised_for_one_user_leaves_that_of_everybody() -> None:
+    tenant, alice, bob = (uuid.UUID(int=number) for number in (70, 71, 72))
+    caps = (UserCap(tenant, None, gpu_millis=8000, jobs=1),)
+    first, second, his, his_too = (
+        a_job(name, at=at, user=who, tenants=(tenant,))
+        for at, (name, who) in enumerate([("first", alice), ("second", alice), ("his", bob), ("his-too", bob)])
+    )
+    state = passed(replace(a_state(first), caps=caps), second, his, his_too)
+    answer = what_if(state, [SetCap(tenant, alice, "jobs", 2)])
+    assert answer.starts == ("second",)
+    assert {one.job_id for one in answer.before.starts} == {"his"}
+    changed = apply(state, [SetCap(tenant, alice, "jobs", 2)])
+    assert changed.caps == (*caps, UserCap(tenant, alice, gpu_millis=8000, jobs=2))
+    assert apply(changed, [SetCap(tenant, alice, "jobs", None)]).caps == (*caps, UserCap(tenant, alice, gpu_millis=8000))
+
+
+def test_starts_that_are_booked_stay_on_their_machines_when_machines_are_added() -> None:
+    held = a_job("held", tasks=2, gpus=4, max_runtime=600)
+    state = passed(passed(a_state(held), a_job("wide", tasks=3, gpus=4, at=5)))
+    (booked,) = state.promised
+    before = [sorted(one.name for one in state.machines)[task.machine] for task in booked.tasks]
+    for name in ("a-first", "z-last"):
+        changed = apply(state, [AddMachines((replace(state.machines[0], name=name, blocked="cordoned"),))])
+        core = build(changed)
+        core.decide(changed.at)
+        (kept,) = core.promises.kept()
+        assert (kept.id, kept.at) == ("wide", booked.at)
+        assert [core.machines.at[task.machine].name for task in kept.tasks] == before
 
 
 def test_changes_that_name_nothing_are_told_by_their_place() -> None:

@@ -50,10 +50,14 @@ class People:
 
     def refusal(self, job: Job, ask: Held) -> CapRefusal | None:
         """The first cap that an ask breaks."""
-        if not self.caps or job.user is None:
-            return None
-        found = self.caps.refusals(job.tenants, job.user, ask, self._held)
+        found = self.refusals(job, ask)
         return found[0] if found else None
+
+    def refusals(self, job: Job, ask: Held) -> tuple[CapRefusal, ...]:
+        """Every cap that an ask breaks."""
+        if not self.caps or job.user is None:
+            return ()
+        return self.caps.refusals(job.tenants, job.user, ask, self._held)
 
     def is_delayed(self, job: Job, ask: Held, by: Job, also: Held) -> bool:
         """Whether a job could not start any more for a cap that both count for, once another holds `also`."""

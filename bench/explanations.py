@@ -6,8 +6,12 @@ as P8 takes them. At `--moments` of the replay everybody who waits is asked for 
 in full (`jobs/scheduling/questions/explain.py`, `suggest.py`). Every change that is suggested is made on a copy of the state,
 of which a core made anew decides: it is true if that core starts the job, or clears the room for it that was told.
 
+With `--scenes`, everybody who waits in seeded scenes with caps, labels, taints, cordons, ceilings and wide gangs is asked as well
+(`bench/waiting.py`), and each change is made on the core that has worked so far, too.
+
 *covered*: of those who wait, who has a reason. *helped*: of those explained who are not being given room already, who is told a
-change. *true*: of the changes, which came true. *answer*: the CPU time of one explanation with its suggestions, and the size of
+change. *true*: of the changes, which came true. *live*: of these of the scenes, which came
+true on the core at work. *answer*: the CPU time of one explanation with its suggestions, and the size of
 the state. The largest, 10,000 waiting jobs on 1,000 nodes, is that of P3.
 """
 
@@ -22,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench import passes, tenancy
+from bench import passes, tenancy, waiting
 from bench.frame import Bench
 from jobs.scheduling.core.core import Core, Policy
 from jobs.scheduling.core.place.scores import PoolRules
@@ -66,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--moments", type=int, default=40, help="how many moments of a replay; default 40")
     parser.add_argument("--asked", type=int, default=5, help="how many are explained at a moment; default 5")
     parser.add_argument("--answers", type=int, default=10, help="how many are explained in the large state; default 10")
+    parser.add_argument("--scenes", type=int, default=40, help="how many scenes with every cause of waiting; default 40")
     parser.add_argument("--seed", type=int, default=1)
 
 
@@ -76,6 +81,8 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
         bench.say("Philly needs a folder: --traces DIR (P8 says of what)")
     else:
         _replayed(bench, "philly", *_philly(options), options)
+    if options.scenes:
+        _scenes(bench, options)
     if options.answers:
         _large(bench, options)
 
@@ -105,10 +112,39 @@ def _replayed(bench: Bench, name: str, start: State, arrivals: Sequence[Arrival]
     able = found.explained - found.being_given_room
     bench.figure(f"helped-{name}", _part(found.helped, able), "%", accept=90, aim=100, note=f"of {able} explained")
     bench.figure(f"true-{name}", _part(found.came_true, found.changes), "%", accept=100, note=f"of {found.changes} changes")
-    order = sorted(found.seconds) or [0.0]
+    _answers(bench, name, found.seconds)
+    bench.record(name, {"codes": dict(found.codes), "kinds": dict(found.kinds)})
+
+
+def _scenes(bench: Bench, options: argparse.Namespace) -> None:
+    """Everybody who waits in scenes with every cause of waiting, and each change on the core at work."""
+    found = waiting.Told()
+    for number in range(options.scenes):
+        bench.progress(f"scene {number}")
+        for moment in waiting.moments_of(1000 * options.seed + number):
+            waiting.ask(moment, found)
+    asked, changes = found.waiting.total(), found.changes.total()
+    note = f"of {asked} waits in {options.scenes} scenes"
+    bench.figure("helped-scenes", _part(found.told.total(), asked), "%", accept=95, aim=100, note=note)
+    bench.figure("true-scenes", _part(changes - found.untrue.total(), changes), "%", accept=100, note=f"of {changes} changes")
+    live = _part(changes - found.untrue_live.total(), changes)
+    bench.figure("live-scenes", live, "%", accept=99.5, aim=100, note=f"of {changes} changes")
+    _answers(bench, "scenes", found.seconds)
+    bench.record(
+        "scenes",
+        {
+            "causes": {cause: {"waits": had, "told": told} for cause, (had, told) in found.by_cause().items()},
+            "kinds": dict(found.changes),
+            "untrue": dict(+found.untrue),
+            "untrue_live": dict(+found.untrue_live),
+        },
+    )
+
+
+def _answers(bench: Bench, name: str, seconds: Sequence[float]) -> None:
+    order = sorted(seconds) or [0.0]
     note = f"p99 {order[len(order) * 99 // 100] * 1000:.0f} ms"
     bench.figure(f"answer-{name}", order[len(order) // 2] * 1000, "ms", less_is_better=True, note=note)
-    bench.record(name, {"codes": dict(found.codes), "kinds": dict(found.kinds)})
 
 
 def _part(some: int, of: int) -> float:
@@ -118,10 +154,10 @@ def _part(some: int, of: int) -> float:
 
 def _ask(found: Seen, core: Core, state: State, chance: random.Random, asked: int) -> None:
     """Everybody's reason, and some in full."""
-    waiting = sorted(job.id for job in state.waiting)
-    found.waiting += len(waiting)
-    found.covered += sum(core.why(one) is not None for one in waiting)
-    for job_id in chance.sample(waiting, min(asked, len(waiting))):
+    names = sorted(job.id for job in state.waiting)
+    found.waiting += len(names)
+    found.covered += sum(core.why(one) is not None for one in names)
+    for job_id in chance.sample(names, min(asked, len(names))):
         began = time.process_time()
         settled = Settled(state)
         explanation = explain(settled, job_id)
@@ -143,7 +179,7 @@ def _large(bench: Bench, options: argparse.Namespace) -> None:
     """One answer in the state of P3."""
     jobs, nodes = LARGE
     chance = random.Random(f"{options.seed} {jobs} {nodes}")
-    core, waiting = passes.busy(chance, jobs, nodes, booked=1)
+    core, asked = passes.busy(chance, jobs, nodes, booked=1)
     shares = core.shares
     queues = tuple(one for one in shares._limited if one is not None)
     total = Resources()
@@ -151,7 +187,7 @@ def _large(bench: Bench, options: argparse.Namespace) -> None:
         total += whole_of(one)
     state = State(
         100_000, (Pool(passes.POOL, "pool", core.machines.rules.get(0)),), tuple(core.machines.at), queues,
-        (Capacity(passes.POOL, "pool", total),), tuple(waiting),
+        (Capacity(passes.POOL, "pool", total),), tuple(asked),
     )  # fmt: skip
     state = Settled(state).state
     took, parts = [], []

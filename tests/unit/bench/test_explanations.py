@@ -11,9 +11,14 @@ from bench.__main__ import main
 
 
 def test_everybody_has_a_reason_and_every_change_comes_true(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["WHY", "--arrivals", "120", "--moments", "6", "--asked", "2", "--answers", "0", "--out", str(tmp_path)])
+    main(
+        ["WHY", "--arrivals", "120", "--moments", "6", "--asked", "2", "--answers", "0", "--scenes", "2", "--out", str(tmp_path)]
+    )
     lines = capsys.readouterr().out
     assert "WHY covered-made-up 100 %" in lines
     assert "WHY true-made-up 100 %" in lines
+    assert "WHY true-scenes 100 %" in lines
     (file,) = tmp_path.glob("WHY-*.json")
-    assert json.loads(file.read_text())["records"]["made-up"]["codes"]
+    records = json.loads(file.read_text())["records"]
+    assert records["made-up"]["codes"]
+    assert records["scenes"]["causes"]

@@ -168,6 +168,9 @@ class ExplainOut(serializers.Serializer[Any]):
     place = PlaceOut(allow_null=True)
     factors = FactorsOut(allow_null=True)
     suggestions = SuggestionOut(many=True)
+    suggestions_bounded = serializers.BooleanField(
+        help_text="The search for suggestions ended at its bound: other changes may help, too."
+    )
     expected = ExpectedOut(allow_null=True)
     latest = LatestOut(allow_null=True)
     decisions = DecisionOut(many=True, help_text=f"The latest {LATEST}.")
@@ -187,7 +190,7 @@ class JobExplainView(ApiView):
         language = reader_language(request)
         found, now = fetch_job(self.actor, job, "job.read"), database_now()
         nothing = dict.fromkeys(("place", "factors", "expected", "latest"))
-        empty: dict[str, Any] = {"starts": False, "conditions": [], "suggestions": [], **nothing}
+        empty: dict[str, Any] = {"starts": False, "conditions": [], "suggestions": [], "suggestions_bounded": False, **nothing}
         explained = None
         if found.state == "queued" and found.array_size is None:
             suggests = not query_flag(request, "quick")

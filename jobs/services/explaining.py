@@ -13,7 +13,7 @@ from jobs.scheduling.core.eligibility import eligible
 from jobs.scheduling.core.state.work import Job as Waiting
 from jobs.scheduling.questions.explain import Explanation, Factors, Settled, explain
 from jobs.scheduling.questions.latest import Latest, latest_start
-from jobs.scheduling.questions.suggest import Suggestion, suggest
+from jobs.scheduling.questions.suggest import Suggested, Suggestion, suggest_within_bounds
 from jobs.scheduling.questions.whatif import End
 from jobs.selectors.expected import ExpectedStart, expected_starts_of
 from jobs.services.asking import Reader, Shown, changes_json, condition_json, is_about_others, one_question
@@ -35,7 +35,8 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
         waiting = settled.job(str(job.id))
         assert waiting is not None, "who is explained waits"
         others, other_models = _other_pools(job, waiting, loaded)
-        suggestions = suggest(settled, found, also=(*others, *other_models)) if suggests else ()
+        made = suggest_within_bounds(settled, found, also=(*others, *other_models)) if suggests else Suggested((), False)
+        suggestions = made.suggestions
         expected = _expected_start(loaded, job, now) if suggests and waiting.withheld is None else None
         latest = latest_start(settled, found.job_id) if waiting.withheld is None else None
     reader = Reader(actor, loaded, language, frozenset(other_models))
@@ -55,6 +56,7 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
             for one in suggestions
             if not any(is_about_others(change, waiting, reader) for change in one.changes)
         ],
+        "suggestions_bounded": made.is_bounded,
         "expected": None if expected is None else {**expected.as_json(), "past": accuracy([job.tenant_id], now)},
         "latest": _latest(latest, language),
     }

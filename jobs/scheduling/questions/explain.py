@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.place.placing import place, recount
@@ -127,13 +128,20 @@ class Settled:
         for one in self.core.promises.by_job.values() if looks_again else ():
             one.may_be_earlier = True
         self.decisions: tuple[Decision, ...] = self.core.decide(state.at)
-        self.state = after_pass(state, self.core, self.decisions)
-        self.waiting = {job.id: job for job in self.state.waiting}
         claimants = {one.id: one.claimant for one in self.decisions if isinstance(one, Evict)}
         admits = {one.id: one for one in self.decisions if isinstance(one, Admit)}
         self.admitted = {job_id: one for job_id, one in admits.items() if job_id not in claimants}
         self.turned_away = {job_id: claimants[job_id] for job_id in admits if job_id in claimants}  # For whom its room is.
         self.acts = any(isinstance(one, Admit | Claim | Evict) for one in self.decisions)
+
+    @cached_property
+    def state(self) -> State:
+        """The state after the pass."""
+        return after_pass(self.before, self.core, self.decisions)
+
+    @cached_property
+    def waiting(self) -> dict[str, Job]:
+        return {job.id: job for job in self.state.waiting}
 
     def job(self, job_id: str) -> Job | None:
         """The job, if it waits, or did before this pass."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.place.filters import copies
@@ -90,14 +91,27 @@ class _Thought:
     make: Make | None = None  # The same for it and those who would take the room first.
 
 
+class Suggested(NamedTuple):
+    """`is_bounded`: the search ended at a bound, so there may be changes that it did not come to."""
+
+    suggestions: tuple[Suggestion, ...]
+    is_bounded: bool
+
+
 def suggest(settled: Settled, explanation: Explanation, *, also: Sequence[int] = ()) -> tuple[Suggestion, ...]:
     """Up to SUGGESTIONS_MAX changes after each of which the job would start now, cheapest first; none where it starts anyway, or
     its room is being cleared, or none was found. `also`: pools that the job did not name and might."""
+    return suggest_within_bounds(settled, explanation, also=also).suggestions
+
+
+def suggest_within_bounds(settled: Settled, explanation: Explanation, *, also: Sequence[int] = ()) -> Suggested:
+    """The same, and whether the search came to its end."""
     job = settled.waiting.get(explanation.job_id)
     if job is None or any(one.reason.code in ("claim", "moving") for one in explanation.conditions):
-        return ()
+        return Suggested((), False)
     finder = _Finder(settled, job, explanation.conditions, also)
-    return finder.run()
+    found = finder.run()
+    return Suggested(found, finder.is_bounded and len(found) < SUGGESTIONS_MAX)
 
 
 def outcome(state: State, changes: Sequence[Change], job_id: str) -> tuple[str, ...] | None:
@@ -132,6 +146,7 @@ class _Finder:
         self.base: tuple[Change, ...] = (Release(job.id),) if own else ()
         self.is_behind = any(one.reason.code == "behind" for one in found)
         self.caps = self._refusing_caps()
+        self.is_bounded = False
 
     def run(self) -> tuple[Suggestion, ...]:
         if self.base:
@@ -154,7 +169,7 @@ class _Finder:
         seen: list[tuple[Change, ...]] = []
         per_kind: dict[str, int] = {}
         for thought in thoughts:
-            if len(suggestions) >= SUGGESTIONS_MAX or self.tries <= 0:
+            if len(suggestions) >= SUGGESTIONS_MAX or self._is_over():
                 break
             if thought.changes in seen or per_kind.get(thought.kind, 0) >= 1:
                 continue
@@ -173,7 +188,7 @@ class _Finder:
         bump: tuple[Change, ...] = ()
         takers: list[str] = []
         for step in range(STEPS_MAX):
-            if self.tries <= 0:
+            if self._is_over():
                 return None
             clears, after = self._outcome(changes)
             if clears is not None:
@@ -189,7 +204,13 @@ class _Finder:
             if not more or (*self.base, *more, *bump) == changes:
                 return None
             changes = (*self.base, *more, *bump)
+        self.is_bounded = True
         return None
+
+    def _is_over(self) -> bool:
+        """Whether no try is left."""
+        self.is_bounded = self.is_bounded or self.tries <= 0
+        return self.tries <= 0
 
     def _outcome(self, changes: Sequence[Change]) -> tuple[tuple[str, ...] | None, Settled]:
         """Whom the next pass after these changes clears away for the job, None where it does not start; and the state after it.
@@ -426,10 +447,11 @@ class _Finder:
             ahead = self._ahead() if step >= AHEAD_FROM else []
             more = (*at._raised_caps(ahead), *at._raised(pool, guarantees=False), *at._more(pool))
             more += tuple(self._bump()) if not step and not self.is_behind else ()
-            if not more or self.tries <= 0 or (more == before and not after.acts):
+            if not more or self._is_over() or (more == before and not after.acts):
                 return None
             changes, before = _merged((*changes, *more)), more
             many = sum(len(one.machines) for one in changes if isinstance(one, AddMachines))
+            self.is_bounded = self.is_bounded or many > MACHINES_MAX
             if many > MACHINES_MAX or not self._is_allowed(self.settled.state, changes):
                 return None
             clears, after = self._outcome(changes)
@@ -437,6 +459,7 @@ class _Finder:
                 kinds = {AddMachines: "machines", SetLimits: "limit", SetCap: "cap"}
                 kind = next((name for made, name in kinds.items() if any(isinstance(one, made) for one in changes)), "bump")
                 return Suggestion(kind, changes, clears)
+        self.is_bounded = True
         return None
 
     def _ahead(self) -> list[str]:

@@ -6,10 +6,12 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from jobs.scheduling.core.snapshot import State
 from jobs.scheduling.core.state.decisions import Reason
 from jobs.scheduling.questions.explain import Condition, Explanation, Settled, explain
-from jobs.scheduling.questions.suggest import Suggestion, outcome, suggest
+from jobs.scheduling.questions.suggest import Suggestion, outcome, suggest, suggest_within_bounds
 from jobs.scheduling.questions.whatif import AddMachines, Ask, Block, End, Rank, Release, apply
 from tenants.quota.bookings import Booked
 from tenants.quota.caps import UserCap
@@ -292,3 +294,16 @@ def test_a_job_that_is_admitted_and_evicted_in_one_pass_does_not_start() -> None
     (condition,) = explanation.conditions
     assert (condition.reason.code, condition.jobs) == ("no_room", ("urgent",))
     assert suggest(settled, explanation) == ()
+
+
+def test_a_search_that_ends_at_its_bound_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    settled = Settled(passed(a_state(a_job("held", tasks=3, gpus=4)), a_job("waits", gpus=4, at=5)))
+    explanation = explain(settled, "waits")
+    assert explanation is not None
+    whole = suggest_within_bounds(settled, explanation)
+    assert (whole.is_bounded, len(whole.suggestions)) == (False, len(suggest(settled, explanation)))
+    monkeypatch.setattr("jobs.scheduling.questions.suggest.TRIES_MAX", 1)
+    monkeypatch.setattr("jobs.scheduling.questions.suggest.LAST_MAX", 0)
+    short = suggest_within_bounds(settled, explanation)
+    assert short.is_bounded
+    assert set(short.suggestions) < set(whole.suggestions)

@@ -2586,6 +2586,7 @@ class ExplainOut(TypedDict):
         "stopped",
     ]
     suggestions: list[SuggestionOut]
+    suggestions_bounded: bool
 
 
 class PlanOut(TypedDict):

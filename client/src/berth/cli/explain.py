@@ -44,6 +44,8 @@ def explain(
         heading(_("What would start it"))
         for one in found["suggestions"]:
             sys.stdout.write(f"  - {plain(one['text'])}\n")
+    if found.get("suggestions_bounded"):
+        sys.stdout.write(_("The search for changes ended at its bound: others may help, too.") + "\n")
     if found["decisions"]:
         heading(_("What was decided"))
         sys.stdout.write(table_text(found["decisions"], DECISION_COLUMNS))
@@ -54,8 +56,8 @@ def explain(
 def what_if(session: Session, file: FileOption) -> None:
     """Show who would start, wait or be evicted after changes; nothing is changed.
 
-    The file holds `changes`, a list of entries with one key each: submit, ask, rank, release, end, quota, and for operators
-    add_nodes, remove_node, cordon, uncordon, policy. What `berth explain --json` suggests can be used as it is.
+    The file holds `changes`, a list of entries with one key each: submit, ask, rank, release, end, quota, cap, and for
+    operators add_nodes, remove_node, cordon, uncordon, policy. What `berth explain --json` suggests can be used as it is.
     """
     answer = session.client.questions.what_if(changes_of(file))
     if session.is_for_programs:

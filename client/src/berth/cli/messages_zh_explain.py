@@ -43,10 +43,10 @@ EXPLAIN = {
     ),
     "Show who would start, wait or be evicted after changes.": "查看变更后哪些作业会启动、等待或被抢占。",
     "Show who would start, wait or be evicted after changes; nothing is changed.\n\n"
-    "The file holds `changes`, a list of entries with one key each: submit, ask, rank, release, end, quota, and for operators\n"
-    "add_nodes, remove_node, cordon, uncordon, policy. What `berth explain --json` suggests can be used as it is.": (
+    "The file holds `changes`, a list of entries with one key each: submit, ask, rank, release, end, quota, cap, and for\n"
+    "operators add_nodes, remove_node, cordon, uncordon, policy. What `berth explain --json` suggests can be used as it is.": (
         "查看变更后哪些作业会启动、等待或被抢占；不会真正修改。\n\n"
-        "文件包含 `changes` 列表，每项一个键：submit、ask、rank、release、end、quota；管理员还可用 "
+        "文件包含 `changes` 列表，每项一个键：submit、ask、rank、release、end、quota、cap；管理员还可用 "
         "add_nodes、remove_node、cordon、uncordon、policy。`berth explain --json` 给出的建议可直接使用。"
     ),
     "The scheduler is about to start it.": "调度器即将启动它。",
@@ -54,6 +54,7 @@ EXPLAIN = {
     "What is missing": "缺少什么",
     "What was decided": "已作的决定",
     "What would start it": "如何才能启动",
+    "The search for changes ended at its bound: others may help, too.": "搜索已达上限，可能还有其他可行的变更。",
     "Would be evicted": "将被抢占",
     "Would lose their machine": "将失去所在节点",
     "Would not be evicted any more": "将不再被抢占",

@@ -79,12 +79,13 @@ function Panel({ explained }: { explained: Explained }) {
         <Title order={3} size="h5" mb={6}>
           {t('suggestions')}
         </Title>
-        {explained.suggestions.length === 0 && <Text c="dimmed">{t('suggestionsNone')}</Text>}
+        {explained.suggestions.length === 0 && !explained.suggestions_bounded && <Text c="dimmed">{t('suggestionsNone')}</Text>}
         <Stack gap="xs">
           {explained.suggestions.map((suggestion, index) => (
             <SuggestionRow key={`${suggestion.kind}-${index}`} suggestion={suggestion} />
           ))}
         </Stack>
+        {explained.suggestions_bounded && <Text c="dimmed">{t('suggestionsBounded')}</Text>}
       </div>
     </Stack>
   );

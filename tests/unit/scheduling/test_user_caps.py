@@ -8,7 +8,7 @@ from typing import Any
 
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.state.work import Job
-from tenants.quota.caps import UserCap
+from tenants.quota.caps import TOGETHER, Held, UserCap
 from tests.unit.scheduling.test_core import a_core, a_job, admitted, submit, why
 
 TENANT, ABOVE, ALICE, BOB = (uuid.UUID(int=number) for number in range(1, 5))
@@ -74,3 +74,16 @@ def test_a_booked_start_of_a_user_is_not_delayed_by_the_users_own_cap() -> None:
     core.ended("other")
     assert admitted(core.decide(50)) == ["wide"]
     assert why(core, "small").code == "user_cap"
+
+
+def test_the_cap_of_one_user_that_is_full_delays_no_job_of_another() -> None:
+    """Both count for the tenant as a whole, for which there is no cap."""
+    core = capped(UserCap(TENANT, ALICE, jobs=1))
+    submit(core, of(ALICE, "runs"))
+    core.decide(1)
+    people, ask = core.people, Held(1000, 1, 1)
+    booked, other = of(ALICE, "booked"), of(BOB, "other")
+    assert not people.is_delayed(booked, ask, other, ask)
+    assert people.is_delayed(booked, ask, of(ALICE, "hers"), ask)
+    core.caps_changed((UserCap(TENANT, TOGETHER, jobs=2),))
+    assert core.people.is_delayed(booked, ask, other, ask)

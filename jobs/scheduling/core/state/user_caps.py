@@ -60,12 +60,13 @@ class People:
         return self.caps.refusals(job.tenants, job.user, ask, self._held)
 
     def is_delayed(self, job: Job, ask: Held, by: Job, also: Held) -> bool:
-        """Whether a job could not start any more for a cap that both count for, once another holds `also`."""
+        """Whether a job could not start any more for a cap that both count for, once another holds `also`. A cap for which only
+        the job counts has nothing to do with the other."""
         common = set(self.places(job)) & set(self.places(by))
         if not common or job.user is None:
             return False
         held = {place: self._held.get(place, Held()) + (also if place in common else Held()) for place in self.places(job)}
-        return bool(self.caps.refusals(job.tenants, job.user, ask, held))
+        return any(place_of(one, job.user) in common for one in self.caps.refusals(job.tenants, job.user, ask, held))
 
     def counts(self, other: Job, job: Job, refusal: CapRefusal) -> bool:
         """Whether another job counts for the cap that refused one."""

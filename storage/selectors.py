@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from kernel.actor import Actor
+from kernel.clock import database_now
 from kernel.errors import NotFound
 from storage.models import Artifact, ArtifactCollection, Checkpoint, CodeSnapshot, Volume, VolumeGrant
 from tenants.access import role_allows
@@ -68,9 +69,10 @@ def has_code(tenant_id: uuid.UUID, digest: str) -> bool:
 
 
 def has_checkpoint(job_id: uuid.UUID) -> bool:
-    """Whether a job has left a whole checkpoint that is still there and that another attempt can go on from."""
-    kept = Checkpoint.objects.filter(job_id=job_id, saved_at__isnull=False, removed_at__isnull=True)
-    return kept.filter(problem="").exists()
+    """Whether a job has left a whole checkpoint that is still there and that another attempt can go on from; also while its
+    directory still has to be looked through, as just after an end: the copy then finds out."""
+    kept = Checkpoint.objects.filter(job_id=job_id, removed_at__isnull=True, problem="")
+    return kept.filter(Q(saved_at__isnull=False) | Q(due_at__lte=database_now())).exists()
 
 
 def find_checkpoint(job_id: uuid.UUID) -> Checkpoint | None:

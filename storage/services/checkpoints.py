@@ -11,6 +11,7 @@ import fcntl
 import os
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -102,7 +103,10 @@ def _bring(checkpoint: Checkpoint, *, depth: int) -> Found | None:
     if found.half_written:
         checkpoint_files.drop(checkpoint, found.half_written)
         crashpoint("storage.checkpoint.after_drop")
-    return checkpoint_files.measure(checkpoint, depth=depth, opens=True)
+    left = checkpoint_files.measure(checkpoint, depth=depth, opens=True)
+    if checkpoint.started_from is not None and not checkpoint.is_copied and left.saved_at is None and not left.problem:
+        return replace(left, problem=f"Job {checkpoint.started_from} left no complete checkpoint.")
+    return left
 
 
 def _has_room(checkpoint: Checkpoint, size: int, *, depth: int) -> bool:

@@ -128,10 +128,7 @@ class Settled:
         for one in self.core.promises.by_job.values() if looks_again else ():
             one.may_be_earlier = True
         self.decisions: tuple[Decision, ...] = self.core.decide(state.at)
-        claimants = {one.id: one.claimant for one in self.decisions if isinstance(one, Evict)}
-        admits = {one.id: one for one in self.decisions if isinstance(one, Admit)}
-        self.admitted = {job_id: one for job_id, one in admits.items() if job_id not in claimants}
-        self.turned_away = {job_id: claimants[job_id] for job_id in admits if job_id in claimants}  # For whom its room is.
+        self.admitted = {one.id: one for one in self.decisions if isinstance(one, Admit)}
         self.acts = any(isinstance(one, Admit | Claim | Evict) for one in self.decisions)
 
     @cached_property
@@ -146,9 +143,7 @@ class Settled:
     def job(self, job_id: str) -> Job | None:
         """The job, if it waits, or did before this pass."""
         found = self.waiting.get(job_id)
-        if found is None and (job_id in self.admitted or job_id in self.turned_away):
-            found = self.core.running[job_id].job
-        return found
+        return found if found is not None or job_id not in self.admitted else self.core.running[job_id].job
 
 
 def explain(settled: Settled, job_id: str) -> Explanation | None:
@@ -158,10 +153,7 @@ def explain(settled: Settled, job_id: str) -> Explanation | None:
         return None
     starts = job_id in settled.admitted
     found = () if starts else tuple(sorted(conditions(settled, job), key=_telling))
-    if job_id in settled.turned_away:
-        reason: Reason | None = found[0].reason
-    else:
-        reason = None if starts else settled.core.why(job_id)
+    reason = None if starts else settled.core.why(job_id)
     return Explanation(job_id, starts, reason, found, place_of(settled, job), factors_of(settled, job))
 
 
@@ -171,10 +163,6 @@ def explain(settled: Settled, job_id: str) -> Explanation | None:
 def conditions(settled: Settled, job: Job) -> list[Condition]:
     """Everything that refuses the job, in no order."""
     core = settled.core
-    if job.id in settled.turned_away:
-        need = sum(role.minimum for role in job.gang.roles)
-        pool = core.running[job.id].placed.pool
-        return [Condition(Reason("no_room", pool, need=need), jobs=tuple(filter(None, (settled.turned_away[job.id],))))]
     made = core.transfers.get(job.id)
     if made is not None:
         leaving = tuple(sorted(made.leaving))

@@ -197,6 +197,28 @@ def test_nobody_starts_from_a_job_without_a_checkpoint(quay: Quay) -> None:
     assert [field.code for field in refused.value.fields] == ["no_checkpoint"]
 
 
+def test_a_job_may_start_from_one_that_ended_just_now_before_its_directory_was_looked_through(quay: Quay) -> None:
+    source = quay.submit("source", script=Script(duration_seconds=1), checkpoint=KEPT)
+    quay.settle()
+    left(source, step=b"1")
+    Checkpoint.objects.filter(job_id=source.id).update(due_at=database_now(), saved_at=None)
+    job = quay.submit("second", script=Script(duration_seconds=1), checkpoint={**KEPT, "from": "source"})
+    quay.settle()
+    assert quay.state(job) == "succeeded"
+    assert (Path(location_of(job.tenant_id, job.id)) / "step").read_bytes() == b"1"
+
+
+def test_a_job_that_ended_just_now_and_left_nothing_holds_the_one_that_would_start_from_it(quay: Quay) -> None:
+    source = quay.submit("source", script=Script(duration_seconds=1), checkpoint=KEPT)
+    quay.settle()
+    Path(location_of(source.tenant_id, source.id)).mkdir(parents=True, exist_ok=True)
+    Checkpoint.objects.filter(job_id=source.id).update(due_at=database_now(), saved_at=None)
+    job = quay.submit("second", script=Script(duration_seconds=1), checkpoint={**KEPT, "from": "source"})
+    quay.turn(3)
+    assert (quay.state(job), quay.reason(job)) == ("queued", "checkpoint_unreadable")
+    assert kept(job).problem == f"Job {source.id} left no complete checkpoint."
+
+
 def test_the_time_of_an_ended_jobs_checkpoint_ends_but_not_while_another_job_has_to_copy_it(quay: Quay) -> None:
     source = quay.submit("source", script=Script(duration_seconds=1), checkpoint=KEPT)
     quay.settle()

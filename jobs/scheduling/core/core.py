@@ -209,6 +209,8 @@ class Core:
             self.people.give(one)
             for place in self.people.places(one.job):
                 self.wakeups.wake(self.wakeups.by_user.get(place, ()))
+            if self.promises:  # Who would have taken a booked start its room in a cap may do so in any pool.
+                self.wakeups.mark(self.machines.pools)
         if one.job.array:
             self._array_running[one.job.array] -= 1
             for sibling in sorted(self._array_waiting.pop(one.job.array, {})):
@@ -350,8 +352,7 @@ class Core:
         self.enter(one)
         if self.promises:
             self.promises.settle_with(task.machine for task in one.placed.tasks)
-        if one.job.array:
-            self._array_running[one.job.array] = self._array_running.get(one.job.array, 0) + 1
+        self._one_more_of_array(one.job)
 
     def enter(self, one: Running) -> None:
         """It runs, and may be evicted once it has run for as long as everybody may."""
@@ -392,12 +393,20 @@ class Core:
             self.windows.entered(one)
         if self.promises:
             self.promises.settle({task.machine for each in (one, *made.victims) for task in each.placed.tasks})
-        if one.job.array:
-            self._array_running[one.job.array] = self._array_running.get(one.job.array, 0) + 1
+        self._one_more_of_array(one.job)
         for victim in made.victims:  # Their queues hold less from now on.
             self.wakeups.mark(pool for pool, _ in victim.need)
+            if self.promises.ends_if_started(victim.job, victim.started_at).planned == FOREVER:
+                self.promises.forget_unplannable()  # Nothing could be planned on its end.
         if not made.leaving:
             self.cleared.append(one.job.id)
+
+    def _one_more_of_array(self, job: Job) -> None:
+        if not job.array:
+            return
+        self._array_running[job.array] = self._array_running.get(job.array, 0) + 1
+        if self.policy.in_order and self.is_last_of_array(job):  # Siblings at which the queue stands are set aside by now.
+            self.wakeups.wake(group for group, first in self.lines.stops(job.queue) if first.array == job.array)
 
     def is_last_of_array(self, job: Job) -> bool:
         """Whether as many of its siblings run as may."""

@@ -273,10 +273,12 @@ class Pass:
         self.decisions.append(Admit(job.id, placed, standing))
 
     def _look_again(self, one: Running) -> None:
-        """Whoever was refused before this one started may be able to evict it."""
+        """Who was refused before this one started may take back what its queue borrows by now: from those who ran before at once,
+        from this one in the next pass."""
         core = self.core
         for pool, _ in one.need:
             if one.standing is Standing.BORROWED and core.policy.reclaims and core.wakeups.has_claimers(pool):
+                core.wakeups.mark((pool,))
                 core.wakeups.mark_later((pool,))
 
     # 5. Take back.
@@ -330,6 +332,7 @@ class Pass:
         made = transfer(core, job, shape, pool, victims, self.now, moving)
         take_shares(core.shares, job.queue, made.claimant.need)
         core.claim(made)
+        self.booker.look_anew(at for one in victims for at, _ in one.need)
         core.promises.recheck_limits("yielded")
         self.evictions += len(victims)
         core.evicted_at.append((self.now, len(victims)))

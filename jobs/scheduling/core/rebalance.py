@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING
 
 from jobs.scheduling.core.reclaim import Search
 from jobs.scheduling.core.state.ordering import REFUSED, Group
+from jobs.scheduling.core.state.user_caps import least
 from jobs.scheduling.core.state.work import Job
+from tenants.quota.shares import Refusal
 
 if TYPE_CHECKING:
     from jobs.scheduling.core.cycle import Pass
 
 LOOK_SECONDS = 60
 ASKED_MAX = 16  # Of a pool in one look: the first in fair order of those who may gain.
-EVENABLE = frozenset({"capacity", "no_room", "not_together", "too_young", "brake"})
-MOVABLE = frozenset({"no_room", "not_together", "too_young"})
+NOTHING_FREE, NOT_TOGETHER = range(2)  # What a gang lacks: a part of what its pool has in all, or room in the right shape.
 
 
 def look(made: Pass, last_pass_at: int) -> bool:
@@ -37,19 +38,18 @@ def look(made: Pass, last_pass_at: int) -> bool:
         return False
     before = len(made.decisions)
     for pool in sorted(core.machines.pools):
-        for group, job in _refused_in(made, pool):
+        for group, job, lacks in _lacking_room(made, pool):
             if group.phase == REFUSED and job.id in core.lines:
-                _ask(made, group, job, pool)
+                _ask(made, group, job, pool, lacks)
     return len(made.decisions) > before
 
 
-def _ask(made: Pass, group: Group, job: Job, pool: int) -> None:
-    core, reason = made.core, group.reason
-    assert reason is not None
-    if core.policy.evens and reason.code in EVENABLE and _even(made, group, job, pool):
+def _ask(made: Pass, group: Group, job: Job, pool: int, lacks: int) -> None:
+    policy = made.core.policy
+    if policy.evens and _even(made, group, job, pool):
         return
-    if core.policy.moves and reason.code in MOVABLE:
-        core.moves.try_for(made, group, job, pool)
+    if policy.moves and lacks == NOT_TOGETHER:
+        made.core.moves.try_for(made, group, job, pool)
 
 
 def _even(made: Pass, group: Group, job: Job, pool: int) -> bool:
@@ -58,13 +58,34 @@ def _even(made: Pass, group: Group, job: Job, pool: int) -> bool:
     return made.take_back(search, job, shape, pool) is None
 
 
-def _refused_in(made: Pass, pool: int) -> list[tuple[Group, Job]]:
-    """The first of those who were refused there, in fair order."""
-    found = []
+def _lacking_room(made: Pass, pool: int) -> list[tuple[Group, Job, int]]:
+    """The first of those who were refused there for nothing but room, in fair order, with what they lack."""
+    waiting = []
     for group in made.core.lines.groups():
         first = group.first()
-        if group.phase != REFUSED or first is None or group.reason is None or pool not in group.shape.pools:
-            continue
-        if group.reason.code in EVENABLE:
-            found.append((made.booker.rank(group.queue, first[1]), group, first[1]))
-    return [(group, job) for _, group, job in heapq.nsmallest(ASKED_MAX, found, key=lambda one: one[0])]
+        if group.phase == REFUSED and first is not None and pool in group.shape.pools:
+            waiting.append((made.booker.rank(group.queue, first[1]), group, first[1]))
+    heapq.heapify(waiting)
+    found: list[tuple[Group, Job, int]] = []
+    while waiting and len(found) < ASKED_MAX:
+        _, group, job = heapq.heappop(waiting)
+        lacks = _lacks(made, group, job, pool)
+        if lacks is not None:
+            found.append((group, job, lacks))
+    return found
+
+
+def _lacks(made: Pass, group: Group, job: Job, pool: int) -> int | None:
+    """What a refused job lacks in a pool; None where limits refuse it, or no machine is such as it asks for. What it was told
+    then may be true no more; that there is no such machine holds until machines change, which asks everybody anew."""
+    core, need = made.core, group.shape.least[pool]
+    if group.reason is None or group.reason.code in ("no_machine", "no_pool") or core.is_last_of_array(job):
+        return None
+    if core.people.refusal(job, least(group.shape.gang)) is not None:
+        return None
+    if core.windows and core.windows.refusal(job, need, made.now) is not None:
+        return None
+    refused = [found for at, amount in need if isinstance(found := core.shares.room(job.queue, at, amount), Refusal)]
+    if any(one.code != "capacity" for one in refused):
+        return None
+    return NOTHING_FREE if refused else NOT_TOGETHER

@@ -253,7 +253,8 @@ class Promises:
                 del self._by_machine[machine]
         if self.core.windows:
             self.core.windows.left(job_id, [pool for pool, _ in one.need])
-        self.core.wakeups.mark(pool for pool, _ in one.need)  # Its limits are others' now.
+        # Its room in limits is others' now, and in caps on users, which hold in all pools.
+        self.core.wakeups.mark(self.core.machines.pools if self.core.people else (pool for pool, _ in one.need))
         return one
 
     def restore(self, kept: Promised) -> None:

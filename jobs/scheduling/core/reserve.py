@@ -110,6 +110,11 @@ class Booker:
             if pool not in self._next and self._vacant(pool) and self.promises.look_from.get(pool, self.now) <= self.now:
                 self._next[pool] = self._refused_in(pool)
 
+    def look_anew(self, pools: Iterable[int]) -> None:
+        """Some are told to leave these pools: there may be a start now for those for whom none was looked for."""
+        for pool in pools:
+            self._next.pop(pool, None)
+
     def before(self, group: Group, job: Job) -> None:
         """Before somebody has its turn, those before it who were refused earlier may have a start."""
         self._look_for_vacancies(group.shape.pools)
@@ -204,6 +209,7 @@ class Booker:
     def _add(self, found: Promise) -> None:
         found.planned_at = self.now
         self.promises.add(found)
+        self._counts[found.pool] = self.promises.count(found.pool)
         self.decisions.append(found.told)
 
     def _vacant(self, pool: int) -> bool:

@@ -224,7 +224,7 @@ class _Finder:
         if clears is None:
             return None, after
         others = []
-        if any(isinstance(one, Book) and one.id in booked for one in after.decisions):  # Else none moved: it is the same pass.
+        if any(isinstance(one, Book | Admit | Claim) and one.id in booked for one in after.decisions):  # Else none moved.
             others.append((settled.state, False))
         if settled.acts:
             others.append((settled.before, True))

@@ -217,7 +217,7 @@ def after_pass(state: State, core: Core, decisions: Iterable[Decision]) -> State
     admitted = {one.id for one in decisions if isinstance(one, Admit)}
     leaving = {one.id: one.claimant for one in decisions if isinstance(one, Evict)}
     moving = {one.id for one in decisions if isinstance(one, Evict) and one.to is not None}
-    state = replace(state, promised=core.promises.kept(), claims=core.claims())
+    state = replace(state, promised=core.promises.kept(), unplannable=core.promises.unplannable(), claims=core.claims())
     if not admitted and not leaving:
         return state
     runs = [
@@ -234,8 +234,24 @@ def after_pass(state: State, core: Core, decisions: Iterable[Decision]) -> State
 def apply(state: State, changes: Sequence[Change]) -> State:
     """The state with these changes made, in their order; what names nothing that is there changes nothing."""
     for change in changes:
-        state = _apply(state, change)
+        state = _plannable_again(_apply(state, change), state, change)
     return state
+
+
+def _plannable_again(after: State, before: State, change: Change) -> State:
+    """A start may be found now for those for whom none was, as in the core that is told of such a change."""
+    match change:
+        case Ask() | Rank() | Release():
+            return replace(after, unplannable=tuple(one for one in after.unplannable if one != change.job_id))
+        case End():
+            ended = next((one.job for one in before.running if one.job.id == change.job_id), None)
+            if ended is None or ended.max_runtime or ended.cautious or before.policy.assumed_runtime_seconds:
+                return after
+            return replace(after, unplannable=())
+        case Submit() | SetCap() | SetPolicy():
+            return after
+        case _:
+            return replace(after, unplannable=())
 
 
 def unknown(state: State, changes: Sequence[Change]) -> tuple[int, ...]:

@@ -241,6 +241,11 @@ class Lines:
         stops = self._stops.get(queue)
         return min(stops.values()) if stops else None
 
+    def stops(self, queue: int) -> list[tuple[Group, Job]]:
+        """Where the queue is served in order: the refused groups that nobody passes, with their first jobs."""
+        found = ((group, group.first()) for group in self._stops.get(queue, {}))
+        return [(group, first[1]) for group, first in found if first is not None]
+
     def follow(self, shares: Shares) -> None:
         """Go on with other shares of the same queues."""
         self._shares = shares

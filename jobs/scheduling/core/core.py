@@ -111,7 +111,7 @@ class Core:
     def submit(self, job: Job) -> None:
         """A job waits from now on."""
         assert job.id not in self.running, "it runs already"
-        self.promises.forget_unplannable(job.id)
+        self.promises.comes(job)
         moving = self.moves.back(job) if self.moves else None
         if moving is not None:
             self._aside[job.id] = (job, moving)

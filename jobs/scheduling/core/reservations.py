@@ -571,13 +571,17 @@ class Promises:
     def restore_unplannable(self, job_ids: Iterable[str]) -> None:
         self._unplannable = set(job_ids)
 
-    def forget_unplannable(self, job_id: str | None = None) -> None:
-        """Machines, limits or the job itself are others: what had no start may have one."""
+    def comes(self, job: Job) -> None:
+        """A job waits from now on, or is another than it was: there may be a start for it."""
+        self._unplannable.discard(job.id)
+        for pool in job.pools:
+            if pool in self.look_from:
+                self.look_from[pool] = min(self.look_from[pool], self.plans_from(job))
+
+    def forget_unplannable(self) -> None:
+        """Machines or limits are others: what had no start may have one."""
         self.look_from.clear()
-        if job_id is None:
-            self._unplannable.clear()
-        else:
-            self._unplannable.discard(job_id)
+        self._unplannable.clear()
 
     def plan(self, job: Job, shape: Shape) -> Promise | None:
         """The earliest start that can be promised to a gang that waits, in whichever of its pools it comes first."""

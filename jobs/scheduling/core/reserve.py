@@ -20,7 +20,7 @@ from jobs.scheduling.core.state.gangs import Placed
 from jobs.scheduling.core.state.ordering import REFUSED, Key
 from jobs.scheduling.core.state.reservation import FOREVER, Promise
 from jobs.scheduling.core.state.user_caps import least
-from jobs.scheduling.core.state.work import Job, Running, Shape
+from jobs.scheduling.core.state.work import Job, Running
 from tenants.quota.shares import Standing
 
 if TYPE_CHECKING:
@@ -224,12 +224,10 @@ class Booker:
     def _refused_in(self, pool: int) -> Candidates:
         lines, found, self._later = self.core.lines, Candidates(self), FOREVER
         places = self.core.policy.booked - self.promises.count(pool)
-        skipped: dict[Shape, bool] = {}  # Asks for which nobody looks for a start now.
-        for group in lines.groups():
-            shape = group.shape
-            if shape not in skipped:
-                skipped[shape] = pool not in shape.pools or self.promises.is_made_room_for(shape.gang, shape.pools)
-            if not skipped[shape]:
+        for shape, groups in lines.by_shape.items():
+            if pool not in shape.pools or self.promises.is_made_room_for(shape.gang, shape.pools):
+                continue  # Nobody looks for a start for these now.
+            for group in filter(len, groups):
                 for job in group.firsts(places + len(self.promises.by_job)) if places > 1 else group.firsts(1):
                     if group.was_refused or not self.is_patient(job):
                         found.add(group, job)

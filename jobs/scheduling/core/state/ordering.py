@@ -115,6 +115,7 @@ class Lines:
         self._group_of: dict[str, Group] = {}
         self._job_of: dict[str, Job] = {}
         self._of_queue: dict[int, set[Group]] = {}
+        self.by_shape: dict[Shape, list[Group]] = {}
         self._stops: dict[int, dict[Group, Key]] = {}  # By queue, refused groups whose first nobody of the queue may pass.
         self._sequence = 0  # Keeps the heaps from comparing groups; decides nothing.
 
@@ -156,6 +157,7 @@ class Lines:
         if group is None:
             group = self._groups[at] = Group(job.queue, shape, job.priority)
             self._of_queue.setdefault(job.queue, set()).add(group)
+            self.by_shape.setdefault(shape, []).append(group)
         key = self.key(job)
         group.add(key, job)
         self._group_of[job.id] = group

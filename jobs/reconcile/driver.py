@@ -50,6 +50,7 @@ from jobs.reconcile.loading import (
     volumes_of,
 )
 from jobs.reconcile.measuring import MIX_SECONDS, count_mixes, measure_pools
+from jobs.reconcile.predicting import Predictions
 from jobs.reconcile.telling import Teller
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.eligibility import Refusal, Wish
@@ -115,6 +116,7 @@ class SchedulerDriver:
         self._wishes: dict[uuid.UUID, Wish] = {}  # By stored spec.
         self._volumes: dict[tuple[uuid.UUID, str], uuid.UUID | None] = {}  # That jobs mount, by tenant and name.
         self._shared: Shared = {}
+        self._predictions = Predictions()
         self._stale: set[uuid.UUID] = set()  # To be read again, whatever events say.
         self._cursor: int | None = None
         self._full_load_at = 0.0
@@ -215,7 +217,7 @@ class SchedulerDriver:
         self._cursor = cursor
         self._has_changed |= bool(changed)
         for ids in _batches(sorted(changed)):
-            fresh = {row.id: row for row in load_pending(self._shared, id__in=ids)}
+            fresh = {row.id: row for row in self._predictions.predict(load_pending(self._shared, id__in=ids))}
             live = {row.job_id: row for row in load_live(job_id__in=ids)} if self._core is not None else {}
             self._take_in(ids, fresh, live)
             self._stale.difference_update(ids)
@@ -225,7 +227,7 @@ class SchedulerDriver:
         began, is_first, self._full_load_at = time.thread_time(), not self._full_load_at, 0.0  # Until it is done, it is due.
         self._cursor = last_seq()  # Read before the rows: a change in between is then seen twice, never missed.
         self._shared = {}
-        fresh = {row.id: row for row in load_pending(self._shared)}
+        fresh = {row.id: row for row in self._predictions.predict(load_pending(self._shared))}
         live = {row.job_id: row for row in load_live()} if self._core is not None else {}
         known = {row.job_id for row in self._live.values()}
         differ = {
@@ -276,7 +278,7 @@ class SchedulerDriver:
         self._begin(began)
 
     def _end(self, key: str) -> None:
-        del self._live[key]
+        self._predictions.has_ended((self._live.pop(key),))
         if self._core is not None and key in self._core.running:
             self._feed(Ended(key))
 
@@ -423,9 +425,10 @@ class SchedulerDriver:
     def _build(self, around: Around, now: datetime) -> Core:
         """A core of what runs; who waits is handed in afterwards, as always."""
         before, began = self._core, time.thread_time()
-        known = memory.load() if before is None else memory.remember(before)
+        known, had = memory.load() if before is None else memory.remember(before), list(self._live.values())
         self._forget_core()
         live = load_live()
+        self._predictions.has_ended(had, still={row.attempt_id for row in live})
         self._around = around = look_around(now, tenants_of(live)) if before is None else around
         self._numbers = around.numbers()
         state = make_state(around, self._numbers, (), live, load_parallelism((), live), now, known)
@@ -652,7 +655,7 @@ class SchedulerDriver:
         self._live[key] = LiveRow(
             attempt_id, row.id, AttemptState.ADMITTED, one.pool.id, one.pool.cluster_id, row.tenant_id, row.queue_id,
             row.priority, row.parent_id, row.user_id, row.spec_id, row.max_runtime_seconds, row.submitted_at, now, None, None, "",
-            row.checkpoint,
+            row.checkpoint, row.predicted_seconds, row.cautious_seconds,
         )  # fmt: skip
         self._drop(row.id)
 

@@ -78,6 +78,10 @@ class PendingRow(NamedTuple):
     submitted_at: datetime
     placed_at: datetime | None
     checkpoint: str | None
+    name: str = ""
+    gpu_millis: int = 0
+    predicted_seconds: int | None = None
+    cautious_seconds: int | None = None
 
 
 _DETAIL = PendingRow._fields.index("reason_detail") - 1  # Behind the id.
@@ -104,6 +108,8 @@ class LiveRow(NamedTuple):
     evicted_for: uuid.UUID | None
     reason_code: str  # Of the job: whether the room that it is leaving for another is all that it loses.
     checkpoint: str | None = None  # None: the platform keeps no directory for it.
+    predicted_seconds: int | None = None
+    cautious_seconds: int | None = None
 
     @property
     def moves(self) -> bool:
@@ -197,6 +203,8 @@ class Judge:
                 priority=row.priority,
                 order=0 if row.placed_at is None else mark(row.placed_at) - mark(row.submitted_at),
                 max_runtime=row.max_runtime_seconds,
+                predicted=row.predicted_seconds,
+                cautious=row.cautious_seconds,
                 user=row.user_id,
                 tenants=self.around.tenant_paths.get(row.tenant_id, (row.tenant_id,)),
                 withheld=None if withheld is None else Reason(withheld[0]),
@@ -427,7 +435,7 @@ def load_pending(shared: Shared, **condition: Any) -> Iterable[PendingRow]:
 LIVE_COLUMNS = (
     "id", "job_id", "state", "pool_id", "cluster_id", "tenant_id", "job__queue_id", "job__priority", "job__parent_id",
     "job__user_id", "job__spec_id", "job__max_runtime_seconds", "job__submitted_at", "created_at", "started_at", "evicted_for",
-    "job__reason_code", "job__checkpoint",
+    "job__reason_code", "job__checkpoint", "job__predicted_seconds", "job__cautious_seconds",
 )  # fmt: skip
 
 
@@ -518,6 +526,8 @@ def one_held(
         submitted_at=mark(row.submitted_at),
         priority=row.priority,
         max_runtime=row.max_runtime_seconds,
+        predicted=row.predicted_seconds,
+        cautious=row.cautious_seconds,
         user=row.user_id,
         tenants=tenant_paths.get(row.tenant_id, (row.tenant_id,)),
         array=str(row.parent_id) if row.parent_id in parallelism else "",

@@ -87,6 +87,8 @@ def _columns(actor: Actor, job: Job, wanted: Mapping[str, Any], now: datetime) -
         columns["placed_at"] = None  # A place is worth something among jobs of one queue and priority alone.
     if {"queue_id", "max_runtime_seconds"} & set(columns):
         _check_runtime_limit(job, columns)
+        if job.state == JobState.QUEUED:  # It is of another kind now, and predicted anew.
+            columns |= {"predicted_seconds": None, "cautious_seconds": None}
     if job.array_size is not None and set(wanted) - {"tags", "priority", "hold"}:
         raise Conflict("The parent of an array has no limits of its own.", hint="Change its children.")
     return columns

@@ -206,19 +206,24 @@ def predictions_of(loaded: Loaded) -> dict[str, Prediction]:
 
 def predictor_of_history() -> Predictor:
     """What ended by itself of late, oldest first."""
-    runs = Attempt.objects.filter(outcome__in=["succeeded", "failed"], started_at__isnull=False, ended_at__isnull=False)
+    predictor = Predictor()
+    add_runs(predictor, Attempt.objects.order_by("-id"))
+    return predictor
+
+
+def add_runs(predictor: Predictor, attempts: QuerySet[Attempt]) -> None:
+    """Add the first `HISTORY_RUNS` of these attempts, newest first, that ended by themselves. One query."""
+    runs = attempts.filter(outcome__in=["succeeded", "failed"], started_at__isnull=False, ended_at__isnull=False)
     columns = (
         "job__user_id", "job__name", "job__queue_id", "job__gpu_millis", "job__max_runtime_seconds", "started_at", "ended_at",
     )  # fmt: skip
-    predictor = Predictor()
-    latest = runs.order_by("-id").values_list(*columns)[:HISTORY_RUNS]
+    latest = runs.values_list(*columns)[:HISTORY_RUNS]
     for user, name, queue, gpu_millis, longest, began, ended in reversed(list(latest)):
         if began is not None and ended is not None:
             predictor.add(
                 user=str(user), name=name, queue=str(queue), seconds=round((ended - began).total_seconds()),
                 size=size_of(gpu_millis, longest),
             )  # fmt: skip
-    return predictor
 
 
 def _uuid(text: str) -> uuid.UUID | None:

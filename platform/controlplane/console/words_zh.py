@@ -134,6 +134,8 @@ COLUMNS = {
     "level": "级别",
     "logs stored": "日志已保存",
     "max runtime seconds": "最长运行时间（秒）",
+    "predicted seconds": "预计运行时间（秒）",
+    "cautious seconds": "谨慎预计运行时间（秒）",
     "memory bytes": "内存（字节）",
     "micros per hour": "每小时价格（百万分之一）",
     "name": "名称",

@@ -76,9 +76,9 @@ class Job(models.Model):
     memory_bytes = models.BigIntegerField(default=0)
     gpu_millis = models.BigIntegerField(default=0)
     max_runtime_seconds = models.BigIntegerField(null=True)
-    # By which the scheduler plans; nobody is held to them. `jobs/reconcile/predicting.py` writes them once per job.
+    # By which the scheduler plans; nobody is held to them. `jobs/reconcile/predicting.py` writes both once per job.
     predicted_seconds = models.BigIntegerField(null=True)  # It typically runs for so long. None: nothing is known of its kind.
-    cautious_seconds = models.BigIntegerField(null=True)  # Nine in ten of its kind ran for at most so long.
+    cautious_seconds = models.BigIntegerField(null=True)  # At most, by nine in ten of its kind; until then its queue's.
 
     parent = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="children", db_index=False)
     array_index = models.IntegerField(null=True)

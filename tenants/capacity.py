@@ -130,6 +130,12 @@ def runtime_limits() -> dict[uuid.UUID, int]:
     return {queue_id: seconds for queue_id, seconds in rows if seconds is not None}
 
 
+def default_runtimes() -> dict[uuid.UUID, int]:
+    """How long jobs of a queue and of those below it are taken to run that say nothing, where a queue says so. One query."""
+    rows = QueueRule.objects.filter(default_runtime_seconds__isnull=False).values_list("queue_id", "default_runtime_seconds")
+    return {queue_id: seconds for queue_id, seconds in rows if seconds is not None}
+
+
 def held_bookings(now: datetime) -> list[Booking]:
     """Bookings that hold or will, with their tenants. One query."""
     rows = Booking.objects.filter(state=BookingState.HELD, ends_at__gt=now).select_related("tenant", "queue")
@@ -148,6 +154,16 @@ def bookings(now: datetime) -> Bookings:
 
 def runtime_limit_of(queue_id: uuid.UUID) -> int | None:
     """The longest that a job of a queue may run, by the queue and all above it; None is no limit. Two queries."""
-    path = Queue.objects.filter(id=queue_id).values_list("path", flat=True).first() or ""
-    found = caps.runtime_limit((uuid.UUID(hex=step) for step in reversed(path.split("/")) if step), runtime_limits())
+    found = caps.runtime_limit(_way_up(queue_id), runtime_limits())
     return None if found is None else found[1]
+
+
+def default_runtime_of(queue_id: uuid.UUID) -> int | None:
+    """How long a job of a queue is taken to run that says nothing; None: no queue on the way up says so. Two queries."""
+    return caps.default_runtime(_way_up(queue_id), default_runtimes())
+
+
+def _way_up(queue_id: uuid.UUID) -> list[uuid.UUID]:
+    """A queue and all above it, nearest first."""
+    path = Queue.objects.filter(id=queue_id).values_list("path", flat=True).first() or ""
+    return [uuid.UUID(hex=step) for step in reversed(path.split("/")) if step]

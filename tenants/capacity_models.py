@@ -145,10 +145,15 @@ class PriorityGrant(models.Model):
 
 class QueueRule(models.Model):
     """What holds for all jobs of a queue and of those below it, whatever the pool: how long each may run, and, of a tenant's
-    top queue, how many of them, with how many containers, may hold capacity at a time. None: no limit."""
+    top queue, how many of them, with how many containers, may hold capacity at a time. None: no limit.
+
+    `default_runtime_seconds` is for planning alone: how long a job is taken to run that states no `max_runtime` and whose kind
+    has no history. The nearest queue that has one counts. None: what the queue above says, in the end the installation.
+    """
 
     queue = models.OneToOneField("tenants.Queue", models.CASCADE, primary_key=True, related_name="rule")
     max_runtime_seconds = models.BigIntegerField(null=True)
+    default_runtime_seconds = models.BigIntegerField(null=True)
     max_jobs = models.BigIntegerField(null=True)
     max_containers = models.BigIntegerField(null=True)
 
@@ -156,6 +161,10 @@ class QueueRule(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=Q(max_runtime_seconds__isnull=True) | Q(max_runtime_seconds__gte=1), name="queue_rule_runtime_positive"
+            ),
+            models.CheckConstraint(
+                condition=Q(default_runtime_seconds__isnull=True) | Q(default_runtime_seconds__gte=1),
+                name="queue_rule_default_runtime_positive",
             ),
         ]
 

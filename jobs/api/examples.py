@@ -71,6 +71,7 @@ JOB: dict[str, Any] = {
     "place": 3,
     "spec_digest": "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae",
     "max_runtime_seconds": 600,
+    "planned_runtime_seconds": 600,
     "not_before_at": None,
     "submitted_at": "2026-11-20T09:12:05Z",
     "started_at": None,
@@ -174,6 +175,11 @@ class PlanOut(serializers.Serializer[Any]):
     jobs = serializers.IntegerField(help_text="More than one for an array.")
     priority = serializers.IntegerField(help_text="That it waits with.")
     max_runtime_seconds = serializers.IntegerField(allow_null=True)
+    planned_runtime_seconds = serializers.IntegerField(
+        allow_null=True,
+        help_text="How long it is planned to run until more is known of its kind: `max_runtime`, else its queue's default, "
+        "else the installation's; null: for ever. Without `max_runtime` it is not ended then.",
+    )
     depends_on = serializers.ListField(child=serializers.CharField(), help_text="`condition:job id`.")
     fetches = FetchedFirstOut(allow_null=True)
     spec_digest = serializers.CharField()

@@ -18,6 +18,7 @@ from jobs.models import Attempt, Job, StoredSpec, Task
 from jobs.selectors.holders import RoomHolder, room_holders
 from jobs.selectors.lists import place_in_queue
 from jobs.selectors.standing import standings_of
+from jobs.services.preview import planned_runtime
 from jobs.services.submission import Submission
 from jobs.spec.canonical import spec_digest
 from kernel.actor import Actor
@@ -156,6 +157,12 @@ class JobOut(serializers.Serializer[Any]):
     )
     spec_digest = serializers.CharField()
     max_runtime_seconds = serializers.IntegerField(allow_null=True)
+    planned_runtime_seconds = serializers.IntegerField(
+        allow_null=True,
+        help_text="How long it is planned to run: `max_runtime`, else what nine in ten of its kind kept within, else its queue's "
+        "default, else the installation's; null: for ever. Without `max_runtime` it is not ended then; with one it may start "
+        "sooner.",
+    )
     not_before_at = serializers.DateTimeField(allow_null=True)
     submitted_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
@@ -333,6 +340,7 @@ def _job(
         "place": None,
         "spec_digest": digest,
         "max_runtime_seconds": job.max_runtime_seconds,
+        "planned_runtime_seconds": planned_runtime(job.max_runtime_seconds, job.cautious_seconds),
         "not_before_at": utc_text(job.not_before_at),
         "submitted_at": utc_text(job.submitted_at),
         "started_at": utc_text(job.started_at),

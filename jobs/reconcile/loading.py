@@ -126,6 +126,20 @@ class LiveTask(NamedTuple):
     gpus: tuple[str, ...] = ()  # As the engine calls them; empty until it has said.
 
 
+class Expected(Protocol):
+    """The columns of a job that say how long it is thought to run."""
+
+    @property
+    def predicted_seconds(self) -> int | None: ...
+    @property
+    def cautious_seconds(self) -> int | None: ...
+
+
+def expected_seconds(row: Expected) -> int | None:
+    """How long a job will typically run: by its kind, else by its queue."""
+    return row.cautious_seconds if row.predicted_seconds is None else row.predicted_seconds
+
+
 @dataclass(frozen=True, slots=True)
 class Numbers:
     """What the scheduler's numbers stand for. Equal ones mean the same of every number."""
@@ -203,7 +217,7 @@ class Judge:
                 priority=row.priority,
                 order=0 if row.placed_at is None else mark(row.placed_at) - mark(row.submitted_at),
                 max_runtime=row.max_runtime_seconds,
-                predicted=row.predicted_seconds,
+                predicted=expected_seconds(row),
                 cautious=row.cautious_seconds,
                 user=row.user_id,
                 tenants=self.around.tenant_paths.get(row.tenant_id, (row.tenant_id,)),
@@ -526,7 +540,7 @@ def one_held(
         submitted_at=mark(row.submitted_at),
         priority=row.priority,
         max_runtime=row.max_runtime_seconds,
-        predicted=row.predicted_seconds,
+        predicted=expected_seconds(row),
         cautious=row.cautious_seconds,
         user=row.user_id,
         tenants=tenant_paths.get(row.tenant_id, (row.tenant_id,)),

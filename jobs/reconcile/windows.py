@@ -59,6 +59,8 @@ class Came(NamedTuple):
     ended_at: datetime | None
     user_id: uuid.UUID
     placed_at: datetime | None
+    predicted_seconds: int | None
+    cautious_seconds: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +213,8 @@ def _job(row: Came, scene: Scene) -> work.Job:
         priority=row.priority,
         order=0 if row.placed_at is None else mark(row.placed_at) - mark(row.submitted_at),
         max_runtime=row.max_runtime_seconds,
+        predicted=loading.expected_seconds(row),
+        cautious=row.cautious_seconds,
         not_before=max(not_before, scene.ready_at.get(row.id, 0)),
         array=str(row.parent_id) if parallel else "",
         parallel=parallel,

@@ -22,7 +22,7 @@ from kernel.errors import Conflict, FieldError, Forbidden, InvalidInput, Precond
 from kernel.limits import TAGS
 from storage.services.checkpoints import look_through
 from tenants.access import role_allows
-from tenants.capacity import runtime_limit_of
+from tenants.capacity import default_runtime_of, runtime_limit_of
 from tenants.selectors import resolve_queue
 
 
@@ -88,7 +88,9 @@ def _columns(actor: Actor, job: Job, wanted: Mapping[str, Any], now: datetime) -
     if {"queue_id", "max_runtime_seconds"} & set(columns):
         _check_runtime_limit(job, columns)
         if job.state == JobState.QUEUED:  # It is of another kind now, and predicted anew.
-            columns |= {"predicted_seconds": None, "cautious_seconds": None}
+            is_endless = columns.get("max_runtime_seconds", job.max_runtime_seconds) is None
+            default = default_runtime_of(columns.get("queue_id", job.queue_id)) if is_endless else None
+            columns |= {"predicted_seconds": None, "cautious_seconds": default}
     if job.array_size is not None and set(wanted) - {"tags", "priority", "hold"}:
         raise Conflict("The parent of an array has no limits of its own.", hint="Change its children.")
     return columns

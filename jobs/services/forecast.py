@@ -137,6 +137,7 @@ def _row(submission: Submission, actor: Actor, now: datetime) -> PendingRow:
         submitted_at=now,
         placed_at=None,
         checkpoint=None,
+        cautious_seconds=submission.cautious_seconds,
     )
 
 

@@ -16,6 +16,7 @@ from jobs.services.specs import load_spec, wish_of
 from jobs.services.submission import Submission
 from jobs.spec.canonical import spec_digest, to_document
 from jobs.spec.diff import diff_specs
+from kernel.config import current
 from kernel.priorities import format_priority
 from kernel.resources import RESOURCE_NAMES
 
@@ -37,6 +38,13 @@ def batch_plan_json(submissions: Sequence[Submission]) -> dict[str, Any]:
         told = (spec_digest(one.spec), one.queue.id, one.image.digest, one.priority, one.max_runtime_seconds, one.dependencies)
         digest.update(repr(told).encode())
     return {"count": len(submissions), "first": plan_json(submissions[0]), "digest": digest.hexdigest()}
+
+
+def planned_runtime(longest: int | None, cautious: int | None) -> int | None:
+    """How long a job is planned to run: its longest time, else by its kind or its queue, else what is assumed; None: for ever."""
+    if longest is not None or cautious is not None:
+        return cautious if longest is None else longest
+    return round(current().scheduler_assumed_runtime_seconds) or None
 
 
 def _fetched_first(submission: Submission) -> dict[str, str] | None:
@@ -73,6 +81,7 @@ def plan_json(submission: Submission, *, compared_with: Job | None = None) -> di
         "jobs": spec.array.size if spec.array else 1,
         "priority": submission.priority,
         "max_runtime_seconds": submission.max_runtime_seconds,
+        "planned_runtime_seconds": planned_runtime(submission.max_runtime_seconds, submission.cautious_seconds),
         "depends_on": [f"{condition}:{job_id}" for condition, job_id in submission.dependencies],
         "fetches": _fetched_first(submission),
         "spec_digest": spec_digest(spec),

@@ -180,6 +180,7 @@ def _job_row(submission: Submission, spec_id: uuid.UUID, actor: Actor, origin: O
         "condition": "",
         **{name: getattr(ask, name) for name in RESOURCE_NAMES},
         "max_runtime_seconds": submission.max_runtime_seconds,
+        "cautious_seconds": submission.cautious_seconds,
         "parent_id": None,
         "array_index": None,
         "array_size": array.size if array else None,

@@ -30,6 +30,7 @@ class Submission:
     dependencies: tuple[tuple[str, uuid.UUID], ...]  # (condition, job id)
     warnings: tuple[str, ...] = ()
     runtime_limit: int | None = None  # The queue's, in seconds.
+    default_runtime: int | None = None  # The queue's, in seconds.
     priority: int = NORMAL  # As it is stored: what the spec asks for, as far as whoever submits may go.
     checkpoint_from: uuid.UUID | None = None  # The job whose checkpoint it begins with a copy of.
     priority_reason: str | None = None  # Why the rest is requested; None: it is not.
@@ -40,6 +41,12 @@ class Submission:
     def max_runtime_seconds(self) -> int | None:
         """What the spec asks for, and else what the queue allows at most."""
         return self.runtime_limit if self.spec.max_runtime_seconds is None else self.spec.max_runtime_seconds
+
+    @property
+    def cautious_seconds(self) -> int | None:
+        """By its queue, how long it is planned to run as long as nothing is known of its kind. None: it has a longest time, or no
+        queue says so."""
+        return self.default_runtime if self.max_runtime_seconds is None else None
 
     @property
     def ask(self) -> Resources:

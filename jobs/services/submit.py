@@ -28,8 +28,8 @@ from storage.selectors import has_checkpoint
 from storage.services.code import resolve_code
 from storage.services.mounts import MountRequest, check_mounts
 from tenants.access import in_scope, role_allows
-from tenants.capacity import runtime_limits, tenant_paths, user_caps
-from tenants.quota.caps import Held, RuntimeRefusal, check_runtime
+from tenants.capacity import default_runtimes, runtime_limits, tenant_paths, user_caps
+from tenants.quota.caps import Held, RuntimeRefusal, check_runtime, default_runtime
 from tenants.quota.tree import QueueFacts, QueueTree
 from tenants.selectors import TenantFacts, find_tenant, queue_tree, resolve_queue, secret_names
 from tenants.standing import disabled_tenants
@@ -129,7 +129,8 @@ def resolve(
     fetch = None
     if spec.code is not None and spec.code.git and not code_digest:
         fetch = replace(resolve(actor=actor, tenant=tenant, spec=fetch_spec(spec), facts=facts), priority=priority)
-    limit = _checked_runtime(spec, queues.path(queue.id), facts.find("runtime_limits", runtime_limits))
+    path = queues.path(queue.id)
+    limit = _checked_runtime(spec, path, facts.find("runtime_limits", runtime_limits))
     submission = Submission(
         tenant,
         QueueRef(queue.id, queue.name),
@@ -138,6 +139,7 @@ def resolve(
         code_digest,
         dependencies,
         runtime_limit=limit,
+        default_runtime=default_runtime((one.id for one in path), facts.find("default_runtimes", default_runtimes)),
         priority=priority,
         checkpoint_from=source,
         priority_reason=priority_reason if priority < spec.priority else None,

@@ -255,6 +255,8 @@ def _submit(values: Values, path: str, reading: _Reading) -> Change | None:
                 loaded.state.at,
                 spec.priority,
                 max_runtime=submission.max_runtime_seconds,
+                predicted=submission.cautious_seconds,
+                cautious=submission.cautious_seconds,
                 array=path if spec.array and spec.array.parallelism else "",
                 parallel=spec.array.parallelism or 0 if spec.array else 0,
             )

@@ -22,7 +22,7 @@ from tenants.api.pools import names_of_pools, pool_ref
 from tenants.api.shapes import Shown, tenant_ref, user_ref
 from tenants.lifecycle import EDIT_STATES
 from tenants.models import Queue, QueueRule, QuotaEdit, User, UserCap
-from tenants.quota.caps import CAPPED, runtime_limit
+from tenants.quota.caps import CAPPED, default_runtime, runtime_limit
 from tenants.quota.edits import COLUMNS, Change
 from tenants.services.caps import LINES_MAX
 from tenants.services.edits import Trial, forecast, read_change
@@ -218,13 +218,14 @@ class QueueRulesView(ApiView):
 
     @extend_schema(responses=bodies.RulesOut)
     def get(self, request: Request, queue_id: str) -> Response:
-        """The queue's own limits of time and number, and the shortest time of it and all above."""
+        """The queue's own limits of time and number, and the times that hold by it and all above."""
         return self._show(fetch(self.actor, Queue, queue_id, "queue.read"))
 
     @extend_schema(parameters=[IF_MATCH], request=bodies.RulesIn, responses=bodies.RulesOut)
     def put(self, request: Request, queue_id: str) -> Response:
         """Limit how long jobs of this queue and those below it may run, and, of a tenant's top queue, how many jobs and
-        containers hold capacity at a time. What is left out stays. For whoever manages the queue above it."""
+        containers hold capacity at a time. `default_runtime_seconds` is how long jobs that state no `max_runtime` are planned
+        to run. What is left out stays. For whoever manages the queue above it."""
         queue = fetch(self.actor, Queue, queue_id, "queue.read", related=("parent",))
         require(self.actor, queue, "queue.limit")
         body = bodies.RulesIn.validated(request.data)
@@ -238,13 +239,16 @@ class QueueRulesView(ApiView):
         return self._show(changed)
 
     def _show(self, queue: Queue) -> Response:
-        limits, names = capacity.runtime_limits(), ("max_jobs", "max_containers")
+        limits, defaults, names = capacity.runtime_limits(), capacity.default_runtimes(), ("max_jobs", "max_containers")
         counts = QueueRule.objects.filter(queue=queue).values(*names).first() or dict.fromkeys(names)
-        shortest = runtime_limit((uuid.UUID(hex=step) for step in reversed(queue.path.split("/")) if step), limits)
+        path = [uuid.UUID(hex=step) for step in reversed(queue.path.split("/")) if step]
+        shortest = runtime_limit(path, limits)
         shown = {
             "max_runtime_seconds": limits.get(queue.pk),
+            "default_runtime_seconds": defaults.get(queue.pk),
             **counts,
             "effective_max_runtime_seconds": None if shortest is None else shortest[1],
+            "effective_default_runtime_seconds": default_runtime(path, defaults),
             "version": queue.version,
         }
         return with_etag(Response(shown), queue.version)

@@ -174,11 +174,24 @@ class CapsOut(Out):
     items = CapOut(many=True)
 
 
-@extend_schema_serializer(examples=[OpenApiExample("a day at most", {"max_runtime_seconds": 86_400})])
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample("a day at most", {"max_runtime_seconds": 86_400}),
+        OpenApiExample("planned with two hours", {"default_runtime_seconds": 7_200}),
+    ]
+)
 class RulesIn(StrictSerializer):
     """How long jobs of a queue and of those below it may run, and of a tenant's top queue how many; null is no limit."""
 
     max_runtime_seconds = QuantityField(required=False, allow_null=True, min_value=1, max_value=RUNTIME_MAX_SECONDS)
+    default_runtime_seconds = QuantityField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=RUNTIME_MAX_SECONDS,
+        help_text="How long a job is planned to run that states no `max_runtime` and whose kind has no history. It ends no job. "
+        "null: what the queue above says, in the end `BERTH_SCHEDULER_ASSUMED_RUNTIME_SECONDS`.",
+    )
     max_jobs = QuantityField(
         required=False, allow_null=True, max_value=AMOUNT_MAX, help_text="That hold capacity at a time, of all its users."
     )
@@ -191,12 +204,16 @@ class RulesIn(StrictSerializer):
 
 
 class RulesOut(Out):
-    """The queue's own limits, and the shortest time on the way up."""
+    """The queue's own limits, and the times that hold here by it and all above."""
 
     max_runtime_seconds = serializers.IntegerField(allow_null=True)
+    default_runtime_seconds = serializers.IntegerField(allow_null=True)
     max_jobs = serializers.IntegerField(allow_null=True)
     max_containers = serializers.IntegerField(allow_null=True)
-    effective_max_runtime_seconds = serializers.IntegerField(allow_null=True)
+    effective_max_runtime_seconds = serializers.IntegerField(allow_null=True, help_text="The shortest on the way up.")
+    effective_default_runtime_seconds = serializers.IntegerField(
+        allow_null=True, help_text="The nearest on the way up; null: what the installation assumes."
+    )
     version = serializers.IntegerField()
 
 

@@ -169,6 +169,11 @@ def runtime_limit(path: Iterable[uuid.UUID], limits: Mapping[uuid.UUID, int]) ->
     return queue_id, limit
 
 
+def default_runtime(path: Iterable[uuid.UUID], defaults: Mapping[uuid.UUID, int]) -> int | None:
+    """How long a job is taken to run that says nothing, by the nearest queue that does."""
+    return next((defaults[queue_id] for queue_id in path if queue_id in defaults), None)
+
+
 def check_runtime(
     asked_seconds: int | None, path: Iterable[uuid.UUID], limits: Mapping[uuid.UUID, int]
 ) -> int | RuntimeRefusal | None:

@@ -67,7 +67,8 @@ def set_user_caps(*, actor: Actor, tenant: Tenant, lines: Sequence[CapLine], now
         )
 
 
-RULES = ("max_runtime_seconds", "max_jobs", "max_containers")
+RUNTIMES, COUNTS = ("max_runtime_seconds", "default_runtime_seconds"), ("max_jobs", "max_containers")
+RULES = (*RUNTIMES, *COUNTS)
 
 
 def set_rules(
@@ -75,8 +76,9 @@ def set_rules(
 ) -> Queue:
     """Limit jobs of a queue and of all below it: how long each may run, and, of a tenant's top queue, how many of them, with how
     many containers, may hold capacity at a time. None lifts a limit, what is not named stays. For whoever owns the queue above.
+    `default_runtime_seconds` ends no job: it is the time that is planned with for jobs that say nothing.
 
-    Jobs that run already keep the time that they were admitted with, and go on above a new count.
+    Jobs that were submitted already keep the times that they were submitted with, and go on above a new count.
     """
     demand(actor, None if queue.parent is None else queue.parent.tenant_id, "queue.limit")
     if queue.parent_id is None:
@@ -105,11 +107,12 @@ def set_rules(
 
 def _check_rules(queue: Queue, rules: Mapping[str, int | None]) -> None:
     problems = Problems()
-    seconds = rules.get("max_runtime_seconds")
-    if seconds is not None and not 1 <= seconds <= RUNTIME_MAX_SECONDS:
-        message = f"{seconds} is not between 1 and {RUNTIME_MAX_SECONDS} seconds."
-        problems.add("/max_runtime_seconds", "out_of_range", message, "Give seconds, 86400 for a day, or null for no limit.")
-    for name in RULES[1:]:
+    for name in RUNTIMES:
+        seconds = rules.get(name)
+        if seconds is not None and not 1 <= seconds <= RUNTIME_MAX_SECONDS:
+            message = f"{seconds} is not between 1 and {RUNTIME_MAX_SECONDS} seconds."
+            problems.add(f"/{name}", "out_of_range", message, "Give seconds, 86400 for a day, or null for none.")
+    for name in COUNTS:
         count = rules.get(name)
         if count is not None and not 0 <= count <= AMOUNT_MAX:
             message = f"{count} is not between 0 and {AMOUNT_MAX}."

@@ -112,6 +112,7 @@ def a_job(name: str = "digits", state: str = "running", number: int = 1, **chang
         "counts": None,
         "spec_digest": "d" * 64,
         "max_runtime_seconds": None,
+        "planned_runtime_seconds": 7200,
         "submitted_at": NOON,
         "started_at": None if state == "queued" else "2026-11-20T12:00:05Z",
         "ended_at": "2026-11-20T12:01:05Z" if ended else None,
@@ -146,6 +147,9 @@ class Stub:
     demo: bool = False
     node: dict[str, Any] = field(default_factory=lambda: dict(_NODE))
     queue: dict[str, Any] = field(default_factory=lambda: copy.deepcopy(LISTS["queues"][0]))
+    rules: dict[str, int | None] = field(
+        default_factory=lambda: dict.fromkeys(("max_runtime_seconds", "default_runtime_seconds", "max_jobs", "max_containers"))
+    )
 
     def transport(self) -> httpx2.MockTransport:
         return httpx2.MockTransport(self.handle)
@@ -422,6 +426,12 @@ class Stub:
         self.queue["version"] += 1
         return _json(self.queue)
 
+    def rules_of(self, request: httpx2.Request, queue_id: str) -> httpx2.Response:
+        if request.method == "PUT":
+            self.rules.update(json.loads(request.content))
+        effective = {f"effective_{name}": self.rules[name] for name in ("max_runtime_seconds", "default_runtime_seconds")}
+        return _json({**self.rules, **effective, "version": 2})
+
     def done(self, request: httpx2.Request, *_parts: str) -> httpx2.Response:
         return httpx2.Response(204)
 
@@ -463,6 +473,7 @@ def a_plan(spec: dict[str, Any]) -> dict[str, Any]:
     """What a dry run answers."""
     roles = spec.get("roles") or {"worker": {"replicas": spec.get("replicas", 1), "command": spec.get("command")}}
     each = {"cpu_millis": 1000, "memory_bytes": 2 << 30, "gpu_millis": 500}
+    longest = int(spec["max_runtime"]) if str(spec.get("max_runtime", "")).isdigit() else None
     return {
         "name": spec.get("name", "job"),
         "tenant": TENANT,
@@ -477,6 +488,8 @@ def a_plan(spec: dict[str, Any]) -> dict[str, Any]:
         "jobs": 1,
         "spec_digest": "d" * 64,
         "spec": {**spec, "roles": roles},
+        "max_runtime_seconds": longest,
+        "planned_runtime_seconds": 7200 if longest is None else longest,
         "warnings": [],
     }
 
@@ -752,6 +765,7 @@ ROUTES = (
     (r"GET /queues/([^/]+)", "get_queue"),
     (r"PATCH /queues/([^/]+)", "rename_queue"),
     (r"PUT /queues/([^/]+)/limits", "limit_queue"),
+    (r"(?:GET|PUT) /queues/([^/]+)/rules", "rules_of"),
     (r"POST /invitations:accept", "accept"),
     (r"GET /tenants/[^/]+/(members|secrets)", "page"),
     (r"PUT /tenants/[^/]+/secrets/([^/]+)", "done"),

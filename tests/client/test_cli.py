@@ -234,6 +234,13 @@ def test_a_dry_run_shows_the_plan_and_does_nothing(run: Any, stub: Any) -> None:
     assert json.loads(run("submit", "--dry-run", "--json", "echo", "hello").stdout)["total"]["gpu_millis"] == 1000
 
 
+def test_a_plan_says_how_long_a_job_without_a_longest_time_is_planned_to_run(run: Any) -> None:
+    assert "Planned to run  2h\n" in run("submit", "--dry-run", "echo", "hello").stdout
+    limited = run("submit", "--dry-run", "--max-runtime", "600", "echo", "hello").stdout
+    assert "Runs at most" in limited
+    assert "Planned to run" not in limited
+
+
 def test_all_mistakes_of_a_file_are_shown_with_their_lines(run: Any) -> None:
     Path("job.yaml").write_text("name: a\nimagee: x\n\ncomand: y\n")
 
@@ -638,6 +645,13 @@ def test_a_submission_on_a_terminal_asks_and_no_means_no(tmp_path: Path) -> None
     assert code == 0
     assert "Nothing was submitted." in output
     assert (tmp_path / "requests").read_text() == "POST /jobs\n"  # The dry run.
+
+
+def test_a_submission_without_a_longest_time_says_what_is_planned_with_and_what_to_do(tmp_path: Path) -> None:
+    output, code = _in_terminal(tmp_path, ["submit", "-y", "-d", "echo", "hello"])
+
+    assert code == 0
+    assert "planned to run 2h until more is known of its kind, and not ended then; --max-runtime" in output
 
 
 def test_a_terminal_gets_colours_and_hints_unless_told_otherwise(tmp_path: Path) -> None:

@@ -266,6 +266,21 @@ def test_a_limit_that_means_nothing_is_not_sent(run: Any, stub: Any, words: tupl
     assert not stub.sent("PUT /queues/.+")
 
 
+def test_the_time_that_jobs_are_planned_with_is_set_beside_the_longest(run: Any, stub: Any) -> None:
+    done = run("queues", "runtime", "vision", "--default", "90m")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(stub.sent("PUT /queues/.+/rules")[0].content) == {"default_runtime_seconds": 5400}
+    assert "Jobs of vision may run for any time. Those without max_runtime are planned with 1h 30m." in done.stderr
+
+    run("queues", "runtime", "vision", "12h", "--default", "none")
+    assert json.loads(stub.sent("PUT /queues/.+/rules")[1].content) == {
+        "max_runtime_seconds": 43_200, "default_runtime_seconds": None,
+    }  # fmt: skip
+    assert "planned with" not in run("queues", "runtime", "vision").stderr
+    assert run("queues", "runtime", "vision", "--default", "soon").exit_code == 2
+    assert len(stub.sent("PUT /queues/.+/rules")) == 2, "showing sets nothing, and no time is not sent"
+
+
 def test_queues_are_split_and_renamed(run: Any, stub: Any) -> None:
     done = run("-t", "vision", "queues", "create", "training")
     assert "Queue vision/training is there." in done.stderr

@@ -72,7 +72,8 @@ class Quota(_Resource):
         return self._get(f"/queues/{_segment(queue_id)}/rules")
 
     def set_rules(self, queue_id: str, *, version: int | None = None, **rules: int | None) -> Row:
-        """`max_runtime_seconds`, and of a tenant's top queue `max_jobs` and `max_containers`; None lifts it, the rest stays."""
+        """`max_runtime_seconds`, `default_runtime_seconds` (for planning alone), and of a tenant's top queue `max_jobs` and
+        `max_containers`; None lifts it, the rest stays."""
         return dict(self._put(f"/queues/{_segment(queue_id)}/rules", dict(rules), version=version))
 
 

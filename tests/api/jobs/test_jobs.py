@@ -138,8 +138,35 @@ def test_a_job_runs_for_at_most_what_its_queue_allows(quay: Quay, api: Api) -> N
     assert late.status_code == 422, "a new limit counts for the very next job"
 
 
-def put_rules(client: Any, queue: Any, seconds: int) -> Any:
-    body = json.dumps({"max_runtime_seconds": seconds})
+def test_whoever_submits_without_a_max_runtime_is_told_which_time_is_planned_with(quay: Quay, api: Api) -> None:
+    client, manager = api(quay.cast.bob), api(quay.cast.alice)
+    night, day = make_queue(quay.cast.tenant, "night"), make_queue(quay.cast.tenant, "day")
+    assert put_rules(manager, night, 7200, "default_runtime_seconds").status_code == 200
+
+    def planned(path: str = "/jobs", **spec: Any) -> tuple[int | None, int | None]:
+        told = post(client, path, {"spec": {**SPEC, "hold": True, **spec}}).json()
+        return told["max_runtime_seconds"], told["planned_runtime_seconds"]
+
+    assert planned(queue="day") == (None, 86_400), "as the installation assumes"
+    assert planned(queue="night") == planned("/jobs?dry_run=true", queue="night") == (None, 7200)
+    assert (
+        planned(queue="night", max_runtime="30m")
+        == planned("/jobs?dry_run=true", queue="night", max_runtime="30m")
+        == (1800, 1800)
+    )
+    job = post(client, "/jobs", {"spec": {**SPEC, "queue": "night", "hold": True, "array": {"size": 2}}}).json()
+    assert set(Job.objects.filter(parent_id=job["id"]).values_list("cautious_seconds", "max_runtime_seconds")) == {(7200, None)}
+    assert put_rules(manager, night, 600, "default_runtime_seconds").status_code == 200
+    job = post(client, "/jobs", {"spec": {**SPEC, "queue": "night", "hold": True}}).json()
+    assert job["planned_runtime_seconds"] == 600, "a new default counts for the very next job"
+    assert get(client, f"/jobs/{job['id']}").json()["planned_runtime_seconds"] == 600
+    assert patch(client, f"/jobs/{job['id']}", {"queue": str(day.pk)}).json()["planned_runtime_seconds"] == 86_400
+    assert patch(client, f"/jobs/{job['id']}", {"queue": str(night.pk)}).json()["planned_runtime_seconds"] == 600
+    assert patch(client, f"/jobs/{job['id']}", {"max_runtime_seconds": 60}).json()["planned_runtime_seconds"] == 60
+
+
+def put_rules(client: Any, queue: Any, seconds: int, name: str = "max_runtime_seconds") -> Any:
+    body = json.dumps({name: seconds})
     return client.put(f"/api/v1/queues/{queue.pk}/rules", body, content_type="application/json")
 
 

@@ -17,7 +17,7 @@ from activity.models import AuditEvent, Event
 from kernel.resources import Resources
 from tenants import capacity
 from tenants.lifecycle import EditState
-from tenants.models import QueueLimit, QueueUsage, QuotaEdit
+from tenants.models import QueueLimit, QueueRule, QueueUsage, QuotaEdit
 from tenants.quota.caps import TOGETHER, UserCap
 from tenants.quota.limits import Limit
 from tenants.services import apply_due_edits, register_forecast, reserve
@@ -351,13 +351,57 @@ def test_the_time_of_jobs_is_limited_by_whoever_owns_the_queue_above(api: Api, c
     assert put(cast.alice, top, 3600).status_code == 403
     assert put(cast.otto, top, 3600).status_code == 200
     first = put(cast.alice, own, 7200)
-    counts = {"max_jobs": None, "max_containers": None}
-    assert first.json() == {"max_runtime_seconds": 7200, "effective_max_runtime_seconds": 3600, "version": 2, **counts}
+    others = dict.fromkeys(("max_jobs", "max_containers", "default_runtime_seconds", "effective_default_runtime_seconds"))
+    assert first.json() == {"max_runtime_seconds": 7200, "effective_max_runtime_seconds": 3600, "version": 2, **others}
     assert put(cast.alice, own, 60, **{"If-Match": '"1"'}).status_code == 412
     assert put(cast.alice, own, 0).json()["fields"][0]["path"] == "/max_runtime_seconds"
     assert put(cast.alice, own, None).json()["effective_max_runtime_seconds"] == 3600
     assert capacity.runtime_limits() == {top.pk: 3600}
     assert api(cast.vera).get(f"/api/v1/queues/{own.pk}/rules").json()["max_runtime_seconds"] is None
+
+
+def test_the_time_that_jobs_are_planned_with_is_said_by_whoever_owns_the_queue_above_and_the_nearest_queue_counts(
+    api: Api, cast: Cast
+) -> None:
+    top, own = top_queue(cast.tenant), make_queue(cast.tenant, "day")
+
+    def put(person: Any, queue: Any, **body: Any) -> Any:
+        return api(person).put(f"/api/v1/queues/{queue.pk}/rules", body, format="json")
+
+    assert put(cast.alice, top, default_runtime_seconds=3600).status_code == 403
+    assert put(cast.bob, own, default_runtime_seconds=3600).status_code == 403
+    assert put(cast.carol, own, default_runtime_seconds=3600).status_code == 404
+    assert put(cast.otto, top, default_runtime_seconds=3600).status_code == 200
+    assert put(cast.alice, own, max_runtime_seconds=None).json()["effective_default_runtime_seconds"] == 3600
+    mine = put(cast.alice, own, default_runtime_seconds=7200).json()
+    assert (mine["default_runtime_seconds"], mine["effective_default_runtime_seconds"]) == (7200, 7200), "the nearest counts"
+    assert put(cast.alice, own, max_runtime_seconds=86_400).json()["default_runtime_seconds"] == 7200, "what is not named stays"
+    assert AuditEvent.objects.filter(verb="queue.limit").latest("id").before["default_runtime_seconds"] == 7200
+    assert capacity.default_runtimes() == {top.pk: 3600, own.pk: 7200}
+    assert put(cast.alice, own, default_runtime_seconds=None).json()["effective_default_runtime_seconds"] == 3600
+    assert api(cast.vera).get(f"/api/v1/queues/{own.pk}/rules").json()["default_runtime_seconds"] is None
+    root = top.parent
+    assert root is not None
+    assert put(cast.otto, root, default_runtime_seconds=60).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        (0, "min_value"), (-1, "min_value"), (10 * 366 * 86_400, "max_value"), (2**62, "max_value"),
+        *((value, "invalid") for value in ("2h", "", True, 1.5, [], {})),
+    ],
+)  # fmt: skip
+def test_a_planned_time_that_is_none_is_refused_together_with_what_else_is_wrong(
+    api: Api, cast: Cast, value: object, code: str
+) -> None:
+    own = make_queue(cast.tenant, "day")
+    body = {"default_runtime_seconds": value, "max_runtime_seconds": 0, "nonsense": 1}
+    refused = api(cast.alice).put(f"/api/v1/queues/{own.pk}/rules", body, format="json")
+    assert refused.status_code == 422
+    fields = {entry["path"]: entry["code"] for entry in refused.json()["fields"]}
+    assert fields == {"/default_runtime_seconds": code, "/max_runtime_seconds": "min_value", "/nonsense": "unknown_field"}
+    assert not QueueRule.objects.exists()
 
 
 def test_how_many_jobs_and_containers_a_tenant_has_is_given_by_whoever_owns_the_queue_above(api: Api, cast: Cast) -> None:

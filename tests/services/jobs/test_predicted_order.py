@@ -19,7 +19,9 @@ from jobs.scheduling.core.state.decisions import Admit
 from jobs.scheduling.replay.log import Submitted
 from jobs.services.edit import edit_job
 from tenants.quota.accounting import mark
+from tenants.services.caps import set_rules
 from tests.builders.quay import Quay
+from tests.factories.tenants import top_queue
 
 pytestmark = pytest.mark.database
 
@@ -187,3 +189,32 @@ def test_a_job_that_changes_its_max_runtime_is_predicted_anew(quay: Quay) -> Non
     kept = core(quay).lines.job(str(waits.id))
     assert kept is not None
     assert (kept.predicted, kept.max_runtime) == (600, 600)
+
+
+def test_a_job_of_which_nothing_is_known_is_planned_with_the_default_of_its_queue(quay: Quay) -> None:
+    blocks = quay.submit("blocks", script=Script(duration_seconds=None), resources=ALL)
+    quay.turn(2)
+    lasting, queue = Script(duration_seconds=1_000), top_queue(quay.cast.tenant)
+    usual = quay.submit("usual", script=lasting, resources=ALL)
+    set_rules(actor=quay.cast.otto.actor, queue=queue, rules={"default_runtime_seconds": 300}, now=quay.now)
+    short = quay.submit("short", script=lasting, resources=ALL)
+    limited = quay.submit("limited", script=lasting, resources=ALL, max_runtime="1h")
+    quay.turn()
+    waiting = [core(quay).lines.job(str(job.id)) for job in (usual, short, limited)]
+    assert [(job.predicted, job.cautious) for job in waiting if job is not None] == [(None, None), (300, 300), (None, None)]
+    assert order(core(quay), [usual, short, limited]) == ["short", "limited", "usual"]
+    assert order(build(load_state(quay.now).state), [usual, short, limited]) == ["short", "limited", "usual"]
+    planned = [core(quay).promises.planned_seconds(job) for job in waiting if job is not None]
+    assert planned[0] == 86_400
+    assert 300 <= planned[1] < 350, "rounded up by an eighth at most"
+    quay.stop(blocks)
+    quay.turn(3)
+    assert quay.state(short) == "running"
+
+
+def test_history_counts_before_the_default_of_a_queue(quay: Quay) -> None:
+    set_rules(actor=quay.cast.otto.actor, queue=top_queue(quay.cast.tenant), rules={"default_runtime_seconds": 300}, now=quay.now)
+    a_full_cluster_with_a_history(quay)
+    long, _, short = three_that_wait(quay)
+    assert order(core(quay), [long, short]) == ["test", "train"]
+    assert (quay.job(long.id).cautious_seconds or 0) > 1_000

@@ -954,12 +954,15 @@ class RoomHolderOut(TypedDict):
 
 
 class RulesInRequest(TypedDict):
+    default_runtime_seconds: NotRequired[int | None]
     max_containers: NotRequired[int | None]
     max_jobs: NotRequired[int | None]
     max_runtime_seconds: NotRequired[int | None]
 
 
 class RulesOut(TypedDict):
+    default_runtime_seconds: int | None
+    effective_default_runtime_seconds: int | None
     effective_max_runtime_seconds: int | None
     max_containers: int | None
     max_jobs: int | None
@@ -1884,6 +1887,7 @@ class JobOut(TypedDict):
     origin: dict[str, Any] | None
     parent_id: str | None
     place: int | None
+    planned_runtime_seconds: int | None
     pool: str | None
     priority: int
     queue: ReferenceOut
@@ -2600,6 +2604,7 @@ class PlanOut(TypedDict):
     max_runtime_seconds: int | None
     name: str
     plan: NotRequired[str]
+    planned_runtime_seconds: int | None
     priority: int
     queue: ReferenceOut
     roles: list[PlannedRoleOut]

@@ -110,6 +110,14 @@ def duration_text(seconds: float | None) -> str:
     return " ".join(part for part in parts[:2] if not part.startswith("0")) or "0s"
 
 
+def planned_text(about: Mapping[str, Any]) -> str:
+    """How long a job, or a plan, without a longest time is planned to run; empty where it has one, or the server is older."""
+    if about.get("max_runtime_seconds") is not None or "planned_runtime_seconds" not in about:
+        return ""
+    seconds = about["planned_runtime_seconds"]
+    return _("for ever") if seconds is None else duration_text(seconds)
+
+
 def moment(text: object) -> datetime | None:
     """A time of the API, or None."""
     try:

@@ -135,20 +135,29 @@ def limit_runtime(
     time: Annotated[
         str | None, typer.Argument(metavar="TIME", help="36h or 2d; none lifts the limit. Left out: show it.")
     ] = None,
+    default: Annotated[
+        str | None,
+        typer.Option(
+            "--default", metavar="TIME", help="How long jobs without max_runtime are planned to run: 2h, or none. It ends no job."
+        ),
+    ] = None,
 ) -> None:
     """Limit how long jobs of a queue, and of those below it, may run."""
     found = session.client.queues.get(queue)
-    if time is None:
-        rules = session.client.quota.rules(found["id"])
-    else:
-        seconds = None if time.strip().lower() == "none" else int(formats.parse_seconds(time))
-        rules = session.client.quota.set_rules(found["id"], max_runtime_seconds=seconds)
-    longest = rules["effective_max_runtime_seconds"]
+    given = {
+        name: None if text.strip().lower() == "none" else int(formats.parse_seconds(text))
+        for name, text in (("max_runtime_seconds", time), ("default_runtime_seconds", default))
+        if text is not None
+    }
+    rules = session.client.quota.set_rules(found["id"], **given) if given else session.client.quota.rules(found["id"])
+    longest, planned = rules["effective_max_runtime_seconds"], rules.get("effective_default_runtime_seconds")
     text = (
         _("Jobs of {queue} may run for any time.", queue=plain(found["name"]))
         if longest is None
         else _("Jobs of {queue} may run for {time}.", queue=plain(found["name"]), time=formats.duration_text(longest))
     )
+    if longest is None and planned is not None:
+        text += " " + _("Those without max_runtime are planned with {time}.", time=formats.duration_text(planned))
     session.show_done(rules, text)
 
 

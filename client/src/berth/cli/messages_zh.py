@@ -146,6 +146,11 @@ TITLES = {
     "ready": "就绪",
     "removed": "已删除",
     "{time}, {age} ago": "{time}（{age} 前）",
+    "Planned to run": "规划时长",
+    "for ever": "不限时间",
+    "planned to run {time} until more is known of its kind, and not ended then; --max-runtime 2h may start it sooner": (
+        "在了解同类作业之前按 {time} 规划，到时不会结束；加上 --max-runtime 2h 可能更早开始"
+    ),
     "Ran": "运行时长",
     "Reference": "引用",
     "Requirements": "依赖",

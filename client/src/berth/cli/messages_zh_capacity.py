@@ -40,6 +40,10 @@ CAPACITY = {
     "JOBS": "作业",
     "Jobs of {queue} may run for any time.": "{queue} 的作业运行时间不限。",
     "Jobs of {queue} may run for {time}.": "{queue} 的作业最长运行 {time}。",
+    "How long jobs without max_runtime are planned to run: 2h, or none. It ends no job.": (
+        "未设置 max_runtime 的作业按多长时间规划：2h 或 none。不会因此结束作业。"
+    ),
+    "Those without max_runtime are planned with {time}.": "未设置 max_runtime 的作业按 {time} 规划。",
     "Jobs that run: 10, or none.": "运行中的作业数：10 或 none。",
     "Lent while idle, taken back on demand: gpu=12.": "空闲时借出，需要时收回：gpu=12。",
     "Limit how long jobs of a queue, and of those below it, may run.": "限制队列及其下级队列的作业最长运行时间。",

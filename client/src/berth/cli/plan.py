@@ -35,7 +35,8 @@ def print_plan(plan: Mapping[str, Any], snapshot: Snapshot | None, *, stream: Te
                 ("Code", _code_text(plan.get("fetches"), snapshot)),
                 ("Jobs", str(plan["jobs"]) if plan["jobs"] > 1 else ""),
                 ("Total", (formats.resources_text(plan["total"]), "bold")),
-                ("Runs at most", formats.duration_text(spec.get("max_runtime"))),
+                ("Runs at most", formats.duration_text(plan.get("max_runtime_seconds"))),
+                ("Planned to run", formats.planned_text(plan)),
             ]
         )
         print()

@@ -66,6 +66,7 @@ def _print_job(job: Any, *, wide: bool) -> None:
         ("Ended", formats.time_text(job.get("ended_at"))),
         ("Ran", formats.span_text(job.get("started_at"), job.get("ended_at"))),
         ("Runs at most", formats.duration_text(job.get("max_runtime_seconds"))),
+        ("Planned to run", formats.planned_text(job)),
         ("Labels", ", ".join(f"{plain(key)}={plain(value)}" for key, value in (job.get("labels") or {}).items())),
         ("Tags", ", ".join(plain(tag) for tag in job.get("tags") or [])),
     ]

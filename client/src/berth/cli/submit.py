@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from berth.cli import formats
 from berth.cli.command import Session, UsageMistake, command, confirmed
 from berth.cli.messages import _
 from berth.cli.output import Format, hint, note, print_data
@@ -217,6 +218,13 @@ def _finish(session: Session, job: Job, *, detach: bool, follow_: bool) -> None:
         job.data, _("Job {name} submitted: {id}", name=plain(job.name), id=paint(job.id, "bold", stream=sys.stderr))
     )
     watched = is_terminal(sys.stdout) and not session.is_for_programs
+    if not session.is_for_programs and (time := formats.planned_text(job.data)):
+        hint(
+            _(
+                "planned to run {time} until more is known of its kind, and not ended then; --max-runtime 2h may start it sooner",
+                time=time,
+            )
+        )
     if detach or not (follow_ or watched):
         if not session.is_for_programs:
             hint(_("berth logs -f {job}   ·   berth get {job}", job=job.id))

@@ -228,6 +228,7 @@ function Rules({ id }: { id: string }) {
               {[
                 [t('maxRuntime'), time(found.max_runtime_seconds)],
                 [t('effectiveRuntime'), time(found.effective_max_runtime_seconds)],
+                [t('defaultRuntime'), found.effective_default_runtime_seconds === null ? t('defaultRuntimeNone') : format.duration(found.effective_default_runtime_seconds)],
                 [t('maxJobs'), count(found.max_jobs)],
                 [t('maxContainers'), count(found.max_containers)],
               ].map(([label, value]) => (

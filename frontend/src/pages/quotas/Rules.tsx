@@ -22,19 +22,33 @@ export function Rules({ queue, mayEdit, close }: { queue: Queue; mayEdit: boolea
   return <Answer query={query}>{(rules) => <Editor queue={queue} rules={rules} mayEdit={mayEdit} close={close} />}</Answer>;
 }
 
+/** As it is typed: hours, to the thousandth. */
+function inHours(seconds: number | null): string {
+  return seconds === null ? '' : String(Math.round((seconds / 3600) * 1000) / 1000);
+}
+
+/** What was typed, in seconds; not a number where it is no time, null where it is empty. */
+function inSeconds(hours: string): number | null {
+  if (hours.trim() === '') return null;
+  const asked = Number(hours.replace(',', '.'));
+  return asked > 0 && Number.isFinite(asked) ? Math.round(asked * 3600) : Number.NaN;
+}
+
 function Editor({ queue, rules, mayEdit, close }: { queue: Queue; rules: Schemas['RulesOut']; mayEdit: boolean; close: () => void }) {
   const t = useText(words);
   const c = useText(common);
   const format = useFormat();
-  const [hours, setHours] = useState(rules.max_runtime_seconds === null ? '' : String(Math.round((rules.max_runtime_seconds / 3600) * 1000) / 1000));
+  const [hours, setHours] = useState(inHours(rules.max_runtime_seconds));
+  const [planned, setPlanned] = useState(inHours(rules.default_runtime_seconds));
   const [jobs, setJobs] = useState(rules.max_jobs === null ? '' : String(rules.max_jobs));
   const [tasks, setTasks] = useState(rules.max_containers === null ? '' : String(rules.max_containers));
-  const asked = hours.trim() === '' ? null : Number(hours.replace(',', '.'));
-  const isWrong = (asked !== null && (!Number.isFinite(asked) || asked <= 0)) || Number.isNaN(parseWhole(jobs)) || Number.isNaN(parseWhole(tasks));
+  const longest = inSeconds(hours);
+  const usual = inSeconds(planned);
+  const isWrong = Number.isNaN(longest) || Number.isNaN(usual) || Number.isNaN(parseWhole(jobs)) || Number.isNaN(parseWhole(tasks));
   const submit = async () => {
     await api.PUT('/api/v1/queues/{queue_id}/rules', {
       params: { path: { queue_id: queue.id }, header: { 'If-Match': `"${rules.version}"` } },
-      body: { max_runtime_seconds: asked === null ? null : Math.round(asked * 3600), ...(queue.is_top ? { max_jobs: parseWhole(jobs), max_containers: parseWhole(tasks) } : {}) },
+      body: { max_runtime_seconds: longest, default_runtime_seconds: usual, ...(queue.is_top ? { max_jobs: parseWhole(jobs), max_containers: parseWhole(tasks) } : {}) },
     });
     notify(t('rulesSaved', { name: queue.name }));
     await queries.invalidateQueries({ queryKey: ['queues'] });
@@ -48,6 +62,9 @@ function Editor({ queue, rules, mayEdit, close }: { queue: Queue; rules: Schemas
           {t('runtime')}: {hours || t('noneShort')}
         </Text>
         {effective}
+        <Text size="sm">
+          {t('defaultRuntime')}: {planned || t('noneShort')}
+        </Text>
         {queue.is_top && (
           <Text size="sm">
             {t('maxJobs')}: {jobs || t('noneShort')}; {t('maxContainers')}: {tasks || t('noneShort')}
@@ -68,6 +85,7 @@ function Editor({ queue, rules, mayEdit, close }: { queue: Queue; rules: Schemas
           </Text>
           <TextInput label={t('runtime')} inputMode="decimal" value={hours} onChange={(event) => setHours(event.currentTarget.value)} error={at('/max_runtime_seconds')} placeholder={t('noneShort')} data-autofocus />
           {effective}
+          <TextInput label={t('defaultRuntime')} description={t('defaultRuntimeHint')} inputMode="decimal" value={planned} onChange={(event) => setPlanned(event.currentTarget.value)} error={at('/default_runtime_seconds')} placeholder={t('noneShort')} />
           {queue.is_top ? (
             <>
               <TextInput label={t('maxJobs')} inputMode="numeric" value={jobs} onChange={(event) => setJobs(event.currentTarget.value)} error={at('/max_jobs')} placeholder={t('noneShort')} />

@@ -163,6 +163,11 @@ function Told({ plan, why, choose, t }: { plan: Plan; why: UseQueryResult<string
           {past && past.promises > 0 && past.by_p90 !== null && ` ${t('planPast', { count: past.promises, share: format.percent(past.by_p90), error: format.duration(past.median_error_seconds) })}`}
         </Text>
       )}
+      {plan.max_runtime_seconds === null && typeof plan.forecast?.runs_seconds !== 'number' && (
+        <Text size="xs" c="dimmed">
+          {plan.planned_runtime_seconds === null ? t('planRunsForEver') : t('planRunsAssumed', { time: format.duration(plan.planned_runtime_seconds) })}
+        </Text>
+      )}
       {plan.warnings.length > 0 && (
         <Alert color="yellow" icon={<Icon name="alert" />} title={t('warnings')} p="sm" styles={darkTitle}>
           <List size="sm">

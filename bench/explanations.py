@@ -29,11 +29,11 @@ from pathlib import Path
 from bench import passes, tenancy, waiting
 from bench.frame import Bench
 from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Pool, State, build, export
 from jobs.scheduling.core.state.decisions import Reason
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.questions.explain import Settled, explain
 from jobs.scheduling.questions.suggest import outcome, suggest

@@ -33,11 +33,11 @@ from bench import packing, promises, tenancy
 from bench.frame import ROOT, Bench, BenchError
 from bench.traces import rows
 from jobs.scheduling.core.core import Policy
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Pool, State
 from jobs.scheduling.core.state.decisions import Decision
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.replay.log import Decided, Ended, PassDecided, Submitted, Withdrawn, decision_lines, replay_log
 from jobs.scheduling.replay.recorder import Recorder

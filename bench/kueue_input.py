@@ -30,10 +30,10 @@ from bench.frame import Bench, BenchError
 from bench.load import drive, request
 from bench.platforms import RunningPlatform, running_platform
 from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import Machine, Machines, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.state.decisions import Admit, Evict
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import Machine, Machines, TaskAsk
 from jobs.scheduling.core.state.work import Job
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, Limit, LimitedQueue

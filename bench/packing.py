@@ -23,10 +23,10 @@ from pathlib import Path
 from bench.drawing import curves
 from bench.frame import Bench, BenchError
 from bench.traces import rows
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, Machines, TaskAsk
 from jobs.scheduling.core.place.placing import GangAsk, Placed, RoleAsk, place
 from jobs.scheduling.core.place.ranking import ranking_of
 from jobs.scheduling.core.place.scores import Mix, PoolRules
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine, Machines, TaskAsk
 from jobs.scheduling.questions.learn import CANDIDATES, PARTS, Weights, learn
 
 WHERE = (

@@ -26,10 +26,10 @@ from dataclasses import replace
 
 from bench.frame import Bench
 from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, Machines, TaskAsk
 from jobs.scheduling.core.place.scores import Mix, PoolRules
 from jobs.scheduling.core.state.decisions import Admit, Evict
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine, Machines, TaskAsk
 from jobs.scheduling.core.state.work import Job
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, Limit, LimitedQueue

@@ -30,10 +30,10 @@ from bench import tenancy
 from bench.frame import Bench, BenchError
 from bench.predicted import Predicted
 from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import Machine, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Pool, State, build, export
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import Machine, TaskAsk
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.questions.lookahead import Expected, expected_starts
 from jobs.scheduling.questions.predict import Corrections, Prediction
@@ -262,7 +262,7 @@ class Told(Predicted):
         self.seconds: list[float] = []
 
     def _passed(self, core: Core, now: int) -> None:
-        waiting = [job.id for job in core.waiting() if job.id in core.lines]
+        waiting = [job.id for job in core.waiting() if job.id in core.ordering]
         if now < self.next_at or not waiting:
             return
         self.next_at = now + self.every

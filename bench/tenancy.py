@@ -32,10 +32,10 @@ from bench.frame import Bench, BenchError
 from bench.predicted import Predicted
 from bench.traces import rows
 from jobs.scheduling.core.core import Policy
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Pool, State, build
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.replay.figures import jain
 from jobs.scheduling.replay.run import Arrival, Outcome

@@ -22,11 +22,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Pool, State, build, export
 from jobs.scheduling.core.state.decisions import Reason
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.questions.explain import Settled, explain
 from jobs.scheduling.questions.suggest import outcome, starts_by, suggest
@@ -68,7 +68,7 @@ def moments_of(seed: int, *, at_most: int = MOMENTS) -> Iterator[Moment]:
     def look(core: Core, now: int) -> None:
         nonlocal passed
         passed += 1
-        if passed % EVERY == 0 and len(found) < at_most and core.lines:
+        if passed % EVERY == 0 and len(found) < at_most and core.ordering:
             found.append(Moment(copy.deepcopy(core), export(core, start)))
 
     Replay(build(start), arrivals, on_pass=look).run()

@@ -48,7 +48,7 @@ def _demand(core: Core, numbers: Numbers) -> Iterator[Demand]:
 
 def _asks(core: Core) -> Iterable[tuple[int, int, int, int]]:
     """Queue, pool, thousandths of cores and of GPUs."""
-    for group in core.lines.groups():
+    for group in core.ordering.groups():
         if group.reason is not None and group.reason.code in OWN:
             continue
         parts = len(group.shape.least)

@@ -54,10 +54,10 @@ from jobs.reconcile.predicting import Predictions
 from jobs.reconcile.telling import Teller
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.eligibility import Refusal, Wish
+from jobs.scheduling.core.place.machines import Machines, TaskAsk
 from jobs.scheduling.core.snapshot import build
 from jobs.scheduling.core.state import work
 from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict, Reason, Wait
-from jobs.scheduling.core.state.machines import Machines, TaskAsk
 from jobs.scheduling.questions.records import CLAIM, REFUSE, Names, policy_version, records_of
 from jobs.scheduling.replay.log import (
     CapsChanged,
@@ -664,7 +664,7 @@ class SchedulerDriver:
         assert self._teller is not None
         keys: dict[str, None] = {}
         for key in told:
-            group = core.lines.group(key)
+            group = core.ordering.group(key)
             for member in group.ids() if group is not None else (key,):
                 keys[member] = None
         keys.update(dict.fromkeys(sorted(self._to_tell)))

@@ -16,7 +16,7 @@ import structlog
 from clusters.selectors import PoolFacts, pools_and_nodes
 from clusters.services import measures
 from jobs.reconcile.measuring import recent_tasks
-from jobs.scheduling.core.state.machines import TaskAsk
+from jobs.scheduling.core.place.machines import TaskAsk
 from jobs.scheduling.questions.learn import PARTS, RECENT_MAX, Learned, learn
 from jobs.selectors.pools import is_learning, machines_of, rules_of
 from kernel.config import current

@@ -26,12 +26,12 @@ from jobs.reconcile import aside, memory
 from jobs.reconcile.memory import Memory, Numbered
 from jobs.scheduling.core.core import Policy
 from jobs.scheduling.core.eligibility import Eligible, PoolView, Refusal, Wish, eligible
+from jobs.scheduling.core.place.gangs import GangAsk, Placed, PlacedTask
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Held, Pool, State
 from jobs.scheduling.core.state import work
 from jobs.scheduling.core.state.decisions import Reason
-from jobs.scheduling.core.state.gangs import GangAsk, Placed, PlacedTask
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.selectors.pools import machines_of, rules_of, views_of
 from jobs.services.specs import load_spec, wish_of, wishes
 from kernel.config import current

@@ -18,7 +18,7 @@ from clusters.telemetry.metrics import pool_subject
 from jobs.models import Attempt
 from jobs.reconcile.loading import Around
 from jobs.scheduling.core.core import Core
-from jobs.scheduling.core.state.machines import TaskAsk
+from jobs.scheduling.core.place.machines import TaskAsk
 from jobs.scheduling.questions.idle import Idle, idle_of, mix_rows
 from jobs.services.specs import wishes
 

@@ -14,12 +14,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from jobs.models import SchedulerMemory
+from jobs.scheduling.core.claims import as_task
 from jobs.scheduling.core.core import Core
-from jobs.scheduling.core.reclaim import as_task
-from jobs.scheduling.core.state.gangs import PlacedTask
-from jobs.scheduling.core.state.machines import TaskAsk
-from jobs.scheduling.core.state.reservation import Promised
-from jobs.scheduling.core.state.work import Claimed, ClaimedSeat, Ghost
+from jobs.scheduling.core.place.gangs import PlacedTask
+from jobs.scheduling.core.place.machines import TaskAsk
+from jobs.scheduling.core.state.reservation import KeptReservation
+from jobs.scheduling.core.state.work import Claimed, ClaimedSeat, HeldRoom
 from tenants.quota.shares import Standing
 
 ROW = "scheduler"
@@ -86,7 +86,7 @@ class Numbered:
     pool_at: Mapping[uuid.UUID, int]
     machine_at: Mapping[tuple[int, str], int]
 
-    def starts(self, under_way: UnderWay) -> tuple[Promised, ...]:
+    def starts(self, under_way: UnderWay) -> tuple[KeptReservation, ...]:
         return tuple(found for one in under_way.booked if (found := self._start(one)) is not None)
 
     def claims(self, under_way: UnderWay) -> tuple[Claimed, ...]:
@@ -102,22 +102,22 @@ class Numbered:
             found.append(PlacedTask(task.role, task.number, machine, ask, task.devices))
         return tuple(found)
 
-    def _start(self, kept: BookedStart) -> Promised | None:
+    def _start(self, kept: BookedStart) -> KeptReservation | None:
         pool, tasks = self.pool_at.get(kept.pool_id), self._tasks(kept.tasks)
         if pool is None or tasks is None:
             return None
-        return Promised(str(kept.job_id), pool, kept.at, tasks, Standing(kept.standing))
+        return KeptReservation(str(kept.job_id), pool, kept.at, tasks, Standing(kept.standing))
 
     def _claim(self, kept: ClaimedRoom) -> Claimed | None:
         pool, tasks, left_over = self.pool_at.get(kept.pool_id), self._tasks(kept.tasks), self._tasks(kept.left_over)
         seats = tuple(self._seat(one) for one in kept.seats)
         if pool is None or tasks is None or left_over is None or None in seats:
             return None
-        ghosts = tuple(
-            Ghost(one.machine, one.ask.cpu_millis, one.ask.memory_bytes, one.ask.gpu_millis, one.devices) for one in left_over
+        held_rooms = tuple(
+            HeldRoom(one.machine, one.ask.cpu_millis, one.ask.memory_bytes, one.ask.gpu_millis, one.devices) for one in left_over
         )
         known = tuple(seat for seat in seats if seat is not None)
-        return Claimed(str(kept.job_id), pool, tasks, Standing(kept.standing), ghosts, known)
+        return Claimed(str(kept.job_id), pool, tasks, Standing(kept.standing), held_rooms, known)
 
     def _seat(self, kept: KeptSeat) -> ClaimedSeat | None:
         pool, tasks = self.pool_at.get(kept.pool_id), self._tasks(kept.tasks)
@@ -149,14 +149,14 @@ NOTHING = Memory({}, 0, ())
 def remember(core: Core) -> Memory:
     """What this core knows."""
     under_way = under_way_of(core)
-    if core.history_at is None:
+    if core.live.history_at is None:
         return Memory({}, 0, tuple(core.evicted_at), under_way)
     shares = core.shares
     history = {
         (None if queue == 0 else shares.queue_ids[queue], shares.pool_ids[pool], resource): amount
         for (queue, pool, resource), amount in shares.history().items()
     }
-    return Memory(history, core.history_at, tuple(core.evicted_at), under_way)
+    return Memory(history, core.live.history_at, tuple(core.evicted_at), under_way)
 
 
 def under_way_of(core: Core) -> UnderWay:
@@ -174,7 +174,7 @@ def under_way_of(core: Core) -> UnderWay:
 
     booked = tuple(
         BookedStart(uuid.UUID(one.id), pool_ids[one.pool], one.at, int(one.standing), tasks(one.tasks))
-        for one in core.promises.kept()
+        for one in core.reservations.kept()
     )
     claimed = tuple(
         ClaimedRoom(

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from jobs.reconcile.loading import Around, Numbers
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.eligibility import Refusal, Sizes
+from jobs.scheduling.core.place.gangs import GangAsk
 from jobs.scheduling.core.state.decisions import Reason
-from jobs.scheduling.core.state.gangs import GangAsk
 from jobs.scheduling.core.state.work import Job
 from kernel.resources import RESOURCE_NAMES, Resources
 

@@ -20,9 +20,9 @@ from django.db.models import Q
 from jobs.models import Attempt, Dependency, Job
 from jobs.reconcile import event_log, loading, memory
 from jobs.scheduling.core.eligibility import Wish, eligible
+from jobs.scheduling.core.place.machines import Machine
 from jobs.scheduling.core.snapshot import Held, State
 from jobs.scheduling.core.state import work
-from jobs.scheduling.core.state.machines import Machine
 from jobs.scheduling.replay.log import Decided, Event, Log, MachineChanged
 from jobs.scheduling.replay.recorder import state_at
 from jobs.scheduling.replay.trace import UNKNOWN, Entry, NewLimits, NewMachine, Past, Run

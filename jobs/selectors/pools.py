@@ -10,8 +10,8 @@ from functools import lru_cache
 from clusters.placement import EXCLUSIVE_CORES, LEVELS, Effect, learns
 from clusters.selectors import NodeFacts, PoolFacts, list_clusters, pools_and_nodes
 from jobs.scheduling.core.eligibility import PoolView
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine
 from jobs.scheduling.core.place.scores import PoolRules
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine
 from jobs.scheduling.questions.idle import MixRow, mix_of
 from kernel.config import current
 

@@ -19,9 +19,9 @@ from jobs.lifecycle.unmet import change_text, condition_text, filter_text
 from jobs.models import Job
 from jobs.reconcile.loading import Loaded
 from jobs.scheduling.core.place.filters import Refusal
+from jobs.scheduling.core.place.gangs import PACK, SPREAD, GangAsk
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS
 from jobs.scheduling.core.state.decisions import Reason
-from jobs.scheduling.core.state.gangs import PACK, SPREAD, GangAsk
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS
 from jobs.scheduling.core.state.work import Job as Waiting
 from jobs.scheduling.questions.explain import Condition, Holder
 from jobs.scheduling.questions.whatif import AddMachines, Ask, Block, Change, End, Rank, Release, SetCap

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from jobs.reconcile.loading import Judge, Loaded, PendingRow, load_state
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS
 from jobs.scheduling.questions.predict import Prediction, size_of
 from jobs.scheduling.questions.whatif import Submit, apply
 from jobs.services.asking import one_question

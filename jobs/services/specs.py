@@ -13,8 +13,8 @@ from django.db import transaction
 from clusters.placement import RDMA, RDMA_PRESENT
 from jobs.models import StoredSpec
 from jobs.scheduling.core.eligibility import Wish
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import TaskAsk
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import TaskAsk
 from jobs.spec.model import JobSpec
 from jobs.spec.parse import parse_spec
 from kernel.errors import InvalidInput

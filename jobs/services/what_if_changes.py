@@ -13,8 +13,8 @@ from typing import Any
 
 from jobs.models import Job
 from jobs.scheduling.core.eligibility import eligible
-from jobs.scheduling.core.state.gangs import PACK, SPREAD, GangAsk
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine, TaskAsk
+from jobs.scheduling.core.place.gangs import PACK, SPREAD, GangAsk
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.core.state.work import Job as Waiting
 from jobs.scheduling.questions.whatif import (
     AddMachines,

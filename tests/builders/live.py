@@ -432,7 +432,7 @@ class LivePlatform:
         self._store.drop()
         decided_alike(self.data_dir / event_log.FOLDER)
 
-    # --- People ------------------------------------------------------------------------------------------------------
+    # --- UserHoldings ------------------------------------------------------------------------------------------------------
 
     def person(self, name: str, *, tenant: str = "default", role: str = "member") -> LiveUser:
         """Somebody of this name in a tenant, made through an invitation as people are; the same one when asked again."""

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from jobs.scheduling.core.core import Policy
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import Machine, TaskAsk
 from jobs.scheduling.core.place.scores import Mix, PoolRules
 from jobs.scheduling.core.snapshot import Pool, State
 from jobs.scheduling.core.state.decisions import Admit, Decision, Evict, Reason
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import Machine, TaskAsk
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.replay.log import Checkpointed, Decided, Ended, Event, LimitsChanged, MachineChanged, Submitted, Withdrawn
 from kernel.resources import Resources

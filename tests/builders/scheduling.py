@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from jobs.scheduling.core.core import Policy
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import Machine, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Pool, State
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import Machine, TaskAsk
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.questions.explain import Settled
 from kernel.resources import Resources

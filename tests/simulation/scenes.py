@@ -32,7 +32,7 @@ LEASED = ("state", "lease_token", "lease_expires_at", "launched_at", "due_at", "
 
 def calm() -> list[str]:
     """People at work, nothing goes wrong."""
-    return _of_seed(SEED, CALM, steps=4)
+    return _of_seed(SEED, CALM, steps=8)
 
 
 def storm(seed: str, favourite: str = "", steps: str = "5") -> list[str]:

@@ -14,16 +14,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS
 from jobs.scheduling.core.state.decisions import Evict, Reason
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS
+from jobs.scheduling.core.state.live import Live
+from jobs.scheduling.core.state.reservation import BackfillReservation, ends_if_started, sure_end
 from jobs.scheduling.core.state.work import Job, Need, Running
 from tenants.quota.bookings import Booked
-
-if TYPE_CHECKING:
-    from jobs.scheduling.core.core import Core
-    from jobs.scheduling.core.state.reservation import Promise
 
 GPU = 2  # Place of GPUs in an amount.
 NOBODY = -1  # The owner of what no window covers.
@@ -50,31 +47,35 @@ class Window:
 
 
 class Windows:
-    """All windows of a core that are not over."""
+    """All windows that are not over."""
 
-    def __init__(self, core: Core, booked: Iterable[Booked] = ()) -> None:
-        self.core = core
+    def __init__(self, live: Live) -> None:
+        self.live = live
         self.by_pool: dict[int, list[Window]] = {}
         self._capacities: dict[int, int] = {}
-        shares = core.shares
+
+    def set(self, booked: Iterable[Booked], reservations: Iterable[BackfillReservation]) -> None:
+        """What tenants have booked is this from now on; `reservations`: the starts that are booked."""
+        shares = self.live.shares
+        self.by_pool.clear()
         for one in booked:
             queue, pool = shares.queue_at.get(one.queue_id), shares.pool_at.get(one.pool_id)
-            if queue is not None and pool is not None and one.ends_at > core.now:
+            if queue is not None and pool is not None and one.ends_at > self.live.now:
                 self.by_pool.setdefault(pool, []).append(Window(one, queue, pool))
         for own in self.by_pool.values():
             own.sort(key=lambda one: one.order)
         if self.by_pool:
-            for running in core.running.values():
+            for running in self.live.running.values():
                 self.entered(running)
-            for promise in core.promises.by_job.values():
-                self.promised(promise)
+            for reservation in reservations:
+                self.promised(reservation)
 
     def __bool__(self) -> bool:
         return bool(self.by_pool)
 
     def moments(self) -> list[tuple[int, int]]:
         """(when, pool) something begins or ends, or somebody has to leave."""
-        grace = self.core.policy.grace_seconds
+        grace = self.live.policy.grace_seconds
         return [
             (at, pool)
             for pool, own in sorted(self.by_pool.items())
@@ -85,7 +86,7 @@ class Windows:
     def owners(self, pool: int) -> list[int]:
         """The queues that have something booked in a pool, and all below them."""
         tops = {one.queue for one in self.by_pool.get(pool, ())}
-        return sorted({queue for top in tops for queue in self.core.tree(top)})
+        return sorted({queue for top in tops for queue in self.live.tree(top)})
 
     def ends(self, pool: int) -> list[int]:
         return [one.ends_at for one in self.by_pool.get(pool, ())]
@@ -94,7 +95,7 @@ class Windows:
 
     def entered(self, one: Running) -> None:
         """A gang holds, or claims, its room from now on."""
-        end = self.core.promises.ends_of(one).sure
+        end = sure_end(one, self.live.policy)
         for pool, amount in one.need:
             for window in self.by_pool.get(pool, ()):
                 if end > window.starts_at and not self._leaves_in_time(one.job, one.started_at, window):
@@ -102,7 +103,7 @@ class Windows:
                 else:
                     window.firm.pop(one.job.id, None)
 
-    def promised(self, one: Promise) -> None:
+    def promised(self, one: BackfillReservation) -> None:
         """A start is booked: it will be in the way where it would run then."""
         for pool, amount in one.need:
             for window in self.by_pool.get(pool, ()):
@@ -116,7 +117,7 @@ class Windows:
                 window.firm.pop(job_id, None)
 
     def _leaves_in_time(self, job: Job, started_at: int, window: Window) -> bool:
-        policy = self.core.policy
+        policy = self.live.policy
         return job.evictable and started_at + policy.least_runtime_seconds <= window.starts_at - policy.grace_seconds
 
     # --- Whether there is room ----------------------------------------------------------------------------------------
@@ -131,14 +132,14 @@ class Windows:
         return None
 
     def _refusal(self, job: Job, pool: int, gpu: int, at: int, delay: int) -> Reason | None:
-        end = self.core.promises.ends_if_started(job, at + delay).sure
+        end = ends_if_started(job, at + delay, self.live.policy).sure
         capacity = self._capacity(pool)
         for window in self.by_pool[pool]:
             if window.ends_at <= at or window.starts_at >= end:
                 continue
             if window.starts_at > at and self._leaves_in_time(job, at + delay, window):
                 continue
-            if window.starts_at <= self.core.now:
+            if window.starts_at <= self.live.now:
                 holds = self._uses(pool)
             else:
                 holds = [held for name, held in window.firm.items() if name != job.id]
@@ -158,7 +159,7 @@ class Windows:
     def may_promise(self, job: Job, need: Need, at: int) -> bool:
         """Whether a start may be promised for a moment: not while others have anything booked, when what is left over for the
         rest goes to whoever comes first."""
-        grace = self.core.policy.grace_seconds
+        grace = self.live.policy.grace_seconds
         for pool, amount in need:
             for window in self.by_pool.get(pool, ()) if amount[GPU] else ():
                 if window.starts_at - grace <= at < window.ends_at and not self._owns(job.queue, window):
@@ -167,19 +168,19 @@ class Windows:
 
     def is_owner(self, job: Job, pool: int) -> bool:
         """Whether a queue has more booked for now than it uses."""
-        now = self.core.now
+        now = self.live.now
         return any(
-            self._owns(job.queue, one) and self.core.shares.used(one.queue, pool)[GPU] < one.gpu_millis
+            self._owns(job.queue, one) and self.live.shares.used(one.queue, pool)[GPU] < one.gpu_millis
             for one in self._active(pool, now)
         )
 
     def keeps(self, one: Running, claimant: Job) -> bool:
         """Whether a gang runs on what its queue has booked, so that nobody from outside may take it away."""
         for pool, amount in one.need:
-            for window in self._active(pool, self.core.now):
+            for window in self._active(pool, self.live.now):
                 if self._owns(one.job.queue, window) and not self._owns(claimant.queue, window):
-                    booked = self._reserved(pool, self.core.now).get(window.queue, 0)
-                    if self.core.shares.used(window.queue, pool)[GPU] - amount[GPU] < booked:
+                    booked = self._reserved(pool, self.live.now).get(window.queue, 0)
+                    if self.live.shares.used(window.queue, pool)[GPU] - amount[GPU] < booked:
                         return True
         return False
 
@@ -187,7 +188,7 @@ class Windows:
         return [one for one in self.by_pool.get(pool, ()) if one.starts_at <= at < one.ends_at]
 
     def _owns(self, queue: int, window: Window) -> bool:
-        return window.queue in self.core.shares.path[queue]
+        return window.queue in self.live.shares.path[queue]
 
     def _reserved(self, pool: int, at: int) -> dict[int, int]:
         """What is booked at a moment, by queue."""
@@ -197,12 +198,12 @@ class Windows:
         return found
 
     def _uses(self, pool: int) -> list[tuple[int, int]]:
-        shares = self.core.shares
+        shares = self.live.shares
         return [(queue, shares.own(queue, pool)[GPU]) for queue in range(len(shares.path)) if shares.own(queue, pool)[GPU]]
 
     def _uncovered(self, holds: Iterable[tuple[int, int]], reserved: Mapping[int, int]) -> int:
         """How much of what is held no booking covers."""
-        path = self.core.shares.path
+        path = self.live.shares.path
         held: dict[int, int] = {}
         for queue, amount in holds:
             owner = next((node for node in path[queue] if node in reserved), NOBODY)
@@ -218,7 +219,7 @@ class Windows:
         """The GPUs of all machines on which something may start."""
         known = self._capacities.get(pool)
         if known is None:
-            inside = (one for one in self.core.machines.at if one.pool == pool and not one.blocked)
+            inside = (one for one in self.live.machines.at if one.pool == pool and not one.blocked)
             known = self._capacities[pool] = sum(one.gpus for one in inside) * WHOLE_MILLIS
         return known
 
@@ -232,25 +233,25 @@ class Windows:
         found: list[Evict] = []
         for pool, own in sorted(self.by_pool.items()):
             for window in own:
-                if window.starts_at - self.core.policy.grace_seconds <= now < window.ends_at:
+                if window.starts_at - self.live.policy.grace_seconds <= now < window.ends_at:
                     found += self._clear(window, pool, now)
         return found
 
     def _clear(self, window: Window, pool: int, now: int) -> list[Evict]:
-        core, reserved = self.core, self._reserved(pool, max(now, window.starts_at))
+        live, reserved = self.live, self._reserved(pool, max(now, window.starts_at))
         most = self._capacity(pool) - sum(reserved.values())
         if self._uncovered(self._uses(pool), reserved) <= most:
             return []
         staying = [
             (one, dict(one.need)[pool][GPU])
-            for one in core.running.values()
-            if pool in dict(one.need) and not one.is_leaving and core.promises.ends_of(one).sure > max(now, window.starts_at)
+            for one in live.running.values()
+            if pool in dict(one.need) and not one.is_leaving and sure_end(one, live.policy) > max(now, window.starts_at)
         ]
         holds = {one.job.id: (one.job.queue, gpu) for one, gpu in staying}
         able = [
             (one.cost(now) * FINE // gpu, one.key, one)
             for one, gpu in staying
-            if gpu and one.claim is None and one.job.evictable and one.started_at + core.policy.least_runtime_seconds <= now
+            if gpu and one.claim is None and one.job.evictable and one.started_at + live.policy.least_runtime_seconds <= now
         ]
         chosen: list[Running] = []
         for _, _, one in sorted(able, key=lambda entry: entry[:2]):
@@ -269,5 +270,5 @@ class Windows:
             else:
                 del holds[one.job.id]
         for one in chosen:
-            core.told_to_leave(one.job.id)
+            live.told_to_leave(one.job.id)
         return [Evict(one.job.id, "", one.cost(now), str(window.id)) for one in sorted(chosen, key=lambda one: one.key)]

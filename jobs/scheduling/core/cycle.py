@@ -30,95 +30,137 @@ behind it. What is done instead, and why the result is the same:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
-from jobs.scheduling.core.place.cache import Known
+from jobs.scheduling.core.advance import Windows
+from jobs.scheduling.core.claims import Claims
+from jobs.scheduling.core.migrate import Migrations
+from jobs.scheduling.core.occupancy import Occupancy
+from jobs.scheduling.core.place.gangs import GangAsk, Placed, Unplaced, at_least
 from jobs.scheduling.core.place.placing import place, undo
-from jobs.scheduling.core.rebalance import look
-from jobs.scheduling.core.reclaim import Search, at_least, transfer
-from jobs.scheduling.core.reserve import Booker
+from jobs.scheduling.core.placements import Known, Placements
+from jobs.scheduling.core.rebalance import is_time, lacking_room
+from jobs.scheduling.core.reclaim import Search
+from jobs.scheduling.core.reservations import BackfillReservations
+from jobs.scheduling.core.reserve import Reserver
+from jobs.scheduling.core.seats import Seats
 from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict, Reason, Wait
-from jobs.scheduling.core.state.gangs import GangAsk, Placed, Unplaced
+from jobs.scheduling.core.state.live import Live
+from jobs.scheduling.core.state.ordering import REFUSED, Group
+from jobs.scheduling.core.state.timers import Timer, What
 from jobs.scheduling.core.state.user_caps import least, most, place_of, reason_of
-from jobs.scheduling.core.state.work import Job, Need, Running, Shape, take_shares
+from jobs.scheduling.core.state.work import Job, Need, Running, Shape
+from jobs.scheduling.core.wakeups import WakeUps
 from tenants.quota.shares import Refusal, Standing
 
-if TYPE_CHECKING:
-    from jobs.scheduling.core.core import Core
-    from jobs.scheduling.core.state.ordering import Group
+
+@dataclass(frozen=True)
+class Parts:
+    """What the phases of a pass work on and with."""
+
+    live: Live
+    placements: Placements
+    windows: Windows
+    reservations: BackfillReservations
+    seats: Seats
+    claims: Claims
+    occupancy: Occupancy
+    wakeups: WakeUps
 
 
-def run_pass(core: Core, now: int) -> list[Decision]:
+def run_pass(parts: Parts, now: int) -> list[Decision]:
     """All phases, until nobody is left whose turn it could be."""
-    last_pass_at = core.now
-    made = Pass(core, now)
-    core.ring(now)
+    live, last_pass_at = parts.live, parts.live.now
+    live.now = now
+    made = Pass(parts)
+    made.ring()
     made.honour_claims()
-    if core.windows:
-        made.decisions += core.windows.clear(now)
-    made.booker.begin()
+    if parts.windows:
+        made.decisions += parts.windows.clear(now)
+    made.reserver.begin()
     made.take_turns()
-    if look(made, last_pass_at):
+    if is_time(live, last_pass_at) and made.rebalance():
         made.take_turns()
-    made.booker.tell()
+    made.reserver.tell()
     return made.decisions
 
 
 class Pass:
     """What one pass needs in hand."""
 
-    def __init__(self, core: Core, now: int) -> None:
-        self.core = core
-        self.now = now
+    def __init__(self, parts: Parts) -> None:
+        self.live = live = parts.live
+        self.placements = parts.placements
+        self.windows = parts.windows
+        self.reservations = parts.reservations
+        self.seats = parts.seats
+        self.claims = parts.claims
+        self.occupancy = parts.occupancy
+        self.wakeups = parts.wakeups
+        self.now = now = live.now
         self.decisions: list[Decision] = []
         self.evictions = 0
-        self.booker = Booker(core, now, self.decisions)
-        if core.lines and (core.history_at is None or now - core.history_at >= core.policy.history_seconds):
-            core.shares.advance(now)
-            core.history_at = now
+        self.reserver = Reserver(live, parts.windows, parts.reservations, parts.occupancy, now, self.decisions)
+
+    def ring(self) -> None:
+        """What only time had to bring."""
+        live, now = self.live, self.now
+        if live.ordering and (live.history_at is None or now - live.history_at >= live.policy.history_seconds):
+            live.shares.advance(now)
+            live.history_at = now
+        self.reservations.plan_overdue()
+        self.wakeups.begin()
+        for one in live.evictable.ripen(now):
+            live.changes.mark(pool for pool, _ in one.need)
+        for timer in live.timers.due(now):
+            if timer.what is What.NOT_BEFORE:
+                live.waiting.begin(timer.job_id, now)
+            else:
+                live.changes.mark((timer.pool,))
 
     def take_turns(self) -> None:
         """Whoever may have a turn, until nobody is left."""
-        lines, wakeups = self.core.lines, self.core.wakeups
+        lines, wakeups = self.live.ordering, self.wakeups
         while True:
             wakeups.tell()
             turn = lines.next(wakeups.may_go_on)
             if turn is None:
-                self.booker.book_rest()
+                self.reserver.book_rest()
                 if not wakeups.is_marked:
                     break
                 continue
             group, job = turn
             lines.ask(group)
-            if self.core.promises.known_ends:
-                self.booker.before(group, job)
+            if self.reservations.known_ends:
+                self.reserver.before(group, job)
             self.about(group, job)
 
     def honour_claims(self) -> None:
         """Whose room is clear by now starts first of all."""
-        core = self.core
-        for job_id in sorted(core.cleared):
-            made = core.transfers.pop(job_id, None)
+        live = self.live
+        for job_id in sorted(live.cleared):
+            made = live.transfers.pop(job_id, None)
             if made is not None:
                 one = made.claimant
                 one.claim, one.started_at = None, self.now
-                core.enter(one)
+                self.occupancy.enter(one)
                 self._look_again(one)
                 self.decisions.append(Admit(job_id, one.placed, one.standing))
-        core.cleared.clear()
-        if core.moves:
-            core.moves.honour(self.now, self.decisions)
+        live.cleared.clear()
+        for seat in self.seats.taken_again() if self.seats else ():
+            one = Running(seat.job, seat.placed, seat.need, self.now, live.standing(seat.job.queue, seat.need))
+            self.occupancy.admit(one)
+            self.decisions.append(Admit(one.job.id, one.placed, one.standing))
 
     def about(self, group: Group, job: Job) -> None:
         """Questions 1 to 7 of the job whose turn it is."""
-        core, wakeups, shape = self.core, self.core.wakeups, group.shape
-        if core.is_last_of_array(job):
-            core.lines.remove(job.id)
-            core.wait_for_siblings(job)
+        live, wakeups, shape = self.live, self.wakeups, group.shape
+        if live.is_last_of_array(job):
+            live.ordering.remove(job.id)
+            live.waiting.wait_for_siblings(job)
             self._tell(group, job, Reason("array_parallelism", limit=job.parallel))
             return
-        capped = core.people.refusal(job, least(shape.gang)) if core.people else None
+        capped = live.holdings.refusal(job, least(shape.gang)) if live.holdings else None
         if capped is not None and job.user is not None:
             found = reason_of(capped, job.queue)
             wakeups.refuse(group, found, at=place_of(capped, job.user))
@@ -127,11 +169,11 @@ class Pass:
         reason: Reason | None = None
         entitled: list[int] = []
         for pool in shape.pools:
-            room = self._room(job, shape.least[pool])
+            room = live.room(job.queue, shape.least[pool])
             if isinstance(room, Refusal):
                 found = self._over(room)
                 entitled.append(pool)
-            elif core.windows and (reserved := core.windows.refusal(job, shape.least[pool], self.now)) is not None:
+            elif self.windows and (reserved := self.windows.refusal(job, shape.least[pool], self.now)) is not None:
                 found = reserved
                 entitled.append(pool)
             else:
@@ -140,7 +182,7 @@ class Pass:
                 if denied is None and isinstance(answer, Placed):
                     self._admit(group, job, answer, room)
                     return
-                if denied is None or (core.promises and self._take_booked(group, job, pool, room)):
+                if denied is None or (self.reservations and self._take_booked(group, job, pool, room)):
                     return
                 found = denied
                 if found.code in ("no_room", "not_together", "booked"):
@@ -148,7 +190,7 @@ class Pass:
             if reason is None or _STAGES[found.code] > _STAGES[reason.code]:
                 reason = found
         for pool in entitled:
-            search = Search(core, job, shape, pool, self.now)
+            search = self._search(job, shape, pool)
             if not search.may_claim and not search.may_preempt:
                 continue
             denied = self.take_back(search, job, shape, pool)
@@ -157,21 +199,12 @@ class Pass:
             if denied is not _NOBODY:
                 reason = denied
         reason = reason or Reason("no_pool")
-        if core.promises.known_ends:
-            self.booker.refused(group, job)
+        if self.reservations.known_ends:
+            self.reserver.refused(group, job)
         wakeups.refuse(group, reason)
         self._tell(group, job, reason)
 
     # 3. Limits.
-
-    def _room(self, job: Job, need: Need) -> Standing | Refusal:
-        weakest = Standing.GUARANTEED
-        for pool, amount in need:
-            found = self.core.shares.room(job.queue, pool, amount)
-            if not isinstance(found, Standing):
-                return found
-            weakest = max(weakest, found)
-        return weakest
 
     def _within_limits(self, job: Job, shape: Shape, pool: int) -> GangAsk:
         """The gang with as many tasks at most as limits allow: roles grow in the order in which they are listed."""
@@ -193,112 +226,111 @@ class Pass:
 
     def _has_room(self, job: Job, gang: GangAsk, need: Need) -> bool:
         """Whether limits and caps allow the gang at its largest."""
-        core = self.core
-        if core.windows and core.windows.refusal(job, need, self.now) is not None:
+        live = self.live
+        if self.windows and self.windows.refusal(job, need, self.now) is not None:
             return False
-        return not isinstance(self._room(job, need), Refusal) and core.people.refusal(job, most(gang)) is None
+        return not isinstance(live.room(job.queue, need), Refusal) and live.holdings.refusal(job, most(gang)) is None
 
     # 4. Place.
 
     def _place(self, job: Job, shape: Shape, pool: int) -> Placed | Unplaced:
-        core = self.core
-        answer: Placed | Unplaced | None = core.wakeups.known_unplaced(pool, shape.number)
+        answer: Placed | Unplaced | None = self.placements.unplaced(pool, shape.number)
         if answer is None:
             gang = self._within_limits(job, shape, pool) if shape.is_elastic else shape.gang
-            answer = place(gang, core.machines, (pool,))
+            answer = place(gang, self.live.machines, (pool,))
             if isinstance(answer, Unplaced) and Known.may_keep(shape, answer):
-                core.wakeups.remember(pool, shape, answer)
-        if isinstance(answer, Unplaced) and core.promises:
+                self.placements.remember(pool, shape, answer)
+                self.wakeups.forget(pool, shape)
+        if isinstance(answer, Unplaced) and self.reservations:
             return self._place_before(job, shape, pool) or answer
         return answer
 
     def _place_before(self, job: Job, shape: Shape, pool: int) -> Placed | None:
         """Where the gang has its place in room that is hidden for later starts, which it will not be in the way of."""
-        promises = self.core.promises
-        if promises.is_vain(job, shape, pool):
+        reservations = self.reservations
+        if reservations.is_vain(job, shape, pool):
             return None
-        lifted = promises.lift(job, pool)
+        lifted = reservations.lift(job, pool)
         if lifted is None:
             return None
         gang = self._within_limits(job, shape, pool) if shape.is_elastic else shape.gang
-        answer = place(gang, self.core.machines, (pool,))
-        promises.let_fall(lifted, stands=isinstance(answer, Placed))
+        answer = place(gang, self.live.machines, (pool,))
+        reservations.let_fall(lifted, stands=isinstance(answer, Placed))
         if isinstance(answer, Placed):
             return answer
-        promises.was_vain(job, shape, pool)
+        reservations.was_vain(job, shape, pool)
         return None
 
     def _take_booked(self, group: Group, job: Job, pool: int, room: Standing) -> bool:
         """Start on what is kept for booked starts of who would have to leave for this one if they ran."""
-        promises, shape = self.core.promises, group.shape
-        weaker = promises.weaker(job, pool, room)
+        reservations, shape = self.reservations, group.shape
+        weaker = reservations.weaker(job, pool, room)
         if not weaker:
             return False
-        promises.suspend(weaker)
+        reservations.suspend(weaker)
         answer = self._place(job, shape, pool)
         starts = isinstance(answer, Placed) and self._delayed(job, shape, answer, weaker) is None
         if starts and isinstance(answer, Placed):
             self._admit(group, job, answer, room)
-        promises.resume()
+        reservations.resume()
         if starts:
-            promises.recheck_limits("yielded")
+            reservations.recheck_limits("yielded")
         return starts
 
     def _delayed(self, job: Job, shape: Shape, placed: Placed, weaker: Collection[str] = ()) -> Reason | None:
         """Undo a placement that would take the limits that a booked start needs, and say which start."""
-        core = self.core
-        if not core.promises:
+        if not self.reservations:
             return None
-        need = core.need_of(placed) if shape.is_elastic else shape.least[placed.pool]
-        delayed = core.promises.denies(job, need, len(placed.tasks), weaker)
+        need = self.live.need_of(placed) if shape.is_elastic else shape.least[placed.pool]
+        delayed = self.reservations.denies(job, need, len(placed.tasks), weaker)
         if delayed is None:
             return None
-        undo(placed, core.machines)
-        core.promises.settle_with(task.machine for task in placed.tasks)
+        undo(placed, self.live.machines)
+        self.reservations.settle_with(task.machine for task in placed.tasks)
         return Reason("booked", placed.pool, job.queue, until=delayed.at)
 
     def _admit(self, group: Group, job: Job, placed: Placed, standing: Standing) -> None:
-        core, shape = self.core, group.shape
-        core.lines.remove(job.id)
-        need = core.need_of(placed) if shape.is_elastic else shape.least[placed.pool]
+        live, shape = self.live, group.shape
+        live.ordering.remove(job.id)
+        need = live.need_of(placed) if shape.is_elastic else shape.least[placed.pool]
         if shape.is_elastic:
-            room = self._room(job, need)
+            room = live.room(job.queue, need)
             standing = room if isinstance(room, Standing) else Standing.BORROWED
-        if core.promises:
-            with core.promises.coming(job.id):
-                core.admit(Running(job, placed, need, self.now, standing))
+        one = Running(job, placed, need, self.now, standing)
+        if self.reservations:
+            with self.reservations.coming(job.id):
+                self.occupancy.admit(one)
         else:
-            core.admit(Running(job, placed, need, self.now, standing))
-        self._look_again(core.running[job.id])
+            self.occupancy.admit(one)
+        self._look_again(one)
         self.decisions.append(Admit(job.id, placed, standing))
 
     def _look_again(self, one: Running) -> None:
         """Who was refused before this one started may take back what its queue borrows by now: from those who ran before at once,
         from this one in the next pass."""
-        core = self.core
+        live = self.live
         for pool, _ in one.need:
-            if one.standing is Standing.BORROWED and core.policy.reclaims and core.wakeups.has_claimers(pool):
-                core.wakeups.mark((pool,))
-                core.wakeups.mark_later((pool,))
+            if one.standing is Standing.BORROWED and live.policy.reclaims and self.wakeups.has_claimers(pool):
+                live.changes.mark((pool,))
+                live.changes.mark_later((pool,))
 
     # 5. Take back.
 
     def take_back(self, search: Search, job: Job, shape: Shape, pool: int) -> Reason | None:
         """Clear room for a gang that is owed it; None when that was decided, else why not."""
-        core = self.core
-        weaker = core.promises.weaker(job, pool, Standing.DESERVED if search.may_claim else None) if core.promises else []
-        if job.id in core.promises.by_job:
+        reservations = self.reservations
+        weaker = reservations.weaker(job, pool, Standing.DESERVED if search.may_claim else None) if reservations else []
+        if job.id in reservations.by_job:
             weaker.append(job.id)
         if weaker:
-            core.promises.suspend(weaker)
+            reservations.suspend(weaker)
         try:
             return self._take_from(search, job, shape, pool)
         finally:
             if weaker:
-                core.promises.resume()
+                reservations.resume()
 
     def _take_from(self, search: Search, job: Job, shape: Shape, pool: int) -> Reason | None:
-        core = self.core
         victims = search.run()
         if victims is None:
             if not search.young_until or search.by_machine:
@@ -308,7 +340,7 @@ class Pass:
             return self._start_by_right(job, shape, pool)
         room = self.brake(len(victims))
         if room is not None:
-            core.look_at(max(room.until, self.now + 1), pool)
+            self.live.timers.set(Timer(max(room.until, self.now + 1), What.LOOK, pool))
             return room
         self.clear(job, shape, pool, victims, search.cost, evens=search.evens)
         return None
@@ -325,36 +357,33 @@ class Pass:
         moves: bool = False,
     ) -> None:
         """Tell these to leave for a gang. `moves`: they go on elsewhere, and their room there is kept."""
-        core = self.core
-        core.lines.remove(job.id)
-        core.promises.drop(job.id)
+        self.reservations.drop(job.id)
         moving = frozenset(one.job.id for one in victims) if moves else frozenset()
-        made = transfer(core, job, shape, pool, victims, self.now, moving)
-        take_shares(core.shares, job.queue, made.claimant.need)
-        core.claim(made)
-        self.booker.look_anew(at for one in victims for at, _ in one.need)
-        core.promises.recheck_limits("yielded")
+        made = self.claims.begin(job, shape, pool, victims, self.now, moving)
+        self.occupancy.claim(made)
+        self.reserver.look_anew(at for one in victims for at, _ in one.need)
+        self.reservations.recheck_limits("yielded")
         self.evictions += len(victims)
-        core.evicted_at.append((self.now, len(victims)))
+        self.live.evicted_at.append((self.now, len(victims)))
         for one in victims:
-            seat = core.moves.seats.get(one.job.id)
+            seat = self.seats.by_job.get(one.job.id)
             self.decisions.append(Evict(one.job.id, job.id, cost[one.job.id], "", None if seat is None else seat.placed, evens))
         total = sum(cost[one.job.id] for one in victims)
         self.decisions.append(Claim(job.id, made.claimant.placed, tuple(one.job.id for one in victims), total))
 
     def _start_by_right(self, job: Job, shape: Shape, pool: int) -> Reason | None:
-        core = self.core
-        group, room = core.lines.group(job.id), self._room(job, shape.least[pool])
-        placed = place(at_least(shape.gang), core.machines, (pool,))
+        live = self.live
+        group, room = live.ordering.group(job.id), live.room(job.queue, shape.least[pool])
+        placed = place(at_least(shape.gang), live.machines, (pool,))
         if group is None or not isinstance(room, Standing) or not isinstance(placed, Placed):
             return _NOBODY
         self._admit(group, job, placed, room)
-        core.promises.recheck_limits("yielded")
+        self.reservations.recheck_limits("yielded")
         return None
 
     def brake(self, count: int) -> Reason | None:
         """Whether so many more evictions are too many for this pass or window."""
-        policy, recent = self.core.policy, self.core.evicted_at
+        policy, recent = self.live.policy, self.live.evicted_at
         while recent and recent[0][0] + policy.window_seconds <= self.now:
             recent.popleft()
         lately = sum(many for _, many in recent)
@@ -365,6 +394,36 @@ class Pass:
             return Reason("brake", need=count, held=lately, limit=policy.evictions_per_window, until=until)
         return None
 
+    # 8. Even out and move.
+
+    def rebalance(self) -> bool:
+        """Ask for those who may gain; whether anything was decided."""
+        live, before = self.live, len(self.decisions)
+        for pool in sorted(live.machines.pools):
+            for group, job, is_shape in lacking_room(live, self.windows, self.reserver, pool):
+                if group.phase != REFUSED or job.id not in live.ordering:
+                    continue
+                if (
+                    live.policy.evens
+                    and self.take_back(self._search(job, group.shape, pool, evens=True), job, group.shape, pool) is None
+                ):
+                    continue
+                if live.policy.moves and is_shape:
+                    self._migrate(job, group.shape, pool)
+        return len(self.decisions) > before
+
+    def _migrate(self, job: Job, shape: Shape, pool: int) -> None:
+        """Move others so that this one can start."""
+        reservations = self.reservations
+        reservations.suspend([job.id] if job.id in reservations.by_job else [])
+        found = Migrations(self.live, self.windows, reservations).find(job, shape, pool)
+        if found is not None and self.brake(len(found.moved)) is None:
+            self.clear(job, shape, pool, found.moved, found.cost, moves=True)
+        reservations.resume()
+
+    def _search(self, job: Job, shape: Shape, pool: int, *, evens: bool = False) -> Search:
+        return Search(self.live, self.windows, self.placements, job, shape, pool, evens=evens)
+
     # 7. Explain.
 
     @staticmethod
@@ -372,7 +431,7 @@ class Pass:
         return Reason(room.code, room.pool, room.queue, room.resource, room.need, room.used, room.limit, room.kept)
 
     def _unplaced(self, shape: Shape, answer: Unplaced) -> Reason:
-        until = self.core.promises.blocked_until(shape, answer.pool) if self.core.promises else 0
+        until = self.reservations.blocked_until(shape, answer.pool) if self.reservations else 0
         if until:
             return Reason("booked", answer.pool, need=answer.needed, fitting=answer.fitting, until=until)
         return Reason(answer.code, answer.pool, need=answer.needed, fitting=answer.fitting, filters=answer.refusals)

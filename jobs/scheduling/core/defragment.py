@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
 
+from jobs.scheduling.core.place.gangs import GangAsk, Placed, PlacedTask, RoleAsk, Unplaced
+from jobs.scheduling.core.place.machines import Machines
 from jobs.scheduling.core.place.placing import place
 from jobs.scheduling.core.place.ranking import Ranking, ranking_of
 from jobs.scheduling.core.place.topology import topology_of
-from jobs.scheduling.core.state.gangs import GangAsk, Placed, PlacedTask, RoleAsk, Unplaced
-from jobs.scheduling.core.state.machines import Machines
 
 MOVES_MAX = 4  # Of a set that is looked for by trying all: their number grows with it.
 PER_MACHINE_MAX = 10  # Gangs of one machine that are considered, the cheapest.

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from jobs.scheduling.core.place.gangs import GangAsk, Placed, RoleAsk
+from jobs.scheduling.core.place.machines import Machine, Machines
 from jobs.scheduling.core.place.placing import place, undo
 from jobs.scheduling.core.place.scores import PoolRules
-from jobs.scheduling.core.state.gangs import GangAsk, Placed, RoleAsk
-from jobs.scheduling.core.state.machines import Machine, Machines
 from kernel.gpus import is_model
 from kernel.resources import RESOURCE_NAMES, Resources
 
@@ -55,7 +55,7 @@ class Wish:
     pool_name: str = ""
     cluster_name: str = ""
     mounts: tuple[str, ...] = ()  # Volumes as the spec names them.
-    checkpoint_seconds: int = 0  # How often the program promises to save its work; 0: it does not say.
+    checkpoint_seconds: int = 0  # How often the program reservations to save its work; 0: it does not say.
 
     @property
     def largest(self) -> Resources:

@@ -2,46 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
+from jobs.scheduling.core.advance import Windows
+from jobs.scheduling.core.place.gangs import GangAsk, Placed, PlacedTask, RoleAsk, at_least
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass, Machines
 from jobs.scheduling.core.place.placing import place
 from jobs.scheduling.core.place.ranking import Ranking, ranking_of
-from jobs.scheduling.core.reclaim import at_least, exorcise, haunt
-from jobs.scheduling.core.state.gangs import GangAsk, Placed, PlacedTask, RoleAsk
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, MachineClass, Machines
-from jobs.scheduling.core.state.reservation import FOREVER, Promise, ghosts_of, promise_of
-from jobs.scheduling.core.state.work import Ghost, Job, Need, Running, Shape, give_shares, held_together, take_shares
+from jobs.scheduling.core.state.held_room import hold, release
+from jobs.scheduling.core.state.live import Live
+from jobs.scheduling.core.state.reservation import FOREVER, BackfillReservation, ends_if_started, held_rooms_of, reservation_of
+from jobs.scheduling.core.state.work import HeldRoom, Job, Need, Running, Shape, give_shares, held_together, take_shares
 from tenants.quota.shares import Standing
-
-if TYPE_CHECKING:
-    from jobs.scheduling.core.reservations import Promises
 
 ENDS_MAX = 2048  # Ends that are looked at for one start; what has no place after so many has no booked start.
 PLACES_MAX = 32  # How often a gang that is particular about where it goes is tried.
 
 
+class Booked(NamedTuple):
+    """What is booked already: the starts, what is hidden for them, and by pool when what runs ends, with its names."""
+
+    starts: Collection[BackfillReservation]
+    hidden: Collection[Sequence[HeldRoom]]
+    ends: Mapping[int, Sequence[tuple[int, str]]]
+
+
 class Plan:
     """The search for one start: the machines as they will be after each of the ends to come."""
 
-    def __init__(self, promises: Promises, job: Job, shape: Shape, pool: int) -> None:
-        self.promises = promises
-        self.core = promises.core
-        self.machines: Machines = promises.core.machines
+    def __init__(self, live: Live, windows: Windows, booked: Booked, job: Job, shape: Shape, pool: int) -> None:
+        self.live = live
+        self.windows = windows
+        self.booked = booked
+        self.machines: Machines = live.machines
         self.job = job
         self.shape = shape
         self.pool = pool
         self.gang: GangAsk = at_least(shape.gang)
-        self.others = [one for one in promises.by_job.values() if one.job.id != job.id]
+        self.others = [one for one in booked.starts if one.job.id != job.id]
         self.gone: set[str] = set()  # Those of them that have ended by then.
         self.was: dict[int, tuple[MachineClass, tuple[int, ...]]] = {}  # What machines on which something ends are like now.
-        self.held: dict[int, tuple[Ghost, ...]] = {}
+        self.held: dict[int, tuple[HeldRoom, ...]] = {}
         self.roles: list[tuple[RoleAsk, Ranking]] = []
         self.counts: list[int] = []
 
-    def run(self, before: int) -> Promise | None:
-        core, machines = self.core, self.machines
+    def run(self, before: int) -> BackfillReservation | None:
+        live, machines = self.live, self.machines
         for role in self.gang.roles:
             ranking = ranking_of(machines, self.pool if role.pool is None else role.pool, role.ask)
             if ranking is None:
@@ -50,27 +58,26 @@ class Plan:
         mark = machines.mark()
         freed: list[tuple[int, Need]] = []
         for one in self.others:
-            take_shares(core.shares, one.job.queue, one.need)
+            take_shares(live.shares, one.job.queue, one.need)
         try:
-            for ghosts in self.promises._ghosts.values():
-                exorcise(machines, ghosts)
+            for held_rooms in self.booked.hidden:
+                release(machines, held_rooms)
             for machine in sorted({machine for one in self.others for machine in one.needs}):
-                self._hold(machine, core.now)
+                self._hold(machine, live.now)
             self.counts = [
                 sum(ranking.copies(one) * len(one.members) for one in machines.classes(ranking.pool)) for _, ranking in self.roles
             ]
             return self._search(freed, before)
         finally:
             for queue, need in freed:
-                take_shares(core.shares, queue, need)
+                take_shares(live.shares, queue, need)
             for one in self.others:
                 if one.job.id not in self.gone:
-                    give_shares(core.shares, one.job.queue, one.need)
+                    give_shares(live.shares, one.job.queue, one.need)
             machines.rewind(mark)
 
-    def _search(self, freed: list[tuple[int, Need]], before: int) -> Promise | None:
-        core, tries, is_sure = self.core, PLACES_MAX, True
-        windows = core.windows
+    def _search(self, freed: list[tuple[int, Need]], before: int) -> BackfillReservation | None:
+        live, windows, tries, is_sure = self.live, self.windows, PLACES_MAX, True
         for at, ended in self._moments():
             if at >= before:
                 return None
@@ -78,10 +85,10 @@ class Plan:
             for other in self.others:
                 if other.ends.planned == at:
                     self.gone.add(other.job.id)
-                    give_shares(core.shares, other.job.queue, other.need)
+                    give_shares(live.shares, other.job.queue, other.need)
                     touched.update(other.needs)
             for queue, need in held_together(ended):
-                give_shares(core.shares, queue, need)
+                give_shares(live.shares, queue, need)
                 freed.append((queue, need))
             for one in ended:
                 is_sure = is_sure and one.job.max_runtime is not None
@@ -95,8 +102,8 @@ class Plan:
             tasks = self._tasks()
             if tasks is not None:
                 is_sure = is_sure and all(one.is_sure for one in self.others if one.job.id in self.gone)
-                ends = self.promises.ends_if_started(self.job, at)
-                return promise_of(self.job, self.shape, self.pool, at, ends, tasks, standing, is_sure=is_sure)
+                ends = ends_if_started(self.job, at, live.policy)
+                return reservation_of(self.job, self.shape, self.pool, at, ends, tasks, standing, is_sure=is_sure)
             tries -= 1
             if not tries:
                 return None
@@ -135,16 +142,16 @@ class Plan:
 
     def _moments(self) -> Iterator[tuple[int, list[Running]]]:
         """All moments at which something ends, with what does, in order."""
-        overdue_at = self.core.now + max(1, self.core.policy.rebook_seconds)  # Of those who should be gone; asked again then.
+        overdue_at = self.live.now + max(1, self.live.policy.rebook_seconds)  # Of those who should be gone; asked again then.
         ends: dict[int, set[str]] = {one.ends.planned: set() for one in self.others if one.ends.planned < FOREVER}
         for pool, _ in self.shape.least[self.pool]:
-            for end in self.core.windows.ends(pool):
-                if end > self.core.now:
+            for end in self.windows.ends(pool):
+                if end > self.live.now:
                     ends.setdefault(end, set())
-            for end, name in self.promises._ends.get(pool, ())[:ENDS_MAX]:
-                ends.setdefault(end if end > self.core.now else overdue_at, set()).add(name)
+            for end, name in self.booked.ends.get(pool, ())[:ENDS_MAX]:
+                ends.setdefault(end if end > self.live.now else overdue_at, set()).add(name)
         for at in sorted(ends):
-            yield at, [self.core.running[name] for name in sorted(ends[at])]
+            yield at, [self.live.running[name] for name in sorted(ends[at])]
 
     def _free(self, at: int, ended: Sequence[Running], touched: set[int]) -> None:
         """Give back what ended, less what others who are booked will hold, and count anew."""
@@ -170,7 +177,7 @@ class Plan:
         mine = [one.needs[machine] for one in self.others if one.ends.planned > at and machine in one.needs]
         if not mine and machine not in self.held:
             return
-        exorcise(self.machines, self.held.pop(machine, ()))
+        release(self.machines, self.held.pop(machine, ()))
         here, devices = self.machines.class_of[machine], self.machines.devices[machine]
         sums: dict[int, int] = {}
         for need in mine:
@@ -178,15 +185,10 @@ class Plan:
                 sums[device] = sums.get(device, 0) + millis
         free = {device: min(millis, devices[device]) for device, millis in sums.items() if device < len(devices)}
         cpu, memory = sum(need.cpu for need in mine), sum(need.memory for need in mine)
-        self.held[machine] = ghosts_of(machine, min(cpu, here.cpu), min(memory, here.memory), free)
-        haunt(self.machines, self.held[machine])
+        self.held[machine] = held_rooms_of(machine, min(cpu, here.cpu), min(memory, here.memory), free)
+        hold(self.machines, self.held[machine])
 
     def _standing(self, at: int) -> Standing | None:
         """What the gang would stand on then; None where a limit would refuse it."""
-        weakest = Standing.GUARANTEED
-        for pool, amount in self.shape.least[self.pool]:
-            found = self.core.shares.room(self.job.queue, pool, amount)
-            if not isinstance(found, Standing):
-                return None
-            weakest = max(weakest, found)
-        return weakest
+        found = self.live.room(self.job.queue, self.shape.least[self.pool])
+        return found if isinstance(found, Standing) else None

@@ -10,30 +10,25 @@ each machine offers the cheapest next step by which it takes one task more; the 
 entries begin as bounds from below, so that only machines near the top are ever counted exactly; then whoever turns out not to be
 needed, dearest first, is left in peace. What is left is minimal: without any one of them the gang would have no place. Where each
 machine takes one task and no victim spans machines it is also the cheapest; otherwise it may not be.
-
-A `Transfer` moves the room at once, from those who leave to the one that claims it, and holds what is left over as ghosts until
-they are gone: nobody else gets any of it, and what is decided meanwhile sees the state to come.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
+from jobs.scheduling.core.advance import Windows
+from jobs.scheduling.core.place.gangs import Placed, RoleAsk, Unplaced, at_least
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machines, TaskAsk
 from jobs.scheduling.core.place.placing import place, undo
 from jobs.scheduling.core.place.ranking import Ranking, ranking_of
 from jobs.scheduling.core.place.topology import topology_of
+from jobs.scheduling.core.placements import Placements
 from jobs.scheduling.core.state.evictable import Amounts, Leavers, takes_more
-from jobs.scheduling.core.state.gangs import GangAsk, Placed, PlacedTask, RoleAsk, Unplaced
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machines, TaskAsk
-from jobs.scheduling.core.state.work import Claimed, Ghost, Job, Running, Shape, Transfer, give_shares, held_by, take_shares
+from jobs.scheduling.core.state.live import Live
+from jobs.scheduling.core.state.work import Job, Running, Shape, give_shares, take_shares
 from tenants.quota.limits import Amount
-from tenants.quota.shares import Refusal, Shares, Standing
-
-if TYPE_CHECKING:
-    from jobs.scheduling.core.core import Core
+from tenants.quota.shares import Refusal, Shares
 
 FINE = 1 << 20  # Prices per task are whole numbers of these.
 DOMAINS_MAX = 16  # Places of a level that are searched for a gang that insists on one, most room first.
@@ -42,13 +37,17 @@ DOMAINS_MAX = 16  # Places of a level that are searched for a gang that insists 
 class Search:
     """Victims for one gang in one pool. `evens`: among those who borrow, by how large a part each holds (`Shares.may_even`)."""
 
-    def __init__(self, core: Core, job: Job, shape: Shape, pool: int, now: int, *, evens: bool = False) -> None:
-        self.core = core
-        self.machines: Machines = core.machines
-        self.shares: Shares = core.shares
+    def __init__(
+        self, live: Live, windows: Windows, placements: Placements, job: Job, shape: Shape, pool: int, *, evens: bool = False
+    ) -> None:
+        self.live = live
+        self.windows = windows
+        self.placements = placements
+        self.machines: Machines = live.machines
+        self.shares: Shares = live.shares
         self.job = job
         self.pool = pool
-        self.now = now
+        self.now = live.now
         self.need = shape.least[pool]
         self._shape = shape
         self.gang = at_least(shape.gang)
@@ -57,10 +56,10 @@ class Search:
         amount: Amount = shape.inside.get(pool, (0, 0, 0))
         self._amount = amount
         self.evens = evens
-        self.reach = 0 if evens else core.shares.reach(job.queue, pool, amount) if core.policy.reclaims else -1
+        self.reach = 0 if evens else live.shares.reach(job.queue, pool, amount) if live.policy.reclaims else -1
         self.may_claim = self.reach >= 0
-        preempts = core.policy.preempts and not evens
-        lowest = min(core.evictable.priorities.get((pool, job.queue), ()), default=job.priority) if preempts else job.priority
+        preempts = live.policy.preempts and not evens
+        lowest = min(live.evictable.priorities.get((pool, job.queue), ()), default=job.priority) if preempts else job.priority
         self.may_preempt = lowest < job.priority
         self.cost: dict[str, int] = {}  # Of those who might be evicted, once all that costs little says that it could help.
         self._leavers: Sequence[Leavers] = ()
@@ -110,21 +109,21 @@ class Search:
 
     def _gather(self) -> bool:
         """Everybody who might be evicted, by machine; whether there is anybody."""
-        core, amount = self.core, self._amount
+        live, amount = self.live, self._amount
         free = self.machines.free(self.pool)
         short = (amount[0] > free.cpu_millis, amount[1] > free.memory_bytes, amount[2] > free.gpu_millis)
         self._short: Sequence[bool] | None = short if any(short) else None
-        self.young_until = core.young_until
-        evictable = core.evictable
+        evictable = live.evictable
+        self.young_until = evictable.young_until
         if self.reach < 0:
             near: Sequence[int] = (self.job.queue,)
         else:
-            near = core.tree(self.reach) if self.reach else evictable.queues(self.pool)
+            near = live.tree(self.reach) if self.reach else evictable.queues(self.pool)
         found = []
         for queue in near:
             own = queue == self.job.queue
             leavers = evictable.leavers(self.pool, queue, self.job.priority if own else None)
-            if leavers.gangs and (core.policy.preempts and not self.evens if own else self._may_reclaim(queue)):
+            if leavers.gangs and (live.policy.preempts and not self.evens if own else self._may_reclaim(queue)):
                 found.append(leavers)
         return self._consider(found)
 
@@ -145,7 +144,7 @@ class Search:
     def _may_leave(self, one: Running) -> bool:
         """Whether by the rules this one may go, after those that were chosen already."""
         queue = one.job.queue
-        if self.core.windows and self.core.windows.keeps(one, self.job):
+        if self.windows and self.windows.keeps(one, self.job):
             return False
         if queue == self.job.queue:
             return True
@@ -183,13 +182,13 @@ class Search:
         if not self._is_counted or not self._roles:
             return True
         role, ranking = self._roles[0]
-        known = self.core.wakeups.placements.get((self.pool, self._shape.number))
+        known = self.placements.get(self.pool, self._shape.number)
         if known is None:
             fitting = self._count(ranking)
             if fitting >= role.minimum:
                 return True
             answer = Unplaced("no_room", self.pool, role.role, role.minimum, fitting, ranking.tally())
-            known = self.core.wakeups.remember(self.pool, self._shape, answer)
+            known = self.placements.remember(self.pool, self._shape, answer)
         return takes_more(self.machines, ranking, role, role.minimum - known.most(self.machines, self.pool), self._freed)
 
     # --- The cheapest that is enough ----------------------------------------------------------------------------------
@@ -368,8 +367,8 @@ class Search:
     def _is_enough(self) -> bool:
         if any(isinstance(self.shares.room(self.job.queue, pool, amount), Refusal) for pool, amount in self.need):
             return False
-        windows = self.core.windows
-        if windows and windows.refusal(self.job, self.need, self.now, delay=self.core.policy.grace_seconds) is not None:
+        windows = self.windows
+        if windows and windows.refusal(self.job, self.need, self.now, delay=self.live.policy.grace_seconds) is not None:
             return False
         return self._fits_but_for_limits()
 
@@ -418,181 +417,3 @@ def _together(found: Sequence[Leavers]) -> tuple[Mapping[int, Amounts], Mapping[
             more, held = leavers.freed[machine], freed.get(machine, (0, 0, 0))
             freed[machine] = (held[0] + more[0], held[1] + more[1], held[2] + more[2])
     return freed, by_machine
-
-
-def at_least(gang: GangAsk) -> GangAsk:
-    """The same gang at its smallest."""
-    if all(role.minimum == role.maximum for role in gang.roles):
-        return gang
-    return replace(gang, roles=tuple(replace(role, maximum=role.minimum) for role in gang.roles))
-
-
-def could_transfer(
-    core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Running], moving: Collection[str] = ()
-) -> bool:
-    """Whether the gang, at its smallest, could have what these hold and what is free."""
-    leaving = [one for one in victims if one.job.id not in moving]
-    for one in leaving:
-        give_shares(core.shares, one.job.queue, one.need)
-    fits = not any(isinstance(core.shares.room(job.queue, at, amount), Refusal) for at, amount in shape.least[pool])
-    for one in leaving:
-        take_shares(core.shares, one.job.queue, one.need)
-    if not fits:
-        return False
-    mark = core.machines.mark()
-    for one in victims:
-        for task in one.placed.tasks:
-            core.machines.give(task.machine, task.ask, task.devices)
-    fits = isinstance(place(at_least(shape.gang), core.machines, (pool,)), Placed)
-    core.machines.rewind(mark)
-    return fits
-
-
-def transfer(
-    core: Core, job: Job, shape: Shape, pool: int, victims: Sequence[Running], now: int, moving: Collection[str] = ()
-) -> Transfer:
-    """Move the room of the victims to the gang, at its smallest, and hold what is left over until they are gone. Those who are
-    `moving` keep their share of the limits and get room elsewhere (`moving.py`)."""
-    for one in victims:
-        if one.job.id not in moving:
-            give_shares(core.shares, one.job.queue, one.need)
-        for task in one.placed.tasks:
-            core.machines.give(task.machine, task.ask, task.devices)
-    need = shape.least[pool]
-    standings = [core.shares.room(job.queue, at, amount) for at, amount in need]
-    placed = place(at_least(shape.gang), core.machines, (pool,))
-    assert isinstance(placed, Placed), "what was found to fit does not"
-    seats = core.moves.keep(job.id, [one for one in victims if one.job.id in moving])
-    taken = [*placed.tasks, *(task for seat in seats for task in seat.placed.tasks)]
-    ghosts = _left_over(core.machines, [task for one in victims for task in one.placed.tasks], taken)
-    haunt(core.machines, ghosts)
-    standing = max(one for one in standings if isinstance(one, Standing))
-    claimant = Running(job, placed, need, now, standing)
-    made = claimant.claim = Transfer(claimant, tuple(victims), ghosts)
-    for one in victims:
-        core.promises.left(one)
-        one.is_leaving, one.claim = True, made
-        core.evictable.leave(one)
-    return made
-
-
-def restore_transfer(core: Core, job: Job, shape: Shape, kept: Claimed, victims: Sequence[Running], now: int) -> Transfer | None:
-    """The same claim as before, in a core that was built anew: `victims` are those who have not left yet. None where something
-    else holds by now what it claimed."""
-    machines = core.machines
-    placed = Placed(kept.pool, kept.tasks, kept.hops)
-    if held_by(placed, (machines.at[task.machine].pool for task in kept.tasks)) != shape.least[kept.pool]:
-        return None  # It asks for something else by now.
-    moving = {seat.id for seat in kept.seats}
-    seats = [seat for one in kept.seats if (seat := core.moves.seat_of(one, job.id)) is not None]
-    given = [task for one in victims for task in one.placed.tasks]
-    taken = [*kept.tasks, *(task for seat in seats for task in seat.placed.tasks), *map(as_task, kept.left_over)]
-    if not _is_free(machines, taken, given):
-        return None
-    for task in given:
-        machines.give(task.machine, task.ask, task.devices)
-    for task in taken:
-        machines.take(task.machine, task.ask, task.devices)
-    for one in victims:
-        if one.job.id not in moving:
-            give_shares(core.shares, one.job.queue, one.need)
-    for seat in seats:
-        core.moves.keep_again(seat)
-    claimant = Running(job, placed, shape.least[kept.pool], now, kept.standing)
-    made = claimant.claim = Transfer(claimant, tuple(victims), kept.left_over)
-    for one in victims:
-        core.promises.left(one)
-        one.is_leaving, one.claim = True, made
-        core.evictable.leave(one)
-    return made
-
-
-def as_task(ghost: Ghost) -> PlacedTask:
-    """What is held for nobody, as if a task held it."""
-    return PlacedTask("", 0, ghost.machine, TaskAsk(ghost.cpu_millis, ghost.memory_bytes, ghost.gpu_millis), ghost.devices)
-
-
-def _is_free(machines: Machines, taken: Iterable[PlacedTask], given: Iterable[PlacedTask]) -> bool:
-    """Whether there is room for these, once those are given back."""
-    room: dict[int, tuple[list[int], list[int]]] = {}  # Cores and memory, and each device.
-    for tasks, sign in ((taken, -1), (given, 1)):
-        for task in tasks:
-            if task.machine not in room:
-                left = machines.left(task.machine)
-                room[task.machine] = [left.cpu_millis, left.memory_bytes], list(machines.devices_left(task.machine))
-            amounts, devices = room[task.machine]
-            amounts[0] += sign * task.ask.cpu_millis
-            amounts[1] += sign * task.ask.memory_bytes
-            for device in task.devices:
-                if device >= len(devices):
-                    return False
-                devices[device] += sign * min(task.ask.gpu_millis, WHOLE_MILLIS)
-    return all(amount >= 0 for amounts, devices in room.values() for amount in (*amounts, *devices))
-
-
-def undo_transfer(core: Core, made: Transfer) -> set[int]:
-    """The claimant gave up: what is left goes back to those who are still leaving. Returns the machines that got room."""
-    claimant = made.claimant
-    del core.transfers[claimant.job.id]
-    core.moves.give_up(claimant.job.id)
-    give_shares(core.shares, claimant.job.queue, claimant.need)
-    exorcise(core.machines, made.ghosts)
-    for task in claimant.placed.tasks:
-        core.machines.give(task.machine, task.ask, task.devices)
-    for one in made.victims:
-        if one.job.id in made.leaving:
-            one.claim = None
-            take_shares(core.shares, one.job.queue, one.need)
-            for task in one.placed.tasks:
-                core.machines.take(task.machine, task.ask, task.devices)
-    return {task.machine for task in claimant.placed.tasks} | {ghost.machine for ghost in made.ghosts}
-
-
-def vanish(core: Core, one: Running) -> set[int]:
-    """One who had to leave is gone; after the last the claimant may start. Returns the machines that got room."""
-    made = one.claim
-    assert made is not None
-    made.leaving.discard(one.job.id)
-    core.moves.gone(one, core.now)
-    if made.leaving:
-        return set()
-    freed = {ghost.machine for ghost in made.ghosts}
-    exorcise(core.machines, made.ghosts)
-    made.ghosts = ()  # Who gives up the claim before the next pass has none to give back.
-    core.cleared.append(made.claimant.job.id)
-    return freed
-
-
-def _left_over(machines: Machines, left: Iterable[PlacedTask], taken: Iterable[PlacedTask]) -> tuple[Ghost, ...]:
-    """By machine what was left and not taken again."""
-    sums: dict[int, list[int]] = {}
-    devices: dict[tuple[int, int], int] = {}
-    for tasks, sign in ((left, 1), (taken, -1)):
-        for task in tasks:
-            if sign < 0 and task.machine not in sums:
-                continue
-            here = sums.setdefault(task.machine, [0, 0])
-            here[0] += sign * task.ask.cpu_millis
-            here[1] += sign * task.ask.memory_bytes
-            for device in task.devices:
-                at = (task.machine, device)
-                devices[at] = devices.get(at, 0) + sign * min(task.ask.gpu_millis, WHOLE_MILLIS)
-    ghosts = []
-    for machine, (cpu, memory) in sorted(sums.items()):
-        over = {device: millis for (at, device), millis in sorted(devices.items()) if at == machine and millis > 0}
-        whole = tuple(device for device, millis in over.items() if millis == WHOLE_MILLIS)
-        if cpu > 0 or memory > 0 or whole:
-            ghosts.append(Ghost(machine, max(0, cpu), max(0, memory), len(whole) * WHOLE_MILLIS, whole))
-        ghosts += [Ghost(machine, 0, 0, millis, (device,)) for device, millis in over.items() if millis < WHOLE_MILLIS]
-    return tuple(ghosts)
-
-
-def haunt(machines: Machines, ghosts: Iterable[Ghost]) -> None:
-    """Hold this room for nobody."""
-    for ghost in ghosts:
-        machines.take(ghost.machine, TaskAsk(ghost.cpu_millis, ghost.memory_bytes, ghost.gpu_millis), ghost.devices)
-
-
-def exorcise(machines: Machines, ghosts: Iterable[Ghost]) -> None:
-    for ghost in ghosts:
-        machines.give(ghost.machine, TaskAsk(ghost.cpu_millis, ghost.memory_bytes, ghost.gpu_millis), ghost.devices)

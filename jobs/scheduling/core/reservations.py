@@ -5,7 +5,7 @@ have a start at the earliest moment at which, by the maximum run times of what r
 starts must not delay it. How that is kept without asking about the future at every placement:
 
 - A gang whose maximum run time is not known never ends here. `Policy.overrun_seconds` are added to the others.
-- What a booked gang will need of a machine and what does not become free there in time is *hidden*: held by ghosts, as if it were
+- What a booked gang will need of a machine and what does not become free there in time is *hidden*: held, as if it were
   taken. So all else sees only room that it may have for ever, and every memory of what does not fit stays true.
 - Who surely ends before a booked start is asked a second time, with what it need not leave alone laid open (`lift`).
 - A start is kept until it becomes earlier, or reality breaks it: a machine is lost, a limit lowered, or a gang of its own queue
@@ -22,35 +22,36 @@ from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from jobs.scheduling.core.advance import Windows
+from jobs.scheduling.core.place.gangs import GangAsk, Placed, at_least
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass, Mark
 from jobs.scheduling.core.place.placing import has_place
-from jobs.scheduling.core.planning import Plan
-from jobs.scheduling.core.reclaim import at_least, exorcise, haunt
+from jobs.scheduling.core.placements import Placements
+from jobs.scheduling.core.planning import Booked, Plan
 from jobs.scheduling.core.state.decisions import Book
 from jobs.scheduling.core.state.evictable import Amounts
-from jobs.scheduling.core.state.gangs import GangAsk, Placed
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, MachineClass, Mark
+from jobs.scheduling.core.state.held_room import hold, release
+from jobs.scheduling.core.state.live import Live
 from jobs.scheduling.core.state.reservation import (
     FOREVER,
     NEVER,
+    BackfillReservation,
     Ends,
-    Promise,
-    Promised,
+    KeptReservation,
     Room,
     covers,
+    ends_if_started,
     fits,
-    ghosts_of,
+    held_rooms_of,
     order_of,
-    promise_of,
+    reservation_of,
 )
 from jobs.scheduling.core.state.user_caps import least
-from jobs.scheduling.core.state.work import Ghost, Job, Need, Running, Shape, give_shares, held_by, held_together, take_shares
+from jobs.scheduling.core.state.work import HeldRoom, Job, Need, Running, Shape, give_shares, held_by, held_together, take_shares
 from tenants.quota.caps import Held
 from tenants.quota.shares import Standing
-
-if TYPE_CHECKING:
-    from jobs.scheduling.core.core import Core
 
 TRIES_MAX = 4  # Gangs per pass and pool for which a start is looked for, until the next in line may.
 
@@ -59,20 +60,22 @@ class Lifted(NamedTuple):
     """Room that was laid open for a try: by machine, what was hidden there and what is meanwhile."""
 
     mark: Mark
-    ghosts: tuple[tuple[int, tuple[Ghost, ...], tuple[Ghost, ...]], ...]
+    held_rooms: tuple[tuple[int, tuple[HeldRoom, ...], tuple[HeldRoom, ...]], ...]
 
 
-class Promises:
-    """All booked starts of a core, and the room that is hidden for them."""
+class BackfillReservations:
+    """All booked starts, and the room that is hidden for them."""
 
-    def __init__(self, core: Core) -> None:
-        self.core = core
-        self.by_job: dict[str, Promise] = {}
+    def __init__(self, live: Live, windows: Windows, placements: Placements) -> None:
+        self.live = live
+        self.windows = windows
+        self.placements = placements
+        self.by_job: dict[str, BackfillReservation] = {}
         self.broken: list[Book] = []  # What is to be told of those that were not kept.
-        self._by_machine: dict[int, list[Promise]] = {}
-        self._ghosts: dict[int, tuple[Ghost, ...]] = {}
+        self._by_machine: dict[int, list[BackfillReservation]] = {}
+        self._held_rooms: dict[int, tuple[HeldRoom, ...]] = {}
         self._suspended: frozenset[str] = frozenset()
-        self._open: dict[int, tuple[Ghost, ...]] = {}  # By machine laid open for what is being placed, what was hidden there.
+        self._open: dict[int, tuple[HeldRoom, ...]] = {}  # By machine laid open for what is being placed, what was hidden there.
         self._counts: dict[int, int] = {}
         self.known_ends = 0
         self._ends: dict[int, list[tuple[int, str]]] = {}  # By pool, of those whose end is known.
@@ -91,35 +94,20 @@ class Promises:
 
     # --- What runs ----------------------------------------------------------------------------------------------------
 
-    def planned_seconds(self, job: Job) -> int:
-        """How long a job will run, as is planned with; 0 where that is not known. What is predicted is rounded up, by an eighth
-        at most, so that jobs that are about as long count as equal."""
-        if job.max_runtime is not None:
-            return job.max_runtime + self.core.policy.overrun_seconds
-        if job.cautious is None:
-            return self.core.policy.assumed_runtime_seconds
-        step = 1 << max(0, job.cautious.bit_length() - 4)
-        return max(step, -(-job.cautious // step) * step)
-
     def ends_of(self, one: Running) -> Ends:
         """When a gang that runs holds nothing any more."""
         if one.claim is not None:
             return NEVER
         known = self._planned.get(one.job.id)
         if known is None or one.job.max_runtime is not None:
-            return self.ends_if_started(one.job, one.started_at)
+            return ends_if_started(one.job, one.started_at, self.live.policy)
         return Ends(FOREVER, known)
 
-    def ends_if_started(self, job: Job, at: int) -> Ends:
-        seconds = self.planned_seconds(job)
-        end = at + seconds if seconds else FOREVER
-        return Ends(FOREVER if job.max_runtime is None else end, end)
-
     def entered(self, one: Running) -> None:
-        ends = self.ends_if_started(one.job, one.started_at)
-        if ends.planned == FOREVER or not self.core.policy.booked:
+        ends = ends_if_started(one.job, one.started_at, self.live.policy)
+        if ends.planned == FOREVER or not self.live.policy.booked:
             return
-        if len(self._planned) + 1 < len(self.core.running):  # Where not all ends are known, one more may be what a plan lacked.
+        if len(self._planned) + 1 < len(self.live.running):  # Where not all ends are known, one more may be what a plan lacked.
             self._unplannable.clear()
         self.look_from.clear()
         self._enter(one, ends.planned if ends.sure < FOREVER else self._not_over(one, ends.planned))
@@ -139,16 +127,16 @@ class Promises:
 
     def _not_over(self, one: Running, end: int) -> int:
         """An end to come of one that runs longer than was planned: as far ahead again as it has run, as often as it takes."""
-        while end <= self.core.now:
+        while end <= self.live.now:
             end += end - one.started_at
         return end
 
     def plan_overdue(self) -> None:
         """Ends that were planned and did not come are planned anew."""
         touched: set[int] = set()
-        while self._overdue and self._overdue[0][0] <= self.core.now:
+        while self._overdue and self._overdue[0][0] <= self.live.now:
             end, name = heappop(self._overdue)
-            one = self.core.running.get(name)
+            one = self.live.running.get(name)
             if one is not None and self._planned.get(name) == end:
                 self._forget_end(one)
                 self._enter(one, self._not_over(one, end))
@@ -181,7 +169,7 @@ class Promises:
             return 0
         if self.is_made_room_for(job.gang, job.pools):
             return FOREVER
-        return job.submitted_at + self.core.policy.plans_after_seconds
+        return job.submitted_at + self.live.policy.plans_after_seconds
 
     def is_made_room_for(self, gang: GangAsk, pools: Sequence[int]) -> bool:
         """Whether ends are not all sure there, and a gang runs with as many tasks, of as many GPUs, or more."""
@@ -200,10 +188,10 @@ class Promises:
     def count(self, pool: int) -> int:
         return self._counts.get(pool, 0)
 
-    def of(self, pool: int) -> list[Promise]:
+    def of(self, pool: int) -> list[BackfillReservation]:
         return sorted((one for one in self.by_job.values() if one.pool == pool), key=order_of)
 
-    def due(self, now: int) -> list[Promise]:
+    def due(self, now: int) -> list[BackfillReservation]:
         return sorted((one for one in self.by_job.values() if one.at <= now), key=order_of)
 
     def is_any_on(self, machines: Collection[int]) -> bool:
@@ -213,11 +201,11 @@ class Promises:
     def next_at(self) -> int | None:
         return min((one.at for one in self.by_job.values()), default=None)
 
-    def add(self, one: Promise) -> None:
+    def add(self, one: BackfillReservation) -> None:
         self.by_job[one.job.id] = one
         self._counts[one.pool] = self._counts.get(one.pool, 0) + 1
-        if self.core.windows:
-            self.core.windows.promised(one)
+        if self.windows:
+            self.windows.promised(one)
         for machine in one.needs:
             insort(self._by_machine.setdefault(machine, []), one, key=order_of)
         self.settle(one.needs)
@@ -239,7 +227,7 @@ class Promises:
             self.broken.append(Book(job_id, 0, (), cause))
         self.settle(one.needs)
 
-    def _remove(self, job_id: str) -> Promise | None:
+    def _remove(self, job_id: str) -> BackfillReservation | None:
         one = self.by_job.pop(job_id, None)
         if one is None:
             return None
@@ -251,32 +239,34 @@ class Promises:
                 self._by_machine[machine] = left
             else:
                 del self._by_machine[machine]
-        if self.core.windows:
-            self.core.windows.left(job_id, [pool for pool, _ in one.need])
+        if self.windows:
+            self.windows.left(job_id, [pool for pool, _ in one.need])
         # Its room in limits is others' now, and in caps on users, which hold in all pools.
-        self.core.wakeups.mark(self.core.machines.pools if self.core.people else (pool for pool, _ in one.need))
+        self.live.changes.mark(self.live.machines.pools if self.live.holdings else (pool for pool, _ in one.need))
         return one
 
-    def restore(self, kept: Promised) -> None:
+    def restore(self, kept: KeptReservation) -> None:
         """Book a start again that was booked before."""
-        job = self.core.lines.job(kept.id)
-        if job is None or kept.pool not in job.pools or not self.core.policy.booked:
+        job = self.live.ordering.job(kept.id)
+        if job is None or kept.pool not in job.pools or not self.live.policy.booked:
             return
-        if any(task.machine >= len(self.core.machines.at) for task in kept.tasks):
+        if any(task.machine >= len(self.live.machines.at) for task in kept.tasks):
             return
-        shape, machines = self.core.shape_of(job.gang, job.pools), self.core.machines.at
+        shape, machines = self.live.shapes.of(job.gang, job.pools), self.live.machines.at
         placed = Placed(kept.pool, kept.tasks)
         if held_by(placed, (machines[task.machine].pool for task in kept.tasks)) != shape.least[kept.pool]:
             return  # It asks for something else by now.
-        ends = self.ends_if_started(job, kept.at)
-        one = promise_of(job, shape, kept.pool, kept.at, ends, kept.tasks, kept.standing, is_sure=kept.is_sure)
+        ends = ends_if_started(job, kept.at, self.live.policy)
+        one = reservation_of(job, shape, kept.pool, kept.at, ends, kept.tasks, kept.standing, is_sure=kept.is_sure)
         one.planned_at, one.may_be_earlier = kept.planned_at, kept.may_be_earlier
         self.add(one)
 
-    def kept(self) -> tuple[Promised, ...]:
+    def kept(self) -> tuple[KeptReservation, ...]:
         """All of them, as values."""
         return tuple(
-            Promised(one.job.id, one.pool, one.at, one.tasks, one.standing, one.is_sure, one.planned_at, one.may_be_earlier)
+            KeptReservation(
+                one.job.id, one.pool, one.at, one.tasks, one.standing, one.is_sure, one.planned_at, one.may_be_earlier
+            )
             for one in sorted(self.by_job.values(), key=order_of)
         )
 
@@ -285,53 +275,58 @@ class Promises:
     def settle(self, machines: Iterable[int], cause: str = "yielded") -> None:
         """Hide on these machines what has to be hidden now; a start that cannot be kept any more is dropped."""
         grown: set[int] = set()
-        lost: list[Promise] = []
+        lost: list[BackfillReservation] = []
         for machine in sorted(set(machines)):
-            if machine not in self._by_machine and machine not in self._ghosts:
+            if machine not in self._by_machine and machine not in self._held_rooms:
                 continue
-            before = self._ghosts.pop(machine, ())
-            exorcise(self.core.machines, before)
+            before = self._held_rooms.pop(machine, ())
+            release(self.live.machines, before)
             before = self._open.pop(machine, before)
             after = self._hidden(machine, NEVER, "")
             lost += [one for one in self._by_machine.get(machine, ()) if not self._is_kept(one, machine)]
-            haunt(self.core.machines, after)
+            hold(self.live.machines, after)
             if after:
-                self._ghosts[machine] = after
+                self._held_rooms[machine] = after
             if before != after:
                 self._vain.clear()
                 self._blocked.clear()
                 if not covers(after, before):
                     grown.add(machine)
         if grown:
-            self.core.wakeups.room_grew(grown, is_try=bool(self._suspended))
+            pools = self.placements.room_grew(grown)
+            if not self._suspended:
+                self.live.changes.mark(pools)
         for one in sorted(lost, key=order_of):
             if one.job.id not in self._suspended:
                 self.drop(one.job.id, cause)
 
     def hidden_on(self, pool: int) -> dict[int, Amounts]:
         """By machine of a pool what is hidden there: free for who may take it from those for whom it is."""
-        at, found = self.core.machines.at, {}
-        for machine, held in self._ghosts.items():
+        at, found = self.live.machines.at, {}
+        for machine, held in self._held_rooms.items():
             if at[machine].pool == pool:
                 found[machine] = (
-                    sum(ghost.cpu_millis for ghost in held),
-                    sum(ghost.memory_bytes for ghost in held),
-                    sum(ghost.gpu_millis for ghost in held),
+                    sum(held.cpu_millis for held in held),
+                    sum(held.memory_bytes for held in held),
+                    sum(held.gpu_millis for held in held),
                 )
         return found
 
     def opened_class(self, machine: int) -> MachineClass:
         """What a machine would be like if nothing were hidden on it."""
-        here, devices = self.core.machines.class_of[machine], list(self.core.machines.devices[machine])
+        here, devices = self.live.machines.class_of[machine], list(self.live.machines.devices[machine])
         cpu, memory = here.cpu, here.memory
-        for ghost in self._ghosts[machine]:
-            cpu, memory = cpu + ghost.cpu_millis, memory + ghost.memory_bytes
-            for device in ghost.devices:
-                devices[device] += min(ghost.gpu_millis, WHOLE_MILLIS)
+        for held in self._held_rooms[machine]:
+            cpu, memory = cpu + held.cpu_millis, memory + held.memory_bytes
+            for device in held.devices:
+                devices[device] += min(held.gpu_millis, WHOLE_MILLIS)
         return MachineClass(here.kind, here.kind_number, cpu, memory, tuple(sorted(devices)))
 
-    def ended(self, pools: Iterable[int], machines: Collection[int]) -> None:
-        """Something ended there: starts that are booked may come earlier."""
+    def freed(self, machines: Collection[int], need: Need) -> None:
+        """Nobody holds any more what was held on these machines, and of these pools: starts that are booked may come earlier."""
+        pools = [pool for pool, _ in need]
+        self.live.changes.note(machines)
+        self.live.changes.mark(pools)
         self.opened()
         for one in self.by_job.values():
             one.may_be_earlier = one.may_be_earlier or one.pool in pools
@@ -354,8 +349,8 @@ class Promises:
 
     def weaker(self, job: Job, pool: int, standing: Standing | None) -> list[str]:
         """Whose booked starts a gang may take, because it could evict them if they ran already."""
-        policy = self.core.policy
-        is_owner = bool(self.core.windows) and self.core.windows.is_owner(job, pool)
+        policy = self.live.policy
+        is_owner = bool(self.windows) and self.windows.is_owner(job, pool)
         is_owed = policy.reclaims and standing in (Standing.GUARANTEED, Standing.DESERVED)
         found = []
         for one in self.of(pool):
@@ -363,16 +358,16 @@ class Promises:
                 yields = policy.preempts and job.priority > one.job.priority
             else:
                 yields = is_owed and one.standing is Standing.BORROWED
-            if (yields or (is_owner and not self.core.windows.is_owner(one.job, pool))) and one.job.id != job.id:
+            if (yields or (is_owner and not self.windows.is_owner(one.job, pool))) and one.job.id != job.id:
                 found.append(one.job.id)
         return found
 
     def lift(self, job: Job, pool: int) -> Lifted | None:
         """Lay open what a gang that starts now need not leave alone; None where that is nothing."""
-        ends = self.ends_if_started(job, self.core.now)
-        machines = self.core.machines
+        ends = ends_if_started(job, self.live.now, self.live.policy)
+        machines = self.live.machines
         found = []
-        for machine, before in self._ghosts.items():
+        for machine, before in self._held_rooms.items():
             if machines.at[machine].pool == pool:
                 after = self._hidden_under(machine, before, ends, job.id)
                 if after != before:
@@ -381,19 +376,19 @@ class Promises:
             return None
         mark = machines.mark()
         for _, before, after in sorted(found):
-            exorcise(machines, before)
-            haunt(machines, after)
+            release(machines, before)
+            hold(machines, after)
         return Lifted(mark, tuple(found))
 
     def let_fall(self, lifted: Lifted, *, stands: bool) -> None:
         """Hide it again; `stands`: what was placed meanwhile stays."""
-        machines = self.core.machines
+        machines = self.live.machines
         if not stands:
             machines.rewind(lifted.mark)
             return
         machines.settle(lifted.mark)
-        for machine, before, after in lifted.ghosts:
-            self._ghosts[machine] = after
+        for machine, before, after in lifted.held_rooms:
+            self._held_rooms[machine] = after
             self._open.setdefault(machine, before)
 
     def settle_with(self, machines: Iterable[int]) -> None:
@@ -419,54 +414,58 @@ class Promises:
         return known
 
     def _find_blocked(self, shape: Shape, pool: int) -> int:
-        machines = self.core.machines
-        hidden = [(machine, ghosts) for machine, ghosts in sorted(self._ghosts.items()) if machines.at[machine].pool == pool]
+        machines = self.live.machines
+        hidden = [
+            (machine, held_rooms) for machine, held_rooms in sorted(self._held_rooms.items()) if machines.at[machine].pool == pool
+        ]
         if not hidden:
             return 0
         mark = machines.mark()
-        for _, ghosts in hidden:
-            exorcise(machines, ghosts)
+        for _, held_rooms in hidden:
+            release(machines, held_rooms)
         would_fit = has_place(at_least(shape.gang), machines, pool)
         machines.rewind(mark)
         return min((one.at for one in self.of(pool)), default=0) if would_fit else 0
 
     def _vain_key(self, job: Job, shape: Shape, pool: int) -> tuple[int, int, int, str]:
-        ends = self.ends_if_started(job, self.core.now)
+        ends = ends_if_started(job, self.live.now, self.live.policy)
         later = sum(one.at >= ends.until(one) for one in self.by_job.values())
         return (shape.number, pool, later, job.id if job.id in self.by_job else "")
 
-    def _hidden(self, machine: int, ends: Ends, but: str) -> tuple[Ghost, ...]:
+    def _hidden(self, machine: int, ends: Ends, but: str) -> tuple[HeldRoom, ...]:
         """What must be left alone by a gang that would hold a machine until then; nothing is hidden on it now.
 
         At each booked start before that: what all need that hold the machine then, without what becomes free by then.
         """
-        promises = [one for one in self._by_machine.get(machine, ()) if one.job.id != but and one.job.id not in self._suspended]
+        reservations = [
+            one for one in self._by_machine.get(machine, ()) if one.job.id != but and one.job.id not in self._suspended
+        ]
         most = Room(0, 0, {})
-        for one in promises:
+        for one in reservations:
             if one.at < ends.until(one):
-                short = self._short(machine, one, promises)
+                short = self._short(machine, one, reservations)
                 most.cpu, most.memory = max(most.cpu, short.cpu), max(most.memory, short.memory)
                 for device, millis in short.devices.items():
                     most.devices[device] = max(most.devices.get(device, 0), millis)
-        here, devices = self.core.machines.class_of[machine], self.core.machines.devices[machine]
+        here, devices = self.live.machines.class_of[machine], self.live.machines.devices[machine]
         free = {device: min(millis, devices[device]) for device, millis in most.devices.items() if device < len(devices)}
-        return ghosts_of(machine, min(most.cpu, here.cpu), min(most.memory, here.memory), free)
+        return held_rooms_of(machine, min(most.cpu, here.cpu), min(most.memory, here.memory), free)
 
-    def _hidden_under(self, machine: int, before: Sequence[Ghost], ends: Ends, but: str) -> tuple[Ghost, ...]:
+    def _hidden_under(self, machine: int, before: Sequence[HeldRoom], ends: Ends, but: str) -> tuple[HeldRoom, ...]:
         """The same while something is hidden; that is left as it is."""
         if all(one.at < ends.until(one) and one.job.id != but for one in self._by_machine.get(machine, ())):
             return tuple(before)
-        mark = self.core.machines.mark()
-        exorcise(self.core.machines, before)
+        mark = self.live.machines.mark()
+        release(self.live.machines, before)
         found = self._hidden(machine, ends, but)
-        self.core.machines.rewind(mark)
+        self.live.machines.rewind(mark)
         return found
 
-    def _short(self, machine: int, one: Promise, promises: Sequence[Promise]) -> Room:
+    def _short(self, machine: int, one: BackfillReservation, reservations: Sequence[BackfillReservation]) -> Room:
         """What is needed of a machine at a booked start beyond what becomes free there by then. A start that is sure counts on no
         other that is not: that one begins only where there is room beside it."""
         short = Room(0, 0, {})
-        for other in promises:
+        for other in reservations:
             if other.at <= one.at < other.ends.until(one) and (other.is_sure or not one.is_sure):
                 need = other.needs[machine]
                 short.cpu, short.memory = short.cpu + need.cpu, short.memory + need.memory
@@ -482,13 +481,13 @@ class Promises:
                                 short.devices[device] -= min(task.ask.gpu_millis, WHOLE_MILLIS)
         return short
 
-    def _is_kept(self, one: Promise, machine: int) -> bool:
+    def _is_kept(self, one: BackfillReservation, machine: int) -> bool:
         """Whether a machine, with nothing hidden on it, has what a booked start needs there by then."""
-        machines = self.core.machines
+        machines = self.live.machines
         if machines.at[machine].blocked:
             return False
-        promises = [other for other in self._by_machine[machine] if other.job.id not in self._suspended]
-        short = self._short(machine, one, promises)
+        reservations = [other for other in self._by_machine[machine] if other.job.id not in self._suspended]
+        short = self._short(machine, one, reservations)
         here, devices = machines.class_of[machine], machines.devices[machine]
         if short.cpu > here.cpu or short.memory > here.memory:
             return False
@@ -496,17 +495,17 @@ class Promises:
 
     # --- Limits -------------------------------------------------------------------------------------------------------
 
-    def denies(self, job: Job, need: Need, tasks: int, but: Collection[str] = ()) -> Promise | None:
+    def denies(self, job: Job, need: Need, tasks: int, but: Collection[str] = ()) -> BackfillReservation | None:
         """The booked start whose room in limits a gang would take that starts now; None when it delays nobody."""
-        core, shares = self.core, self.core.shares
-        ends = self.ends_if_started(job, core.now)
+        holdings, shares = self.live.holdings, self.live.shares
+        ends = ends_if_started(job, self.live.now, self.live.policy)
         pools = {pool for pool, _ in need}
         for one in sorted(self.by_job.values(), key=order_of):
             if one.job.id == job.id or one.job.id in but or ends.until(one) <= one.at:
                 continue
-            if core.people:
+            if holdings:
                 ask = Held(sum(amount[2] for _, amount in need), 1, tasks)
-                if core.people.is_delayed(one.job, least(one.shape.gang), job, ask):
+                if holdings.is_delayed(one.job, least(one.shape.gang), job, ask):
                     return one
             common = [pool for pool, _ in one.need if pool in pools and shares.may_bind(job.queue, one.job.queue, pool)]
             if not common:
@@ -527,12 +526,12 @@ class Promises:
     def recheck_windows(self) -> None:
         """After tenants booked something else for a time: what would be in the way is not booked any more."""
         for one in sorted(self.by_job.values(), key=order_of):
-            if not self.core.windows.may_promise(one.job, one.need, one.at):
+            if not self.windows.may_promise(one.job, one.need, one.at):
                 self.drop(one.job.id, "limits")
 
-    def _has_limits(self, one: Promise) -> bool:
+    def _has_limits(self, one: BackfillReservation) -> bool:
         """Whether limits will have room for a booked start, with all others that are booked and hold something then."""
-        shares = self.core.shares
+        shares = self.live.shares
         others = [
             other
             for other in self.by_job.values()
@@ -552,10 +551,10 @@ class Promises:
             give_shares(shares, other.job.queue, other.need)
         return has_room
 
-    def _freed_by(self, one: Promise) -> list[Running]:
+    def _freed_by(self, one: BackfillReservation) -> list[Running]:
         """Those that end before a booked start, as far as it counts on them."""
         names = {name for pool, _ in one.need for end, name in self._ends.get(pool, ()) if end <= one.at}
-        found = (self.core.running[name] for name in sorted(names))
+        found = (self.live.running[name] for name in sorted(names))
         return [running for running in found if not one.is_sure or running.job.max_runtime is not None]
 
     # --- Planning -----------------------------------------------------------------------------------------------------
@@ -566,7 +565,7 @@ class Promises:
 
     def unplannable(self) -> tuple[str, ...]:
         """The waiting jobs for which no start was found."""
-        return tuple(sorted(name for name in self._unplannable if name in self.core.lines))
+        return tuple(sorted(name for name in self._unplannable if name in self.live.ordering))
 
     def restore_unplannable(self, job_ids: Iterable[str]) -> None:
         self._unplannable = set(job_ids)
@@ -583,12 +582,13 @@ class Promises:
         self.look_from.clear()
         self._unplannable.clear()
 
-    def plan(self, job: Job, shape: Shape) -> Promise | None:
+    def plan(self, job: Job, shape: Shape) -> BackfillReservation | None:
         """The earliest start that can be promised to a gang that waits, in whichever of its pools it comes first."""
-        best: Promise | None = None
+        best: BackfillReservation | None = None
+        booked = Booked(self.by_job.values(), self._held_rooms.values(), self._ends)
         for pool in shape.pools:
             if self.may_plan(pool):
-                found = Plan(self, job, shape, pool).run(before=FOREVER if best is None else best.at)
+                found = Plan(self.live, self.windows, booked, job, shape, pool).run(before=FOREVER if best is None else best.at)
                 best = found or best
         if best is None:
             self._unplannable.add(job.id)

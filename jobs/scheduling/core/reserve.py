@@ -10,22 +10,19 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from jobs.scheduling.core.advance import Windows
+from jobs.scheduling.core.occupancy import Occupancy
+from jobs.scheduling.core.place.gangs import Placed, at_least
 from jobs.scheduling.core.place.placing import place
-from jobs.scheduling.core.reclaim import at_least
-from jobs.scheduling.core.reservations import TRIES_MAX
+from jobs.scheduling.core.reservations import TRIES_MAX, BackfillReservations
 from jobs.scheduling.core.state.decisions import Admit, Book, Decision
-from jobs.scheduling.core.state.gangs import Placed
-from jobs.scheduling.core.state.ordering import REFUSED, Key
-from jobs.scheduling.core.state.reservation import FOREVER, Promise
+from jobs.scheduling.core.state.live import Live
+from jobs.scheduling.core.state.ordering import REFUSED, Group, Key
+from jobs.scheduling.core.state.reservation import FOREVER, BackfillReservation
 from jobs.scheduling.core.state.user_caps import least
 from jobs.scheduling.core.state.work import Job, Running
 from tenants.quota.shares import Standing
-
-if TYPE_CHECKING:
-    from jobs.scheduling.core.core import Core
-    from jobs.scheduling.core.state.ordering import Group
 
 Levels = tuple[tuple[int, int, int], ...]
 Rank = tuple[int, Levels, Key]
@@ -34,12 +31,12 @@ Rank = tuple[int, Levels, Key]
 class Candidates:
     """Who was refused in a pool, or has waited for long, and has no start: in fair order as it is when the first is asked for."""
 
-    def __init__(self, booker: Booker) -> None:
-        self._booker = booker
+    def __init__(self, reserver: Reserver) -> None:
+        self._reserver = reserver
         self._by_queue: dict[int, list[tuple[int, Key, Group, Job]]] = {}
 
     def add(self, group: Group, job: Job) -> None:
-        entry = (self._booker.is_patient(job), self._booker.core.lines.key(job), group, job)
+        entry = (self._reserver.is_patient(job), self._reserver.live.ordering.key(job), group, job)
         heapq.heappush(self._by_queue.setdefault(group.queue, []), entry)
 
     def first(self) -> tuple[Rank, Group, Job] | None:
@@ -52,10 +49,10 @@ class Candidates:
                 del self._by_queue[queue]
                 continue
             is_patient, key, group, job = waiting[0]
-            stop = self._booker.core.lines.stopped_by(queue)
+            stop = self._reserver.live.ordering.stopped_by(queue)
             if (is_patient and group.phase != REFUSED) or (stop is not None and key > stop):  # Its turn is to come.
                 continue
-            rank = (is_patient, self._booker.levels(queue), key)
+            rank = (is_patient, self._reserver.levels(queue), key)
             if best is None or rank < best[0]:
                 best = rank, group, job
         return best
@@ -65,16 +62,26 @@ class Candidates:
         heapq.heappop(self._by_queue[group.queue])
 
     def _may_have(self, group: Group, job: Job) -> bool:
-        is_asked = group.was_refused or not self._booker.is_patient(job)
-        return is_asked and job.id in self._booker.core.lines and self._booker.may_have(job)
+        is_asked = group.was_refused or not self._reserver.is_patient(job)
+        return is_asked and job.id in self._reserver.live.ordering and self._reserver.may_have(job)
 
 
-class Booker:
+class Reserver:
     """The booked starts of one pass."""
 
-    def __init__(self, core: Core, now: int, decisions: list[Decision]) -> None:
-        self.core = core
-        self.promises = core.promises
+    def __init__(
+        self,
+        live: Live,
+        windows: Windows,
+        reservations: BackfillReservations,
+        occupancy: Occupancy,
+        now: int,
+        decisions: list[Decision],
+    ) -> None:
+        self.live = live
+        self.windows = windows
+        self.reservations = reservations
+        self.occupancy = occupancy
         self.now = now
         self.decisions = decisions
         self._tries: dict[int, int] = {}
@@ -86,28 +93,32 @@ class Booker:
 
     def begin(self) -> None:
         """Start who is due, forget who does not wait any more, and see who else could have a start."""
-        if not self.core.policy.booked:
+        if not self.live.policy.booked:
             return
-        self._counts = {pool: self.promises.count(pool) for pool in self.core.machines.pools}
-        for one in list(self.promises.by_job.values()):
-            job = self.core.lines.job(one.job.id)
+        self._counts = {pool: self.reservations.count(pool) for pool in self.live.machines.pools}
+        for one in list(self.reservations.by_job.values()):
+            job = self.live.ordering.job(one.job.id)
             if job is None:
-                self.promises.drop(one.job.id, "changed" if self.core.why(one.job.id) is not None else "")
+                self.reservations.drop(one.job.id, "changed" if self._is_elsewhere(one.job.id) else "")
             elif not _is_same(job, one.job):
-                self.promises.drop(one.job.id, "changed")
-        for one in self.promises.due(self.now):
+                self.reservations.drop(one.job.id, "changed")
+        for one in self.reservations.due(self.now):
             self._start(one)
         self._look_again()
         self._look_for_vacancies()
 
+    def _is_elsewhere(self, job_id: str) -> bool:
+        """Whether a job that is not in order waits all the same."""
+        return job_id in self.live.waiting or job_id in self.live.transfers
+
     def _look_for_vacancies(self, pools: Iterable[int] | None = None) -> None:
         """See who is to be asked where a place is vacant: once a pass, and again once a start that was booked has come."""
-        for pool in sorted(self.core.machines.pools) if pools is None else pools:
-            count = self.promises.count(pool)
+        for pool in sorted(self.live.machines.pools) if pools is None else pools:
+            count = self.reservations.count(pool)
             if count < self._counts.get(pool, 0):
                 self._next.pop(pool, None)
             self._counts[pool] = count
-            if pool not in self._next and self._vacant(pool) and self.promises.look_from.get(pool, self.now) <= self.now:
+            if pool not in self._next and self._vacant(pool) and self.reservations.look_from.get(pool, self.now) <= self.now:
                 self._next[pool] = self._refused_in(pool)
 
     def look_anew(self, pools: Iterable[int]) -> None:
@@ -121,7 +132,7 @@ class Booker:
         for pool in group.shape.pools:
             while (waiting := self._next.get(pool)) is not None and self._vacant(pool):
                 found = waiting.first()
-                if found is None or found[0] > (1, self.levels(group.queue), self.core.lines.key(job)):
+                if found is None or found[0] > (1, self.levels(group.queue), self.live.ordering.key(job)):
                     break
                 waiting.take(found[1])
                 self._book(*found[1:])
@@ -130,11 +141,11 @@ class Booker:
         """Somebody was refused in its turn."""
         if any(map(self._vacant, group.shape.pools)) and self.may_have(job):
             self._book(group, job)
-            if self.core.policy.booked > 1:
+            if self.live.policy.booked > 1:
                 self._others_of(group)
         for pool in group.shape.pools:
-            if pool in self.promises.look_from:
-                self.promises.look_from[pool] = min(self.promises.look_from[pool], self.promises.plans_from(job))
+            if pool in self.reservations.look_from:
+                self.reservations.look_from[pool] = min(self.reservations.look_from[pool], self.reservations.plans_from(job))
 
     def book_rest(self) -> None:
         """Places that are still vacant go to who was refused earlier."""
@@ -147,53 +158,50 @@ class Booker:
 
     def tell(self) -> None:
         """What could not be kept; a start that was booked anew stands for it."""
-        causes = {one.id: one for one in self.promises.broken}
-        self.promises.broken.clear()
+        causes = {one.id: one for one in self.reservations.broken}
+        self.reservations.broken.clear()
         started = {one.id for one in self.decisions if isinstance(one, Admit)}
         self.decisions[:] = [one for one in self.decisions if not (isinstance(one, Book) and one.id in started)]
         for place_of, told in enumerate(self.decisions):
             if isinstance(told, Book) and told.id in causes:
                 self.decisions[place_of] = told._replace(cause=causes.pop(told.id).cause)
-        self.decisions += [one for name, one in sorted(causes.items()) if name not in started and name not in self.core.running]
+        self.decisions += [one for name, one in sorted(causes.items()) if name not in started and name not in self.live.running]
 
     # --- One start ----------------------------------------------------------------------------------------------------
 
-    def _start(self, one: Promise) -> None:
+    def _start(self, one: BackfillReservation) -> None:
         """The moment has come: start it, wherever it fits best by now."""
-        core, job, shape = self.core, one.job, one.shape
-        if core.is_last_of_array(job) or core.people.refusal(job, least(shape.gang)) is not None:
-            self.promises.drop(job.id, "changed")
+        live, job, shape = self.live, one.job, one.shape
+        if live.is_last_of_array(job) or live.holdings.refusal(job, least(shape.gang)) is not None:
+            self.reservations.drop(job.id, "changed")
             return
-        lifted = self.promises.lift(job, one.pool)
-        found = [core.shares.room(job.queue, pool, amount) for pool, amount in one.need]
-        standings = [each for each in found if isinstance(each, Standing)]
-        may_start = len(standings) == len(found) and not (core.windows and core.windows.refusal(job, one.need, self.now))
-        placed = place(at_least(shape.gang), core.machines, (one.pool,)) if may_start else None
+        lifted = self.reservations.lift(job, one.pool)
+        standing = live.room(job.queue, one.need)
+        may_start = isinstance(standing, Standing) and not (self.windows and self.windows.refusal(job, one.need, self.now))
+        placed = place(at_least(shape.gang), live.machines, (one.pool,)) if may_start else None
         fits = isinstance(placed, Placed)
         if lifted is not None:
-            self.promises.let_fall(lifted, stands=fits)
-        group = core.lines.group(job.id)
-        if isinstance(placed, Placed):
-            standing = max(standings)
-            core.lines.remove(job.id)
-            with self.promises.coming(job.id):
-                core.admit(Running(job, placed, one.need, self.now, standing))
+            self.reservations.let_fall(lifted, stands=fits)
+        group = live.ordering.group(job.id)
+        if isinstance(placed, Placed) and isinstance(standing, Standing):
+            live.ordering.remove(job.id)
+            with self.reservations.coming(job.id):
+                self.occupancy.admit(Running(job, placed, one.need, self.now, standing))
             self.decisions.append(Admit(job.id, placed, standing))
             return
-        self.promises.drop(job.id, "overrun")
+        self.reservations.drop(job.id, "overrun")
         if group is not None and self.may_have(job):
             self._book(group, job)
 
     def _look_again(self) -> None:
         """Whether a start could be earlier, now and then."""
-        core = self.core
-        for one in sorted(self.promises.by_job.values(), key=lambda one: (one.at, one.job.id))[:TRIES_MAX]:
-            if not one.may_be_earlier or self.now < one.planned_at + core.policy.rebook_seconds:
+        for one in sorted(self.reservations.by_job.values(), key=lambda one: (one.at, one.job.id))[:TRIES_MAX]:
+            if not one.may_be_earlier or self.now < one.planned_at + self.live.policy.rebook_seconds:
                 continue
             one.planned_at, one.may_be_earlier = self.now, False
-            found = self.promises.plan(one.job, one.shape)
+            found = self.reservations.plan(one.job, one.shape)
             if found is not None and found.at < one.at:
-                self.promises.drop(one.job.id)
+                self.reservations.drop(one.job.id)
                 self._add(found)
 
     def _book(self, group: Group, job: Job) -> None:
@@ -202,66 +210,66 @@ class Booker:
             return
         for pool in pools:
             self._tries[pool] = self._tries.get(pool, 0) + 1
-        found = self.promises.plan(job, group.shape)
+        found = self.reservations.plan(job, group.shape)
         if found is not None and found.pool in pools:
             self._add(found)
 
-    def _add(self, found: Promise) -> None:
+    def _add(self, found: BackfillReservation) -> None:
         found.planned_at = self.now
-        self.promises.add(found)
-        self._counts[found.pool] = self.promises.count(found.pool)
+        self.reservations.add(found)
+        self._counts[found.pool] = self.reservations.count(found.pool)
         self.decisions.append(found.told)
 
     def _vacant(self, pool: int) -> bool:
         """Whether a start in the pool could be booked."""
-        booked = self.core.policy.booked
-        if not booked or not self.promises.may_plan(pool) or self._tries.get(pool, 0) >= TRIES_MAX + booked:
+        booked = self.live.policy.booked
+        if not booked or not self.reservations.may_plan(pool) or self._tries.get(pool, 0) >= TRIES_MAX + booked:
             return False
-        return self.promises.count(pool) < booked
+        return self.reservations.count(pool) < booked
 
     # --- Who is next --------------------------------------------------------------------------------------------------
 
     def _refused_in(self, pool: int) -> Candidates:
-        lines, found, self._later = self.core.lines, Candidates(self), FOREVER
-        places = self.core.policy.booked - self.promises.count(pool)
+        lines, found, self._later = self.live.ordering, Candidates(self), FOREVER
+        places = self.live.policy.booked - self.reservations.count(pool)
         for shape, groups in lines.by_shape.items():
-            if pool not in shape.pools or self.promises.is_made_room_for(shape.gang, shape.pools):
+            if pool not in shape.pools or self.reservations.is_made_room_for(shape.gang, shape.pools):
                 continue  # Nobody looks for a start for these now.
             for group in filter(len, groups):
-                for job in group.firsts(places + len(self.promises.by_job)) if places > 1 else group.firsts(1):
+                for job in group.firsts(places + len(self.reservations.by_job)) if places > 1 else group.firsts(1):
                     if group.was_refused or not self.is_patient(job):
                         found.add(group, job)
         if found.first() is None:
-            self.promises.look_from[pool] = self._later
+            self.reservations.look_from[pool] = self._later
         return found
 
     def _others_of(self, group: Group) -> None:
         """Those behind the first of a group will not have a turn of their own."""
         for pool in filter(self._vacant, group.shape.pools):
             waiting = self._next.setdefault(pool, Candidates(self))
-            places = self.core.policy.booked - self.promises.count(pool)
-            for job in group.firsts(places + len(self.promises.by_job)):
+            places = self.live.policy.booked - self.reservations.count(pool)
+            for job in group.firsts(places + len(self.reservations.by_job)):
                 waiting.add(group, job)
 
     def may_have(self, job: Job) -> bool:
         """Whether a start may be found for a job: not for one that has one, for which none was found, or that is at a cap on its
         user, which nothing that ends in a pool changes."""
-        if job.id in self.promises.by_job or not self.promises.is_plannable(job) or self.core.is_last_of_array(job):
+        if job.id in self.reservations.by_job or not self.reservations.is_plannable(job) or self.live.is_last_of_array(job):
             return False
-        plans_from = self.promises.plans_from(job)
+        plans_from = self.reservations.plans_from(job)
         if plans_from > self.now:
             self._later = min(self._later, plans_from)
             return False
-        return not self.core.people or self.core.people.refusal(job, least(job.gang)) is None
+        return not self.live.holdings or self.live.holdings.refusal(job, least(job.gang)) is None
 
     def is_patient(self, job: Job) -> int:
         """0 for who has waited so long that the next start is theirs; where queues are served in order nobody passes them."""
-        patience = 0 if self.core.policy.in_order else self.core.policy.patience_seconds
+        patience = 0 if self.live.policy.in_order else self.live.policy.patience_seconds
         return int(not 0 < patience <= self.now - job.submitted_at)
 
     def levels(self, queue: int) -> Levels:
         """The place of a queue in the fair order, as `Turns` has it."""
-        shares = self.core.shares
+        shares = self.live.shares
         if self._levels_at != shares.version:
             self._levels_at = shares.version
             self._levels.clear()
@@ -275,7 +283,7 @@ class Booker:
 
     def rank(self, queue: int, job: Job) -> Rank:
         """The place of a job in the fair order; those who have waited for long come first."""
-        return self.is_patient(job), self.levels(queue), self.core.lines.key(job)
+        return self.is_patient(job), self.levels(queue), self.live.ordering.key(job)
 
 
 def _is_same(job: Job, other: Job) -> bool:

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.gangs import Placed
+from jobs.scheduling.core.place.machines import Machine, Machines
 from jobs.scheduling.core.place.scores import PoolRules
-from jobs.scheduling.core.state.gangs import Placed
-from jobs.scheduling.core.state.machines import Machine, Machines
-from jobs.scheduling.core.state.reservation import Promised
+from jobs.scheduling.core.state.reservation import KeptReservation
 from jobs.scheduling.core.state.work import Claimed, Job, Need, Seat
 from tenants.quota.bookings import Booked
 from tenants.quota.caps import UserCap
@@ -67,7 +67,7 @@ class State:
     evicted_at: tuple[tuple[int, int], ...] = ()  # (when, how many) of late, for the brake.
     caps: tuple[UserCap, ...] = ()
     windows: tuple[Booked, ...] = ()  # What tenants have booked for a time; what is over or was given up is left out.
-    promised: tuple[Promised, ...] = ()  # Starts that are booked already.
+    promised: tuple[KeptReservation, ...] = ()  # Starts that are booked already.
     unplannable: tuple[str, ...] = ()  # Jobs for which none was found, as machines and limits are.
     seats: tuple[Seat, ...] = ()  # Kept for jobs that moved and have not started again.
     claims: tuple[Claimed, ...] = ()  # Where those will start who wait until others have left for them.
@@ -80,8 +80,8 @@ def build(state: State) -> Core:
     if state.history_at:
         shares.recall(state.history, state.history_at)
     core = Core(machines, shares, state.policy, caps=state.caps)
-    core.now = state.at
-    core.history_at = state.history_at or None
+    core.live.now = state.at
+    core.live.history_at = state.history_at or None
     core.windows_changed(state.windows)
     core.evicted_at.extend(sorted(state.evicted_at))
     for held in sorted(state.running, key=lambda one: one.job.id):
@@ -90,15 +90,15 @@ def build(state: State) -> Core:
         if held.leaving or held.leaving_for:
             core.told_to_leave(held.job.id)
     for seat in sorted(state.seats, key=lambda one: one.job.id):
-        core.moves.restore(seat)
+        core.seats.restore(seat)
     for job in sorted(state.waiting, key=lambda one: (one.submitted_at, one.id)):
         core.submit(job)
     resume(core, state.running, state.promised, state.claims)
-    core.promises.restore_unplannable(state.unplannable)
+    core.reservations.restore_unplannable(state.unplannable)
     return core
 
 
-def resume(core: Core, running: Iterable[Held], promised: Iterable[Promised], claims: Iterable[Claimed]) -> None:
+def resume(core: Core, running: Iterable[Held], promised: Iterable[KeptReservation], claims: Iterable[Claimed]) -> None:
     """Go on with what is under way for those who wait: claims of the room of others who leave (`running` has them, maybe beside
     others), and starts that are booked.
 
@@ -113,7 +113,7 @@ def resume(core: Core, running: Iterable[Held], promised: Iterable[Promised], cl
     for claimant in sorted(victims, key=lambda name: (name not in kept, name)):
         core.claim_again(claimant, sorted(victims[claimant]), moving, kept=kept.get(claimant))
     for one in sorted(promised, key=lambda one: (one.at, one.id)):
-        core.promises.restore(one)
+        core.reservations.restore(one)
 
 
 def export(core: Core, state: State) -> State:
@@ -131,7 +131,7 @@ def export(core: Core, state: State) -> State:
             one.checkpoint_at,
             one.is_leaving,
             leaving_for.get(one.job.id, ""),
-            one.job.id in core.moves.seats,
+            one.job.id in core.seats.by_job,
         )
         for one in sorted(core.running.values(), key=lambda one: one.key)
         if one.job.id not in claimants
@@ -145,10 +145,10 @@ def export(core: Core, state: State) -> State:
         running=running,
         policy=core.policy,
         history=core.shares.history(),
-        history_at=core.history_at or 0,
+        history_at=core.live.history_at or 0,
         evicted_at=tuple(core.evicted_at),
-        promised=core.promises.kept(),
-        unplannable=core.promises.unplannable(),
-        seats=core.moves.kept(),
+        promised=core.reservations.kept(),
+        unplannable=core.reservations.unplannable(),
+        seats=core.seats.kept(),
         claims=core.claims(),
     )

@@ -17,24 +17,22 @@ A group that was woken has its turn later in the pass, when others may have take
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
-from jobs.scheduling.core.place.cache import Known
+from jobs.scheduling.core.advance import Windows
 from jobs.scheduling.core.place.filters import copies
+from jobs.scheduling.core.place.machines import MachineClass
 from jobs.scheduling.core.place.ranking import ranking_of
+from jobs.scheduling.core.placements import Placements
 from jobs.scheduling.core.reclaim import Search
+from jobs.scheduling.core.reservations import BackfillReservations
 from jobs.scheduling.core.state.decisions import Reason
 from jobs.scheduling.core.state.evictable import Amounts, Leavers, takes_more
-from jobs.scheduling.core.state.gangs import Unplaced
-from jobs.scheduling.core.state.machines import MachineClass
-from jobs.scheduling.core.state.reservation import Promise
+from jobs.scheduling.core.state.live import Live
+from jobs.scheduling.core.state.ordering import Group
+from jobs.scheduling.core.state.reservation import BackfillReservation, ends_if_started
 from jobs.scheduling.core.state.user_caps import Place
 from jobs.scheduling.core.state.work import Shape
 from tenants.quota.shares import Refusal, Standing
-
-if TYPE_CHECKING:
-    from jobs.scheduling.core.core import Core
-    from jobs.scheduling.core.state.ordering import Group
 
 ByShape = dict[Shape, set["Group"]]
 NONE, HIDDEN, VISIBLE = range(3)
@@ -44,14 +42,13 @@ NOBODY = (-1, -1, -1)  # Where nobody would have to leave, there is less than th
 class WakeUps:
     """The groups that were refused, by what their refusal depends on, and what changed since they were looked at."""
 
-    def __init__(self, core: Core) -> None:
-        self.core = core
+    def __init__(self, live: Live, windows: Windows, reservations: BackfillReservations, placements: Placements) -> None:
+        self.live = live
+        self.windows = windows
+        self.reservations = reservations
+        self.placements = placements
         self.by_user: dict[Place, set[Group]] = {}  # (tenant, user) -> whom a cap on the user refused.
-        self.placements: dict[tuple[int, int], Known] = {}  # (pool, number of shape) -> what `place` said.
         self._refused: dict[int, dict[int, dict[int, ByShape]]] = {}  # Pool -> queue -> priority -> shape.
-        self._marked: set[int] = set()
-        self._later: set[int] = set()  # Pools that the next pass looks at.
-        self._grown: set[int] = set()  # Machines with more room, of which `placements` does not know yet.
         self._bounds: dict[int, Bounds] = {}  # By pool, for those who were woken, true at one moment.
         self._bounds_at = (-1, -1)
 
@@ -59,7 +56,7 @@ class WakeUps:
 
     def refuse(self, group: Group, reason: Reason, *, at: Place | None = None) -> None:
         """A group waits until something changes in its pools; or, refused by a cap, until less is held there."""
-        self.core.lines.refuse(group, reason)
+        self.live.ordering.refuse(group, reason)
         if at is not None:
             sets = [self.by_user.setdefault(at, set())]
         else:
@@ -80,7 +77,7 @@ class WakeUps:
     def has_claimers(self, pool: int) -> bool:
         """Whether somebody waits for a pool whose queue may get back what it deserves there."""
         return any(
-            self.core.shares.may_reach(queue, pool) and self.has_refused(pool, queue, -1) for queue in self._refused.get(pool, {})
+            self.live.shares.may_reach(queue, pool) and self.has_refused(pool, queue, -1) for queue in self._refused.get(pool, {})
         )
 
     @property
@@ -88,66 +85,35 @@ class WakeUps:
         """Whether anybody waits who was refused in a pool."""
         return any(self.has_refused(pool, queue, -1) for pool, by_queue in self._refused.items() for queue in by_queue)
 
-    # --- What changes -------------------------------------------------------------------------------------------------
-
-    def mark(self, pools: Iterable[int]) -> None:
-        """Something was freed in these pools: limits, room, or work that may be evicted by now."""
-        self._marked.update(pools)
-
-    def mark_later(self, pools: Iterable[int]) -> None:
-        """What starts in this pass may be evicted in these pools, from the next pass on."""
-        self._later.update(pools)
-
-    def begin(self) -> None:
-        """A pass begins."""
-        self._marked |= self._later
-        self._later.clear()
-        self._bounds.clear()
-
-    def room_grew(self, machines: Iterable[int], *, is_try: bool = False) -> None:
-        """There is more room on these machines."""
-        by_pool: dict[int, set[int]] = {}
-        at = self.core.machines.at
-        for machine in machines:
-            by_pool.setdefault(at[machine].pool, set()).add(machine)
-        for (pool, _), known in list(self.placements.items()):
-            if pool in by_pool and not known.grow(by_pool[pool], self.core.machines, pool):
-                del self.placements[pool, known.shape.number]
-        if not is_try:
-            self.mark(by_pool)
-
-    def note(self, machines: Iterable[int]) -> None:
-        """The same, once those that wait are looked at: between two passes there may be many."""
-        self._grown.update(machines)
-
-    @property
-    def is_marked(self) -> bool:
-        """Whether this pass has to look at a pool once more."""
-        return bool(self._marked)
-
-    @property
-    def is_to_look(self) -> bool:
-        """Whether the next pass will look at a pool, whatever happens before."""
-        return bool(self._marked or self._later or self._grown)
-
-    def forget(self, pool: int) -> None:
-        """The machines of a pool are others: what was said of them holds no more."""
-        self.placements = {at: known for at, known in self.placements.items() if at[0] != pool}
+    # --- Who is asked again -------------------------------------------------------------------------------------------
 
     def wake(self, groups: Iterable[Group]) -> None:
         """Ask these again, whatever the bounds say."""
         for group in list(groups):
-            self.core.lines.wake(group)
+            self.live.ordering.wake(group)
 
-    # --- Who is asked again -------------------------------------------------------------------------------------------
+    def begin(self) -> None:
+        """A pass begins."""
+        self.live.changes.begin()
+        self._bounds.clear()
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether this pass has to look at a pool once more."""
+        return bool(self.live.changes.marked)
 
     def tell(self) -> None:
         """Wake all whom what was marked may help."""
-        if self._grown:
-            grown, self._grown = self._grown, set()
-            self.room_grew(grown)
-        while self._marked:
-            marked, self._marked = sorted(self._marked), set()
+        changes = self.live.changes
+        for place in changes.given_back:
+            self.wake(self.by_user.get(place, ()))
+        changes.given_back.clear()
+        if changes.grown:
+            changes.mark(self.placements.room_grew(changes.grown))
+            changes.grown.clear()
+        while changes.marked:
+            marked = sorted(changes.marked)
+            changes.marked.clear()
             for pool in marked:
                 self._look(pool)
 
@@ -155,60 +121,59 @@ class WakeUps:
         by_queue = self._refused.get(pool)
         if not by_queue:
             return
-        bounds = Bounds(self.core, pool)
+        bounds = self._bounds_of(pool)
         for queue, by_priority in by_queue.items():
             for priority, by_shape in by_priority.items():
                 for group in bounds.pass_of(queue, priority, by_shape):
-                    self.core.lines.wake_bounded(group)
+                    self.live.ordering.wake_bounded(group)
+
+    def _bounds_of(self, pool: int) -> Bounds:
+        return Bounds(self.live, self.windows, self.reservations, self.placements, pool)
+
+    def forget(self, pool: int, shape: Shape) -> None:
+        """More is known of the room for a shape."""
+        bounds = self._bounds.get(pool)
+        if bounds is not None:
+            bounds.forget(shape)
 
     def may_go_on(self, group: Group) -> bool:
         """Whether the bounds still do not refuse a group that they woke."""
-        core, shape = self.core, group.shape
-        at = (core.machines.version, core.shares.version)
+        live, shape = self.live, group.shape
+        at = (live.machines.version, live.shares.version)
         if self._bounds_at != at:
             self._bounds_at = at
             self._bounds.clear()
         for pool in shape.touches:
             bounds = self._bounds.get(pool)
             if bounds is None:
-                bounds = self._bounds[pool] = Bounds(core, pool)
+                bounds = self._bounds[pool] = self._bounds_of(pool)
             if bounds.room(shape) and bounds.has_limits(group.queue, shape):
                 return True
             if bounds.may_evict(group):
                 return True
         return False
 
-    # --- What is known of room ----------------------------------------------------------------------------------------
-
-    def remember(self, pool: int, shape: Shape, answer: Unplaced) -> Known:
-        """Keep what `place` said of a shape."""
-        known = self.placements[pool, shape.number] = Known(shape, answer)
-        bounds = self._bounds.get(pool)
-        if bounds is not None:
-            bounds.forget(shape)
-        return known
-
-    def known_unplaced(self, pool: int, number: int) -> Unplaced | None:
-        """The answer of `place` for this shape, where it is still true whatever became free since."""
-        known = self.placements.get((pool, number))
-        return known.answer if known is not None and known.is_true(self.core.machines, pool) else None
-
 
 class Bounds:
     """What may be had at most in one pool at one moment."""
 
-    def __init__(self, core: Core, pool: int) -> None:
-        self.core = core
+    def __init__(
+        self, live: Live, windows: Windows, reservations: BackfillReservations, placements: Placements, pool: int
+    ) -> None:
+        self.live = live
+        self.windows = windows
+        self.reservations = reservations
+        self.placements = placements
         self.pool = pool
-        free = core.machines.free(pool)
-        self.hidden: dict[int, Amounts] = core.promises.hidden_on(pool) if core.promises else {}
+        free = live.machines.free(pool)
+        self.hidden: dict[int, Amounts] = reservations.hidden_on(pool) if reservations else {}
         cpu, memory, gpu = self.visible = (free.cpu_millis, free.memory_bytes, free.gpu_millis)
         for more in self.hidden.values():
             cpu, memory, gpu = cpu + more[0], memory + more[1], gpu + more[2]
         self.free: Amounts = (cpu, memory, gpu)
-        self._booked = core.promises.of(pool) if self.hidden else []
+        self._booked = reservations.of(pool) if self.hidden else []
         self._opens: dict[tuple[int, int], bool] = {}
-        self._opened: list[MachineClass] = [core.promises.opened_class(machine) for machine in self.hidden]
+        self._opened: list[MachineClass] = [reservations.opened_class(machine) for machine in self.hidden]
         self._rooms: dict[Shape, int] = {}
         self._limits: dict[tuple[int, Shape], bool] = {}
         self._may_reach: dict[int, bool] = {}
@@ -275,29 +240,29 @@ class Bounds:
             del self._evicts[at]
 
     def _room(self, shape: Shape) -> int:
-        core, pool = self.core, self.pool
+        live, pool = self.live, self.pool
         need, free = shape.inside.get(pool), self.free
         if need is None:
             return VISIBLE
         if need[0] > free[0] or need[1] > free[1] or need[2] > free[2]:
             return NONE
-        known = core.wakeups.placements.get((pool, shape.number))
-        if known is None or not known.is_true(core.machines, pool):
+        known = self.placements.get(pool, shape.number)
+        if known is None or not known.is_true(live.machines, pool):
             return VISIBLE
-        if self.hidden and known.most(core.machines, pool) + self._copies_opened(shape) >= shape.gang.roles[0].minimum:
+        if self.hidden and known.most(live.machines, pool) + self._copies_opened(shape) >= shape.gang.roles[0].minimum:
             return HIDDEN
         return NONE
 
     def _copies_opened(self, shape: Shape) -> int:
         """How many tasks machines take once nothing is hidden on them."""
-        ranking = ranking_of(self.core.machines, self.pool, shape.gang.roles[0].ask)
+        ranking = ranking_of(self.live.machines, self.pool, shape.gang.roles[0].ask)
         return 0 if ranking is None else sum(copies(one, ranking.shape) for one in self._opened)
 
     def has_limits(self, queue: int, shape: Shape) -> bool:
         """Whether limits allow a gang in one of its pools."""
         found = self._limits.get((queue, shape))
         if found is None:
-            room = self.core.shares.room
+            room = self.live.shares.room
             found = self._limits[queue, shape] = any(
                 not any(isinstance(room(queue, at, amount), Refusal) for at, amount in need) for need in shape.least.values()
             )
@@ -305,14 +270,14 @@ class Bounds:
 
     def _may_take_booked(self, group: Group) -> bool:
         """Whether a group may have some of what is hidden for booked starts, or has such a start."""
-        promises, first = self.core.promises, group.first()
-        if first is None or first[1].id in promises.by_job:
+        reservations, first = self.reservations, group.first()
+        if first is None or first[1].id in reservations.by_job:
             return True
-        job, booked = first[1], promises.of(self.pool)
-        ends = promises.ends_if_started(job, self.core.now)
+        job, booked = first[1], reservations.of(self.pool)
+        ends = ends_if_started(job, self.live.now, self.live.policy)
         if any(ends.until(one) <= one.at for one in booked):
             return True  # It fits in before them.
-        return bool(promises.weaker(job, self.pool, Standing.GUARANTEED))
+        return bool(reservations.weaker(job, self.pool, Standing.GUARANTEED))
 
     # --- Victims ------------------------------------------------------------------------------------------------------
 
@@ -320,7 +285,7 @@ class Bounds:
         """Whether a queue may get something back from others."""
         found = self._may_reach.get(queue)
         if found is None:
-            found = self._may_reach[queue] = self.core.policy.reclaims and self.core.shares.may_reach(queue, self.pool)
+            found = self._may_reach[queue] = self.live.policy.reclaims and self.live.shares.may_reach(queue, self.pool)
         return found
 
     def _is_open(self, queue: int, priority: int) -> bool:
@@ -328,26 +293,26 @@ class Bounds:
         at = (queue, priority)
         found = self._opens.get(at)
         if found is None:
-            yields = bool(self.core.windows) or any(self._yields(one, queue, priority) for one in self._booked)
+            yields = bool(self.windows) or any(self._yields(one, queue, priority) for one in self._booked)
             found = self._opens[at] = bool(self._booked) and yields
         return found
 
-    def _yields(self, one: Promise, queue: int, priority: int) -> bool:
+    def _yields(self, one: BackfillReservation, queue: int, priority: int) -> bool:
         if one.job.queue == queue:
             return priority >= one.job.priority
         return one.standing is Standing.BORROWED and self._reaches(queue)
 
     def _may_claim(self, group: Group, need: Amounts) -> bool:
         """Whether what others hold beyond what they deserve might be enough."""
-        core, pool, queue, shape = self.core, self.pool, group.queue, group.shape
+        live, pool, queue, shape = self.live, self.pool, group.queue, group.shape
         is_open = self._is_open(queue, group.priority)
-        held, free = core.evictable.held(pool), self.free if is_open else self.visible
+        held, free = live.evictable.held(pool), self.free if is_open else self.visible
         if any(want > there + more for want, there, more in zip(need, free, held, strict=True)):
             return False
         first = group.first()
-        if first is None or core.shares.reach(queue, pool, need) < 0:
+        if first is None or live.shares.reach(queue, pool, need) < 0:
             return False
-        return is_open or Search(core, first[1], shape, pool, core.now).could_do()
+        return is_open or Search(live, self.windows, self.placements, first[1], shape, pool).could_do()
 
     def _victims_of(self, queue: int, priority: int) -> tuple[Leavers, Amounts] | None:
         """The work of a queue that makes room for a higher priority, and the most that there is with what is free; None where
@@ -358,9 +323,9 @@ class Bounds:
         return self._victims[at]
 
     def _find_victims(self, queue: int, priority: int) -> tuple[Leavers, Amounts] | None:
-        evictable, free = self.core.evictable, self.free if self._is_open(queue, priority) else self.visible
+        evictable, free = self.live.evictable, self.free if self._is_open(queue, priority) else self.visible
         lowest = min(evictable.priorities.get((self.pool, queue), ()), default=priority)
-        if not self.core.policy.preempts or lowest >= priority:
+        if not self.live.policy.preempts or lowest >= priority:
             return None
         leavers = evictable.leavers(self.pool, queue, priority)
         cpu, memory, gpu = leavers.sums
@@ -368,8 +333,8 @@ class Bounds:
 
     def _is_enough(self, shape: Shape, leavers: Leavers, *, is_open: bool) -> bool:
         """Whether there might be room without these, machine by machine."""
-        machines = self.core.machines
-        known = self.core.wakeups.placements.get((self.pool, shape.number))
+        machines = self.live.machines
+        known = self.placements.get(self.pool, shape.number)
         if known is None or not shape.is_counted:
             return True
         role = shape.gang.roles[0]

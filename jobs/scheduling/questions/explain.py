@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from jobs.scheduling.core.core import Core
+from jobs.scheduling.core.place.gangs import Placed, Unplaced, at_least
 from jobs.scheduling.core.place.placing import place, recount
-from jobs.scheduling.core.reclaim import at_least
 from jobs.scheduling.core.snapshot import State, build
 from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict, Reason
-from jobs.scheduling.core.state.gangs import Placed, Unplaced
 from jobs.scheduling.core.state.ordering import Key
 from jobs.scheduling.core.state.user_caps import least, reason_of
 from jobs.scheduling.core.state.work import Job, Running, Shape, take_shares
@@ -125,7 +124,7 @@ class Settled:
     def __init__(self, state: State, *, looks_again: bool = False) -> None:
         self.before = state
         self.core = build(state)
-        for one in self.core.promises.by_job.values() if looks_again else ():
+        for one in self.core.reservations.by_job.values() if looks_again else ():
             one.may_be_earlier = True
         self.decisions: tuple[Decision, ...] = self.core.decide(state.at)
         self.admitted = {one.id: one for one in self.decisions if isinstance(one, Admit)}
@@ -166,7 +165,7 @@ def conditions(settled: Settled, job: Job) -> list[Condition]:
     made = core.transfers.get(job.id)
     if made is not None:
         leaving = tuple(sorted(made.leaving))
-        moving = core.moves.moving_for(job.id)
+        moving = core.seats.moving_for(job.id)
         return [Condition(Reason("claim", need=len(leaving), held=moving), is_own=True, jobs=leaving[:NAMED_MAX])]
     said = core.why(job.id)
     if said is not None and said.code == "moving":
@@ -187,9 +186,9 @@ def conditions(settled: Settled, job: Job) -> list[Condition]:
 
 def _kept_for(core: Core, job: Job, said: Reason) -> tuple[str, ...]:
     """Whose booked start keeps the room: of several at that moment the one of that pool, then the first."""
-    if said.code != "booked" or not core.promises:
+    if said.code != "booked" or not core.reservations:
         return ()
-    found = [one for one in core.promises.by_job.values() if one.at == said.until and one.job.id != job.id]
+    found = [one for one in core.reservations.by_job.values() if one.at == said.until and one.job.id != job.id]
     first = min(found, key=lambda one: (one.pool != said.pool, one.job.id), default=None)
     return () if first is None else (first.job.id,)
 
@@ -199,22 +198,22 @@ def _own(core: Core, job: Job) -> Iterable[Condition]:
         yield Condition(job.withheld, is_own=True)
     if job.not_before > core.now:
         yield Condition(Reason("not_before", until=job.not_before), is_own=True)
-    if core.is_last_of_array(job):
+    if core.live.is_last_of_array(job):
         siblings = sorted(one.job.id for one in core.running.values() if one.job.array == job.array)
         reason = Reason("array_parallelism", held=len(siblings), limit=job.parallel)
         yield Condition(reason, is_own=True, jobs=tuple(siblings[:NAMED_MAX]))
-    capped = core.people.refusal(job, least(job.gang)) if core.people else None
+    capped = core.holdings.refusal(job, least(job.gang)) if core.holdings else None
     if capped is not None:
-        mine = sorted(one.job.id for one in core.running.values() if core.people.counts(one.job, job, capped))
+        mine = sorted(one.job.id for one in core.running.values() if core.holdings.counts(one.job, job, capped))
         yield Condition(reason_of(capped, job.queue), is_own=True, jobs=tuple(mine[:NAMED_MAX]))
-    stop = core.lines.stopped_by(job.queue)
-    if stop is not None and job.id != stop[2] and (core.lines.key(job) > stop):
+    stop = core.ordering.stopped_by(job.queue)
+    if stop is not None and job.id != stop[2] and (core.ordering.key(job) > stop):
         yield Condition(Reason("behind", queue=job.queue), is_own=True, jobs=(stop[2],))
 
 
 def _in_pool(core: Core, job: Job, pool: int) -> Iterable[Condition]:
     """What of limits and machines refuses the gang at its smallest in one pool."""
-    shape = core.shape_of(job.gang, job.pools)
+    shape = core.live.shapes.of(job.gang, job.pools)
     unplaced = why_unplaced(core, shape, pool)
     for at, amount in shape.least[pool]:
         for refusal in core.shares.refusals(job.queue, at, amount):
@@ -295,10 +294,10 @@ def _telling(condition: Condition) -> tuple[object, ...]:
 def place_of(settled: Settled, job: Job) -> Place:
     """Where a job stands in its queue and among all who may use one of its pools."""
     core = settled.core
-    mine = {one.id for one in settled.state.waiting if one.queue == job.queue and one.id in core.lines}
-    key = core.lines.key(job)
-    in_queue = 1 + sum(core.lines.key(settled.waiting[other]) < key for other in mine)
-    if job.id not in core.lines:
+    mine = {one.id for one in settled.state.waiting if one.queue == job.queue and one.id in core.ordering}
+    key = core.ordering.key(job)
+    in_queue = 1 + sum(core.ordering.key(settled.waiting[other]) < key for other in mine)
+    if job.id not in core.ordering:
         return Place(0, len(mine), 0, _wanting(settled, job))
     order = fair_order(settled, frozenset(job.pools), until=job.id)
     return Place(in_queue, len(mine), len(order), _wanting(settled, job))
@@ -306,7 +305,7 @@ def place_of(settled: Settled, job: Job) -> Place:
 
 def _wanting(settled: Settled, job: Job) -> int:
     pools = set(job.pools)
-    return sum(one.id in settled.core.lines and not pools.isdisjoint(one.pools) for one in settled.state.waiting)
+    return sum(one.id in settled.core.ordering and not pools.isdisjoint(one.pools) for one in settled.state.waiting)
 
 
 def fair_order(settled: Settled, pools: frozenset[int], *, until: str = "") -> list[str]:
@@ -315,8 +314,8 @@ def fair_order(settled: Settled, pools: frozenset[int], *, until: str = "") -> l
     core = settled.core
     lines: dict[int, list[tuple[Key, Job]]] = {}
     for job in settled.state.waiting:
-        if job.id in core.lines and not pools.isdisjoint(job.pools):
-            lines.setdefault(job.queue, []).append((core.lines.key(job), job))
+        if job.id in core.ordering and not pools.isdisjoint(job.pools):
+            lines.setdefault(job.queue, []).append((core.ordering.key(job), job))
     for line in lines.values():
         line.sort(key=lambda entry: entry[0], reverse=True)
     shares = _copied(settled)
@@ -328,7 +327,7 @@ def fair_order(settled: Settled, pools: frozenset[int], *, until: str = "") -> l
         if job.id == until:
             break
         pool = next(one for one in job.pools if one in pools)
-        take_shares(shares, queue, core.shape_of(job.gang, job.pools).least[pool])
+        take_shares(shares, queue, core.live.shapes.of(job.gang, job.pools).least[pool])
         if not lines[queue]:
             turns.drop(queue)
     return order

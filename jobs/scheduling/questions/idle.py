@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from jobs.scheduling.core.place.filters import Shape, copies
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass, Machines, TaskAsk
 from jobs.scheduling.core.place.scores import Mix
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, MachineClass, Machines, TaskAsk
 
 MIX_SHAPES_MAX = 32  # The most frequent ones; what is rarer than all of these is no habit of the pool.
 MIX_PARTS = 1000  # How finely the frequencies are told: less than a thousandth is no news.

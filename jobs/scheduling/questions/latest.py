@@ -10,8 +10,8 @@ other. What tenants have booked for a time may keep everybody waiting meanwhile,
 shapes and the fragmentation are, and is late for just that reason.
 
 Neither is known where the longest time of another job is not. A reserved start that counts on how long others mostly run is a
-plan, and no bound (`Promise.is_sure`). Once a job has waited for as long as patience says (`next_reservation_from`), the next
-reserved start in its pools goes to it.
+plan, and no bound (`BackfillReservation.is_sure`). Once a job has waited for as long as patience says
+(`next_reservation_from`), the next reserved start in its pools goes to it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def latest_start(settled: Settled, job_id: str) -> Latest | None:
         return None
     patience = settled.state.policy.patience_seconds
     next_reservation_from = job.submitted_at + patience if patience else 0
-    booked = core.promises.by_job.get(job_id)
+    booked = core.reservations.by_job.get(job_id)
     if booked is not None and booked.is_sure:
         return Latest(booked.at, BOOKED, "", next_reservation_from)
     alone = _why_not_alone(settled.state, job)

@@ -20,10 +20,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from jobs.scheduling.core.place.gangs import GangAsk, Placed, RoleAsk
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, Machines, TaskAsk
 from jobs.scheduling.core.place.placing import place
 from jobs.scheduling.core.place.scores import Mix, PoolRules
-from jobs.scheduling.core.state.gangs import GangAsk, Placed, RoleAsk
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine, Machines, TaskAsk
 
 Weights = Mapping[str, int]
 

@@ -121,7 +121,7 @@ class _Ahead:
         return min(moments, default=None)
 
     def _has_future(self) -> bool:
-        return bool(self.core.lines) or self.core.is_anybody_aside
+        return bool(self.core.ordering) or self.core.is_anybody_aside
 
     def _happen(self, kind: int, job_id: str, turn: int) -> None:
         one = self.core.running.get(job_id)

@@ -16,12 +16,12 @@ from typing import Any
 
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.place.filters import Refusal, refusal
+from jobs.scheduling.core.place.gangs import Placed
+from jobs.scheduling.core.place.machines import TaskAsk
 from jobs.scheduling.core.place.ranking import ScoreRow, ranking_of
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.place.topology import topology_of
 from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Decision, Evict, Reason, Wait
-from jobs.scheduling.core.state.gangs import Placed
-from jobs.scheduling.core.state.machines import TaskAsk
 from kernel.resources import RESOURCE_NAMES
 
 START, WAIT_TURNED_START, EVICT, CLAIM, REFUSE = "start", "wait_turned_start", "evict", "claim", "refuse"
@@ -151,7 +151,7 @@ def _claim(decision: Claim, core: Core, names: Names, counted: _Counted) -> Reco
         one = core.running.get(victim)
         standing = one.standing.name.lower() if one is not None else ""
         told: dict[str, Any] = {"job": victim, "cost": one.cost(core.now) if one is not None else 0, "standing": standing}
-        seat = core.moves.seats.get(victim)
+        seat = core.seats.by_job.get(victim)
         if seat is not None:
             told["moves_to"] = _nodes(seat.placed, core)
         victims.append(told)

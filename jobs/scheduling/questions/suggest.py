@@ -19,14 +19,14 @@ from typing import NamedTuple
 
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.place.filters import copies
+from jobs.scheduling.core.place.gangs import GangAsk, Placed, RoleAsk, at_least
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass
 from jobs.scheduling.core.place.placing import place
 from jobs.scheduling.core.place.ranking import ranking_of
-from jobs.scheduling.core.reclaim import Search, at_least
+from jobs.scheduling.core.reclaim import Search
 from jobs.scheduling.core.snapshot import State, build
 from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Decision, Evict
 from jobs.scheduling.core.state.evictable import Leavers
-from jobs.scheduling.core.state.gangs import GangAsk, Placed, RoleAsk
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, MachineClass
 from jobs.scheduling.core.state.user_caps import held_by, least
 from jobs.scheduling.core.state.work import Job, Running, Shape, give_shares, take_shares
 from jobs.scheduling.questions.explain import Condition, Explanation, Settled, conditions, fair_order
@@ -241,7 +241,7 @@ class _Finder:
 
     def _bump(self) -> list[Change]:
         """The head of its queue, by the queue's own order."""
-        lines = self.core.lines
+        lines = self.core.ordering
         mine = [one for one in self.settled.state.waiting if one.queue == self.job.queue and one.id != self.job.id]
         first = min((lines.key(one) for one in mine if one.id in lines), default=None)
         if first is None or lines.key(self.job) < first:
@@ -257,10 +257,10 @@ class _Finder:
         """Whether limits and machines, as they are now, have room for the gang at its smallest."""
         core, gang = self.core, at_least(gang)
         if limits:
-            need = core.shape_of(gang, (pool,)).least[pool]
+            need = core.live.shapes.of(gang, (pool,)).least[pool]
             if any(not isinstance(core.shares.room(self.job.queue, at, amount), Standing) for at, amount in need):
                 return False
-            if core.people and core.people.refusal(self.job, least(gang)) is not None:
+            if core.holdings and core.holdings.refusal(self.job, least(gang)) is not None:
                 return False
         mark = core.machines.mark()
         answer = place(gang, core.machines, (pool,))
@@ -358,7 +358,7 @@ class _Finder:
             below = {
                 priority
                 for pool in job.pools
-                for priority in core.evictable.priorities.get((pool, job.queue), ())
+                for priority in core.live.evictable.priorities.get((pool, job.queue), ())
                 if priority >= job.priority
             }
             wanted |= {priority + 1 for priority in (min(below, default=0), max(below, default=0)) if priority}
@@ -379,7 +379,7 @@ class _Finder:
 
     def _refusing_caps(self) -> tuple[CapRefusal, ...]:
         """Every cap that refuses it."""
-        people, job = self.core.people, self.job
+        people, job = self.core.holdings, self.job
         return people.refusals(job, least(job.gang)) if people else ()
 
     def _within_caps(self) -> Iterator[_Thought]:
@@ -421,7 +421,9 @@ class _Finder:
             return ()
         changes = []
         for one in self.caps:
-            others = [waiting[other] for other in ahead if other in waiting and self.core.people.counts(waiting[other], job, one)]
+            others = [
+                waiting[other] for other in ahead if other in waiting and self.core.holdings.counts(waiting[other], job, one)
+            ]
             amount = one.used + one.need + sum(getattr(least(other.gang), one.what) for other in others)
             changes.append(SetCap(one.tenant_id, TOGETHER if one.together else job.user, one.what, amount))
         return tuple(changes)
@@ -472,17 +474,17 @@ class _Finder:
         core = settled.core
         booked = [
             Running(one.job, Placed(one.pool, one.tasks), one.need, one.at, one.standing)
-            for one in core.promises.by_job.values()
+            for one in core.reservations.by_job.values()
             if one.job.id != self.job.id
         ]
         for one in booked:
             take_shares(core.shares, one.job.queue, one.need)
-            core.people.take(one)
+            core.holdings.take(one)
         job = settled.waiting.get(self.job.id, self.job)
         finder = _Finder(settled, job, conditions(settled, job), ())
         for one in booked:
             give_shares(core.shares, one.job.queue, one.need)
-            core.people.give(one)
+            core.holdings.give(one)
         return finder
 
     def _ended_below_caps(self, takers: Sequence[str]) -> tuple[Change, ...]:
@@ -498,8 +500,10 @@ class _Finder:
         ended: dict[str, Running] = {}
         for one in self.caps:
             over = one.used + getattr(least(gang), one.what) - one.limit
-            over -= sum(getattr(held_by(other), one.what) for other in ended.values() if core.people.counts(other.job, job, one))
-            mine = [other for other in core.running.values() if core.people.counts(other.job, job, one) and _may_end(other)]
+            over -= sum(
+                getattr(held_by(other), one.what) for other in ended.values() if core.holdings.counts(other.job, job, one)
+            )
+            mine = [other for other in core.running.values() if core.holdings.counts(other.job, job, one) and _may_end(other)]
             for other in sorted(mine, key=lambda other: (other.cost(core.now), other.key)):
                 amount = getattr(held_by(other), one.what)
                 if over > 0 and amount and other.job.id not in ended:
@@ -508,7 +512,7 @@ class _Finder:
             if over > 0:
                 return ()
         waiting = self.settled.waiting
-        instead = [End(taker) for taker in takers if any(core.people.counts(waiting[taker], job, one) for one in self.caps)]
+        instead = [End(taker) for taker in takers if any(core.holdings.counts(waiting[taker], job, one) for one in self.caps)]
         return (*(() if gang is job.gang else (Ask(job.id, gang),)), *_end_all(ended.values()), *instead)
 
     def _within(self, capped: CapRefusal) -> GangAsk | None:
@@ -607,7 +611,7 @@ class _Finder:
         return tuple(changes) if changes and self._is_allowed(state, changes) else ()
 
     def _least(self, pool: int) -> tuple[tuple[int, tuple[int, int, int]], ...]:
-        return self.core.shape_of(self.job.gang, self.job.pools).least[pool]
+        return self.core.live.shapes.of(self.job.gang, self.job.pools).least[pool]
 
     @staticmethod
     def _is_allowed(state: State, changes: Sequence[Change]) -> bool:
@@ -667,15 +671,15 @@ class _Ends(Search):
         roles = [role for gang in others for role in at_least(gang).roles]
         more = tuple(replace(role, role=f"taker-{number}") for number, role in enumerate(roles))
         together = replace(at_least(job.gang), roles=(*at_least(job.gang).roles, *more))
-        super().__init__(core, job, Shape(-1, together, (pool,)), pool, core.now)
-        self.need = core.shape_of(job.gang, job.pools).least[pool]  # Its queue pays for its own only.
+        super().__init__(core.live, core.windows, core.placements, job, Shape(-1, together, (pool,)), pool)
+        self.need = core.live.shapes.of(job.gang, job.pools).least[pool]  # Its queue pays for its own only.
         self._may_end = may_end
 
     def _gather(self) -> bool:
         at = self.machines.at
         gangs = tuple(
             one
-            for one in self.core.running.values()
+            for one in self.live.running.values()
             if _may_end(one)
             and one.need
             and any(at[task.machine].pool == self.pool for task in one.placed.tasks)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from jobs.scheduling.core.state.gangs import PACK, SPREAD, GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine, TaskAsk
+from jobs.scheduling.core.place.gangs import PACK, SPREAD, GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, TaskAsk
 
 COPIES_MAX = 64  # Of a task that asks for nothing.
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.gangs import GangAsk, Placed, PlacedTask, RoleAsk
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.core.snapshot import Held, State, build
 from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict, Reason
-from jobs.scheduling.core.state.gangs import GangAsk, Placed, PlacedTask, RoleAsk
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine, TaskAsk
-from jobs.scheduling.core.state.work import Ghost, Job
+from jobs.scheduling.core.state.work import HeldRoom, Job
 from kernel.resources import Resources
 from tenants.quota.bookings import Booked
 from tenants.quota.caps import CAPPED, UserCap, UserCaps
@@ -217,7 +217,7 @@ def after_pass(state: State, core: Core, decisions: Iterable[Decision]) -> State
     admitted = {one.id for one in decisions if isinstance(one, Admit)}
     leaving = {one.id: one.claimant for one in decisions if isinstance(one, Evict)}
     moving = {one.id for one in decisions if isinstance(one, Evict) and one.to is not None}
-    state = replace(state, promised=core.promises.kept(), unplannable=core.promises.unplannable(), claims=core.claims())
+    state = replace(state, promised=core.reservations.kept(), unplannable=core.reservations.unplannable(), claims=core.claims())
     if not admitted and not leaving:
         return state
     runs = [
@@ -391,7 +391,7 @@ def _renumbered(
     def there(tasks: Iterable[PlacedTask]) -> tuple[PlacedTask, ...]:
         return tuple(replace(task, machine=position[before[task.machine]]) for task in tasks)
 
-    def is_there(tasks: Iterable[PlacedTask | Ghost]) -> bool:
+    def is_there(tasks: Iterable[PlacedTask | HeldRoom]) -> bool:
         return all(task.machine not in gone for task in tasks)
 
     moved = [replace(held, placed=replace(held.placed, tasks=there(held.placed.tasks))) for held in running]
@@ -405,7 +405,7 @@ def _renumbered(
         replace(
             one,
             tasks=there(one.tasks),
-            left_over=tuple(ghost._replace(machine=position[before[ghost.machine]]) for ghost in one.left_over),
+            left_over=tuple(held._replace(machine=position[before[held.machine]]) for held in one.left_over),
             seats=tuple(replace(seat, tasks=there(seat.tasks)) for seat in one.seats),
         )
         for one in state.claims

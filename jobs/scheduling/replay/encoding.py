@@ -19,9 +19,9 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from jobs.scheduling.core.place.gangs import GangAsk
+from jobs.scheduling.core.place.machines import TaskAsk
 from jobs.scheduling.core.place.scores import Mix
-from jobs.scheduling.core.state.gangs import GangAsk
-from jobs.scheduling.core.state.machines import TaskAsk
 
 INTEGER_BITS_MAX = 128  # Sums of amounts over years fit by far; a longer number is a mistake or an attack.
 

@@ -16,12 +16,12 @@ from operator import attrgetter
 from typing import Any, NamedTuple, get_args
 
 from jobs.scheduling.core.core import Core
+from jobs.scheduling.core.place.gangs import Placed
+from jobs.scheduling.core.place.machines import Machine
 from jobs.scheduling.core.place.scores import Mix, PoolRules
 from jobs.scheduling.core.snapshot import Held, State, build, resume
 from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Decision, Evict, Wait
-from jobs.scheduling.core.state.gangs import Placed
-from jobs.scheduling.core.state.machines import Machine
-from jobs.scheduling.core.state.reservation import Promised
+from jobs.scheduling.core.state.reservation import KeptReservation
 from jobs.scheduling.core.state.work import Claimed, Job, Need
 from jobs.scheduling.replay.encoding import Encoding, Unreadable, text
 from jobs.scheduling.replay.files import BadFile, Written, read_lines
@@ -101,7 +101,7 @@ class Resumed(NamedTuple):
     starts."""
 
     leaving: tuple[Held, ...]
-    promised: tuple[Promised, ...]
+    promised: tuple[KeptReservation, ...]
     claims: tuple[Claimed, ...]
 
 

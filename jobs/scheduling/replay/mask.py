@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from jobs.scheduling.core.place.filters import FILTERS
+from jobs.scheduling.core.place.gangs import PACK, SPREAD
 from jobs.scheduling.core.place.scores import POLICIES, TERMS, Mix, PoolRules
 from jobs.scheduling.core.snapshot import State
-from jobs.scheduling.core.state.gangs import PACK, SPREAD
 from jobs.scheduling.replay.trace import Past
 from kernel.resources import RESOURCE_NAMES
 

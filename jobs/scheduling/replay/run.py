@@ -108,7 +108,7 @@ class Replay:
         """Until nothing more happens."""
         events = self._events
         window_at = events[0][0] + self._window if events else 0
-        while events or (self.core.lines and self.core.next_ring is not None):
+        while events or (self.core.ordering and self.core.next_ring is not None):
             ring = self.core.next_ring
             now = events[0][0] if events else -1
             if ring is not None and (ring < now or not events):

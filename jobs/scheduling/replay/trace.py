@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.machines import Machine
 from jobs.scheduling.core.snapshot import State, build
-from jobs.scheduling.core.state.machines import Machine
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.replay.encoding import Encoding, Unreadable
 from jobs.scheduling.replay.files import BadFile, Written, read_lines

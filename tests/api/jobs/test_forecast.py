@@ -10,8 +10,8 @@ import pytest
 
 from clusters.engines.fake import Script
 from jobs.models import Job
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import TaskAsk
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import TaskAsk
 from jobs.services.forecast import half_of
 from tenants.models import Budget, Price
 from tests.builders.quay import Quay

@@ -8,9 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
 from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import TaskAsk
 from jobs.scheduling.core.state.decisions import Admit, Claim
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import TaskAsk
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.replay.run import Arrival, Outcome, Replay
 from tenants.quota.limits import Limit
@@ -59,9 +59,9 @@ def holds(core: Core, now: int) -> None:
         assert left.cpu_millis >= 0
         assert left.memory_bytes >= 0
         assert all(0 <= one <= 1000 for one in core.machines.devices_left(index))
-    for one in core.promises.by_job.values():
+    for one in core.reservations.by_job.values():
         assert one.at > now
-        assert one.job.id in core.lines
+        assert one.job.id in core.ordering
 
 
 GPUS_ASKED = some.integers(1, 16)
@@ -78,7 +78,7 @@ def test_no_promise_is_broken_where_nobody_stays_longer_than_it_may(
     assert found.broken == 0
     assert set(found.given_way) <= ({"yielded"} if any(one.deserved or one.guarantee for one in limits.values()) else set())
     assert core.machines.free(0).gpu_millis == NODES * GPUS * 1000
-    assert not core.promises
+    assert not core.reservations
 
 
 @settings(max_examples=80, deadline=None)
@@ -162,7 +162,7 @@ def test_what_a_queue_was_promised_is_its_own_at_once_whatever_is_booked(
         core.submit(Job(f"job-{number:02}", other, gang, (0,), number, priority, max_runtime=longest))
         core.decide(number)
     now = len(arrivals)
-    for name in sorted(job.id for job in core.waiting() if job.queue == queue and job.id in core.lines):
+    for name in sorted(job.id for job in core.waiting() if job.queue == queue and job.id in core.ordering):
         core.withdraw(name)
     if core.transfers or core.shares.used(queue, 0)[2] + 1000 > 8000:
         return

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.gangs import GangAsk, Placed, RoleAsk
+from jobs.scheduling.core.place.machines import Machine, Machines, TaskAsk
 from jobs.scheduling.core.place.placing import place, undo
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict
-from jobs.scheduling.core.state.gangs import GangAsk, Placed, RoleAsk
-from jobs.scheduling.core.state.machines import Machine, Machines, TaskAsk
 from jobs.scheduling.core.state.work import Job, Running
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, Limit, LimitedQueue
@@ -96,7 +96,7 @@ class World:
                 core.ended(name)
                 self.leaving = [one for one in self.leaving if one != name]
         elif what == "withdraw":
-            waiting = sorted(name for name in self.known if name in core.lines or name in core.transfers)
+            waiting = sorted(name for name in self.known if name in core.ordering or name in core.transfers)
             if waiting:
                 core.withdraw(waiting[number % len(waiting)])
         else:
@@ -173,7 +173,7 @@ def test_what_is_kept_from_pass_to_pass_equals_what_a_new_core_finds(
     anew = a_core(limits, policy)
     for one in sorted(world.core.running.values(), key=lambda one: one.key, reverse=True):
         anew.started(one.job, one.placed, one.started_at)
-    waiting = [job for name, job in world.known.items() if name in world.core.lines]
+    waiting = [job for name, job in world.known.items() if name in world.core.ordering]
     for job in reversed(waiting):
         anew.submit(job)
     found = anew.decide(world.now)
@@ -227,7 +227,7 @@ def test_what_a_queue_was_promised_is_free_or_held_by_what_may_be_evicted_now(
             break
     limit = list(limits.values())[queue - 1]
     idle = limit.owed - world.core.shares.used(queue, 0)[2]
-    if idle < 1000 or any(job.queue == queue for name, job in world.known.items() if name in world.core.lines):
+    if idle < 1000 or any(job.queue == queue for name, job in world.known.items() if name in world.core.ordering):
         return
     world.core.submit(Job("owner", queue, GangAsk((RoleAsk("worker", TaskAsk(100, 1 << 10, 1000), 1, 1),)), (0,), world.now, 900))
     decisions = world.decide()

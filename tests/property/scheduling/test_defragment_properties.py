@@ -8,9 +8,9 @@ from hypothesis import event, given
 from hypothesis import strategies as some
 
 from jobs.scheduling.core.defragment import Defragmented, Movable, defragment
+from jobs.scheduling.core.place.machines import Machine, Machines, TaskAsk
 from jobs.scheduling.core.place.placing import GangAsk, Placed, RoleAsk, Unplaced, place, undo
 from jobs.scheduling.core.place.scores import PoolRules
-from jobs.scheduling.core.state.machines import Machine, Machines, TaskAsk
 from tests.property.scheduling.test_machines_properties import picture
 
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from jobs.scheduling.core.core import Policy
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import Machine, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Pool, State
 from jobs.scheduling.core.state.decisions import Reason
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import Machine, TaskAsk
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.questions.explain import Settled, explain, fair_order
 from jobs.scheduling.questions.suggest import KINDS, outcome, suggest
@@ -142,7 +142,7 @@ def test_the_order_in_which_a_state_lists_things_changes_no_answer(state: State,
 @given(states)
 def test_the_fair_order_names_everybody_in_line_once(state: State) -> None:
     settled = Settled(state)
-    inside = {job_id for job_id in settled.waiting if job_id in settled.core.lines}
+    inside = {job_id for job_id in settled.waiting if job_id in settled.core.ordering}
     order = fair_order(settled, frozenset({0}))
     assert sorted(order) == sorted(inside)
     for position, job_id in enumerate(order, start=1):

@@ -17,11 +17,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
 from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import Machine, TaskAsk
 from jobs.scheduling.core.place.scores import Mix, PoolRules
 from jobs.scheduling.core.snapshot import Pool, State, build, export
 from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Decision, Evict, Reason, Wait
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import Machine, TaskAsk
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.questions.learn import CANDIDATES
 from jobs.scheduling.replay.log import (
@@ -136,7 +136,9 @@ class World:
     def do(self, what: str, number: int, *more: object) -> None:
         core = self.core
         active = sorted(name for name in core.running if name not in core.transfers)
-        waiting = sorted(name for name in self.jobs if core.why(name) is not None or name in core.lines or name in core.transfers)
+        waiting = sorted(
+            name for name in self.jobs if core.why(name) is not None or name in core.ordering or name in core.transfers
+        )
         if what == "submit":
             job = self._job(number, *more)  # type: ignore[arg-type]
             self.jobs[job.id] = job

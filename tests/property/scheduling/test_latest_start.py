@@ -17,11 +17,11 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as some
 
 from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import Machine, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Pool, State, build, export
 from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Evict
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import Machine, TaskAsk
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.questions.explain import Settled
 from jobs.scheduling.questions.latest import BOOKED, LINE, Latest, latest_start
@@ -109,7 +109,7 @@ class History:
             moments += [self.arrivals[0].job.submitted_at] if self.arrivals else []
             ring = self.core.next_ring
             moments += [max(ring, now + 1)] if ring is not None and self.core.waiting() else []
-            if self.core.cleared:
+            if self.core.live.cleared:
                 moments.append(now + 1)
             if not moments:
                 return self

@@ -12,12 +12,12 @@ from hypothesis import strategies as some
 
 from jobs.scheduling.core.core import Policy
 from jobs.scheduling.core.place.filters import Refusal
+from jobs.scheduling.core.place.gangs import GangAsk, Placed, PlacedTask, RoleAsk
+from jobs.scheduling.core.place.machines import Machine, TaskAsk
 from jobs.scheduling.core.place.ranking import ScoreRow
 from jobs.scheduling.core.place.scores import POLICIES, Mix, PoolRules
 from jobs.scheduling.core.snapshot import Held, Pool, State, build, export
 from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Evict, Reason, Wait
-from jobs.scheduling.core.state.gangs import GangAsk, Placed, PlacedTask, RoleAsk
-from jobs.scheduling.core.state.machines import Machine, TaskAsk
 from jobs.scheduling.core.state.work import Job, Seat
 from jobs.scheduling.questions.learn import CANDIDATES
 from jobs.scheduling.replay.log import (

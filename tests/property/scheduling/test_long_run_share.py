@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from jobs.scheduling.core.core import Policy
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import Machine, TaskAsk
 from jobs.scheduling.core.snapshot import Pool, State, build
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import Machine, TaskAsk
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.replay.run import Arrival, Replay
 from kernel.resources import Resources

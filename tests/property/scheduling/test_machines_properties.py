@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as some
 
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, Machines, TaskAsk
 from jobs.scheduling.core.place.ranking import ranking_of
 from jobs.scheduling.core.place.scores import Mix, PoolRules
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine, Machines, TaskAsk
 from kernel.resources import Resources, total
 
 MODELS = ("", "T4", "A100")

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 import pytest
 
 from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import Machine, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Pool, State, build
 from jobs.scheduling.core.state.decisions import Admit, Claim, Evict
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import Machine, TaskAsk
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.replay.log import LimitsChanged, apply
 from kernel.resources import Resources
@@ -100,7 +100,7 @@ class World:
         for number, job in enumerate(JOBS):
             if job.id not in self.submitted:
                 yield "submit", number
-            elif job.id in self.core.lines or job.id in self.core.transfers:
+            elif job.id in self.core.ordering or job.id in self.core.transfers:
                 yield "withdraw", number
             elif job.id in self.core.running:
                 yield "end", number
@@ -123,7 +123,7 @@ class World:
                 )
                 for name, one in sorted(core.running.items())
             ),
-            tuple(sorted(core.cleared)),
+            tuple(sorted(core.live.cleared)),
             frozenset(self.evicted),
             self.machines[0].blocked,
             self.limits,
@@ -156,7 +156,7 @@ class World:
                 for device in task.devices:
                     assert held.setdefault((task.machine, device), name) == name, "two gangs hold one device"
         for name in self.submitted:
-            places = (name in core.running) + (name in core.lines) + (name in self.over)
+            places = (name in core.running) + (name in core.ordering) + (name in self.over)
             assert places == 1, f"{name} is in {places} places"
             assert name in core.running or name in self.over or core.why(name) is not None, f"{name} waits without a reason"
 
@@ -164,7 +164,7 @@ class World:
         """Who holds less than is deserved gets a GPU, if one is free or held by whoever holds more."""
         core = self.core
         limit = LIMITS[self.limits][0]
-        waits = any(job.queue == 1 and (job.id in core.lines or job.id in core.transfers) for job in self.submitted.values())
+        waits = any(job.queue == 1 and (job.id in core.ordering or job.id in core.transfers) for job in self.submitted.values())
         if waits or limit.owed - core.shares.used(1, 0)[2] < 1000 or not self.has_one_to_give():
             return
         self.now += 1  # Nobody is evicted in the second in which it started.

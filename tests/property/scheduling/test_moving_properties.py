@@ -8,9 +8,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as some
 
 from jobs.scheduling.core.core import Policy
+from jobs.scheduling.core.place.gangs import Placed
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.state.decisions import Admit, Claim, Decision, Evict
-from jobs.scheduling.core.state.gangs import Placed
 from jobs.scheduling.core.state.work import Running
 from tenants.quota.limits import Limit
 from tenants.quota.shares import Standing
@@ -76,7 +76,7 @@ class Returning(World):
             return one.standing
         for pool, amount in one.need:
             shares.give(one.job.queue, pool, amount)
-        found = self.core.standing(one.job.queue, one.need)
+        found = self.core.live.standing(one.job.queue, one.need)
         for pool, amount in one.need:
             shares.take(one.job.queue, pool, amount)
         return found
@@ -109,7 +109,7 @@ def test_whoever_moves_goes_on_where_it_was_told_and_nobody_else_gets_that(
         for name, one in world.core.running.items():
             if one.claim is None:
                 on.update(((task.machine, device), name) for task in one.placed.tasks for device in task.devices)
-        for name, seat in world.core.moves.seats.items():
+        for name, seat in world.core.seats.by_job.items():
             if seat.claimant not in world.core.transfers:
                 taken = {on[at] for task in seat.placed.tasks for device in task.devices if (at := (task.machine, device)) in on}
                 assert not taken, name
@@ -118,12 +118,12 @@ def test_whoever_moves_goes_on_where_it_was_told_and_nobody_else_gets_that(
         world.now += 100
         world.decide()
         holds(world)
-    assert not [name for name, seat in world.core.moves.seats.items() if seat.claimant not in world.core.transfers]
+    assert not [name for name, seat in world.core.seats.by_job.items() if seat.claimant not in world.core.transfers]
     for name in [*world.core.transfers, *world.known]:
         if name in world.core.running:
             world.core.ended(name)
     for name in list(world.known):
-        if name in world.core.lines or world.core.why(name) is not None:
+        if name in world.core.ordering or world.core.why(name) is not None:
             world.core.withdraw(name)
     world.now += 100
     world.leaving = []
@@ -147,7 +147,7 @@ def test_a_seat_is_given_to_others_when_nobody_comes_back_for_it(
     for name in sorted(world.core.running):
         if name in world.core.running:
             world.core.ended(name)
-    for name in [name for name in world.known if name in world.core.lines]:
+    for name in [name for name in world.known if name in world.core.ordering]:
         world.core.withdraw(name)
     world.now += 100
     world.leaving = []

@@ -8,11 +8,11 @@ from hypothesis import event, given
 from hypothesis import strategies as some
 
 from jobs.scheduling.core.place.filters import Shape, copies, refusal
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, MachineClass, Machines, TaskAsk
 from jobs.scheduling.core.place.placing import GangAsk, Placed, RoleAsk, Unplaced, place, recount, undo
 from jobs.scheduling.core.place.ranking import ranking_of
 from jobs.scheduling.core.place.refusals import needs_as_much
 from jobs.scheduling.core.place.scores import Mix, PoolRules, Scorer, increase
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machine, MachineClass, Machines, TaskAsk
 from tests.property.scheduling.test_machines_properties import POOLS, asks, machines_of, mixes, picture, rules_of
 
 roles_of = some.builds(

@@ -16,6 +16,7 @@ CAPS = {"user_cap", "tenant_cap"}
 ROOM = {"no_room", "no_machine", "not_together"}
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("scenes", [SHORT, pytest.param(FULL, marks=[pytest.mark.slow, pytest.mark.timeout(1_800)])])
 def test_nearly_all_who_wait_are_told_a_change_and_what_they_are_told_comes_true(scenes: int) -> None:
     found = Told()

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from jobs.scheduling.core.core import Core, Policy
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import TaskAsk
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import TaskAsk
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.replay.run import Arrival, Replay
 from tenants.quota.bookings import Booked

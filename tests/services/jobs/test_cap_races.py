@@ -217,8 +217,8 @@ def test_a_scheduler_whose_core_knows_less_than_the_commit_says_why_and_does_not
     UserCap.objects.create(tenant=quay.cast.tenant, user=None, jobs=1)
     first, second = submit(quay, 2)
     quay.schedule()
-    quay.driver._core.people.take = lambda one: None  # type: ignore[union-attr, method-assign]  # It counts nothing any more.
-    quay.driver._core.people._held.clear()  # type: ignore[union-attr]
+    quay.driver._core.holdings.take = lambda one: None  # type: ignore[union-attr, method-assign]  # It counts nothing any more.
+    quay.driver._core.holdings._held.clear()  # type: ignore[union-attr]
     quay.driver._core.caps_changed = lambda caps: None  # type: ignore[union-attr, method-assign]
     quay.submit("third", script=ENDLESS, resources={"gpu": 1, "memory": "1Mi"})
 

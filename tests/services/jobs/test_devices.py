@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.reconcile.loading import Devices
-from jobs.scheduling.core.state.machines import Machine, TaskAsk
+from jobs.scheduling.core.place.machines import Machine, TaskAsk
 
 
 def gpu(millis: int) -> TaskAsk:

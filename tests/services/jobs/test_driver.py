@@ -154,7 +154,7 @@ def test_a_booked_start_is_known_to_whoever_asks_and_kept_by_the_next_leader(qua
     quay.turn(2)
     first = quay.submit("first", **ALL, max_runtime="1h")
     quay.schedule()
-    (kept,) = quay.driver._core.promises.kept()  # type: ignore[union-attr]
+    (kept,) = quay.driver._core.reservations.kept()  # type: ignore[union-attr]
     assert kept.id == str(first.id)
     quay.pass_time(10)
     later = quay.submit("later", queue="day", **ALL, max_runtime="1h")
@@ -162,16 +162,16 @@ def test_a_booked_start_is_known_to_whoever_asks_and_kept_by_the_next_leader(qua
 
     asked = build(load_state(quay.now).state)
     asked.decide(mark(quay.now))
-    assert [(one.id, one.at) for one in asked.promises.kept()] == [(kept.id, kept.at)]
+    assert [(one.id, one.at) for one in asked.reservations.kept()] == [(kept.id, kept.at)]
 
     quay.driver.forget()
     quay.schedule()
-    assert [(one.id, one.at) for one in quay.driver._core.promises.kept()] == [(kept.id, kept.at)]  # type: ignore[union-attr]
+    assert [(one.id, one.at) for one in quay.driver._core.reservations.kept()] == [(kept.id, kept.at)]  # type: ignore[union-attr]
     assert {quay.reason(first), quay.reason(later)} <= {"no_room", "booked"}
 
     without = build(replace(load_state(quay.now).state, promised=()))
     without.decide(mark(quay.now))
-    assert [one.id for one in without.promises.kept()] == [str(later.id)], "what was not kept would have gone to another"
+    assert [one.id for one in without.reservations.kept()] == [str(later.id)], "what was not kept would have gone to another"
 
 
 def test_a_booked_start_of_a_job_that_asks_for_something_else_by_now_is_not_kept(quay: Quay) -> None:
@@ -183,7 +183,7 @@ def test_a_booked_start_of_a_job_that_asks_for_something_else_by_now_is_not_kept
     (kept,) = state.promised
     smaller = replace(kept.tasks[0], ask=replace(kept.tasks[0].ask, cpu_millis=4000))
     core = build(replace(state, promised=(kept._replace(tasks=(smaller,)),)))
-    assert core.promises.kept() == ()
+    assert core.reservations.kept() == ()
 
 
 def test_the_time_of_a_pass_is_read_once_changes_have_been_taken_in(quay: Quay, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from jobs.reconcile.loading import load_state
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.snapshot import build
 from jobs.scheduling.core.state.decisions import Admit
+from jobs.scheduling.core.state.reservation import planned_seconds
 from jobs.scheduling.replay.log import Submitted
 from jobs.services.edit import edit_job
 from tenants.quota.accounting import mark
@@ -61,8 +62,8 @@ def core(quay: Quay) -> Core:
 
 def order(found: Core, jobs: Sequence[Job]) -> list[str]:
     """The names of waiting jobs in the order of their queue."""
-    waiting = {str(job.id): found.lines.job(str(job.id)) for job in jobs}
-    keys = {job_id: found.lines.key(job) for job_id, job in waiting.items() if job is not None}
+    waiting = {str(job.id): found.ordering.job(str(job.id)) for job in jobs}
+    keys = {job_id: found.ordering.key(job) for job_id, job in waiting.items() if job is not None}
     assert len(keys) == len(jobs)
     names = {str(job.id): job.name for job in jobs}
     return [names[job_id] for job_id in sorted(keys, key=lambda job_id: keys[job_id])]
@@ -158,7 +159,7 @@ def test_a_job_of_which_nothing_was_known_is_predicted_at_the_next_sweep(quay: Q
     quay.driver._full_load_at = 0.001
     quay.turn()
     assert 5 <= (quay.job(waits.id).predicted_seconds or 0) <= 30
-    kept = core(quay).lines.job(str(waits.id))
+    kept = core(quay).ordering.job(str(waits.id))
     assert kept is not None
     assert kept.predicted == quay.job(waits.id).predicted_seconds
 
@@ -186,7 +187,7 @@ def test_a_job_that_changes_its_max_runtime_is_predicted_anew(quay: Quay) -> Non
     edit_job(actor=quay.cast.bob.actor, job=job, changes={"max_runtime_seconds": 600}, expected_version=None, now=quay.now)
     quay.turn()
     assert quay.job(waits.id).predicted_seconds == 600
-    kept = core(quay).lines.job(str(waits.id))
+    kept = core(quay).ordering.job(str(waits.id))
     assert kept is not None
     assert (kept.predicted, kept.max_runtime) == (600, 600)
 
@@ -200,11 +201,11 @@ def test_a_job_of_which_nothing_is_known_is_planned_with_the_default_of_its_queu
     short = quay.submit("short", script=lasting, resources=ALL)
     limited = quay.submit("limited", script=lasting, resources=ALL, max_runtime="1h")
     quay.turn()
-    waiting = [core(quay).lines.job(str(job.id)) for job in (usual, short, limited)]
+    waiting = [core(quay).ordering.job(str(job.id)) for job in (usual, short, limited)]
     assert [(job.predicted, job.cautious) for job in waiting if job is not None] == [(None, None), (300, 300), (None, None)]
     assert order(core(quay), [usual, short, limited]) == ["short", "limited", "usual"]
     assert order(build(load_state(quay.now).state), [usual, short, limited]) == ["short", "limited", "usual"]
-    planned = [core(quay).promises.planned_seconds(job) for job in waiting if job is not None]
+    planned = [planned_seconds(job, core(quay).policy) for job in waiting if job is not None]
     assert planned[0] == 86_400
     assert 300 <= planned[1] < 350, "rounded up by an eighth at most"
     quay.stop(blocks)

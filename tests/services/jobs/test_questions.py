@@ -75,7 +75,7 @@ def test_the_latest_start_is_told_with_what_it_rests_on(quay: Quay, api: Api) ->
     told = client.get(f"/api/v1/jobs/{job.id}/explain?quick=true").json()["latest"]
     assert told["kind"] == "booked"
     assert told["at"] in told["text"]
-    (kept,) = quay.driver._core.promises.kept()  # type: ignore[union-attr]
+    (kept,) = quay.driver._core.reservations.kept()  # type: ignore[union-attr]
     assert told["at"].startswith(asking._moment(kept.at)[:19])  # type: ignore[index]
     chinese = client.get(f"/api/v1/jobs/{job.id}/explain?quick=true", headers={"Accept-Language": "zh-CN"}).json()["latest"]
     assert "最迟" in chinese["text"]

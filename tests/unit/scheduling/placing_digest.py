@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import random
 
+from jobs.scheduling.core.place.machines import Machine, Machines, TaskAsk
 from jobs.scheduling.core.place.placing import GangAsk, Placed, RoleAsk, place, undo
 from jobs.scheduling.core.place.scores import Mix, PoolRules
-from jobs.scheduling.core.state.machines import Machine, Machines, TaskAsk
 
 WISHES = ("", "pack", "spread", "rack")
 

@@ -130,7 +130,7 @@ def test_a_booked_start_is_not_of_one_that_does_not_wait_any_more() -> None:
     core.decide(0)
     core.withdraw("wide")
     assert admitted(core.decide(1)) == ["next"]
-    assert not core.promises
+    assert not core.reservations
 
 
 def test_with_many_booked_nobody_delays_any_of_them() -> None:
@@ -155,7 +155,7 @@ def test_promises_can_be_kept_elsewhere_and_given_to_another_core() -> None:
     core.decide(0)
     other.started(running, core.running["a"].placed, 0)
     submit(other, waits, a_job("next", at=2))
-    for one in core.promises.kept():
-        other.promises.restore(one)
+    for one in core.reservations.kept():
+        other.reservations.restore(one)
     assert admitted(other.decide(1)) == []
     assert why(other, "next").code == "booked"

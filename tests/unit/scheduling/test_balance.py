@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from jobs.scheduling.core.core import Core
+from jobs.scheduling.core.place.gangs import Placed
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.state.decisions import Claim, Decision, Evict, Reason
-from jobs.scheduling.core.state.gangs import Placed
 from tests.unit.scheduling.test_core import a_core, a_job, admitted, evicted, owed, submit
 
 OLD = 1_200
@@ -88,7 +88,7 @@ def test_a_seat_is_for_its_job_alone_and_is_given_away_when_that_does_not_come_b
     assert sorted(admitted(core.decide(OLD + 30))) == ["large", "new-0", "new-1"]
     assert core.next_ring is not None
     assert admitted(core.decide(OLD + 90)) == ["new-2"]
-    assert not core.moves
+    assert not core.seats
 
 
 def test_who_comes_back_and_may_not_start_leaves_its_seat() -> None:
@@ -115,11 +115,11 @@ def test_a_booked_start_of_another_is_not_delayed_by_a_move() -> None:
     core.decide(OLD)
     submit(core, a_job("first", tasks=2, gpus=4, at=OLD), a_job("second", gpus=4, at=OLD + 1))
     core.decide(OLD + 1)
-    promised = {name: one.at for name, one in core.promises.by_job.items()}
+    promised = {name: one.at for name, one in core.reservations.by_job.items()}
     assert promised
     for minute in range(1, 60):
         core.decide(OLD + 60 * minute)
-    assert all(core.promises.by_job[name].at <= at for name, at in promised.items() if name in core.promises.by_job)
+    assert all(core.reservations.by_job[name].at <= at for name, at in promised.items() if name in core.reservations.by_job)
 
 
 def test_the_smaller_part_takes_from_the_larger_until_they_are_alike() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from jobs.scheduling.core.core import Core, Policy
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import Machine, Machines, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.state.decisions import Admit, Book, Claim, Decision, Evict, Reason, Wait
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import Machine, Machines, TaskAsk
 from jobs.scheduling.core.state.work import Job
 from kernel.resources import Resources
 from tenants.quota.caps import UserCap
@@ -299,7 +299,7 @@ def test_a_job_whose_time_has_come_when_it_is_told_waits_like_any_other() -> Non
     core = a_core()
     core.decide(100)
     submit(core, a_job("late", not_before=50))
-    assert "late" in core.lines
+    assert "late" in core.ordering
     assert admitted(core.decide(100)) == ["late"]
 
 

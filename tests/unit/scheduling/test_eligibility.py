@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from jobs.scheduling.core.eligibility import PoolView, Sizes, Wish, eligible, never
-from jobs.scheduling.core.state.gangs import GangAsk, RoleAsk
-from jobs.scheduling.core.state.machines import Machine, TaskAsk
+from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
+from jobs.scheduling.core.place.machines import Machine, TaskAsk
 from kernel.limits import GIB
 
 TENANT, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)

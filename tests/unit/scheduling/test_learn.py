@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from jobs.scheduling.core.place.machines import Machine, TaskAsk
 from jobs.scheduling.core.place.scores import PoolRules
-from jobs.scheduling.core.state.machines import Machine, TaskAsk
 from jobs.scheduling.questions import learn as learning
 from jobs.scheduling.questions.learn import CANDIDATES, Learned, learn
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from jobs.scheduling.core.place.filters import FILTERS, Refusal
+from jobs.scheduling.core.place.machines import Machine, Machines, TaskAsk
 from jobs.scheduling.core.place.placing import GangAsk, Placed, RoleAsk, Unplaced, place, undo
 from jobs.scheduling.core.place.scores import SCALE, Mix, PoolRules, fragmentation
-from jobs.scheduling.core.state.machines import Machine, Machines, TaskAsk
 from jobs.scheduling.questions.idle import idle_of
 
 GIB = 1 << 30

@@ -6,9 +6,9 @@ import uuid
 from dataclasses import replace
 
 from jobs.scheduling.core.core import Policy
+from jobs.scheduling.core.place.gangs import GangAsk
 from jobs.scheduling.core.snapshot import State, build
 from jobs.scheduling.core.state.decisions import Admit, Evict, Reason
-from jobs.scheduling.core.state.gangs import GangAsk
 from jobs.scheduling.questions.whatif import (
     AddMachines,
     Ask,
@@ -172,7 +172,7 @@ def test_starts_that_are_booked_stay_on_their_machines_when_machines_are_added()
         changed = apply(state, [AddMachines((replace(state.machines[0], name=name, blocked="cordoned"),))])
         core = build(changed)
         core.decide(changed.at)
-        (kept,) = core.promises.kept()
+        (kept,) = core.reservations.kept()
         assert (kept.id, kept.at) == ("wide", booked.at)
         assert [core.machines.at[task.machine].name for task in kept.tasks] == before
 

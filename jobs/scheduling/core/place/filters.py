@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Kind, MachineClass, TaskAsk
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Kind, MachineClass, TaskAsk
 
 # Code -> what it says. The order is the order in which they are asked.
 FILTERS = {

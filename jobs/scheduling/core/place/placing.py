@@ -25,11 +25,11 @@ from dataclasses import dataclass, replace
 from itertools import islice, permutations, repeat
 
 from jobs.scheduling.core.place.filters import Refusal
+from jobs.scheduling.core.place.gangs import PACK, SPREAD, GangAsk, Placed, PlacedTask, RoleAsk, Unplaced
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machines
 from jobs.scheduling.core.place.ranking import Candidate, Local, Ranking, ScoreRow, ranking_of
 from jobs.scheduling.core.place.refusals import Refused, RefusedAsks
 from jobs.scheduling.core.place.topology import Place, Topology, topology_of
-from jobs.scheduling.core.state.gangs import PACK, SPREAD, GangAsk, Placed, PlacedTask, RoleAsk, Unplaced
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, Machines
 
 TRIES_MAX = 8  # Places of one level that are tried for who only wishes to be near; one that insists tries all.
 ORDERS_MAX = 6  # Of roles: all orders of three.

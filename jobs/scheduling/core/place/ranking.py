@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from jobs.scheduling.core.place.filters import Refusal, Shape, copies, refusal, refusal_of_kind, tally
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass, Machines, PoolState, TaskAsk
 from jobs.scheduling.core.place.scores import SCALE, Fit, PoolRules, Scorer
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, MachineClass, Machines, PoolState, TaskAsk
 
 
 class Candidate(NamedTuple):

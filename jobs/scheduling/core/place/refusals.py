@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jobs.scheduling.core.place.filters import Refusal, Shape, refusal
-from jobs.scheduling.core.state.machines import MachineClass, TaskAsk
+from jobs.scheduling.core.place.machines import MachineClass, TaskAsk
 
 ENTRIES_MAX = 48  # Comparing with as many costs about what one search does.
 EXPLAINED_MAX = 4096  # More different asks than any queue that we have seen; they are forgotten together.

@@ -23,7 +23,7 @@ from operator import mul
 from typing import NamedTuple
 
 from jobs.scheduling.core.place.filters import Shape
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, MachineClass, Machines, TaskAsk
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass, Machines, TaskAsk
 from kernel.resources import Resources
 
 SCALE = 10_000

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from jobs.scheduling.core.state.machines import Machine, Machines
+from jobs.scheduling.core.place.machines import Machine, Machines
 
 if TYPE_CHECKING:
     from jobs.scheduling.core.place.ranking import Ranking

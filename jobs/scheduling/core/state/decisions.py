@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jobs.scheduling.core.place.filters import Refusal as Filtered
-from jobs.scheduling.core.state.gangs import Placed
+from jobs.scheduling.core.place.gangs import Placed
 from tenants.quota.shares import Standing
 
 
@@ -86,7 +86,7 @@ class Claim(NamedTuple):
 class Book(NamedTuple):
     """The start that is promised to a waiting job: by `at`, on these machines.
 
-    With a `cause` it takes the place of a promise that was not kept, `at` 0 if by none: `yielded` (who was owed the room, or
+    With a `cause` it takes the place of a reservation that was not kept, `at` 0 if by none: `yielded` (who was owed the room, or
     stands higher in the same queue, took it), `machine` (one is lost), `overrun` (somebody stayed longer than it may), `limits`
     (lowered), `changed` (the job asks for something else now, or may not start).
     """

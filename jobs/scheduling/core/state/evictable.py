@@ -7,13 +7,14 @@ the queue's comes or goes.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from jobs.scheduling.core.place.filters import copies
+from jobs.scheduling.core.place.gangs import RoleAsk
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass, Machines
 from jobs.scheduling.core.place.ranking import Ranking
-from jobs.scheduling.core.state.gangs import RoleAsk
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS, MachineClass, Machines
 from jobs.scheduling.core.state.work import Running
 
 Amounts = tuple[int, int, int]
@@ -93,15 +94,39 @@ class Evictable:
         self._ripe: dict[int, dict[int, dict[str, Running]]] = {}  # By pool and queue, who may be evicted now.
         self._leavers: dict[tuple[int, int], dict[int | None, Leavers]] = {}  # (pool, queue) -> below which priority.
         self._held: dict[int, list[int]] = {}  # By pool, what those hold together who may be evicted now.
+        self._young: list[tuple[int, str, int, Running]] = []  # (when, job id, number, who) of those that may not be evicted yet.
+        self._entered = 0  # Keeps the heap from comparing gangs; decides nothing.
 
-    def enter(self, one: Running) -> None:
-        """It runs from now on."""
+    def enter(self, one: Running, ripe_at: int, now: int) -> None:
+        """It runs from now on, and may be evicted from then on."""
+        if ripe_at > now:
+            self._entered += 1
+            heapq.heappush(self._young, (ripe_at, one.job.id, self._entered, one))
+        else:
+            self._ripen(one)
         one.is_counted = True
         for pool, _ in one.need:
             counts = self.priorities.setdefault((pool, one.job.queue), {})
             counts[one.job.priority] = counts.get(one.job.priority, 0) + 1
 
-    def ripen(self, one: Running) -> None:
+    @property
+    def young_until(self) -> int:
+        """When the next of those that run may be evicted; 0 when all may."""
+        while self._young and not self._young[0][3].is_counted:
+            heapq.heappop(self._young)
+        return self._young[0][0] if self._young else 0
+
+    def ripen(self, now: int) -> list[Running]:
+        """Who may be evicted from now on, and might not before."""
+        found = []
+        while self._young and self._young[0][0] <= now:
+            *_, one = heapq.heappop(self._young)
+            if one.is_counted:
+                self._ripen(one)
+                found.append(one)
+        return found
+
+    def _ripen(self, one: Running) -> None:
         """It has run for as long as everybody may."""
         for pool, amount in one.need:
             ripe = self._ripe.setdefault(pool, {}).setdefault(one.job.queue, {})

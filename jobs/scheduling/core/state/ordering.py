@@ -100,7 +100,7 @@ class Group:
         return heap[0] if heap else None
 
 
-class Lines:
+class Ordering:
     """All queues with their groups. `aging_seconds`: how much waiting one point of priority is worth; 0: any amount."""
 
     def __init__(self, shares: Shares, *, aging_seconds: int, in_order: bool, shortest_first: int = 0, assumed: int = 0) -> None:

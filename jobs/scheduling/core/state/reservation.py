@@ -6,16 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from jobs.scheduling.core.place.gangs import PlacedTask
+from jobs.scheduling.core.place.machines import WHOLE_MILLIS
 from jobs.scheduling.core.state.decisions import Book
-from jobs.scheduling.core.state.gangs import PlacedTask
-from jobs.scheduling.core.state.machines import WHOLE_MILLIS
-from jobs.scheduling.core.state.work import Ghost, Job, Need, Shape
+from jobs.scheduling.core.state.policy import Policy
+from jobs.scheduling.core.state.work import HeldRoom, Job, Need, Running, Shape
 from tenants.quota.shares import Refusal, Shares, Standing
 
 FOREVER = 1 << 62  # The end of what never ends.
 
 
-class Promised(NamedTuple):
+class KeptReservation(NamedTuple):
     """A booked start as a value, to be kept between cores."""
 
     id: str
@@ -34,7 +35,7 @@ class Ends(NamedTuple):
     sure: int
     planned: int
 
-    def until(self, one: Promise) -> int:
+    def until(self, one: BackfillReservation) -> int:
         """The end that counts for a booked start: for one that is sure only what is sure."""
         return self.sure if one.is_sure else self.planned
 
@@ -42,8 +43,31 @@ class Ends(NamedTuple):
 NEVER = Ends(FOREVER, FOREVER)
 
 
+def planned_seconds(job: Job, policy: Policy) -> int:
+    """How long a job will run, as is planned with; 0 where that is not known. What is predicted is rounded up, by an eighth at
+    most, so that jobs that are about as long count as equal."""
+    if job.max_runtime is not None:
+        return job.max_runtime + policy.overrun_seconds
+    if job.cautious is None:
+        return policy.assumed_runtime_seconds
+    step = 1 << max(0, job.cautious.bit_length() - 4)
+    return max(step, -(-job.cautious // step) * step)
+
+
+def ends_if_started(job: Job, at: int, policy: Policy) -> Ends:
+    """When a job ends that starts then."""
+    seconds = planned_seconds(job, policy)
+    end = at + seconds if seconds else FOREVER
+    return Ends(FOREVER if job.max_runtime is None else end, end)
+
+
+def sure_end(one: Running, policy: Policy) -> int:
+    """When a gang holds nothing any more by its longest time; never for one that claims, or is claimed from."""
+    return FOREVER if one.claim is not None else ends_if_started(one.job, one.started_at, policy).sure
+
+
 @dataclass(slots=True, eq=False)
-class Promise:
+class BackfillReservation:
     """A booked start. `needs` has by machine what the gang will hold there. `is_sure`: it counts on longest times alone, so that
     it is kept; else it counts on how long others of their kind ran, or on what is assumed where nothing is known."""
 
@@ -84,15 +108,15 @@ class Room:
             self.devices[device] = self.devices.get(device, 0) + each
 
 
-def fits(shares: Shares, one: Promise) -> bool:
+def fits(shares: Shares, one: BackfillReservation) -> bool:
     return not any(isinstance(shares.room(one.job.queue, pool, amount), Refusal) for pool, amount in one.need)
 
 
-def order_of(one: Promise) -> tuple[int, str]:
+def order_of(one: BackfillReservation) -> tuple[int, str]:
     return (one.at, one.job.id)
 
 
-def promise_of(
+def reservation_of(
     job: Job,
     shape: Shape,
     pool: int,
@@ -102,29 +126,31 @@ def promise_of(
     standing: Standing,
     *,
     is_sure: bool,
-) -> Promise:
+) -> BackfillReservation:
     needs: dict[int, Room] = {}
     for task in tasks:
         needs.setdefault(task.machine, Room(0, 0, {})).add(task)
-    return Promise(job, shape, pool, at, ends, tasks, standing, needs, is_sure)
+    return BackfillReservation(job, shape, pool, at, ends, tasks, standing, needs, is_sure)
 
 
-def ghosts_of(machine: int, cpu: int, memory: int, devices: dict[int, int]) -> tuple[Ghost, ...]:
+def held_rooms_of(machine: int, cpu: int, memory: int, devices: dict[int, int]) -> tuple[HeldRoom, ...]:
     whole = tuple(device for device, millis in sorted(devices.items()) if millis == WHOLE_MILLIS)
     found = []
     if cpu > 0 or memory > 0 or whole:
-        found.append(Ghost(machine, max(0, cpu), max(0, memory), len(whole) * WHOLE_MILLIS, whole))
-    found += [Ghost(machine, 0, 0, millis, (device,)) for device, millis in sorted(devices.items()) if 0 < millis < WHOLE_MILLIS]
+        found.append(HeldRoom(machine, max(0, cpu), max(0, memory), len(whole) * WHOLE_MILLIS, whole))
+    found += [
+        HeldRoom(machine, 0, 0, millis, (device,)) for device, millis in sorted(devices.items()) if 0 < millis < WHOLE_MILLIS
+    ]
     return tuple(found)
 
 
-def covers(larger: Iterable[Ghost], smaller: Iterable[Ghost]) -> bool:
+def covers(larger: Iterable[HeldRoom], smaller: Iterable[HeldRoom]) -> bool:
     """Whether everything that the one holds the other holds, too."""
 
-    def sums(ghosts: Iterable[Ghost]) -> tuple[int, int, dict[int, int]]:
+    def sums(held_rooms: Iterable[HeldRoom]) -> tuple[int, int, dict[int, int]]:
         cpu = memory = 0
         devices: dict[int, int] = {}
-        for one in ghosts:
+        for one in held_rooms:
             cpu, memory = cpu + one.cpu_millis, memory + one.memory_bytes
             for device in one.devices:
                 devices[device] = devices.get(device, 0) + min(one.gpu_millis, WHOLE_MILLIS)

@@ -8,17 +8,21 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 
+from jobs.scheduling.core.place.gangs import GangAsk
 from jobs.scheduling.core.state.decisions import Reason
-from jobs.scheduling.core.state.gangs import GangAsk
 from jobs.scheduling.core.state.work import Job, Running
 from tenants.quota.caps import TOGETHER, CapRefusal, Held, UserCap, UserCaps, places_of
 from tenants.quota.caps import Place as Place
 
 
-class People:
+class UserHoldings:
     """Users with what they hold in each tenant and below."""
 
     def __init__(self, caps: Iterable[UserCap] = (), running: Iterable[Running] = ()) -> None:
+        self.set(caps, running)
+
+    def set(self, caps: Iterable[UserCap], running: Iterable[Running]) -> None:
+        """Other caps; what is held is counted anew."""
         self.caps = UserCaps(caps)
         self._held: dict[Place, Held] = {}
         self._numbers: dict[tuple[tuple[uuid.UUID, ...], uuid.UUID], int] = {}

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from jobs.scheduling.core.place.gangs import GangAsk, Placed, PlacedTask
 from jobs.scheduling.core.state.decisions import Reason
-from jobs.scheduling.core.state.gangs import GangAsk, Placed, PlacedTask
 from tenants.quota.limits import Amount
 from tenants.quota.shares import Shares, Standing
 
@@ -82,6 +82,25 @@ class Shape:
         self.touches = tuple(sorted({*pools, *(at for need in self.least.values() for at, _ in need)}))
 
 
+class Shapes:
+    """The one shape of equal asks."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[GangAsk, tuple[int, ...]], Shape] = {}
+        self._by_identity: dict[tuple[int, tuple[int, ...]], Shape] = {}
+
+    def of(self, gang: GangAsk, pools: tuple[int, ...]) -> Shape:
+        """Whoever submits many does well to hand in the same object for equal ones."""
+        shape = self._by_identity.get((id(gang), pools))
+        if shape is None or shape.gang is not gang:
+            shape = self._known.get((gang, pools))
+            if shape is None:
+                shape = self._known[gang, pools] = Shape(len(self._known), gang, pools)
+            if shape.gang is gang:
+                self._by_identity[id(gang), pools] = shape
+        return shape
+
+
 class Running:
     """A gang that holds machines: because it runs, because it claims what others are leaving, or because it is leaving."""
 
@@ -105,7 +124,7 @@ class Running:
         self.need = need
         self.started_at = started_at
         self.checkpoint_at = (
-            0  # As reported; without a report in this attempt, what the job promises by `checkpoint_seconds` counts.
+            0  # As reported; without a report in this attempt, what the job reservations by `checkpoint_seconds` counts.
         )
         self.standing = standing
         self.claim: Transfer | None = None  # The claim that it belongs to, as claimant or as one that leaves for it.
@@ -128,15 +147,15 @@ class Running:
 
 
 class Transfer:
-    """Room that some leave and one claims. `ghosts` hold what is left over until those who leave are gone."""
+    """Room that some leave and one claims. `held_rooms` are what is left over, held until those who leave are gone."""
 
-    __slots__ = ("claimant", "ghosts", "leaving", "victims")
+    __slots__ = ("claimant", "held_rooms", "leaving", "victims")
 
-    def __init__(self, claimant: Running, victims: tuple[Running, ...], ghosts: tuple[Ghost, ...]) -> None:
+    def __init__(self, claimant: Running, victims: tuple[Running, ...], held_rooms: tuple[HeldRoom, ...]) -> None:
         self.claimant = claimant
         self.victims = victims
         self.leaving = {victim.job.id for victim in victims}
-        self.ghosts = ghosts
+        self.held_rooms = held_rooms
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +170,7 @@ class Seat:
     until: int = 0
 
 
-class Ghost(NamedTuple):
+class HeldRoom(NamedTuple):
     """Room on one machine that is held for nobody."""
 
     machine: int
@@ -180,7 +199,7 @@ class Claimed:
     pool: int
     tasks: tuple[PlacedTask, ...]
     standing: Standing
-    left_over: tuple[Ghost, ...]
+    left_over: tuple[HeldRoom, ...]
     seats: tuple[ClaimedSeat, ...] = ()
     hops: int = 0
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from jobs.scheduling.core.place.gangs import Unplaced
+from jobs.scheduling.core.place.machines import Machines
 from jobs.scheduling.core.place.ranking import ranking_of
-from jobs.scheduling.core.state.gangs import Unplaced
-from jobs.scheduling.core.state.machines import Machines
 from jobs.scheduling.core.state.work import Shape
 
 GROWN_MAX = 64  # Machines that are counted again before one does better to ask anew.
@@ -59,3 +61,39 @@ class Known:
         ranking = ranking_of(machines, pool, self.shape.gang.roles[0].ask)
         assert ranking is not None
         return ranking.room_on(chosen)
+
+
+class Placements:
+    """What is known of all shapes, by pool."""
+
+    def __init__(self, machines: Machines) -> None:
+        self._machines = machines
+        self._known: dict[tuple[int, int], Known] = {}  # (pool, number of shape)
+
+    def get(self, pool: int, number: int) -> Known | None:
+        return self._known.get((pool, number))
+
+    def remember(self, pool: int, shape: Shape, answer: Unplaced) -> Known:
+        """Keep what `place` said of a shape."""
+        known = self._known[pool, shape.number] = Known(shape, answer)
+        return known
+
+    def unplaced(self, pool: int, number: int) -> Unplaced | None:
+        """The answer of `place` for this shape, where it is still true whatever became free since."""
+        known = self._known.get((pool, number))
+        return known.answer if known is not None and known.is_true(self._machines, pool) else None
+
+    def room_grew(self, machines: Iterable[int]) -> dict[int, set[int]]:
+        """There is more room on these machines; gives them by pool."""
+        by_pool: dict[int, set[int]] = {}
+        at = self._machines.at
+        for machine in machines:
+            by_pool.setdefault(at[machine].pool, set()).add(machine)
+        for (pool, number), known in list(self._known.items()):
+            if pool in by_pool and not known.grow(by_pool[pool], self._machines, pool):
+                del self._known[pool, number]
+        return by_pool
+
+    def forget(self, pool: int) -> None:
+        """The machines of a pool are others: what was said of them holds no more."""
+        self._known = {at: known for at, known in self._known.items() if at[0] != pool}

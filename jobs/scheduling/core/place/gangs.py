@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jobs.scheduling.core.place.filters import Refusal
+from jobs.scheduling.core.place.machines import TaskAsk
 from jobs.scheduling.core.place.ranking import ScoreRow
-from jobs.scheduling.core.state.machines import TaskAsk
 
 PACK, SPREAD = "pack", "spread"
 
@@ -84,3 +84,10 @@ class Unplaced:
     def stage(self) -> int:
         """How far the gang came; it does not depend on amounts."""
         return ("no_pool", "no_machine", "no_room", "not_together").index(self.code)
+
+
+def at_least(gang: GangAsk) -> GangAsk:
+    """The same gang at its smallest."""
+    if all(role.minimum == role.maximum for role in gang.roles):
+        return gang
+    return replace(gang, roles=tuple(replace(role, maximum=role.minimum) for role in gang.roles))

@@ -37,7 +37,6 @@ from jobs.scheduling.core.state.decisions import Reason
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.questions.explain import Settled, explain
 from jobs.scheduling.questions.suggest import outcome, suggest
-from jobs.scheduling.questions.whatif import whole_of
 from jobs.scheduling.replay.run import Arrival, Replay
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, Limit, LimitedQueue
@@ -179,17 +178,7 @@ def _large(bench: Bench, options: argparse.Namespace) -> None:
     """One answer in the state of P3."""
     jobs, nodes = LARGE
     chance = random.Random(f"{options.seed} {jobs} {nodes}")
-    core, asked = passes.busy(chance, jobs, nodes, booked=1)
-    shares = core.shares
-    queues = tuple(one for one in shares._limited if one is not None)
-    total = Resources()
-    for one in core.machines.at:
-        total += whole_of(one)
-    state = State(
-        100_000, (Pool(passes.POOL, "pool", core.machines.rules.get(0)),), tuple(core.machines.at), queues,
-        (Capacity(passes.POOL, "pool", total),), tuple(asked),
-    )  # fmt: skip
-    state = Settled(state).state
+    state = Settled(passes.large_state(chance, jobs, nodes)).state
     took, parts = [], []
     for job in chance.sample(state.waiting, options.answers):
         bench.progress("answers in the large state")

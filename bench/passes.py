@@ -29,8 +29,10 @@ from jobs.scheduling.core.core import Core, Policy
 from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, Machines, TaskAsk
 from jobs.scheduling.core.place.scores import Mix, PoolRules
+from jobs.scheduling.core.snapshot import Pool, State
 from jobs.scheduling.core.state.decisions import Admit, Evict
 from jobs.scheduling.core.state.work import Job
+from jobs.scheduling.questions.whatif import whole_of
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, Limit, LimitedQueue
 from tenants.quota.shares import Shares
@@ -166,6 +168,19 @@ def busy(chance: random.Random, jobs: int, nodes: int, booked: int) -> tuple[Cor
         for number, gang in enumerate(chance.choices(asks, often, k=jobs))
     ]  # fmt: skip
     return core, waiting
+
+
+def large_state(chance: random.Random, jobs: int, nodes: int) -> State:
+    """The state of P3 after everything was submitted, before the first pass."""
+    core, waiting = busy(chance, jobs, nodes, booked=1)
+    queues = tuple(one for one in core.shares._limited if one is not None)
+    total = Resources()
+    for one in core.machines.at:
+        total += whole_of(one)
+    return State(
+        100_000, (Pool(POOL, "pool", core.machines.rules.get(0)),), tuple(core.machines.at), queues,
+        (Capacity(POOL, "pool", total),), tuple(waiting),
+    )  # fmt: skip
 
 
 def _gpu(limit: Limit) -> dict[uuid.UUID, dict[str, Limit]]:

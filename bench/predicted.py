@@ -41,7 +41,7 @@ class Predicted(Replay):
         super()._happen(kind, job_id, turn, now)
         stay = self.outcome.stays[job_id]
         if kind == END and stay.finished_at == now:
-            self.predictor.add(user=user, name=name, queue=queue, seconds=stay.duration)
+            self.predictor.add(user=user, name=name, queue=queue, seconds=stay.duration, ended_at=now)
 
     def _passed(self, core: Core, now: int) -> None:
         """After each pass."""

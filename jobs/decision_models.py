@@ -40,14 +40,16 @@ class StartPromise(models.Model):
     job = models.OneToOneField("Job", on_delete=models.CASCADE, related_name="startpromise")
     tenant_id = models.UUIDField()
     made_at = models.DateTimeField()
-    p50_at = models.DateTimeField(null=True)  # None: not within what was looked at.
+    p50_at = models.DateTimeField(null=True)  # None: it could not be told.
     p90_at = models.DateTimeField(null=True)
     ahead_p50_at = models.DateTimeField(null=True)  # As it was looked ahead, before it was corrected by how others came true.
     ahead_p90_at = models.DateTimeField(null=True)
+    sure_p50_at = models.DateTimeField(null=True)  # Corrected; told or not. None: the look ahead was not sure of it.
     started_at = models.DateTimeField(null=True)
     now_p50_at = models.DateTimeField(null=True)
     now_p90_at = models.DateTimeField(null=True)
     now_reason = models.CharField(max_length=40, default="", db_default="")  # Why there is none.
+    now_error_permille = models.IntegerField(null=True)  # Of the p50, of late, of the wait.
     looked_at = models.DateTimeField(null=True)  # None: an earlier release wrote it, and only the first is known.
 
     class Meta:

@@ -117,8 +117,12 @@ class SuggestionOut(serializers.Serializer[Any]):
 class ExpectedOut(serializers.Serializer[Any]):
     """When it starts if nothing else is submitted: as likely as not by p50, nine times in ten by p90, as lists and boards say.
 
-    `reason`, where there is none: `overdue` (it was expected nine times in ten by `was_by`, which has passed), `horizon` or
-    `passes` (further away than was looked), `too_many` (too many jobs wait or run to look ahead), else what it waits for.
+    p50_at null beside a p90: it has passed, or `reason` is `uncertain` (the samples are too far apart, or likely starts of such
+    waits were too far off of late) or `little_history` (too few jobs have ended; p90 is by when it starts if all take as long as
+    they may). Both null: `little_history`, `unknown_ends` (it waits for jobs that may run for any time, and nothing like them
+    has ended), `overdue` (it was expected nine times in ten by `was_by`, which has passed), `horizon` or `passes` (further away
+    than was looked), `too_many` (too many jobs wait or run to look ahead), else what it waits for. `error`: the median error of
+    such p50 of late, as a part of the wait; null: not known yet.
     """
 
     p50_at = serializers.DateTimeField(allow_null=True)
@@ -126,6 +130,7 @@ class ExpectedOut(serializers.Serializer[Any]):
     said_at = serializers.DateTimeField()
     reason = serializers.CharField(allow_blank=True)
     was_by = serializers.DateTimeField(allow_null=True)
+    error = serializers.FloatField(allow_null=True)
     past = PastOut()
 
 

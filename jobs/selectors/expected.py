@@ -19,13 +19,16 @@ OVERDUE = "overdue"
 
 
 class ExpectedStart(NamedTuple):
-    """By when, as likely as not and nine times in ten. Both None: `reason` says why; `was_by` is the time that has passed."""
+    """By when, as likely as not and nine times in ten. Both None: `reason` says why; `was_by` is the time that has passed. The
+    p50 alone None: it has passed, or `reason` says that it cannot be told. `error_permille`: how far off such p50 were of late,
+    the middle one, in thousandths of the wait; None: too few to say."""
 
     p50_at: datetime | None
     p90_at: datetime | None
     said_at: datetime
     reason: str = ""
     was_by: datetime | None = None
+    error_permille: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -34,6 +37,7 @@ class ExpectedStart(NamedTuple):
             "said_at": utc_text(self.said_at),
             "reason": self.reason,
             "was_by": utc_text(self.was_by),
+            "error": None if self.error_permille is None else self.error_permille / 1000,
         }
 
 
@@ -52,4 +56,5 @@ def _told(row: StartPromise, now: datetime) -> ExpectedStart:
         return ExpectedStart(None, None, said_at, OVERDUE, passed[0])  # What it was told first, if that is over.
     if p50 is not None and p50 <= now:
         p50 = None  # It has not started by then: only the later time is left to be told.
-    return ExpectedStart(p50, p90, said_at, row.now_reason)
+    error = row.now_error_permille if p50 is not None else None
+    return ExpectedStart(p50, p90, said_at, row.now_reason, error_permille=error)

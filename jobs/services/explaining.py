@@ -17,7 +17,7 @@ from jobs.scheduling.questions.suggest import Suggested, Suggestion, suggest_wit
 from jobs.scheduling.questions.whatif import End
 from jobs.selectors.expected import ExpectedStart, expected_starts_of
 from jobs.services.asking import Reader, Shown, changes_json, condition_json, is_about_others, one_question
-from jobs.services.promises import TOO_MANY, accuracy, can_look_ahead, expect, moment
+from jobs.services.promises import TOO_MANY, accuracy, effort_asked, expect, moment
 from jobs.services.specs import load_spec, wish_of
 from kernel.actor import Actor
 from webapi.fields import utc_text
@@ -67,10 +67,13 @@ def _expected_start(loaded: Loaded, job: Job, now: datetime) -> ExpectedStart | 
     known = expected_starts_of([job.id], now).get(job.id)
     if known is not None:
         return known
-    if not can_look_ahead(loaded):
+    effort = effort_asked(loaded)
+    if effort is None:
         return ExpectedStart(None, None, now, TOO_MANY)
-    found = expect(loaded, {str(job.id)}, now).get(str(job.id))
-    return None if found is None else ExpectedStart(moment(found.told.p50), moment(found.told.p90), now, found.told.reason)
+    found = expect(loaded, {str(job.id)}, now, effort).get(str(job.id))
+    if found is None:
+        return None
+    return ExpectedStart(moment(found.told.p50), moment(found.told.p90), now, found.told.reason, error_permille=found.error)
 
 
 def _latest(latest: Latest | None, language: str) -> Shown | None:

@@ -11,10 +11,11 @@ from typing import Any
 from jobs.reconcile.loading import Judge, Loaded, PendingRow, load_state
 from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS
+from jobs.scheduling.questions.lifetimes import Lifetimes
 from jobs.scheduling.questions.predict import Prediction, size_of
 from jobs.scheduling.questions.whatif import Submit, apply
 from jobs.services.asking import one_question
-from jobs.services.promises import TOO_MANY, accuracy, can_look_ahead, expect, moment, predictions_of, predictor_of_history
+from jobs.services.promises import TOO_MANY, accuracy, effort_asked, expect, lifetimes_of, moment, predictor_of_history
 from jobs.services.specs import wish_of
 from jobs.services.submission import Submission
 from kernel.actor import Actor
@@ -48,7 +49,7 @@ def forecast(submission: Submission, *, actor: Actor, with_cost: bool, now: date
     wish = wish_of(submission.spec)
     with one_question():
         loaded = load_state(now)
-        known = predictions_of(loaded) if can_look_ahead(loaded) else None
+        known = lifetimes_of(loaded) if effort_asked(loaded) is not None else None
         options = [_option(one, submission, loaded, known, actor, now) for one in _sizes(wish.gang)]
     lasts = predictor_of_history().predict(
         user=str(actor.user_id), name=submission.spec.name, queue=str(submission.queue.id),
@@ -68,7 +69,7 @@ def forecast(submission: Submission, *, actor: Actor, with_cost: bool, now: date
 
 
 def _option(
-    option: Option, submission: Submission, loaded: Loaded, known: dict[str, Prediction] | None, actor: Actor, now: datetime
+    option: Option, submission: Submission, loaded: Loaded, known: Lifetimes | None, actor: Actor, now: datetime
 ) -> dict[str, Any]:
     """One size, put into a copy of the state as if it were submitted now."""
     row = _row(submission, actor, now)
@@ -77,10 +78,11 @@ def _option(
     judge = Judge(loaded.around, loaded.numbers, images, (), {}, now)
     job, withheld = judge.job(row, replace(wish_of(submission.spec), gang=option.gang))
     p50 = p90 = None
-    reason = withheld[0] if withheld is not None else TOO_MANY if known is None else ""
-    if not reason:
+    effort = effort_asked(loaded)
+    reason = withheld[0] if withheld is not None else TOO_MANY if effort is None else ""
+    if not reason and effort is not None:
         ahead = replace(loaded, state=apply(loaded.state, [Submit((job,))]))
-        told = expect(ahead, {job.id}, now, known)[job.id].told
+        told = expect(ahead, {job.id}, now, effort, lifetimes=known)[job.id].told
         p50, p90, reason = moment(told.p50), moment(told.p90), told.reason
     pools = [loaded.around.pools[number] for number in job.pools]
     return {

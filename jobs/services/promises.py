@@ -1,14 +1,15 @@
 """When waiting jobs are expected to start, and how well that came true.
 
 An expectation is a look ahead by the scheduler's own core (`jobs/scheduling/questions/lookahead.py`) on how long others like
-these jobs ran. The first one for each job that waits is kept and never changed; when the job has started it says by how much it
+these jobs ran. The sweep looks ahead and keeps the answer; a request does so only for a job that the sweep has not come to,
+with less effort. The first expectation of each waiting job is never changed; when the job has started it says by how much it
 was wrong.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -16,54 +17,82 @@ from django.db.models import F, Q, QuerySet
 
 from jobs.models import Attempt, Job, StartPromise
 from jobs.reconcile.loading import Loaded, load_state
-from jobs.scheduling.questions.lookahead import Expected, expected_starts
-from jobs.scheduling.questions.predict import OBSERVED, Corrections, Prediction, Predictor, size_of
+from jobs.scheduling.questions.lifetimes import Known, Lifetimes
+from jobs.scheduling.questions.lookahead import SMALL_JOBS, UNCERTAIN, Effort, Expected, effort_of, expected_starts
+from jobs.scheduling.questions.predict import ERROR_MAX, OBSERVED, Corrections, Predictor, kinds_of, size_of
 from kernel.ids import new_ids
 from reconciling import bulk
 from tenants.quota.accounting import mark
 
 HISTORY_RUNS = 5_000  # The latest, of the whole installation.
-PASSES_MAX = 1_500  # Of one look ahead: a few seconds at ten thousand waiting jobs.
-AHEAD_MAX = 3_000  # Jobs that wait or run: with more, a look ahead takes longer than anybody waits, and a sweep may take.
-PROMISED_JOBS = 200  # Of one look.
+HISTORY_LEAST = 10  # Ended runs below which nine in ten of them mean nothing.
+PROMISED_JOBS = 2_000  # Of one look. Its work hardly depends on how many are asked for.
 LOOKED_AGAIN = timedelta(seconds=60)  # What is told of a job that waits is no older, while so few wait as one look takes.
+LOOKED_AGAIN_LARGE = timedelta(minutes=10)  # The same with more than `SMALL_JOBS`, and then also of new ones.
 WAITED = timedelta(seconds=30)  # Whoever starts sooner needs no promise.
 KEPT = timedelta(days=90)
 JUDGED = timedelta(days=7)  # What the error that people are told is counted over.
 IDS_AT_ONCE = 500
-
-
 TOO_MANY = "too_many"
 """Why no start is expected: so many jobs wait and run that a look ahead would take too long."""
+LITTLE_HISTORY = "little_history"
+"""Why no start is expected: too few jobs have ended to say how long others like them will run."""
 
 
 class Outlook(NamedTuple):
-    """When a job is expected to start, corrected by how others' expectations came true of late, and as it was looked ahead."""
+    """When a job is expected to start, corrected by how others' expectations came true of late, and as it was looked ahead.
+
+    `sure_p50`: the corrected likely start where the look ahead was sure of it, told or not. `error`: how far off those of its
+    band were of late, in thousandths of the wait; None: not known."""
 
     told: Expected
     ahead: Expected
+    sure_p50: int | None = None
+    error: int | None = None
 
 
-def can_look_ahead(loaded: Loaded) -> bool:
-    """Whether so few jobs wait and run that one can say when they will start."""
-    return len(loaded.state.waiting) + len(loaded.state.running) <= AHEAD_MAX
+def effort_asked(loaded: Loaded) -> Effort | None:
+    """The effort of a look ahead in a request; None: too many jobs wait or run."""
+    return effort_of(_jobs(loaded), is_asked=True)
+
+
+def _jobs(loaded: Loaded) -> int:
+    return len(loaded.state.waiting) + len(loaded.state.running)
 
 
 def expect(
-    loaded: Loaded, job_ids: Collection[str], now: datetime, predictions: Mapping[str, Prediction] | None = None
+    loaded: Loaded, job_ids: Collection[str], now: datetime, effort: Effort, *, lifetimes: Lifetimes | None = None
 ) -> dict[str, Outlook]:
-    """When these waiting jobs would start as things are. `predictions` are those of `predictions_of`, where they are known."""
-    known = predictions_of(loaded) if predictions is None else predictions
-    found = expected_starts(loaded.state, job_ids, known, passes_max=PASSES_MAX)
+    """When these waiting jobs would start as things are. `lifetimes` are those of `lifetimes_of`, where they are known."""
+    lasting = lifetimes_of(loaded) if lifetimes is None else lifetimes
+    found = expected_starts(loaded.state, job_ids, lasting.futures(effort.futures), effort)
     corrections, at = _corrections(now), mark(now)
-    outlooks = {}
-    for job_id, ahead in found.items():
-        told = ahead
-        if ahead.p50 is not None and ahead.p90 is not None:
-            soon, late = corrections.correct(typical=ahead.p50 - at, cautious=ahead.p90 - at)
-            told = ahead._replace(p50=at + soon, p90=at + late)
-        outlooks[job_id] = Outlook(told, ahead)
-    return outlooks
+    if lasting.runs_count >= HISTORY_LEAST:
+        return {job_id: _outlook(ahead, corrections, at) for job_id, ahead in found.items()}
+    bounds = expected_starts(loaded.state, job_ids, [{}], effort._replace(rounding=0))
+    return {job_id: _without_history(ahead, bounds[job_id], at) for job_id, ahead in found.items()}
+
+
+def _outlook(ahead: Expected, corrections: Corrections, at: int) -> Outlook:
+    """What is told of what was looked ahead: as much of it as can be known."""
+    if ahead.p50 is None or ahead.p90 is None:
+        return Outlook(ahead, ahead)
+    soon, late = corrections.correct(typical=ahead.p50 - at, cautious=ahead.p90 - at)
+    told, error = Expected(at + soon, at + late), corrections.error(soon)
+    if not ahead.is_sure:
+        return Outlook(told._replace(p50=None, reason=UNCERTAIN), ahead)
+    if error is not None and error > ERROR_MAX:
+        return Outlook(told._replace(p50=None, reason=UNCERTAIN), ahead, at + soon)
+    return Outlook(told, ahead, at + soon, error)
+
+
+def _without_history(ahead: Expected, bound: Expected, at: int) -> Outlook:
+    """What can be said without knowing how long anything runs: what starts now, and by when others do if everything takes as
+    long as it may. What has no start for a reason of its own has that reason."""
+    if ahead.p90 is None or ahead.p90 <= at:
+        return Outlook(ahead, ahead)
+    told = Expected(None, bound.p90, LITTLE_HISTORY, is_sure=False)
+    return Outlook(told, Expected(None, None, LITTLE_HISTORY, is_sure=False))
 
 
 def promise_starts(now: datetime) -> int:
@@ -77,15 +106,16 @@ def promise_starts(now: datetime) -> int:
     if not new.exists() and not _looked_at_before(now - LOOKED_AGAIN).exists():
         return kept
     loaded = load_state(now)
-    if not can_look_ahead(loaded):
+    effort = _effort(loaded, now)
+    if effort is None:
         return kept
     # Only of those that a look ahead tells of: what is withheld gets no expectation, and would keep its place for good.
     here = sorted(uuid.UUID(job_id) for job_id in loaded.rows.keys() - loaded.withheld.keys())
     ids = _first_new(new, here)
     again = _looked_at_longest_ago(now - LOOKED_AGAIN, here)
-    found = expect(loaded, {*ids, *again}, now)
+    found = expect(loaded, {*ids, *again}, now, effort)
     looked = [
-        {"id": row_id, **_now(found[job_id].told, now)} for job_id, row_id in sorted(again.items()) if job_id in found
+        {"id": row_id, **_now(found[job_id], now)} for job_id, row_id in sorted(again.items()) if job_id in found
     ]  # fmt: skip
     kept += len(bulk.update(StartPromise, looked))
     rows = [
@@ -98,12 +128,21 @@ def promise_starts(now: datetime) -> int:
             "p90_at": moment(outlook.told.p90),
             "ahead_p50_at": moment(outlook.ahead.p50),
             "ahead_p90_at": moment(outlook.ahead.p90),
+            "sure_p50_at": moment(outlook.sure_p50),
             "started_at": None,
-            **_now(outlook.told, now),
+            **_now(outlook, now),
         }
         for row_id, (job_id, outlook) in zip(new_ids(len(ids)), sorted((job_id, found[job_id]) for job_id in ids), strict=True)
     ]
     return kept + bulk.insert(StartPromise, rows, ignore_conflicts=True)
+
+
+def _effort(loaded: Loaded, now: datetime) -> Effort | None:
+    """That of this sweep; None: none, because there are too many jobs, or many, and the last look was not long ago."""
+    is_large = _jobs(loaded) > SMALL_JOBS
+    if is_large and StartPromise.objects.filter(looked_at__gt=now - LOOKED_AGAIN_LARGE).exists():
+        return None
+    return effort_of(_jobs(loaded))
 
 
 def accuracy(tenant_ids: Iterable[uuid.UUID] | None, now: datetime) -> dict[str, Any]:
@@ -155,9 +194,11 @@ def _looked_at_before(moment: datetime) -> QuerySet[StartPromise]:
     return waiting.filter(Q(looked_at__isnull=True) | Q(looked_at__lte=moment))
 
 
-def _now(told: Expected, now: datetime) -> dict[str, Any]:
+def _now(outlook: Outlook, now: datetime) -> dict[str, Any]:
+    told = outlook.told
     return {
-        "now_p50_at": moment(told.p50), "now_p90_at": moment(told.p90), "now_reason": told.reason[:40], "looked_at": now,
+        "now_p50_at": moment(told.p50), "now_p90_at": moment(told.p90), "now_reason": told.reason[:40],
+        "now_error_permille": outlook.error, "looked_at": now,
     }  # fmt: skip
 
 
@@ -170,20 +211,27 @@ def _keep_starts(now: datetime) -> int:
 
 
 def _corrections(now: datetime) -> Corrections:
-    """How what was looked ahead of late came true: the latest of those that have started."""
-    judged = StartPromise.objects.filter(made_at__gte=now - JUDGED, started_at__isnull=False, ahead_p90_at__isnull=False)
-    columns = ("made_at", "ahead_p50_at", "ahead_p90_at", "started_at")
+    """How what was looked ahead of late came true: the latest of it, also of jobs that wait still."""
+    told = StartPromise.objects.filter(ahead_p90_at__isnull=False, p90_at__isnull=False)
+    columns = ("made_at", "ahead_p50_at", "ahead_p90_at", "sure_p50_at", "p90_at", "started_at")
     corrections = Corrections()
-    for made, p50, p90, started in reversed(list(judged.order_by("-id").values_list(*columns)[:OBSERVED])):
-        if p50 is not None and p90 is not None and started is not None:
-            typical, cautious, actual = (round((moment - made).total_seconds()) for moment in (p50, p90, started))
-            corrections.add(typical=typical, cautious=cautious, actual=actual)
+    latest = list(told.order_by("-id").values_list(*columns)[:OBSERVED])
+    for made, ahead_p50, ahead_p90, sure_p50, p90, started in reversed(latest):
+        if ahead_p50 is not None and ahead_p90 is not None and p90 is not None:
+            corrections.add(
+                typical=_wait(made, ahead_p50), cautious=_wait(made, ahead_p90), kept_by=_wait(made, p90),
+                waited=_wait(made, started or now), has_started=started is not None,
+                sure=None if sure_p50 is None else _wait(made, sure_p50),
+            )  # fmt: skip
     return corrections
 
 
-def predictions_of(loaded: Loaded) -> dict[str, Prediction]:
-    """How long every waiting and running job will run, as far as history tells."""
-    predictor = predictor_of_history()
+def _wait(made: datetime, until: datetime) -> int:
+    return round((until - made).total_seconds())
+
+
+def lifetimes_of(loaded: Loaded) -> Lifetimes:
+    """How long every waiting and running job may last, as far as history tells."""
     jobs = {job.id: job for job in (*loaded.state.waiting, *(held.job for held in loaded.state.running))}
     ids = sorted(found for text in jobs if (found := _uuid(text)) is not None)
     names: dict[str, tuple[str, int]] = {}
@@ -191,21 +239,28 @@ def predictions_of(loaded: Loaded) -> dict[str, Prediction]:
         rows = Job.objects.filter(id__in=ids[start : start + IDS_AT_ONCE]).order_by().values_list("id", "name", "gpu_millis")
         names.update((str(job_id), (name, gpu_millis)) for job_id, name, gpu_millis in rows)
     queues = loaded.numbers.queues
-    ran = {held.job.id: max(0, loaded.state.at - held.started_at) for held in loaded.state.running}
-    predictions: dict[str, Prediction] = {}
+    saved = _saved([uuid.UUID(job_id) for job_id in names if jobs[job_id].checkpoint_seconds])
+    known = {}
     for job_id, (name, gpu_millis) in names.items():
         job = jobs[job_id]
-        known = predictor.predict(
-            user=str(job.user), name=name, queue=str(queues[job.queue]), longest=job.max_runtime, ran=ran.get(job_id, 0),
-            size=size_of(gpu_millis, job.max_runtime),
-        )  # fmt: skip
-        if known is not None:
-            predictions[job_id] = known
-    return predictions
+        kinds = kinds_of(str(job.user), name, str(queues[job.queue]), size_of(gpu_millis, job.max_runtime))
+        known[job_id] = Known(kinds, saved.get(job_id, 0))
+    return Lifetimes(loaded.state, predictor_of_history(), known)
+
+
+def _saved(job_ids: Sequence[uuid.UUID]) -> dict[str, int]:
+    """Of jobs that can be resumed, how long their attempts before this one ran: about what they need not do again."""
+    seconds: dict[str, int] = {}
+    for start in range(0, len(job_ids), IDS_AT_ONCE):
+        ended = Attempt.objects.filter(job_id__in=job_ids[start : start + IDS_AT_ONCE], ended_at__isnull=False)
+        for job_id, began, until in ended.order_by().values_list("job_id", "started_at", "ended_at"):
+            if began is not None and until is not None:
+                seconds[str(job_id)] = seconds.get(str(job_id), 0) + max(0, _wait(began, until))
+    return seconds
 
 
 def predictor_of_history() -> Predictor:
-    """What ended by itself of late, oldest first."""
+    """What ended by itself of late, in the order of ends."""
     predictor = Predictor()
     add_runs(predictor, Attempt.objects.order_by("-id"))
     return predictor
@@ -216,12 +271,13 @@ def add_runs(predictor: Predictor, attempts: QuerySet[Attempt]) -> None:
     runs = attempts.filter(outcome__in=["succeeded", "failed"], started_at__isnull=False, ended_at__isnull=False)
     columns = (
         "job__user_id", "job__name", "job__queue_id", "job__gpu_millis", "job__max_runtime_seconds", "started_at", "ended_at",
+        "id",
     )  # fmt: skip
-    latest = runs.values_list(*columns)[:HISTORY_RUNS]
-    for user, name, queue, gpu_millis, longest, began, ended in reversed(list(latest)):
+    latest = [row for row in runs.values_list(*columns)[:HISTORY_RUNS] if row[5] and row[6]]
+    for user, name, queue, gpu_millis, longest, began, ended, _ in sorted(latest, key=lambda row: (row[6], row[7])):
         if began is not None and ended is not None:
             predictor.add(
-                user=str(user), name=name, queue=str(queue), seconds=round((ended - began).total_seconds()),
+                user=str(user), name=name, queue=str(queue), seconds=_wait(began, ended), ended_at=mark(ended),
                 size=size_of(gpu_millis, longest),
             )  # fmt: skip
 

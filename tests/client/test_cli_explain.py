@@ -58,6 +58,28 @@ def test_a_wait_is_explained_with_who_holds_what_and_what_would_help(run: Any, s
         assert text in found, found
 
 
+@pytest.mark.parametrize(
+    ("expected", "english", "chinese"),
+    [
+        ({"p90_at": NOON, "reason": "uncertain"}, "too uncertain for a likely time", "不给出约半数可能的时间"),
+        ({"p90_at": NOON, "reason": "little_history"}, "too few jobs have ended for a likely time", "已结束的作业太少"),
+        ({"reason": "little_history"}, "too few jobs have ended to say how long others will run", "无法判断其他作业会运行多久"),
+        ({"reason": "unknown_ends"}, "nothing like them has ended", "也没有类似的作业结束过"),
+        ({"reason": "passes"}, "further away than is looked ahead", "超出预测范围"),
+        ({"reason": "too_many"}, "too many jobs wait or run", "等待或运行的作业过多"),
+        ({"p50_at": NOON, "p90_at": NOON, "error": 0.24}, "off by less than 24% of the wait", "误差小于等待时间的 24%"),
+    ],
+)
+def test_what_cannot_be_known_of_a_start_is_said_in_words(
+    run: Any, stub: Any, expected: dict[str, Any], english: str, chinese: str
+) -> None:
+    nothing = {"p50_at": None, "p90_at": None, "said_at": NOON, "reason": "", "was_by": None, "error": None}
+    past = {"promises": 0, "by_p90": None, "median_error_seconds": None}
+    for env, words in (({"BERTH_LANG": "en"}, english), ({"BERTH_LANG": "zh_CN.UTF-8"}, chinese)):
+        answer(stub, "GET /jobs/train/explain", {**EXPLAINED, "expected": {**nothing, "past": past, **expected}})
+        assert words in " ".join(run("explain", "train", env=env).stdout.split())
+
+
 def test_one_who_runs_reads_why_there_and_not_elsewhere(run: Any, stub: Any) -> None:
     rows = [
         {"machine": "n1", "total": 900, "terms": [["pack", 9, 100]]},

@@ -1,78 +1,149 @@
-"""When those who wait will start, as far as one can see: the core that schedules, run forward on how long things are thought to
-run.
+"""When waiting jobs will start: the core that schedules, run forward from the present state into several sampled futures.
 
-Two runs tell a band: one in which everything takes its typical time, one in which everything takes long (`Prediction.cautious`,
-never above what a job may). Both begin with the same state, so all rules are in it: limits, fair order, evictions, windows,
-booked starts. What is not in it is what nobody has submitted yet, and what is done once a minute for those who were refused
-(`balance.py`), which looks too far into each moment to be repeated for every moment to come. Whoever runs already for longer than
-was thought is thought to need half as long again, or three times as long in all.
+In each future every job lasts for a time drawn from what is known of its kind (`lifetimes.py`). All futures begin with the same
+state, so all rules are in them: limits, fair order, evictions, windows, booked starts. The starts of a job in them are a sample
+whose quantiles are told: the median, and the p90. Where the sampled waits are far apart (`SURE`), the median says little, and
+only the p90 is told.
 
-The work is bounded by a horizon and a number of passes. Who has no start within them, or is withheld by something that only its
-people can change, gets none, and the reason.
+Left out is what the scheduler does once a minute for refused jobs (`balance.py`), which costs too much to repeat for every
+moment to come, and what has not been submitted yet. Arrivals drawn from each tenant's last days took ten times as long on
+Philly and gave no better quantiles below six hours and worse ones above; their delay is corrected by how past expectations came
+true (`predict.py`).
+
+The work is bounded by a horizon, the number of futures, and the passes of each (`Effort`). A job that has no start within these
+bounds in so many futures that a quantile is not known gets no time but the reason; so does one that waits for something which
+no end of another job brings.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.snapshot import State, build
 from jobs.scheduling.core.state.decisions import Admit, Claim, Evict
-from jobs.scheduling.core.state.work import Job, Running
-from jobs.scheduling.questions.predict import Prediction
+from jobs.scheduling.core.state.work import Running
+from jobs.scheduling.questions.predict import LEAST_SECONDS
 
 HORIZON_SECONDS = 14 * 86_400
-PASSES_MAX = 5_000
 END, GONE = range(2)
+
+
+class Effort(NamedTuple):
+    """How much work a look ahead may be: the number of futures, and of passes of each.
+
+    `rounding`: each end is rounded to a power of two seconds of at most this part of the time until then, up as often as down.
+    With 4 a run time is off by an eighth at most, and many ends share a pass, which costs about as much for ten ends as for
+    one. What the core wants to look at later of its own accord, as evictions that are allowed from then on, comes late by half
+    of that part at most. 0: not rounded."""
+
+    futures: int
+    passes: int
+    rounding: int = 0
+
+
+SMALL_JOBS = 1_000  # That wait or run.
+SMALL, LARGE = Effort(futures=8, passes=750), Effort(futures=4, passes=200, rounding=4)
+"""The effort in the background, for up to `SMALL_JOBS` and up to `LARGE_JOBS`. Eight futures: sixteen took twice as long on
+Philly and gave no better quantiles. CPU times are in bench/RESULTS.md, P9."""
+LARGE_JOBS = 20_000
+ASKED_SMALL, ASKED_LARGE = Effort(futures=4, passes=200), Effort(futures=4, passes=50, rounding=4)
+"""The same in a request, which asks for one job, up to `SMALL_JOBS` and up to `ASKED_JOBS`."""
+ASKED_JOBS = 3_000
+UNKNOWN_ENDS = "unknown_ends"
+"""Why no start is expected: jobs that the job waits for have no known end. Nothing like them has ended, and they may run for
+any time."""
+BY_ENDS = frozenset(
+    (
+        "no_room",
+        "not_together",
+        "capacity",
+        "ceiling",
+        "withheld",
+        "booked",
+        "user_cap",
+        "tenant_cap",
+        "array_parallelism",
+        "behind",
+    )
+)
+"""Reasons to wait that the end of another job may remove."""
+UNCERTAIN = "uncertain"
+"""Why only the p90 is told: the sampled waits are too far apart for a median to mean something."""
+SURE = 3
+"""How many times the shortest sampled wait the longest may be for a median to be told. With 2 or 1.5 fewer were told on Philly,
+and those no better (bench/RESULTS.md, P9)."""
 
 
 class Expected(NamedTuple):
     """By when a job starts: as likely as not, and by nine in ten. None: not within what was looked at, `reason` says why:
-    `horizon`, `passes`, or what it waits for when nothing more will happen by itself."""
+    `horizon`, `passes`, or what it waits for when nothing more will happen by itself. `is_sure`: the p50 is worth telling."""
 
     p50: int | None
     p90: int | None
     reason: str = ""
+    is_sure: bool = True
 
 
 def expected_starts(
     state: State,
     job_ids: Collection[str],
-    predictions: Mapping[str, Prediction],
+    futures: Sequence[Mapping[str, int]],
+    effort: Effort,
     *,
     horizon_seconds: int = HORIZON_SECONDS,
-    passes_max: int = PASSES_MAX,
 ) -> dict[str, Expected]:
-    """The expected start of each of these waiting jobs. `predictions` are of all jobs, waiting and running; without one a job
-    takes all the time that it may, and for ever where it may."""
-    found: list[dict[str, int]] = []
+    """The expected start of each of these waiting jobs. Each of the `futures` says of all jobs, waiting and running, how long
+    their attempt lasts, from its start; a job without that takes all the time that it may, and where it may run for any time
+    its end is not known."""
+    starts: dict[str, list[int]] = {job_id: [] for job_id in sorted(job_ids)}
     reasons: dict[str, str] = {}
-    for typical in (True, False):
-        ahead = _Ahead(state, predictions, typical=typical)
-        found.append(ahead.run(set(job_ids), state.at + horizon_seconds, passes_max))
-        reasons |= ahead.reasons
-    soon, late = found
-    answer: dict[str, Expected] = {}
-    for job_id in sorted(job_ids):
-        early, cautious = soon.get(job_id), late.get(job_id)
-        if early is not None and cautious is not None and cautious < early:
-            early, cautious = cautious, early
-        answer[job_id] = Expected(early, cautious, reasons.get(job_id, "") if early is None or cautious is None else "")
-    return answer
+    for lasts in futures:
+        ahead = _Ahead(state, lasts, effort.rounding)
+        for job_id, at in ahead.run(set(starts), state.at + horizon_seconds, effort.passes).items():
+            starts[job_id].append(at - state.at)
+        reasons = ahead.reasons | reasons
+    return {job_id: _expected(state.at, sorted(waits), len(futures), reasons.get(job_id, "")) for job_id, waits in starts.items()}
+
+
+def _expected(at: int, waits: Sequence[int], samples: int, reason: str) -> Expected:
+    """The quantiles of these waits, in order; those of the samples that are missing are longer than any."""
+    median, most = quantile(waits, samples, 1, 2), quantile(waits, samples, 9, 10)
+    if median is None or most is None:
+        return Expected(None, None, reason, is_sure=False)
+    is_sure = len(waits) == samples and waits[-1] <= SURE * max(waits[0], LEAST_SECONDS)
+    return Expected(at + median, at + most, "", is_sure)
+
+
+def quantile(ordered: Sequence[int], samples: int, part: int, of: int) -> int | None:
+    """That below which `part` of `of` lie, between two of the sample in proportion; None where that is not known."""
+    place = max(0, min((2 * samples * part - of), 2 * of * (samples - 1)))  # In parts of 2 x of, from the first of the sample.
+    lower, rest = divmod(place, 2 * of)
+    if lower + (rest > 0) >= len(ordered):
+        return None
+    return ordered[lower] + ((ordered[lower + 1] - ordered[lower]) * rest // (2 * of) if rest else 0)
+
+
+def effort_of(jobs: int, *, is_asked: bool = False) -> Effort | None:
+    """The effort where so many jobs wait or run, in the background or in a request; None: too many to look ahead."""
+    if jobs > (ASKED_JOBS if is_asked else LARGE_JOBS):
+        return None
+    small, large = (ASKED_SMALL, ASKED_LARGE) if is_asked else (SMALL, LARGE)
+    return small if jobs <= SMALL_JOBS else large
 
 
 class _Ahead:
     """One run forward."""
 
-    def __init__(self, state: State, predictions: Mapping[str, Prediction], *, typical: bool) -> None:
+    def __init__(self, state: State, lasts: Mapping[str, int], rounding: int) -> None:
         self.core: Core = build(replace(state, policy=replace(state.policy, evens=False, moves=0)))
         self.at = state.at
         self.reasons: dict[str, str] = {}
-        self._predictions = predictions
-        self._typical = typical
+        self._lasts = dict(lasts)
+        self._rounding = rounding
         self._grace = state.policy.grace_seconds
         self._turn: dict[str, int] = {}
         self._events: list[tuple[int, int, str, int]] = []
@@ -99,6 +170,7 @@ class _Ahead:
                         found[one.id] = now
                     self._push(self._end_of(self.core.running[one.id]), END, one.id)
                 elif isinstance(one, Evict):
+                    self._save(one.id, now)
                     self._push(now + self._grace, GONE, one.id)
                 elif isinstance(one, Claim) and not self.core.transfers[one.id].leaving:
                     self._push(now + 1, GONE, "")
@@ -114,8 +186,8 @@ class _Ahead:
                 self._happen(*heapq.heappop(self._events)[1:])
 
     def _next(self, now: int) -> int | None:
-        ring = self.core.next_ring
-        moments = [max(ring, now + 1)] if ring is not None and self._has_future() else []
+        ring, pause = self.core.next_ring, (now - self.at) // (2 * self._rounding) if self._rounding else 0
+        moments = [max(ring, now + 1, now + pause)] if ring is not None and self._has_future() else []
         if self._events:
             moments.append(max(self._events[0][0], now))
         return min(moments, default=None)
@@ -138,27 +210,30 @@ class _Ahead:
         if at is not None:
             heapq.heappush(self._events, (at, kind, job_id, self._turn.get(job_id, 0)))
 
-    def _end_of(self, one: Running) -> int | None:
-        """When it ends; None: never, as far as anybody knows."""
-        lasts = self._lasts(one.job)
-        if lasts is None:
-            return None
-        ran = self.core.now - one.started_at if one.started_at <= self.core.now else 0
-        if ran >= lasts:
-            lasts = ran + max(1, ran // 2 if self._typical else 2 * ran)
-        if one.job.max_runtime is not None:
-            lasts = min(lasts, one.job.max_runtime)
-        return max(one.started_at + lasts, self.core.now + 1)
+    def _save(self, job_id: str, now: int) -> None:
+        """Who has to leave goes on later from what it saved."""
+        one = self.core.running.get(job_id)
+        if one is not None and job_id in self._lasts and one.job.checkpoint_seconds:
+            self._lasts[job_id] = max(1, self._lasts[job_id] - max(0, one.saved_at(now) - one.started_at))
 
-    def _lasts(self, job: Job) -> int | None:
-        known = self._predictions.get(job.id)
-        if known is None:
-            return job.max_runtime
-        lasts = known.typical if self._typical else known.cautious
-        return lasts if job.max_runtime is None else min(lasts, job.max_runtime)
+    def _end_of(self, one: Running) -> int | None:
+        """When it ends; None: not known."""
+        lasts, most = self._lasts.get(one.job.id), one.job.max_runtime
+        if lasts is None or (most is not None and most < lasts):
+            lasts = most
+        return None if lasts is None else rounded(max(one.started_at + lasts, self.core.now + 1), self.core.now, self._rounding)
 
     def _stop(self, wanted: Collection[str], reason: str, found: dict[str, int]) -> dict[str, int]:
+        has_unknown_ends = any(self._end_of(one) is None for one in self.core.running.values())
         for job_id in wanted:
             why = self.core.why(job_id)
-            self.reasons[job_id] = reason or (why.code if why is not None else "unknown")
+            code = why.code if why is not None else "unknown"
+            is_possible = why is not None and code in BY_ENDS and not 0 < why.limit < why.need
+            self.reasons[job_id] = reason or (UNKNOWN_ENDS if has_unknown_ends and is_possible else code)
         return found
+
+
+def rounded(end: int, now: int, rounding: int) -> int:
+    """A moment after `now`, to the nearest multiple of the step that `Effort` tells of."""
+    step = 1 << max(1, (end - now) // rounding).bit_length() - 1 if rounding else 1
+    return (end + step // 2) // step * step

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from clusters.engines.fake import Script
-from jobs.models import Job, StartPromise
+from jobs.models import Attempt, Job, StartPromise
 from jobs.reconcile import aside
 from jobs.reconcile.loading import load_state
+from jobs.scheduling.questions.lookahead import SMALL
 from jobs.services.explaining import explain_job
 from jobs.services.promises import accuracy, expect, promise_starts
 from reconciling import poison
@@ -24,14 +25,30 @@ pytestmark = pytest.mark.database
 ALL = {"cpu": 8, "memory": "1Gi"}
 
 
-def run_before(quay: Quay, *, seconds: int, times: int = 3) -> None:
-    """A history of jobs called `train` that took so long."""
-    for _ in range(times):
-        quay.submit("train", script=Script(duration_seconds=seconds), resources=ALL)
-        for _ in range(4):
-            quay.turn()
-            quay.pass_time(seconds)
-        quay.settle()
+ENOUGH = 40  # Runs after which the longer one that was never seen is too rare to matter for a likely start, whatever is drawn.
+
+
+def run_before(quay: Quay, *, seconds: int, times: int = ENOUGH) -> None:
+    """A history of jobs called `train` that took so long: one that ran, and the others written down beside it."""
+    job = quay.submit("train", script=Script(duration_seconds=seconds), resources=ALL)
+    for _ in range(4):
+        quay.turn()
+        quay.pass_time(seconds)
+    quay.settle()
+    ran = Attempt.objects.get(job=job)
+    like = {field.name: getattr(ran, field.name) for field in Attempt._meta.concrete_fields if field.name not in ("id", "number")}
+    Attempt.objects.bulk_create(Attempt(**like, number=number) for number in range(2, times + 1))
+
+
+def one_that_waits(quay: Quay, times: int = ENOUGH) -> Job:
+    """Behind one of the same kind, with a history of so many that took 100 s; with none where that exists."""
+    if not Job.objects.exists():
+        run_before(quay, seconds=100, times=times)
+    quay.submit("train", script=Script(duration_seconds=100), resources=ALL)
+    quay.turn(2)
+    waits = quay.submit("train", script=Script(duration_seconds=100), resources=ALL)
+    quay.turn()
+    return waits
 
 
 def test_a_job_behind_one_that_runs_is_expected_when_such_jobs_used_to_end(quay: Quay) -> None:
@@ -40,11 +57,11 @@ def test_a_job_behind_one_that_runs_is_expected_when_such_jobs_used_to_end(quay:
     quay.turn(2)
     waits = quay.submit("train", script=Script(duration_seconds=100), resources=ALL)
     quay.turn()
-    found = expect(load_state(quay.now), {str(waits.id)}, quay.now)[str(waits.id)].told
+    found = expect(load_state(quay.now), {str(waits.id)}, quay.now, SMALL)[str(waits.id)].told
     assert found.p50 is not None
     assert found.p90 is not None
     assert 60 <= found.p50 - mark(quay.now) <= 140
-    assert found.p50 <= found.p90 <= mark(quay.now) + 200
+    assert found.p50 <= found.p90 <= mark(quay.now) + 400
 
 
 def test_the_first_promise_stays_and_is_judged_by_the_start(quay: Quay) -> None:
@@ -138,39 +155,96 @@ def test_nothing_is_promised_behind_what_never_ends(quay: Quay) -> None:
     quay.turn(2)
     waits = quay.submit("other", resources=ALL)
     quay.turn()
-    found = expect(load_state(quay.now), {str(waits.id)}, quay.now)[str(waits.id)].told
+    found = expect(load_state(quay.now), {str(waits.id)}, quay.now, SMALL)[str(waits.id)].told
     assert (found.p50, found.p90) == (None, None)
     assert found.reason
 
 
-def test_what_came_true_too_late_of_late_corrects_what_is_told(quay: Quay) -> None:
-    run_before(quay, seconds=100)
-    quay.submit("train", script=Script(duration_seconds=100), resources=ALL)
-    quay.turn(2)
-    waits = quay.submit("train", script=Script(duration_seconds=100), resources=ALL)
-    quay.turn()
-    plain = expect(load_state(quay.now), {str(waits.id)}, quay.now)[str(waits.id)].told
-    for job in Job.objects.exclude(id=waits.id):
-        StartPromise.objects.create(
-            job=job, tenant_id=job.tenant_id, made_at=quay.now - timedelta(hours=1), started_at=quay.now,
-            p50_at=quay.now, p90_at=quay.now,
-            ahead_p50_at=quay.now - timedelta(minutes=30), ahead_p90_at=quay.now - timedelta(minutes=15),
-        )  # fmt: skip
-    assert StartPromise.objects.count() < 20
-    few = expect(load_state(quay.now), {str(waits.id)}, quay.now)[str(waits.id)].told
-    assert few == plain, "a few prove nothing"
-    for number in range(20):
+def test_what_came_true_too_late_of_late_corrects_what_is_told_and_tells_the_error(quay: Quay) -> None:
+    waits = one_that_waits(quay)
+    plain = expect(load_state(quay.now), {str(waits.id)}, quay.now, SMALL)[str(waits.id)]
+    assert plain.told.p50 == plain.ahead.p50 == plain.sure_p50
+    assert plain.error is None
+    assert plain.told.p50 is not None
+    assert plain.told.p90 is not None
+    assert plain.ahead.p90 is not None
+    assert plain.told.p90 > plain.ahead.p90, "cautious before anything is known"
+    for number in range(60):  # Told five minutes, waited for six.
         job = quay.submit(f"other-{number}", hold=True)
+        made, told = quay.now - timedelta(hours=1), quay.now - timedelta(minutes=55)
         StartPromise.objects.create(
-            job=job, tenant_id=job.tenant_id, made_at=quay.now - timedelta(hours=1), started_at=quay.now,
-            p50_at=quay.now, p90_at=quay.now,
-            ahead_p50_at=quay.now - timedelta(minutes=30), ahead_p90_at=quay.now - timedelta(minutes=15),
+            job=job, tenant_id=job.tenant_id, made_at=made, started_at=made + timedelta(minutes=6),
+            p50_at=told, p90_at=told, ahead_p50_at=told, ahead_p90_at=told, sure_p50_at=told,
         )  # fmt: skip
-    outlook = expect(load_state(quay.now), {str(waits.id)}, quay.now)[str(waits.id)]
-    assert outlook.ahead == plain
+    outlook = expect(load_state(quay.now), {str(waits.id)}, quay.now, SMALL)[str(waits.id)]
+    assert outlook.ahead == plain.ahead
     assert outlook.told.p50 is not None
-    assert plain.p50 is not None
-    assert outlook.told.p50 - mark(quay.now) == pytest.approx(2 * (plain.p50 - mark(quay.now)), abs=2), "it took twice as long"
+    assert outlook.told.p90 is not None
+    assert outlook.told.p50 > plain.told.p50
+    assert outlook.told.p90 - mark(quay.now) > 1.5 * (plain.told.p90 - mark(quay.now)), "all were late"
+    assert outlook.error == 166, "five minutes instead of six"
+    StartPromise.objects.update(sure_p50_at=quay.now - timedelta(minutes=57))
+    far_off = expect(load_state(quay.now), {str(waits.id)}, quay.now, SMALL)[str(waits.id)]
+    assert (far_off.told.p50, far_off.told.reason, far_off.error) == (None, "uncertain", None), "three minutes instead of six"
+    assert far_off.told.p90 == outlook.told.p90
+    assert far_off.sure_p50 == outlook.sure_p50, "it is judged all the same"
+
+
+def test_what_is_kept_and_told_are_the_quantiles_and_their_error(quay: Quay, api: Any) -> None:
+    waits = one_that_waits(quay)
+    quay.pass_time(31)
+    outlook = expect(load_state(quay.now), {str(waits.id)}, quay.now, SMALL)[str(waits.id)]
+    assert promise_starts(quay.now) == 1
+    kept = StartPromise.objects.get(job_id=waits.id)
+    moments = (kept.p50_at, kept.p90_at, kept.ahead_p50_at, kept.ahead_p90_at)
+    expected = (outlook.told.p50, outlook.told.p90, outlook.ahead.p50, outlook.ahead.p90)
+    assert tuple(moment and mark(moment) for moment in moments) == expected
+    StartPromise.objects.update(now_error_permille=250)
+    told = api(quay.cast.bob).get(f"/api/v1/jobs/{waits.id}/explain").json()["expected"]
+    assert (told["error"], told["reason"]) == (0.25, "")
+
+
+def test_samples_that_are_too_far_apart_have_a_p90_alone_and_say_so(quay: Quay, api: Any) -> None:
+    for seconds in (60, 4_000) * 6:
+        run_before(quay, seconds=seconds, times=1)
+    waits = one_that_waits(quay)
+    quay.pass_time(31)
+    promise_starts(quay.now)
+    told = api(quay.cast.bob).get(f"/api/v1/jobs/{waits.id}/explain").json()["expected"]
+    assert (told["p50_at"], told["error"], told["reason"]) == (None, None, "uncertain")
+    assert told["p90_at"] is not None
+    kept = StartPromise.objects.get(job_id=waits.id)
+    assert kept.p50_at is None
+    assert kept.ahead_p50_at is not None, "it is judged all the same"
+
+
+def test_with_too_little_history_no_start_is_told_and_why(quay: Quay, api: Any) -> None:
+    waits = one_that_waits(quay, times=3)
+    quay.pass_time(31)
+    promise_starts(quay.now)
+    client = api(quay.cast.bob)
+    explained = client.get(f"/api/v1/jobs/{waits.id}/explain").json()["expected"]
+    listed = client.get("/api/v1/jobs?standing=true").json()["items"]
+    (row,) = (one["expected_start"] for one in listed if one["id"] == str(waits.id))
+    for told in (explained, row):
+        assert (told["p50_at"], told["p90_at"], told["reason"]) == (None, None, "little_history")
+
+
+def test_among_many_jobs_the_sweep_looks_ahead_once_in_ten_minutes_and_among_too_many_never(
+    quay: Quay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.services.promises.SMALL_JOBS", 1)
+    one_that_waits(quay)
+    quay.pass_time(31)
+    monkeypatch.setattr("jobs.scheduling.questions.lookahead.LARGE_JOBS", 1)
+    assert promise_starts(quay.now) == 0
+    monkeypatch.undo()
+    monkeypatch.setattr("jobs.services.promises.SMALL_JOBS", 1)
+    assert promise_starts(quay.now) == 1
+    quay.pass_time(599)
+    assert promise_starts(quay.now) == 0
+    quay.pass_time(2)
+    assert promise_starts(quay.now) == 1
 
 
 def test_jobs_that_get_no_expectation_keep_none_behind_them_from_theirs(quay: Quay, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from clusters.engines.fake import Script
 from jobs.models import StoredSpec
-from jobs.services import asking, promises
+from jobs.scheduling.questions import lookahead
+from jobs.services import asking
 from jobs.services.asking import one_question
 from jobs.services.specs import forget_specs
 from tests.builders.quay import Quay
@@ -64,7 +65,7 @@ def test_a_job_that_nobody_can_read_keeps_no_answer_from_the_others(quay: Quay, 
 
 def test_among_too_many_jobs_it_is_said_that_nobody_looked_ahead(quay: Quay, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     job = waiting(quay, max_runtime="2h")
-    monkeypatch.setattr(promises, "AHEAD_MAX", 1)
+    monkeypatch.setattr(lookahead, "ASKED_JOBS", 1)
     told = api(quay.cast.bob).get(f"/api/v1/jobs/{job.id}/explain").json()["expected"]
     assert (told["p50_at"], told["p90_at"], told["reason"]) == (None, None, "too_many")
 

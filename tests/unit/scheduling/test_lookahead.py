@@ -9,17 +9,31 @@ from jobs.scheduling.core.core import Core, Policy
 from jobs.scheduling.core.snapshot import State, build, export
 from jobs.scheduling.core.state.decisions import Admit, Reason
 from jobs.scheduling.core.state.work import Job
-from jobs.scheduling.questions.lookahead import Expected, expected_starts
-from jobs.scheduling.questions.predict import Prediction
+from jobs.scheduling.questions.lookahead import (
+    ASKED_JOBS,
+    LARGE_JOBS,
+    UNKNOWN_ENDS,
+    Effort,
+    Expected,
+    effort_of,
+    expected_starts,
+    quantile,
+    rounded,
+)
 from tenants.quota.limits import Limit
 from tests.property.scheduling.test_state_properties import a_state
 from tests.unit.scheduling.test_core import a_job, owed, submit
 
+EXACT = Effort(futures=1, passes=750)
 LIMITS = {"a": Limit(), "b": Limit(), "c": Limit()}
 
 
-def lasts(typical: int, cautious: int | None = None) -> Prediction:
-    return Prediction(typical, cautious or typical, "name", 3)
+def certain(at: int, reason: str = "") -> Expected:
+    return Expected(at, at, reason)
+
+
+def none(reason: str) -> Expected:
+    return Expected(None, None, reason, is_sure=False)
 
 
 def a_busy_state(*jobs: Job, at: int = 10, limits: dict[str, Limit] | None = None, **policy: Any) -> tuple[Core, State]:
@@ -31,17 +45,29 @@ def a_busy_state(*jobs: Job, at: int = 10, limits: dict[str, Limit] | None = Non
     return core, export(core, state)
 
 
-def test_who_waits_starts_when_what_runs_has_ended_as_it_is_thought_to() -> None:
+def test_what_is_told_are_quantiles_of_the_starts_in_the_futures() -> None:
     _, state = a_busy_state(a_job("runs", tasks=4, gpus=4), a_job("next", tasks=4, gpus=4, at=1), a_job("last", gpus=4, at=2))
-    known = {"runs": lasts(100, 300), "next": lasts(50, 60), "last": lasts(5)}
-    assert expected_starts(state, ["next", "last"], known) == {"next": Expected(110, 310), "last": Expected(160, 370)}
+    futures = [{"runs": 100 * n, "next": 50, "last": 5} for n in range(1, 5)]
+    found = expected_starts(state, ["next", "last"], futures, EXACT)
+    assert found == {"next": Expected(260, 410, is_sure=False), "last": Expected(310, 460, is_sure=True)}
 
 
-def test_who_ran_for_longer_than_was_thought_is_thought_to_need_longer_still() -> None:
-    core, _ = a_busy_state(a_job("runs", tasks=4, gpus=4), a_job("next", gpus=4, at=1))
-    core.decide(210)
-    state = export(core, a_state(LIMITS, core.policy))
-    assert expected_starts(state, ["next"], {"runs": lasts(100), "next": lasts(1)}) == {"next": Expected(310, 610)}
+def test_one_future_tells_one_time() -> None:
+    _, state = a_busy_state(a_job("runs", tasks=4, gpus=4), a_job("next", gpus=4, at=1))
+    assert expected_starts(state, ["next"], [{"runs": 100, "next": 1}], EXACT) == {"next": certain(110)}
+
+
+def test_a_start_that_is_not_reached_in_one_future_of_ten_has_no_p90() -> None:
+    _, state = a_busy_state(a_job("runs", tasks=4, gpus=4), a_job("next", gpus=4, at=1))
+    futures = [{"runs": 100}] * 6 + [{"runs": 100_000}] * 2
+    assert expected_starts(state, ["next"], futures, EXACT, horizon_seconds=1_000) == {"next": none("horizon")}
+
+
+def test_quantiles_lie_between_the_two_nearest_of_the_sample() -> None:
+    assert [quantile([10, 20, 30, 40], 4, part, 10) for part in (0, 1, 5, 9, 10)] == [10, 10, 25, 40, 40]
+    assert quantile([10, 20, 30, 40, 50, 60, 70, 80], 8, 9, 10) == 77
+    assert quantile([10, 20, 30], 8, 1, 2) is None
+    assert quantile([], 8, 1, 2) is None
 
 
 def test_what_only_people_can_change_has_no_start_and_says_why() -> None:
@@ -51,19 +77,57 @@ def test_what_only_people_can_change_has_no_start_and_says_why() -> None:
         a_job("later", not_before=500),
         a_job("huge", gpus=9),
     )
-    found = expected_starts(state, ["held", "later", "huge"], {"runs": lasts(100)})
-    assert found["held"] == Expected(None, None, "held")
-    assert found["later"] == Expected(500, 500)
-    assert found["huge"] == Expected(None, None, core.why("huge").code if core.why("huge") else "")
+    found = expected_starts(state, ["held", "later", "huge"], [{"runs": 100}], EXACT)
+    assert found["held"] == none("held")
+    assert found["later"] == certain(500)
+    assert found["huge"] == none(core.why("huge").code if core.why("huge") else "")
 
 
 def test_nobody_starts_behind_what_never_ends_and_the_work_is_bounded() -> None:
     _, state = a_busy_state(a_job("endless", tasks=4, gpus=4), *(a_job(f"job-{n}", tasks=4, gpus=4, at=n) for n in range(1, 9)))
-    assert expected_starts(state, ["job-1"], {})["job-1"].p50 is None
-    known = {"endless": lasts(100), **{f"job-{n}": lasts(100) for n in range(1, 9)}}
-    assert expected_starts(state, ["job-8"], known, passes_max=4)["job-8"] == Expected(None, None, "passes")
-    assert expected_starts(state, ["job-8"], known, horizon_seconds=300)["job-8"] == Expected(None, None, "horizon")
-    assert expected_starts(state, ["job-8"], known)["job-8"] == Expected(810, 810)
+    assert expected_starts(state, ["job-1"], [{}], EXACT)["job-1"].p50 is None
+    known = [{"endless": 100, **{f"job-{n}": 100 for n in range(1, 9)}}]
+    assert expected_starts(state, ["job-8"], known, EXACT._replace(passes=4))["job-8"] == none("passes")
+    assert expected_starts(state, ["job-8"], known, EXACT, horizon_seconds=300)["job-8"] == none("horizon")
+    assert expected_starts(state, ["job-8"], known, EXACT)["job-8"] == certain(810)
+
+
+def test_behind_a_job_of_unknown_end_that_is_the_reason_but_for_a_job_that_never_fits() -> None:
+    core, state = a_busy_state(
+        a_job("endless", tasks=4, gpus=4), a_job("next", gpus=4, at=1), a_job("huge", tasks=5, gpus=4, at=2)
+    )
+    refusal = core.why("huge")
+    assert refusal is not None
+    found = expected_starts(state, ["next", "huge"], [{}], EXACT)
+    assert found == {"next": none(UNKNOWN_ENDS), "huge": none(refusal.code)}
+
+
+def test_a_rounded_end_is_off_by_half_of_the_part_at_most_and_many_ends_share_a_moment() -> None:
+    for seconds in (1, 2, 7, 8, 100, 3_600, 86_399, 1_000_000):
+        assert abs(rounded(1_000_003 + seconds, 1_000_003, 4) - 1_000_003 - seconds) * 8 <= seconds
+        assert rounded(1_000_003 + seconds, 1_000_003, 0) == 1_000_003 + seconds
+    assert len({rounded(seconds, 0, 4) for seconds in range(3_600, 7_200)}) <= 8
+
+
+def test_rounded_ends_take_fewer_passes_to_about_the_same_start() -> None:
+    jobs = [a_job(f"job-{n:02}", 1 + n % 3, gpus=4, at=n) for n in range(40)]
+    _, state = a_busy_state(*jobs, at=50)
+    lasts = [{job.id: 1_000 + 37 * n for n, job in enumerate(jobs)}]
+    exact = expected_starts(state, ["job-39"], lasts, EXACT)["job-39"].p50
+    assert exact is not None
+    assert expected_starts(state, ["job-39"], lasts, EXACT._replace(passes=40))["job-39"].p50 is None
+    about = expected_starts(state, ["job-39"], lasts, Effort(futures=1, passes=40, rounding=4))["job-39"].p50
+    assert about is not None
+    assert abs(about - exact) * 8 <= exact - state.at
+
+
+def test_the_effort_falls_with_the_number_of_jobs_until_there_is_none() -> None:
+    for is_asked, most in ((False, LARGE_JOBS), (True, ASKED_JOBS)):
+        small, large = effort_of(1_000, is_asked=is_asked), effort_of(most, is_asked=is_asked)
+        assert small is not None
+        assert large is not None
+        assert large.futures * large.passes < small.futures * small.passes
+        assert effort_of(most + 1, is_asked=is_asked) is None
 
 
 def test_evictions_are_looked_ahead_too() -> None:
@@ -72,14 +136,14 @@ def test_evictions_are_looked_ahead_too() -> None:
     core.submit(a_job("owner", 1, gpus=4, at=11))
     core.decide(11)
     state = export(core, state)
-    assert expected_starts(state, ["owner"], {"lent": lasts(10_000)}) == {"owner": Expected(330, 330)}
+    assert expected_starts(state, ["owner"], [{"lent": 10_000}], EXACT) == {"owner": certain(330)}
 
 
 def test_they_come_true_where_everything_lasts_as_thought() -> None:
     jobs = [replace(a_job(f"job-{n}", 1 + n % 3, tasks=1 + n % 4, gpus=1 + n % 4, at=n)) for n in range(12)]
     core, state = a_busy_state(*jobs, at=20)
     waits = [job.id for job in core.waiting()]
-    expected = expected_starts(state, waits, {job.id: lasts(40 + 7 * n) for n, job in enumerate(jobs)})
+    expected = expected_starts(state, waits, [{job.id: 40 + 7 * n for n, job in enumerate(jobs)}], EXACT)
     ends = {name: 20 + 40 + 7 * int(name[4:]) for name in core.running}
     started: dict[str, int] = {}
     while ends:

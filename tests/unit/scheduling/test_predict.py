@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.scheduling.questions.predict import Corrections, Prediction, Predictor, size_of
+from jobs.scheduling.questions.predict import Corrections, Prediction, Predictor, band_of, size_of
 
 
 def after(*runs: tuple[str, str, str, int]) -> Predictor:
@@ -43,13 +43,61 @@ def test_of_what_runs_already_those_count_that_ran_for_longer() -> None:
     assert predictor.predict(user="alice", name="a", queue="q", ran=600, longest=700) == Prediction(700, 700, "ran", 0)
 
 
-def test_waits_are_stretched_by_how_short_they_were_expected_of_late() -> None:
+def corrected(corrections: Corrections, wait: int) -> tuple[int, int]:
+    return corrections.correct(typical=wait, cautious=wait)
+
+
+def test_waits_that_came_late_lengthen_those_of_their_band_and_fade_towards_the_next() -> None:
     corrections = Corrections()
-    assert corrections.correct(typical=100, cautious=200) == (100, 200)
-    for actual in range(100, 2100, 100):
-        corrections.add(typical=100, cautious=1000, actual=actual)
-    assert corrections.correct(typical=100, cautious=1000) == (1100, 1900)
-    assert corrections.error() > 1000
+    before = {wait: corrected(corrections, wait) for wait in (0, 100, 1_500, 4_000, 9_000, 100_000)}
+    assert before[0] == (0, 0), "it starts now"
+    assert all(soon == wait < late for wait, (soon, late) in before.items() if wait), "a p90 is cautious before anything is known"
+    kept_by = before[1_500][1]
+    for _ in range(50):
+        corrections.add(typical=1_500, cautious=1_500, kept_by=kept_by, waited=4_000, has_started=True)
+    after = {wait: corrected(corrections, wait) for wait in before}
+    assert after[1_500][0] > 1_600
+    assert after[1_500][1] > 2 * kept_by
+    assert before[4_000][1] < after[4_000][1] < 2 * before[4_000][1]
+    assert all(after[wait] == before[wait] for wait in (0, 100, 9_000, 100_000))
+
+
+def test_a_cautious_wait_settles_where_nine_in_ten_keep_it() -> None:
+    corrections, kept = Corrections(), 0
+    for number in range(3_000):
+        told = corrections.correct(typical=2_000, cautious=2_000)[1]
+        waited = 1_000 + (number * 7_919) % 4_000  # Spread evenly.
+        kept += waited <= told
+        corrections.add(typical=2_000, cautious=2_000, kept_by=told, waited=waited, has_started=True)
+    assert 0.88 <= kept / 3_000 <= 0.92
+
+
+def test_one_that_waits_counts_once_it_is_late_and_not_before() -> None:
+    waiting = Corrections()
+    waiting.add(typical=1_000, cautious=2_000, kept_by=2_000, waited=900, has_started=False)
+    assert waiting.correct(typical=1_000, cautious=2_000) == (1_000, 2_000)
+    waiting.add(typical=1_000, cautious=2_000, kept_by=2_000, waited=1_500, has_started=False)
+    soon, late = waiting.correct(typical=1_000, cautious=2_000)
+    assert soon > 1_000
+    assert late == 2_000
+    waiting.add(typical=1_000, cautious=2_000, kept_by=2_000, waited=2_500, has_started=False)
+    assert waiting.correct(typical=1_000, cautious=2_000)[1] > 2_000
+
+
+def test_a_history_that_begins_late_goes_on_from_what_was_told_then() -> None:
+    corrections = Corrections()
+    corrections.add(typical=1_000, cautious=1_000, kept_by=3_000, waited=3_000, has_started=True)
+    assert 2_900 <= corrections.correct(typical=1_000, cautious=1_000)[1] <= 3_000
+
+
+def test_the_error_is_that_of_likely_waits_that_were_told_in_the_same_band() -> None:
+    corrections = Corrections()
+    for waited in (1_000, 1_250, 2_000, 2_000, 2_000):
+        assert corrections.error(1_000) is None
+        corrections.add(typical=1_000, cautious=2_000, kept_by=2_000, waited=waited, has_started=True, sure=1_000)
+    assert corrections.error(900) == 500
+    assert corrections.error(60) is None
+    assert [band_of(wait) for wait in (0, 599, 600, 3_600, 21_599, 21_600)] == [0, 0, 1, 2, 2, 3]
 
 
 def test_a_new_name_does_not_inherit_the_time_of_jobs_of_another_size() -> None:

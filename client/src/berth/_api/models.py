@@ -322,6 +322,7 @@ ExitOut = TypedDict(
 
 
 class ExpectedStartOut(TypedDict):
+    error: float | None
     p50_at: str | None
     p90_at: str | None
     reason: str
@@ -1771,6 +1772,7 @@ class EventPageOut(TypedDict):
 
 
 class ExpectedOut(TypedDict):
+    error: float | None
     p50_at: str | None
     p90_at: str | None
     past: PastOut

@@ -11,6 +11,7 @@ import typer
 
 from berth.cli import formats
 from berth.cli.command import Session, UsageMistake, command
+from berth.cli.expected import unexpected_text
 from berth.cli.messages import _
 from berth.cli.output import Column, heading, note, print_data, print_facts, table_text
 from berth.sanitize import plain
@@ -131,14 +132,16 @@ def _expected(expected: Mapping[str, Any]) -> str:
     """When it is expected to start, and how far such words could be trusted of late."""
     p50, p90, past = expected["p50_at"], expected["p90_at"], expected["past"]
     if p50 is None and p90 is None:
-        if expected.get("reason") == "too_many":
-            return _("not looked ahead: too many jobs wait or run")
-        if expected.get("reason") == "overdue":
-            return _("was expected by {time}, which has passed; no new time is told", time=formats.time_text(expected["was_by"]))
-        return _("no start in sight")
+        return unexpected_text(expected)
     parts = []
     if p50 is not None:
         parts.append(_("as likely as not by {time}", time=formats.time_text(p50)))
+        if expected.get("error") is not None:
+            parts.append(_("half of such times were off by less than {rate} of the wait", rate=f"{expected['error']:.0%}"))
+    elif expected.get("reason") == "uncertain":
+        parts.append(_("too uncertain for a likely time"))
+    elif expected.get("reason") == "little_history":
+        parts.append(_("too few jobs have ended for a likely time"))
     if p90 is not None:
         parts.append(_("nine times in ten by {time}", time=formats.time_text(p90)))
     if past["promises"] and past["by_p90"] is not None:

@@ -10,6 +10,7 @@ import typer
 
 from berth.cli import formats
 from berth.cli.command import Session, UsageMistake, command, make_group
+from berth.cli.expected import UNEXPECTED
 from berth.cli.messages import _
 from berth.cli.output import Cell, Column, Format, hint, note, table_text
 from berth.cli.paint import is_terminal
@@ -205,12 +206,15 @@ def _standing_columns(jobs: Sequence[Any]) -> list[Column]:
 
 
 def _expected_start(job: Any) -> str:
-    """In how long, as likely as not; else by when at the latest. In the words of `berth explain`, which has both."""
+    """In how long, as likely as not; else by when nine times in ten, marked as a bound. `berth explain` has both, and why not."""
     told = job.get("expected_start") or {}
     if told.get("reason") == "overdue":
         return _("overdue")
-    at = told.get("p50_at") or told.get("p90_at")
-    return formats.NOTHING if at is None else formats.until_text(at)
+    if told.get("p50_at"):
+        return formats.until_text(told["p50_at"])
+    if told.get("p90_at"):
+        return f"≤ {formats.until_text(told['p90_at'])}"
+    return _("not known") if told.get("reason") in UNEXPECTED else formats.NOTHING
 
 
 def _ran(job: Any) -> str:

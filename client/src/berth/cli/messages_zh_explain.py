@@ -10,6 +10,18 @@ EXPLAIN = {
     "nine times in ten by {time}": "九成可能在 {time} 前",
     "not looked ahead: too many jobs wait or run": "未预测：等待或运行的作业过多",
     "no start in sight": "暂时看不到启动时间",
+    "cannot be known: too few jobs have ended to say how long others will run": (
+        "无法得知：已结束的作业太少，无法判断其他作业会运行多久"
+    ),
+    "cannot be known: it waits for jobs that may run for any time, and nothing like them has ended": (
+        "无法得知：它所等待的作业没有运行时间上限，也没有类似的作业结束过"
+    ),
+    "cannot be known: further away than is looked ahead": "无法得知：超出预测范围",
+    "too few jobs have ended for a likely time": "已结束的作业太少，不给出约半数可能的时间",
+    "too uncertain for a likely time": "不确定性过大，不给出约半数可能的时间",
+    "half of such times were off by less than {rate} of the wait": "此类时间有一半的误差小于等待时间的 {rate}",
+    "not known": "无法得知",
+    "by {time}": "{time} 前",
     "of the last {count}, {rate} started by then": "最近 {count} 次预计中有 {rate} 按时启动",
     "AT": "时间",
     "After it: {starts} start, {waits} wait, {evicted} are evicted.": (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from berth.cli import formats
 from berth.cli.copy import files_text
+from berth.cli.expected import unexpected_text
 from berth.cli.messages import _
 from berth.cli.output import Column, heading, note, print_facts, table_text
 from berth.cli.paint import paint
@@ -108,8 +109,10 @@ def _start_text(option: Mapping[str, Any]) -> str:
     if option["starts_now"]:
         return _("at once")
     soon, late = option["p50_at"], option["p90_at"]
+    if soon is None and late is not None:
+        return _("by {time}", time=formats.time_text(late))
     if soon is None:
-        return _("no start in sight")
+        return unexpected_text(option)
     begins = formats.time_text(soon)
     return f"{begins} – {formats.time_text(late)}" if late is not None and late != soon else begins
 

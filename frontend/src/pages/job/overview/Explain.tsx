@@ -9,7 +9,7 @@ import { api, take, type Schemas } from '@/api/client';
 import { common } from '@/text/common';
 import { useFormat } from '@/text/format';
 import { isolate } from '@/text/isolate';
-import { useText } from '@/text/language';
+import { useText, type Translate } from '@/text/language';
 import { Answer, Loading, ProblemView } from '@/ui/Feedback';
 import { Icon } from '@/ui/Icon';
 import { Said } from '@/ui/Said';
@@ -137,11 +137,14 @@ function Expected({ explained }: { explained: Explained }) {
         (expected.p50_at || expected.p90_at ? (
           <Text size="sm">
             {expected.p50_at && t('p50', { time: format.time(expected.p50_at) })}
+            {!expected.p50_at && expected.reason === 'uncertain' && t('uncertain')}
+            {!expected.p50_at && expected.reason === 'little_history' && t('littleHistoryLikely')}
+            {expected.p50_at && expected.error !== null && ` ${t('error', { share: format.percent(expected.error) })}`}
             <br />
             {expected.p90_at && t('p90', { time: format.time(expected.p90_at) })}
           </Text>
         ) : (
-          <Text size="sm">{expected.was_by ? t('overdue', { time: format.time(expected.was_by) }) : t('notExpected', { reason: expected.reason.replaceAll('_', ' ') })}</Text>
+          <Text size="sm">{expected.was_by ? t('overdue', { time: format.time(expected.was_by) }) : unexpected(expected.reason, t)}</Text>
         ))}
       {past && (
         <Text size="xs" c="dimmed">
@@ -160,6 +163,14 @@ function Expected({ explained }: { explained: Explained }) {
       )}
     </div>
   );
+}
+
+const UNEXPECTED = { little_history: 'littleHistory', unknown_ends: 'unknownEnds', horizon: 'beyond', passes: 'beyond', too_many: 'tooMany' } as const;
+
+/** Why no time can be told, in words where the code has some. */
+function unexpected(reason: string, t: Translate<keyof (typeof words)['en']>): string {
+  const key = Object.hasOwn(UNEXPECTED, reason) ? UNEXPECTED[reason as keyof typeof UNEXPECTED] : undefined;
+  return key ? t(key) : t('notExpected', { reason: reason.replaceAll('_', ' ') });
 }
 
 /** Times in the API's sentences are UTC; here they are read in local time like all others. */

@@ -1,0 +1,24 @@
+"""Why no start of a waiting job can be told, in the words of every command that tells expected starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from berth.cli import formats
+from berth.cli.messages import _
+
+UNEXPECTED = {
+    "too_many": "not looked ahead: too many jobs wait or run",
+    "little_history": "cannot be known: too few jobs have ended to say how long others will run",
+    "unknown_ends": "cannot be known: it waits for jobs that may run for any time, and nothing like them has ended",
+    "horizon": "cannot be known: further away than is looked ahead",
+    "passes": "cannot be known: further away than is looked ahead",
+}
+
+
+def unexpected_text(expected: Mapping[str, Any]) -> str:
+    """Why no time can be told."""
+    if expected.get("reason") == "overdue" and expected.get("was_by"):
+        return _("was expected by {time}, which has passed; no new time is told", time=formats.time_text(expected["was_by"]))
+    return _(UNEXPECTED.get(str(expected.get("reason")), "no start in sight"))

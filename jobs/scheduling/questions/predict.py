@@ -35,7 +35,7 @@ LATE_P50, LATE_P90 = 0.5, 0.08
 """The part of starts that may come later. Below a tenth for the p90, because the starts of a burst are late together, and only
 those after it are corrected by them."""
 FIRST_P90 = 0.5
-"""The correction of each p90 before anything is known, as a logarithm. By sampled run times alone 71 to 76 % start in time on
+"""The correction of each p90 before anything is known, as a logarithm. By sampled run times alone 76 % start in time on
 Philly."""
 ERRORS_LEAST, ERRORS_KEPT = 5, 200  # Starts of a band whose errors are told as one, and those that it is the middle of.
 ERROR_MAX = 300

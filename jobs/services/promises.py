@@ -27,8 +27,10 @@ from tenants.quota.accounting import mark
 HISTORY_RUNS = 5_000  # The latest, of the whole installation.
 HISTORY_LEAST = 10  # Ended runs below which nine in ten of them mean nothing.
 PROMISED_JOBS = 2_000  # Of one look. Its work hardly depends on how many are asked for.
-LOOKED_AGAIN = timedelta(seconds=60)  # What is told of a job that waits is no older, while so few wait as one look takes.
-LOOKED_AGAIN_LARGE = timedelta(minutes=10)  # The same with more than `SMALL_JOBS`, and then also of new ones.
+LOOKED_AGAIN = timedelta(seconds=60)  # What is told of a job that waits is no older, while few wait or run.
+FEW_JOBS = 200  # A look of some hundred costs up to 16 s of CPU time, and of thousands more.
+LOOKED_AGAIN_SMALL = timedelta(minutes=5)  # With more than `FEW_JOBS`, and then also of new ones: a twentieth of a core.
+LOOKED_AGAIN_LARGE = timedelta(minutes=10)  # The same with more than `SMALL_JOBS`.
 WAITED = timedelta(seconds=30)  # Whoever starts sooner needs no promise.
 KEPT = timedelta(days=90)
 JUDGED = timedelta(days=7)  # What the error that people are told is counted over.
@@ -139,10 +141,11 @@ def promise_starts(now: datetime) -> int:
 
 def _effort(loaded: Loaded, now: datetime) -> Effort | None:
     """That of this sweep; None: none, because there are too many jobs, or many, and the last look was not long ago."""
-    is_large = _jobs(loaded) > SMALL_JOBS
-    if is_large and StartPromise.objects.filter(looked_at__gt=now - LOOKED_AGAIN_LARGE).exists():
+    jobs = _jobs(loaded)
+    rests = LOOKED_AGAIN_LARGE if jobs > SMALL_JOBS else LOOKED_AGAIN_SMALL
+    if jobs > FEW_JOBS and StartPromise.objects.filter(looked_at__gt=now - rests).exists():
         return None
-    return effort_of(_jobs(loaded))
+    return effort_of(jobs)
 
 
 def accuracy(tenant_ids: Iterable[uuid.UUID] | None, now: datetime) -> dict[str, Any]:

@@ -234,12 +234,14 @@ def test_among_many_jobs_the_sweep_looks_ahead_once_in_ten_minutes_and_among_too
     quay: Quay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jobs.services.promises.SMALL_JOBS", 1)
+    monkeypatch.setattr("jobs.services.promises.FEW_JOBS", 1)
     one_that_waits(quay)
     quay.pass_time(31)
     monkeypatch.setattr("jobs.scheduling.questions.lookahead.LARGE_JOBS", 1)
     assert promise_starts(quay.now) == 0
     monkeypatch.undo()
     monkeypatch.setattr("jobs.services.promises.SMALL_JOBS", 1)
+    monkeypatch.setattr("jobs.services.promises.FEW_JOBS", 1)
     assert promise_starts(quay.now) == 1
     quay.pass_time(599)
     assert promise_starts(quay.now) == 0

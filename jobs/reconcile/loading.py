@@ -393,6 +393,7 @@ def policy() -> Policy:
     config = current()
     return Policy(
         in_order=config.scheduler_in_order,
+        reclaims=config.scheduler_reclaims,
         preempts=config.scheduler_preempts,
         least_runtime_seconds=round(config.scheduler_least_runtime_seconds),
         patience_seconds=round(config.scheduler_patience_seconds),

@@ -93,6 +93,7 @@ class Config:
     priority_request_days: int = _setting(7, "days", "a request for a higher priority that nobody decided is over by then")
     start_timeout_seconds: float = _setting(600.0, "seconds", "an attempt that does not run by then is started anew")
     scheduler_in_order: bool = _setting(False, "boolean", "true: nobody passes an earlier job of the same queue that waits")
+    scheduler_reclaims: bool = _setting(True, "boolean", "queues take back what they deserve from queues that borrow")
     scheduler_preempts: bool = _setting(True, "boolean", "a queue's own work of lower priority makes room for higher")
     scheduler_booked: int = _setting(1, "jobs", "so many of the first that wait for each pool have a start that nobody may delay")
     scheduler_least_runtime_seconds: float = _setting(300.0, "seconds", "nothing is evicted before it has run for so long")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -102,6 +103,16 @@ def test_work_that_has_just_begun_is_not_evicted_and_who_waits_is_told_until_whe
     twelve.pass_time(OLD)
     go_on(twelve)
     assert twelve.state(owed) == "running"
+
+
+def test_where_reclaim_is_off_nobody_leaves_for_what_another_queue_deserves(twelve: Quay, configure: Any) -> None:
+    configure(scheduler_reclaims=False, scheduler_evens=False)
+    borrowed = borrow_all(twelve)
+    twelve.pass_time(OLD)
+    owed = twelve.submit("owed", by=twelve.cast.carol, script=ENDLESS, **gang(4))
+    go_on(twelve)
+    assert {twelve.state(job) for job in borrowed} == {"running"}
+    assert twelve.state(owed) == "queued"
 
 
 def test_nobody_takes_back_what_another_deserves(twelve: Quay) -> None:

@@ -103,7 +103,7 @@ class Migrations:
         others_booked = any(name != job.id for name in self.reservations.by_job)
         since = now - max(2 * live.policy.least_runtime_seconds, 1)  # Whoever starts in this very pass does not move in it.
         for queue in live.evictable.queues(pool):
-            for one in live.evictable.leavers(pool, queue, None).gangs:
+            for one in live.evictable.leavers(pool, queue, None).gangs.values():
                 if one.started_at > since or one.gpu_millis >= shape.gpu_millis > 0:
                     continue
                 if one.job.priority > job.priority or (one.job.array and one.job.parallel):

@@ -101,7 +101,8 @@ class Plan:
                 continue
             tasks = self._tasks()
             if tasks is not None:
-                is_sure = is_sure and all(one.is_sure for one in self.others if one.job.id in self.gone)
+                gone = [one for one in self.others if one.job.id in self.gone]
+                is_sure = is_sure and all(one.is_sure and one.job.max_runtime is not None for one in gone)
                 ends = ends_if_started(self.job, at, live.policy)
                 return reservation_of(self.job, self.shape, self.pool, at, ends, tasks, standing, is_sure=is_sure)
             tries -= 1

@@ -78,12 +78,14 @@ class Search:
         """The victims; None where no set of them makes room."""
         if not self.could_do():
             return None
-        costs = {one.job.id: self._cost(one) for leavers in self._leavers for one in leavers.gangs}
+        costs = {one.job.id: self._cost(one) for leavers in self._leavers for one in leavers.gangs.values()}
         self.cost = costs
         found = self._search()
         if found is None and len(self._leavers) > 1:
             # The cheapest first may use up what a queue may be asked for; the largest first asks for it in fewest pieces.
-            self.cost = {one.job.id: FINE // max(1, one.gpu_millis) for leavers in self._leavers for one in leavers.gangs}
+            self.cost = {
+                one.job.id: FINE // max(1, one.gpu_millis) for leavers in self._leavers for one in leavers.gangs.values()
+            }
             found = self._search()
             self.cost = costs
         return found

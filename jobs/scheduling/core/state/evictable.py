@@ -1,14 +1,14 @@
 """Who may be evicted, by pool and queue, with the sums by which most searches for victims end before they begin.
 
 The ideal: each search goes through all that runs and sums up what there would be without it. What is done instead: for all
-searches on behalf of one priority of a queue the same gangs come into question, so they are gathered once and kept until one of
-the queue's comes or goes.
+searches on behalf of one priority of a queue the same gangs come into question, so they are gathered once, and each that comes or
+goes is counted in or out.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from jobs.scheduling.core.place.filters import copies
@@ -25,29 +25,59 @@ NOTHING_HIDDEN: Mapping[int, Amounts] = MappingProxyType({})
 class Leavers:
     """Gangs of one queue that some search may evict. `freed` is what they hold by machine, `sums` all of it in the pool."""
 
-    __slots__ = ("_devices", "_gains", "_without", "_without_at", "by_machine", "freed", "gangs", "sums")
+    __slots__ = ("_devices", "_gains", "_pool", "_without", "_without_at", "by_machine", "freed", "gangs", "sums")
 
-    def __init__(self, pool: int, gangs: tuple[Running, ...]) -> None:
-        self.gangs = gangs
+    def __init__(self, pool: int, gangs: Iterable[Running]) -> None:
+        self.gangs: dict[str, Running] = {}
         self.by_machine: dict[int, list[Running]] = {}
         self.freed: dict[int, Amounts] = {}
-        cpu = memory = gpu = 0
-        for one in gangs:
-            for at, amount in one.need:
-                if at == pool:
-                    cpu, memory, gpu = cpu + amount[0], memory + amount[1], gpu + amount[2]
-            for task in one.placed.tasks:
-                here = self.by_machine.setdefault(task.machine, [])
-                if not here or here[-1] is not one:  # Its tasks are gone through in one go, so it can only be the last.
-                    here.append(one)
-                held = self.freed.get(task.machine, (0, 0, 0))
-                ask = task.ask
-                self.freed[task.machine] = (held[0] + ask.cpu_millis, held[1] + ask.memory_bytes, held[2] + ask.gpu_millis)
-        self.sums: Amounts = (cpu, memory, gpu)
+        self.sums: Amounts = (0, 0, 0)
+        self._pool = pool
         self._without: dict[int, tuple[MachineClass, MachineClass]] = {}  # By machine: as it is, and without these gangs.
         self._devices: dict[int, list[int]] = {}  # What was left of each device then.
         self._without_at = -1  # The version of the machines at which that was found out.
         self._gains: dict[int, tuple[Ranking, int]] = {}  # By number of a shape.
+        for one in gangs:
+            self.add(one)
+
+    def add(self, one: Running) -> None:
+        """One more may be evicted."""
+        self.gangs[one.job.id] = one
+        self._count(one, 1)
+        for machine in {task.machine for task in one.placed.tasks}:
+            self.by_machine.setdefault(machine, []).append(one)
+
+    def remove(self, one: Running) -> None:
+        """One of them may be evicted no more."""
+        del self.gangs[one.job.id]
+        self._count(one, -1)
+        for machine in {task.machine for task in one.placed.tasks}:
+            here = self.by_machine[machine]
+            here.remove(one)
+            if not here:
+                del self.by_machine[machine], self.freed[machine]
+                self._devices.pop(machine, None)
+                self._take_out(self._without.pop(machine, None))
+
+    def _count(self, one: Running, sign: int) -> None:
+        cpu, memory, gpu = self.sums
+        for at, amount in one.need:
+            if at == self._pool:
+                cpu, memory, gpu = cpu + sign * amount[0], memory + sign * amount[1], gpu + sign * amount[2]
+        self.sums = (cpu, memory, gpu)
+        for task in one.placed.tasks:
+            held, ask = self.freed.get(task.machine, (0, 0, 0)), task.ask
+            self.freed[task.machine] = (
+                held[0] + sign * ask.cpu_millis, held[1] + sign * ask.memory_bytes, held[2] + sign * ask.gpu_millis,
+            )  # fmt: skip
+            self._devices.pop(task.machine, None)  # What it would be like without these is to be found out again.
+        self._without_at = -1
+
+    def _take_out(self, known: tuple[MachineClass, MachineClass] | None) -> None:
+        """The counts no more have what a machine brought."""
+        for number, (ranking, gain) in self._gains.items() if known is not None else ():
+            less = copies(known[1], ranking.shape) - copies(known[0], ranking.shape) if known is not None else 0
+            self._gains[number] = ranking, gain - less
 
     def gain(self, machines: Machines, ranking: Ranking, number: int) -> int:
         """How many tasks of a shape more there would be room for without these gangs. Kept: what changed is counted again."""
@@ -65,15 +95,13 @@ class Leavers:
         class_of = machines.class_of
         for machine in self.freed:
             known = self._without.get(machine)
-            if known is not None and known[0] is class_of[machine] and self._devices[machine] == machines.devices[machine]:
+            if known is not None and known[0] is class_of[machine] and self._devices.get(machine) == machines.devices[machine]:
                 continue
+            self._take_out(known)
             self._devices[machine] = list(machines.devices[machine])
             found = self._without[machine] = class_of[machine], self._emptied(machines, machine)
             for number, (ranking, gain) in self._gains.items():
-                shape = ranking.shape
-                more = copies(found[1], shape) - copies(found[0], shape)
-                less = 0 if known is None else copies(known[1], shape) - copies(known[0], shape)
-                self._gains[number] = ranking, gain + more - less
+                self._gains[number] = ranking, gain + copies(found[1], ranking.shape) - copies(found[0], ranking.shape)
 
     def _emptied(self, machines: Machines, machine: int) -> MachineClass:
         """What a machine would be like without these gangs."""
@@ -133,7 +161,9 @@ class Evictable:
             if one.job.id in ripe:
                 continue
             ripe[one.job.id] = one
-            self._leavers.pop((pool, one.job.queue), None)
+            for below, leavers in self._leavers.get((pool, one.job.queue), {}).items():
+                if _may_leave(one, below):
+                    leavers.add(one)
             _add(self._held.setdefault(pool, [0, 0, 0]), amount, 1)
 
     def leave(self, one: Running) -> None:
@@ -141,7 +171,9 @@ class Evictable:
         for pool, amount in one.need:
             at = pool, one.job.queue
             if self._ripe.get(pool, {}).get(one.job.queue, {}).pop(one.job.id, None) is not None:
-                self._leavers.pop(at, None)
+                for leavers in self._leavers.get(at, {}).values():
+                    if one.job.id in leavers.gangs:
+                        leavers.remove(one)
                 _add(self._held[pool], amount, -1)
             if one.is_counted:
                 counts = self.priorities[at]
@@ -165,9 +197,12 @@ class Evictable:
         found = known.get(below)
         if found is None:
             ripe = self._ripe.get(pool, {}).get(queue, NOTHING).values()
-            gangs = tuple(one for one in ripe if one.job.evictable and (below is None or one.job.priority < below))
-            found = known[below] = Leavers(pool, gangs)
+            found = known[below] = Leavers(pool, (one for one in ripe if _may_leave(one, below)))
         return found
+
+
+def _may_leave(one: Running, below: int | None) -> bool:
+    return one.job.evictable and (below is None or one.job.priority < below)
 
 
 def takes_more(

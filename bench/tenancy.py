@@ -7,7 +7,11 @@ is taken (`--nodes-share`), for every tenant the same. The jobs go through the s
 - *shared*: one pool; each tenant deserves as many GPUs as it has nodes for, lent while idle and taken back on demand; of those
   who borrow, one with a smaller part takes from one with a larger (`--no-evens`); small gangs move for larger ones (`--moves`);
 - *private*: the same core once per tenant on its nodes alone, strictly in order of submission, which is the reference;
-- *pool*: one pool without tenants, strictly in order.
+- *pool*: one pool without tenants, strictly in order;
+- *count-only*: one pool without tenants in which GPUs are counted and have no place, and whoever fits may pass those who do not.
+
+`--resample SEED` gives each tenant the same moments of submission with shapes (duration and GPUs) drawn with replacement from its
+own jobs; `--stretch` warps time. So the figures do not hang on the one order in which Philly's jobs came.
 
 Wait = finish - submission - duration, so work that is lost to an eviction counts as waiting. Jobs of virtual clusters that have
 no nodes are left out. A gang of more than 8 GPUs needs whole nodes, or else as many equal parts as it takes. A job can be resumed
@@ -19,11 +23,14 @@ get if all GPUs were divided by what tenants deserve, no one getting more than i
 from __future__ import annotations
 
 import argparse
+import heapq
+import random
 import statistics
 import time
 import uuid
+from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -68,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nodes-share", type=float, default=0.25, help="part of each tenant's nodes; default 0.25")
     parser.add_argument("--jobs", type=int, default=0, help="only the first so many jobs; default all")
     parser.add_argument("--stretch", type=float, default=1.0, help="multiply the time between submissions; default 1")
+    parser.add_argument("--resample", type=int, help="draw the shapes of each tenant anew, with this seed; default as they came")
     parser.add_argument("--checkpoint", type=int, default=1800, help="seconds between checkpoints; default 1800, 0 for none")
     parser.add_argument("--grace", type=int, default=30, help="seconds from the signal to the end; default 30")
     parser.add_argument("--least-runtime", type=int, default=300, help="seconds before an eviction; default 300")
@@ -107,6 +115,9 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
     )
     shared = _replay(entries, nodes, options, policy)
     _report(bench, shared, private, pool, nodes, time.process_time() - began)
+    bound = statistics.fmean(count_only(entries, sum(nodes.values()) * NODE_GPUS))
+    note = f"{_mean(shared, None):.0f} s to {bound:.0f} s"
+    bench.figure("mean-wait-to-count-only", _mean(shared, None) / max(1.0, bound), "x", accept=2, less_is_better=True, note=note)
     picture = options.out / "P8-tenancy.svg"
     picture.parent.mkdir(parents=True, exist_ok=True)
     waits = {"private": statistics.fmean(w for one in private.values() for w in one), "berth, shared": _mean(shared, None)}
@@ -242,7 +253,41 @@ def entries_of(options: argparse.Namespace, nodes: Mapping[str, int]) -> list[En
         gpus = int(row["num_gpus"])
         if gpus <= nodes[row["cluster"]] * NODE_GPUS:  # What its tenant could never run alone has no reference.
             entries.append(Entry(number, row["cluster"], at, max(1, round(float(row["duration"]))), gpus))
-    return entries
+    return entries if options.resample is None else resampled(entries, options.resample)
+
+
+def resampled(entries: Sequence[Entry], seed: int) -> list[Entry]:
+    """The same moments with shapes drawn with replacement from the jobs of the same tenant."""
+    chance = random.Random(f"{seed} tenancy")
+    shapes: dict[str, list[tuple[int, int]]] = {}
+    for one in entries:
+        shapes.setdefault(one.tenant, []).append((one.duration, one.gpus))
+    found = []
+    for one in entries:
+        duration, gpus = chance.choice(shapes[one.tenant])
+        found.append(replace(one, duration=duration, gpus=gpus))
+    return found
+
+
+def count_only(entries: Sequence[Entry], gpus: int) -> list[int]:
+    """What each waits in one pool of so many GPUs that have no place, in order of submission, where whoever fits passes those
+    who do not. Nothing is evicted."""
+    waiting: dict[int, deque[Entry]] = {}  # By GPUs: of one size the first that came is the first that starts.
+    ends: list[tuple[int, int]] = []
+    waits, free, coming = [], gpus, deque(sorted(entries, key=lambda one: (one.submitted_at, one.number)))
+    while coming or any(waiting.values()):
+        now = min(one for one in (ends[0][0] if ends else None, coming[0].submitted_at if coming else None) if one is not None)
+        while ends and ends[0][0] <= now:
+            free += heapq.heappop(ends)[1]
+        while coming and coming[0].submitted_at <= now:
+            waiting.setdefault(coming[0].gpus, deque()).append(coming.popleft())
+        while fitting := [line[0] for size, line in waiting.items() if line and size <= free]:
+            one = min(fitting, key=lambda one: (one.submitted_at, one.number))
+            waiting[one.gpus].popleft()
+            free -= one.gpus
+            waits.append(now - one.submitted_at)
+            heapq.heappush(ends, (now + one.duration, one.gpus))
+    return waits
 
 
 def _seconds(text: str) -> int:

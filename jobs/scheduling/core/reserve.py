@@ -28,42 +28,8 @@ Levels = tuple[tuple[int, int, int], ...]
 Rank = tuple[int, Levels, Key]
 
 
-class Candidates:
-    """Who was refused in a pool, or has waited for long, and has no start: in fair order as it is when the first is asked for."""
-
-    def __init__(self, reserver: Reserver) -> None:
-        self._reserver = reserver
-        self._by_queue: dict[int, list[tuple[int, Key, Group, Job]]] = {}
-
-    def add(self, group: Group, job: Job) -> None:
-        entry = (self._reserver.is_patient(job), self._reserver.live.ordering.key(job), group, job)
-        heapq.heappush(self._by_queue.setdefault(group.queue, []), entry)
-
-    def first(self) -> tuple[Rank, Group, Job] | None:
-        """Whose start is to be looked for next."""
-        best: tuple[Rank, Group, Job] | None = None
-        for queue, waiting in list(self._by_queue.items()):
-            while waiting and not self._may_have(waiting[0][2], waiting[0][3]):
-                heapq.heappop(waiting)
-            if not waiting:
-                del self._by_queue[queue]
-                continue
-            is_patient, key, group, job = waiting[0]
-            stop = self._reserver.live.ordering.stopped_by(queue)
-            if (is_patient and group.phase != REFUSED) or (stop is not None and key > stop):  # Its turn is to come.
-                continue
-            rank = (is_patient, self._reserver.levels(queue), key)
-            if best is None or rank < best[0]:
-                best = rank, group, job
-        return best
-
-    def take(self, group: Group) -> None:
-        """The first of a group's queue is being looked after."""
-        heapq.heappop(self._by_queue[group.queue])
-
-    def _may_have(self, group: Group, job: Job) -> bool:
-        is_asked = group.was_refused or not self._reserver.is_patient(job)
-        return is_asked and job.id in self._reserver.live.ordering and self._reserver.may_have(job)
+Candidates = dict[int, list[tuple[int, Key, Group, Job]]]
+"""Who was refused in a pool, or has waited for long, and has no start: a heap for each queue, by patience and place in it."""
 
 
 class Reserver:
@@ -131,10 +97,10 @@ class Reserver:
         self._look_for_vacancies(group.shape.pools)
         for pool in group.shape.pools:
             while (waiting := self._next.get(pool)) is not None and self._vacant(pool):
-                found = waiting.first()
+                found = self._first(waiting)
                 if found is None or found[0] > (1, self.levels(group.queue), self.live.ordering.key(job)):
                     break
-                waiting.take(found[1])
+                heapq.heappop(waiting[found[1].queue])
                 self._book(*found[1:])
 
     def refused(self, group: Group, job: Job) -> None:
@@ -151,8 +117,8 @@ class Reserver:
         """Places that are still vacant go to who was refused earlier."""
         self._look_for_vacancies()  # Also those of starts that came in this pass.
         for pool, waiting in self._next.items():
-            while self._vacant(pool) and (found := waiting.first()) is not None:
-                waiting.take(found[1])
+            while self._vacant(pool) and (found := self._first(waiting)) is not None:
+                heapq.heappop(waiting[found[1].queue])
                 self._book(*found[1:])
         self._next.clear()
 
@@ -230,7 +196,7 @@ class Reserver:
     # --- Who is next --------------------------------------------------------------------------------------------------
 
     def _refused_in(self, pool: int) -> Candidates:
-        lines, found, self._later = self.live.ordering, Candidates(self), FOREVER
+        lines, found, self._later = self.live.ordering, Candidates(), FOREVER
         places = self.live.policy.booked - self.reservations.count(pool)
         for shape, groups in lines.by_shape.items():
             if pool not in shape.pools or self.reservations.is_made_room_for(shape.gang, shape.pools):
@@ -238,18 +204,44 @@ class Reserver:
             for group in filter(len, groups):
                 for job in group.firsts(places + len(self.reservations.by_job)) if places > 1 else group.firsts(1):
                     if group.was_refused or not self.is_patient(job):
-                        found.add(group, job)
-        if found.first() is None:
+                        self._add_to(found, group, job)
+        if self._first(found) is None:
             self.reservations.look_from[pool] = self._later
         return found
+
+    def _add_to(self, candidates: Candidates, group: Group, job: Job) -> None:
+        entry = (self.is_patient(job), self.live.ordering.key(job), group, job)
+        heapq.heappush(candidates.setdefault(group.queue, []), entry)
+
+    def _first(self, candidates: Candidates) -> tuple[Rank, Group, Job] | None:
+        """Whose start is to be looked for next, in fair order as it is now; who may have none is left out for good."""
+        best: tuple[Rank, Group, Job] | None = None
+        for queue, waiting in list(candidates.items()):
+            while waiting and not self._may_be_next(waiting[0][2], waiting[0][3]):
+                heapq.heappop(waiting)
+            if not waiting:
+                del candidates[queue]
+                continue
+            is_patient, key, group, job = waiting[0]
+            stop = self.live.ordering.stopped_by(queue)
+            if (is_patient and group.phase != REFUSED) or (stop is not None and key > stop):  # Its turn is to come.
+                continue
+            rank = (is_patient, self.levels(queue), key)
+            if best is None or rank < best[0]:
+                best = rank, group, job
+        return best
+
+    def _may_be_next(self, group: Group, job: Job) -> bool:
+        is_asked = group.was_refused or not self.is_patient(job)
+        return is_asked and job.id in self.live.ordering and self.may_have(job)
 
     def _others_of(self, group: Group) -> None:
         """Those behind the first of a group will not have a turn of their own."""
         for pool in filter(self._vacant, group.shape.pools):
-            waiting = self._next.setdefault(pool, Candidates(self))
+            waiting = self._next.setdefault(pool, Candidates())
             places = self.live.policy.booked - self.reservations.count(pool)
             for job in group.firsts(places + len(self.reservations.by_job)):
-                waiting.add(group, job)
+                self._add_to(waiting, group, job)
 
     def may_have(self, job: Job) -> bool:
         """Whether a start may be found for a job: not for one that has one, for which none was found, or that is at a cap on its

@@ -90,6 +90,8 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
         raise BenchError(WHERE)
     nodes = nodes_of(options)
     entries = entries_of(options, nodes)
+    if options.resample is not None:
+        entries = resampled(entries, options.resample)
     bench.say(f"{len(entries)} jobs of {len(nodes)} tenants on {sum(nodes.values()) * NODE_GPUS} GPUs")
     private: dict[str, list[int]] = {}
     for tenant, count in sorted(nodes.items()):
@@ -253,7 +255,7 @@ def entries_of(options: argparse.Namespace, nodes: Mapping[str, int]) -> list[En
         gpus = int(row["num_gpus"])
         if gpus <= nodes[row["cluster"]] * NODE_GPUS:  # What its tenant could never run alone has no reference.
             entries.append(Entry(number, row["cluster"], at, max(1, round(float(row["duration"]))), gpus))
-    return entries if options.resample is None else resampled(entries, options.resample)
+    return entries
 
 
 def resampled(entries: Sequence[Entry], seed: int) -> list[Entry]:

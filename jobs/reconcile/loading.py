@@ -32,6 +32,7 @@ from jobs.scheduling.core.place.scores import PoolRules
 from jobs.scheduling.core.snapshot import Held, Pool, State
 from jobs.scheduling.core.state import work
 from jobs.scheduling.core.state.decisions import Reason
+from jobs.selectors.places import expected_seconds, moved_by
 from jobs.selectors.pools import machines_of, rules_of, views_of
 from jobs.services.specs import load_spec, wish_of, wishes
 from kernel.config import current
@@ -126,20 +127,6 @@ class LiveTask(NamedTuple):
     gpus: tuple[str, ...] = ()  # As the engine calls them; empty until it has said.
 
 
-class Expected(Protocol):
-    """The columns of a job that say how long it is thought to run."""
-
-    @property
-    def predicted_seconds(self) -> int | None: ...
-    @property
-    def cautious_seconds(self) -> int | None: ...
-
-
-def expected_seconds(row: Expected) -> int | None:
-    """How long a job will typically run: by its kind, else by its queue."""
-    return row.cautious_seconds if row.predicted_seconds is None else row.predicted_seconds
-
-
 @dataclass(frozen=True, slots=True)
 class Numbers:
     """What the scheduler's numbers stand for. Equal ones mean the same of every number."""
@@ -215,7 +202,7 @@ class Judge:
                 pools=where.pools,
                 submitted_at=mark(row.submitted_at),
                 priority=row.priority,
-                order=0 if row.placed_at is None else mark(row.placed_at) - mark(row.submitted_at),
+                order=moved_by(row),
                 max_runtime=row.max_runtime_seconds,
                 predicted=expected_seconds(row),
                 cautious=row.cautious_seconds,

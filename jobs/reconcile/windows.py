@@ -26,6 +26,7 @@ from jobs.scheduling.core.state import work
 from jobs.scheduling.replay.log import Decided, Event, Log, MachineChanged
 from jobs.scheduling.replay.recorder import state_at
 from jobs.scheduling.replay.trace import UNKNOWN, Entry, NewLimits, NewMachine, Past, Run
+from jobs.selectors.places import expected_seconds, moved_by
 from jobs.services.specs import load_spec, wish_of
 from tenants.limits_history import limits_at, queue_names
 from tenants.quota.accounting import mark
@@ -211,9 +212,9 @@ def _job(row: Came, scene: Scene) -> work.Job:
         pools=where.pools,
         submitted_at=mark(row.submitted_at),
         priority=row.priority,
-        order=0 if row.placed_at is None else mark(row.placed_at) - mark(row.submitted_at),
+        order=moved_by(row),
         max_runtime=row.max_runtime_seconds,
-        predicted=loading.expected_seconds(row),
+        predicted=expected_seconds(row),
         cautious=row.cautious_seconds,
         not_before=max(not_before, scene.ready_at.get(row.id, 0)),
         array=str(row.parent_id) if parallel else "",

@@ -13,6 +13,7 @@ from django.db.models.functions import Coalesce, RowNumber
 
 from jobs.models import Job
 from jobs.selectors.expected import ExpectedStart, expected_starts_of
+from jobs.selectors.places import turns_of
 from kernel.resources import RESOURCE_NAMES
 from tenants.quota.limits import Limit
 from tenants.quota.tree import QueueFacts
@@ -63,10 +64,9 @@ def read_board(queues: Sequence[QueueFacts], *, limit: int, now: datetime) -> Bo
 
 def _in_order(rows: QuerySet[Job]) -> QuerySet[Job]:
     """As the scheduler looks at each queue: those that are held stand aside, behind the others."""
-    since = Coalesce("placed_at", "submitted_at")
-    order = [F("hold").asc(), F("priority").desc(), since.asc(), F("id").asc()]
+    order = [F("hold").asc(), F("turn").asc(), F("priority").asc(), F("id").asc()]
     position = Window(RowNumber(), partition_by=[F("queue_id")], order_by=order)
-    return rows.annotate(position=position).order_by(*order)
+    return rows.annotate(turn=turns_of(rows)).annotate(position=position).order_by(*order)
 
 
 def _borrowed(live: Sequence[tuple[Any, ...]], queues: Sequence[QueueFacts]) -> frozenset[uuid.UUID]:

@@ -10,6 +10,7 @@ from django.db.models.functions import Cast, StrIndex
 
 from jobs.lifecycle.states import JobState
 from jobs.models import Job
+from jobs.selectors.places import AGING_SECONDS, stands_at, turn_sql
 from reconciling.bulk import statement_cursor
 
 PLACES_MAX = 500  # Counting costs by the row; nobody plans by whether a job is the 3,000th or the 4,000th.
@@ -24,11 +25,12 @@ def place_in_queue(job: Job) -> int | None:
         return None
     connection = connections[router.db_for_read(Job)]
     columns = {column.attname: column for column in Job._meta.concrete_fields}
-    values = {"queue_id": job.queue_id, "priority": job.priority, "submitted_at": job.placed_at or job.submitted_at, "id": job.id}
-    queue_id, priority, since, job_id = (columns[name].get_db_prep_value(value, connection) for name, value in values.items())
+    values = {"queue_id": job.queue_id, "id": job.id}
+    queue_id, job_id = (columns[name].get_db_prep_value(value, connection) for name, value in values.items())
+    turn = stands_at(job) - AGING_SECONDS * job.priority
     with statement_cursor(connection) as cursor:
         # As text: with the ORM's work on it this was a fifth of what a submission costs.
-        cursor.execute(_BEFORE, [queue_id, priority, priority, since, job_id, PLACES_MAX])
+        cursor.execute(_BEFORE.format(turn=turn_sql(connection.vendor)), [queue_id, turn, job.priority, job_id, PLACES_MAX])
         place: int = 1 + cursor.fetchone()[0]
     return place if place <= PLACES_MAX else None
 
@@ -37,7 +39,7 @@ _BEFORE = """
 SELECT count(*) FROM (
     SELECT 1 FROM jobs_job
     WHERE queue_id = %s AND state = 'queued' AND NOT hold AND array_size IS NULL
-        AND (priority > %s OR (priority = %s AND (coalesce(placed_at, submitted_at), id) < (%s, %s)))
+        AND ({turn}, priority, id) < (%s, %s, %s)
     LIMIT %s
 ) AS before
 """

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import F, Sum, Window
-from django.db.models.functions import Coalesce, RowNumber
+from django.db.models.functions import RowNumber
 
 from jobs.models import Job, Task
 from jobs.selectors.board import RUNNING
 from jobs.selectors.expected import ExpectedStart, expected_starts_of
 from jobs.selectors.lists import PLACES_MAX
+from jobs.selectors.places import turns_of
 from kernel.resources import Resources
 
 
@@ -38,9 +39,11 @@ def standings_of(jobs: Sequence[Job], now: datetime) -> Standings:
 
 
 def _places(queue_ids: set[uuid.UUID]) -> dict[uuid.UUID, int]:
-    order = [F("priority").desc(), Coalesce("placed_at", "submitted_at").asc(), F("id").asc()]
+    order = [F("turn").asc(), F("priority").asc(), F("id").asc()]
     waiting = Job.objects.filter(queue_id__in=queue_ids, state="queued", hold=False, array_size__isnull=True).order_by()
-    placed = waiting.annotate(position=Window(RowNumber(), partition_by=[F("queue_id")], order_by=order))
+    placed = waiting.annotate(turn=turns_of(waiting)).annotate(
+        position=Window(RowNumber(), partition_by=[F("queue_id")], order_by=order)
+    )
     return dict(placed.filter(position__lte=PLACES_MAX).values_list("id", "position"))
 
 

@@ -18,11 +18,11 @@ from enum import StrEnum
 
 from django.db import transaction
 from django.db.models import Max, Min, Q, QuerySet
-from django.db.models.functions import Coalesce
 
 from activity.services import record_audit
 from jobs.lifecycle.states import JobState
 from jobs.models import Job
+from jobs.selectors.places import stands_of
 from jobs.services.edit_events import tell_edited
 from jobs.services.slots import Place, inserted, put, rearranged
 from kernel.actor import Actor
@@ -31,7 +31,6 @@ from kernel.priorities import format_priority
 from reconciling import bulk
 from reconciling.crashpoints import crashpoint
 from tenants.access import demand
-from tenants.quota.accounting import mark
 from tenants.services.queues import lock_queue
 
 MOVED_MAX = 10_000  # Rows that one call changes; more would keep others waiting for seconds.
@@ -196,8 +195,7 @@ def _ends(other: Job, known: Sequence[Place], move: Move) -> Place:
 
 
 def _places(rows: QuerySet[Job]) -> list[Place]:
-    found = rows.values_list("id", "submitted_at", "placed_at")
-    return sorted(Place(mark(placed_at or submitted_at), job_id) for job_id, submitted_at, placed_at in found)
+    return sorted(Place(stands, job_id) for job_id, stands in rows.annotate(stands=stands_of(rows)).values_list("id", "stands"))
 
 
 def _among_own(rows: QuerySet[Job], block: Sequence[uuid.UUID], move: Move, now: datetime) -> dict[uuid.UUID, int]:
@@ -223,11 +221,10 @@ def _among_all(rows: QuerySet[Job], block: Sequence[uuid.UUID], move: Move, now:
         at = inserted(block, before=beside) if move.before is not None else inserted(block, after=beside)
     else:
         others = rows.exclude(id__in=block) if len(block) <= BATCH else rows
-        since = Coalesce("placed_at", "submitted_at")
-        bounds = others.aggregate(first=Min(since), last=Max(since))
+        bounds = others.annotate(stands=stands_of(others)).aggregate(first=Min("stands"), last=Max("stands"))
         if bounds["first"] is None:
             return {}
-        at = mark(bounds["last"]) + 1 if move.to_end else mark(bounds["first"]) - 1
+        at = bounds["last"] + 1 if move.to_end else bounds["first"] - 1
     was = {place.id: place.at for ids in _batches(block) for place in _places(rows.filter(id__in=ids))}
     return {job_id: at for job_id in block if was.get(job_id) != at}
 

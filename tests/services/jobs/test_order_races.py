@@ -11,6 +11,7 @@ import pytest
 from activity.models import Event
 from jobs.lifecycle.requests import RequestState
 from jobs.models import Job, PriorityRequest
+from jobs.selectors.places import stands_at
 from jobs.services.moving import Among, Move, move_job
 from jobs.services.priority_requests import approve, deny, request_for_job, sweep_requests, withdraw
 from jobs.services.submit import prepare, submit
@@ -101,7 +102,7 @@ def test_an_approval_holds_or_the_request_is_over_but_never_both() -> None:
 
 def test_moves_at_once_leave_every_place_with_one_job() -> None:
     scene = Scene()
-    times = sorted(int(job.submitted_at.timestamp()) for job in scene.jobs)
+    times = sorted(stands_at(job) for job in scene.jobs)
 
     def work(number: int) -> str:
         fresh = Job.objects.get(id=scene.jobs[number % 3].pk)
@@ -110,7 +111,7 @@ def test_moves_at_once_leave_every_place_with_one_job() -> None:
         return "moved"
 
     assert len(who_acted(work)) == WORKERS
-    found = sorted(int((job.placed_at or job.submitted_at).timestamp()) for job in Job.objects.all())
+    found = sorted(stands_at(job) for job in Job.objects.all())
     assert all(was <= after <= was + WORKERS for was, after in zip(times, found, strict=True)), (times, found)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import timedelta
 
 import pytest
 import structlog.testing
@@ -18,7 +19,10 @@ from jobs.scheduling.core.snapshot import build
 from jobs.scheduling.core.state.decisions import Admit
 from jobs.scheduling.core.state.reservation import planned_seconds
 from jobs.scheduling.replay.log import Submitted
+from jobs.selectors.lists import place_in_queue
+from jobs.selectors.standing import standings_of
 from jobs.services.edit import edit_job
+from jobs.services.moving import Among, Move, move_job
 from tenants.quota.accounting import mark
 from tenants.services.caps import set_rules
 from tests.builders.quay import Quay
@@ -95,6 +99,34 @@ def test_a_question_and_the_next_leader_see_the_same_order(quay: Quay) -> None:
     decided = build(load_state(quay.now).state).decide(mark(quay.now))
     assert not [one for one in decided if isinstance(one, Admit)], "the one that was first runs"
     assert quay.state(jobs[2]) == "running"
+
+
+def test_places_that_are_told_are_those_of_the_scheduler(quay: Quay) -> None:
+    """By run time, priority with aging, and moves; of one job, of a list, and on the board."""
+    blocks = a_full_cluster_with_a_history(quay)
+    jobs = three_that_wait(quay)
+    quay.pass_time(7)
+    for number, (priority, longest) in enumerate([(100, None), (500, "1h"), (900, "2d"), (900, None), (510, "10m"), (100, "1m")]):
+        more = {} if longest is None else {"max_runtime": longest}
+        jobs.append(quay.submit(f"job-{number}", by=quay.cast.alice, resources=ALL, priority=priority, **more))
+        quay.pass_time(1)
+    older = Job.objects.filter(id=jobs[3].id)
+    older.update(submitted_at=quay.now - timedelta(days=3))
+    quay.driver.forget()
+    quay.turn()
+    move_job(actor=quay.cast.alice.actor, job=quay.job(jobs[1].id), move=Move(among=Among.QUEUE), now=quay.now)
+    quay.turn(2)
+    rows = list(Job.objects.filter(id__in=[job.id for job in jobs]))
+    keys = {str(row.id): core(quay).ordering.key(waits) for row in rows if (waits := core(quay).ordering.job(str(row.id)))}
+    expected = [name for name, _ in sorted(keys.items(), key=lambda entry: entry[1])]
+    assert len(expected) == len(jobs)
+    assert expected[0] != str(jobs[0].id)
+    assert sorted(rows, key=lambda row: place_in_queue(row) or 0) == [
+        next(r for r in rows if str(r.id) == name) for name in expected
+    ]
+    places = standings_of(rows, quay.now).places
+    assert [str(job_id) for job_id, _ in sorted(places.items(), key=lambda entry: entry[1])] == expected
+    assert quay.state(blocks) == "running"
 
 
 def test_what_runs_keeps_its_prediction_beyond_its_core(quay: Quay) -> None:

@@ -30,6 +30,11 @@ OPEN, REFUSED, EMPTY = range(3)
 BEHIND_MAX = 86_400  # Seconds for which a job waits at most because shorter ones come first.
 
 
+def behind(runtime: int | None, *, times: int, assumed: int) -> int:
+    """By how many seconds a job stands further behind because others are shorter. `runtime` None: nothing is known of it."""
+    return min(BEHIND_MAX, times * (assumed if runtime is None else runtime))
+
+
 class Group:
     """The jobs of one queue that meet the same fate, in order. `waits_in` are the sets of groups that it is woken from."""
 
@@ -145,10 +150,7 @@ class Ordering:
 
     def _behind(self, job: Job) -> int:
         """By how many seconds a job stands further behind because others are shorter."""
-        if not self._shortest_first:
-            return 0
-        runs = job.runtime(trusted=False)
-        return min(BEHIND_MAX, self._shortest_first * (self._assumed if runs is None else runs))
+        return behind(job.runtime(trusted=False), times=self._shortest_first, assumed=self._assumed)
 
     def add(self, job: Job, shape: Shape, runtime: int, kind: int = 0) -> None:
         """A job waits. `runtime` and `kind` part jobs that are equal otherwise, where these may decide."""

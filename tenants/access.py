@@ -274,7 +274,10 @@ def register_policy() -> None:
     tenant_rule(Booking, owner="created_by_id")
     own_rule(SavedFilter)
     register(Announcement, sees=_sees_announcement, allows=_allows_announcement)
-    register(Queue, sees=_sees_queue, allows=_allows_queue)
+    limits = (
+        "Those who manage the queue above a queue limit it, operators the top queue of a tenant. Limit a queue below your own."
+    )
+    register(Queue, sees=_sees_queue, allows=_allows_queue, hints={"queue.limit": limits})
     register(User, sees=_sees_user, allows=_allows_user)
     register(Token, sees=_sees_token, allows=_allows_token)
     register(BrowserSession, sees=_sees_session, allows=_allows_session)

@@ -69,8 +69,12 @@ def expect(
     lasting = lifetimes_of(loaded) if lifetimes is None else lifetimes
     found = expected_starts(loaded.state, job_ids, lasting.futures(effort.futures), effort)
     corrections, at = _corrections(now), mark(now)
+    claiming = {one.id for one in loaded.state.claims}  # Theirs is known by the grace of those who leave.
     if lasting.runs_count >= HISTORY_LEAST:
-        return {job_id: _outlook(ahead, corrections, at) for job_id, ahead in found.items()}
+        return {
+            job_id: Outlook(ahead, ahead) if job_id in claiming else _outlook(ahead, corrections, at)
+            for job_id, ahead in found.items()
+        }
     bounds = expected_starts(loaded.state, job_ids, [{}], effort._replace(rounding=0))
     return {job_id: _without_history(ahead, bounds[job_id], at) for job_id, ahead in found.items()}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -26,21 +26,29 @@ M = TypeVar("M", bound=Model)
 class Rule:
     """`sees` narrows a model's rows to those that exist for an actor; None means no row at all.
 
-    `allows` answers for one visible object and one verb. Verbs are `<noun>.<verb>`, such as `job.stop`.
+    `allows` answers for one visible object and one verb. Verbs are `<noun>.<verb>`, such as `job.stop`. `hints` says by verb
+    who may, where that is not a manager of the tenant.
     """
 
     sees: Callable[[Actor], Q | None]
     allows: Callable[[Actor, Any, str], bool]
+    hints: Mapping[str, str]
 
 
 _rules: dict[type[Model], Rule] = {}
 
 
-def register(model: type[Model], *, sees: Callable[[Actor], Q | None], allows: Callable[[Actor, Any, str], bool]) -> None:
+def register(
+    model: type[Model],
+    *,
+    sees: Callable[[Actor], Q | None],
+    allows: Callable[[Actor, Any, str], bool],
+    hints: Mapping[str, str] | None = None,
+) -> None:
     """Give a model its rule. A second rule for the same model is a mistake."""
     if model in _rules:
         raise AssertionError(f"{model.__name__} already has an access rule")
-    _rules[model] = Rule(sees, allows)
+    _rules[model] = Rule(sees, allows, hints or {})
 
 
 def registered_models() -> frozenset[type[Model]]:
@@ -99,7 +107,7 @@ def require(actor: Actor, found: Model, verb: str) -> None:
     if not allows(actor, found, verb):
         raise Forbidden(
             f"{actor.name} may see this {type(found).__name__.lower()} but not {verb.split('.', 1)[-1].replace('_', ' ')} it.",
-            hint="Ask a manager of the tenant, or use a token with the needed scope.",
+            hint=_rules[type(found)].hints.get(verb, "Ask a manager of the tenant, or use a token with the needed scope."),
         )
 
 

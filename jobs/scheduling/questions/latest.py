@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from jobs.scheduling.core.snapshot import Held, State, build
 from jobs.scheduling.core.state.decisions import Admit
+from jobs.scheduling.core.state.user_caps import least
 from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.questions.explain import Settled
 
@@ -46,7 +47,8 @@ def latest_start(settled: Settled, job_id: str) -> Latest | None:
     if job is None:
         return None
     patience = settled.state.policy.patience_seconds
-    next_reservation_from = job.submitted_at + patience if patience else 0
+    is_capped = bool(core.holdings) and core.holdings.refusal(job, least(job.gang)) is not None  # No reservation cures that.
+    next_reservation_from = job.submitted_at + patience if patience and not is_capped else 0
     booked = core.reservations.by_job.get(job_id)
     if booked is not None and booked.is_sure:
         return Latest(booked.at, BOOKED, "", next_reservation_from)

@@ -23,6 +23,8 @@ EXAMPLE = "changes: [{end: {job: train}}, {quota: {queue: vision, pool: a100, re
 
 FileOption = Annotated[Path, typer.Option("--file", "-f", help="YAML or JSON file with the changes; - is standard input.")]
 
+PROMISES_LEAST = 10  # Of fewer a share says nothing.
+
 
 @command()
 def explain(
@@ -144,7 +146,7 @@ def _expected(expected: Mapping[str, Any]) -> str:
         parts.append(_("too few jobs have ended for a likely time"))
     if p90 is not None:
         parts.append(_("nine times in ten by {time}", time=formats.time_text(p90)))
-    if past["promises"] and past["by_p90"] is not None:
+    if past["promises"] >= PROMISES_LEAST and past["by_p90"] is not None:
         rate = f"{past['by_p90']:.0%}"
         parts.append(_("of the last {count}, {rate} started by then", count=past["promises"], rate=rate))
     return "; ".join(parts)

@@ -37,7 +37,7 @@ def print_plan(plan: Mapping[str, Any], snapshot: Snapshot | None, *, stream: Te
                 ("Jobs", str(plan["jobs"]) if plan["jobs"] > 1 else ""),
                 ("Total", (formats.resources_text(plan["total"]), "bold")),
                 ("Runs at most", formats.duration_text(plan.get("max_runtime_seconds"))),
-                ("Planned to run", formats.planned_text(plan)),
+                ("Planned to run", "" if _is_predicted(plan.get("forecast")) else formats.planned_text(plan)),
             ]
         )
         print()
@@ -46,6 +46,11 @@ def print_plan(plan: Mapping[str, Any], snapshot: Snapshot | None, *, stream: Te
             _print_forecast(plan["forecast"])
     for warning in plan["warnings"]:
         note(f"{paint('!', 'bold yellow', stream=sys.stderr)} {plain(warning)}")
+
+
+def _is_predicted(forecast: Mapping[str, Any] | None) -> bool:
+    """Whether the forecast tells how long others like it ran, which is planned with instead."""
+    return forecast is not None and forecast["runs_by"] not in ("", "asked")
 
 
 def _command_text(role: Any) -> str:

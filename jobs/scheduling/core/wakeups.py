@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from jobs.scheduling.core.advance import Windows
 from jobs.scheduling.core.place.filters import copies
 from jobs.scheduling.core.place.machines import MachineClass
-from jobs.scheduling.core.place.ranking import ranking_of
+from jobs.scheduling.core.place.ranking import Ranking, ranking_of
 from jobs.scheduling.core.placements import Placements
 from jobs.scheduling.core.reclaim import Search
 from jobs.scheduling.core.reservations import BackfillReservations
@@ -179,11 +179,12 @@ class Bounds:
         self._may_reach: dict[int, bool] = {}
         self._victims: dict[tuple[int, int], tuple[Leavers, Amounts] | None] = {}
         self._evicts: dict[tuple[int, int, Shape], bool] = {}
+        self._lacking: dict[Shape, tuple[int, Ranking | None]] = {}
 
     def pass_of(self, queue: int, priority: int, by_shape: ByShape) -> Iterator[Group]:
         """Those of a queue and priority whom nothing here refuses."""
-        victims, reaches = self._victims_of(queue, priority), self._reaches(queue)
-        cpu, memory, gpu = victims[1] if victims is not None else NOBODY
+        reaches, is_open = self._reaches(queue), self._is_open(queue, priority)
+        leavers, (cpu, memory, gpu) = self._victims_of(queue, priority) or (None, NOBODY)
         rooms, pool = self._rooms, self.pool
         for shape, groups in by_shape.items():
             if not groups:
@@ -196,11 +197,13 @@ class Bounds:
                     yield from groups
                     continue
                 yield from filter(self._may_take_booked, groups)
-            if not reaches and pool in shape.inside:
-                need = shape.inside[pool]
-                if need[2] > gpu or need[0] > cpu or need[1] > memory:
-                    continue
-            if self.may_evict(next(iter(groups))):
+            need = shape.inside.get(pool)
+            if need is None:
+                yield from groups
+                continue
+            fits = leavers is not None and need[2] <= gpu and need[0] <= cpu and need[1] <= memory
+            may_evict = fits and leavers is not None and self._is_enough(shape, leavers, is_open)
+            if may_evict or (reaches and self._may_claim(next(iter(groups)), need)):
                 yield from groups
 
     def may_evict(self, group: Group) -> bool:
@@ -220,7 +223,7 @@ class Bounds:
         if victims is not None:
             leavers, most = victims
             fits = need[2] <= most[2] and need[0] <= most[0] and need[1] <= most[1]
-            if fits and self._is_enough(shape, leavers, is_open=self._is_open(queue, group.priority)):
+            if fits and self._is_enough(shape, leavers, self._is_open(queue, group.priority)):
                 return True
         return self._reaches(queue) and self._may_claim(group, need)
 
@@ -236,6 +239,7 @@ class Bounds:
     def forget(self, shape: Shape) -> None:
         """More is known of the room for a shape."""
         self._rooms.pop(shape, None)
+        self._lacking.pop(shape, None)
         for at in [at for at in self._evicts if at[2] is shape]:
             del self._evicts[at]
 
@@ -331,17 +335,25 @@ class Bounds:
         cpu, memory, gpu = leavers.sums
         return (leavers, (free[0] + cpu, free[1] + memory, free[2] + gpu)) if leavers.gangs else None
 
-    def _is_enough(self, shape: Shape, leavers: Leavers, *, is_open: bool) -> bool:
+    def _is_enough(self, shape: Shape, leavers: Leavers, is_open: bool) -> bool:
         """Whether there might be room without these, machine by machine."""
-        machines = self.live.machines
+        found = self._lacking.get(shape)
+        if found is None:
+            found = self._lacking[shape] = self._lack(shape)
+        lacking, ranking = found
+        if lacking <= 0 or ranking is None:
+            return lacking <= 0
+        if not is_open:
+            return leavers.gain(self.live.machines, ranking, shape.number) >= lacking
+        wanted = lacking - self._copies_opened(shape)
+        return takes_more(self.live.machines, ranking, shape.gang.roles[0], wanted, leavers.freed, self.hidden)
+
+    def _lack(self, shape: Shape) -> tuple[int, Ranking | None]:
+        """How many of a gang's tasks have no room, at least; 0 or less: none, as far as is known. Without a ranking no machine is
+        such as it asks for."""
+        machines, role = self.live.machines, shape.gang.roles[0]
         known = self.placements.get(self.pool, shape.number)
         if known is None or not shape.is_counted:
-            return True
-        role = shape.gang.roles[0]
-        lacking = role.minimum - known.most(machines, self.pool)
+            return 0, None
         ranking = ranking_of(machines, self.pool, role.ask)
-        if lacking <= 0 or ranking is None:
-            return ranking is not None
-        if not is_open:
-            return leavers.gain(machines, ranking, shape.number) >= lacking
-        return takes_more(machines, ranking, role, lacking - self._copies_opened(shape), leavers.freed, self.hidden)
+        return (role.minimum, None) if ranking is None else (role.minimum - known.most(machines, self.pool), ranking)

@@ -49,7 +49,9 @@ export function Consequences({ changes, rights, queues, draft, discard }: { chan
     staleTime: 10_000,
     queryFn: () => take(api.POST('/api/v1/quota/edits', { body: { ...(JSON.parse(settled) as Body), dry_run: true } })),
   });
-  const isFresh = settled === text && !trial.isPlaceholderData && !trial.isFetching;
+  // Looked at again in the background it stays fresh: a button that is disabled for a moment loses a click, and the server
+  // refuses a plan that has changed.
+  const isFresh = settled === text && !trial.isPlaceholderData;
   const plan = trial.data;
   const mayApply = own.length > 0 && !isWrong && isFresh && plan !== undefined && plan.problems.length === 0;
 

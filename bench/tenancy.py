@@ -8,7 +8,8 @@ is taken (`--nodes-share`), for every tenant the same. The jobs go through the s
   who borrow, one with a smaller part takes from one with a larger (`--no-evens`); small gangs move for larger ones (`--moves`);
 - *private*: the same core once per tenant on its nodes alone, strictly in order of submission, which is the reference;
 - *pool*: one pool without tenants, strictly in order;
-- *count-only*: one pool without tenants in which GPUs are counted and have no place, and whoever fits may pass those who do not.
+- *count-only*: one pool without tenants in which GPUs are counted and have no place, and a job that fits may pass those that do
+  not.
 
 `--resample SEED` gives each tenant the same moments of submission with shapes (duration and GPUs) drawn with replacement from its
 own jobs; `--stretch` warps time. So the figures do not hang on the one order in which Philly's jobs came.
@@ -272,8 +273,8 @@ def resampled(entries: Sequence[Entry], seed: int) -> list[Entry]:
 
 
 def count_only(entries: Sequence[Entry], gpus: int) -> list[int]:
-    """What each waits in one pool of so many GPUs that have no place, in order of submission, where whoever fits passes those
-    who do not. Nothing is evicted."""
+    """What each waits in one pool of so many GPUs that have no place, in order of submission, where a job that fits passes those
+    that do not. Nothing is evicted."""
     waiting: dict[int, deque[Entry]] = {}  # By GPUs: of one size the first that came is the first that starts.
     ends: list[tuple[int, int]] = []
     waits, free, coming = [], gpus, deque(sorted(entries, key=lambda one: (one.submitted_at, one.number)))

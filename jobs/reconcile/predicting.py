@@ -1,6 +1,6 @@
 """How long waiting jobs will run, by what ran before: written to each job once, before the scheduler sees it first.
 
-The columns of the job are the truth: the core at work, the next leader and whoever asks a question plan with the same times. A
+The columns of the job are the truth: the core at work, the next leader and every question plan with the same times. A
 job keeps its prediction, however the history goes on: so a sweep finds nothing changed. A job of whose kind nothing is known is
 predicted again whenever it is read.
 """

@@ -58,9 +58,12 @@ class Core:
         self.windows = Windows(live)
         self.reservations = BackfillReservations(live, self.windows, self.placements)
         self.seats = Seats(live, self.reservations)
-        self.claims_made = Claims(live, self.reservations, self.seats)
-        self.occupancy = Occupancy(live, self.windows, self.reservations, self.claims_made)
+        claims = Claims(live, self.reservations, self.seats)
+        self.occupancy = Occupancy(live, self.windows, self.reservations, self.seats, claims)
         self.wakeups = WakeUps(live, self.windows, self.reservations, self.placements)
+        self._parts = Parts(
+            live, self.placements, self.windows, self.reservations, self.seats, claims, self.occupancy, self.wakeups
+        )
         self.windows_changed(windows)
 
     @property
@@ -176,17 +179,7 @@ class Core:
 
     def decide(self, now: int) -> tuple[Decision, ...]:
         """One pass at this moment."""
-        parts = Parts(
-            self.live,
-            self.placements,
-            self.windows,
-            self.reservations,
-            self.seats,
-            self.claims_made,
-            self.occupancy,
-            self.wakeups,
-        )
-        return tuple(run_pass(parts, now))
+        return tuple(run_pass(self._parts, now))
 
     # --- Questions ----------------------------------------------------------------------------------------------------
 

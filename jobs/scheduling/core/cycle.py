@@ -114,7 +114,9 @@ class Pass:
             live.changes.mark(pool for pool, _ in one.need)
         for timer in live.timers.due(now):
             if timer.what is What.NOT_BEFORE:
-                live.waiting.begin(timer.job_id, now)
+                job = live.waiting.begin(timer.job_id)
+                if job is not None:
+                    self.seats.submit(job)
             else:
                 live.changes.mark((timer.pool,))
 

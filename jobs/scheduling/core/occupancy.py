@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from jobs.scheduling.core.advance import Windows
 from jobs.scheduling.core.claims import Claims
 from jobs.scheduling.core.reservations import BackfillReservations
+from jobs.scheduling.core.seats import Seats
 from jobs.scheduling.core.state.live import Live
 from jobs.scheduling.core.state.reservation import FOREVER, ends_if_started
 from jobs.scheduling.core.state.work import Claimed, Job, Running, Transfer, give_shares, take_shares
@@ -15,10 +16,11 @@ from jobs.scheduling.core.state.work import Claimed, Job, Running, Transfer, giv
 class Occupancy:
     """What changes when gangs come and go: machines and limits, who may be evicted, booked starts, and what others wait for."""
 
-    def __init__(self, live: Live, windows: Windows, reservations: BackfillReservations, claims: Claims) -> None:
+    def __init__(self, live: Live, windows: Windows, reservations: BackfillReservations, seats: Seats, claims: Claims) -> None:
         self.live = live
         self.windows = windows
         self.reservations = reservations
+        self.seats = seats
         self.claims = claims
 
     def admit(self, one: Running) -> None:
@@ -55,7 +57,8 @@ class Occupancy:
             live.changes.give_back(live.holdings.places(one.job))
             if reservations:  # Who would have taken a booked start its room in a cap may do so in any pool.
                 live.changes.mark(live.machines.pools)
-        live.waiting.one_ended(one.job, live.now)
+        for sibling in live.waiting.one_ended(one.job):
+            self.seats.submit(sibling)
         if one.claim is not None and one.claim.claimant is one:
             freed = self.claims.give_up(one.claim)
         elif one.claim is not None:

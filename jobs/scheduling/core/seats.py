@@ -8,7 +8,7 @@ the seat; one that comes back and may not start (held, or a budget is spent) wai
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from jobs.scheduling.core.defragment import Movable
@@ -94,10 +94,9 @@ class Seats:
                 self.live.machines.give(task.machine, task.ask, task.devices)
             self._line_up(name)
 
-    def taken_again(self) -> list[Seat]:
-        """Seats whose gangs are back and may sit down: they are kept no more, and their machines are left to the caller. What
-        nobody comes back for is given to others."""
-        found = []
+    def taken_again(self) -> Iterator[Seat]:
+        """Seats whose gangs are back and may sit down: they are kept no more, and their machines are left to the caller, who
+        admits each before the next. What nobody comes back for is given to others."""
         for name in sorted(self.by_job):
             seat = self.by_job[name]
             if seat.claimant in self.live.transfers or not seat.until:
@@ -106,10 +105,9 @@ class Seats:
             if job is not None and self._may_sit(seat, job):
                 self._remove(name)
                 self.live.waiting.withdraw(name)
-                found.append(replace(seat, job=job))
+                yield replace(seat, job=job)
             elif job is not None or self.live.now >= seat.until:
                 self._release(name)
-        return found
 
     def retake(self, shares: Shares) -> None:
         """Hold in other limits what is kept."""

@@ -83,11 +83,10 @@ class Waiting:
         """A job that waits aside, and why."""
         return self._aside.get(job_id)
 
-    def begin(self, job_id: str, now: int) -> None:
-        """The moment has come before which a job was not to start."""
+    def begin(self, job_id: str) -> Job | None:
+        """The moment has come before which a job was not to start: the job to submit again, if that is what it waits for."""
         job, reason = self._aside.get(job_id, (None, None))
-        if job is not None and reason is not None and reason.code == "not_before":
-            self.submit(replace(job, not_before=0), now)
+        return replace(job, not_before=0) if job is not None and reason is not None and reason.code == "not_before" else None
 
     # --- Arrays -------------------------------------------------------------------------------------------------------
 
@@ -109,13 +108,12 @@ class Waiting:
             return []
         return [group for group, first in self.ordering.stops(job.queue) if first.array == job.array]
 
-    def one_ended(self, job: Job, now: int) -> None:
-        """One of an array runs no more: its siblings may."""
-        if job.array:
-            self._array_running[job.array] -= 1
-            for sibling in sorted(self._array_waiting.pop(job.array, {})):
-                waiting, _ = self._aside.pop(sibling)
-                self.submit(waiting, now)
+    def one_ended(self, job: Job) -> list[Job]:
+        """One of an array runs no more; the siblings that waited for it, to be submitted again."""
+        if not job.array:
+            return []
+        self._array_running[job.array] -= 1
+        return [sibling for _, sibling in sorted(self._array_waiting.get(job.array, {}).items())]
 
     # --- In order -----------------------------------------------------------------------------------------------------
 

@@ -40,6 +40,11 @@ def is_now(platform: LivePlatform, table: str, column: str, row: str) -> None:
     platform.execute(f"UPDATE {table} SET {column} = '{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}+00:00' WHERE id = '{row}'")
 
 
+def told(user: LiveUser) -> list[str]:
+    """Titles of the notices of capacity. Events are numbered a moment after they are committed, so that tests wait for one."""
+    return [event["data"]["title"] for event in user.items("/events", tenant=user.tenant) if event["kind"] == "notice.capacity"]
+
+
 def whole(user: LiveUser, name: str, seconds: str, **more: object) -> Json:
     return user.submit({"name": name, "command": f"exec sleep {seconds}", "resources": ALL_GPUS, **more})
 
@@ -79,8 +84,7 @@ def test_a_booking_that_nobody_uses_is_released_and_told(platform: LivePlatform,
     assert "vision" not in refused.text
     is_now(platform, "tenants_booking", "starts_at", booking["id"])
     wait_until(lambda: alice.api("GET", f"/bookings/{booking['id']}")["state"] == "no_show", "the release of the booking")
-    told = [event for event in alice.items("/events", tenant=alice.tenant) if event["kind"] == "notice.capacity"]
-    assert "Nobody used the booking of 2 GPUs" in told[0]["data"]["title"]
+    wait_until(lambda: any("Nobody used the booking of 2 GPUs" in title for title in told(alice)), "the notice of the release")
     assert any(row["verb"] == "booking.release" for row in alice.items("/audit"))
     later.api("POST", "/bookings", {"pool": pool["id"], "gpu_millis": 1000, **window, **later.in_tenant})
 
@@ -97,5 +101,4 @@ def test_a_plan_whose_author_is_no_manager_any_more_is_refused_at_its_time(platf
     wait_until(lambda: alice.api("GET", f"/quota/edits/{edit['id']}")["state"] == "refused", "the refusal of the plan")
     found = alice.api("GET", f"/quota/edits/{edit['id']}")
     assert found["problems"][0]["code"] == "author_lost_right"
-    told = [event["data"]["title"] for event in alice.items("/events", tenant=alice.tenant) if event["kind"] == "notice.capacity"]
-    assert any(title.startswith("The planned edit of limits") for title in told)
+    wait_until(lambda: any(title.startswith("The planned edit of limits") for title in told(alice)), "the notice of the refusal")

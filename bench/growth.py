@@ -71,7 +71,7 @@ def _measure(bench: Bench, jobs: int, nodes: int, seed: int, changes: int) -> tu
     """Seconds of the cold pass, and of the median pass after one change."""
     bench.progress(f"{jobs} jobs x {nodes} nodes, seed {seed}")
     chance = random.Random(f"{seed} {jobs} {nodes}")
-    core, waiting = busy(chance, jobs, nodes, Policy().booked)
+    core, waiting = busy(chance, jobs, nodes, Policy().backfill_depth)
     for job in waiting:
         core.submit(job)
     gc.collect()

@@ -156,7 +156,7 @@ def busy(chance: random.Random, jobs: int, nodes: int, booked: int) -> tuple[Cor
     core = Core(
         Machines(machines, {0: PoolRules(policy="fragmentation", mix=mix, shares=True, runners_up=0)}),
         shares,
-        Policy(booked=booked),
+        Policy(backfill_depth=booked),
     )
     asks, often = [gang for gang, _ in gangs], [many for _, many in gangs]
     waiting = [

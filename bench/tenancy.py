@@ -5,7 +5,8 @@ is taken (`--nodes-share`), for every tenant the same. The jobs go through the s
 (`jobs/scheduling/replay/run.py`), with nodes of 8 GPUs, gangs, placement, borrowing and reclaim:
 
 - *shared*: one pool; each tenant deserves as many GPUs as it has nodes for, lent while idle and taken back on demand; of those
-  who borrow, one with a smaller part takes from one with a larger (`--no-evens`); small gangs move for larger ones (`--moves`);
+  who borrow, one with a smaller part takes from one with a larger (`--no-rebalancing`); small gangs move for larger ones
+  (`--migrations`);
 - *private*: the same core once per tenant on its nodes alone, strictly in order of submission, which is the reference;
 - *pool*: one pool without tenants, strictly in order;
 - *count-only*: one pool without tenants in which GPUs are counted and have no place, and a job that fits may pass those that do
@@ -81,8 +82,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grace", type=int, default=30, help="seconds from the signal to the end; default 30")
     parser.add_argument("--least-runtime", type=int, default=300, help="seconds before an eviction; default 300")
     parser.add_argument("--patience", type=int, default=86_400, help="seconds for which others may pass a job; default a day")
-    parser.add_argument("--moves", type=int, default=4, help="small gangs that move for one gang; default 4, 0 for none")
-    parser.add_argument("--no-evens", action="store_true", help="nothing is taken from those who borrow a larger part")
+    parser.add_argument("--migrations", type=int, default=4, help="small gangs that move for one gang; default 4, 0 for none")
+    parser.add_argument("--no-rebalancing", action="store_true", help="nothing is taken from those who borrow a larger part")
     parser.add_argument("--no-pool", action="store_true", help="leave out the run of one pool without tenants")
 
 
@@ -98,14 +99,14 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
     for tenant, count in sorted(nodes.items()):
         bench.progress(f"private: {tenant}")
         mine = [one for one in entries if one.tenant == tenant]
-        found = _replay(mine, {tenant: count}, options, Policy(in_order=True, reclaims=False, preempts=False, booked=0))
+        found = _replay(mine, {tenant: count}, options, Policy(in_order=True, reclaims=False, preempts=False, backfill_depth=0))
         private[tenant] = [stay.wait for stay in found.stays.values()]
     pool: list[int] = []
     if not options.no_pool:
         bench.progress("one pool, in order")
         alike = [Entry(one.number, "all", one.submitted_at, one.duration, one.gpus) for one in entries]
         together = _replay(
-            alike, {"all": sum(nodes.values())}, options, Policy(in_order=True, reclaims=False, preempts=False, booked=0)
+            alike, {"all": sum(nodes.values())}, options, Policy(in_order=True, reclaims=False, preempts=False, backfill_depth=0)
         )
         pool = [stay.wait for stay in together.stays.values()]
     bench.progress("shared")
@@ -113,8 +114,8 @@ def run(options: argparse.Namespace, bench: Bench) -> None:
     policy = Policy(
         least_runtime_seconds=options.least_runtime,
         patience_seconds=options.patience,
-        evens=not options.no_evens,
-        moves=options.moves,
+        rebalances=not options.no_rebalancing,
+        migrations=options.migrations,
     )
     shared = _replay(entries, nodes, options, policy)
     _report(bench, shared, private, pool, nodes, time.process_time() - began)

@@ -177,7 +177,7 @@ def _empty(chance: random.Random) -> State:
     policy = Policy(
         least_runtime_seconds=chance.choice((0, 300)), in_order=chance.random() < 0.2,
         patience_seconds=chance.choice((600, 86_400)),
-        booked=chance.choice((0, 1, 1, 1, 4)), preempts=chance.random() < 0.8, moves=chance.choice((0, 0, 4)),
+        backfill_depth=chance.choice((0, 1, 1, 1, 4)), preempts=chance.random() < 0.8, migrations=chance.choice((0, 0, 4)),
         aging_seconds=chance.choice((0, 216, 216)),
     )  # fmt: skip
     rules = PoolRules("pack", shares=True)

@@ -22,7 +22,8 @@ HELP = (
     "{job, priority} or {job, first: true}. `release`, `end`: {job}. `quota`: {queue, pool, resource, guarantee, deserved, "
     "ceiling, weight}. `reserve`: {queue, pool, gpu, starts_at, ends_at}. For operators: `add_nodes`: {pool, count, gpu, cpu, "
     "memory, gpu_model}, `remove_node`, `cordon`, `uncordon`: {pool, node}, `policy`: {in_order, reclaims, preempts, "
-    "aging_seconds, least_runtime_seconds, patience_seconds, booked}."
+    "aging_seconds, least_runtime_seconds, "
+    "reclaim_least_runtime_seconds, patience_seconds, backfill_depth, rebalances}."
 )
 
 

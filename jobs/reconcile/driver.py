@@ -705,7 +705,7 @@ def _said(around: Around) -> dict[int, tuple[object, ...]]:
 
 def _eviction(one: Evict) -> Eviction:
     """What its people are told: it goes on elsewhere, its queue has more than its part, or somebody has an older right."""
-    reason = MOVING if one.to is not None else "evening_out" if one.evens else "making_way"
+    reason = MOVING if one.to is not None else "evening_out" if one.rebalances else "making_way"
     return Eviction(uuid.UUID(one.id), uuid.UUID(one.claimant) if one.claimant else None, reason)
 
 

@@ -383,15 +383,16 @@ def policy() -> Policy:
         reclaims=config.scheduler_reclaims,
         preempts=config.scheduler_preempts,
         least_runtime_seconds=round(config.scheduler_least_runtime_seconds),
+        reclaim_least_runtime_seconds=round(config.scheduler_reclaim_least_runtime_seconds),
         patience_seconds=round(config.scheduler_patience_seconds),
         assumed_runtime_seconds=round(config.scheduler_assumed_runtime_seconds),
         shortest_first=config.scheduler_shortest_first,
-        booked=config.scheduler_booked,
+        backfill_depth=config.scheduler_backfill_depth,
         grace_seconds=round(config.grace_seconds),
         overrun_seconds=round(config.grace_seconds) + OVERRUN_SECONDS,
-        evens=config.scheduler_evens,
-        moves=config.scheduler_moves,
-        moves_after_seconds=round(config.scheduler_moves_after_seconds),
+        rebalances=config.scheduler_rebalances,
+        migrations=config.scheduler_migrations,
+        migrates_after_seconds=round(config.scheduler_migrates_after_seconds),
     )
 
 

@@ -50,7 +50,7 @@ from tenants.quota.limits import AMOUNT_MAX, WEIGHT_MAX
 CHANGES_MAX = 50
 JOBS_MAX = 1_000  # That are submitted in thought.
 NODES_MAX = 1_000
-BOOKED_MAX = 1_000  # Starts that are booked per pool.
+BACKFILL_MAX = 1_000  # Starts that are booked per pool.
 MILLIS_MAX = 10**9
 Values = Mapping[str, Any]
 Parser = Callable[[object], Any]
@@ -135,7 +135,8 @@ FIELDS: Mapping[str, Mapping[str, Parser]] = {
     "uncordon": _NODE,
     "policy": {
         "in_order": _flag, "reclaims": _flag, "preempts": _flag, "aging_seconds": _SECONDS,
-        "least_runtime_seconds": _SECONDS, "patience_seconds": _SECONDS, "booked": whole("booked", 0, BOOKED_MAX),
+        "least_runtime_seconds": _SECONDS, "reclaim_least_runtime_seconds": _SECONDS, "patience_seconds": _SECONDS,
+        "backfill_depth": whole("backfill_depth", 0, BACKFILL_MAX), "rebalances": _flag,
     },
 }  # fmt: skip
 _NEEDED: Mapping[str, tuple[str, ...]] = {

@@ -42,6 +42,14 @@ SCHEMES = {
 }
 
 
+RENAMED = {
+    "scheduler_booked": "scheduler_backfill_depth",
+    "scheduler_evens": "scheduler_rebalances",
+    "scheduler_moves": "scheduler_migrations",
+    "scheduler_moves_after_seconds": "scheduler_migrates_after_seconds",
+}  # Refused, because a start with the default instead would go unnoticed.
+
+
 class BadSetting(Exception):
     """A setting has a value that cannot be used; the message names the variable and what would do."""
 
@@ -95,8 +103,15 @@ class Config:
     scheduler_in_order: bool = _setting(False, "boolean", "true: nobody passes an earlier job of the same queue that waits")
     scheduler_reclaims: bool = _setting(True, "boolean", "queues take back what they deserve from queues that borrow")
     scheduler_preempts: bool = _setting(True, "boolean", "a queue's own work of lower priority makes room for higher")
-    scheduler_booked: int = _setting(1, "jobs", "so many of the first that wait for each pool have a start that nobody may delay")
-    scheduler_least_runtime_seconds: float = _setting(300.0, "seconds", "nothing is evicted before it has run for so long")
+    scheduler_backfill_depth: int = _setting(
+        1, "jobs", "how many waiting jobs of each pool hold a reserved start, which backfill may not delay, 0: none"
+    )
+    scheduler_least_runtime_seconds: float = _setting(
+        300.0, "seconds", "no job is preempted in its own queue before it has run for so long"
+    )
+    scheduler_reclaim_least_runtime_seconds: float = _setting(
+        0.0, "seconds", "the same where another queue takes back or rebalances; more protects those who borrow, and delays owners"
+    )
     scheduler_patience_seconds: float = _setting(
         86_400.0, "seconds", "a job that has waited for longer gets the next reserved start of its pool, 0: by fair order alone"
     )
@@ -110,11 +125,13 @@ class Config:
         "times",
         "a job stands behind shorter ones of its queue by so many times its expected run time, a day at most, 0: not at all",
     )
-    scheduler_evens: bool = _setting(True, "boolean", "of queues that borrow, one with less by weight takes from one with more")
-    scheduler_moves: int = _setting(
-        4, "jobs", "so many small jobs at most move at once so that one starts that fits in total but not in shape, 0: none"
+    scheduler_rebalances: bool = _setting(
+        True, "boolean", "fair-share rebalancing: of queues that borrow, one with less by weight takes from one with more"
     )
-    scheduler_moves_after_seconds: float = _setting(300.0, "seconds", "nobody moves for a job that has waited less")
+    scheduler_migrations: int = _setting(
+        4, "jobs", "defragmentation: the most small jobs that move for one that fits in total but not in shape, 0: none"
+    )
+    scheduler_migrates_after_seconds: float = _setting(300.0, "seconds", "how long a job has waited before others move for it")
     scheduler_learns: bool = _setting(
         True,
         "boolean",
@@ -265,7 +282,11 @@ class Config:
 def from_environment(environment: Mapping[str, str]) -> Config:
     """Read and check all settings; raises BadSetting that names every bad variable at once."""
     values: dict[str, Any] = {}
-    problems: list[str] = []
+    problems = [
+        f"BERTH_{old.upper()} is called BERTH_{new.upper()} by now: rename it"
+        for old, new in RENAMED.items()
+        if f"BERTH_{old.upper()}" in environment
+    ]
     for item in fields(Config):
         variable = f"BERTH_{item.name.upper()}"
         text = environment.get(variable)

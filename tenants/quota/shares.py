@@ -377,7 +377,7 @@ class Shares:
                 lends = True
         return promised and lends
 
-    def may_even(self, claimant: int, victim: int, pool: int, ask: Amount, gives: Amount = (0, 0, 0)) -> bool:
+    def may_rebalance(self, claimant: int, victim: int, pool: int, ask: Amount, gives: Amount = (0, 0, 0)) -> bool:
         """Whether a queue may take `gives` from another that borrows, both being free to borrow, so that their parts come nearer.
 
         Just below the queue that both are under, the claimant's branch with `ask` must hold at most as large a part, by weight

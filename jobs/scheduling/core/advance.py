@@ -46,7 +46,7 @@ class Window:
         return (self.starts_at, self.ends_at, self.id)
 
 
-class Windows:
+class AdvanceReservations:
     """All windows that are not over."""
 
     def __init__(self, live: Live) -> None:

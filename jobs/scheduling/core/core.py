@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from jobs.scheduling.core.advance import Windows
+from jobs.scheduling.core.advance import AdvanceReservations
 from jobs.scheduling.core.claims import Claims
 from jobs.scheduling.core.cycle import Parts, run_pass
 from jobs.scheduling.core.occupancy import Occupancy
@@ -55,7 +55,7 @@ class Core:
         self.transfers = live.transfers
         self.evicted_at = live.evicted_at
         self.placements = Placements(machines)
-        self.windows = Windows(live)
+        self.windows = AdvanceReservations(live)
         self.reservations = BackfillReservations(live, self.windows, self.placements)
         self.seats = Seats(live, self.reservations)
         claims = Claims(live, self.reservations, self.seats)
@@ -221,12 +221,14 @@ class Core:
     def next_ring(self) -> int | None:
         """When time alone may change something; None when never."""
         live = self.live
-        young_until = live.evictable.young_until
         moments = [one for one in (live.timers.next_at, self.reservations.next_at) if one is not None]
         if live.changes.is_to_look:
             moments.append(live.now)
-        if young_until and self.wakeups.is_anybody:
+        young_until, unclaimed_until = live.evictable.next_at(claims=False), live.evictable.next_at(claims=True)
+        if young_until is not None and self.wakeups.is_anybody:
             moments.append(young_until)
+        if unclaimed_until is not None and any(map(self.wakeups.has_claimers, self.machines.pools)):
+            moments.append(unclaimed_until)
         given_at = self.seats.next_at if self.seats else None
         if given_at is not None:
             moments.append(given_at)

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from jobs.scheduling.core.advance import Windows
+from jobs.scheduling.core.advance import AdvanceReservations
 from jobs.scheduling.core.claims import Claims
 from jobs.scheduling.core.migrate import Migrations
 from jobs.scheduling.core.occupancy import Occupancy
@@ -60,7 +60,7 @@ class Parts:
 
     live: Live
     placements: Placements
-    windows: Windows
+    windows: AdvanceReservations
     reservations: BackfillReservations
     seats: Seats
     claims: Claims
@@ -308,13 +308,11 @@ class Pass:
         self.decisions.append(Admit(job.id, placed, standing))
 
     def _look_again(self, one: Running) -> None:
-        """Who was refused before this one started may take back what its queue borrows by now: from those who ran before at once,
-        from this one in the next pass."""
+        """Who was refused before this one started may take back what its queue borrows by now from those who ran before."""
         live = self.live
         for pool, _ in one.need:
             if one.standing is Standing.BORROWED and live.policy.reclaims and self.wakeups.has_claimers(pool):
                 live.changes.mark((pool,))
-                live.changes.mark_later((pool,))
 
     # 5. Take back.
 
@@ -344,7 +342,7 @@ class Pass:
         if room is not None:
             self.live.timers.set(Timer(max(room.until, self.now + 1), What.LOOK, pool))
             return room
-        self.clear(job, shape, pool, victims, search.cost, evens=search.evens)
+        self.clear(job, shape, pool, victims, search.cost, rebalances=search.rebalances)
         return None
 
     def clear(
@@ -355,7 +353,7 @@ class Pass:
         victims: Sequence[Running],
         cost: Mapping[str, int],
         *,
-        evens: bool = False,
+        rebalances: bool = False,
         moves: bool = False,
     ) -> None:
         """Tell these to leave for a gang. `moves`: they go on elsewhere, and their room there is kept."""
@@ -369,7 +367,9 @@ class Pass:
         self.live.evicted_at.append((self.now, len(victims)))
         for one in victims:
             seat = self.seats.by_job.get(one.job.id)
-            self.decisions.append(Evict(one.job.id, job.id, cost[one.job.id], "", None if seat is None else seat.placed, evens))
+            self.decisions.append(
+                Evict(one.job.id, job.id, cost[one.job.id], "", None if seat is None else seat.placed, rebalances)
+            )
         total = sum(cost[one.job.id] for one in victims)
         self.decisions.append(Claim(job.id, made.claimant.placed, tuple(one.job.id for one in victims), total))
 
@@ -406,11 +406,11 @@ class Pass:
                 if group.phase != REFUSED or job.id not in live.ordering:
                     continue
                 if (
-                    live.policy.evens
-                    and self.take_back(self._search(job, group.shape, pool, evens=True), job, group.shape, pool) is None
+                    live.policy.rebalances
+                    and self.take_back(self._search(job, group.shape, pool, rebalances=True), job, group.shape, pool) is None
                 ):
                     continue
-                if live.policy.moves and is_shape:
+                if live.policy.migrations and is_shape:
                     self._migrate(job, group.shape, pool)
         return len(self.decisions) > before
 
@@ -423,8 +423,8 @@ class Pass:
             self.clear(job, shape, pool, found.moved, found.cost, moves=True)
         reservations.resume()
 
-    def _search(self, job: Job, shape: Shape, pool: int, *, evens: bool = False) -> Search:
-        return Search(self.live, self.windows, self.placements, job, shape, pool, evens=evens)
+    def _search(self, job: Job, shape: Shape, pool: int, *, rebalances: bool = False) -> Search:
+        return Search(self.live, self.windows, self.placements, job, shape, pool, rebalances=rebalances)
 
     # 7. Explain.
 

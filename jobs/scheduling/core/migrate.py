@@ -8,7 +8,7 @@ Nobody has a right to such a move, so it has to be worth it, and harm nobody:
 - Nothing that booked starts of others count on; where such a start is known, only gangs without a known end move.
 - What all of them lose (since their last checkpoint, and their grace) is less than what the gang has waited in GPU-seconds, or
   still would have to until its own booked start.
-- A bounded number (`Policy.moves`), within the brake on evictions, and only where all of them have a place, too
+- A bounded number (`Policy.migrations`), within the brake on evictions, and only where all of them have a place, too
   (`defragment.py`); only those are considered that would have one as things are.
 
 The room that a moved gang gets is its seat (`seats.py`).
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from jobs.scheduling.core.advance import Windows
+from jobs.scheduling.core.advance import AdvanceReservations
 from jobs.scheduling.core.defragment import Defragmented, defragment
 from jobs.scheduling.core.place.gangs import GangAsk, Placed
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS
@@ -44,7 +44,7 @@ class Migration(NamedTuple):
 class Migrations:
     """The search for gangs that move for another."""
 
-    def __init__(self, live: Live, windows: Windows, reservations: BackfillReservations) -> None:
+    def __init__(self, live: Live, windows: AdvanceReservations, reservations: BackfillReservations) -> None:
         self.live = live
         self.windows = windows
         self.reservations = reservations
@@ -52,7 +52,7 @@ class Migrations:
     def find(self, job: Job, shape: Shape, pool: int) -> Migration | None:
         """Whose move lets this one start; None where nobody's does, or where it is not worth it."""
         live, now = self.live, self.live.now
-        if now - job.submitted_at < live.policy.moves_after_seconds or not self._could_fit(shape, pool):
+        if now - job.submitted_at < live.policy.migrates_after_seconds or not self._could_fit(shape, pool):
             return None
         need = shape.least[pool]
         if isinstance(live.room(job.queue, need), Refusal):
@@ -81,7 +81,7 @@ class Migrations:
         if not able:
             return []
         movables = [movable_of(one, self._cost(one, now)) for one in able]
-        found = defragment(shape.gang, live.machines, (pool,), movables, moves_max=live.policy.moves, tries_max=TRIES_MAX)
+        found = defragment(shape.gang, live.machines, (pool,), movables, moves_max=live.policy.migrations, tries_max=TRIES_MAX)
         if not isinstance(found, Defragmented) or not found.moves or found.cost > self._gain(job, shape, now):
             return []
         chosen = {move.name for move in found.moves}
@@ -163,7 +163,7 @@ class Migrations:
         ranked = []
         for machine, here in on.items():
             moves, cost = self._least_moves(machine, here, shape, each)
-            if moves <= self.live.policy.moves:
+            if moves <= self.live.policy.migrations:
                 ranked.append((moves, cost, machine))
         found = {one.job.id: one for _, _, machine in sorted(ranked)[:MACHINES_MAX] for _, _, one in on[machine]}
         return [found[name] for name in sorted(found)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from jobs.scheduling.core.advance import Windows
+from jobs.scheduling.core.advance import AdvanceReservations
 from jobs.scheduling.core.claims import Claims
 from jobs.scheduling.core.reservations import BackfillReservations
 from jobs.scheduling.core.seats import Seats
@@ -16,7 +16,9 @@ from jobs.scheduling.core.state.work import Claimed, Job, Running, Transfer, giv
 class Occupancy:
     """What changes when gangs come and go: machines and limits, who may be evicted, booked starts, and what others wait for."""
 
-    def __init__(self, live: Live, windows: Windows, reservations: BackfillReservations, seats: Seats, claims: Claims) -> None:
+    def __init__(
+        self, live: Live, windows: AdvanceReservations, reservations: BackfillReservations, seats: Seats, claims: Claims
+    ) -> None:
         self.live = live
         self.windows = windows
         self.reservations = reservations
@@ -35,12 +37,12 @@ class Occupancy:
         self._one_more_of_array(one.job)
 
     def enter(self, one: Running) -> None:
-        """It runs, and may be evicted once it has run for as long as everybody may: never in the pass in which it started."""
+        """It runs, and may be evicted: never in the pass in which it started."""
         live = self.live
         self.reservations.entered(one)
         if self.windows:
             self.windows.entered(one)
-        live.evictable.enter(one, one.started_at + max(1, live.policy.least_runtime_seconds), live.now)
+        live.evictable.enter(one, live.policy, live.now)
 
     def ended(self, job_id: str) -> None:
         """A gang holds nothing any more. One that claims gives up its claim."""

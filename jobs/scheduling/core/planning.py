@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from jobs.scheduling.core.advance import Windows
+from jobs.scheduling.core.advance import AdvanceReservations
 from jobs.scheduling.core.place.gangs import GangAsk, Placed, PlacedTask, RoleAsk, at_least
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass, Machines
 from jobs.scheduling.core.place.placing import place
@@ -32,7 +32,7 @@ class Booked(NamedTuple):
 class Plan:
     """The search for one start: the machines as they will be after each of the ends to come."""
 
-    def __init__(self, live: Live, windows: Windows, booked: Booked, job: Job, shape: Shape, pool: int) -> None:
+    def __init__(self, live: Live, windows: AdvanceReservations, booked: Booked, job: Job, shape: Shape, pool: int) -> None:
         self.live = live
         self.windows = windows
         self.booked = booked

@@ -1,8 +1,8 @@
 """What a pass does once a minute for those who were refused, beyond what anybody has a right to: 8. in `cycle.py`.
 
-- **Even out** (`Policy.evens`): of two queues that borrow, the one with the smaller part by weight may take room from the other
-  until their parts are alike (`Shares.may_even`). Nobody loses what it deserves by that.
-- **Move** (`Policy.moves`): a gang that fits in total but not in shape gets its place when small gangs go on elsewhere
+- **Rebalance** (`Policy.rebalances`): of two queues that borrow, the one with the smaller part by weight may take room from the
+  other until their parts are alike (`Shares.may_rebalance`). Nobody loses what it deserves by that.
+- **Migrate** (`Policy.migrations`): a gang that fits in total but not in shape gets its place when small gangs go on elsewhere
   (`migrate.py`).
 
 The ideal: both are asked of everybody who is refused, whenever that may have changed. The shortcut: the first in fair order are
@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 from typing import NamedTuple
 
-from jobs.scheduling.core.advance import Windows
+from jobs.scheduling.core.advance import AdvanceReservations
 from jobs.scheduling.core.reserve import Reserver
 from jobs.scheduling.core.state.live import Live
 from jobs.scheduling.core.state.ordering import REFUSED, Group
@@ -39,11 +39,11 @@ class Lacking(NamedTuple):
 
 def is_time(live: Live, last_pass_at: int) -> bool:
     """Whether the first pass of a minute is at hand, and somebody might gain."""
-    is_on = live.policy.evens or live.policy.moves
+    is_on = live.policy.rebalances or live.policy.migrations
     return bool(is_on and live.ordering) and live.now // LOOK_SECONDS > last_pass_at // LOOK_SECONDS
 
 
-def lacking_room(live: Live, windows: Windows, reserver: Reserver, pool: int) -> list[Lacking]:
+def lacking_room(live: Live, windows: AdvanceReservations, reserver: Reserver, pool: int) -> list[Lacking]:
     """The first of those who were refused there for nothing but room, in fair order."""
     waiting = []
     for group in live.ordering.groups():
@@ -60,7 +60,7 @@ def lacking_room(live: Live, windows: Windows, reserver: Reserver, pool: int) ->
     return found
 
 
-def _lacks(live: Live, windows: Windows, group: Group, job: Job, pool: int) -> int | None:
+def _lacks(live: Live, windows: AdvanceReservations, group: Group, job: Job, pool: int) -> int | None:
     """What a refused job lacks in a pool; None where limits refuse it, or no machine is such as it asks for. What it was told
     then may be true no more; that there is no such machine holds until machines change, which asks everybody anew."""
     need = group.shape.least[pool]

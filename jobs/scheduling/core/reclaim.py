@@ -3,7 +3,10 @@
 Who may be evicted: work of other queues that hold more than they deserve, for a gang that stays within what its own queue
 deserves (`Shares.may_reclaim`, asked again after each victim, so guaranteed work is never taken); and work of the same queue and
 lower priority. First only victims whose queues keep what they deserve without them are taken (Kueue's first rule); where that
-is not enough, also those that stand partly on what they deserve (its second). Nobody leaves before its least run time.
+is not enough, also those that stand partly on what they deserve (its second).
+
+Nobody is evicted before its least run time. For what goes from one queue to another this is a time of its own, none unless an
+operator sets one: who borrows may have started a moment ago, and has the least to lose then.
 
 The ideal: of all sets of victims after which the gang has its place, the one that loses the fewest GPU-seconds. The shortcut:
 each machine offers the cheapest next step by which it takes one task more; the cheapest offer of all is taken, by a heap whose
@@ -17,7 +20,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
-from jobs.scheduling.core.advance import Windows
+from jobs.scheduling.core.advance import AdvanceReservations
 from jobs.scheduling.core.place.gangs import Placed, RoleAsk, Unplaced, at_least
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machines, TaskAsk
 from jobs.scheduling.core.place.placing import place, undo
@@ -35,10 +38,19 @@ DOMAINS_MAX = 16  # Places of a level that are searched for a gang that insists 
 
 
 class Search:
-    """Victims for one gang in one pool. `evens`: among those who borrow, by how large a part each holds (`Shares.may_even`)."""
+    """Victims for one gang in one pool. `rebalances`: among those who borrow, by how large a part each holds
+    (`Shares.may_rebalance`)."""
 
     def __init__(
-        self, live: Live, windows: Windows, placements: Placements, job: Job, shape: Shape, pool: int, *, evens: bool = False
+        self,
+        live: Live,
+        windows: AdvanceReservations,
+        placements: Placements,
+        job: Job,
+        shape: Shape,
+        pool: int,
+        *,
+        rebalances: bool = False,
     ) -> None:
         self.live = live
         self.windows = windows
@@ -55,10 +67,10 @@ class Search:
         self.by_machine: Mapping[int, Sequence[Running]] = {}
         amount: Amount = shape.inside.get(pool, (0, 0, 0))
         self._amount = amount
-        self.evens = evens
-        self.reach = 0 if evens else live.shares.reach(job.queue, pool, amount) if live.policy.reclaims else -1
+        self.rebalances = rebalances
+        self.reach = 0 if rebalances else live.shares.reach(job.queue, pool, amount) if live.policy.reclaims else -1
         self.may_claim = self.reach >= 0
-        preempts = live.policy.preempts and not evens
+        preempts = live.policy.preempts and not rebalances
         lowest = min(live.evictable.priorities.get((pool, job.queue), ()), default=job.priority) if preempts else job.priority
         self.may_preempt = lowest < job.priority
         self.cost: dict[str, int] = {}  # Of those who might be evicted, once all that costs little says that it could help.
@@ -78,20 +90,21 @@ class Search:
         """The victims; None where no set of them makes room."""
         if not self.could_do():
             return None
-        costs = {one.job.id: self._cost(one) for leavers in self._leavers for one in leavers.gangs.values()}
-        self.cost = costs
-        found = self._search()
-        if found is None and len(self._leavers) > 1:
-            # The cheapest first may use up what a queue may be asked for; the largest first asks for it in fewest pieces.
-            self.cost = {
-                one.job.id: FINE // max(1, one.gpu_millis) for leavers in self._leavers for one in leavers.gangs.values()
-            }
+        gangs = [one for leavers in self._leavers for one in leavers.gangs.values()]
+        costs = {one.job.id: self._cost(one) for one in gangs}
+        # The cheapest first may use up what a queue may be asked for. The largest first asks for it in few pieces; the smallest
+        # first asks for the most, because the last may be more than what is left.
+        found: list[Running] | None = None
+        for order in (None, _large_first, _small_first):
+            self.cost = costs if order is None else {one.job.id: order(one) for one in gangs}
             found = self._search()
-            self.cost = costs
+            if found is not None:
+                break
+        self.cost = costs
         return found
 
     def _search(self) -> list[Running] | None:
-        for keeps_deserved in (True,) if self.evens else (True, False):
+        for keeps_deserved in (True,) if self.rebalances else (True, False):
             self._keeps_deserved = keeps_deserved
             best: list[Running] | None = None
             for members in self._domains():
@@ -116,7 +129,11 @@ class Search:
         short = (amount[0] > free.cpu_millis, amount[1] > free.memory_bytes, amount[2] > free.gpu_millis)
         self._short: Sequence[bool] | None = short if any(short) else None
         evictable = live.evictable
-        self.young_until = evictable.young_until
+        young = (
+            evictable.next_at(claims=True) if self.may_claim else None,
+            evictable.next_at(claims=False) if self.may_preempt else None,
+        )
+        self.young_until = min((at for at in young if at is not None), default=0)
         if self.reach < 0:
             near: Sequence[int] = (self.job.queue,)
         else:
@@ -125,7 +142,7 @@ class Search:
         for queue in near:
             own = queue == self.job.queue
             leavers = evictable.leavers(self.pool, queue, self.job.priority if own else None)
-            if leavers.gangs and (live.policy.preempts and not self.evens if own else self._may_reclaim(queue)):
+            if leavers.gangs and (live.policy.preempts and not self.rebalances if own else self._may_reclaim(queue)):
                 found.append(leavers)
         return self._consider(found)
 
@@ -139,8 +156,8 @@ class Search:
         return one.cost(self.now)
 
     def _may_reclaim(self, queue: int) -> bool:
-        if self.evens:
-            return self.shares.may_even(self.job.queue, queue, self.pool, self._amount)
+        if self.rebalances:
+            return self.shares.may_rebalance(self.job.queue, queue, self.pool, self._amount)
         return self.shares.may_reclaim(self.job.queue, queue, self.pool, self._amount, self._short)
 
     def _may_leave(self, one: Running) -> bool:
@@ -155,9 +172,9 @@ class Search:
             allowed = self._allowed[queue] = self._may_reclaim(queue)
         if not allowed or not self._keeps_deserved:
             return allowed
-        if self.evens:
+        if self.rebalances:
             gives: Amount = dict(one.need).get(self.pool, (0, 0, 0))
-            if not self.shares.may_even(self.job.queue, queue, self.pool, self._amount, gives):
+            if not self.shares.may_rebalance(self.job.queue, queue, self.pool, self._amount, gives):
                 return False
         above = set(self.shares.path[self.job.queue])
         for pool, amount in one.need:
@@ -405,6 +422,14 @@ class Search:
 
     def _sum(self, victims: Iterable[Running]) -> int:
         return sum(self.cost[one.job.id] for one in victims)
+
+
+def _large_first(one: Running) -> int:
+    return FINE // max(1, one.gpu_millis)
+
+
+def _small_first(one: Running) -> int:
+    return one.gpu_millis
 
 
 def _together(found: Sequence[Leavers]) -> tuple[Mapping[int, Amounts], Mapping[int, Sequence[Running]]]:

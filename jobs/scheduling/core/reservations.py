@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from jobs.scheduling.core.advance import Windows
+from jobs.scheduling.core.advance import AdvanceReservations
 from jobs.scheduling.core.place.gangs import GangAsk, Placed, at_least
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass, Mark
 from jobs.scheduling.core.place.placing import has_place
@@ -66,7 +66,7 @@ class Lifted(NamedTuple):
 class BackfillReservations:
     """All booked starts, and the room that is hidden for them."""
 
-    def __init__(self, live: Live, windows: Windows, placements: Placements) -> None:
+    def __init__(self, live: Live, windows: AdvanceReservations, placements: Placements) -> None:
         self.live = live
         self.windows = windows
         self.placements = placements
@@ -105,7 +105,7 @@ class BackfillReservations:
 
     def entered(self, one: Running) -> None:
         ends = ends_if_started(one.job, one.started_at, self.live.policy)
-        if ends.planned == FOREVER or not self.live.policy.booked:
+        if ends.planned == FOREVER or not self.live.policy.backfill_depth:
             return
         if len(self._planned) + 1 < len(self.live.running):  # Where not all ends are known, one more may be what a plan lacked.
             self._unplannable.clear()
@@ -248,7 +248,7 @@ class BackfillReservations:
     def restore(self, kept: KeptReservation) -> None:
         """Book a start again that was booked before."""
         job = self.live.ordering.job(kept.id)
-        if job is None or kept.pool not in job.pools or not self.live.policy.booked:
+        if job is None or kept.pool not in job.pools or not self.live.policy.backfill_depth:
             return
         if any(task.machine >= len(self.live.machines.at) for task in kept.tasks):
             return

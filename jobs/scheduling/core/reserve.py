@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
-from jobs.scheduling.core.advance import Windows
+from jobs.scheduling.core.advance import AdvanceReservations
 from jobs.scheduling.core.occupancy import Occupancy
 from jobs.scheduling.core.place.gangs import Placed, at_least
 from jobs.scheduling.core.place.placing import place
@@ -38,7 +38,7 @@ class Reserver:
     def __init__(
         self,
         live: Live,
-        windows: Windows,
+        windows: AdvanceReservations,
         reservations: BackfillReservations,
         occupancy: Occupancy,
         now: int,
@@ -59,7 +59,7 @@ class Reserver:
 
     def begin(self) -> None:
         """Start who is due, forget who does not wait any more, and see who else could have a start."""
-        if not self.live.policy.booked:
+        if not self.live.policy.backfill_depth:
             return
         self._counts = {pool: self.reservations.count(pool) for pool in self.live.machines.pools}
         for one in list(self.reservations.by_job.values()):
@@ -107,7 +107,7 @@ class Reserver:
         """Somebody was refused in its turn."""
         if any(map(self._vacant, group.shape.pools)) and self.may_have(job):
             self._book(group, job)
-            if self.live.policy.booked > 1:
+            if self.live.policy.backfill_depth > 1:
                 self._others_of(group)
         for pool in group.shape.pools:
             if pool in self.reservations.look_from:
@@ -188,7 +188,7 @@ class Reserver:
 
     def _vacant(self, pool: int) -> bool:
         """Whether a start in the pool could be booked."""
-        booked = self.live.policy.booked
+        booked = self.live.policy.backfill_depth
         if not booked or not self.reservations.may_plan(pool) or self._tries.get(pool, 0) >= TRIES_MAX + booked:
             return False
         return self.reservations.count(pool) < booked
@@ -197,7 +197,7 @@ class Reserver:
 
     def _refused_in(self, pool: int) -> Candidates:
         lines, found, self._later = self.live.ordering, Candidates(), FOREVER
-        places = self.live.policy.booked - self.reservations.count(pool)
+        places = self.live.policy.backfill_depth - self.reservations.count(pool)
         for shape, groups in lines.by_shape.items():
             if pool not in shape.pools or self.reservations.is_made_room_for(shape.gang, shape.pools):
                 continue  # Nobody looks for a start for these now.
@@ -239,7 +239,7 @@ class Reserver:
         """Those behind the first of a group will not have a turn of their own."""
         for pool in filter(self._vacant, group.shape.pools):
             waiting = self._next.setdefault(pool, Candidates())
-            places = self.live.policy.booked - self.reservations.count(pool)
+            places = self.live.policy.backfill_depth - self.reservations.count(pool)
             for job in group.firsts(places + len(self.reservations.by_job)):
                 self._add_to(waiting, group, job)
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from jobs.scheduling.core.advance import Windows
+from jobs.scheduling.core.advance import AdvanceReservations
 from jobs.scheduling.core.place.filters import copies
 from jobs.scheduling.core.place.machines import MachineClass
 from jobs.scheduling.core.place.ranking import Ranking, ranking_of
@@ -42,7 +42,9 @@ NOBODY = (-1, -1, -1)  # Where nobody would have to leave, there is less than th
 class WakeUps:
     """The groups that were refused, by what their refusal depends on, and what changed since they were looked at."""
 
-    def __init__(self, live: Live, windows: Windows, reservations: BackfillReservations, placements: Placements) -> None:
+    def __init__(
+        self, live: Live, windows: AdvanceReservations, reservations: BackfillReservations, placements: Placements
+    ) -> None:
         self.live = live
         self.windows = windows
         self.reservations = reservations
@@ -94,7 +96,6 @@ class WakeUps:
 
     def begin(self) -> None:
         """A pass begins."""
-        self.live.changes.begin()
         self._bounds.clear()
 
     @property
@@ -158,7 +159,7 @@ class Bounds:
     """What may be had at most in one pool at one moment."""
 
     def __init__(
-        self, live: Live, windows: Windows, reservations: BackfillReservations, placements: Placements, pool: int
+        self, live: Live, windows: AdvanceReservations, reservations: BackfillReservations, placements: Placements, pool: int
     ) -> None:
         self.live = live
         self.windows = windows

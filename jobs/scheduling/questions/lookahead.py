@@ -139,7 +139,7 @@ class _Ahead:
     """One run forward."""
 
     def __init__(self, state: State, lasts: Mapping[str, int], rounding: int) -> None:
-        self.core: Core = build(replace(state, policy=replace(state.policy, evens=False, moves=0)))
+        self.core: Core = build(replace(state, policy=replace(state.policy, rebalances=False, migrations=0)))
         self.at = state.at
         self.reasons: dict[str, str] = {}
         self._lasts = dict(lasts)

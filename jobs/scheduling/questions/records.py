@@ -131,8 +131,8 @@ def _evict(decision: Evict, core: Core, names: Names) -> Record:
     payload: dict[str, Any] = {"claimant": decision.claimant, "cost": decision.cost, "policy": names.policy}
     if decision.to is not None:
         payload["moves_to"] = _nodes(decision.to, core)
-    if decision.evens:
-        payload["evens"] = True
+    if decision.rebalances:
+        payload["rebalances"] = True
     pool = ""
     if one is not None:
         pool = _name(names, one.placed.pool)

@@ -14,7 +14,7 @@ from typing import Any
 
 from jobs.scheduling.replay.encoding import text
 
-FORMAT, VERSION = "berth-scheduling", 2
+FORMAT, VERSION = "berth-scheduling", 3
 CHECK = "~"
 LINE_MAX = 16 * 1024 * 1024  # A pool's mix of shapes is the longest that there is, and far below this.
 

@@ -83,7 +83,7 @@ booking = some.sampled_from((1, 1, 2, 50))
 def test_no_promise_is_broken_where_nobody_stays_longer_than_it_may(
     limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], booked: int, rebook: int
 ) -> None:
-    policy = Policy(booked=booked, rebook_seconds=rebook, overrun_seconds=0, least_runtime_seconds=5, preempts=False)
+    policy = Policy(backfill_depth=booked, rebook_seconds=rebook, overrun_seconds=0, least_runtime_seconds=5, preempts=False)
     core, found = replayed(limits, arrivals, policy)
     assert found.broken == 0
     assert set(found.given_way) <= ({"yielded"} if any(one.deserved or one.guarantee for one in limits.values()) else set())
@@ -94,7 +94,7 @@ def test_no_promise_is_broken_where_nobody_stays_longer_than_it_may(
 @settings(max_examples=80, deadline=None)
 @given(limits, arrivals_of, booking)
 def test_a_promise_only_ever_yields_to_a_right(limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], booked: int) -> None:
-    policy = Policy(booked=booked, rebook_seconds=0, overrun_seconds=0, least_runtime_seconds=0)
+    policy = Policy(backfill_depth=booked, rebook_seconds=0, overrun_seconds=0, least_runtime_seconds=0)
     core, found = replayed(limits, arrivals, policy)
     assert found.broken == 0
     assert set(found.given_way) <= {"yielded"}
@@ -106,7 +106,7 @@ def test_a_promise_only_ever_yields_to_a_right(limits: dict[str, Limit], arrival
 def test_the_same_arrivals_in_any_order_get_the_same_starts(
     limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], booked: int
 ) -> None:
-    policy = Policy(booked=booked, rebook_seconds=0, overrun_seconds=0)
+    policy = Policy(backfill_depth=booked, rebook_seconds=0, overrun_seconds=0)
     first, again = replayed(limits, arrivals, policy), replayed(limits, arrivals, policy)
     assert repr(sorted(first[1].stays.items())) == repr(sorted(again[1].stays.items()))
     assert first[1].promises == again[1].promises
@@ -165,7 +165,7 @@ def test_what_a_queue_was_promised_is_its_own_at_once_whatever_is_booked(
 ) -> None:
     """A job of one GPU within what its queue deserves starts, or others leave for it, also where starts of others are booked."""
     limits = {"a": Limit(deserved=8000), "b": Limit(deserved=8000), "c": Limit()}
-    core = a_core(limits, Policy(booked=booked, rebook_seconds=0, overrun_seconds=0, least_runtime_seconds=0))
+    core = a_core(limits, Policy(backfill_depth=booked, rebook_seconds=0, overrun_seconds=0, least_runtime_seconds=0))
     for number, (_, other, tasks, gpu, _, runs, spare, priority, _) in enumerate(arrivals):
         gang = GangAsk((RoleAsk("worker", TaskAsk(100, 1 << 10, max(1000, gpu)), tasks, tasks),))
         longest = None if spare is None else runs + spare

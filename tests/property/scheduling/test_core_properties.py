@@ -39,9 +39,10 @@ policies = some.builds(
     aging_seconds=some.sampled_from((0, 1, 216)),
     in_order=some.sampled_from((False, False, True)),
     least_runtime_seconds=some.sampled_from((0, 0, 20)),
+    reclaim_least_runtime_seconds=some.sampled_from((0, 0, 20)),
     evictions_per_window=some.sampled_from((2048, 2)),
     window_seconds=some.just(30),
-    booked=some.sampled_from((0, 1)),
+    backfill_depth=some.sampled_from((0, 1)),
 )
 asks = some.tuples(some.integers(1, 4), some.sampled_from((1, 1, 2, 4)), some.integers(0, 2))  # Tasks, GPUs each, more tasks.
 steps = some.lists(
@@ -108,7 +109,13 @@ class World:
         for name in leaving:
             self.core.ended(name)
         decisions = self.core.decide(self.now)
-        self.leaving = [one.id for one in decisions if isinstance(one, Evict)]
+        evicted = [one for one in decisions if isinstance(one, Evict)]
+        for one in evicted:
+            is_reclaimed = self.known[one.id].queue != self.known[one.claimant].queue
+            policy = self.core.policy
+            least = policy.reclaim_least_runtime_seconds if is_reclaimed else policy.least_runtime_seconds
+            assert self.now - self.core.running[one.id].started_at >= max(1, least)
+        self.leaving = [one.id for one in evicted]
         self.told += decisions
         return decisions
 
@@ -217,7 +224,7 @@ def test_the_order_in_which_it_is_told_changes_nothing(
 def test_what_a_queue_was_promised_is_free_or_held_by_what_may_be_evicted_now(
     limits: dict[str, Limit], steps: list[Step], queue: int
 ) -> None:
-    world = World(limits, Policy(least_runtime_seconds=0, booked=0))
+    world = World(limits, Policy(least_runtime_seconds=0, backfill_depth=0))
     for step in steps:
         world.do(step)
     world.decide()
@@ -242,7 +249,7 @@ def test_what_a_queue_was_promised_is_free_or_held_by_what_may_be_evicted_now(
 )
 def test_without_any_one_of_the_victims_the_gang_has_no_place(held: list[tuple[int, int, int]], tasks: int, gpus: int) -> None:
     """And of all sets, by trying them all, none is enough where the core found none."""
-    core = a_core({"a": Limit(deserved=ALL), "b": Limit(), "c": Limit()}, Policy(least_runtime_seconds=0, booked=0))
+    core = a_core({"a": Limit(deserved=ALL), "b": Limit(), "c": Limit()}, Policy(least_runtime_seconds=0, backfill_depth=0))
     for number, (each, many, started) in enumerate(sorted(held, key=lambda one: one[2])):
         gang = GangAsk((RoleAsk("worker", TaskAsk(100, 1 << 10, each * 1000), many, many),))
         core.submit(Job(f"held-{number}", 2, gang, (0,), started))

@@ -24,7 +24,7 @@ def flapping(least_runtime: int, lender: Limit) -> tuple[Outcome, int, int]:
         LimitedQueue(LENDER, ROOT, "lender", {POOL: {"gpu_millis": lender}}),
         LimitedQueue(BORROWER, ROOT, "borrower"),
     )
-    policy = Policy(least_runtime_seconds=least_runtime, grace_seconds=0, patience_seconds=0)
+    policy = Policy(reclaim_least_runtime_seconds=least_runtime, grace_seconds=0, patience_seconds=0)
     total = Resources(64_000, 1 << 40, GPUS * 1000)
     state = State(0, (Pool(POOL, "a100"),), (Machine("node", 0, 64_000, 1 << 40, GPUS),), queues,
                   (Capacity(POOL, "a100", total),), policy=policy)  # fmt: skip

@@ -57,16 +57,17 @@ policies = some.builds(
     aging_seconds=some.sampled_from((0, 1, 216)),
     in_order=some.sampled_from((False, False, True)),
     least_runtime_seconds=some.sampled_from((0, 0, 20)),
+    reclaim_least_runtime_seconds=some.sampled_from((0, 0, 20)),
     evictions_per_window=some.sampled_from((2048, 2)),
     window_seconds=some.just(30),
     patience_seconds=some.sampled_from((0, 60, 86_400)),
-    booked=some.sampled_from((0, 1, 1, 2)),
+    backfill_depth=some.sampled_from((0, 1, 1, 2)),
     rebook_seconds=some.sampled_from((0, 20)),
     assumed_runtime_seconds=some.sampled_from((0, 30, 86_400)),
     shortest_first=some.sampled_from((0, 10)),
-    evens=some.sampled_from((False, False, True)),
-    moves=some.sampled_from((0, 0, 2)),
-    moves_after_seconds=some.just(30),
+    rebalances=some.sampled_from((False, False, True)),
+    migrations=some.sampled_from((0, 0, 2)),
+    migrates_after_seconds=some.just(30),
     history_seconds=some.just(0),  # Else how old the history is depends on when one was made.
 )
 sizes = some.tuples(some.integers(1, 3), some.sampled_from((250, 1000, 1000, 2000, 4000)), some.integers(0, 2))
@@ -229,7 +230,7 @@ def kind_of(core: Core, name: str) -> str | None:
 
 # One that comes later and is before others of its group that wait has waited for long before it is asked.
 PATIENCE = (
-    Policy(aging_seconds=0, least_runtime_seconds=0, booked=0, patience_seconds=60, window_seconds=30, history_seconds=0),
+    Policy(aging_seconds=0, least_runtime_seconds=0, backfill_depth=0, patience_seconds=60, window_seconds=30, history_seconds=0),
     1,
     [
         ("submit", 3, (1, 2000, 1), 500, "kept"),
@@ -251,7 +252,7 @@ PATIENCE = (
 )
 # What is hidden for its own booked start is free for one that may evict lower priority as soon as that has run for long enough.
 HIDDEN = (
-    Policy(aging_seconds=0, least_runtime_seconds=20, booked=1, rebook_seconds=0, window_seconds=30, history_seconds=0),
+    Policy(aging_seconds=0, least_runtime_seconds=20, backfill_depth=1, rebook_seconds=0, window_seconds=30, history_seconds=0),
     2,
     [("submit", 3, (2, 1000, 1), 100, "runtime"), ("pass", 35), ("submit", 3, (2, 4000, 2), 900, ""), ("pass", 12)],
 )
@@ -281,14 +282,15 @@ def a_dense_history(seed: int) -> tuple[Policy, int, list[tuple[object, ...]]]:
         aging_seconds=one_of((0, 1, 216)),
         in_order=one_of((False, False, True)),
         least_runtime_seconds=one_of((0, 0, 20)),
+        reclaim_least_runtime_seconds=one_of((0, 0, 20)),
         patience_seconds=one_of((0, 60, 86_400)),
-        booked=one_of((0, 1, 1, 2)),
+        backfill_depth=one_of((0, 1, 1, 2)),
         rebook_seconds=one_of((0, 20)),
         assumed_runtime_seconds=one_of((0, 30, 86_400)),
         shortest_first=one_of((0, 10)),
-        evens=one_of((False, False, True)),
-        moves=one_of((0, 0, 2)),
-        moves_after_seconds=30,
+        rebalances=one_of((False, False, True)),
+        migrations=one_of((0, 0, 2)),
+        migrates_after_seconds=30,
         history_seconds=0,
     )
     limits = chance.randint(0, 2)

@@ -247,7 +247,7 @@ def test_in_random_histories_every_latest_start_is_kept(
         for number, (at, queue, shape, most, less, priority) in enumerate(arrivals)
     ]
     windows = (Booked(uuid.UUID(int=5), uuid.UUID(int=11), POOL.id, 2000, window_at, window_at + 10),) if window_at > 20 else ()
-    history = History(state_of(policy_of(preempts=preempts, booked=booked), limits, windows), comes).run(asks_max=12)
+    history = History(state_of(policy_of(preempts=preempts, backfill_depth=booked), limits, windows), comes).run(asks_max=12)
     assert history.started.keys() == {one.job.id for one in comes}, "somebody starves"
     history.check()
 
@@ -319,7 +319,7 @@ def test_nobody_waits_who_would_start_by_a_scheduler_made_anew(
         come(number, at, queue, *shape, most, max(1, most - less), priority)
         for number, (at, queue, shape, most, less, priority) in enumerate(arrivals)
     ]
-    history = History(state_of(policy_of(preempts=False, booked=booked)), comes)
+    history = History(state_of(policy_of(preempts=False, backfill_depth=booked)), comes)
 
     def compare(now: int) -> None:
         anew = build(replace(export(history.core, history.state), at=now))

@@ -155,7 +155,7 @@ events = some.one_of(
 decisions = some.one_of(
     some.builds(Admit, words, placed, some.sampled_from(Standing)),
     some.builds(Wait, words, reasons, counts),
-    some.builds(Evict, words, words, counts, booking=words, to=some.none() | placed, evens=some.booleans()),
+    some.builds(Evict, words, words, counts, booking=words, to=some.none() | placed, rebalances=some.booleans()),
     some.builds(Claim, words, placed, some.lists(words, max_size=2).map(tuple), counts),
     some.builds(Book, words, counts, some.lists(counts, max_size=2).map(tuple)),
 )

@@ -119,7 +119,7 @@ class World:
             tuple(
                 (
                     name, one.placed.tasks, one.is_leaving, one.claim is not None and one.claim.claimant.job.id,
-                    self.now - one.started_at >= core.policy.least_runtime_seconds,
+                    self.now > one.started_at, self.now - one.started_at >= core.policy.least_runtime_seconds,
                 )
                 for name, one in sorted(core.running.items())
             ),

@@ -22,10 +22,10 @@ restless = some.builds(
     least_runtime_seconds=some.sampled_from((0, 20)),
     evictions_per_window=some.sampled_from((2048, 3)),
     window_seconds=some.just(30),
-    booked=some.sampled_from((0, 1)),
-    evens=some.booleans(),
-    moves=some.sampled_from((1, 3)),
-    moves_after_seconds=some.sampled_from((0, 30)),
+    backfill_depth=some.sampled_from((0, 1)),
+    rebalances=some.booleans(),
+    migrations=some.sampled_from((1, 3)),
+    migrates_after_seconds=some.sampled_from((0, 30)),
 )
 more_steps = some.lists(
     some.one_of(
@@ -85,12 +85,14 @@ class Returning(World):
         """What must be true of everybody who is moved."""
         policy, claimant = self.core.policy, self.core.running[claim.id]
         assert isinstance(one.to, Placed)
-        assert len(claim.victims) <= policy.moves
+        assert len(claim.victims) <= policy.migrations
         assert was.gpu_millis < claimant.gpu_millis
         assert was.job.priority <= claimant.job.priority
         assert self.now - was.started_at >= 2 * policy.least_runtime_seconds
-        assert self.now - claimant.job.submitted_at >= policy.moves_after_seconds
-        assert claim.cost <= claimant.gpu_millis * max(self.now - claimant.job.submitted_at, 1 << 40 if policy.booked else 0)
+        assert self.now - claimant.job.submitted_at >= policy.migrates_after_seconds
+        assert claim.cost <= claimant.gpu_millis * max(
+            self.now - claimant.job.submitted_at, 1 << 40 if policy.backfill_depth else 0
+        )
         if was.job.queue != claimant.job.queue:
             assert standing[one.id] is not Standing.GUARANTEED
         assert len(one.to.tasks) == len(was.placed.tasks)
@@ -160,7 +162,9 @@ def test_a_seat_is_given_to_others_when_nobody_comes_back_for_it(
 @given(limits_of, more_steps)
 def test_evening_out_comes_to_rest(limits: dict[str, Limit], steps: list[Step]) -> None:
     """Nothing goes back and forth: when nobody comes or ends, there is a last eviction."""
-    world = Returning(limits, Policy(least_runtime_seconds=0, booked=0, evens=True, moves=2, moves_after_seconds=0))
+    world = Returning(
+        limits, Policy(least_runtime_seconds=0, backfill_depth=0, rebalances=True, migrations=2, migrates_after_seconds=0)
+    )
     for step in steps:
         world.do(step)
     quiet = 0
@@ -175,7 +179,9 @@ def test_evening_out_comes_to_rest(limits: dict[str, Limit], steps: list[Step]) 
 def test_whoever_starts_in_a_pass_does_not_move_in_it() -> None:
     """With nothing asked of how long it has run. Found by `test_evening_out_comes_to_rest`."""
     limits = {"a": Limit(deserved=8000), "b": Limit(deserved=4000), "c": Limit()}
-    world = Returning(limits, Policy(least_runtime_seconds=0, booked=0, evens=True, moves=2, moves_after_seconds=0))
+    world = Returning(
+        limits, Policy(least_runtime_seconds=0, backfill_depth=0, rebalances=True, migrations=2, migrates_after_seconds=0)
+    )
     world.do(("submit", 1, (1, 1, 2), 500))
     world.do(("submit", 1, (2, 4, 0), 500))
     decided = world.core.decide(60)

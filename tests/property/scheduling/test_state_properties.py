@@ -95,7 +95,7 @@ def test_other_limits_hold_at_once_and_as_if_they_always_had(
 @given(limits, arrivals_of)
 def test_what_moves_and_is_evened_out_goes_on_alike_too(limits: dict[str, Limit], arrivals: list[tuple[Any, ...]]) -> None:
     slow = [(10 * at, queue, tasks, gpu, cpu, 20 * runs, *more) for at, queue, tasks, gpu, cpu, runs, *more in arrivals]
-    replay = replay_twins(limits, slow, 5, fill="spread", evens=True, moves=3, moves_after_seconds=0)
+    replay = replay_twins(limits, slow, 5, fill="spread", rebalances=True, migrations=3, migrates_after_seconds=0)
     outcome = replay.run()
     event("moved" if outcome.moves else "evicted" if outcome.evictions else "neither")
     assert replay.core.shares.used(0, 0) == (0, 0, 0) or replay.core.seats
@@ -104,7 +104,7 @@ def test_what_moves_and_is_evened_out_goes_on_alike_too(limits: dict[str, Limit]
 def replay_twins(
     limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], least: int, *, fill: str = "pack", **more: Any
 ) -> Replay:
-    policy = Policy(booked=0, least_runtime_seconds=least, patience_seconds=0, preempts=False, **more)
+    policy = Policy(backfill_depth=0, least_runtime_seconds=least, patience_seconds=0, preempts=False, **more)
     state = replace(a_state(limits, policy), pools=(Pool(POOL, "pool", PoolRules(policy=fill)),))
     machines = Machines(state.machines, {0: PoolRules(policy=fill)})
     core = Twin(machines, Shares(state.queues, state.capacities), policy)

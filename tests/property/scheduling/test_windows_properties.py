@@ -49,7 +49,7 @@ windows_of = some.lists(
 def test_at_each_moment_of_a_window_what_was_booked_is_free_or_held_by_its_owner_or_by_who_is_leaving(
     limits: dict[str, Limit], arrivals: list[tuple[Any, ...]], windows: list[tuple[int, int, int, int]], booked: int
 ) -> None:
-    policy = Policy(booked=booked, rebook_seconds=0, overrun_seconds=0, least_runtime_seconds=LEAST, grace_seconds=GRACE)
+    policy = Policy(backfill_depth=booked, rebook_seconds=0, overrun_seconds=0, least_runtime_seconds=LEAST, grace_seconds=GRACE)
     core = a_core(limits, policy)
     all_booked = [
         Booked(uuid.UUID(int=900 + number), core.shares.queue_ids[queue] or uuid.UUID(int=0), POOL, gpus * 1000, at, at + lasts)

@@ -192,7 +192,7 @@ def test_what_runs_on_a_guarantee_is_moved_for_nobody_of_another_tenant(four: Qu
 
 
 def test_moves_can_be_switched_off(four: Quay, configure: Callable[..., Config]) -> None:
-    configure(scheduler_moves=0)
+    configure(scheduler_migrations=0)
     small = half_full(four)
     large = a_gang_waits(four)
     four.pass_time(LONG)

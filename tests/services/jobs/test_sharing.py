@@ -106,7 +106,7 @@ def test_work_that_has_just_begun_is_not_evicted_and_who_waits_is_told_until_whe
 
 
 def test_where_reclaim_is_off_nobody_leaves_for_what_another_queue_deserves(twelve: Quay, configure: Any) -> None:
-    configure(scheduler_reclaims=False, scheduler_evens=False)
+    configure(scheduler_reclaims=False, scheduler_rebalances=False)
     borrowed = borrow_all(twelve)
     twelve.pass_time(OLD)
     owed = twelve.submit("owed", by=twelve.cast.carol, script=ENDLESS, **gang(4))

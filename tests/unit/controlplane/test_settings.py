@@ -173,3 +173,10 @@ def test_a_directory_without_its_extra_says_how_to_install_it(monkeypatch: pytes
     with pytest.raises(BadSetting, match="`make up EXTRAS=ldap`, or `pip install --require-hashes"):
         from_environment(DIRECTORY)
     assert from_environment({}).ldap_url == ""
+
+
+def test_the_old_name_of_a_setting_is_refused_with_the_new_one() -> None:
+    with pytest.raises(BadSetting) as refused:
+        from_environment({"BERTH_SCHEDULER_MOVES": "0", "BERTH_SCHEDULER_BOOKED": "2"})
+    assert "BERTH_SCHEDULER_MOVES is called BERTH_SCHEDULER_MIGRATIONS by now" in str(refused.value)
+    assert "BERTH_SCHEDULER_BOOKED is called BERTH_SCHEDULER_BACKFILL_DEPTH by now" in str(refused.value)

@@ -134,7 +134,7 @@ def test_a_booked_start_is_not_of_one_that_does_not_wait_any_more() -> None:
 
 
 def test_with_many_booked_nobody_delays_any_of_them() -> None:
-    core = a_booking_core(nodes=1, booked=9)
+    core = a_booking_core(nodes=1, backfill_depth=9)
     submit(
         core,
         for_seconds(100, "a", gpus=3),

@@ -16,7 +16,7 @@ OLD = 1_200
 
 def scattered(*, nodes: int = 4, **policy: Any) -> Core:
     """Two of four GPUs are free on each machine, next to a gang of two."""
-    core = a_core(nodes=nodes, **{"moves": 2, "moves_after_seconds": 60, **policy})
+    core = a_core(nodes=nodes, **{"migrations": 2, "migrates_after_seconds": 60, **policy})
     core.machines.set_rules(0, PoolRules(policy="spread"))
     submit(core, *(a_job(f"small-{number}", gpus=2, checkpoint_seconds=60) for number in range(nodes)))
     core.decide(0)
@@ -45,7 +45,7 @@ def test_a_small_gang_moves_and_both_start_when_it_has_left() -> None:
 
 
 def test_what_a_move_loses_must_be_less_than_what_the_gang_has_waited() -> None:
-    core = scattered(moves_after_seconds=0)
+    core = scattered(migrates_after_seconds=0)
     for one in list(core.running.values()):
         one.job = replace(one.job, checkpoint_seconds=0)  # All since the start would be lost: 2 GPUs for OLD seconds and grace.
     submit(core, a_job("large", gpus=4, at=OLD))
@@ -124,7 +124,7 @@ def test_a_booked_start_of_another_is_not_delayed_by_a_move() -> None:
 
 def test_the_smaller_part_takes_from_the_larger_until_they_are_alike() -> None:
     limits = {"a": owed(2), "b": owed(2)}
-    core = a_core(limits=limits, evens=True)
+    core = a_core(limits=limits, rebalances=True)
     submit(core, *(a_job(f"much-{number}", gpus=1) for number in range(12)))
     core.decide(0)
     submit(core, *(a_job(f"less-{number}", queue=2, gpus=1, at=10) for number in range(12)))
@@ -139,7 +139,7 @@ def test_the_smaller_part_takes_from_the_larger_until_they_are_alike() -> None:
 
 
 def test_nothing_is_taken_from_whom_nobody_promised_anything() -> None:
-    core = a_core(evens=True)
+    core = a_core(rebalances=True)
     submit(core, *(a_job(f"much-{number}", gpus=1) for number in range(12)))
     core.decide(0)
     submit(core, a_job("less", queue=2, gpus=1, at=10))
@@ -147,7 +147,7 @@ def test_nothing_is_taken_from_whom_nobody_promised_anything() -> None:
 
 
 def test_a_weight_is_a_part() -> None:
-    core = a_core(limits={"a": owed(1, weight=3), "b": owed(1, weight=1)}, evens=True)
+    core = a_core(limits={"a": owed(1, weight=3), "b": owed(1, weight=1)}, rebalances=True)
     submit(core, *(a_job(f"much-{number}", gpus=1) for number in range(12)))
     core.decide(0)
     submit(core, *(a_job(f"less-{number}", queue=2, gpus=1, at=10) for number in range(12)))

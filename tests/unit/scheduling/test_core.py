@@ -171,7 +171,7 @@ def test_what_its_holder_deserves_is_never_taken() -> None:
 
 
 def test_nobody_leaves_before_the_least_run_time_and_the_claimant_is_looked_at_again_then() -> None:
-    core = a_core(nodes=1, limits={"a": owed(4), "b": Limit()}, least_runtime_seconds=300)
+    core = a_core(nodes=1, limits={"a": owed(4), "b": Limit()}, reclaim_least_runtime_seconds=300)
     submit(core, a_job("young", 2, gpus=4))
     core.decide(0)
     submit(core, a_job("owner", 1, gpus=4, at=1))
@@ -179,6 +179,29 @@ def test_nobody_leaves_before_the_least_run_time_and_the_claimant_is_looked_at_a
     assert why(core, "owner") == Reason("too_young", pool=0, queue=1, until=300)
     assert core.next_ring == 300
     assert evicted(core.decide(300)) == ["young"]
+
+
+def test_a_queue_waits_no_longer_than_the_grace_for_machines_that_it_deserves() -> None:
+    core = a_core(nodes=1, limits={"a": owed(4), "b": Limit()}, grace_seconds=30)
+    submit(core, a_job("young", 2, gpus=4))
+    core.decide(0)
+    submit(core, a_job("owner", 1, gpus=4))
+    assert evicted(core.decide(0)) == [], "nobody leaves in the moment of its start"
+    assert core.next_ring == 1
+    assert evicted(core.decide(1)) == ["young"]
+    core.ended("young")
+    assert admitted(core.decide(31)) == ["owner"]
+
+
+def test_the_least_run_time_holds_against_priority_and_not_against_what_is_taken_back() -> None:
+    core = a_core(nodes=1, limits={"a": owed(4), "b": Limit()})
+    submit(core, a_job("young", 2, gpus=4, priority=100))
+    core.decide(0)
+    submit(core, a_job("urgent", 2, gpus=4, at=1, priority=900))
+    assert evicted(core.decide(1)) == []
+    assert why(core, "urgent") == Reason("too_young", pool=0, queue=2, until=300)
+    submit(core, a_job("owner", 1, gpus=4, at=2))
+    assert evicted(core.decide(2)) == ["young"]
 
 
 def test_a_higher_class_takes_from_a_lower_of_its_own_queue_only() -> None:
@@ -248,7 +271,7 @@ def test_who_gives_up_a_claim_that_is_clear_gives_all_of_it_back_once() -> None:
 
 
 def test_a_queue_that_is_served_in_order_lets_nobody_pass() -> None:
-    core = a_core(in_order=True, booked=0)
+    core = a_core(in_order=True, backfill_depth=0)
     submit(core, a_job("large", tasks=13), a_job("small", at=1), a_job("other", 2, at=2))
     assert admitted(core.decide(5)) == ["other"]
     assert why(core, "small").code == "behind"

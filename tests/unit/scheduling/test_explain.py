@@ -114,6 +114,7 @@ def test_who_takes_its_room_back_says_who_is_leaving_and_needs_nothing_more() ->
 def test_who_may_take_room_back_but_not_yet_says_from_when() -> None:
     limits = {"a": Limit(deserved=8000), "b": Limit(deserved=4000)}
     full = a_state(a_job("guest", queue=2, tasks=3, gpus=4), limits=limits)
+    full = replace(full, policy=replace(full.policy, reclaim_least_runtime_seconds=300))
     found = condition(passed(full, a_job("owner", gpus=4, at=1050), at=1100), "owner", "too_young")
     assert found.instead
     assert found.reason.until == 1300

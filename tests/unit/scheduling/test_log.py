@@ -165,8 +165,8 @@ def test_what_a_line_may_not_say_is_refused_with_where_and_what(
         ("no json", "not_a_log"),
         ("[1]", "not_a_log"),
         ('{"kind":"header"}', "not_a_log"),
-        ('{"format":"berth-scheduling","holds":"log","kind":"header","version":3}', "version"),
-        ('{"format":"berth-scheduling","holds":"state","kind":"header","version":2}', "other_kind"),
+        ('{"format":"berth-scheduling","holds":"log","kind":"header","version":4}', "version"),
+        ('{"format":"berth-scheduling","holds":"state","kind":"header","version":3}', "other_kind"),
     ],
 )
 def test_what_is_no_log_or_of_another_version_is_refused_by_its_first_line(line: str, code: str) -> None:

@@ -136,7 +136,7 @@ def test_evictions_are_looked_ahead_too() -> None:
     core.submit(a_job("owner", 1, gpus=4, at=11))
     core.decide(11)
     state = export(core, state)
-    assert expected_starts(state, ["owner"], [{"lent": 10_000}], EXACT) == {"owner": certain(330)}
+    assert expected_starts(state, ["owner"], [{"lent": 10_000}], EXACT) == {"owner": certain(31)}
 
 
 def test_they_come_true_where_everything_lasts_as_thought() -> None:

@@ -17,7 +17,7 @@ BOOKING = uuid.UUID(int=77)
 
 
 def booked_core(*windows: Booked, **more: Any) -> Core:
-    core = a_core(**{"overrun_seconds": 0, "least_runtime_seconds": 50, "grace_seconds": 20, "booked": 0, **more})
+    core = a_core(**{"overrun_seconds": 0, "least_runtime_seconds": 50, "grace_seconds": 20, "backfill_depth": 0, **more})
     core.windows_changed(windows)
     return core
 

@@ -8,22 +8,17 @@ from jobs.scheduling.core.state.user_caps import Place
 
 
 class Changes:
-    """`marked`: pools in which something was freed. `later`: those that the next pass looks at. `grown`: machines with more room,
-    of which the placement cache does not know yet. `given_back`: where users hold less."""
+    """`marked`: pools in which something was freed. `grown`: machines with more room, of which the placement cache does not know
+    yet. `given_back`: where users hold less."""
 
     def __init__(self) -> None:
         self.marked: set[int] = set()
-        self.later: set[int] = set()
         self.grown: set[int] = set()
         self.given_back: dict[Place, None] = {}
 
     def mark(self, pools: Iterable[int]) -> None:
         """Something was freed in these pools: limits, room, or work that may be evicted by now."""
         self.marked.update(pools)
-
-    def mark_later(self, pools: Iterable[int]) -> None:
-        """What starts in this pass may be evicted in these pools, from the next pass on."""
-        self.later.update(pools)
 
     def note(self, machines: Iterable[int]) -> None:
         """There is more room on these machines, which is looked at once the next pass begins: until then there may be many."""
@@ -33,12 +28,7 @@ class Changes:
         """Less is held there of what caps on users allow."""
         self.given_back.update(dict.fromkeys(places))
 
-    def begin(self) -> None:
-        """A pass begins."""
-        self.marked |= self.later
-        self.later.clear()
-
     @property
     def is_to_look(self) -> bool:
         """Whether the next pass will look at a pool, whatever happens before."""
-        return bool(self.marked or self.later or self.grown)
+        return bool(self.marked or self.grown)

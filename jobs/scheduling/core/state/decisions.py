@@ -63,7 +63,7 @@ class Evict(NamedTuple):
     """End a running gang so that another may start; it loses `cost` thousandths of GPU-seconds.
 
     With a `booking` it is for what a tenant has booked for a time that is about to begin, and `claimant` is empty. `to`: where it
-    goes on at once; its room there is kept. `evens`: both borrow, and its queue holds the larger part.
+    goes on at once; its room there is kept. `rebalances`: both borrow, and its queue holds the larger part.
     """
 
     id: str
@@ -71,7 +71,7 @@ class Evict(NamedTuple):
     cost: int
     booking: str = ""
     to: Placed | None = None
-    evens: bool = False
+    rebalances: bool = False
 
 
 class Claim(NamedTuple):

@@ -15,6 +15,7 @@ from jobs.scheduling.core.place.filters import copies
 from jobs.scheduling.core.place.gangs import RoleAsk
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, MachineClass, Machines
 from jobs.scheduling.core.place.ranking import Ranking
+from jobs.scheduling.core.state.policy import Policy
 from jobs.scheduling.core.state.work import Running
 
 Amounts = tuple[int, int, int]
@@ -114,63 +115,100 @@ class Leavers:
         return MachineClass(here.kind, here.kind_number, here.cpu + cpu, here.memory + memory, tuple(sorted(devices)))
 
 
+class Ages:
+    """Gangs that run, and from when on each has run for long enough."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, str, int, Running]] = []
+        self._entered = 0  # Keeps the heap from comparing gangs; decides nothing.
+
+    def enter(self, one: Running, at: int) -> None:
+        """It has run for long enough from then on."""
+        self._entered += 1
+        heapq.heappush(self._heap, (at, one.job.id, self._entered, one))
+
+    @property
+    def first(self) -> tuple[int, Running] | None:
+        """Who is next, and when."""
+        while self._heap and not self._heap[0][3].is_counted:
+            heapq.heappop(self._heap)
+        return (self._heap[0][0], self._heap[0][3]) if self._heap else None
+
+    def due(self, now: int) -> Iterable[Running]:
+        """Those that have run for long enough by now, once each."""
+        while self._heap and self._heap[0][0] <= now:
+            *_, one = heapq.heappop(self._heap)
+            if one.is_counted:
+                yield one
+
+
 class Evictable:
-    """All that runs and may make room, now or once it has run for long enough."""
+    """All that runs and may make room, now or once it has run for long enough: for other queues
+    (`Policy.reclaim_least_runtime_seconds`), and for its own (`Policy.least_runtime_seconds`)."""
 
     def __init__(self) -> None:
         self.priorities: dict[tuple[int, int], dict[int, int]] = {}  # (pool, queue) -> priority -> how many of these.
-        self._ripe: dict[int, dict[int, dict[str, Running]]] = {}  # By pool and queue, who may be evicted now.
+        self.unclaimed = Ages()  # Who may not be evicted for other queues yet.
+        self.young = Ages()  # Who may not be evicted for its own queue yet.
+        self._there: dict[int, dict[int, dict[str, Running]]] = {}  # By pool and queue, who may be evicted for others now.
         self._leavers: dict[tuple[int, int], dict[int | None, Leavers]] = {}  # (pool, queue) -> below which priority.
-        self._held: dict[int, list[int]] = {}  # By pool, what those hold together who may be evicted now.
-        self._young: list[tuple[int, str, int, Running]] = []  # (when, job id, number, who) of those that may not be evicted yet.
-        self._entered = 0  # Keeps the heap from comparing gangs; decides nothing.
+        self._held: dict[int, list[int]] = {}  # By pool, what those hold together who may be reclaimed now.
 
-    def enter(self, one: Running, ripe_at: int, now: int) -> None:
-        """It runs from now on, and may be evicted from then on."""
-        if ripe_at > now:
-            self._entered += 1
-            heapq.heappush(self._young, (ripe_at, one.job.id, self._entered, one))
-        else:
-            self._ripen(one)
+    def enter(self, one: Running, policy: Policy, now: int) -> None:
+        """It runs from now on: it may be evicted in a later moment than that of its start, and not before its least run time."""
         one.is_counted = True
+        one.is_ripe = self._enters(one, policy.least_runtime_seconds, self.young, now)
+        if self._enters(one, policy.reclaim_least_runtime_seconds, self.unclaimed, now):
+            self._settle(one)
         for pool, _ in one.need:
             counts = self.priorities.setdefault((pool, one.job.queue), {})
             counts[one.job.priority] = counts.get(one.job.priority, 0) + 1
 
-    @property
-    def young_until(self) -> int:
-        """When the next of those that run may be evicted; 0 when all may."""
-        while self._young and not self._young[0][3].is_counted:
-            heapq.heappop(self._young)
-        return self._young[0][0] if self._young else 0
+    @staticmethod
+    def _enters(one: Running, seconds: int, ages: Ages, now: int) -> bool:
+        at = one.started_at + max(1, seconds)
+        if at > now:
+            ages.enter(one, at)
+        return at <= now
+
+    def next_at(self, *, claims: bool) -> int | None:
+        """When the next of those that run may be evicted for other queues, or for its own; None when all may."""
+        found = (self.unclaimed if claims else self.young).first
+        return None if found is None else found[0]
 
     def ripen(self, now: int) -> list[Running]:
-        """Who may be evicted from now on, and might not before."""
-        found = []
-        while self._young and self._young[0][0] <= now:
-            *_, one = heapq.heappop(self._young)
-            if one.is_counted:
-                self._ripen(one)
-                found.append(one)
+        """Who may be evicted from now on for something for which it might not be before."""
+        found = list(self.unclaimed.due(now))
+        for one in found:
+            self._settle(one)
+        for one in self.young.due(now):
+            one.is_ripe = True
+            found.append(one)
+            for pool, _ in one.need:
+                if one.job.id in self._there.get(pool, {}).get(one.job.queue, NOTHING):
+                    self._offer(one, pool)
         return found
 
-    def _ripen(self, one: Running) -> None:
-        """It has run for as long as everybody may."""
+    def _settle(self, one: Running) -> None:
+        """It may be reclaimed from now on."""
         for pool, amount in one.need:
-            ripe = self._ripe.setdefault(pool, {}).setdefault(one.job.queue, {})
-            if one.job.id in ripe:
-                continue
-            ripe[one.job.id] = one
-            for below, leavers in self._leavers.get((pool, one.job.queue), {}).items():
-                if _may_leave(one, below):
-                    leavers.add(one)
-            _add(self._held.setdefault(pool, [0, 0, 0]), amount, 1)
+            there = self._there.setdefault(pool, {}).setdefault(one.job.queue, {})
+            if one.job.id not in there:
+                there[one.job.id] = one
+                self._offer(one, pool)
+                _add(self._held.setdefault(pool, [0, 0, 0]), amount, 1)
+
+    def _offer(self, one: Running, pool: int) -> None:
+        """Searches from now on may evict it."""
+        for below, leavers in self._leavers.get((pool, one.job.queue), {}).items():
+            if one.job.id not in leavers.gangs and _may_leave(one, below):
+                leavers.add(one)
 
     def leave(self, one: Running) -> None:
         """It may be evicted no more."""
         for pool, amount in one.need:
             at = pool, one.job.queue
-            if self._ripe.get(pool, {}).get(one.job.queue, {}).pop(one.job.id, None) is not None:
+            if self._there.get(pool, {}).get(one.job.queue, {}).pop(one.job.id, None) is not None:
                 for leavers in self._leavers.get(at, {}).values():
                     if one.job.id in leavers.gangs:
                         leavers.remove(one)
@@ -183,26 +221,26 @@ class Evictable:
         one.is_counted = False
 
     def queues(self, pool: int) -> list[int]:
-        """Those with work that may be evicted now."""
-        return [queue for queue, gangs in self._ripe.get(pool, {}).items() if gangs]
+        """Those with work that may be reclaimed now."""
+        return [queue for queue, gangs in self._there.get(pool, {}).items() if gangs]
 
     def held(self, pool: int) -> Amounts:
-        """What those hold together who may be evicted now, of all queues."""
+        """What those hold together who may be reclaimed now, of all queues."""
         cpu, memory, gpu = self._held.get(pool, (0, 0, 0))
         return cpu, memory, gpu
 
     def leavers(self, pool: int, queue: int, below: int | None) -> Leavers:
-        """Whom of a queue a search may evict, of lower priority than this where one is given."""
+        """Whom of a queue a search may evict; with a priority, those below it that have run for long enough."""
         known = self._leavers.setdefault((pool, queue), {})
         found = known.get(below)
         if found is None:
-            ripe = self._ripe.get(pool, {}).get(queue, NOTHING).values()
-            found = known[below] = Leavers(pool, (one for one in ripe if _may_leave(one, below)))
+            there = self._there.get(pool, {}).get(queue, NOTHING).values()
+            found = known[below] = Leavers(pool, (one for one in there if _may_leave(one, below)))
         return found
 
 
 def _may_leave(one: Running, below: int | None) -> bool:
-    return one.job.evictable and (below is None or one.job.priority < below)
+    return one.job.evictable and (below is None or (one.is_ripe and one.job.priority < below))
 
 
 def takes_more(

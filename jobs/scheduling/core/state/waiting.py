@@ -130,6 +130,6 @@ class Waiting:
             self._line_up(job)
 
     def _line_up(self, job: Job) -> None:
-        runtime = planned_seconds(job, self._policy) if self._policy.booked or self.has_windows else 0
+        runtime = planned_seconds(job, self._policy) if self._policy.backfill_depth or self.has_windows else 0
         kind = 4 * self._holdings.number(job) + 2 * (job.max_runtime is None) + (self.has_windows and not job.evictable)
         self.ordering.add(job, self._shapes.of(job.gang, job.pools), runtime, kind)

@@ -110,6 +110,7 @@ class Running:
         "gpu_millis",
         "is_counted",
         "is_leaving",
+        "is_ripe",
         "job",
         "key",
         "need",
@@ -123,13 +124,12 @@ class Running:
         self.placed = placed
         self.need = need
         self.started_at = started_at
-        self.checkpoint_at = (
-            0  # As reported; without a report in this attempt, what the job reservations by `checkpoint_seconds` counts.
-        )
+        self.checkpoint_at = 0  # As reported; without a report in this attempt, `checkpoint_seconds` of the job counts.
         self.standing = standing
         self.claim: Transfer | None = None  # The claim that it belongs to, as claimant or as one that leaves for it.
         self.is_leaving = False
-        self.is_counted = False  # Among those who may be evicted, now or once they have run for long enough.
+        self.is_counted = False  # Among those who may be evicted, now or later.
+        self.is_ripe = False  # Whether it may be preempted in its own queue.
         self.gpu_millis = sum(amount[2] for _, amount in need)
         self.key = (job.submitted_at, job.id)
 

@@ -207,6 +207,7 @@ class World:
                 self.tell(Ended(name))
         decided = self.core.decide(self.now)
         assert done(decided) == done(self.anew.decide(self.now))
+        assert self.core.reservations.kept() == self.anew.reservations.kept()
         for name in sorted(self.jobs):
             assert kind_of(self.core, name) == kind_of(self.anew, name), name
         self.leaving = [one.id for one in decided if isinstance(one, Evict)]
@@ -214,8 +215,8 @@ class World:
 
 
 def done(decisions: tuple[Decision, ...]) -> list[Decision]:
-    """What happens; without the tables of scores, which are of the moment at which a gang was placed first, and without reserved
-    starts."""
+    """What happens; without the tables of scores, which are of the moment at which a gang was placed first, and without what is
+    told of reserved starts: those are compared as they are kept."""
     return [
         one._replace(placed=replace(one.placed, tables=())) if isinstance(one, Admit | Claim) else one
         for one in decisions

@@ -435,7 +435,7 @@ class SchedulerDriver:
         self._log = EventLog(state, now)
         core = self._log.core
         self._under_way = known.under_way
-        self._resumed = Resumed(tuple(one for one in state.running if one.leaving_for), state.promised, state.claims)
+        self._resumed = Resumed(tuple(one for one in state.running if one.leaving_for), state.reserved, state.claims)
         self._live = {str(row.job_id): row for row in live if str(row.job_id) in core.running}
         self._saved_at = mark(now)
         self._core = core

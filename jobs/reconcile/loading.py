@@ -370,7 +370,7 @@ def make_state(
         history=known.by_number(numbers.queue_at, numbers.pool_at),
         history_at=known.history_at,
         evicted_at=known.evicted_at,
-        promised=numbered.starts(known.under_way),
+        reserved=numbered.starts(known.under_way),
         claims=numbered.claims(known.under_way),
     )
 

@@ -124,7 +124,7 @@ def _of_the_log(known: Log, numbers: loading.Numbers, begin: int) -> State | Non
         return None
     waiting = {job.id for job in state.waiting}
     running = tuple(replace(held, leaving_for="", moves=False) for held in state.running if held.job.id not in waiting)
-    return replace(state, waiting=(), running=running, promised=(), seats=(), claims=())
+    return replace(state, waiting=(), running=running, reserved=(), seats=(), claims=())
 
 
 def _new_machines(events: Iterable[Event], begin: int, end: int) -> Iterator[NewMachine]:

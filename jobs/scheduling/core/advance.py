@@ -68,7 +68,7 @@ class AdvanceReservations:
             for running in self.live.running.values():
                 self.entered(running)
             for reservation in reservations:
-                self.promised(reservation)
+                self.reserved(reservation)
 
     def __bool__(self) -> bool:
         return bool(self.by_pool)
@@ -103,7 +103,7 @@ class AdvanceReservations:
                 else:
                     window.firm.pop(one.job.id, None)
 
-    def promised(self, one: BackfillReservation) -> None:
+    def reserved(self, one: BackfillReservation) -> None:
         """A start is booked: it will be in the way where it would run then."""
         for pool, amount in one.need:
             for window in self.by_pool.get(pool, ()):

@@ -205,7 +205,7 @@ class BackfillReservations:
         self.by_job[one.job.id] = one
         self._counts[one.pool] = self._counts.get(one.pool, 0) + 1
         if self.windows:
-            self.windows.promised(one)
+            self.windows.reserved(one)
         for machine in one.needs:
             insort(self._by_machine.setdefault(machine, []), one, key=order_of)
         self.settle(one.needs)

@@ -67,7 +67,7 @@ class State:
     evicted_at: tuple[tuple[int, int], ...] = ()  # (when, how many) of late, for the brake.
     caps: tuple[UserCap, ...] = ()
     windows: tuple[Booked, ...] = ()  # What tenants have booked for a time; what is over or was given up is left out.
-    promised: tuple[KeptReservation, ...] = ()  # Starts that are booked already.
+    reserved: tuple[KeptReservation, ...] = ()  # Starts that are booked already.
     unplannable: tuple[str, ...] = ()  # Jobs for which none was found, as machines and limits are.
     seats: tuple[Seat, ...] = ()  # Kept for jobs that moved and have not started again.
     claims: tuple[Claimed, ...] = ()  # Where those will start who wait until others have left for them.
@@ -93,12 +93,12 @@ def build(state: State) -> Core:
         core.seats.restore(seat)
     for job in sorted(state.waiting, key=lambda one: (one.submitted_at, one.id)):
         core.submit(job)
-    resume(core, state.running, state.promised, state.claims)
+    resume(core, state.running, state.reserved, state.claims)
     core.reservations.restore_unplannable(state.unplannable)
     return core
 
 
-def resume(core: Core, running: Iterable[Held], promised: Iterable[KeptReservation], claims: Iterable[Claimed]) -> None:
+def resume(core: Core, running: Iterable[Held], reserved: Iterable[KeptReservation], claims: Iterable[Claimed]) -> None:
     """Go on with what is under way for those who wait: claims of the room of others who leave (`running` has them, maybe beside
     others), and starts that are booked.
 
@@ -112,7 +112,7 @@ def resume(core: Core, running: Iterable[Held], promised: Iterable[KeptReservati
         victims.setdefault(held.leaving_for, []).append(held.job.id)
     for claimant in sorted(victims, key=lambda name: (name not in kept, name)):
         core.claim_again(claimant, sorted(victims[claimant]), moving, kept=kept.get(claimant))
-    for one in sorted(promised, key=lambda one: (one.at, one.id)):
+    for one in sorted(reserved, key=lambda one: (one.at, one.id)):
         core.reservations.restore(one)
 
 
@@ -147,7 +147,7 @@ def export(core: Core, state: State) -> State:
         history=core.shares.history(),
         history_at=core.live.history_at or 0,
         evicted_at=tuple(core.evicted_at),
-        promised=core.reservations.kept(),
+        reserved=core.reservations.kept(),
         unplannable=core.reservations.unplannable(),
         seats=core.seats.kept(),
         claims=core.claims(),

@@ -64,7 +64,7 @@ def latest_start(settled: Settled, job_id: str) -> Latest | None:
 def _why_not_alone(state: State, job: Job) -> str:
     """What would keep the job waiting if it were the only one; nothing where it would start."""
     fixed = tuple(held for held in state.running if not held.job.evictable and not held.need)
-    core = build(replace(state, waiting=(job,), running=fixed, windows=(), promised=(), seats=(), claims=()))
+    core = build(replace(state, waiting=(job,), running=fixed, windows=(), reserved=(), seats=(), claims=()))
     if any(isinstance(one, Admit) for one in core.decide(state.at)):
         return ""
     reason = core.why(job.id)

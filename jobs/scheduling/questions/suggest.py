@@ -219,7 +219,7 @@ class _Finder:
         them where they are, and decide before the change what the settled state has decided already, or after it.
         """
         settled = self.settled
-        booked = {one.id for one in settled.state.promised}
+        booked = {one.id for one in settled.state.reserved}
         after, clears = self._pass(settled.state, changes, looks_again=bool(booked))
         if clears is None:
             return None, after

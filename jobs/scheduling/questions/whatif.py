@@ -217,7 +217,7 @@ def after_pass(state: State, core: Core, decisions: Iterable[Decision]) -> State
     admitted = {one.id for one in decisions if isinstance(one, Admit)}
     leaving = {one.id: one.claimant for one in decisions if isinstance(one, Evict)}
     moving = {one.id for one in decisions if isinstance(one, Evict) and one.to is not None}
-    state = replace(state, promised=core.reservations.kept(), unplannable=core.reservations.unplannable(), claims=core.claims())
+    state = replace(state, reserved=core.reservations.kept(), unplannable=core.reservations.unplannable(), claims=core.claims())
     if not admitted and not leaving:
         return state
     runs = [
@@ -288,7 +288,7 @@ def _apply(state: State, change: Change) -> State:
             ids = {job.id for job in change.jobs}
             return replace(state, waiting=(*(job for job in state.waiting if job.id not in ids), *change.jobs))
         case Ask():
-            state = replace(state, promised=tuple(one for one in state.promised if one.id != change.job_id))
+            state = replace(state, reserved=tuple(one for one in state.reserved if one.id != change.job_id))
             return _edit(state, change.job_id, gang=change.gang, pools=change.pools, max_runtime=change.max_runtime)
         case Rank():
             return _edit(state, change.job_id, priority=change.priority, order=change.order)
@@ -395,7 +395,7 @@ def _renumbered(
         return all(task.machine not in gone for task in tasks)
 
     moved = [replace(held, placed=replace(held.placed, tasks=there(held.placed.tasks))) for held in running]
-    promised = [one._replace(tasks=there(one.tasks)) for one in state.promised if is_there(one.tasks)]
+    reserved = [one._replace(tasks=there(one.tasks)) for one in state.reserved if is_there(one.tasks)]
     seats = [
         replace(one, placed=replace(one.placed, tasks=there(one.placed.tasks)))
         for one in state.seats
@@ -426,7 +426,7 @@ def _renumbered(
         running=tuple(moved),
         waiting=tuple(waiting),
         capacities=capacities,
-        promised=tuple(promised),
+        reserved=tuple(reserved),
         seats=tuple(seats),
         claims=tuple(claims),
     )

@@ -101,7 +101,7 @@ class Resumed(NamedTuple):
     starts."""
 
     leaving: tuple[Held, ...]
-    promised: tuple[KeptReservation, ...]
+    reserved: tuple[KeptReservation, ...]
     claims: tuple[Claimed, ...]
 
 
@@ -208,8 +208,8 @@ def apply(core: Core, event: Event) -> tuple[Decision, ...]:
             core.checkpointed(job_id, at)
         case ToldToLeave(job_id):
             core.told_to_leave(job_id)
-        case Resumed(leaving, promised, claims):
-            resume(core, leaving, promised, claims)
+        case Resumed(leaving, reserved, claims):
+            resume(core, leaving, reserved, claims)
     return ()
 
 

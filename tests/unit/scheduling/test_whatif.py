@@ -90,19 +90,19 @@ def test_machines_that_come_or_go_leave_what_is_booked_and_claimed_elsewhere_whe
     policy = replace(running.policy, least_runtime_seconds=0, assumed_runtime_seconds=0)
     state = replace(passed(running), at=2000, policy=policy)
     state = passed(replace(state, waiting=(a_job("above", gpus=4, at=2000), a_job("booked", queue=2, gpus=4, at=2001))))
-    (claim,), (booked,) = state.claims, state.promised
+    (claim,), (booked,) = state.claims, state.reserved
 
     def places(one: State) -> list[str]:
         machines = sorted(one.machines, key=lambda each: (each.pool, each.name))
-        return [machines[task.machine].name for kept in (*one.claims, *one.promised) for task in kept.tasks]
+        return [machines[task.machine].name for kept in (*one.claims, *one.reserved) for task in kept.tasks]
 
     after = apply(state, [AddMachines((replace(state.machines[0], name="aaa"),))])
-    assert ([one.id for one in after.claims], [one.id for one in after.promised]) == ([claim.id], [booked.id])
+    assert ([one.id for one in after.claims], [one.id for one in after.reserved]) == ([claim.id], [booked.id])
     assert places(after) == places(state)
     assert places(apply(after, [RemoveMachine(0, "aaa")])) == places(state)
     where = places(state)
     assert apply(state, [RemoveMachine(0, where[0])]).claims == ()
-    assert apply(state, [RemoveMachine(0, where[1])]).promised == ()
+    assert apply(state, [RemoveMachine(0, where[1])]).reserved == ()
 
 
 def test_one_that_has_to_leave_in_the_pass_that_admits_it_does_not_start() -> None:
@@ -166,7 +166,7 @@ def test_a_cap_that_is_raised_for_one_user_leaves_that_of_everybody() -> None:
 def test_starts_that_are_booked_stay_on_their_machines_when_machines_are_added() -> None:
     held = a_job("held", tasks=2, gpus=4, max_runtime=600)
     state = passed(passed(a_state(held), a_job("wide", tasks=3, gpus=4, at=5)))
-    (booked,) = state.promised
+    (booked,) = state.reserved
     before = [sorted(one.name for one in state.machines)[task.machine] for task in booked.tasks]
     for name in ("a-first", "z-last"):
         changed = apply(state, [AddMachines((replace(state.machines[0], name=name, blocked="cordoned"),))])

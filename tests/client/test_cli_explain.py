@@ -64,7 +64,7 @@ def test_a_wait_is_explained_with_who_holds_what_and_what_would_help(run: Any, s
         ({"p90_at": NOON, "reason": "uncertain"}, "too uncertain for a likely time", "不给出约半数可能的时间"),
         ({"p90_at": NOON, "reason": "little_history"}, "too few jobs have ended for a likely time", "已结束的作业太少"),
         ({"reason": "little_history"}, "too few jobs have ended to say how long others will run", "无法判断其他作业会运行多久"),
-        ({"reason": "unknown_ends"}, "nothing like them has ended", "也没有类似的作业结束过"),
+        ({"reason": "unknown_ends"}, "no similar job has finished yet", "尚无类似的作业结束"),
         ({"reason": "passes"}, "further away than is looked ahead", "超出预测范围"),
         ({"reason": "too_many"}, "too many jobs wait or run", "等待或运行的作业过多"),
         ({"p50_at": NOON, "p90_at": NOON, "error": 0.24}, "off by less than 24% of the wait", "误差小于等待时间的 24%"),

@@ -8,10 +8,11 @@ from typing import Any
 from berth.cli import formats
 from berth.cli.messages import _
 
+PROMISES_LEAST = 10  # Of fewer a share says nothing.
 UNEXPECTED = {
     "too_many": "not looked ahead: too many jobs wait or run",
     "little_history": "cannot be known: too few jobs have ended to say how long others will run",
-    "unknown_ends": "cannot be known: it waits for jobs that may run for any time, and nothing like them has ended",
+    "unknown_ends": "cannot be known: no similar job has finished yet, so no start can be predicted",
     "horizon": "cannot be known: further away than is looked ahead",
     "passes": "cannot be known: further away than is looked ahead",
 }

@@ -11,7 +11,7 @@ import typer
 
 from berth.cli import formats
 from berth.cli.command import Session, UsageMistake, command
-from berth.cli.expected import unexpected_text
+from berth.cli.expected import PROMISES_LEAST, unexpected_text
 from berth.cli.messages import _
 from berth.cli.output import Column, heading, note, print_data, print_facts, table_text
 from berth.sanitize import plain
@@ -22,8 +22,6 @@ FILE_BYTES_MAX = 1 << 20
 EXAMPLE = "changes: [{end: {job: train}}, {quota: {queue: vision, pool: a100, resource: gpu_millis, ceiling: 16000}}]"
 
 FileOption = Annotated[Path, typer.Option("--file", "-f", help="YAML or JSON file with the changes; - is standard input.")]
-
-PROMISES_LEAST = 10  # Of fewer a share says nothing.
 
 
 @command()

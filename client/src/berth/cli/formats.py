@@ -17,6 +17,8 @@ DURATION_SECONDS_MAX = 36_525 * 86_400
 """A hundred years: longer than anything asked for here, and short enough to reckon with dates."""
 YEAR_MIN, YEAR_MAX = 1000, 2999
 """Of times that are given: with the longest duration added, each is still a date."""
+RUNTIME_SECONDS_MAX = 3_650 * 86_400
+"""Of the run times of a queue, as the published schema has it; a test compares them."""
 _DIGITS_MAX = 12  # Python reads no number of thousands of digits.
 _SIGNS = {
     "succeeded": ("✓", "green"),
@@ -57,6 +59,10 @@ class BadDuration(BerthError):
 
     code = "bad_duration"
     exit_code = 2
+
+
+class TooLong(BadDuration):
+    """A duration beyond DURATION_SECONDS_MAX."""
 
 
 def state_text(state: object) -> tuple[str, str]:
@@ -186,6 +192,28 @@ def parse_when(text: str, now: datetime | None = None) -> datetime:
     return parse_since(text)
 
 
+def parse_runtime(queue: str, text: str) -> int | None:
+    """A run time for a queue in seconds; None for `none`. BadDuration that names the queue for one outside the range."""
+    if text.strip().lower() == "none":
+        return None
+    try:
+        seconds = int(parse_seconds(text))
+    except TooLong:
+        seconds = RUNTIME_SECONDS_MAX + 1
+    if 1 <= seconds <= RUNTIME_SECONDS_MAX:
+        return seconds
+    days = RUNTIME_SECONDS_MAX // 86_400
+    raise BadDuration(
+        _(
+            "{given} is no run time for queue {queue}: it must be between 1s and {days}d.",
+            given=text[:40],
+            queue=queue,
+            days=days,
+        ),
+        hint=_("Write 90m, 36h or 2d; `none` lifts it."),
+    )
+
+
 def parse_seconds(text: str) -> float:
     """`90`, `90s`, `5m`, `1h30m` as seconds."""
     match = _DURATION.fullmatch(text.strip())
@@ -196,7 +224,7 @@ def parse_seconds(text: str) -> float:
         seconds = sum(int(part or 0) * unit for part, unit in zip(parts, (604800, 86400, 3600, 60, 1), strict=True))
         if seconds <= DURATION_SECONDS_MAX:
             return seconds
-    raise BadDuration(
+    raise TooLong(
         _("{given} is too long a duration.", given=repr(text[:40])),
         hint=_("The longest is {days} days.", days=DURATION_SECONDS_MAX // 86_400),
     )

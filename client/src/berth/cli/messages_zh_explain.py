@@ -13,8 +13,8 @@ EXPLAIN = {
     "cannot be known: too few jobs have ended to say how long others will run": (
         "无法得知：已结束的作业太少，无法判断其他作业会运行多久"
     ),
-    "cannot be known: it waits for jobs that may run for any time, and nothing like them has ended": (
-        "无法得知：它所等待的作业没有运行时间上限，也没有类似的作业结束过"
+    "cannot be known: no similar job has finished yet, so no start can be predicted": (
+        "无法得知：尚无类似的作业结束，因此无法预测启动时间"
     ),
     "cannot be known: further away than is looked ahead": "无法得知：超出预测范围",
     "too few jobs have ended for a likely time": "已结束的作业太少，不给出约半数可能的时间",

@@ -16,7 +16,7 @@ from typing import Any
 
 from jobs.lifecycle.exit_hints_zh import HINTS_ZH
 from jobs.lifecycle.exits import find_class
-from kernel.words import counted, format_amount, format_amounts, format_bytes, format_duration, is_one
+from kernel.words import counted, format_amount, format_amounts, format_bytes, format_duration, format_moment, is_one
 
 Detail = Mapping[str, Any]
 Writer = Callable[[Detail], str]
@@ -127,6 +127,11 @@ def _one(detail: Detail, key: str, language: str = "en") -> str:
     """One amount of the resource that `detail` names."""
     amount = detail.get(key)
     return format_amount(str(detail.get("resource", "")), amount, language) if isinstance(amount, int) else "?"
+
+
+def _moment(detail: Detail, key: str, unknown: str) -> str:
+    """A time that is stored as ISO 8601."""
+    return format_moment(detail[key]) if isinstance(detail.get(key), str) else unknown
 
 
 def _capped(detail: Detail, key: str, language: str = "en") -> str:
@@ -408,8 +413,8 @@ _ALL = (
     _wait("dependency", _dependency, lambda detail: f"等待 {detail.get('open', '?')} 个其他作业。"),
     _wait(
         "not_before",
-        lambda detail: f"It starts not before {detail.get('at', 'its time')}.",
-        lambda detail: f"不早于 {detail.get('at', '设定时间')} 启动。",
+        lambda detail: f"It starts not before {_moment(detail, 'at', 'its time')}.",
+        lambda detail: f"不早于 {_moment(detail, 'at', '设定时间')} 启动。",
     ),
     _wait("retrying", _retrying, _retrying_zh),
     _wait(
@@ -697,10 +702,10 @@ _ALL = (
         "booked",
         lambda detail: (
             f"There is room in {_named(detail, 'pool', 'pool')}, but the start of a job before it is planned there at "
-            f"{detail.get('at', 'a later time')}, and this one might run longer."
+            f"{_moment(detail, 'at', 'a later time')}, and this one might run longer."
         ),
         lambda detail: (
-            f"{_named_zh(detail, 'pool', '资源池')}有空位，但排在前面的作业计划于 {detail.get('at', '稍后')} 在此启动，"
+            f"{_named_zh(detail, 'pool', '资源池')}有空位，但排在前面的作业计划于 {_moment(detail, 'at', '稍后')} 在此启动，"
             "而本作业可能运行更久。"
         ),
         "Give it a max_runtime that ends before, and it may start now.",
@@ -710,11 +715,12 @@ _ALL = (
         "reserved",
         lambda detail: (
             f"It needs {_one(detail, 'need')}; {_one(detail, 'kept')} of {_named(detail, 'pool', 'pool')} "
-            f"{_are(_one(detail, 'kept'))} reserved from {detail.get('from', 'a time')} until {detail.get('until', 'another')}."
+            f"{_are(_one(detail, 'kept'))} reserved from {_moment(detail, 'from', 'a time')} until "
+            f"{_moment(detail, 'until', 'another')}."
         ),
         lambda detail: (
             f"需要 {_one(detail, 'need', 'zh')}；{_named_zh(detail, 'pool', '资源池')}的 {_one(detail, 'kept', 'zh')} "
-            f"在 {detail.get('from', '?')} 至 {detail.get('until', '?')} 期间已被预订。"
+            f"在 {_moment(detail, 'from', '?')} 至 {_moment(detail, 'until', '?')} 期间已被预订。"
         ),
         "A job whose max_runtime ends before the reservation begins may start now; `berth reserve list` shows reservations.",
         "若 max_runtime 在预订开始前结束，则可立即启动；`berth reserve list` 可查看预订。",
@@ -749,11 +755,11 @@ _ALL = (
         "too_young",
         lambda detail: (
             f"It may take back room in {_named(detail, 'pool', 'pool')}, but what runs there has not run long enough to be "
-            f"evicted before {detail.get('at', 'a while')}."
+            f"evicted before {_moment(detail, 'at', 'a while')}."
         ),
         lambda detail: (
             f"可收回{_named_zh(detail, 'pool', '资源池')}的资源，但其上的作业运行时间不足，"
-            f"{detail.get('at', '稍后')} 之后才可驱逐。"
+            f"{_moment(detail, 'at', '稍后')} 之后才可驱逐。"
         ),
         "It starts then, or sooner when something ends.",
         "届时启动；有作业提前结束则更早。",

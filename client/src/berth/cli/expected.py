@@ -22,4 +22,6 @@ def unexpected_text(expected: Mapping[str, Any]) -> str:
     """Why no time can be told."""
     if expected.get("reason") == "overdue" and expected.get("was_by"):
         return _("was expected by {time}, which has passed; no new time is told", time=formats.time_text(expected["was_by"]))
+    if expected.get("reason") == "not_yet" and expected.get("known_by"):
+        return _("not known yet, known by {time}", time=formats.time_text(expected["known_by"]))
     return _(UNEXPECTED.get(str(expected.get("reason")), "no start in sight"))

@@ -44,7 +44,7 @@ def explain(
     if found["suggestions"]:
         heading(_("What would start it"))
         for one in found["suggestions"]:
-            sys.stdout.write(f"  - {plain(one['text'])}\n")
+            sys.stdout.write(f"  - {formats.said(one['text'])}\n")
     if found.get("suggestions_bounded"):
         sys.stdout.write(_("The search for changes ended at its bound: others may help, too.") + "\n")
     if found["decisions"]:
@@ -111,7 +111,7 @@ def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
     facts: list[tuple[str, Any]] = [
         ("Job", (plain(found["job"]["name"]), "bold")),
         ("State", formats.state_text(found["state"])),
-        ("Why", plain(reason.get("text", ""))),
+        ("Why", formats.said(reason.get("text", ""))),
     ]
     if found["starts"]:
         facts.append(("Now", _("The scheduler is about to start it.")))
@@ -124,7 +124,7 @@ def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
     if found.get("expected"):
         facts.append(("Expected", _expected(found["expected"])))
     if found.get("latest"):
-        facts.append(("Latest", plain(found["latest"]["text"])))
+        facts.append(("Latest", formats.said(found["latest"]["text"])))
     return facts
 
 
@@ -169,7 +169,7 @@ def _order(factors: Mapping[str, Any]) -> str:
 
 def _print_condition(condition: Mapping[str, Any]) -> None:
     heading(_("Or as soon as") if condition["instead"] else _("What is missing"))
-    sys.stdout.write(f"  {plain(condition['text'])}\n")
+    sys.stdout.write(f"  {formats.said(condition['text'])}\n")
     if condition["jobs"]:
         names = ", ".join(plain(one["name"]) for one in condition["jobs"])
         sys.stdout.write("  " + _("Jobs: {names}", names=names) + "\n")
@@ -217,7 +217,7 @@ def _decision(row: Mapping[str, Any]) -> str:
 def _entry_text(entry: Mapping[str, Any]) -> str:
     if entry["nodes"]:
         return ", ".join(plain(node) for node in entry["nodes"][:SHOWN])
-    reason = plain((entry["reason"] or {}).get("text", ""))
+    reason = formats.said((entry["reason"] or {}).get("text", ""))
     return f"{reason} {_('{count} are evicted for it.', count=entry['evicts'])}" if entry["evicts"] else reason
 
 

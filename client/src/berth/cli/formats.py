@@ -40,6 +40,7 @@ _SIGNS = {
     "planned": ("○", "cyan"),
 }
 _DURATION = re.compile(r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?")
+_MOMENT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}) ([0-9]{2}:[0-9]{2}) UTC")
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _SIZE = re.compile(r"([0-9.]{1,25})(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P|)")
 _SIZES = {"": 1} | {f"{name}i": 1024**power for power, name in enumerate("KMGTP", 1)}
@@ -144,6 +145,21 @@ def time_text(text: object) -> str:
     """A moment on the clock of this machine."""
     at = moment(text)
     return at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else NOTHING
+
+
+def said(text: object) -> str:
+    """A sentence of the server as one line of harmless text, its times on the clock of this machine."""
+    return localized(plain(text))
+
+
+def localized(text: str) -> str:
+    """Times in the server's sentences, `2026-11-23 14:05 UTC`, on the clock of this machine."""
+    return _MOMENT.sub(lambda found: _minute(found[0], f"{found[1]}T{found[2]}Z"), text)
+
+
+def _minute(written: str, iso: str) -> str:
+    at = moment(iso)
+    return f"{at.astimezone():%Y-%m-%d %H:%M}" if at else written
 
 
 def span_text(started_at: object, ended_at: object) -> str:

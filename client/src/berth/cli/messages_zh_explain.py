@@ -7,6 +7,8 @@ EXPLAIN = {
     "Latest": "最迟启动",
     "as likely as not by {time}": "五成可能在 {time} 前",
     "was expected by {time}, which has passed; no new time is told": "原预计在 {time} 前启动，该时间已过；不再给出新的时间",
+    "known in {time}": "{time}后得知",
+    "not known yet, known by {time}": "尚未得知，将于 {time} 前得知",
     "nine times in ten by {time}": "九成可能在 {time} 前",
     "not looked ahead: too many jobs wait or run": "未预测：等待或运行的作业过多",
     "no start in sight": "暂时看不到启动时间",

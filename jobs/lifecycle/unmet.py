@@ -409,7 +409,7 @@ _RELEASED: Mapping[str, tuple[str, str]] = {
         "Remove files from its checkpoint, or have an operator raise the quota of checkpoints; then release it.",
         "清理其检查点目录，或由运维人员提高检查点配额，然后释放该作业。",
     ),
-    "tenant_disabled": ("It starts when an operator enables the tenant.", "待管理员启用该租户后启动。"),
+    "tenant_disabled": ("It starts when an operator enables the tenant.", "待运维人员启用该租户后启动。"),
     "held": ("Release it.", "释放该作业。"),
     "dependency": ("It starts when the jobs that it waits for have ended.", "所依赖的作业结束后即启动。"),
     "array_parallelism": ("It starts when one of its array ends; or raise array.parallelism.", "同数组的作业结束后即启动。"),

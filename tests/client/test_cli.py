@@ -573,6 +573,15 @@ def test_every_message_has_its_chinese(run: Any) -> None:
     assert missing == set()
 
 
+def test_states_are_told_in_chinese(run: Any, hello: Any) -> None:
+    from berth.cli import formats
+    from berth.cli.messages_zh import MESSAGES
+
+    assert {f"state {word}" for word in formats._SIGNS} - set(MESSAGES) == set()
+    assert "已成功" in run("ps", "-a", env={"BERTH_LANG": "zh"}).stdout
+    assert "succeeded" in run("ps", "-a").stdout
+
+
 def test_translations_keep_the_places_for_values() -> None:
     from string import Formatter
 

@@ -68,9 +68,14 @@ class TooLong(BadDuration):
 
 def state_text(state: object) -> tuple[str, str]:
     """A state with its sign, and the style to show it in."""
+    sign, style = _SIGNS.get(plain(state or "unknown").lower(), ("·", ""))
+    return f"{sign} {state_word(state)}", style
+
+
+def state_word(state: object) -> str:
+    """A state in the language of the reader; one of a newer server as it is."""
     word = plain(state or "unknown").lower()
-    sign, style = _SIGNS.get(word, ("·", ""))
-    return f"{sign} {word}", style
+    return _(f"state {word}").removeprefix("state ")
 
 
 def size_text(size_bytes: int | float | None) -> str:

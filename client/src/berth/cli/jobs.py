@@ -97,7 +97,7 @@ def stop(
             text = _("Job {name} is told to stop; it is {state}.")
             if job.has_ended:  # Stopped is what it should be: a job that waits is so at once.
                 text = _("Job {name} is stopped.") if job.state == "stopped" else _("Job {name} had already ended: {state}.")
-            session.show_done(job.data, text.format(name=plain(job.name), state=plain(job.state)))
+            session.show_done(job.data, text.format(name=plain(job.name), state=formats.state_word(job.state)))
     if session.is_for_programs:
         session.show(stopped, [])
     else:

@@ -170,7 +170,7 @@ const UNEXPECTED = { little_history: 'littleHistory', unknown_ends: 'unknownEnds
 /** Why no time can be told, in words where the code has some. */
 function unexpected(reason: string, t: Translate<keyof (typeof words)['en']>): string {
   const key = Object.hasOwn(UNEXPECTED, reason) ? UNEXPECTED[reason as keyof typeof UNEXPECTED] : undefined;
-  return key ? t(key) : t('notExpected', { reason: reason.replaceAll('_', ' ') });
+  return t(key ?? 'notExpected');
 }
 
 function Condition({ condition }: { condition: Unmet }) {

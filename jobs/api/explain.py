@@ -103,13 +103,23 @@ class FactorsOut(serializers.Serializer[Any]):
     queues = QueueFactorOut(many=True, help_text="On the way from root to its own.")
 
 
+class MakerOut(serializers.Serializer[Any]):
+    """Who may make a change by role. `tenant` null: of operators, and of managers of a tenant that you do not see."""
+
+    role = serializers.ChoiceField(["manager", "operator"])
+    tenant = ReferenceOut(allow_null=True)
+
+
 class SuggestionOut(serializers.Serializer[Any]):
     """A change after which the job would start; it was tried on a copy. `starts_now` false: once others were evicted for it."""
 
     kind = serializers.CharField()
     text = serializers.CharField()
     starts_now = serializers.BooleanField()
-    changes = serializers.ListField(child=serializers.DictField(), help_text="As POST /what-if takes them.")
+    changes = serializers.ListField(
+        child=serializers.DictField(), help_text="As POST /what-if takes them from you; empty where it would refuse one of them."
+    )
+    by = MakerOut(many=True, help_text="Who has to make those changes that you may not make; empty: you may make all.")
     evicts = ReferenceOut(many=True)
     evicts_count = serializers.IntegerField()
 
@@ -119,10 +129,11 @@ class ExpectedOut(serializers.Serializer[Any]):
 
     p50_at null beside a p90: it has passed, or `reason` is `uncertain` (the samples are too far apart, or likely starts of such
     waits were too far off of late) or `little_history` (too few jobs have ended; p90 is by when it starts if all take as long as
-    they may). Both null: `little_history`, `unknown_ends` (it waits for jobs that may run for any time, and nothing like them
-    has ended), `overdue` (it was expected nine times in ten by `was_by`, which has passed), `horizon` or `passes` (further away
-    than was looked), `too_many` (too many jobs wait or run to look ahead), else what it waits for. `error`: the median error of
-    such p50 of late, as a part of the wait; null: not known yet.
+    they may). Both null: `little_history`, `unknown_ends` (it waits for jobs that may run for any time, and no similar job has
+    finished yet), `overdue` (it was expected nine times in ten by `was_by`, which has passed), `horizon` or `passes` (further
+    away than was looked), `too_many` (too many jobs wait or run to look ahead), `not_yet` (it began to wait just now: known by
+    `known_by`), else what it waits for. `error`: the median error of such p50 of late, as a part of the wait; null: not known
+    yet.
     """
 
     p50_at = serializers.DateTimeField(allow_null=True)
@@ -130,6 +141,7 @@ class ExpectedOut(serializers.Serializer[Any]):
     said_at = serializers.DateTimeField()
     reason = serializers.CharField(allow_blank=True)
     was_by = serializers.DateTimeField(allow_null=True)
+    known_by = serializers.DateTimeField(allow_null=True, help_text="Of `not_yet`: it began to wait just now, first or again.")
     error = serializers.FloatField(allow_null=True)
     past = PastOut()
 

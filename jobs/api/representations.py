@@ -88,10 +88,11 @@ class ExpectedStartOut(serializers.Serializer[Any]):
 
     p50_at null beside a p90: it has passed, or `reason` is `uncertain` (the samples are too far apart, or likely starts of such
     waits were too far off of late) or `little_history` (too few jobs have ended; p90 is by when it starts if all take as long as
-    they may). Both null: `little_history`, `unknown_ends` (it waits for jobs that may run for any time, and nothing like them
-    has ended), `overdue` (it was expected nine times in ten by `was_by`, which has passed), `horizon` or `passes` (further away
-    than was looked), `too_many` (too many jobs wait or run to look ahead), else what it waits for. `error`: the median error of
-    such p50 of late, as a part of the wait; null: not known yet.
+    they may). Both null: `little_history`, `unknown_ends` (it waits for jobs that may run for any time, and no similar job has
+    finished yet), `overdue` (it was expected nine times in ten by `was_by`, which has passed), `horizon` or `passes` (further
+    away than was looked), `too_many` (too many jobs wait or run to look ahead), `not_yet` (it began to wait just now: known by
+    `known_by`), else what it waits for. `error`: the median error of such p50 of late, as a part of the wait; null: not known
+    yet.
     """
 
     p50_at = serializers.DateTimeField(allow_null=True)
@@ -99,6 +100,7 @@ class ExpectedStartOut(serializers.Serializer[Any]):
     said_at = serializers.DateTimeField()
     reason = serializers.CharField(allow_blank=True)
     was_by = serializers.DateTimeField(allow_null=True)
+    known_by = serializers.DateTimeField(allow_null=True, help_text="Of `not_yet`: it began to wait just now, first or again.")
     error = serializers.FloatField(allow_null=True)
 
 

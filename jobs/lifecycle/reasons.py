@@ -16,7 +16,8 @@ from typing import Any
 
 from jobs.lifecycle.exit_hints_zh import HINTS_ZH
 from jobs.lifecycle.exits import find_class
-from kernel.words import counted, format_amount, format_amounts, format_bytes, format_duration, is_one
+from jobs.lifecycle.states import JobState
+from kernel.words import counted, format_amount, format_amounts, format_bytes, format_duration, format_moment, is_one
 
 Detail = Mapping[str, Any]
 Writer = Callable[[Detail], str]
@@ -127,6 +128,11 @@ def _one(detail: Detail, key: str, language: str = "en") -> str:
     """One amount of the resource that `detail` names."""
     amount = detail.get(key)
     return format_amount(str(detail.get("resource", "")), amount, language) if isinstance(amount, int) else "?"
+
+
+def _moment(detail: Detail, key: str, unknown: str) -> str:
+    """A time that is stored as ISO 8601."""
+    return format_moment(detail[key]) if isinstance(detail.get(key), str) else unknown
 
 
 def _capped(detail: Detail, key: str, language: str = "en") -> str:
@@ -340,12 +346,34 @@ def _exhausted(detail: Detail) -> str:
 
 def _exhausted_zh(detail: Detail) -> str:
     kind, limit = detail.get("class"), detail.get("limit")
-    return f"{kind or ''} 类失败的重试次数（{limit if limit is not None else '?'}）已用完。".strip()
+    return f"{_class_zh(kind)}{'类' if kind else ''}失败的重试次数（{limit if limit is not None else '?'}）已用完。".strip()
 
 
 def _mapping(detail: Detail, key: str) -> Detail:
     found = detail.get(key)
     return found if isinstance(found, Mapping) else {}
+
+
+_STATES_ZH = {
+    JobState.QUEUED: "等待中",
+    JobState.ADMITTED: "已准入",
+    JobState.STARTING: "启动中",
+    JobState.RUNNING: "运行中",
+    JobState.STOPPING: "停止中",
+    JobState.SUCCEEDED: "已成功",
+    JobState.FAILED: "已失败",
+    JobState.STOPPED: "已停止",
+}
+
+
+def _state_zh(state: object) -> str:
+    return _STATES_ZH.get(JobState(str(state)), str(state)) if state in set(JobState) else str(state)
+
+
+def _class_zh(code: object) -> str:
+    """The name of a class of ends."""
+    ended = find_class(str(code or ""))
+    return f"“{ended.title_zh}”" if ended is not None else f" {code} " if code else ""
 
 
 def _children(detail: Detail) -> str:
@@ -354,7 +382,7 @@ def _children(detail: Detail) -> str:
 
 
 def _children_zh(detail: Detail) -> str:
-    parts = [f"{state} {count}" for state, count in detail.items() if isinstance(count, int) and count]
+    parts = [f"{_state_zh(state)} {count}" for state, count in detail.items() if isinstance(count, int) and count]
     return f"子作业：{'、'.join(parts)}。" if parts else "状态由其子作业决定。"
 
 
@@ -403,13 +431,13 @@ _ALL = (
         lambda detail: f"{'A tenant above its own' if detail.get('above') else 'Its tenant'} is disabled{_noted(detail)}",
         lambda detail: f"{'其上级租户' if detail.get('above') else '其租户'}已停用{_noted_zh(detail)}",
         "It starts when an operator enables the tenant.",
-        "待管理员启用该租户后启动。",
+        "待运维人员启用该租户后启动。",
     ),
     _wait("dependency", _dependency, lambda detail: f"等待 {detail.get('open', '?')} 个其他作业。"),
     _wait(
         "not_before",
-        lambda detail: f"It starts not before {detail.get('at', 'its time')}.",
-        lambda detail: f"不早于 {detail.get('at', '设定时间')} 启动。",
+        lambda detail: f"It starts not before {_moment(detail, 'at', 'its time')}.",
+        lambda detail: f"不早于 {_moment(detail, 'at', '设定时间')} 启动。",
     ),
     _wait("retrying", _retrying, _retrying_zh),
     _wait(
@@ -427,7 +455,7 @@ _ALL = (
         lambda detail: f"This month's budget of its queue, or of a queue above it, is spent{_percent(detail)}.",
         lambda detail: f"所属队列或其上级队列的本月预算已用尽{_percent(detail)}。",
         "It starts next month, or when a manager raises the budget: `berth budgets`.",
-        "将于下月启动，或由负责人提高预算后启动：`berth budgets`。",
+        "将于下月启动，或由管理员提高预算后启动：`berth budgets`。",
     ),
     _wait(
         "checkpoint_checking",
@@ -472,7 +500,7 @@ _ALL = (
         ),
         lambda detail: f"数据库已从备份恢复；需先确认{_named_zh(detail, 'cluster', '集群')}上仍在运行的作业。",
         "Usually this takes seconds. Operators see the cluster's condition with `berth clusters`.",
-        "通常只需数秒。管理员可用 `berth clusters` 查看集群状态。",
+        "通常只需数秒。运维人员可用 `berth clusters` 查看集群状态。",
     ),
     _wait(
         "quarantined",
@@ -485,7 +513,7 @@ _ALL = (
             f"仍在{_named_zh(detail, 'cluster', '集群')}上；为避免重复运行，暂不启动。"
         ),
         "An operator adopts that attempt or stops it: `manage.py quarantine`.",
-        "由管理员接管或停止该尝试：`manage.py quarantine`。",
+        "由运维人员接管或停止该尝试：`manage.py quarantine`。",
     ),
     _wait(
         "quarantined_unknown",
@@ -494,7 +522,7 @@ _ALL = (
         ),
         _fixed("恢复后，集群上有无法确认所属作业的尝试；其中可能有本作业的，故暂不启动。"),
         "It starts when those have ended or an operator has stopped them: `manage.py quarantine`.",
-        "待其结束或由管理员停止后启动：`manage.py quarantine`。",
+        "待其结束或由运维人员停止后启动：`manage.py quarantine`。",
     ),
     _wait("no_pool", _no_pool, _no_pool_zh, "Choose another pool or cluster, or leave it out.", "换一个资源池或集群，或不指定。"),
     _wait(
@@ -553,14 +581,14 @@ _ALL = (
         lambda detail: f"The machines of {_named(detail, 'pool', 'pool')} cannot show volumes to a job.",
         lambda detail: f"{_named_zh(detail, 'pool', '资源池')}的节点不支持挂载存储卷。",
         "Leave mounts out, or choose another pool. Operators: install bubblewrap on the machine.",
-        "去掉 mounts，或换一个资源池。管理员可在节点上安装 bubblewrap。",
+        "去掉 mounts，或换一个资源池。运维人员可在节点上安装 bubblewrap。",
     ),
     _wait(
         "cluster_disabled",
         lambda detail: f"{_capital(_named(detail, 'cluster', 'cluster'))} is disabled.",
         lambda detail: f"{_named_zh(detail, 'cluster', '集群')}已停用。",
         "It starts when an operator enables the cluster; or choose another.",
-        "待管理员启用该集群后启动，或换一个集群。",
+        "待运维人员启用该集群后启动，或换一个集群。",
     ),
     _wait(
         "cluster_unreachable",
@@ -667,7 +695,7 @@ _ALL = (
         lambda detail: f"Berth failed three times at this job{_error(detail)}; it tries again every ten minutes.",
         lambda detail: f"平台处理此作业连续三次失败{_error_zh(detail)}，每十分钟重试一次。",
         "Tell an operator: the log has the details. Other jobs are not affected.",
-        "请联系管理员，日志中有详细信息；其他作业不受影响。",
+        "请联系运维人员，日志中有详细信息；其他作业不受影响。",
     ),
     _wait(
         "gpu_shares",
@@ -697,10 +725,10 @@ _ALL = (
         "booked",
         lambda detail: (
             f"There is room in {_named(detail, 'pool', 'pool')}, but the start of a job before it is planned there at "
-            f"{detail.get('at', 'a later time')}, and this one might run longer."
+            f"{_moment(detail, 'at', 'a later time')}, and this one might run longer."
         ),
         lambda detail: (
-            f"{_named_zh(detail, 'pool', '资源池')}有空位，但排在前面的作业计划于 {detail.get('at', '稍后')} 在此启动，"
+            f"{_named_zh(detail, 'pool', '资源池')}有空位，但排在前面的作业计划于 {_moment(detail, 'at', '稍后')} 在此启动，"
             "而本作业可能运行更久。"
         ),
         "Give it a max_runtime that ends before, and it may start now.",
@@ -710,11 +738,12 @@ _ALL = (
         "reserved",
         lambda detail: (
             f"It needs {_one(detail, 'need')}; {_one(detail, 'kept')} of {_named(detail, 'pool', 'pool')} "
-            f"{_are(_one(detail, 'kept'))} reserved from {detail.get('from', 'a time')} until {detail.get('until', 'another')}."
+            f"{_are(_one(detail, 'kept'))} reserved from {_moment(detail, 'from', 'a time')} until "
+            f"{_moment(detail, 'until', 'another')}."
         ),
         lambda detail: (
             f"需要 {_one(detail, 'need', 'zh')}；{_named_zh(detail, 'pool', '资源池')}的 {_one(detail, 'kept', 'zh')} "
-            f"在 {detail.get('from', '?')} 至 {detail.get('until', '?')} 期间已被预订。"
+            f"在 {_moment(detail, 'from', '?')} 至 {_moment(detail, 'until', '?')} 期间已被预订。"
         ),
         "A job whose max_runtime ends before the reservation begins may start now; `berth reserve list` shows reservations.",
         "若 max_runtime 在预订开始前结束，则可立即启动；`berth reserve list` 可查看预订。",
@@ -730,7 +759,7 @@ _ALL = (
             f"本作业需要 {_capped(detail, 'need', 'zh')}。"
         ),
         "It starts when others of the user's jobs end. A manager can raise the cap: `berth queues caps`.",
-        "该用户的其他作业结束后即可启动；负责人可提高上限：`berth queues caps`。",
+        "该用户的其他作业结束后即可启动；管理员可提高上限：`berth queues caps`。",
     ),
     _wait(
         "tenant_cap",
@@ -743,17 +772,17 @@ _ALL = (
             f"本作业需要 {_capped(detail, 'need', 'zh')}。"
         ),
         "It starts when others of the tenant's jobs end. Whoever manages the queue above can raise it: `berth queues counts`.",
-        "该租户的其他作业结束后即可启动；上级队列的负责人可提高上限：`berth queues counts`。",
+        "该租户的其他作业结束后即可启动；上级队列的管理员可提高上限：`berth queues counts`。",
     ),
     _wait(
         "too_young",
         lambda detail: (
             f"It may take back room in {_named(detail, 'pool', 'pool')}, but what runs there has not run long enough to be "
-            f"evicted before {detail.get('at', 'a while')}."
+            f"evicted before {_moment(detail, 'at', 'a while')}."
         ),
         lambda detail: (
             f"可收回{_named_zh(detail, 'pool', '资源池')}的资源，但其上的作业运行时间不足，"
-            f"{detail.get('at', '稍后')} 之后才可驱逐。"
+            f"{_moment(detail, 'at', '稍后')} 之后才可驱逐。"
         ),
         "It starts then, or sooner when something ends.",
         "届时启动；有作业提前结束则更早。",
@@ -868,7 +897,7 @@ _ALL = (
     _end(
         "code_not_fetched",
         lambda detail: f"Its code was not fetched: job {detail.get('name', '?')} ended {detail.get('state', '?')}.",
-        lambda detail: f"未能取得代码：作业 {detail.get('name', '?')} 的结果为 {detail.get('state', '?')}。",
+        lambda detail: f"未能取得代码：作业 {detail.get('name', '?')} 的结果为{_state_zh(detail.get('state', '?'))}。",
         "Read that job's log for the address and the ref that could not be read, then rerun this one.",
         "请查看该作业日志中无法读取的地址与引用，然后重跑本作业。",
     ),
@@ -912,7 +941,7 @@ _ALL = (
     _end(
         "retry_not_asked",
         lambda detail: f"Failures of class {detail.get('class', '?')} are tried again only if the job asks for it.",
-        lambda detail: f"{detail.get('class', '?')} 类失败仅在作业要求时重试。",
+        lambda detail: f"{_class_zh(detail.get('class', '?'))}类失败仅在作业要求时重试。".strip(),
         "Set retry: {limit: 3} to have it tried again.",
         "设置 retry: {limit: 3} 可自动重试。",
     ),

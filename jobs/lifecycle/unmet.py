@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobs.lifecycle.reasons import REASONS, capped_text, explain
-from kernel.words import counted, format_amount, format_amounts, format_bytes, format_duration, is_one
+from kernel.words import counted, format_amount, format_amounts, format_bytes, format_duration, format_moment, is_one
 
 Document = Mapping[str, Any]
 Writer = Callable[[Document], str]
@@ -33,13 +33,25 @@ def filter_text(code: str, language: str = "en") -> str:
     return words[language == "zh"] if words else code
 
 
-def change_text(document: Document, language: str = "en") -> str:
-    """The words of one change, an object with one key as in `changes` of a what-if."""
+def change_text(document: Document, language: str = "en", by: Document | None = None) -> str:
+    """The words of one change, an object with one key as in `changes` of a what-if. `by`: the `role` that may make it, and in
+    which `tenant`, where the reader may not; the words of such a change are one sentence that begins with a verb."""
     for kind, values in document.items():
         write = _CHANGES.get(kind)
         if write is not None and isinstance(values, Mapping):
-            return write[language == "zh"](values)
+            text = write[language == "zh"](values)
+            return text if by is None else _made_by(text, by, language)
     return ""
+
+
+def _made_by(text: str, by: Document, language: str) -> str:
+    """`An operator can add 2 machines ...`."""
+    tenant = (by.get("tenant") or {}).get("name")
+    if language == "zh":
+        whose = f"租户 {tenant} 的" if tenant else "上级租户的"
+        return f"由{'运维人员' if by.get('role') == 'operator' else f'{whose}管理员'}操作：{text}"
+    who = "An operator" if by.get("role") == "operator" else f"A manager of {tenant or 'the tenant above'}"
+    return f"{who} can {text[:1].lower()}{text[1:]}"
 
 
 def clears_text(count: int, language: str = "en") -> str:
@@ -54,9 +66,9 @@ def latest_text(document: Document, language: str = "en") -> str:
     words = _LATEST.get(str(document.get("kind") or ""))
     if words is None:
         words = _NO_LATEST.get(str(document.get("reason")), _NO_LATEST[""])
-    text = words[language == "zh"].replace("@", str(document.get("at") or "?"))
+    text = words[language == "zh"].replace("@", format_moment(document.get("at")))
     if document.get("next_reservation_from") and document.get("kind") != "booked":
-        text += _NEXT_RESERVATION[language == "zh"].replace("@", str(document["next_reservation_from"]))
+        text += _NEXT_RESERVATION[language == "zh"].replace("@", format_moment(document["next_reservation_from"]))
     return text
 
 
@@ -115,7 +127,7 @@ def _are(amount: str) -> str:
 
 
 def _when(document: Document) -> str:
-    return str(document.get("until") or "?")
+    return format_moment(document.get("until"))
 
 
 def _filters(document: Document, language: str) -> str:
@@ -356,6 +368,11 @@ def _quota_zh(d: Document) -> str:
 
 
 def _end(d: Document) -> str:
+    if d.get("queued") and d.get("name"):
+        return f"Stop waiting job {d['name']}, which stands before it."
+    if d.get("queued"):
+        counted_jobs = _plural(d, "count", "waiting job of another tenant is", "waiting jobs of other tenants are")
+        return f"It starts when {counted_jobs} gone that {'stands' if d.get('count') == 1 else 'stand'} before it."
     held = format_amounts(d.get("amounts") or {})
     if d.get("name"):
         return f"End job {d['name']}, which holds {held}."
@@ -365,6 +382,10 @@ def _end(d: Document) -> str:
 
 
 def _end_zh(d: Document) -> str:
+    if d.get("queued") and d.get("name"):
+        return f"停止排在其前面的等待作业 {d['name']}。"
+    if d.get("queued"):
+        return f"其他租户排在其前面的 {_count(d, 'count')} 个等待作业离开后即可启动。"
     held = format_amounts(d.get("amounts") or {}, "zh")
     if d.get("name"):
         return f"结束作业 {d['name']}（占用 {held}）。"
@@ -384,13 +405,19 @@ def _add_nodes_zh(d: Document) -> str:
 _RELEASED: Mapping[str, tuple[str, str]] = {
     "checkpoint_checking": ("It starts when its checkpoint was looked through.", "检查点检查完毕后即启动。"),
     "checkpoint_unreadable": ("Mend its checkpoint and release it.", "修复检查点后释放该作业。"),
-    "checkpoint_over_quota": ("Raise the quota of checkpoints and release it.", "提高检查点配额后释放该作业。"),
-    "tenant_disabled": ("It starts when an operator enables the tenant.", "待管理员启用该租户后启动。"),
+    "checkpoint_over_quota": (
+        "Remove files from its checkpoint, or have an operator raise the quota of checkpoints; then release it.",
+        "清理其检查点目录，或由运维人员提高检查点配额，然后释放该作业。",
+    ),
+    "tenant_disabled": ("It starts when an operator enables the tenant.", "待运维人员启用该租户后启动。"),
     "held": ("Release it.", "释放该作业。"),
     "dependency": ("It starts when the jobs that it waits for have ended.", "所依赖的作业结束后即启动。"),
     "array_parallelism": ("It starts when one of its array ends; or raise array.parallelism.", "同数组的作业结束后即启动。"),
     "not_before": ("It starts at its time; or set start_after to an earlier one.", "到时即启动；也可提前 start_after。"),
-    "budget": ("Raise the budget; it starts then.", "提高预算后即启动。"),
+    "budget": (
+        "It starts when a manager of the tenant above, or an operator, has raised the budget.",
+        "上级租户的管理员或运维人员提高预算后即启动。",
+    ),
 }
 
 

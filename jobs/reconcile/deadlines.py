@@ -15,6 +15,7 @@ from activity.services import NewEvent
 from jobs.lifecycle.states import AttemptState
 from jobs.models import Attempt
 from jobs.reconcile.watched import Watched
+from kernel.words import format_moment
 
 NEARLY_OVER = "time_nearly_over"
 PART = 10  # Told when so great a part is left,
@@ -55,7 +56,7 @@ def _notice(item: Watched, now: datetime) -> NewEvent:
         subject_kind="attempt",
         subject_id=attempt.id,
         title=f"Job {job.name} is stopped in {left}",
-        text=f"It may run until {attempt.deadline_at:%Y-%m-%d %H:%M} UTC; then it gets its checkpoint signal and its grace.",
+        text=f"It may run until {format_moment(attempt.deadline_at)}; then it gets its checkpoint signal and its grace.",
         command=f"berth show {job.id}",
         users=[job.user_id],
         job_id=job.id,

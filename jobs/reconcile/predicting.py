@@ -11,12 +11,21 @@ import uuid
 from collections import deque
 from collections.abc import Collection, Iterable
 from functools import cache, partial
+from typing import NamedTuple
 
 from jobs.models import Attempt, Job
 from jobs.reconcile.loading import LiveRow, PendingRow
 from jobs.scheduling.questions.predict import Prediction, Predictor, size_of
 from jobs.services.promises import HISTORY_RUNS, add_runs, predictor_of_history
+from jobs.services.submission import Submission
 from reconciling import bulk
+
+
+class Planned(NamedTuple):
+    """In seconds: typically, and at most by nine in ten. None: nothing is known."""
+
+    typical: int | None
+    cautious: int | None
 
 
 class Predictions:
@@ -57,6 +66,15 @@ class Predictions:
             add_runs(self._predictor, Attempt.objects.filter(id__in=list(self._ended)).order_by("-id"))
             self._ended.clear()
         return self._predictor
+
+
+def planned_seconds(predictor: Predictor, submission: Submission, user_id: uuid.UUID, gpu_millis: int) -> Planned:
+    """How long a job that was not submitted would be planned to run: as `Predictions` would write it, and where nothing is known
+    of its kind as its queue says."""
+    found = _prediction(predictor, user_id, submission.spec.name, submission.queue.id, gpu_millis, submission.max_runtime_seconds)
+    if found is not None and found.runs:
+        return Planned(found.typical, found.cautious)
+    return Planned(submission.cautious_seconds, submission.cautious_seconds)
 
 
 def _prediction(

@@ -50,7 +50,6 @@ def read_board(queues: Sequence[QueueFacts], *, limit: int, now: datetime) -> Bo
     running = {job.id: job for job in related.filter(id__in=shown)}
     waits = rows.filter(state="queued")
     waiting = list(_in_order(waits.select_related("tenant", "queue", "user"))[:limit])
-    ids = [job.id for job in waiting]
     return Board(
         running=tuple(running[job_id] for job_id in shown if job_id in running),
         running_count=len(live) if len(live) <= RUNNING_MAX else runs.count(),
@@ -58,7 +57,7 @@ def read_board(queues: Sequence[QueueFacts], *, limit: int, now: datetime) -> Bo
         waiting=tuple(waiting),
         waiting_count=waits.count(),
         positions={job.id: int(getattr(job, "position")) for job in waiting if not job.hold},  # noqa: B009 - annotated.
-        expected=expected_starts_of(ids, now),
+        expected=expected_starts_of(waiting, now),
     )
 
 

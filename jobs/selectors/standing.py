@@ -33,7 +33,7 @@ def standings_of(jobs: Sequence[Job], now: datetime) -> Standings:
     live = {job.attempt_id: job.id for job in jobs if job.attempt_id is not None and job.state in RUNNING}
     return Standings(
         _places({job.queue_id for job in waiting}) if waiting else {},
-        expected_starts_of([job.id for job in waiting], now) if waiting else {},
+        expected_starts_of(waiting, now) if waiting else {},
         _held(live) if live else {},
     )
 

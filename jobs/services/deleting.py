@@ -21,6 +21,7 @@ from jobs.models import Job
 from jobs.services.stop import stop_jobs
 from kernel.actor import Actor
 from kernel.errors import Conflict
+from kernel.words import counted
 from storage.services.volumes import count_volumes_of, delete_volumes_of
 from tenants.access import demand
 from tenants.selectors import Tenant, people_in, tenants_below
@@ -81,7 +82,8 @@ def delete_tenant(
         demand_name(found, confirm)
         live = _jobs([found.pk], JOB_LIFECYCLE.live_states).count()
         if live:
-            raise Conflict(f"{live} jobs of {found.name} wait or run.", hint="Stop them, and delete it when they have ended.")
+            words = counted(live, f"job of {found.name} waits or runs", f"jobs of {found.name} wait or run")
+            raise Conflict(f"{words}.", hint="Stop what is left, and delete the tenant when it has ended.")
         plan = plan_deletion(actor=actor, tenant=found, now=now)
         hold(plan)
         delete_volumes_of(tenant_id=found.pk, now=now)

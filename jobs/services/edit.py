@@ -20,6 +20,7 @@ from jobs.spec.values import BadValue, parse_tag
 from kernel.actor import Actor
 from kernel.errors import Conflict, FieldError, Forbidden, InvalidInput, PreconditionFailed, QuotaExceeded
 from kernel.limits import TAGS
+from kernel.words import format_duration
 from storage.services.checkpoints import look_through
 from tenants.access import role_allows
 from tenants.capacity import default_runtime_of, runtime_limit_of
@@ -134,8 +135,8 @@ def _check_runtime_limit(job: Job, columns: Mapping[str, Any]) -> None:
     limit = runtime_limit_of(columns.get("queue_id", job.queue_id))
     asked = columns.get("max_runtime_seconds", job.max_runtime_seconds)
     if limit is not None and (asked is None or asked > limit):
-        asks = "any time" if asked is None else f"{asked} seconds"
-        message = f"Job {job.name} may run for {asks}; jobs of this queue may run for {limit} seconds."
+        asks = "any time" if asked is None else format_duration(asked)
+        message = f"Job {job.name} may run for {asks}; jobs of this queue may run for {format_duration(limit)}."
         hint = f"Set max_runtime_seconds to {limit} or less, at once with the queue."
         raise QuotaExceeded(message, hint=hint, fields=[FieldError("/max_runtime_seconds", "runtime_too_long", message, hint)])
 

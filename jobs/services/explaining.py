@@ -15,10 +15,11 @@ from jobs.scheduling.questions.explain import Explanation, Factors, Settled, exp
 from jobs.scheduling.questions.latest import Latest, latest_start
 from jobs.scheduling.questions.suggest import Suggested, Suggestion, suggest_within_bounds
 from jobs.scheduling.questions.whatif import End
-from jobs.selectors.expected import ExpectedStart, expected_starts_of
-from jobs.services.asking import Reader, Shown, changes_json, condition_json, is_about_others, one_question
+from jobs.selectors.expected import NOT_YET, ExpectedStart, expected_starts_of
+from jobs.services.asking import Reader, Shown, condition_json, one_question
 from jobs.services.promises import TOO_MANY, accuracy, effort_asked, expect, moment
 from jobs.services.specs import load_spec, wish_of
+from jobs.services.suggesting import changes_json, is_about_others, may_be_thought_of
 from kernel.actor import Actor
 from webapi.fields import utc_text
 
@@ -52,7 +53,7 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
         },
         "factors": _factors(found.factors, reader),
         "suggestions": [
-            _suggestion(one, waiting, reader)
+            _suggestion(one, waiting, reader, now)
             for one in suggestions
             if not any(is_about_others(change, waiting, reader) for change in one.changes)
         ],
@@ -64,8 +65,8 @@ def explain_job(job: Job, *, actor: Actor, now: datetime, language: str = "en", 
 
 def _expected_start(loaded: Loaded, job: Job, now: datetime) -> ExpectedStart | None:
     """As every page tells it; of a job that was not looked ahead yet, as it looks now."""
-    known = expected_starts_of([job.id], now).get(job.id)
-    if known is not None:
+    known = expected_starts_of([job], now).get(job.id)
+    if known is not None and known.reason != NOT_YET:
         return known
     effort = effort_asked(loaded)
     if effort is None:
@@ -121,9 +122,12 @@ def _factors(factors: Factors, reader: Reader) -> Shown:
     }
 
 
-def _suggestion(one: Suggestion, job: Waiting, reader: Reader) -> Shown:
-    """Its words; its changes where the reader may know what they name, ready for a what-if."""
-    told = changes_json(one.changes, job, reader)
+def _suggestion(one: Suggestion, job: Waiting, reader: Reader, now: datetime) -> Shown:
+    """Its words; its changes where a what-if takes them from the reader; who has to make what the reader may not."""
+    told = changes_json(one.changes, job, reader, now)
+    bodies = [shown["change"] for shown in told]
+    others: list[Shown] = []
+    others += [shown["by"] for shown in told if shown["by"] is not None and shown["by"] not in others]
     texts = [shown["text"] for shown in told]
     if one.clears:
         texts.append(clears_text(len(one.clears), reader.language))
@@ -131,7 +135,8 @@ def _suggestion(one: Suggestion, job: Waiting, reader: Reader) -> Shown:
         "kind": one.kind,
         "text": ("" if reader.language == "zh" else " ").join(filter(None, texts)),
         "starts_now": not one.clears,
-        "changes": [shown["change"] for shown in told],
+        "changes": bodies if may_be_thought_of(bodies, reader) else [],
+        "by": others,
         "evicts": reader.jobs(one.clears),
         "evicts_count": len(one.clears),
     }

@@ -9,10 +9,11 @@ from datetime import datetime
 from typing import Any
 
 from jobs.reconcile.loading import Judge, Loaded, PendingRow, load_state
+from jobs.reconcile.predicting import Planned, planned_seconds
 from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS
 from jobs.scheduling.questions.lifetimes import Lifetimes
-from jobs.scheduling.questions.predict import Prediction, size_of
+from jobs.scheduling.questions.predict import Prediction, Predictor, size_of
 from jobs.scheduling.questions.whatif import Submit, apply
 from jobs.services.asking import one_question
 from jobs.services.promises import TOO_MANY, accuracy, effort_asked, expect, lifetimes_of, moment, predictor_of_history
@@ -27,6 +28,7 @@ from webapi.fields import utc_text
 SIZES = ("asked", "half", "quarter")
 CORE = 1_000
 HOUR = 3_600
+NOBODY = uuid.UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,12 @@ class Option:
 def forecast(submission: Submission, *, actor: Actor, with_cost: bool, now: datetime) -> dict[str, Any]:
     """Expected start (p50 and p90) and cost of one job as asked, and of half and a quarter of it. Stores nothing."""
     wish = wish_of(submission.spec)
+    predictor = predictor_of_history()
     with one_question():
         loaded = load_state(now)
         known = lifetimes_of(loaded) if effort_asked(loaded) is not None else None
-        options = [_option(one, submission, loaded, known, actor, now) for one in _sizes(wish.gang)]
-    lasts = predictor_of_history().predict(
+        options = [_option(one, submission, loaded, known, predictor, actor, now) for one in _sizes(wish.gang)]
+    lasts = predictor.predict(
         user=str(actor.user_id), name=submission.spec.name, queue=str(submission.queue.id),
         longest=submission.max_runtime_seconds,
         size=size_of(Option("asked", wish.gang).amount.gpu_millis, submission.max_runtime_seconds),
@@ -69,10 +72,17 @@ def forecast(submission: Submission, *, actor: Actor, with_cost: bool, now: date
 
 
 def _option(
-    option: Option, submission: Submission, loaded: Loaded, known: Lifetimes | None, actor: Actor, now: datetime
+    option: Option,
+    submission: Submission,
+    loaded: Loaded,
+    known: Lifetimes | None,
+    predictor: Predictor,
+    actor: Actor,
+    now: datetime,
 ) -> dict[str, Any]:
     """One size, put into a copy of the state as if it were submitted now."""
-    row = _row(submission, actor, now)
+    planned = planned_seconds(predictor, submission, actor.user_id or NOBODY, option.amount.gpu_millis)
+    row = _row(submission, planned, actor, now)
     image = submission.image
     images = {image.id: image} if image.id is not None else {}
     judge = Judge(loaded.around, loaded.numbers, images, (), {}, now)
@@ -115,15 +125,15 @@ def _cost(pool_ids: Sequence[uuid.UUID], total: dict[str, int], lasts: Predictio
     }
 
 
-def _row(submission: Submission, actor: Actor, now: datetime) -> PendingRow:
+def _row(submission: Submission, planned: Planned, actor: Actor, now: datetime) -> PendingRow:
     """The job as it would wait; only the scheduler's copy ever sees it."""
-    spec, nobody = submission.spec, uuid.UUID(int=0)
+    spec = submission.spec
     return PendingRow(
-        id=nobody,
+        id=NOBODY,
         tenant_id=submission.tenant.id,
         queue_id=submission.queue.id,
         priority=submission.priority,
-        spec_id=nobody,
+        spec_id=NOBODY,
         image_id=submission.image.id,
         image_kind=str(submission.image.kind),
         image_digest=submission.image.digest,
@@ -134,12 +144,13 @@ def _row(submission: Submission, actor: Actor, now: datetime) -> PendingRow:
         attempt_count=0,
         reason_code="",
         reason_detail={},
-        user_id=actor.user_id or nobody,
+        user_id=actor.user_id or NOBODY,
         max_runtime_seconds=submission.max_runtime_seconds,
         submitted_at=now,
         placed_at=None,
         checkpoint=None,
-        cautious_seconds=submission.cautious_seconds,
+        predicted_seconds=planned.typical,
+        cautious_seconds=planned.cautious,
     )
 
 

@@ -31,6 +31,7 @@ from kernel.config import current
 from kernel.errors import Conflict, FieldError, Forbidden, InvalidInput
 from kernel.ids import new_id
 from kernel.priorities import PRIORITY_MAX, format_priority
+from kernel.words import format_moment
 from reconciling.crashpoints import crashpoint
 from tenants.access import demand, is_system
 from tenants.grants import granted_to, priority_grants
@@ -312,7 +313,7 @@ def _check_window(window: Window, now: datetime) -> None:
     fields = []
     starts_at = window.starts_at or now
     if window.starts_at is not None and window.starts_at < now - timedelta(minutes=1):
-        message = f"{window.starts_at:%Y-%m-%dT%H:%M:%SZ} is over."
+        message = f"{format_moment(window.starts_at)} is over."
         fields.append(FieldError("/starts_at", "in_the_past", message, "Leave it away, or give a later time."))
     if window.ends_at <= max(starts_at, now):
         fields.append(FieldError("/ends_at", "out_of_range", "The window ends before it begins.", "Give an end after the start."))

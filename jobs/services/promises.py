@@ -20,6 +20,7 @@ from jobs.reconcile.loading import Loaded, load_state
 from jobs.scheduling.questions.lifetimes import Known, Lifetimes
 from jobs.scheduling.questions.lookahead import SMALL_JOBS, UNCERTAIN, Effort, Expected, effort_of, expected_starts
 from jobs.scheduling.questions.predict import ERROR_MAX, OBSERVED, Corrections, Predictor, kinds_of, size_of
+from jobs.selectors.expected import WAITED
 from kernel.ids import new_ids
 from reconciling import bulk
 from tenants.quota.accounting import mark
@@ -31,7 +32,6 @@ LOOKED_AGAIN = timedelta(seconds=60)  # What is told of a job that waits is no o
 FEW_JOBS = 200  # A look of some hundred costs up to 16 s of CPU time, and of thousands more.
 LOOKED_AGAIN_SMALL = timedelta(minutes=5)  # With more than `FEW_JOBS`, and then also of new ones: a twentieth of a core.
 LOOKED_AGAIN_LARGE = timedelta(minutes=10)  # The same with more than `SMALL_JOBS`.
-WAITED = timedelta(seconds=30)  # Whoever starts sooner needs no promise.
 KEPT = timedelta(days=90)
 JUDGED = timedelta(days=7)  # What the error that people are told is counted over.
 IDS_AT_ONCE = 500
@@ -108,7 +108,7 @@ def promise_starts(now: datetime) -> int:
     old = StartPromise.objects.filter(made_at__lt=now - KEPT).order_by().values_list("job_id", flat=True)[:IDS_AT_ONCE]
     StartPromise.objects.filter(job_id__in=list(old)).delete()
     waiting = Job.objects.filter(state="queued", desired="run", array_size__isnull=True, hold=False, open_dependencies=0)
-    new = waiting.filter(queued_at__lte=now - WAITED, startpromise__isnull=True, attempt_count=0)
+    new = waiting.filter(queued_at__lte=now - WAITED, startpromise__isnull=True)
     if not new.exists() and not _looked_at_before(now - LOOKED_AGAIN).exists():
         return kept
     loaded = load_state(now)
@@ -130,12 +130,7 @@ def promise_starts(now: datetime) -> int:
             "job_id": uuid.UUID(job_id),
             "tenant_id": loaded.rows[job_id].tenant_id,
             "made_at": now,
-            "p50_at": moment(outlook.told.p50),
-            "p90_at": moment(outlook.told.p90),
-            "ahead_p50_at": moment(outlook.ahead.p50),
-            "ahead_p90_at": moment(outlook.ahead.p90),
-            "sure_p50_at": moment(outlook.sure_p50),
-            "started_at": None,
+            **_promised(outlook, now if loaded.rows[job_id].attempt_count else None),
             **_now(outlook, now),
         }
         for row_id, (job_id, outlook) in zip(new_ids(len(ids)), sorted((job_id, found[job_id]) for job_id in ids), strict=True)
@@ -197,8 +192,21 @@ def _looked_at_longest_ago(moment: datetime, here: Sequence[uuid.UUID]) -> dict[
 
 
 def _looked_at_before(moment: datetime) -> QuerySet[StartPromise]:
-    waiting = StartPromise.objects.filter(started_at__isnull=True, job__state="queued", job__hold=False)
-    return waiting.filter(Q(looked_at__isnull=True) | Q(looked_at__lte=moment))
+    """Of jobs that wait, also of those that were evicted and wait again: what was said before that is nothing any more."""
+    waiting = StartPromise.objects.filter(job__state="queued", job__hold=False)
+    return waiting.filter(Q(looked_at__isnull=True) | Q(looked_at__lte=moment) | Q(looked_at__lt=F("job__queued_at")))
+
+
+def _promised(outlook: Outlook, started_at: datetime | None) -> dict[str, Any]:
+    """What is kept for good. Of a job that has started before nothing is: that start cannot be judged by what was said later."""
+    if started_at is not None:
+        nothing = ("p50_at", "p90_at", "ahead_p50_at", "ahead_p90_at", "sure_p50_at")
+        return {**dict.fromkeys(nothing), "started_at": started_at}
+    return {
+        "p50_at": moment(outlook.told.p50), "p90_at": moment(outlook.told.p90), "started_at": None,
+        "ahead_p50_at": moment(outlook.ahead.p50), "ahead_p90_at": moment(outlook.ahead.p90),
+        "sure_p50_at": moment(outlook.sure_p50),
+    }  # fmt: skip
 
 
 def _now(outlook: Outlook, now: datetime) -> dict[str, Any]:

@@ -10,10 +10,13 @@ from typing import Any
 from clusters.selectors import PoolFacts, list_pools
 from images.services import resolve_image
 from jobs.lifecycle.reasons import capped_text
+from jobs.lifecycle.states import JOB_LIFECYCLE, JobState
+from jobs.models import Job
 from jobs.selectors.find import find_jobs_by_reference
 from jobs.services.code_fetch import fetch_spec, known_commit
 from jobs.services.fitting import larger_than_any, may_be_unmeasured, starts_nowhere
 from jobs.services.priority import stored_priority
+from jobs.services.specs import load_spec
 from jobs.services.store import submit as submit
 from jobs.services.submission import Origin as Origin
 from jobs.services.submission import QueueRef, Submission
@@ -23,7 +26,7 @@ from kernel.actor import Actor
 from kernel.errors import BerthError, FieldError, Forbidden, InvalidInput, NotFound, QuotaExceeded
 from kernel.gpus import is_model
 from kernel.resources import Resources
-from kernel.words import format_amount
+from kernel.words import format_amount, format_duration
 from storage.selectors import has_checkpoint
 from storage.services.code import resolve_code
 from storage.services.mounts import MountRequest, check_mounts
@@ -242,11 +245,26 @@ def _checkpoint_source(actor: Actor, tenant: TenantFacts, spec: JobSpec, errors:
         errors.append(FieldError("/checkpoint/from", "job_not_found", message, "`berth ps -a` lists ids and names."))
         return None
     if not has_checkpoint(found):
-        message = f"Job {reference} has no complete checkpoint."
-        hint = f"`berth get {reference}` shows its last one; leave `from` out to start anew."
-        errors.append(FieldError("/checkpoint/from", "no_checkpoint", message, hint))
+        errors.append(FieldError("/checkpoint/from", "no_checkpoint", *_no_checkpoint(Job.objects.get(id=found), reference)))
         return None
     return found
+
+
+def _no_checkpoint(source: Job, reference: str) -> tuple[str, str]:
+    """Why nothing can start from this job, and what to do: one that has not ended may save a checkpoint still."""
+    if source.array_size is not None:
+        return f"{reference} is an array and has no checkpoint of its own.", "Name one of its children by its id: `berth ps -a`."
+    if load_spec(source.spec_id).checkpoint is None:
+        return f"Job {reference} keeps no checkpoint.", "Name a job that keeps one, or leave `from` out to start anew."
+    if JOB_LIFECYCLE.is_terminal(JobState(source.state)):
+        message = f"Job {reference} has ended without a complete checkpoint, or that is removed."
+        return message, f"`berth get {reference}` shows what became of it; leave `from` out to start anew."
+    message = f"Job {reference} has no complete checkpoint yet; it is {source.state}."
+    hint = (
+        f"Wait until `berth get {reference}` shows one, or until the job has ended (`berth wait {reference}`), then submit "
+        "again; or leave `from` out to start anew."
+    )
+    return message, hint
 
 
 def with_source(spec: JobSpec, source: uuid.UUID) -> JobSpec:
@@ -313,10 +331,10 @@ def _checked_runtime(spec: JobSpec, path: Sequence[QueueFacts], limits: Mapping[
     if not isinstance(found, RuntimeRefusal):
         return found
     message = (
-        f"Job {spec.name} asks to run for {found.asked_seconds} seconds; jobs of queue {path[0].name} may run for "
-        f"{found.limit_seconds}."
+        f"Job {spec.name} asks to run for {format_duration(found.asked_seconds)}; jobs of queue {path[0].name} may run for "
+        f"{format_duration(found.limit_seconds)}."
     )
-    hint = f"Ask for max_runtime {found.limit_seconds}s or less, or for a queue that allows more."
+    hint = f"Ask for max_runtime {format_duration(found.limit_seconds)} or less, or for a queue that allows more."
     raise QuotaExceeded(message, hint=hint, fields=[FieldError("/max_runtime", "runtime_too_long", message, hint)])
 
 

@@ -1,6 +1,6 @@
 """What if: changes in the product's words, made on a copy of what the scheduler goes by, and a pass over it against one without.
 
-Nothing is written. Whoever asks may think of their own jobs, of queues that they see, and of jobs that they could submit; of
+Nothing is written. A person may think of their own jobs, of queues that they see, and of jobs that they could submit; of
 machines and policy only operators may, who alone see what becomes of everybody.
 """
 

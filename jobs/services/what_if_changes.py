@@ -9,13 +9,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from jobs.models import Job
+from jobs.reconcile.predicting import planned_seconds
 from jobs.scheduling.core.eligibility import eligible
 from jobs.scheduling.core.place.gangs import PACK, SPREAD, GangAsk
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, TaskAsk
 from jobs.scheduling.core.state.work import Job as Waiting
+from jobs.scheduling.questions.predict import Predictor
 from jobs.scheduling.questions.whatif import (
     AddMachines,
     Ask,
@@ -32,6 +35,7 @@ from jobs.scheduling.questions.whatif import (
 )
 from jobs.selectors.find import fetch_job
 from jobs.services.asking import Reader
+from jobs.services.promises import predictor_of_history
 from jobs.services.specs import wish_of
 from jobs.services.submit import prepare
 from jobs.spec.values import PRIORITY_MAX, BadValue, parse_cpu, parse_gpu, parse_memory, parse_moment, whole
@@ -101,7 +105,7 @@ _ROLE: Mapping[str, Parser] = {
     "cpu_millis": whole("cpu_millis", 0, MILLIS_MAX), "memory_bytes": _AMOUNT,
 }  # fmt: skip
 _NODE = {"pool": _text, "node": _text}
-_JOB = {"job": _text, "name": _or_none(_text), "from": _text, "amounts": _mapping}
+_JOB = {"job": _text, "name": _or_none(_text), "from": _text, "amounts": _mapping, "queued": _flag}
 FIELDS: Mapping[str, Mapping[str, Parser]] = {
     "submit": {"spec": _mapping, "count": whole("count", 1, JOBS_MAX)},
     "ask": {
@@ -157,6 +161,11 @@ class _Reading:
     tenant: str | None
     errors: list[FieldError] = field(default_factory=list)
     submitted: int = 0
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        """What ran before. One statement, for all that is submitted in thought."""
+        return predictor_of_history()
 
     def mistake(self, path: str, code: str, message: str, hint: str = "") -> None:
         self.errors.append(FieldError(path, code, message, hint))
@@ -243,6 +252,8 @@ def _submit(values: Values, path: str, reading: _Reading) -> Change | None:
         return None
     wish = wish_of(spec)
     pools = eligible(wish, submission.tenant.id, str(submission.image.kind), loaded.around.pools).pools
+    user_id = reading.reader.actor.user_id or uuid.UUID(int=0)
+    planned = planned_seconds(reading.predictor, submission, user_id, submission.ask.gpu_millis)
     jobs = []
     for number in range(count):
         job_id = f"{path}/{number}"
@@ -256,8 +267,8 @@ def _submit(values: Values, path: str, reading: _Reading) -> Change | None:
                 loaded.state.at,
                 spec.priority,
                 max_runtime=submission.max_runtime_seconds,
-                predicted=submission.cautious_seconds,
-                cautious=submission.cautious_seconds,
+                predicted=planned.typical,
+                cautious=planned.cautious,
                 array=path if spec.array and spec.array.parallelism else "",
                 parallel=spec.array.parallelism or 0 if spec.array else 0,
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from kernel.limits import GIB, KIB, MIB
 
@@ -18,6 +19,20 @@ def format_duration(seconds: int) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts) or "0s"
+
+
+def format_moment(moment: datetime | str | None) -> str:
+    """A time in a sentence: `2026-11-23 14:05 UTC`, from a time or from ISO 8601; what is neither stays as it is.
+
+    Every sentence of the server holds its times so: the portal and the command line find them by this form and show them in the
+    time zone of the reader.
+    """
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError:
+            return str(moment)
+    return "?" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def format_bytes(amount: int) -> str:

@@ -20,6 +20,7 @@ from kernel.actor import Actor, system_actor
 from kernel.config import current
 from kernel.errors import Conflict, FieldError
 from kernel.ids import new_id
+from kernel.words import format_moment
 from reconciling.transition import Change, apply
 from tenants import selectors
 from tenants.access import demand, role_allows
@@ -37,6 +38,7 @@ GPU = 1000
 AHEAD = timedelta(days=366)
 LENGTH_MIN = timedelta(minutes=1)
 LENGTH_MAX = timedelta(days=92)
+ROUNDED_UP = timedelta(seconds=59, microseconds=999_999)  # Sentences hold whole minutes.
 LATE = timedelta(minutes=1)  # Clocks of people and servers differ, and forms are filled in slowly.
 PER_TENANT = 1_000
 SHOWN_OTHERS = 50
@@ -146,7 +148,7 @@ def _tell_let_go(rows: Sequence[Booking], actor: Actor, now: datetime) -> None:
                 subject_id=row.pk,
                 title=f"Nobody used the booking of {_gpus(row.gpu_millis)} in pool {names.get(row.pool_id, '?')}: it is released",
                 text=(
-                    f"Queue {row.queue.name} had it from {row.starts_at:%Y-%m-%dT%H:%M:%SZ} to {row.ends_at:%Y-%m-%dT%H:%M:%SZ} "
+                    f"Queue {row.queue.name} had it from {format_moment(row.starts_at)} to {format_moment(row.ends_at)} "
                     f"and started nothing within {current().booking_grace_seconds:g} seconds. Others may use the GPUs again."
                 ),
                 command="berth reserve list",
@@ -167,7 +169,7 @@ def _check_window(wanted: NewBooking, now: datetime) -> None:
         message = f"{wanted.gpu_millis} thousandths are no whole number of GPUs."
         problems.add("/gpu_millis", "invalid", message, "Book whole GPUs: 1000 for each.")
     if wanted.starts_at < now - LATE:
-        message = f"{wanted.starts_at:%Y-%m-%dT%H:%M:%SZ} is over: it is {now:%Y-%m-%dT%H:%M:%SZ}."
+        message = f"{format_moment(wanted.starts_at)} is over: it is {format_moment(now)}."
         problems.add("/starts_at", "in_the_past", message, "Book from now on, or later.")
     elif wanted.starts_at > now + AHEAD:
         message = f"A booking begins at most {AHEAD.days} days ahead."
@@ -178,7 +180,7 @@ def _check_window(wanted: NewBooking, now: datetime) -> None:
         )
     elif wanted.ends_at - wanted.starts_at > LENGTH_MAX:
         message = f"A booking lasts at most {LENGTH_MAX.days} days."
-        problems.add("/ends_at", "out_of_range", message, f"End by {wanted.starts_at + LENGTH_MAX:%Y-%m-%dT%H:%M:%SZ}.")
+        problems.add("/ends_at", "out_of_range", message, f"End by {format_moment(wanted.starts_at + LENGTH_MAX)}.")
     problems.raise_if_any()
 
 
@@ -211,14 +213,14 @@ def _overlap(actor: Actor, clash: Clash, held: Sequence[Booking], pool: Capacity
         FieldError(
             "/starts_at",
             "overlaps",
-            f"{_gpus(row.gpu_millis)} are booked from {row.starts_at:%Y-%m-%dT%H:%M:%SZ} to {row.ends_at:%Y-%m-%dT%H:%M:%SZ}"
+            f"{_gpus(row.gpu_millis)} are booked from {format_moment(row.starts_at)} to {format_moment(row.ends_at)}"
             + (f" by {row.tenant.name}." if role_allows(actor, row.tenant_id, "booking.read") else "."),
         )
         for row in others[:SHOWN_OTHERS]
     ]
     ends = min((row.ends_at for row in others), default=None)
     hints = [f"Book at most {_gpus(clash.free)}"] if clash.free >= GPU else []
-    hints += [f"begin at {ends:%Y-%m-%dT%H:%M:%SZ} or later"] if ends is not None else []
+    hints += [f"begin at {format_moment(ends + ROUNDED_UP)} or later"] if ends is not None else []
     return Conflict(
         f"{_gpus(clash.booked)} of the {_gpus(clash.capacity)} in pool {pool.name} are booked then: "
         f"{_gpus(clash.need)} more do not fit.",

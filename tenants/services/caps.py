@@ -110,7 +110,8 @@ def _check_rules(queue: Queue, rules: Mapping[str, int | None]) -> None:
     for name in RUNTIMES:
         seconds = rules.get(name)
         if seconds is not None and not 1 <= seconds <= RUNTIME_MAX_SECONDS:
-            message = f"{seconds} is not between 1 and {RUNTIME_MAX_SECONDS} seconds."
+            days = RUNTIME_MAX_SECONDS // 86_400
+            message = f"Queue {queue.name} may have run times between 1 second and {days} days, not {seconds} seconds."
             problems.add(f"/{name}", "out_of_range", message, "Give seconds, 86400 for a day, or null for none.")
     for name in COUNTS:
         count = rules.get(name)

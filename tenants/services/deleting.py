@@ -15,6 +15,7 @@ from activity.services import record_audit
 from activity.sessions import recheck
 from kernel.actor import Actor
 from kernel.errors import Conflict, FieldError, InvalidInput
+from kernel.words import counted
 from tenants.access import demand
 from tenants.lifecycle import BookingState
 from tenants.models import (
@@ -74,7 +75,7 @@ def demand_deletable(*, actor: Actor, tenant: Tenant) -> Tenant:
         raise Conflict(f"Tenant {found.name} {problem}.", hint="Disable it first, for itself: `berth tenants disable`.")
     below = Tenant.objects.filter(parent=found, deleted_at__isnull=True).count()
     if below:
-        raise Conflict(f"{below} tenants are below {found.name}.", hint="Delete those first.")
+        raise Conflict(f"{counted(below, 'tenant is', 'tenants are')} below {found.name}.", hint="Delete those first.")
     return found
 
 

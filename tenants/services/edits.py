@@ -22,6 +22,7 @@ from kernel.actor import Actor, system_actor
 from kernel.errors import Conflict, FieldError, Forbidden, InvalidInput, NotFound, PreconditionFailed
 from kernel.ids import new_id
 from kernel.resources import RESOURCE_NAMES
+from kernel.words import format_moment
 from reconciling import bulk, poison, transition
 from reconciling.transition import Change as StateChange
 from tenants.access import actor_for, demand, role_allows
@@ -237,7 +238,7 @@ def _tell_refused(edit: QuotaEdit, fields: Sequence[FieldError], now: datetime) 
         tenant_id=edit.tenant_id,
         subject_kind="quota_edit",
         subject_id=edit.pk,
-        title=f"The planned edit of limits of {edit.effective_from:%Y-%m-%dT%H:%M:%SZ} was refused",
+        title=f"The planned edit of limits of {format_moment(edit.effective_from)} was refused",
         text=f"{fields[0].message}{more} {fields[0].hint}".rstrip(),
         command="berth queues edits",
         users=[edit.created_by_id],
@@ -355,7 +356,7 @@ def check_request(changes: Sequence[Change], effective_from: datetime | None, no
         message = f"An edit waits for at most {AHEAD.days} days."
         fields.append(FieldError("/effective_from", "out_of_range", message, f"Give a time before {now + AHEAD:%Y-%m-%d}."))
     if effective_from is not None and effective_from < now - timedelta(minutes=1):
-        message = f"{effective_from:%Y-%m-%dT%H:%M:%SZ} is over: limits do not change the past."
+        message = f"{format_moment(effective_from)} is over: limits do not change the past."
         fields.append(FieldError("/effective_from", "in_the_past", message, "Leave it away to act now, or give a later time."))
     if fields:
         raise InvalidInput(fields[0].message, fields=fields, hint=fields[0].hint)

@@ -15,6 +15,7 @@ from kernel.config import current
 from kernel.errors import Conflict, InvalidInput, NotFound
 from kernel.ids import new_id
 from kernel.resources import RESOURCE_NAMES
+from kernel.words import format_moment
 from tenants.access import demand
 from tenants.ledger.prices import PRICE_MAX
 from tenants.ledger.statements import money_text
@@ -81,7 +82,7 @@ def withdraw_price(*, actor: Actor, price_id: uuid.UUID, now: datetime) -> None:
         raise NotFound("There is no such price.", hint="`berth prices --all` lists them.")
     if row.effective_at < now + NOTICE:
         raise Conflict(
-            f"This price holds since {utc_text(row.effective_at)}, or does within a minute: it stays as it is.",
+            f"This price holds since {format_moment(row.effective_at)}, or does within a minute: it stays as it is.",
             hint="Set another one from a moment to come.",
         )
     with transaction.atomic():
@@ -126,8 +127,8 @@ def _check_moment(
         problems.add(
             "/effective_at",
             "in_the_past",
-            f"{utc_text(begins)} is over, or too near: what was used is charged at the price of its time.{stands}",
-            f"The earliest moment now is {utc_text(_next_minute(now + NOTICE))}; leave it out for that.",
+            f"{format_moment(begins)} is over, or too near: what was used is charged at the price of its time.{stands}",
+            f"The earliest moment now is {format_moment(_next_minute(now + NOTICE))}; leave it out for that.",
         )
     elif begins > now + AHEAD_MAX:
         problems.add("/effective_at", "out_of_range", "A price begins within ten years.")
@@ -152,7 +153,7 @@ def _holding(rows: object, moment: datetime) -> list[Price]:
 
 
 def _words(row: Price) -> str:
-    return f"{row.resource} {money_text(row.micros_per_hour)} {row.currency} an hour since {utc_text(row.effective_at)}"
+    return f"{row.resource} {money_text(row.micros_per_hour)} {row.currency} an hour since {format_moment(row.effective_at)}"
 
 
 def _currency() -> str:

@@ -65,3 +65,18 @@ def test_a_job_is_never_called_a_task_nor_a_task_a_job() -> None:
         found += [english] if is_wrong else []
 
     assert found == []
+
+
+# Names of rows for a log or a shell, and a spec in its canonical form: nothing that is read as a sentence.
+TIMES_ALL_THE_SAME = {"platform/webapi/models.py", "platform/controlplane/models.py", "jobs/spec/canonical.py"}
+
+
+def test_times_in_sentences_of_the_server_are_written_by_one_function() -> None:
+    """The portal and the command line find them by their form, that of `kernel.words.format_moment`, and show local times."""
+    found = set()
+    for folder in ("platform", "tenants", "storage", "images", "jobs"):
+        for path in (ROOT / folder).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            if re.search(r"%Y-%m-%dT%H:%M:%SZ|f[\"'][^\"']*\{(utc_text\(|[a-z_.]+\.isoformat\()", text):
+                found.add(str(path.relative_to(ROOT)))
+    assert found - TIMES_ALL_THE_SAME == set(), "use format_moment"

@@ -388,6 +388,11 @@ def test_a_rerun_shows_what_is_different(run: Any, hello: Any) -> None:
     assert 'env.SEED\n  - "7"\n  + "8"' in done.stderr
 
 
+@pytest.mark.parametrize("words", [("rerun", "hello"), ("clone", "hello")])
+def test_yes_is_accepted_by_what_submits_again(run: Any, hello: Any, words: tuple[str, ...]) -> None:
+    assert [run(*words, "-y").exit_code, run(*words, "--yes").exit_code] == [0, 0]
+
+
 def test_a_clone_names_its_secrets_again(run: Any, hello: Any) -> None:
     run("clone", "hello", "--name", "mine", "--secret", "HF_TOKEN", "--secret", "A=B")
 
@@ -568,6 +573,15 @@ def test_every_message_has_its_chinese(run: Any) -> None:
     assert missing == set()
 
 
+def test_states_are_told_in_chinese(run: Any, hello: Any) -> None:
+    from berth.cli import formats
+    from berth.cli.messages_zh import MESSAGES
+
+    assert {f"state {word}" for word in formats._SIGNS} - set(MESSAGES) == set()
+    assert "已成功" in run("ps", "-a", env={"BERTH_LANG": "zh"}).stdout
+    assert "succeeded" in run("ps", "-a").stdout
+
+
 def test_translations_keep_the_places_for_values() -> None:
     from string import Formatter
 
@@ -605,6 +619,8 @@ def _messages() -> set[str]:
                 )
                 if called in ("_", "Column") and node.args and isinstance(node.args[0], ast.Constant) and node.args[0].value:
                     found.add(node.args[0].value)
+                if called == "counted":
+                    found |= {word.value for word in node.args[1:] if isinstance(word, ast.Constant)}  # type: ignore[misc]
                 if called in ("Option", "Argument"):
                     found |= {
                         word.value.value for word in node.keywords if word.arg == "help" and isinstance(word.value, ast.Constant)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +66,8 @@ def test_a_wait_is_explained_with_who_holds_what_and_what_would_help(run: Any, s
         ({"p90_at": NOON, "reason": "uncertain"}, "too uncertain for a likely time", "不给出约半数可能的时间"),
         ({"p90_at": NOON, "reason": "little_history"}, "too few jobs have ended for a likely time", "已结束的作业太少"),
         ({"reason": "little_history"}, "too few jobs have ended to say how long others will run", "无法判断其他作业会运行多久"),
-        ({"reason": "unknown_ends"}, "nothing like them has ended", "也没有类似的作业结束过"),
+        ({"reason": "unknown_ends"}, "no similar job has finished yet", "尚无类似的作业结束"),
+        ({"reason": "not_yet", "known_by": NOON}, "not known yet, known by", "尚未得知"),
         ({"reason": "passes"}, "further away than is looked ahead", "超出预测范围"),
         ({"reason": "too_many"}, "too many jobs wait or run", "等待或运行的作业过多"),
         ({"p50_at": NOON, "p90_at": NOON, "error": 0.24}, "off by less than 24% of the wait", "误差小于等待时间的 24%"),
@@ -132,3 +135,17 @@ def test_a_file_that_holds_no_changes_is_a_mistake_of_usage(run: Any, stub: Any,
     file.write_text(text)
     assert run("what-if", "-f", str(file)).exit_code == 2
     assert run("what-if", "-f", str(tmp_path / "none.yaml")).exit_code == 2
+
+
+def test_times_in_the_servers_sentences_are_on_the_clock_of_the_reader(run: Any, stub: Any) -> None:
+    words = "There is room, but from 2026-11-23 14:05 UTC on it is kept for another job."
+    answer(stub, "GET /jobs/train/explain", {**EXPLAINED, "conditions": [{**EXPLAINED["conditions"][0], "text": words}]})
+    before = os.environ.get("TZ")
+    try:
+        os.environ["TZ"] = "Asia/Shanghai"
+        time.tzset()
+        told = " ".join(run("explain", "train").stdout.split())
+    finally:
+        os.environ.pop("TZ") if before is None else os.environ.__setitem__("TZ", before)
+        time.tzset()
+    assert "There is room, but from 2026-11-23 22:05 on it is kept" in told

@@ -12,6 +12,9 @@ import httpx2
 import pytest
 from client_stub import CODE, CPU_POOL, POOL, SERVER, TOKEN, USER, a_job, problem
 
+from berth.cli.formats import RUNTIME_SECONDS_MAX
+from berth.cli.messages import counted
+
 UNSET: dict[str, str | None] = {"BERTH_SERVER": None, "BERTH_TOKEN": None}
 PASSWORD = "a long pass phrase"
 
@@ -279,6 +282,31 @@ def test_the_time_that_jobs_are_planned_with_is_set_beside_the_longest(run: Any,
     assert "planned with" not in run("queues", "runtime", "vision").stderr
     assert run("queues", "runtime", "vision", "--default", "soon").exit_code == 2
     assert len(stub.sent("PUT /queues/.+/rules")) == 2, "showing sets nothing, and no time is not sent"
+
+
+@pytest.mark.parametrize("time", ["0s", "3651d", "40000d", "99999999d"])
+def test_a_run_time_out_of_range_is_refused_with_the_queue_and_the_range(run: Any, stub: Any, time: str) -> None:
+    for words in ((time,), ("--default", time)):
+        refused = run("queues", "runtime", "vision", *words)
+        assert refused.exit_code == 2
+        assert f"{time} is no run time for queue vision: it must be between 1s and 3650d." in refused.stderr
+    assert not stub.sent("PUT /queues/.+")
+    assert "须在 1s 到 3650d 之间" in run("queues", "runtime", "vision", time, env={"BERTH_LANG": "zh"}).stderr
+
+
+def test_the_longest_run_time_of_a_queue_is_that_of_the_published_schema() -> None:
+    schema = json.loads((Path(__file__).parents[2] / "client" / "openapi.json").read_text())["components"]["schemas"][
+        "RulesInRequest"
+    ]
+    for name in ("max_runtime_seconds", "default_runtime_seconds"):
+        assert schema["properties"][name]["maximum"] == RUNTIME_SECONDS_MAX
+
+
+def test_limits_of_a_single_queue_are_spoken_of_in_the_singular() -> None:
+    words = ("Limits of {count} queue are changed.", "Limits of {count} queues are changed.")
+    assert [counted(count, *words) for count in (0, 1, 2)] == [
+        "Limits of 0 queues are changed.", "Limits of 1 queue are changed.", "Limits of 2 queues are changed.",
+    ]  # fmt: skip
 
 
 def test_queues_are_split_and_renamed(run: Any, stub: Any) -> None:

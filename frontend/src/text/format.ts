@@ -17,6 +17,8 @@ export interface Format {
   duration: (seconds: number | null | undefined) => string;
   /** Day and time with seconds, in the reader's zone. */
   time: (iso: string | null | undefined) => string;
+  /** The same without seconds. */
+  minute: (iso: string) => string;
   day: (iso: string) => string;
   /** A day with its weekday, and a month with its year, as calendars head them. */
   weekday: (moment: Date) => string;
@@ -60,6 +62,7 @@ export function makeFormat(language: Language, timeZone?: string): Format {
   const locale = language === 'zh' ? 'zh-CN' : 'en';
   const times = (options: Intl.DateTimeFormatOptions) => once(() => new Intl.DateTimeFormat(locale, { ...options, timeZone }));
   const time = times({ year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+  const minute = times({ year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
   const day = times({ year: 'numeric', month: 'short', day: 'numeric' });
   const hour = times({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
   const date = times({ month: 'numeric', day: 'numeric' });
@@ -93,6 +96,7 @@ export function makeFormat(language: Language, timeZone?: string): Format {
     milli: (thousandths) => number(thousandths / 1000, 3),
     duration: (seconds) => (seconds === null || seconds === undefined ? '–' : formatDuration(seconds, language)),
     time: (iso) => (iso ? time().format(new Date(iso)) : '–'),
+    minute: (iso) => minute().format(new Date(iso)),
     tick: (seconds, span) => (span <= 600 ? clock : span <= 2 * 86_400 ? hour : date)().format(new Date(seconds * 1000)),
     day: (iso) => day().format(new Date(iso)),
     weekday: (moment) => weekday().format(moment),

@@ -20,6 +20,7 @@ from clusters.services.cordons import set_cordons
 from kernel.actor import Actor, system_actor
 from kernel.crashpoints import crashpoint
 from kernel.errors import Conflict, FieldError, InvalidInput
+from kernel.words import format_moment
 from reconciling import bulk
 
 ACTOR = system_actor("maintenance")
@@ -221,7 +222,7 @@ def _end(row: MaintenanceWindow, windows: Mapping[uuid.UUID, MaintenanceWindow],
 
 
 def _why(row: MaintenanceWindow) -> str:
-    until = f"Maintenance until {row.ends_at:%Y-%m-%dT%H:%M:%SZ}"
+    until = f"Maintenance until {format_moment(row.ends_at)}"
     reason = row.reason.rstrip(" .。")  # Where it is told, the sentence goes on.
     return f"{until}: {reason}" if reason else until
 
@@ -233,7 +234,7 @@ def _check(wanted: NewWindow, now: datetime) -> None:
     if len(wanted.node_ids) > NODES_MAX:
         errors.append(FieldError("/nodes", "too_many", f"A window has at most {NODES_MAX} nodes.", "Name a pool."))
     if wanted.starts_at < now - LATE:
-        errors.append(FieldError("/starts_at", "in_the_past", f"It is {now:%Y-%m-%dT%H:%M:%SZ} already.", "Begin now or later."))
+        errors.append(FieldError("/starts_at", "in_the_past", f"It is {format_moment(now)} already.", "Begin now or later."))
     elif wanted.starts_at > now + AHEAD:
         errors.append(FieldError("/starts_at", "out_of_range", f"A window begins at most {AHEAD.days} days ahead."))
     if wanted.ends_at <= max(wanted.starts_at, now):

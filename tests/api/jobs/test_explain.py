@@ -10,7 +10,11 @@ import pytest
 
 from clusters.engines.fake import Script
 from jobs.models import DecisionRecord, Job
+from jobs.reconcile.loading import load_state
+from jobs.scheduling.questions.whatif import End
+from jobs.services.asking import Reader
 from jobs.services.decision_records import DecisionRow, record_decisions
+from jobs.services.suggesting import changes_json, may_be_thought_of
 from tenants.quota.tree import Ceiling
 from tenants.services import CapLine, PoolLimit, set_limits, set_user_caps
 from tests.builders.quay import Quay
@@ -86,8 +90,12 @@ def test_a_change_that_is_suggested_comes_true_in_what_if_and_for_real(quay: Qua
     client = api(quay.cast.bob)
     suggestions = {one["kind"]: one for one in explained(client, "train")["suggestions"]}
     assert {"cpu", "end_own"} <= set(suggestions)
+    operators = {kind for kind, one in suggestions.items() if one["by"]}
+    assert operators == {"machines"}
+    assert suggestions["machines"]["text"].startswith("An operator can add 1 machine with ")
+    assert (suggestions["machines"]["changes"], suggestions["machines"]["by"]) == ([], [{"role": "operator", "tenant": None}])
     for one in suggestions.values():
-        if "add_nodes" in one["changes"][0]:
+        if not one["changes"]:
             continue  # For operators.
         answer = post(client, {"changes": one["changes"]})
         assert answer.status_code == 200, answer.content
@@ -108,7 +116,10 @@ def test_a_cap_that_would_do_is_told_and_read_back(quay: Quay, api: Api) -> None
     quay.turn()
     client = api(quay.cast.bob)
     cap = next(one for one in explained(client, "train")["suggestions"] if one["kind"] == "cap")
-    assert cap["text"] == "Let its user have 2 jobs at once in its tenant."
+    tenant = quay.cast.tenant
+    assert cap["text"] == f"A manager of {tenant.name} can let its user have 2 jobs at once in its tenant."
+    assert cap["by"] == [{"role": "manager", "tenant": {"id": str(tenant.pk), "name": tenant.name}}]
+    assert "Let its user have 2 jobs" in json.dumps(explained(api(quay.cast.alice), "train")["suggestions"])
     assert cap["changes"] == [{"cap": {"job": str(job.id), "above": 0, "what": "jobs", "amount": 2}}]
     answer = post(client, {"changes": cap["changes"]})
     assert [entry["job"]["name"] for entry in answer.json()["starts"]["jobs"]] == ["train"]
@@ -118,6 +129,21 @@ def test_a_cap_that_would_do_is_told_and_read_back(quay: Quay, api: Api) -> None
     set_user_caps(actor=quay.cast.alice.actor, tenant=quay.cast.tenant, lines=[CapLine(None, jobs=2)], now=quay.now)
     quay.turn(3)
     assert quay.state(job) in ("admitted", "starting", "running")
+
+
+def test_a_waiting_job_that_stands_before_is_not_said_to_hold_anything(quay: Quay, api: Api) -> None:
+    make_queue(quay.cast.tenant, "day")
+    jobs = [quay.submit(name, resources={"cpu": 8, "memory": "1Gi"}, script=LONG) for name in ("x6", "train")]
+    theirs = quay.submit("theirs", by=quay.cast.carol, resources={"cpu": 8, "memory": "1Gi"}, script=LONG)
+    reader = Reader(quay.cast.bob.actor, load_state(quay.now))
+    reader.look_up([str(one.id) for one in (*jobs, theirs)])
+    (waiting,) = (one for one in reader.loaded.state.waiting if one.id == str(jobs[1].id))
+    own, other = changes_json([End(str(jobs[0].id)), End(str(theirs.id))], waiting, reader, quay.now)
+    assert own["text"] == "Stop waiting job x6, which stands before it."
+    assert other["text"] == "It starts when 1 waiting job of another tenant is gone that stands before it."
+    assert may_be_thought_of([own["change"]], reader)
+    assert not may_be_thought_of([own["change"], other["change"]], reader), "who is not named cannot be sent"
+    assert post(api(quay.cast.bob), {"changes": [own["change"]]}).status_code == 200
 
 
 def test_a_hold_is_all_that_is_suggested_where_it_is_all_that_is_missing(quay: Quay, api: Api) -> None:
@@ -139,9 +165,14 @@ def test_a_ceiling_names_the_queue_and_the_limit_that_would_do(quay: Quay, api: 
     ceiling = found["conditions"][0]
     assert (ceiling["code"], ceiling["queue"]["name"], ceiling["held"], ceiling["limit"]) == ("ceiling", "vision", 2000, 5000)
     assert ceiling["held_by"][0]["queue"]["name"] == "vision"
-    assert next(one["text"] for one in found["suggestions"] if one["kind"] == "limit").startswith(
-        "Set the ceiling to 6 cores for queue vision in pool "
+    raised = next(one for one in found["suggestions"] if one["kind"] == "limit")
+    assert raised["text"].startswith("An operator can set the ceiling to 6 cores for queue vision in pool ")
+    assert post(api(quay.cast.bob), {"changes": raised["changes"]}).status_code == 200, (
+        "what is not theirs to do may be thought of"
     )
+    operators = next(one for one in explained(api(quay.cast.otto), "train")["suggestions"] if one["kind"] == "limit")
+    assert operators["text"].startswith("Set the ceiling to 6 cores for queue vision in pool ")
+    assert operators["by"] == []
 
 
 def test_what_others_are_promised_is_changed_only_by_who_sees_it(quay: Quay, api: Api) -> None:

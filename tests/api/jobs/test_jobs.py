@@ -120,7 +120,7 @@ def test_a_job_runs_for_at_most_what_its_queue_allows(quay: Quay, api: Api) -> N
     refused = post(client, "/jobs", {"spec": {**SPEC, "queue": "short", "max_runtime": "2h"}})
     assert refused.status_code == 422
     assert refused.json()["fields"][0]["code"] == "runtime_too_long"
-    assert "3600s or less" in refused.json()["hint"]
+    assert "max_runtime 1h or less" in refused.json()["hint"]
 
     short_job = post(client, "/jobs", {"spec": {**SPEC, "queue": "short", "hold": True}}).json()
     assert short_job["max_runtime_seconds"] == 3600, "what asks for nothing gets the queue's limit"

@@ -195,6 +195,23 @@ def test_nobody_starts_from_a_job_without_a_checkpoint(quay: Quay) -> None:
     with pytest.raises(InvalidInput) as refused:
         quay.submit("second", checkpoint={**KEPT, "from": "bare"})
     assert [field.code for field in refused.value.fields] == ["no_checkpoint"]
+    assert refused.value.fields[0].message == "Job bare keeps no checkpoint."
+
+
+def test_a_source_that_still_runs_is_to_be_waited_for(quay: Quay) -> None:
+    quay.submit("source", script=Script(duration_seconds=5), checkpoint=KEPT)
+    quay.turn()
+    with pytest.raises(InvalidInput) as refused:
+        quay.submit("second", checkpoint={**KEPT, "from": "source"})
+    [field] = refused.value.fields
+    assert field.message in {f"Job source has no complete checkpoint yet; it is {state}." for state in ("starting", "running")}
+    assert "or until the job has ended (`berth wait source`), then submit again" in field.hint
+
+    quay.settle()
+    Checkpoint.objects.update(removed_at=database_now())
+    with pytest.raises(InvalidInput) as refused:
+        quay.submit("second", checkpoint={**KEPT, "from": "source"})
+    assert refused.value.fields[0].message == "Job source has ended without a complete checkpoint, or that is removed."
 
 
 def test_a_job_may_start_from_one_that_ended_just_now_before_its_directory_was_looked_through(quay: Quay) -> None:

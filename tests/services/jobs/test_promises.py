@@ -13,9 +13,16 @@ from clusters.engines.fake import Script
 from jobs.models import Attempt, Job, StartPromise
 from jobs.reconcile import aside
 from jobs.reconcile.loading import load_state
+from jobs.reconcile.predicting import planned_seconds
 from jobs.scheduling.questions.lookahead import SMALL
+from jobs.scheduling.questions.whatif import Submit
+from jobs.selectors.expected import KNOWN_AFTER, NOT_YET, ExpectedStart, expected_starts_of
+from jobs.services.asking import Reader
 from jobs.services.explaining import explain_job
-from jobs.services.promises import accuracy, expect, promise_starts
+from jobs.services.forecast import _row
+from jobs.services.promises import accuracy, expect, predictor_of_history, promise_starts
+from jobs.services.submit import prepare
+from jobs.services.what_if_changes import read_changes
 from reconciling import poison
 from tenants.quota.accounting import mark
 from tests.builders.quay import Quay
@@ -88,6 +95,40 @@ def test_the_first_promise_stays_and_is_judged_by_the_start(quay: Quay) -> None:
     assert past["promises"] == 1
     assert past["median_error_seconds"] <= 60
     assert accuracy([quay.cast.elsewhere.pk], quay.now)["promises"] == 0
+
+
+def test_a_job_that_began_to_wait_just_now_says_by_when_its_start_is_known(quay: Quay) -> None:
+    waits = one_that_waits(quay)
+
+    def told() -> ExpectedStart:
+        return expected_starts_of([quay.job(waits.id)], quay.now)[waits.id]
+
+    assert (told().reason, told().known_by) == (NOT_YET, quay.job(waits.id).queued_at + KNOWN_AFTER)
+    assert told().as_json()["known_by"] is not None
+    quay.pass_time(31)
+    promise_starts(quay.now)
+    first = StartPromise.objects.get(job_id=waits.id)
+    assert told().p90_at is not None
+
+    StartPromise.objects.update(started_at=quay.now)  # It ran, and was evicted.
+    quay.pass_time(5)
+    Job.objects.filter(id=waits.id).update(queued_at=quay.now, attempt_count=1)
+    assert told().reason == NOT_YET
+    quay.pass_time(31)
+    promise_starts(quay.now)
+    assert told().p90_at is not None
+    assert StartPromise.objects.get(job_id=waits.id).p90_at == first.p90_at, "what was told first is judged, and stays"
+
+    StartPromise.objects.all().delete()  # Its first start came before anything was told.
+    promise_starts(quay.now)
+    kept = StartPromise.objects.get(job_id=waits.id)
+    assert (kept.p90_at, kept.ahead_p90_at, kept.started_at is None) == (None, None, False)
+    assert told().p90_at is not None
+    assert accuracy(None, quay.now)["promises"] == 0
+
+    StartPromise.objects.all().delete()
+    Job.objects.filter(id=waits.id).update(hold=True, queued_at=quay.now)
+    assert expected_starts_of([quay.job(waits.id)], quay.now) == {}, "what is held is not looked ahead"
 
 
 def test_an_explanation_has_the_expected_start_and_how_far_to_trust_it(quay: Quay) -> None:
@@ -271,3 +312,24 @@ def test_jobs_that_get_no_expectation_keep_none_behind_them_from_theirs(quay: Qu
 
 def _fail(job_ids: Sequence[uuid.UUID]) -> None:
     raise KeyError("wish")
+
+
+def test_a_job_in_thought_is_planned_with_the_history_of_its_kind_as_a_real_one_is(quay: Quay) -> None:
+    run_before(quay, seconds=100)
+    document = {"name": "train", "command": "true", "resources": ALL}
+    reader = Reader(quay.cast.bob.actor, load_state(quay.now))
+    (change,), _ = read_changes([{"submit": {"spec": document}}], tenant=None, reader=reader)
+    assert isinstance(change, Submit)
+    (thought,) = change.jobs
+    submission = prepare(actor=quay.cast.bob.actor, tenant=None, document=document)
+    bob = quay.cast.bob.actor
+    assert bob.user_id is not None
+    planned = planned_seconds(predictor_of_history(), submission, bob.user_id, submission.ask.gpu_millis)
+    forecast = _row(submission, planned, bob, quay.now)
+
+    real = quay.submit("train", script=Script(duration_seconds=100), resources=ALL)
+    quay.turn()
+    found = quay.job(real.id)
+    assert found.predicted_seconds is not None
+    assert (thought.predicted, thought.cautious) == (found.predicted_seconds, found.cautious_seconds)
+    assert (forecast.predicted_seconds, forecast.cautious_seconds) == (found.predicted_seconds, found.cautious_seconds)

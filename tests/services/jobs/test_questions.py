@@ -13,6 +13,7 @@ from jobs.scheduling.questions import lookahead
 from jobs.services import asking
 from jobs.services.asking import one_question
 from jobs.services.specs import forget_specs
+from kernel.words import format_moment
 from tests.builders.quay import Quay
 
 pytestmark = pytest.mark.database
@@ -75,7 +76,7 @@ def test_the_latest_start_is_told_with_what_it_rests_on(quay: Quay, api: Api) ->
     client = api(quay.cast.bob)
     told = client.get(f"/api/v1/jobs/{job.id}/explain?quick=true").json()["latest"]
     assert told["kind"] == "booked"
-    assert told["at"] in told["text"]
+    assert format_moment(told["at"]) in told["text"]
     (kept,) = quay.driver._core.reservations.kept()  # type: ignore[union-attr]
     assert told["at"].startswith(asking._moment(kept.at)[:19])  # type: ignore[index]
     chinese = client.get(f"/api/v1/jobs/{job.id}/explain?quick=true", headers={"Accept-Language": "zh-CN"}).json()["latest"]
@@ -123,4 +124,7 @@ def test_where_others_may_run_for_any_time_no_latest_start_is_told_but_from_when
     job = waiting(quay)
     told = api(quay.cast.bob).get(f"/api/v1/jobs/{job.id}/explain?quick=true").json()["latest"]
     assert (told["at"], told["kind"], told["reason"]) == (None, None, "runtime_unknown")
-    assert f"From {told['next_reservation_from']} on the next reserved start in its pools goes to this job." in told["text"]
+    assert (
+        f"From {format_moment(told['next_reservation_from'])} on the next reserved start in its pools goes to this job."
+        in told["text"]
+    )

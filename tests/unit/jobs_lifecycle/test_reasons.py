@@ -7,6 +7,7 @@ import pytest
 from jobs.lifecycle.exit_hints_zh import HINTS_ZH
 from jobs.lifecycle.exits import all_classes
 from jobs.lifecycle.reasons import REASONS, ReasonKind, exit_in, explain
+from jobs.lifecycle.states import JobState
 
 GIB = 2**30
 
@@ -24,6 +25,22 @@ def test_every_reason_is_a_sentence_even_without_its_amounts(code, language):
 def test_english_is_english_and_chinese_is_chinese(code):
     assert explain(code, {}, "en").text.isascii()
     assert re.search(r"[\u4e00-\u9fff]", explain(code, {}, "zh").text)
+
+
+@pytest.mark.parametrize("reason", REASONS.values(), ids=lambda reason: reason.code)
+def test_a_hint_names_the_same_people_in_both_languages(reason):
+    english, chinese = reason.hint_english.lower(), reason.hint_chinese
+    assert bool(english) is bool(chinese)
+    assert ("operator" in english) is ("运维人员" in chinese)
+    assert ("manage" in english.replace("manage.py", "")) is ("管理员" in chinese)
+
+
+def test_states_and_classes_of_ends_are_chinese_in_chinese_sentences():
+    for state in JobState:
+        assert state.value not in explain("derived", {"children": {state.value: 2}}, "zh").text
+        assert state.value not in explain("code_not_fetched", {"name": "x1", "state": state.value}, "zh").text
+    for code in ("retry_not_asked", "retries_exhausted"):
+        assert "program_error" not in explain(code, {"class": "program_error", "limit": 2}, "zh").text
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -6,9 +6,20 @@ from typing import Any
 
 import pytest
 
-from jobs.lifecycle.unmet import _CHANGES, _CONDITIONS, _FILTERS, change_text, clears_text, condition_text, filter_text
+from jobs.lifecycle.reasons import explain
+from jobs.lifecycle.unmet import (
+    _CHANGES,
+    _CONDITIONS,
+    _FILTERS,
+    change_text,
+    clears_text,
+    condition_text,
+    filter_text,
+    latest_text,
+)
 from jobs.scheduling.core.place.filters import FILTERS
 from jobs.scheduling.questions.explain import TELLING
+from kernel.words import format_moment
 
 CEILING = {
     "code": "ceiling",
@@ -35,6 +46,22 @@ def test_a_change_reads_as_a_sentence_even_without_numbers(kind: str, language: 
     text = change_text({kind: {}}, language)
     assert "None" not in text
     assert text == "" if kind == "ask" else text.endswith(("。", "."))
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_times_in_sentences_have_one_form(language: str) -> None:
+    at, ends = "2026-11-23T14:05:37+00:00", "2026-11-23T16:00:00Z"
+    told = [
+        explain("not_before", {"at": at}, language).text,
+        explain("booked", {"at": at}, language).text,
+        explain("too_young", {"at": at}, language).text,
+        explain("reserved", {"from": at, "until": ends}, language).text,
+        latest_text({"kind": "line", "at": at}, language),
+        *(condition_text({"code": code, "until": at}, language) for code in ("booked", "too_young", "brake")),
+    ]
+    assert all("2026-11-23 14:05 UTC" in text and "23T" not in text for text in told), told
+    assert "2026-11-23 16:00 UTC" in told[3]
+    assert format_moment("soon") == "soon"
 
 
 def test_every_filter_has_words() -> None:
@@ -73,11 +100,32 @@ def test_too_little_room_says_what_keeps_it_out_most_machines_first() -> None:
         ),
         ({"end": {"amounts": {"gpu_millis": 8000}}}, "It starts when a job of another tenant ends, which holds 8 GPUs."),
         ({"end": {"name": "train", "amounts": {"gpu_millis": 1000}}}, "End job train, which holds 1 GPU."),
+        ({"end": {"name": "x6", "queued": True}}, "Stop waiting job x6, which stands before it."),
+        ({"end": {"count": 1, "queued": True}}, "It starts when 1 waiting job of another tenant is gone that stands before it."),
+        ({"end": {"count": 3, "queued": True}}, "It starts when 3 waiting jobs of other tenants are gone that stand before it."),
         ({"unheard": {}}, ""),
     ],
 )
 def test_changes_are_told_in_words(change: dict[str, Any], words: str) -> None:
     assert change_text(change) == words
+
+
+@pytest.mark.parametrize(
+    ("by", "english", "chinese"),
+    [
+        ({"role": "operator", "tenant": None}, "An operator can raise", "由运维人员操作："),
+        (
+            {"role": "manager", "tenant": {"id": "1", "name": "vision"}},
+            "A manager of vision can raise",
+            "由租户 vision 的管理员操作：",
+        ),
+        ({"role": "manager", "tenant": None}, "A manager of the tenant above can raise", "由上级租户的管理员操作："),
+    ],
+)
+def test_a_change_for_others_begins_with_who_may_make_it(by: dict[str, Any], english: str, chinese: str) -> None:
+    change = {"rank": {"priority": 600}}
+    assert change_text(change, "en", by) == f"{english} its priority to 600."
+    assert change_text(change, "zh", by) == f"{chinese}优先级提高到 600。"
 
 
 def test_who_would_be_evicted_is_counted() -> None:

@@ -323,6 +323,7 @@ ExitOut = TypedDict(
 
 class ExpectedStartOut(TypedDict):
     error: float | None
+    known_by: str | None
     p50_at: str | None
     p90_at: str | None
     reason: str
@@ -1218,15 +1219,6 @@ class SubscriptionPageOut(TypedDict):
     next: str | None
 
 
-class SuggestionOut(TypedDict):
-    changes: list[dict[str, Any]]
-    evicts: list[ReferenceOut]
-    evicts_count: int
-    kind: str
-    starts_now: bool
-    text: str
-
-
 class TaskOut(TypedDict):
     address: str | None
     ended_at: str | None
@@ -1773,6 +1765,7 @@ class EventPageOut(TypedDict):
 
 class ExpectedOut(TypedDict):
     error: float | None
+    known_by: str | None
     p50_at: str | None
     p90_at: str | None
     past: PastOut
@@ -1967,6 +1960,11 @@ class MaintenanceOut(TypedDict):
 class MaintenancePage(TypedDict):
     items: list[MaintenanceOut]
     next: str | None
+
+
+class MakerOut(TypedDict):
+    role: Literal["manager", "operator"]
+    tenant: ReferenceOut | None
 
 
 class MemberOut(TypedDict):
@@ -2358,6 +2356,16 @@ class StatementOut(TypedDict):
     names: dict[str, str]
     sha256: str
     tenant: TenantRef
+
+
+class SuggestionOut(TypedDict):
+    by: list[MakerOut]
+    changes: list[dict[str, Any]]
+    evicts: list[ReferenceOut]
+    evicts_count: int
+    kind: str
+    starts_now: bool
+    text: str
 
 
 class TemplateOut(TypedDict):

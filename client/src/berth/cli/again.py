@@ -28,6 +28,9 @@ FromCheckpointOption = Annotated[
 ]
 
 
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Accepted as by `berth submit`; this never asks.")]
+
+
 @command()
 def rerun(
     session: Session,
@@ -35,6 +38,7 @@ def rerun(
     changes: ChangesOption = None,
     from_checkpoint: FromCheckpointOption = False,
     follow_: Annotated[bool, typer.Option("--follow", "-f", help="Follow the new job's log.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Submit a job's spec again. With --set something is changed, and the difference is shown."""
     jobs = session.client.jobs
@@ -57,6 +61,7 @@ def clone(
     ] = None,
     from_checkpoint: FromCheckpointOption = False,
     follow_: Annotated[bool, typer.Option("--follow", "-f", help="Follow the new job's log.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Submit a copy of a job. Secrets are not copied: name the tenant's secrets again with --secret."""
     jobs = session.client.jobs

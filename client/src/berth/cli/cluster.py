@@ -8,7 +8,7 @@ import typer
 
 from berth.cli import formats
 from berth.cli.command import Session, command, confirmed, make_group
-from berth.cli.messages import _
+from berth.cli.messages import _, counted
 from berth.cli.output import Cell, Column, hint, print_data, print_facts
 from berth.cli.placement import (
     edit_pool,
@@ -85,10 +85,14 @@ def drain(
     name, jobs = plain(plan["node"]["name"]), plan["jobs"]
     if dry_run or not session.is_for_programs:
         session.show(jobs, LEAVING_COLUMNS, empty=_("Nothing runs on {node}.", node=name), key="job")
-    if dry_run or not confirmed(_("Empty {node}? {count} jobs have to go.", node=name, count=len(jobs)), yes=yes):
+    question = counted(len(jobs), "Empty {node}? {count} job has to go.", "Empty {node}? {count} jobs have to go.", node=name)
+    if dry_run or not confirmed(question, yes=yes):
         return
     done = session.client.clusters.drain(node, reason=reason, plan=plan["plan"])
-    session.show_done(done, _("{node} is being emptied: {count} jobs make way.", node=name, count=len(jobs)))
+    text = counted(
+        len(jobs), "{node} is being emptied: {count} job makes way.", "{node} is being emptied: {count} jobs make way.", node=name
+    )
+    session.show_done(done, text)
     hint(f"berth nodes uncordon {name}")
 
 

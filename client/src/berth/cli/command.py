@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from berth.cli.formats import localized
 from berth.cli.messages import _, language
 from berth.cli.output import Column, Format, note, print_data, print_rows
 from berth.cli.paint import is_terminal, paint
@@ -195,10 +196,10 @@ def report(error: BerthError, form: Format | None = None) -> None:
     if form is Format.JSON:
         print_problem(error)
         return
-    note(f"{paint(_('Error:'), 'bold red', stream=sys.stderr)} {plain_block(error.detail)}")
+    note(f"{paint(_('Error:'), 'bold red', stream=sys.stderr)} {localized(plain_block(error.detail))}")
     _print_fields(error)
     if error.hint:
-        note(f"{paint(_('Hint:'), 'bold', stream=sys.stderr)} {plain_block(_(error.hint))}")
+        note(f"{paint(_('Hint:'), 'bold', stream=sys.stderr)} {localized(plain_block(_(error.hint)))}")
     if isinstance(error, ApiError) and error.status >= 500 and error.request_id:
         note(_("Request {request_id}: name it when you ask for help.", request_id=plain(error.request_id)), style="bright_black")
 
@@ -211,11 +212,11 @@ def _print_fields(error: BerthError) -> None:
         place = paint(plain(field.place).ljust(width), "cyan", stream=sys.stderr)
         pointer = plain(field.path) if field.line and field.path else ""
         if not is_said:
-            note(f"  {place}  {pointer}{': ' if pointer else ''}{plain(field.message)}")
+            note(f"  {place}  {pointer}{': ' if pointer else ''}{localized(plain(field.message))}")
         elif field.line:
             note(f"  {place}  {pointer}".rstrip())
         if field.hint and field.hint != error.hint:
-            note(f"  {' ' * width}  {paint(plain(field.hint), 'bright_black', stream=sys.stderr)}")
+            note(f"  {' ' * width}  {paint(localized(plain(field.hint)), 'bright_black', stream=sys.stderr)}")
 
 
 def print_problem(error: BerthError) -> None:

@@ -88,7 +88,7 @@ def _facts(a: Run, b: Run) -> list[Row]:
 
 
 def _end_text(job: Run) -> str:
-    return plain(end_text(job) or (job.get("reason") or {}).get("text") or formats.NOTHING)
+    return formats.said(end_text(job) or (job.get("reason") or {}).get("text") or formats.NOTHING)
 
 
 def _outcomes(run: Run) -> str:

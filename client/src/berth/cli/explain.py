@@ -11,7 +11,7 @@ import typer
 
 from berth.cli import formats
 from berth.cli.command import Session, UsageMistake, command
-from berth.cli.expected import unexpected_text
+from berth.cli.expected import PROMISES_LEAST, unexpected_text
 from berth.cli.messages import _
 from berth.cli.output import Column, heading, note, print_data, print_facts, table_text
 from berth.sanitize import plain
@@ -22,8 +22,6 @@ FILE_BYTES_MAX = 1 << 20
 EXAMPLE = "changes: [{end: {job: train}}, {quota: {queue: vision, pool: a100, resource: gpu_millis, ceiling: 16000}}]"
 
 FileOption = Annotated[Path, typer.Option("--file", "-f", help="YAML or JSON file with the changes; - is standard input.")]
-
-PROMISES_LEAST = 10  # Of fewer a share says nothing.
 
 
 @command()
@@ -46,7 +44,7 @@ def explain(
     if found["suggestions"]:
         heading(_("What would start it"))
         for one in found["suggestions"]:
-            sys.stdout.write(f"  - {plain(one['text'])}\n")
+            sys.stdout.write(f"  - {formats.said(one['text'])}\n")
     if found.get("suggestions_bounded"):
         sys.stdout.write(_("The search for changes ended at its bound: others may help, too.") + "\n")
     if found["decisions"]:
@@ -113,7 +111,7 @@ def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
     facts: list[tuple[str, Any]] = [
         ("Job", (plain(found["job"]["name"]), "bold")),
         ("State", formats.state_text(found["state"])),
-        ("Why", plain(reason.get("text", ""))),
+        ("Why", formats.said(reason.get("text", ""))),
     ]
     if found["starts"]:
         facts.append(("Now", _("The scheduler is about to start it.")))
@@ -126,7 +124,7 @@ def _facts(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
     if found.get("expected"):
         facts.append(("Expected", _expected(found["expected"])))
     if found.get("latest"):
-        facts.append(("Latest", plain(found["latest"]["text"])))
+        facts.append(("Latest", formats.said(found["latest"]["text"])))
     return facts
 
 
@@ -171,7 +169,7 @@ def _order(factors: Mapping[str, Any]) -> str:
 
 def _print_condition(condition: Mapping[str, Any]) -> None:
     heading(_("Or as soon as") if condition["instead"] else _("What is missing"))
-    sys.stdout.write(f"  {plain(condition['text'])}\n")
+    sys.stdout.write(f"  {formats.said(condition['text'])}\n")
     if condition["jobs"]:
         names = ", ".join(plain(one["name"]) for one in condition["jobs"])
         sys.stdout.write("  " + _("Jobs: {names}", names=names) + "\n")
@@ -219,7 +217,7 @@ def _decision(row: Mapping[str, Any]) -> str:
 def _entry_text(entry: Mapping[str, Any]) -> str:
     if entry["nodes"]:
         return ", ".join(plain(node) for node in entry["nodes"][:SHOWN])
-    reason = plain((entry["reason"] or {}).get("text", ""))
+    reason = formats.said((entry["reason"] or {}).get("text", ""))
     return f"{reason} {_('{count} are evicted for it.', count=entry['evicts'])}" if entry["evicts"] else reason
 
 

@@ -17,6 +17,8 @@ DURATION_SECONDS_MAX = 36_525 * 86_400
 """A hundred years: longer than anything asked for here, and short enough to reckon with dates."""
 YEAR_MIN, YEAR_MAX = 1000, 2999
 """Of times that are given: with the longest duration added, each is still a date."""
+RUNTIME_SECONDS_MAX = 3_650 * 86_400
+"""Of the run times of a queue, as the published schema has it; a test compares them."""
 _DIGITS_MAX = 12  # Python reads no number of thousands of digits.
 _SIGNS = {
     "succeeded": ("✓", "green"),
@@ -38,6 +40,7 @@ _SIGNS = {
     "planned": ("○", "cyan"),
 }
 _DURATION = re.compile(r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?")
+_MOMENT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}) ([0-9]{2}:[0-9]{2}) UTC")
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _SIZE = re.compile(r"([0-9.]{1,25})(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P|)")
 _SIZES = {"": 1} | {f"{name}i": 1024**power for power, name in enumerate("KMGTP", 1)}
@@ -59,11 +62,20 @@ class BadDuration(BerthError):
     exit_code = 2
 
 
+class TooLong(BadDuration):
+    """A duration beyond DURATION_SECONDS_MAX."""
+
+
 def state_text(state: object) -> tuple[str, str]:
     """A state with its sign, and the style to show it in."""
+    sign, style = _SIGNS.get(plain(state or "unknown").lower(), ("·", ""))
+    return f"{sign} {state_word(state)}", style
+
+
+def state_word(state: object) -> str:
+    """A state in the language of the reader; one of a newer server as it is."""
     word = plain(state or "unknown").lower()
-    sign, style = _SIGNS.get(word, ("·", ""))
-    return f"{sign} {word}", style
+    return _(f"state {word}").removeprefix("state ")
 
 
 def size_text(size_bytes: int | float | None) -> str:
@@ -140,6 +152,21 @@ def time_text(text: object) -> str:
     return at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else NOTHING
 
 
+def said(text: object) -> str:
+    """A sentence of the server as one line of harmless text, its times on the clock of this machine."""
+    return localized(plain(text))
+
+
+def localized(text: str) -> str:
+    """Times in the server's sentences, `2026-11-23 14:05 UTC`, on the clock of this machine."""
+    return _MOMENT.sub(lambda found: _minute(found[0], f"{found[1]}T{found[2]}Z"), text)
+
+
+def _minute(written: str, iso: str) -> str:
+    at = moment(iso)
+    return f"{at.astimezone():%Y-%m-%d %H:%M}" if at else written
+
+
 def span_text(started_at: object, ended_at: object) -> str:
     """How long something ran, or has been running."""
     start = moment(started_at)
@@ -186,6 +213,28 @@ def parse_when(text: str, now: datetime | None = None) -> datetime:
     return parse_since(text)
 
 
+def parse_runtime(queue: str, text: str) -> int | None:
+    """A run time for a queue in seconds; None for `none`. BadDuration that names the queue for one outside the range."""
+    if text.strip().lower() == "none":
+        return None
+    try:
+        seconds = int(parse_seconds(text))
+    except TooLong:
+        seconds = RUNTIME_SECONDS_MAX + 1
+    if 1 <= seconds <= RUNTIME_SECONDS_MAX:
+        return seconds
+    days = RUNTIME_SECONDS_MAX // 86_400
+    raise BadDuration(
+        _(
+            "{given} is no run time for queue {queue}: it must be between 1s and {days}d.",
+            given=text[:40],
+            queue=queue,
+            days=days,
+        ),
+        hint=_("Write 90m, 36h or 2d; `none` lifts it."),
+    )
+
+
 def parse_seconds(text: str) -> float:
     """`90`, `90s`, `5m`, `1h30m` as seconds."""
     match = _DURATION.fullmatch(text.strip())
@@ -196,7 +245,7 @@ def parse_seconds(text: str) -> float:
         seconds = sum(int(part or 0) * unit for part, unit in zip(parts, (604800, 86400, 3600, 60, 1), strict=True))
         if seconds <= DURATION_SECONDS_MAX:
             return seconds
-    raise BadDuration(
+    raise TooLong(
         _("{given} is too long a duration.", given=repr(text[:40])),
         hint=_("The longest is {days} days.", days=DURATION_SECONDS_MAX // 86_400),
     )

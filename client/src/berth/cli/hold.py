@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from berth.cli import formats
 from berth.cli.command import Session, command
 from berth.cli.jobs import JobsArgument
 from berth.cli.messages import _
@@ -29,13 +30,17 @@ def _set(session: Session, jobs: list[str], *, on: bool) -> None:
         job = session.client.jobs.edit(job_id, hold=on)
         if not on and job.has_ended:  # Nothing of it changes, so the server has nothing to refuse.
             raise Conflict(
-                _("Job {name} is {state}; only a queued job can be released.", name=plain(job.name), state=plain(job.state)),
+                _(
+                    "Job {name} is {state}; only a queued job can be released.",
+                    name=plain(job.name),
+                    state=formats.state_word(job.state),
+                ),
                 hint=_("berth rerun {job} submits it again.", job=plain(job.name)),
             )
         changed.append(job.data)
         if not session.is_for_programs:
             text = _("Job {name} is held; it is {state}.") if on else _("Job {name} is released; it is {state}.")
-            session.show_done(job.data, text.format(name=plain(job.name), state=plain(job.state)))
+            session.show_done(job.data, text.format(name=plain(job.name), state=formats.state_word(job.state)))
     if session.is_for_programs:
         session.show(changed, [])
     else:

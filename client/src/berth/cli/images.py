@@ -44,7 +44,7 @@ def build(
     image = session.client.images.create(
         name, kind="python" if text is not None else "registry", requirements=text, reference=reference
     )
-    session.show_done(image, _("Image {name}: {state}.", name=plain(name), state=plain(image["state"]).lower()), key="name")
+    session.show_done(image, _("Image {name}: {state}.", name=plain(name), state=formats.state_word(image["state"])), key="name")
     job_id = _build_job(session, image, wait=follow_)
     if follow_ and job_id:
         from berth.cli.follow import follow

@@ -97,7 +97,7 @@ def stop(
             text = _("Job {name} is told to stop; it is {state}.")
             if job.has_ended:  # Stopped is what it should be: a job that waits is so at once.
                 text = _("Job {name} is stopped.") if job.state == "stopped" else _("Job {name} had already ended: {state}.")
-            session.show_done(job.data, text.format(name=plain(job.name), state=plain(job.state)))
+            session.show_done(job.data, text.format(name=plain(job.name), state=formats.state_word(job.state)))
     if session.is_for_programs:
         session.show(stopped, [])
     else:
@@ -214,6 +214,8 @@ def _expected_start(job: Any) -> str:
         return formats.until_text(told["p50_at"])
     if told.get("p90_at"):
         return f"≤ {formats.until_text(told['p90_at'])}"
+    if told.get("known_by"):
+        return _("known in {time}", time=formats.until_text(told["known_by"]))
     return _("not known") if told.get("reason") in UNEXPECTED else formats.NOTHING
 
 
@@ -227,7 +229,7 @@ def why_text(job: Any) -> str:
     if job.get("state") == "succeeded":
         return ""
     reason = job.get("reason") or {}
-    return plain(end_text(job) or _awaited(reason) or reason.get("text") or reason.get("code") or "")
+    return formats.said(end_text(job) or _awaited(reason) or reason.get("text") or reason.get("code") or "")
 
 
 def end_text(job: Any) -> str:
@@ -330,7 +332,7 @@ def _change(event: Any) -> Cell:
 def _event_why(event: Any) -> str:
     detail = event.get("detail") or {}
     text, note = detail.get("text") or event.get("reason") or "", detail.get("note")
-    return plain(f"{text}: {note}" if note else text)
+    return formats.said(f"{text}: {note}" if note else text)
 
 
 EVENT_COLUMNS = [

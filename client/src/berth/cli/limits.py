@@ -10,7 +10,7 @@ import typer
 
 from berth.cli import formats
 from berth.cli.command import Session, UsageMistake, command
-from berth.cli.messages import _
+from berth.cli.messages import _, counted
 from berth.cli.output import Column, hint, note
 from berth.sanitize import plain
 
@@ -69,11 +69,13 @@ def edit_limits(
         return
     count = len({change["queue"]["id"] for change in edit["changes"] if change["queue"]})
     if edit["state"] == "pending":
-        text = _("{count} queues change at {at}.", count=count, at=formats.time_text(edit["effective_from"]))
+        at = formats.time_text(edit["effective_from"])
+        text = counted(count, "{count} queue changes at {at}.", "{count} queues change at {at}.", at=at)
         session.show_done(edit, text)
         hint(f"berth queues cancel {edit['id']}")
     else:
-        session.show_done(edit, _("Limits of {count} queues are changed.", count=count))
+        text = counted(count, "Limits of {count} queue are changed.", "Limits of {count} queues are changed.")
+        session.show_done(edit, text)
 
 
 @command()
@@ -145,7 +147,7 @@ def limit_runtime(
     """Limit how long jobs of a queue, and of those below it, may run."""
     found = session.client.queues.get(queue)
     given = {
-        name: None if text.strip().lower() == "none" else int(formats.parse_seconds(text))
+        name: formats.parse_runtime(plain(found["name"]), text)
         for name, text in (("max_runtime_seconds", time), ("default_runtime_seconds", default))
         if text is not None
     }

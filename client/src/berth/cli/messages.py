@@ -22,6 +22,11 @@ def _(text: str, **values: object) -> str:
     return template.format(**values) if values else template
 
 
+def counted(count: int, one: str, many: str, **values: object) -> str:
+    """The text for one where `count` is 1, else that for several, in the user's language; `{count}` is filled in."""
+    return _(one if count == 1 else many, count=count, **values)
+
+
 @cache
 def _chinese() -> Mapping[str, str]:
     from berth.cli.messages_zh import MESSAGES

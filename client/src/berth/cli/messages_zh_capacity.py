@@ -7,6 +7,10 @@ CAPACITY = {
         "! 队列 {queue} 占用资源池 {pool} 的 {of} {used}，超过其 {column} {limit}。"
     ),
     "36h or 2d; none lifts the limit. Left out: show it.": "36h 或 2d；none 取消限制；省略则显示当前限制。",
+    "Write 90m, 36h or 2d; `none` lifts it.": "请写 90m、36h 或 2d；`none` 表示取消。",
+    "{given} is no run time for queue {queue}: it must be between 1s and {days}d.": (
+        "{given} 不能作为队列 {queue} 的运行时间：须在 1s 到 {days}d 之间。"
+    ),
     "An entry has queue, pool and any of {columns}.": "每项包含 queue、pool 以及 {columns} 中的任意几项。",
     "BOOKING": "预订",
     "Book GPUs of a pool for a window: nobody else gets them then. Given back when nobody comes in time.": (
@@ -53,6 +57,7 @@ CAPACITY = {
     "Name, path or id of a tenant's top queue.": "租户顶层队列的名称、路径或 ID。",
     "Do not ask.": "不询问。",
     "Empty {node}? {count} jobs have to go.": "排空 {node}？{count} 个作业需让出。",
+    "Empty {node}? {count} job has to go.": "排空 {node}？{count} 个作业需让出。",
     "Nothing runs on {node}.": "{node} 上没有运行中的任务。",
     "Only if it comes to what this dry run has shown.": "仅当结果与该次试运行一致时执行。",
     "SAVES": "可保存",
@@ -65,12 +70,15 @@ CAPACITY = {
     "no": "否",
     "The same with --plan {plan} does just this, or nothing.": "加上 --plan {plan} 再次执行：结果一致才会生效，否则不做修改。",
     "{count} jobs would stand elsewhere.": "{count} 个作业的位置会变化。",
+    "{count} job would stand elsewhere.": "{count} 个作业的位置会变化。",
     "{node} is being emptied: {count} jobs make way.": "{node} 正在排空：{count} 个作业让出。",
+    "{node} is being emptied: {count} job makes way.": "{node} 正在排空：{count} 个作业让出。",
     "any number of": "不限数量的",
     "{queue} may have {jobs} jobs and {containers} containers at a time.": (
         "{queue} 同时最多 {jobs} 个作业，{containers} 个容器。"
     ),
     "Limits of {count} queues are changed.": "{count} 个队列的配额已修改。",
+    "Limits of {count} queue are changed.": "{count} 个队列的配额已修改。",
     "Name changes in the file or on the command line, not both.": "变更请写在文件或命令行中，不能同时使用。",
     "Name or id of the queue; or a file with --file.": "队列的名称或编号；或用 --file 指定文件。",
     "Never lent: gpu=8.": "从不借出：gpu=8。",
@@ -116,6 +124,7 @@ CAPACITY = {
     "waits": "将等待",
     "{column} has amounts by resource.": "{column} 须按资源给出数量。",
     "{count} queues change at {at}.": "{count} 个队列将于 {at} 变更。",
+    "{count} queue changes at {at}.": "{count} 个队列将于 {at} 变更。",
     "{name} is no resource.": "{name} 不是资源。",
     "{path} holds no list of changes.": "{path} 中没有变更列表。",
     "{path} is no YAML.": "{path} 不是 YAML。",

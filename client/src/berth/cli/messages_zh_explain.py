@@ -7,14 +7,16 @@ EXPLAIN = {
     "Latest": "最迟启动",
     "as likely as not by {time}": "五成可能在 {time} 前",
     "was expected by {time}, which has passed; no new time is told": "原预计在 {time} 前启动，该时间已过；不再给出新的时间",
+    "known in {time}": "{time}后得知",
+    "not known yet, known by {time}": "尚未得知，将于 {time} 前得知",
     "nine times in ten by {time}": "九成可能在 {time} 前",
     "not looked ahead: too many jobs wait or run": "未预测：等待或运行的作业过多",
     "no start in sight": "暂时看不到启动时间",
     "cannot be known: too few jobs have ended to say how long others will run": (
         "无法得知：已结束的作业太少，无法判断其他作业会运行多久"
     ),
-    "cannot be known: it waits for jobs that may run for any time, and nothing like them has ended": (
-        "无法得知：它所等待的作业没有运行时间上限，也没有类似的作业结束过"
+    "cannot be known: no similar job has finished yet, so no start can be predicted": (
+        "无法得知：尚无类似的作业结束，因此无法预测启动时间"
     ),
     "cannot be known: further away than is looked ahead": "无法得知：超出预测范围",
     "too few jobs have ended for a likely time": "已结束的作业太少，不给出约半数可能的时间",

@@ -46,6 +46,7 @@ HELP = {
     "Delete a volume with all that is on it.": "删除存储卷及其全部内容。",
     "Delete an image from the catalogue; jobs that run in it go on.": "从目录中删除镜像；正在使用它的作业不受影响。",
     "Do it without asking.": "不询问，直接执行。",
+    "Accepted as by `berth submit`; this never asks.": "与 `berth submit` 一致而接受；此命令从不询问。",
     "Do not follow the log.": "不跟随日志。",
     "Ends after this time, such as 90d.": "经过这段时间后到期，例如 90d。",
     "File of Python requirements.": "Python 依赖文件。",

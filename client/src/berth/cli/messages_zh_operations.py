@@ -33,6 +33,7 @@ OPERATIONS = {
     "Why; its people are told.": "原因；会告知其成员。",
     "{tenant} is deleted; ledger, statements and audit stay.": "{tenant} 已删除；账目、账单和审计保留。",
     "{tenant} is disabled; {count} running jobs were asked to stop.": "{tenant} 已停用；已要求 {count} 个运行中的作业停止。",
+    "{tenant} is disabled; {count} running job was asked to stop.": "{tenant} 已停用；已要求 {count} 个运行中的作业停止。",
     "{tenant} is enabled.": "{tenant} 已启用。",
     "All nodes of this pool instead.": "改为该资源池的所有节点。",
     "Also dismissed, planned and past ones that you may change.": "也列出您可修改的、已关闭的、计划中的和过去的公告。",

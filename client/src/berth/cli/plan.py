@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from berth.cli import formats
 from berth.cli.copy import files_text
-from berth.cli.expected import unexpected_text
+from berth.cli.expected import PROMISES_LEAST, unexpected_text
 from berth.cli.messages import _
 from berth.cli.output import Column, heading, note, print_facts, table_text
 from berth.cli.paint import paint
@@ -105,7 +105,7 @@ def _print_forecast(forecast: Mapping[str, Any]) -> None:
     if lasts is not None:
         note(_("It is thought to run for {time}; a smaller one may take longer.", time=formats.duration_text(lasts)))
     past = forecast["past"]
-    if past["promises"] and past["by_p90"] is not None:
+    if past["promises"] >= PROMISES_LEAST and past["by_p90"] is not None:
         note(_("Of the last {count} such times, {rate} were kept.", count=past["promises"], rate=f"{past['by_p90']:.0%}"))
 
 

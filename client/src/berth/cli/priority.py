@@ -10,7 +10,7 @@ import typer
 from berth.cli import formats
 from berth.cli.command import Session, UsageMistake, command, make_group
 from berth.cli.jobs import JobArgument
-from berth.cli.messages import _
+from berth.cli.messages import _, counted
 from berth.cli.output import Column, Format, hint, print_data
 from berth.sanitize import plain
 
@@ -139,7 +139,8 @@ def move(
     moved = session.client.jobs.move(job, before=before, after=after, last=last, everybody=everybody, dry_run=dry_run, plan=plan)
     if dry_run:
         count = moved["moved"]
-        session.show_done(moved, _("{count} jobs would stand elsewhere.", count=count))
+        text = counted(count, "{count} job would stand elsewhere.", "{count} jobs would stand elsewhere.")
+        session.show_done(moved, text)
         hint(_("The same with --plan {plan} does just this, or nothing.", plan=moved["plan"]))
         return
     place = moved["job"]["place"]

@@ -51,7 +51,7 @@ def _print_job(job: Any, *, wide: bool) -> None:
         ("Id", job["id"]),
         ("State", formats.state_text(job.get("state"))),
         ("Why", why_text(job)),
-        ("What to do", plain(end.get("hint") or reason.get("hint") or "")),
+        ("What to do", formats.said(end.get("hint") or reason.get("hint") or "")),
         ("Exit", _exit_text(end)),
         ("Tenant", formats.name_of(job.get("tenant"))),
         ("Queue", formats.name_of(job.get("queue"))),
@@ -185,7 +185,7 @@ def _outcome(row: Any) -> tuple[str, str]:
 
 def _end_text(row: Any) -> str:
     end = row.get("exit") or {}
-    return plain(end.get("text") or "") or _exit_text(end)
+    return formats.said(end.get("text") or "") or _exit_text(end)
 
 
 ATTEMPT_COLUMNS = [

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from berth.cli import formats
+from berth.cli.again import YesOption
 from berth.cli.command import Session, UsageMistake, command, make_group
 from berth.cli.messages import _, language
 from berth.cli.output import Column, heading, hint, print_data, print_facts, table_text
@@ -78,6 +79,7 @@ def use(
     param: ParameterOption = None,
     name: NameOption = None,
     queue: QueueOption = None,
+    yes: YesOption = False,
 ) -> None:
     """Submit the job that a template makes."""
     made = _made(session, template, param, name, queue, preview=False)

@@ -10,7 +10,7 @@ import typer
 
 from berth.cli import formats
 from berth.cli.command import Session, UsageMistake, command, confirmed, make_group
-from berth.cli.messages import _
+from berth.cli.messages import _, counted
 from berth.cli.output import Column, hint
 from berth.cli.paint import is_terminal
 from berth.cli.volumes import YesOption
@@ -60,9 +60,13 @@ def disable_tenant(
     if dry_run or not confirmed(_("Disable {tenant}? Nothing can be submitted or started there.", tenant=name), yes=yes):
         return
     done = session.client.tenants.disable(tenant, reason=reason, stop_jobs=stop_jobs)
-    session.show_done(
-        done, _("{tenant} is disabled; {count} running jobs were asked to stop.", tenant=name, count=done["stopped"])
+    text = counted(
+        done["stopped"],
+        "{tenant} is disabled; {count} running job was asked to stop.",
+        "{tenant} is disabled; {count} running jobs were asked to stop.",
+        tenant=name,
     )
+    session.show_done(done, text)
     hint(f"berth tenants enable {name}")
 
 

@@ -118,7 +118,7 @@ function Expecting({ expected }: { expected: Expected }) {
   const t = useText(words);
   const format = useFormat();
   const now = useNow();
-  if (!expected?.p50_at) return <> · {expected?.p90_at ? t('expectedAtLatest', { late: format.time(expected.p90_at) }) : t('noExpectation')}</>;
+  if (!expected?.p50_at) return <> · {expected?.p90_at ? t('expectedAtLatest', { late: format.time(expected.p90_at) }) : expected?.known_by ? t('notYet', { time: format.time(expected.known_by) }) : t('noExpectation')}</>;
   const title = expected.p90_at ? t('expectedBy', { early: format.time(expected.p50_at), late: format.time(expected.p90_at) }) : format.time(expected.p50_at);
   return (
     <span title={title}>

@@ -6,6 +6,7 @@ import { Link } from 'react-router';
 
 import { useFormat } from '@/text/format';
 import { useText } from '@/text/language';
+import { localized } from '@/text/moments';
 import { plain } from '@/ui/plain';
 import { Status } from '@/ui/Status';
 import { Elapsed } from '@/ui/Times';
@@ -67,9 +68,10 @@ export function Name({ job, onTag }: { job: Job; onTag: (tag: string) => void })
 
 /** Why it waits, or how it ended, in few words; all of them as the title. */
 export function StateAndWhy({ job }: { job: Job }) {
+  const format = useFormat();
   const exit = job.ended_at === null ? null : job.exit;
-  const short = job.state === 'running' || job.state === 'succeeded' ? '' : (exit?.reason ?? job.reason?.text);
-  const whole = [(exit ?? job.reason)?.text, (exit ?? job.reason)?.hint].filter(Boolean).join(' ');
+  const short = job.state === 'running' || job.state === 'succeeded' ? '' : localized(exit?.reason ?? job.reason?.text ?? '', format);
+  const whole = localized([(exit ?? job.reason)?.text, (exit ?? job.reason)?.hint].filter(Boolean).join(' '), format);
   return (
     <div className={classes.two}>
       <Status state={job.state} size="sm" />

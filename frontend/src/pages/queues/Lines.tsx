@@ -84,7 +84,7 @@ export function Waiting({ rows, total, more }: { rows: readonly WaitingRow[]; to
             </span>
           ) : (
             <Text size="sm" c="dimmed" title={told?.was_by ? t('wasBy', { time: format.time(told.was_by) }) : undefined}>
-              {told?.was_by ? t('overdue') : told?.p90_at ? t('byAtLatest', { time: format.time(told.p90_at) }) : t('unknown')}
+              {told?.was_by ? t('overdue') : told?.p90_at ? t('byAtLatest', { time: format.time(told.p90_at) }) : told?.known_by ? t('notYet', { time: format.time(told.known_by) }) : t('unknown')}
             </Text>
           );
         },

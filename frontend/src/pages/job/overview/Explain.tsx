@@ -144,7 +144,7 @@ function Expected({ explained }: { explained: Explained }) {
             {expected.p90_at && t('p90', { time: format.time(expected.p90_at) })}
           </Text>
         ) : (
-          <Text size="sm">{expected.was_by ? t('overdue', { time: format.time(expected.was_by) }) : unexpected(expected.reason, t)}</Text>
+          <Text size="sm">{expected.was_by ? t('overdue', { time: format.time(expected.was_by) }) : expected.known_by ? t('notYet', { time: format.time(expected.known_by) }) : unexpected(expected.reason, t)}</Text>
         ))}
       {past && (
         <Text size="xs" c="dimmed">
@@ -157,7 +157,7 @@ function Expected({ explained }: { explained: Explained }) {
         <Text size="sm" mt={6}>
           <b>{t('latestStart')}:</b> {latest.at ? format.time(latest.at) : '–'}
           <Text size="xs" c="dimmed" span display="block">
-            {localized(latest.text, format.time)}
+            <Said text={latest.text} />
           </Text>
         </Text>
       )}
@@ -170,12 +170,7 @@ const UNEXPECTED = { little_history: 'littleHistory', unknown_ends: 'unknownEnds
 /** Why no time can be told, in words where the code has some. */
 function unexpected(reason: string, t: Translate<keyof (typeof words)['en']>): string {
   const key = Object.hasOwn(UNEXPECTED, reason) ? UNEXPECTED[reason as keyof typeof UNEXPECTED] : undefined;
-  return key ? t(key) : t('notExpected', { reason: reason.replaceAll('_', ' ') });
-}
-
-/** Times in the API's sentences are UTC; here they are read in local time like all others. */
-function localized(text: string, time: (iso: string) => string): string {
-  return text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (iso) => time(iso));
+  return t(key ?? 'notExpected');
 }
 
 function Condition({ condition }: { condition: Unmet }) {
@@ -188,7 +183,7 @@ function Condition({ condition }: { condition: Unmet }) {
         <Icon name="hourglass" size={12} />
       </ThemeIcon>
       <Stack gap={2} miw={0}>
-        <Text>{localized(condition.text, format.time)}</Text>
+        <Text><Said text={condition.text} /></Text>
         {condition.until && (
           <Text size="sm" c="dimmed">
             {t('until')} {format.time(condition.until)}
@@ -244,17 +239,19 @@ function SuggestionRow({ suggestion }: { suggestion: Suggestion }) {
           size="sm"
         />
       </Group>
-      <Button
-        size="compact-sm"
-        variant="subtle"
-        aria-haspopup="dialog"
-        onClick={() => {
-          setOpen(true);
-          asked.mutate();
-        }}
-      >
-        {t('tryIt')}
-      </Button>
+      {suggestion.changes.length > 0 && (
+        <Button
+          size="compact-sm"
+          variant="subtle"
+          aria-haspopup="dialog"
+          onClick={() => {
+            setOpen(true);
+            asked.mutate();
+          }}
+        >
+          {t('tryIt')}
+        </Button>
+      )}
       <Window opened={isOpen} onClose={() => setOpen(false)} title={t('tryTitle')}>
         <Stack>
           <Text fw={600}>

@@ -50,7 +50,7 @@ from jobs.scheduling.core.state.work import Job
 from jobs.scheduling.questions.explain import Settled
 from jobs.scheduling.questions.lifetimes import Known, Lifetimes
 from jobs.scheduling.questions.lookahead import Expected, effort_of, expected_starts
-from jobs.scheduling.questions.predict import ERROR_MAX, OBSERVED, Corrections, Prediction, Predictor, band_of, kinds_of
+from jobs.scheduling.questions.predict import OBSERVED, Corrections, Prediction, Predictor, band_of, kinds_of
 from jobs.scheduling.replay.run import Arrival
 from kernel.resources import Resources
 from tenants.quota.limits import Capacity, LimitedQueue
@@ -313,7 +313,7 @@ class Told(Predicted):
                 continue
             typical, cautious = ahead.p50 - now, ahead.p90 - now
             soon, late = corrections.correct(typical=typical, cautious=cautious)
-            is_told = ahead.is_sure and (corrections.error(soon) or 0) <= ERROR_MAX
+            is_told = ahead.is_sure and corrections.is_near(soon)
             self.told.append(Telling(now, job_id, "", typical, cautious, soon, late, ahead.is_sure, is_told))
         self.bench.progress(f"day {now / 86_400:.1f}: {len(waiting)} wait, {len(self.told)} told")
 

@@ -19,7 +19,7 @@ from jobs.models import Attempt, Job, StartPromise
 from jobs.reconcile.loading import Loaded, load_state
 from jobs.scheduling.questions.lifetimes import Known, Lifetimes
 from jobs.scheduling.questions.lookahead import SMALL_JOBS, UNCERTAIN, Effort, Expected, effort_of, expected_starts
-from jobs.scheduling.questions.predict import ERROR_MAX, OBSERVED, Corrections, Predictor, kinds_of, size_of
+from jobs.scheduling.questions.predict import OBSERVED, Corrections, Predictor, kinds_of, size_of
 from jobs.selectors.expected import WAITED
 from kernel.ids import new_ids
 from reconciling import bulk
@@ -45,7 +45,7 @@ class Outlook(NamedTuple):
     """When a job is expected to start, corrected by how others' expectations came true of late, and as it was looked ahead.
 
     `sure_p50`: the corrected likely start where the look ahead was sure of it, told or not. `error`: how far off those of its
-    band were of late, in thousandths of the wait; None: not known."""
+    band were of late, in thousandths of the wait; None where it is not told."""
 
     told: Expected
     ahead: Expected
@@ -84,12 +84,10 @@ def _outlook(ahead: Expected, corrections: Corrections, at: int) -> Outlook:
     if ahead.p50 is None or ahead.p90 is None:
         return Outlook(ahead, ahead)
     soon, late = corrections.correct(typical=ahead.p50 - at, cautious=ahead.p90 - at)
-    told, error = Expected(at + soon, at + late), corrections.error(soon)
-    if not ahead.is_sure:
-        return Outlook(told._replace(p50=None, reason=UNCERTAIN), ahead)
-    if error is not None and error > ERROR_MAX:
-        return Outlook(told._replace(p50=None, reason=UNCERTAIN), ahead, at + soon)
-    return Outlook(told, ahead, at + soon, error)
+    told, sure_p50 = Expected(at + soon, at + late), at + soon if ahead.is_sure else None
+    if sure_p50 is None or not corrections.is_near(soon):
+        return Outlook(told._replace(p50=None, reason=UNCERTAIN), ahead, sure_p50)
+    return Outlook(told, ahead, sure_p50, corrections.error(soon))
 
 
 def _without_history(ahead: Expected, bound: Expected, at: int) -> Outlook:

@@ -7,8 +7,8 @@ only the p90 is told.
 
 Left out is what the scheduler does once a minute for refused jobs (`balance.py`), which costs too much to repeat for every
 moment to come, and what has not been submitted yet. Arrivals drawn from each tenant's last days took ten times as long on
-Philly and gave no better quantiles below six hours and worse ones above; their delay is corrected by how past expectations came
-true (`predict.py`).
+Philly, those of the next hour alone half as long again, and gave no better quantiles (bench/RESULTS.md, P9); their delay is
+corrected by how past expectations came true (`predict.py`).
 
 The work is bounded by a horizon, the number of futures, and the passes of each (`Effort`). A job that has no start within these
 bounds in so many futures that a quantile is not known gets no time but the reason; so does one that waits for something which

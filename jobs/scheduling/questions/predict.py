@@ -37,10 +37,11 @@ those after it are corrected by them."""
 FIRST_P90 = 0.5
 """The correction of each p90 before anything is known, as a logarithm. By sampled run times alone 76 % start in time on
 Philly."""
-ERRORS_LEAST, ERRORS_KEPT = 5, 200  # Starts of a band whose errors are told as one, and those that it is the middle of.
-ERROR_MAX = 300
-"""In thousandths of the wait: while likely starts of a band were further off than that of late, none is told. The aim is 350;
-what is known of late lags behind."""
+ERRORS_LEAST, ERRORS_KEPT = 50, 200  # Starts of a band from which on its error is known, and the latest, which it is of.
+NEAR, ERROR_MAX = (3, 4), 600
+"""The part of these likely starts that was off by so many thousandths of the wait at most, or no likely start of the band is
+told. Not the middle one alone: most errors come from a few bursts, each of which is all near or all far off, so that the middle
+one of late says little of the next (bench/RESULTS.md, P9)."""
 FACTOR_LOG_MAX = 5.0
 LEAST_SECONDS = 60  # A wait that is expected shorter is corrected as if it were so long.
 KINDS_MAX = 200_000  # Kinds that are remembered; then those that were not added to for longest are forgotten.
@@ -147,8 +148,17 @@ class Corrections:
     def error(self, sure: int) -> int | None:
         """How far off likely waits of this band were of late, in thousandths of the wait that came: the middle one. None: too
         few have started to say."""
+        return self._error(sure, (1, 2))
+
+    def is_near(self, sure: int) -> bool:
+        """Whether likely waits of this band came true well enough of late for this one to be told. Not where too few have
+        started to say."""
+        error = self._error(sure, NEAR)
+        return error is not None and error <= ERROR_MAX
+
+    def _error(self, sure: int, part: tuple[int, int]) -> int | None:
         errors = sorted(self._errors[band_of(sure)])
-        return errors[len(errors) // 2] if len(errors) >= ERRORS_LEAST else None
+        return errors[len(errors) * part[0] // part[1]] if len(errors) >= ERRORS_LEAST else None
 
 
 def band_of(wait: int) -> int:

@@ -20,7 +20,7 @@ from jobs.selectors.expected import KNOWN_AFTER, NOT_YET, ExpectedStart, expecte
 from jobs.services.asking import Reader
 from jobs.services.explaining import explain_job
 from jobs.services.forecast import _row
-from jobs.services.promises import accuracy, expect, predictor_of_history, promise_starts
+from jobs.services.promises import Outlook, accuracy, expect, predictor_of_history, promise_starts
 from jobs.services.submit import prepare
 from jobs.services.what_if_changes import read_changes
 from reconciling import poison
@@ -58,8 +58,21 @@ def one_that_waits(quay: Quay, times: int = ENOUGH) -> Job:
     return waits
 
 
+def others_came(quay: Quay, *, told: int = 2, came: int = 2, days: int = 8) -> None:
+    """So many days ago enough jobs were told so many minutes, for their error to be known, and waited for so many."""
+    for number in range(60):
+        job = quay.submit(f"other-{number}", hold=True)
+        made = quay.now - timedelta(days=days)
+        by = made + timedelta(minutes=told)
+        StartPromise.objects.create(
+            job=job, tenant_id=job.tenant_id, made_at=made, started_at=made + timedelta(minutes=came),
+            p50_at=by, p90_at=by, ahead_p50_at=by, ahead_p90_at=by, sure_p50_at=by,
+        )  # fmt: skip
+
+
 def test_a_job_behind_one_that_runs_is_expected_when_such_jobs_used_to_end(quay: Quay) -> None:
     run_before(quay, seconds=100)
+    others_came(quay)
     quay.submit("train", script=Script(duration_seconds=100), resources=ALL)
     quay.turn(2)
     waits = quay.submit("train", script=Script(duration_seconds=100), resources=ALL)
@@ -73,6 +86,7 @@ def test_a_job_behind_one_that_runs_is_expected_when_such_jobs_used_to_end(quay:
 
 def test_the_first_promise_stays_and_is_judged_by_the_start(quay: Quay) -> None:
     run_before(quay, seconds=100)
+    others_came(quay)
     quay.submit("train", script=Script(duration_seconds=100), resources=ALL)
     quay.turn(2)
     waits = quay.submit("train", script=Script(duration_seconds=100), resources=ALL)
@@ -133,6 +147,7 @@ def test_a_job_that_began_to_wait_just_now_says_by_when_its_start_is_known(quay:
 
 def test_an_explanation_has_the_expected_start_and_how_far_to_trust_it(quay: Quay) -> None:
     run_before(quay, seconds=100)
+    others_came(quay)
     quay.submit("train", script=Script(duration_seconds=100), resources=ALL)
     quay.turn(2)
     waits = quay.submit("train", script=Script(duration_seconds=100), resources=ALL)
@@ -145,6 +160,7 @@ def test_an_explanation_has_the_expected_start_and_how_far_to_trust_it(quay: Qua
 
 def test_board_and_explanation_name_the_same_start_at_one_moment(quay: Quay, api: Any) -> None:
     run_before(quay, seconds=100)
+    others_came(quay)
     quay.submit("train", script=Script(duration_seconds=100), resources=ALL)
     quay.turn(2)
     waits = quay.submit("train", script=Script(duration_seconds=100), resources=ALL)
@@ -203,36 +219,36 @@ def test_nothing_is_promised_behind_what_never_ends(quay: Quay) -> None:
 
 def test_what_came_true_too_late_of_late_corrects_what_is_told_and_tells_the_error(quay: Quay) -> None:
     waits = one_that_waits(quay)
-    plain = expect(load_state(quay.now), {str(waits.id)}, quay.now, SMALL)[str(waits.id)]
-    assert plain.told.p50 == plain.ahead.p50 == plain.sure_p50
-    assert plain.error is None
-    assert plain.told.p50 is not None
+
+    def outlook() -> Outlook:
+        return expect(load_state(quay.now), {str(waits.id)}, quay.now, SMALL)[str(waits.id)]
+
+    plain = outlook()
+    assert (plain.told.p50, plain.told.reason, plain.error) == (None, "uncertain", None), "how far off it would be is not known"
+    assert plain.sure_p50 == plain.ahead.p50, "it is judged all the same"
+    assert plain.sure_p50 is not None
     assert plain.told.p90 is not None
     assert plain.ahead.p90 is not None
     assert plain.told.p90 > plain.ahead.p90, "cautious before anything is known"
-    for number in range(60):  # Told five minutes, waited for six.
-        job = quay.submit(f"other-{number}", hold=True)
-        made, told = quay.now - timedelta(hours=1), quay.now - timedelta(minutes=55)
-        StartPromise.objects.create(
-            job=job, tenant_id=job.tenant_id, made_at=made, started_at=made + timedelta(minutes=6),
-            p50_at=told, p90_at=told, ahead_p50_at=told, ahead_p90_at=told, sure_p50_at=told,
-        )  # fmt: skip
-    outlook = expect(load_state(quay.now), {str(waits.id)}, quay.now, SMALL)[str(waits.id)]
-    assert outlook.ahead == plain.ahead
-    assert outlook.told.p50 is not None
-    assert outlook.told.p90 is not None
-    assert outlook.told.p50 > plain.told.p50
-    assert outlook.told.p90 - mark(quay.now) > 1.5 * (plain.told.p90 - mark(quay.now)), "all were late"
-    assert outlook.error == 166, "five minutes instead of six"
-    StartPromise.objects.update(sure_p50_at=quay.now - timedelta(minutes=57))
-    far_off = expect(load_state(quay.now), {str(waits.id)}, quay.now, SMALL)[str(waits.id)]
-    assert (far_off.told.p50, far_off.told.reason, far_off.error) == (None, "uncertain", None), "three minutes instead of six"
-    assert far_off.told.p90 == outlook.told.p90
-    assert far_off.sure_p50 == outlook.sure_p50, "it is judged all the same"
+    others_came(quay, told=5, came=6)
+    late = outlook()
+    assert late.ahead == plain.ahead
+    assert late.told.p50 == late.sure_p50
+    assert late.told.p50 is not None
+    assert late.told.p90 is not None
+    assert late.told.p50 > plain.sure_p50
+    assert late.told.p90 - mark(quay.now) > 1.5 * (plain.told.p90 - mark(quay.now)), "all were late"
+    assert late.error == 166, "five minutes instead of six"
+    StartPromise.objects.update(sure_p50_at=quay.now - timedelta(days=8) + timedelta(minutes=2))
+    far_off = outlook()
+    assert (far_off.told.p50, far_off.told.reason, far_off.error) == (None, "uncertain", None), "two minutes instead of six"
+    assert far_off.told.p90 == late.told.p90
+    assert far_off.sure_p50 == late.sure_p50, "it is judged all the same"
 
 
 def test_what_is_kept_and_told_are_the_quantiles_and_their_error(quay: Quay, api: Any) -> None:
     waits = one_that_waits(quay)
+    others_came(quay)
     quay.pass_time(31)
     outlook = expect(load_state(quay.now), {str(waits.id)}, quay.now, SMALL)[str(waits.id)]
     assert promise_starts(quay.now) == 1

@@ -90,14 +90,36 @@ def test_a_history_that_begins_late_goes_on_from_what_was_told_then() -> None:
     assert 2_900 <= corrections.correct(typical=1_000, cautious=1_000)[1] <= 3_000
 
 
-def test_the_error_is_that_of_likely_waits_that_were_told_in_the_same_band() -> None:
+def came(corrections: Corrections, *waited: int, sure: int = 1_000) -> None:
+    for one in waited:
+        corrections.add(typical=sure, cautious=2 * sure, kept_by=2 * sure, waited=one, has_started=True, sure=sure)
+
+
+def test_the_error_is_that_of_likely_waits_in_the_same_band_once_enough_have_started() -> None:
     corrections = Corrections()
-    for waited in (1_000, 1_250, 2_000, 2_000, 2_000):
-        assert corrections.error(1_000) is None
-        corrections.add(typical=1_000, cautious=2_000, kept_by=2_000, waited=waited, has_started=True, sure=1_000)
+    came(corrections, *[1_000, 1_250, 2_000, 2_000, 2_000] * 9, 2_000, 2_000, 2_000, 2_000)
+    assert corrections.error(1_000) is None
+    came(corrections, 2_000)
     assert corrections.error(900) == 500
     assert corrections.error(60) is None
     assert [band_of(wait) for wait in (0, 599, 600, 3_600, 21_599, 21_600)] == [0, 0, 1, 2, 2, 3]
+
+
+def test_a_likely_wait_is_near_only_once_three_in_four_of_its_band_were() -> None:
+    corrections = Corrections()
+    assert not corrections.is_near(1_000), "nothing is known"
+    came(corrections, *[1_000] * 49)
+    assert not corrections.is_near(1_000), "too little is known"
+    came(corrections, 1_000)
+    assert corrections.is_near(1_000)
+    assert not corrections.is_near(60), "of another band nothing is known"
+    came(corrections, *[4_000] * 16)
+    assert corrections.is_near(1_000), "the others were near"
+    came(corrections, 4_000)
+    assert corrections.error(1_000) == 0
+    assert not corrections.is_near(1_000), "a burst was far off"
+    came(corrections, *[1_200] * 200)
+    assert corrections.is_near(1_000), "what was long ago counts no more"
 
 
 def test_a_new_name_does_not_inherit_the_time_of_jobs_of_another_size() -> None:

@@ -84,10 +84,17 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop("DJANGO_SETTINGS_MODULE", None)
 
 
+SAID = ("database", "engines", "alone", "browser")  # `tools/testrun.py` reads only files that say the marker of a stage.
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test marked `database` gets the database without saying so twice; the live platform has one of its own."""
+    texts = {path: path.read_text() for path in {item.path for item in items}}
     for item in items:
         names = getattr(item, "fixturenames", ())
+        unsaid = [mark.name for mark in item.iter_markers() if mark.name in SAID and f"mark.{mark.name}" not in texts[item.path]]
+        if unsaid:
+            raise pytest.UsageError(f"{item.nodeid} is marked {unsaid[0]}: say pytest.mark.{unsaid[0]} in its own file.")
         if item.get_closest_marker("database") and not item.get_closest_marker("django_db") and "live_platform" not in names:
             item.add_marker(pytest.mark.django_db)
 

@@ -2,10 +2,11 @@
 
     python tools/testrun.py [--long] [--only STAGE]... [pytest arguments]
 
-Static checks run beside the tests that need nothing. Whatever touches rows, messages or sockets runs twice: on PostgreSQL and
-Redis, then on SQLite and in memory. Tests that start real processes of an engine run last, whole files on one worker, because
-the tests of a file share a platform; those that load many, or time them, run one after the other with nothing beside. Every
-stage runs even if one before it failed; the exit status says whether all passed.
+Static checks run beside the tests that need nothing. Whatever touches rows, messages or sockets runs on PostgreSQL and Redis;
+what may differ by the database runs again on SQLite and in memory (`ALSO_ON_SQLITE`). Tests that start real processes of an
+engine run with whole files on one worker, because the tests of a file share a platform; those that load many, or time them,
+run one after the other with nothing beside. Every stage runs even if one before it failed; the exit status says whether all
+passed. `--long` leaves nothing out on SQLite.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -35,10 +36,48 @@ WORKERS_MAX = 8  # More workers than this wait for the disk.
 WAITING = 1.5  # Workers per core where tests wait for processes for about half of their time.
 
 
+# What runs on SQLite and in memory as well, and why. All else that touches rows says the same of both: it asks through the same
+# models, and who may do what, what an answer looks like and what is refused is decided before a row is touched.
+ALSO_ON_SQLITE: Mapping[str, str] = {
+    "tests/contract": "statements written by hand for each database",
+    "tests/services": "transactions, locks, races, plans, and every service of each app",
+    "tests/realtime": "channels in memory",
+    "tests/faults": "rows that cannot be read, and what a crowd leaves waiting",
+    "tests/security/matrix/test_edges.py": "times and numbers that only one database can hold",
+    "tests/security/matrix/test_queries.py": "comparisons with whatever a query says",
+    "tests/security/credentials/test_guessing.py": "tries counted in memory",
+    "tests/security/limits/test_requests_of_a_tenant.py": "requests counted in memory",
+    "tests/api/webapi": "keys of idempotency, readiness",
+    "tests/api/tenants/test_facts.py": "triggers that mark what changed",
+    "tests/api/jobs/test_statements.py": "how many statements a submission takes",
+    "tests/api/tenants/test_quota.py": "how many statements a change of quota takes",
+    "tests/api/jobs/test_lists.py": "orders, cursors and searches",
+    "tests/api/jobs/test_jobs.py": "a walk through jobs",
+    "tests/api/tenants/test_tenants.py": "a walk through tenants",
+    "tests/api/tenants/test_ledger.py": "sums over rows",
+    "tests/api/storage/test_volumes.py": "a walk through storage",
+    "tests/api/images": "a walk through images",
+    "tests/api/clusters/test_clusters.py": "a walk through clusters",
+    "tests/api/activity/test_events.py": "a walk through events, by their numbers",
+    "tests/api/controlplane/test_console.py": "a walk through the console",
+}
+# The same of real platforms. The engines themselves know no database: their contract runs once.
+ENGINES_ALSO_ON_SQLITE: Mapping[str, str] = {
+    "tests/engines/test_first_job.py": "the first job",
+    "tests/engines/test_survival.py": "kill -9 and up again on the same file",
+    "tests/engines/test_restore.py": "a backup of the file, put back",
+    "tests/faults/test_other_deaths.py": "death after death",
+    "tests/faults/test_disk.py": "a file without room",
+    "tests/upgrade/test_forward.py": "migrations of a filled file",
+}
+
+
 @dataclass(frozen=True)
 class Stage:
-    """A selection of tests. `markers` is a pytest marker expression; `by_file` keeps the tests of a file on one worker, `alone`
-    all of them; those of a stage that `waits` leave time for more workers than there are cores."""
+    """A selection of tests. `markers` is a pytest marker expression, and `names` a marker that all of them have: only files that
+    say it are read, because a worker takes ten seconds for all. `only` are the files and folders that a short run is about.
+    `by_file` keeps the tests of a file on one worker, `alone` all of them; those of a stage that `waits` leave time for more
+    workers than there are cores."""
 
     name: str
     markers: str
@@ -46,24 +85,35 @@ class Stage:
     by_file: bool = False
     alone: bool = False
     waits: bool = False
-    folder: str = ""  # Only tests below it, unless the caller names others.
+    names: str = ""
+    folder: str = "tests"  # Only tests below it, unless the caller names others.
+    only: Mapping[str, str] = field(default_factory=dict)  # With the reason of each.
     profile: str = "embedded"  # Of the live platform.
     is_long: bool = False  # Only with full lengths.
 
 
 STAGES = (
     Stage("plain", "not database and not engines and not browser", with_servers=False),
-    Stage("postgresql", "database and not engines", with_servers=True),
-    Stage("sqlite", "database and not engines", with_servers=False),
-    Stage("engines", "engines and not alone", with_servers=True, by_file=True, waits=True),
-    Stage("alone", "engines and alone", with_servers=True, alone=True),
-    Stage("browser", "browser", with_servers=True, by_file=True, folder="tests/browser"),
-    Stage("engines-sqlite", "engines and database", with_servers=False, by_file=True, waits=True),
+    Stage("postgresql", "database and not engines", with_servers=True, names="database"),
+    Stage("sqlite", "database and not engines", with_servers=False, names="database", only=ALSO_ON_SQLITE),
+    Stage("engines", "engines and not alone", with_servers=True, by_file=True, waits=True, names="engines"),
+    Stage("alone", "engines and alone", with_servers=True, alone=True, names="alone"),
+    Stage("browser", "browser", with_servers=True, by_file=True, names="browser", folder="tests/browser"),
+    Stage(
+        "engines-sqlite",
+        "engines and database",
+        with_servers=False,
+        by_file=True,
+        waits=True,
+        names="engines",
+        only=ENGINES_ALSO_ON_SQLITE,
+    ),
     Stage(
         "isolation",
         "engines",
         with_servers=True,
         by_file=True,
+        names="engines",
         folder="tests/security/live",
         profile="production",
         is_long=True,
@@ -144,14 +194,27 @@ def _run_stage(stage: Stage, environment: Mapping[str, str], extra: Sequence[str
             f"--hypothesis-profile={'search' if is_long else 'berth'}",
         ]
         is_named = any((ROOT / word.partition("::")[0]).exists() for word in extra)  # The caller says which tests.
-        folder = [stage.folder] if stage.folder and not is_named else []
-        command = [sys.executable, "-m", "pytest", "-q", *options, "-m", markers, *folder]
+        places = [] if is_named else _places(stage, is_long=is_long)
+        command = [sys.executable, "-m", "pytest", "-q", *options, "-m", markers, *places]
         environment = {**environment, "BERTH_TEST_PROFILE": stage.profile}
         begin = time.monotonic()
         status = subprocess.run([*command, *extra], cwd=ROOT, env=_environment(environment)).returncode
         passed, failed, skipped = _counts(report)
         is_ok = status in (0, NO_TESTS) and not failed
         return Result(stage.name, time.monotonic() - begin, is_ok, passed, failed, skipped)
+
+
+def _places(stage: Stage, *, is_long: bool) -> list[str]:
+    """The files that hold the stage's tests, or the folder of all where every file may. Paths are relative to the root."""
+    if not stage.names:
+        return [stage.folder]
+    wanted = list(stage.only) if stage.only and not is_long else [stage.folder]
+    files = [path for place in wanted for path in _test_files(ROOT / place) if f"mark.{stage.names}" in path.read_text()]
+    return sorted(path.relative_to(ROOT).as_posix() for path in files)
+
+
+def _test_files(place: Path) -> list[Path]:
+    return [place] if place.is_file() else list(place.rglob("test_*.py"))
 
 
 def _environment(servers_of_stage: Mapping[str, str]) -> dict[str, str]:

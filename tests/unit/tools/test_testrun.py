@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -44,6 +46,29 @@ def test_on_servers_everything_runs(name: str) -> None:
 def test_with_full_lengths_nothing_is_left_out_on_sqlite() -> None:
     assert testrun._places(STAGES["sqlite"], is_long=True) == testrun._places(STAGES["postgresql"], is_long=True)
     assert testrun._places(STAGES["engines-sqlite"], is_long=True) == testrun._places(STAGES["engines"], is_long=True)
+
+
+def test_a_check_starts_no_server() -> None:
+    options = argparse.Namespace(check=True, long=False)
+
+    assert [STAGES[name].with_servers for name in testrun._stages_of(options)] == [False, False]
+
+
+def test_a_stage_gives_way_to_the_one_after_it() -> None:
+    names = list(STAGES)
+
+    assert {stage.name: stage.behind for stage in testrun.STAGES if stage.behind} == {"plain": "alone"}
+    assert names.index("alone") == names.index("plain") + 1
+
+
+def test_what_ran_behind_is_counted_and_its_output_kept(tmp_path: Path) -> None:
+    command = ["sh", "-c", "nice; echo told; exit 1"]
+    running = testrun._start("plain", command, dict(os.environ), tmp_path / "plain.txt", None, gives_way=True)
+    result = running.finish()
+
+    assert (tmp_path / "plain.txt").read_text().split() == [str(os.nice(0) + testrun.GIVES_WAY), "told"]
+    assert not result.is_ok
+    assert result.computed < result.seconds
 
 
 def test_a_marker_that_its_file_does_not_say_is_refused(request: pytest.FixtureRequest, tmp_path: Path) -> None:

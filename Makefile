@@ -5,7 +5,7 @@ CACHE ?= $(if $(BERTH_CACHE),$(BERTH_CACHE),$(if $(filter 0,$(shell id -u)),/var
 export BERTH_CACHE := $(CACHE)
 
 .DEFAULT_GOAL := help
-.PHONY: help up down install example status backup restore test test-long bench chaos screens lint audit format
+.PHONY: help up down install example status backup restore check test test-long bench chaos screens lint audit format
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -30,6 +30,9 @@ backup: python ## Back up while the platform runs   [FILE=/mnt/berth.tar ARGS="-
 
 restore: python ## Put the stopped platform back to a backup; what was there is kept   FILE=/mnt/berth.tar
 	@$(PYTHON) tools/operate.py restore $(if $(FILE),$(FILE),$(error say which: make restore FILE=...)) $(ARGS)
+
+check: python ## Style, types, and the tests that need no servers: minutes, before each commit
+	@$(PYTHON) tools/test.py --only check
 
 test: python ## Install all that the tests need and run them
 	@$(PYTHON) tools/test.py

@@ -41,6 +41,7 @@ hypothesis.settings.register_profile("berth", derandomize=True, **_ALIKE)  # A c
 hypothesis.settings.register_profile("search", **_ALIKE)  # What `make test-long` does: other cases each time.
 hypothesis.settings.load_profile("berth")
 
+PASSWORD_WORK = 2  # Of scrypt, the least there is; `tests/security/credentials/test_password_cost.py` looks at the product's.
 DATA_DIR = Path(tempfile.mkdtemp(prefix="berth-test-", dir="/tmp"))
 SERVER_URL = os.environ.get("BERTH_DATABASE_URL", "")  # Tests that break servers put others in its place.
 DATA_DIR.chmod(0o711)  # Tasks run as users of their own and pass through to their working directories.
@@ -75,14 +76,25 @@ def pytest_configure(config: pytest.Config) -> None:
         from django.conf import settings
 
         settings.WHITENOISE_AUTOREFRESH = True
+        # Hundreds of tests sign somebody in: with the product's own cost each hash takes as long as a whole test.
+        from django.contrib.auth.hashers import ScryptPasswordHasher
+
+        ScryptPasswordHasher.work_factor = PASSWORD_WORK
         # A worker of xdist that inherited the name would load the settings before it has a data directory of its own.
         os.environ.pop("DJANGO_SETTINGS_MODULE", None)
 
 
+SAID = ("database", "engines", "alone", "browser")  # `tools/testrun.py` reads only files that say the marker of a stage.
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test marked `database` gets the database without saying so twice; the live platform has one of its own."""
+    texts = {path: path.read_text() for path in {item.path for item in items}}
     for item in items:
         names = getattr(item, "fixturenames", ())
+        unsaid = [mark.name for mark in item.iter_markers() if mark.name in SAID and f"mark.{mark.name}" not in texts[item.path]]
+        if unsaid:
+            raise pytest.UsageError(f"{item.nodeid} is marked {unsaid[0]}: say pytest.mark.{unsaid[0]} in its own file.")
         if item.get_closest_marker("database") and not item.get_closest_marker("django_db") and "live_platform" not in names:
             item.add_marker(pytest.mark.django_db)
 

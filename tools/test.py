@@ -1,4 +1,4 @@
-"""`make test`, `lint`, `audit`, `bench`, `chaos`, `screens`: install whatever they need, then run them. Standard library only.
+"""`make test`, `check`, `lint`, `audit`, `bench`, `chaos`, `screens`: install what these need, run them. Standard library only.
 
 Debian packages as root (without root it names the missing ones and stops), Python packages from requirements-dev.lock into an
 environment outside the checkout, named by the lock's content, so that a second run installs nothing.
@@ -42,7 +42,8 @@ FOR_SCREENS = ("python3-venv", "bubblewrap", "chromium", "fonts-noto-cjk")
 def main() -> int:
     parser = argparse.ArgumentParser(description="Install what the tests need and run them.")
     parser.add_argument("--long", action="store_true", help="full lengths and large numbers")
-    parser.add_argument("--only", choices=["lint", "format", "install", "bench", "chaos", "screens", "audit"], help="one part")
+    parts = ["check", "lint", "format", "install", "bench", "chaos", "screens", "audit"]
+    parser.add_argument("--only", choices=parts, help="one part")
     parser.add_argument("rest", nargs="*", help="passed on")
     options = parser.parse_args()
     if options.only in (None, "chaos", "screens"):
@@ -66,6 +67,8 @@ def main() -> int:
     if options.only is None:
         install_extra(python, LDAP_LOCK)
     command = [str(python), str(ROOT / "tools" / "testrun.py"), *(["--long"] if options.long else [])]
+    if options.only == "check":
+        command += ["--check"]
     if options.only == "lint":
         command += [word for check in ("ruff", "format", "mypy", "imports", "portal") for word in ("--only", check)]
     return subprocess.run([*command, *options.rest], cwd=ROOT, check=False).returncode

@@ -1,11 +1,13 @@
 """All that `make test` runs, stage by stage: how long each took, and one line of counts at the end.
 
-    python tools/testrun.py [--long] [--only STAGE]... [pytest arguments]
+    python tools/testrun.py [--long | --check] [--only STAGE]... [pytest arguments]
 
-Static checks run beside the tests that need nothing. Whatever touches rows, messages or sockets runs twice: on PostgreSQL and
-Redis, then on SQLite and in memory. Tests that start real processes of an engine run last, whole files on one worker, because
-the tests of a file share a platform; those that load many, or time them, run one after the other with nothing beside. Every
-stage runs even if one before it failed; the exit status says whether all passed.
+Static checks and the tests that need nothing run behind those that need the machine alone: these wait half of their time, and
+whatever only computes gives way to them. Whatever touches rows, messages or sockets runs on PostgreSQL and Redis;
+what may differ by the database runs again on SQLite and in memory (`ALSO_ON_SQLITE`). Tests that start real processes of an
+engine run with whole files on one worker, because the tests of a file share a platform; those that load many, or time them,
+run one after the other with nothing beside that waits for anything. Every stage runs even if one before it failed; the exit
+status says whether all passed. `--long` leaves nothing out on SQLite; `--check` needs no servers and takes minutes.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -33,12 +35,51 @@ NO_TESTS = 5  # Exit status of pytest when a selection is empty.
 TEST_SECONDS_MAX = 300  # A worker's first database test also creates the database; a loaded machine takes a minute.
 WORKERS_MAX = 8  # More workers than this wait for the disk.
 WAITING = 1.5  # Workers per core where tests wait for processes for about half of their time.
+GIVES_WAY = 10  # Nice: a tenth of a core where others want all, so that nothing behind them runs into its own deadline.
+
+
+# What runs on SQLite and in memory as well, and why. All else that touches rows says the same of both: it asks through the same
+# models, and who may do what, what an answer looks like and what is refused is decided before a row is touched.
+ALSO_ON_SQLITE: Mapping[str, str] = {
+    "tests/contract": "statements written by hand for each database",
+    "tests/services": "transactions, locks, races, plans, and every service of each app",
+    "tests/realtime": "channels in memory",
+    "tests/faults": "rows that cannot be read, and what a crowd leaves waiting",
+    "tests/security/matrix/test_edges.py": "times and numbers that only one database can hold",
+    "tests/security/matrix/test_queries.py": "comparisons with whatever a query says",
+    "tests/security/credentials/test_guessing.py": "tries counted in memory",
+    "tests/security/limits/test_requests_of_a_tenant.py": "requests counted in memory",
+    "tests/api/webapi": "keys of idempotency, readiness",
+    "tests/api/tenants/test_facts.py": "triggers that mark what changed",
+    "tests/api/jobs/test_statements.py": "how many statements a submission takes",
+    "tests/api/tenants/test_quota.py": "how many statements a change of quota takes",
+    "tests/api/jobs/test_lists.py": "orders, cursors and searches",
+    "tests/api/jobs/test_jobs.py": "a walk through jobs",
+    "tests/api/tenants/test_tenants.py": "a walk through tenants",
+    "tests/api/tenants/test_ledger.py": "sums over rows",
+    "tests/api/storage/test_volumes.py": "a walk through storage",
+    "tests/api/images": "a walk through images",
+    "tests/api/clusters/test_clusters.py": "a walk through clusters",
+    "tests/api/activity/test_events.py": "a walk through events, by their numbers",
+    "tests/api/controlplane/test_console.py": "a walk through the console",
+}
+# The same of real platforms. The engines themselves know no database: their contract runs once.
+ENGINES_ALSO_ON_SQLITE: Mapping[str, str] = {
+    "tests/engines/test_first_job.py": "the first job",
+    "tests/engines/test_survival.py": "kill -9 and up again on the same file",
+    "tests/engines/test_restore.py": "a backup of the file, put back",
+    "tests/faults/test_other_deaths.py": "death after death",
+    "tests/faults/test_disk.py": "a file without room",
+    "tests/upgrade/test_forward.py": "migrations of a filled file",
+}
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A selection of tests. `markers` is a pytest marker expression; `by_file` keeps the tests of a file on one worker, `alone`
-    all of them; those of a stage that `waits` leave time for more workers than there are cores."""
+    """A selection of tests. `markers` is a pytest marker expression, and `names` a marker that all of them have: only files that
+    say it are read, because a worker takes ten seconds for all. `only` are the files and folders that a short run is about.
+    `by_file` keeps the tests of a file on one worker, `alone` all of them; those of a stage that `waits` leave time for more
+    workers than there are cores."""
 
     name: str
     markers: str
@@ -46,29 +87,42 @@ class Stage:
     by_file: bool = False
     alone: bool = False
     waits: bool = False
-    folder: str = ""  # Only tests below it, unless the caller names others.
+    names: str = ""
+    folder: str = "tests"  # Only tests below it, unless the caller names others.
+    only: Mapping[str, str] = field(default_factory=dict)  # With the reason of each.
+    behind: str = ""  # The stage after it, where that is wanted: they run at once, and this one gives way.
     profile: str = "embedded"  # Of the live platform.
     is_long: bool = False  # Only with full lengths.
 
 
 STAGES = (
-    Stage("plain", "not database and not engines and not browser", with_servers=False),
-    Stage("postgresql", "database and not engines", with_servers=True),
-    Stage("sqlite", "database and not engines", with_servers=False),
-    Stage("engines", "engines and not alone", with_servers=True, by_file=True, waits=True),
-    Stage("alone", "engines and alone", with_servers=True, alone=True),
-    Stage("browser", "browser", with_servers=True, by_file=True, folder="tests/browser"),
-    Stage("engines-sqlite", "engines and database", with_servers=False, by_file=True, waits=True),
+    Stage("plain", "not database and not engines and not browser", with_servers=False, behind="alone"),
+    Stage("alone", "engines and alone", with_servers=True, alone=True, names="alone"),
+    Stage("postgresql", "database and not engines", with_servers=True, names="database"),
+    Stage("sqlite", "database and not engines", with_servers=False, names="database", only=ALSO_ON_SQLITE),
+    Stage("engines", "engines and not alone", with_servers=True, by_file=True, waits=True, names="engines"),
+    Stage("browser", "browser", with_servers=True, by_file=True, names="browser", folder="tests/browser"),
+    Stage(
+        "engines-sqlite",
+        "engines and database",
+        with_servers=False,
+        by_file=True,
+        waits=True,
+        names="engines",
+        only=ENGINES_ALSO_ON_SQLITE,
+    ),
     Stage(
         "isolation",
         "engines",
         with_servers=True,
         by_file=True,
+        names="engines",
         folder="tests/security/live",
         profile="production",
         is_long=True,
     ),
 )
+FOR_A_CHECK = ("plain", "sqlite")
 CHECKS: dict[str, Sequence[str]] = {
     "ruff": ("ruff", "check", "."),
     "format": ("ruff", "format", "--check", "."),
@@ -80,10 +134,12 @@ CHECKS: dict[str, Sequence[str]] = {
 
 @dataclass(frozen=True)
 class Result:
-    """How one stage or check ended. `failed` counts tests with errors too."""
+    """How one stage or check ended. `failed` counts tests with errors too. `computed` are seconds of a core, without those of
+    the servers: where they are far fewer than the time on all cores, the stage waited."""
 
     name: str
     seconds: float
+    computed: float
     is_ok: bool
     passed: int = 0
     failed: int = 0
@@ -91,67 +147,94 @@ class Result:
 
     def line(self) -> str:
         counts = f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped" if self.name in _stage_names() else ""
-        return f"  {self.name:<16}{'ok' if self.is_ok else 'FAILED':<8}{self.seconds:7.1f} s  {counts}".rstrip()
+        ended = "ok" if self.is_ok else "FAILED"
+        return f"  {self.name:<16}{ended:<8}{self.seconds:7.1f} s, {self.computed:7.1f} s of a core  {counts}".rstrip()
 
 
 def main() -> int:
     options, extra = _arguments()
-    wanted = options.only or [*CHECKS, *(stage.name for stage in STAGES if options.long or not stage.is_long)]
+    wanted = options.only or [*CHECKS, *_stages_of(options)]
     stages = [stage for stage in STAGES if stage.name in wanted]
     begin = time.monotonic()
-    running = [_start_check(name, command) for name, command in CHECKS.items() if name in wanted]
     results: list[Result] = []
-    try:
-        with contextlib.ExitStack() as stack:
-            prepared.make_folder()
-            stack.callback(prepared.remove_folder)
-            environment: Mapping[str, str] = {}
+    with contextlib.ExitStack() as stack:
+        prepared.make_folder()
+        stack.callback(prepared.remove_folder)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-report-")))
+        environment: Mapping[str, str] = {}
+        try:
             if any(stage.with_servers for stage in stages):
                 environment = stack.enter_context(servers()).environment()
-            for stage in stages:
-                results.append(_run_stage(stage, environment if stage.with_servers else {}, extra, is_long=options.long))
-                if stage is stages[0]:
-                    results += [check.finish() for check in running]
-                    running = []
-    except ServerError as error:
-        print(error, file=sys.stderr)
-        results.append(Result("servers", 0.0, is_ok=False))
-    results += [check.finish() for check in running]
+        except ServerError as error:
+            print(error, file=sys.stderr)
+            results.append(Result("servers", 0.0, 0.0, is_ok=False))
+            stages = []
+        gives_way = bool(stages) and stages[0].behind in wanted
+        behind = [_start_check(name, folder, gives_way=gives_way) for name in CHECKS if name in wanted]
+        for stage in stages:
+            gives_way = stage.behind in wanted
+            servers_of_stage = environment if stage.with_servers else {}
+            running = _start_stage(stage, servers_of_stage, extra, folder, is_long=options.long, gives_way=gives_way)
+            if gives_way:
+                behind.append(running)
+                continue
+            results += [running.finish(), *(each.finish() for each in behind)]
+            behind = []
+        results += [each.finish() for each in behind]
     _report(results, time.monotonic() - begin)
     return 0 if all(result.is_ok for result in results) else 1
+
+
+def _stages_of(options: argparse.Namespace) -> list[str]:
+    if options.check:
+        return list(FOR_A_CHECK)
+    return [stage.name for stage in STAGES if options.long or not stage.is_long]
 
 
 def _arguments() -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(description="Run all checks and tests, with what they need.")
     parser.add_argument("--long", action="store_true", help="also run tests marked slow")
+    parser.add_argument("--check", action="store_true", help="only what needs no servers, with all static checks")
     parser.add_argument("--only", action="append", choices=[*CHECKS, *_stage_names()], help="only this one; may be repeated")
     options, extra = parser.parse_known_args()
     return options, [argument for argument in extra if argument != "--"]
 
 
-def _run_stage(stage: Stage, environment: Mapping[str, str], extra: Sequence[str], *, is_long: bool) -> Result:
-    print(f"\n=== {stage.name}: {stage.markers}", flush=True)
+def _start_stage(
+    stage: Stage, servers_of_stage: Mapping[str, str], extra: Sequence[str], folder: Path, *, is_long: bool, gives_way: bool
+) -> Running:
     markers = stage.markers if is_long else f"({stage.markers}) and not slow"
     cores = os.cpu_count() or 1
     workers = 1 if stage.alone else min(WORKERS_MAX, round(cores * WAITING) if stage.waits else cores)
-    with tempfile.TemporaryDirectory(prefix="berth-report-") as folder:
-        report = Path(folder) / "report.xml"
-        options = [
-            f"--numprocesses={workers}",
-            *(["--dist=loadfile"] if stage.by_file else []),
-            f"--timeout={TEST_SECONDS_MAX}",
-            f"--junitxml={report}",
-            f"--hypothesis-profile={'search' if is_long else 'berth'}",
-        ]
-        is_named = any((ROOT / word.partition("::")[0]).exists() for word in extra)  # The caller says which tests.
-        folder = [stage.folder] if stage.folder and not is_named else []
-        command = [sys.executable, "-m", "pytest", "-q", *options, "-m", markers, *folder]
-        environment = {**environment, "BERTH_TEST_PROFILE": stage.profile}
-        begin = time.monotonic()
-        status = subprocess.run([*command, *extra], cwd=ROOT, env=_environment(environment)).returncode
-        passed, failed, skipped = _counts(report)
-        is_ok = status in (0, NO_TESTS) and not failed
-        return Result(stage.name, time.monotonic() - begin, is_ok, passed, failed, skipped)
+    report = folder / f"{stage.name}.xml"
+    options = [
+        f"--numprocesses={workers}",
+        *(["--dist=loadfile"] if stage.by_file else []),
+        f"--timeout={TEST_SECONDS_MAX}",
+        f"--junitxml={report}",
+        f"--hypothesis-profile={'search' if is_long else 'berth'}",
+    ]
+    is_named = any((ROOT / word.partition("::")[0]).exists() for word in extra)  # The caller says which tests.
+    places = [] if is_named else _places(stage, is_long=is_long)
+    command = [sys.executable, "-m", "pytest", "-q", *options, "-m", markers, *places, *extra]
+    environment = _environment({**servers_of_stage, "BERTH_TEST_PROFILE": stage.profile})
+    if gives_way:
+        return _start(stage.name, command, environment, folder / f"{stage.name}.txt", report, gives_way=True)
+    print(f"\n=== {stage.name}: {stage.markers}", flush=True)
+    return _start(stage.name, command, environment, None, report)
+
+
+def _places(stage: Stage, *, is_long: bool) -> list[str]:
+    """The files that hold the stage's tests, or the folder of all where every file may. Paths are relative to the root."""
+    if not stage.names:
+        return [stage.folder]
+    wanted = list(stage.only) if stage.only and not is_long else [stage.folder]
+    files = [path for place in wanted for path in _test_files(ROOT / place) if f"mark.{stage.names}" in path.read_text()]
+    return sorted(path.relative_to(ROOT).as_posix() for path in files)
+
+
+def _test_files(place: Path) -> list[Path]:
+    return [place] if place.is_file() else list(place.rglob("test_*.py"))
 
 
 def _environment(servers_of_stage: Mapping[str, str]) -> dict[str, str]:
@@ -176,29 +259,51 @@ def _counts(report: Path) -> tuple[int, int, int]:
 
 
 @dataclass
-class RunningCheck:
-    """A static check in the background; its output is shown when it is done."""
+class Running:
+    """A stage or a static check under way. `output` keeps what it says until it is done; None: it says so at once. A stage leaves
+    a `report`."""
 
     name: str
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes]
     begin: float
+    output: Path | None
+    report: Path | None
 
     def finish(self) -> Result:
-        output, _ = self.process.communicate()
-        is_ok = self.process.returncode == 0
-        print(f"\n=== {self.name}\n{output if not is_ok else output[-300:]}", end="", flush=True)
-        return Result(self.name, time.monotonic() - self.begin, is_ok)
+        _, status, usage = os.wait4(self.process.pid, 0)
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        seconds, computed = time.monotonic() - self.begin, usage.ru_utime + usage.ru_stime
+        passed, failed, skipped = _counts(self.report) if self.report else (0, 0, 0)
+        is_ok = self.process.returncode in ((0, NO_TESTS) if self.report else (0,)) and not failed
+        if self.output:
+            said = self.output.read_text(errors="replace")
+            print(f"\n=== {self.name}\n{said if not is_ok else said[-300:]}", end="", flush=True)
+        return Result(self.name, seconds, computed, is_ok, passed, failed, skipped)
 
 
-def _start_check(name: str, command: Sequence[str]) -> RunningCheck:
-    program = str(PROGRAMS / command[0])
+def _start_check(name: str, folder: Path, *, gives_way: bool) -> Running:
+    program, *words = CHECKS[name]
     places = os.pathsep.join(str(ROOT / place) for place in ("", "platform", "client/src"))
     # mypy's plugin reads the settings, which need a key.
     environment = {**os.environ, "PYTHONPATH": places, "BERTH_SECRET_KEY": os.urandom(32).hex()}
-    process = subprocess.Popen(
-        [program, *command[1:]], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    return RunningCheck(name, process, time.monotonic())
+    return _start(name, [str(PROGRAMS / program), *words], environment, folder / f"{name}.txt", None, gives_way=gives_way)
+
+
+def _start(
+    name: str,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    output: Path | None,
+    report: Path | None,
+    *,
+    gives_way: bool = False,
+) -> Running:
+    whole = ["nice", f"-n{GIVES_WAY}", *command] if gives_way else [*command]
+    with contextlib.ExitStack() as stack:
+        to = stack.enter_context(output.open("wb")) if output else None
+        error = subprocess.STDOUT if output else None
+        process = subprocess.Popen(whole, cwd=ROOT, env=environment, stdout=to, stderr=error)
+    return Running(name, process, time.monotonic(), output, report)
 
 
 def _report(results: Sequence[Result], seconds: float) -> None:

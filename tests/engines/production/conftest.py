@@ -11,8 +11,5 @@ HAS_SERVERS = bool(os.environ.get("BERTH_DATABASE_URL") and os.environ.get("BERT
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "engines/production" in item.path.as_posix():
-            item.add_marker(pytest.mark.engines)
-            item.add_marker(pytest.mark.alone)
-            if not HAS_SERVERS:
-                item.add_marker(pytest.mark.skip(reason="the production profile needs PostgreSQL and Redis"))
+        if "engines/production" in item.path.as_posix() and not HAS_SERVERS:
+            item.add_marker(pytest.mark.skip(reason="the production profile needs PostgreSQL and Redis"))

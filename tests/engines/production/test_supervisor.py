@@ -17,7 +17,7 @@ from controlplane.instance import EXIT_CONFIG
 from controlplane.processes.supervisor import HEALTHY_SECONDS
 from tests.builders.live import Json, LivePlatform, running_platform, wait_until
 
-pytestmark = [pytest.mark.engines, pytest.mark.database, pytest.mark.timeout(1_200)]
+pytestmark = [pytest.mark.engines, pytest.mark.alone, pytest.mark.database, pytest.mark.timeout(1_200)]
 
 END_SECONDS = 45.0  # More than the slowest worker may take, and then the launcher; without a bound a busy one takes for ever.
 START_SECONDS = 240.0  # Of one process on a machine that many others use; an idle one needs three.

@@ -21,7 +21,7 @@ import berth
 from tests.builders.live import Json, LivePlatform, LiveUser, running_platform, wait_until
 from tests.builders.watch import Watch
 
-pytestmark = [pytest.mark.engines, pytest.mark.database, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engines, pytest.mark.alone, pytest.mark.database, pytest.mark.timeout(600)]
 
 LEADERSHIP_SECONDS = "10"
 TAKEOVER_SECONDS = 15.0

@@ -1,0 +1,83 @@
+"""What `make test` runs, and that what runs on one database alone is left out on purpose."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tools import testrun
+
+ROOT = Path(__file__).resolve().parents[3]
+ALSO = [*testrun.ALSO_ON_SQLITE, *testrun.ENGINES_ALSO_ON_SQLITE]
+STAGES = {stage.name: stage for stage in testrun.STAGES}
+
+
+@pytest.mark.parametrize("place", ALSO)
+def test_what_runs_on_sqlite_too_is_there(place: str) -> None:
+    files = testrun._test_files(ROOT / place)
+
+    assert any("mark.database" in path.read_text() for path in files)
+
+
+def test_every_app_is_walked_through_on_sqlite() -> None:
+    apps = {path.parent.name for path in (ROOT / "tests" / "api").glob("*/test_*.py") if "mark.database" in path.read_text()}
+    walked = {place.split("/")[2] for place in testrun.ALSO_ON_SQLITE if place.startswith("tests/api/")}
+
+    assert walked == apps
+
+
+@pytest.mark.parametrize("stage", [stage for stage in testrun.STAGES if stage.names], ids=lambda stage: stage.name)
+def test_a_stage_reads_only_files_that_say_a_marker_of_all_its_tests(stage: testrun.Stage) -> None:
+    assert stage.names in stage.markers.split(" and ")
+
+
+@pytest.mark.parametrize("name", ["postgresql", "engines"])
+def test_on_servers_everything_runs(name: str) -> None:
+    stage = STAGES[name]
+    said = [path for path in (ROOT / "tests").rglob("test_*.py") if f"mark.{stage.names}" in path.read_text()]
+
+    assert testrun._places(stage, is_long=False) == sorted(path.relative_to(ROOT).as_posix() for path in said)
+
+
+def test_with_full_lengths_nothing_is_left_out_on_sqlite() -> None:
+    assert testrun._places(STAGES["sqlite"], is_long=True) == testrun._places(STAGES["postgresql"], is_long=True)
+    assert testrun._places(STAGES["engines-sqlite"], is_long=True) == testrun._places(STAGES["engines"], is_long=True)
+
+
+def test_a_check_starts_no_server() -> None:
+    options = argparse.Namespace(check=True, long=False)
+
+    assert [STAGES[name].with_servers for name in testrun._stages_of(options)] == [False, False]
+
+
+def test_a_stage_gives_way_to_the_one_after_it() -> None:
+    names = list(STAGES)
+
+    assert {stage.name: stage.behind for stage in testrun.STAGES if stage.behind} == {"plain": "alone"}
+    assert names.index("alone") == names.index("plain") + 1
+
+
+def test_what_ran_behind_is_counted_and_its_output_kept(tmp_path: Path) -> None:
+    command = ["sh", "-c", "nice; echo told; exit 1"]
+    running = testrun._start("plain", command, dict(os.environ), tmp_path / "plain.txt", None, gives_way=True)
+    result = running.finish()
+
+    assert (tmp_path / "plain.txt").read_text().split() == [str(os.nice(0) + testrun.GIVES_WAY), "told"]
+    assert not result.is_ok
+    assert result.computed < result.seconds
+
+
+def test_a_marker_that_its_file_does_not_say_is_refused(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """Otherwise no stage would read the file, and the test would never run."""
+    conftest = request.config.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py"))
+    silent = tmp_path / "test_silent.py"
+    silent.write_text("def test_it(): ...\n")
+    item = SimpleNamespace(path=silent, nodeid="test_silent.py::test_it", iter_markers=lambda: [pytest.mark.engines.mark])
+    assert conftest is not None
+
+    with pytest.raises(pytest.UsageError, match=r"test_silent\.py::test_it is marked engines"):
+        conftest.pytest_collection_modifyitems([item])

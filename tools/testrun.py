@@ -2,12 +2,11 @@
 
     python tools/testrun.py [--long | --check] [--only STAGE]... [pytest arguments]
 
-Static checks and the tests that need nothing run behind those that need the machine alone: these wait half of their time, and
-whatever only computes gives way to them. Whatever touches rows, messages or sockets runs on PostgreSQL and Redis;
+Static checks run beside the tests that need nothing. Whatever touches rows, messages or sockets runs on PostgreSQL and Redis;
 what may differ by the database runs again on SQLite and in memory (`ALSO_ON_SQLITE`). Tests that start real processes of an
 engine run with whole files on one worker, because the tests of a file share a platform; those that load many, or time them,
-run one after the other with nothing beside that waits for anything. Every stage runs even if one before it failed; the exit
-status says whether all passed. `--long` leaves nothing out on SQLite; `--check` needs no servers and takes minutes.
+run one after the other with nothing beside. Every stage runs even if one before it failed; the exit status says whether all
+passed. `--long` leaves nothing out on SQLite; `--check` needs no servers and takes minutes.
 """
 
 from __future__ import annotations
@@ -35,7 +34,6 @@ NO_TESTS = 5  # Exit status of pytest when a selection is empty.
 TEST_SECONDS_MAX = 300  # A worker's first database test also creates the database; a loaded machine takes a minute.
 WORKERS_MAX = 8  # More workers than this wait for the disk.
 WAITING = 1.5  # Workers per core where tests wait for processes for about half of their time.
-GIVES_WAY = 10  # Nice: a tenth of a core where others want all, so that nothing behind them runs into its own deadline.
 
 
 # What runs on SQLite and in memory as well, and why. All else that touches rows says the same of both: it asks through the same
@@ -68,6 +66,8 @@ ENGINES_ALSO_ON_SQLITE: Mapping[str, str] = {
     "tests/engines/test_first_job.py": "the first job",
     "tests/engines/test_survival.py": "kill -9 and up again on the same file",
     "tests/engines/test_restore.py": "a backup of the file, put back",
+    "tests/security/live/test_a_job_that_attacks.py": "a file that no job may read",
+    "tests/faults/test_crash_points.py": "what each death leaves of a transaction",
     "tests/faults/test_other_deaths.py": "death after death",
     "tests/faults/test_disk.py": "a file without room",
     "tests/upgrade/test_forward.py": "migrations of a filled file",
@@ -90,17 +90,16 @@ class Stage:
     names: str = ""
     folder: str = "tests"  # Only tests below it, unless the caller names others.
     only: Mapping[str, str] = field(default_factory=dict)  # With the reason of each.
-    behind: str = ""  # The stage after it, where that is wanted: they run at once, and this one gives way.
     profile: str = "embedded"  # Of the live platform.
     is_long: bool = False  # Only with full lengths.
 
 
 STAGES = (
-    Stage("plain", "not database and not engines and not browser", with_servers=False, behind="alone"),
-    Stage("alone", "engines and alone", with_servers=True, alone=True, names="alone"),
+    Stage("plain", "not database and not engines and not browser", with_servers=False),
     Stage("postgresql", "database and not engines", with_servers=True, names="database"),
     Stage("sqlite", "database and not engines", with_servers=False, names="database", only=ALSO_ON_SQLITE),
     Stage("engines", "engines and not alone", with_servers=True, by_file=True, waits=True, names="engines"),
+    Stage("alone", "engines and alone", with_servers=True, alone=True, names="alone"),
     Stage("browser", "browser", with_servers=True, by_file=True, names="browser", folder="tests/browser"),
     Stage(
         "engines-sqlite",
@@ -169,18 +168,12 @@ def main() -> int:
             print(error, file=sys.stderr)
             results.append(Result("servers", 0.0, 0.0, is_ok=False))
             stages = []
-        gives_way = bool(stages) and stages[0].behind in wanted
-        behind = [_start_check(name, folder, gives_way=gives_way) for name in CHECKS if name in wanted]
+        checks = [_start_check(name, folder) for name in CHECKS if name in wanted]
         for stage in stages:
-            gives_way = stage.behind in wanted
-            servers_of_stage = environment if stage.with_servers else {}
-            running = _start_stage(stage, servers_of_stage, extra, folder, is_long=options.long, gives_way=gives_way)
-            if gives_way:
-                behind.append(running)
-                continue
-            results += [running.finish(), *(each.finish() for each in behind)]
-            behind = []
-        results += [each.finish() for each in behind]
+            running = _start_stage(stage, environment if stage.with_servers else {}, extra, folder, is_long=options.long)
+            results += [running.finish(), *(check.finish() for check in checks)]
+            checks = []
+        results += [check.finish() for check in checks]
     _report(results, time.monotonic() - begin)
     return 0 if all(result.is_ok for result in results) else 1
 
@@ -201,7 +194,7 @@ def _arguments() -> tuple[argparse.Namespace, list[str]]:
 
 
 def _start_stage(
-    stage: Stage, servers_of_stage: Mapping[str, str], extra: Sequence[str], folder: Path, *, is_long: bool, gives_way: bool
+    stage: Stage, servers_of_stage: Mapping[str, str], extra: Sequence[str], folder: Path, *, is_long: bool
 ) -> Running:
     markers = stage.markers if is_long else f"({stage.markers}) and not slow"
     cores = os.cpu_count() or 1
@@ -218,8 +211,6 @@ def _start_stage(
     places = [] if is_named else _places(stage, is_long=is_long)
     command = [sys.executable, "-m", "pytest", "-q", *options, "-m", markers, *places, *extra]
     environment = _environment({**servers_of_stage, "BERTH_TEST_PROFILE": stage.profile})
-    if gives_way:
-        return _start(stage.name, command, environment, folder / f"{stage.name}.txt", report, gives_way=True)
     print(f"\n=== {stage.name}: {stage.markers}", flush=True)
     return _start(stage.name, command, environment, None, report)
 
@@ -281,28 +272,21 @@ class Running:
         return Result(self.name, seconds, computed, is_ok, passed, failed, skipped)
 
 
-def _start_check(name: str, folder: Path, *, gives_way: bool) -> Running:
+def _start_check(name: str, folder: Path) -> Running:
     program, *words = CHECKS[name]
     places = os.pathsep.join(str(ROOT / place) for place in ("", "platform", "client/src"))
     # mypy's plugin reads the settings, which need a key.
     environment = {**os.environ, "PYTHONPATH": places, "BERTH_SECRET_KEY": os.urandom(32).hex()}
-    return _start(name, [str(PROGRAMS / program), *words], environment, folder / f"{name}.txt", None, gives_way=gives_way)
+    return _start(name, [str(PROGRAMS / program), *words], environment, folder / f"{name}.txt", None)
 
 
 def _start(
-    name: str,
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    output: Path | None,
-    report: Path | None,
-    *,
-    gives_way: bool = False,
+    name: str, command: Sequence[str], environment: Mapping[str, str], output: Path | None, report: Path | None
 ) -> Running:
-    whole = ["nice", f"-n{GIVES_WAY}", *command] if gives_way else [*command]
     with contextlib.ExitStack() as stack:
         to = stack.enter_context(output.open("wb")) if output else None
         error = subprocess.STDOUT if output else None
-        process = subprocess.Popen(whole, cwd=ROOT, env=environment, stdout=to, stderr=error)
+        process = subprocess.Popen([*command], cwd=ROOT, env=environment, stdout=to, stderr=error)
     return Running(name, process, time.monotonic(), output, report)
 
 

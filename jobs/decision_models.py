@@ -62,7 +62,7 @@ class StartPromise(models.Model):
 class SchedulerMemory(models.Model):
     """What a scheduler knows that no other table says: past use, as it fades, and how many were evicted of late. One row.
 
-    `document` is `jobs/reconcile/memory.py`'s. It is written about once a minute: a new leader forgets a minute at most.
+    `document` is `jobs/loading/memory.py`'s. It is written about once a minute: a new leader forgets a minute at most.
     """
 
     id = models.CharField(primary_key=True, max_length=20)

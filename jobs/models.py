@@ -76,7 +76,7 @@ class Job(models.Model):
     memory_bytes = models.BigIntegerField(default=0)
     gpu_millis = models.BigIntegerField(default=0)
     max_runtime_seconds = models.BigIntegerField(null=True)
-    # By which the scheduler plans; nobody is held to them. `jobs/reconcile/predicting.py` writes both once per job.
+    # By which the scheduler plans; nobody is held to them. `jobs/loading/predictions.py` writes both once per job.
     predicted_seconds = models.BigIntegerField(null=True)  # It typically runs for so long. None: nothing is known of its kind.
     cautious_seconds = models.BigIntegerField(null=True)  # At most, by nine in ten of its kind; until then its queue's.
 

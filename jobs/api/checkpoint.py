@@ -11,10 +11,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from jobs.loading.specs import load_spec
 from jobs.models import Job
 from jobs.selectors.find import fetch_job
 from jobs.services.checkpoints import STATES, checkpoint_json
-from jobs.services.specs import load_spec
 from kernel.clock import database_now
 from kernel.errors import NotFound
 from storage.api.serializers import FileListOut, show_files

@@ -18,10 +18,10 @@ from django.db import transaction
 from activity import hints
 from clusters.services import cordoned_of
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
+from jobs.loading.state import SCHEDULE, PendingRow
 from jobs.models import Attempt, Job, Task
 from jobs.reconcile import aside
 from jobs.reconcile.capped import refused_by_caps
-from jobs.reconcile.loading import PendingRow
 from jobs.scheduling.core.eligibility import PoolView, Refusal
 from jobs.services.decision_records import DecisionRow, record_decisions
 from jobs.services.stop import stop_attempts
@@ -67,7 +67,7 @@ def admit(
     admitted: dict[uuid.UUID, uuid.UUID] = {}
     for start in range(0, len(admissions), bulk.BATCH_ROWS):
         struck = poison.work_through(
-            aside.SCHEDULE,
+            SCHEDULE,
             admissions[start : start + bulk.BATCH_ROWS],
             lambda part: admitted.update(_admit(part, pending, records, now=now)),
             now=now,

@@ -23,7 +23,7 @@ from kernel.limits import NOTE_LENGTH
 from reconciling import bulk, poison
 from reconciling.poison import Struck
 
-LAUNCH, OBSERVE, STOP, FINISH, SCHEDULE = "jobs.launch", "jobs.observe", "jobs.stop", "jobs.finish", "jobs.schedule"
+LAUNCH, OBSERVE, STOP, FINISH = "jobs.launch", "jobs.observe", "jobs.stop", "jobs.finish"
 BUILD, DESIRED = "jobs.build", "jobs.desired"
 MARK = "set_aside"  # In an attempt's stop verdict, with the error; and the condition that users see.
 

@@ -15,9 +15,9 @@ from typing import Any
 from django.db import transaction
 
 from jobs.lifecycle.states import JOB_LIFECYCLE, CheckpointGate, JobState
+from jobs.loading.specs import load_spec, preload_specs
 from jobs.models import Job
 from jobs.services.edit_events import tell_edited
-from jobs.services.specs import load_spec, preload_specs
 from jobs.spec.model import CheckpointScope
 from kernel.clock import database_now
 from kernel.config import current

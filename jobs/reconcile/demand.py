@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import structlog
 
-from jobs.reconcile.loading import Numbers
+from jobs.loading.state import Numbers
 from jobs.scheduling.core.core import Core
 from tenants.services.shares import Demand, record_demand
 

@@ -26,11 +26,12 @@ from activity.sequencer import last_seq
 from images.lifecycle import ImageState
 from images.services import ResolvedImage, resolved_images
 from jobs.lifecycle.states import AttemptState
-from jobs.reconcile import aside, demand, memory
-from jobs.reconcile.admit import Admission, Eviction, Placement, admit, evict, store_reasons
-from jobs.reconcile.event_log import EventLog
-from jobs.reconcile.loading import (
+from jobs.loading import memory
+from jobs.loading.predictions import Predictions
+from jobs.loading.specs import load_spec, wish_of, wishes
+from jobs.loading.state import (
     MOVING,
+    SCHEDULE,
     Around,
     Judge,
     LiveRow,
@@ -49,8 +50,10 @@ from jobs.reconcile.loading import (
     tenants_of,
     volumes_of,
 )
+from jobs.reconcile import aside, demand
+from jobs.reconcile.admit import Admission, Eviction, Placement, admit, evict, store_reasons
+from jobs.reconcile.event_log import EventLog
 from jobs.reconcile.measuring import MIX_SECONDS, count_mixes, measure_pools
-from jobs.reconcile.predicting import Predictions
 from jobs.reconcile.telling import Teller
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.eligibility import Refusal, Wish
@@ -77,7 +80,6 @@ from jobs.scheduling.replay.log import (
     Withdrawn,
 )
 from jobs.services.decision_records import DecisionRow, record_decisions
-from jobs.services.specs import load_spec, wish_of, wishes
 from jobs.services.unstartable import fail_unstartable
 from kernel.clock import database_now
 from kernel.config import current
@@ -553,11 +555,11 @@ class SchedulerDriver:
 
     def _struck(self, now: datetime) -> Collection[uuid.UUID]:
         """The waiting jobs at which a pass fails. Those of them whose time has come are tried, alone."""
-        struck = poison.strikes(aside.SCHEDULE)
+        struck = poison.strikes(SCHEDULE)
         due = [self.pending[job_id] for job_id, strike in struck.items() if job_id in self.pending and strike.due_at <= now]
         if due:
             self._sift(due, now)
-            struck = poison.strikes(aside.SCHEDULE)
+            struck = poison.strikes(SCHEDULE)
         return frozenset(struck)
 
     def _sift(self, rows: Sequence[PendingRow], now: datetime) -> bool:
@@ -575,7 +577,7 @@ class SchedulerDriver:
                     core.submit(judge.job(row, wish_of(load_spec(row.spec_id)))[0])
             core.decide(mark(now))
 
-        struck = poison.work_through(aside.SCHEDULE, rows, decide, now=now, key=lambda row: row.id)
+        struck = poison.work_through(SCHEDULE, rows, decide, now=now, key=lambda row: row.id)
         aside.say_why_it_waits(struck)
         return bool(struck)
 

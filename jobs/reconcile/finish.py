@@ -17,11 +17,11 @@ from clusters.engines.interface import EngineUnreachable, Forgotten, TaskName
 from clusters.services import engine_for
 from images.services import build_finished
 from jobs.lifecycle.states import AttemptState, JobState
+from jobs.loading.specs import load_spec, preload_specs
 from jobs.models import Attempt, Task
 from jobs.reconcile import aside
 from jobs.reconcile.poll import log_source
 from jobs.services.code_fetch import code_fetched
-from jobs.services.specs import load_spec, preload_specs
 from jobs.spec.model import Kind
 from kernel.clock import database_now
 from kernel.config import current

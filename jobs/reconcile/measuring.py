@@ -15,12 +15,12 @@ from clusters.engines.interface import Sample
 from clusters.services.measures import Measured, record_measures, record_mixes
 from clusters.telemetry import record_samples
 from clusters.telemetry.metrics import pool_subject
+from jobs.loading.specs import wishes
+from jobs.loading.state import Around
 from jobs.models import Attempt
-from jobs.reconcile.loading import Around
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.place.machines import TaskAsk
 from jobs.scheduling.questions.idle import Idle, idle_of, mix_rows
-from jobs.services.specs import wishes
 
 MIX_SECONDS = 600  # A habit does not change sooner; each change has all machines of the pool scored again.
 MIX_ATTEMPTS = 5_000  # The last of the installation, of all pools: a pool without any of them keeps what it had.

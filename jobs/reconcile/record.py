@@ -24,6 +24,7 @@ from clusters.engines.interface import TaskState as Seen
 from clusters.services import Held, note_contents
 from jobs.lifecycle.completion import Decision, decide_completion
 from jobs.lifecycle.states import TASK_LIFECYCLE, AttemptState, JobState, TaskState
+from jobs.loading.specs import load_spec, preload_specs
 from jobs.models import Attempt, Job, Task
 from jobs.reconcile import aside
 from jobs.reconcile.deadlines import NEARLY_OVER, is_nearly_over, notices
@@ -34,7 +35,6 @@ from jobs.services.arrays import derive_parents
 from jobs.services.dependencies import settle
 from jobs.services.ending import end_attempts
 from jobs.services.looks import last_looks
-from jobs.services.specs import load_spec, preload_specs
 from jobs.services.stop import stop_attempts
 from jobs.services.transition import ATTEMPT, JOB, TASK, Change, apply
 from kernel.config import current

@@ -15,10 +15,10 @@ from activity import hints
 from clusters.engines.interface import EngineUnreachable, Gone, Retry, Stop, StopCause
 from clusters.services import engine_for
 from jobs.lifecycle.states import JOB_LIFECYCLE, AttemptState, JobState
+from jobs.loading.specs import load_spec, preload_specs
 from jobs.models import Attempt, Job
 from jobs.reconcile import aside
 from jobs.reconcile.record import conclude_gone
-from jobs.services.specs import load_spec, preload_specs
 from jobs.services.stop import TOLD, stop_attempts, stop_queued
 from kernel.clock import database_now
 from kernel.config import current

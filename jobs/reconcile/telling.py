@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from jobs.reconcile.loading import Around, Numbers
+from jobs.loading.state import Around, Numbers
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.eligibility import Refusal, Sizes
 from jobs.scheduling.core.place.gangs import GangAsk

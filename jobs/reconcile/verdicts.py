@@ -13,12 +13,12 @@ from jobs.lifecycle.completion import Decision
 from jobs.lifecycle.exits import EndedTask, ExitVerdict, Reaction, Stage, classify
 from jobs.lifecycle.retry import PastAttempt, RetrySettings, decide_retry
 from jobs.lifecycle.states import AttemptState, JobState, Outcome
+from jobs.loading.specs import load_spec
 from jobs.models import Attempt, Job
 from jobs.reconcile import aside
 from jobs.reconcile.stored_exits import exit_value
 from jobs.reconcile.watched import Watched
 from jobs.services.ending import Ending
-from jobs.services.specs import load_spec
 from kernel.config import current
 
 START_TIMEOUT = "start_timeout"  # In an attempt's stop verdict, with the last answer of the engine; and the class of its end.

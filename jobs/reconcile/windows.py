@@ -17,8 +17,11 @@ from typing import NamedTuple
 
 from django.db.models import Q
 
+from jobs.loading import memory
+from jobs.loading import state as loaded
+from jobs.loading.specs import load_spec, wish_of
 from jobs.models import Attempt, Dependency, Job
-from jobs.reconcile import event_log, loading, memory
+from jobs.reconcile import event_log
 from jobs.scheduling.core.eligibility import Wish, eligible
 from jobs.scheduling.core.place.machines import Machine
 from jobs.scheduling.core.snapshot import Held, State
@@ -27,7 +30,6 @@ from jobs.scheduling.replay.log import Decided, Event, Log, MachineChanged
 from jobs.scheduling.replay.recorder import state_at
 from jobs.scheduling.replay.trace import UNKNOWN, Entry, NewLimits, NewMachine, Past, Run
 from jobs.selectors.places import expected_seconds, moved_by
-from jobs.services.specs import load_spec, wish_of
 from tenants.limits_history import limits_at, queue_names
 from tenants.quota.accounting import mark
 from tenants.quota.shares import Shares
@@ -68,8 +70,8 @@ class Came(NamedTuple):
 class Scene:
     """What is looked up while jobs are put together."""
 
-    around: loading.Around
-    numbers: loading.Numbers
+    around: loaded.Around
+    numbers: loaded.Numbers
     asked: Mapping[uuid.UUID, Wish]
     parallelism: Mapping[uuid.UUID, int]
     ready_at: Mapping[uuid.UUID, int]  # When the dependencies of a job were met.
@@ -80,14 +82,14 @@ def past_window(begins_at: datetime, ends_at: datetime, now: datetime) -> Past:
     begin, end = mark(begins_at), mark(ends_at)
     live = _live_at(begins_at)
     came = _came(begins_at, ends_at)
-    around = replace(loading.look_around(now, {}), spent={})
+    around = replace(loaded.look_around(now, {}), spent={})
     then, edits = limits_at(begins_at, ends_at, around.queues)
     around = replace(around, queues=then)
     numbers = around.numbers()
     scene = Scene(
         around,
         numbers,
-        loading.load_wishes(row.spec_id for row in came),
+        loaded.load_wishes(row.spec_id for row in came),
         _parallelism(came),
         _ready(came),
     )
@@ -95,7 +97,7 @@ def past_window(begins_at: datetime, ends_at: datetime, now: datetime) -> Past:
     jobs = {row.id: _job(row, scene) for row in came if row.queue_id in numbers.queue_at}
     known = event_log.covering(begins_at)
     logged = _of_the_log(known, numbers, begin) if known is not None else None
-    state = logged or loading.make_state(around, numbers, (), live, scene.parallelism, begins_at, memory.NOTHING)
+    state = logged or loaded.make_state(around, numbers, (), live, scene.parallelism, begins_at, memory.NOTHING)
     # What quarantined attempts hold is nobody's need. Of now it says nothing about then.
     running = [_with_wish(one, jobs) for one in state.running if logged is not None or one.need]
     runs = {one.job.id: _run(one, ran, begin, mark(now)) for one in running}
@@ -115,7 +117,7 @@ def past_window(begins_at: datetime, ends_at: datetime, now: datetime) -> Past:
 # --- What the event log says ------------------------------------------------------------------------------------------
 
 
-def _of_the_log(known: Log, numbers: loading.Numbers, begin: int) -> State | None:
+def _of_the_log(known: Log, numbers: loaded.Numbers, begin: int) -> State | None:
     """The state of then, without those who waited; None where numbers meant something else then."""
     state = state_at(known, begin)
     machines = tuple((one.pool, one.name) for one in sorted(state.machines, key=lambda one: (one.pool, one.name)))
@@ -142,12 +144,12 @@ def _new_machines(events: Iterable[Event], begin: int, end: int) -> Iterator[New
 # --- Reading ----------------------------------------------------------------------------------------------------------
 
 
-def _live_at(moment: datetime) -> list[loading.LiveRow]:
+def _live_at(moment: datetime) -> list[loaded.LiveRow]:
     """The attempts that held machines then, as rows of live ones: that one was leaving, or for whom, is not kept."""
     rows = Attempt.objects.filter(Q(ended_at__isnull=True) | Q(ended_at__gt=moment), created_at__lte=moment)
     return [
-        loading.LiveRow(*row)._replace(state="running", started_at=None, evicted_for=None)
-        for row in rows.order_by("job_id").values_list(*loading.LIVE_COLUMNS)
+        loaded.LiveRow(*row)._replace(state="running", started_at=None, evicted_for=None)
+        for row in rows.order_by("job_id").values_list(*loaded.LIVE_COLUMNS)
     ]
 
 
@@ -155,7 +157,7 @@ def _came(begins_at: datetime, ends_at: datetime) -> list[Came]:
     rows = Job.objects.filter(
         Q(ended_at__isnull=True) | Q(ended_at__gt=begins_at), submitted_at__lt=ends_at, array_size__isnull=True
     )
-    return [Came(*row) for row in rows.order_by("id").values_list(*Came._fields).iterator(chunk_size=loading.LOAD_ROWS)]
+    return [Came(*row) for row in rows.order_by("id").values_list(*Came._fields).iterator(chunk_size=loaded.LOAD_ROWS)]
 
 
 def _ran(came: Sequence[Came]) -> dict[str, list[Ran]]:

@@ -6,8 +6,8 @@ import uuid
 
 from images.services import resolved_images
 from jobs.lifecycle.states import JOB_LIFECYCLE
+from jobs.loading.specs import load_spec
 from jobs.models import Job
-from jobs.services.specs import load_spec
 from jobs.services.submit import mount_requests
 from kernel.errors import InvalidInput
 from storage.services.mounts import resolve_mounts

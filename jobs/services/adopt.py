@@ -19,10 +19,10 @@ from clusters.selectors import PoolFacts, list_clusters, pools_and_nodes
 from clusters.services import quarantine
 from clusters.services.quarantine import QuarantinedRow
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
+from jobs.loading.specs import load_spec
 from jobs.models import Attempt, Job, Task
 from jobs.selectors.pools import isolation_label
 from jobs.services.arrays import derive_parents
-from jobs.services.specs import load_spec
 from jobs.services.transition import ATTEMPT, JOB, Change, apply
 from kernel.actor import Actor
 from kernel.errors import BerthError, Conflict

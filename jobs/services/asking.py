@@ -16,8 +16,8 @@ from typing import Any
 
 from jobs.lifecycle.reasons import explain as reason_words
 from jobs.lifecycle.unmet import condition_text, filter_text
+from jobs.loading.state import Loaded
 from jobs.models import Job
-from jobs.reconcile.loading import Loaded
 from jobs.scheduling.core.place.filters import Refusal
 from jobs.scheduling.core.state.decisions import Reason
 from jobs.scheduling.questions.explain import Condition, Holder

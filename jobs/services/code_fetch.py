@@ -16,9 +16,9 @@ from typing import Any
 
 from django.db import transaction
 
+from jobs.loading.specs import load_spec
 from jobs.models import Dependency, Job
 from jobs.services.dependencies import CODE, decide, refuse
-from jobs.services.specs import load_spec
 from jobs.spec.model import Code, JobSpec
 from jobs.spec.parse import parse_spec
 from kernel.errors import InvalidInput

@@ -27,8 +27,8 @@ from images.services import build_plan, resolved_images
 from jobs.frameworks import get_framework
 from jobs.frameworks.interface import FrameworkJob, FrameworkRole, Plan
 from jobs.lifecycle.completion import chief_of
+from jobs.loading.specs import load_spec, preload_specs
 from jobs.models import Attempt, Job, Task
-from jobs.services.specs import load_spec, preload_specs
 from jobs.services.submit import mount_requests
 from jobs.spec.model import JobSpec
 from kernel.config import current

@@ -19,8 +19,8 @@ from django.db.models import QuerySet
 from activity.services import record_audit
 from clusters.services import NodeRef, cordon_node, node_ref
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, AttemptState
+from jobs.loading.specs import load_spec, preload_specs
 from jobs.models import Attempt, Job, Task
-from jobs.services.specs import load_spec, preload_specs
 from jobs.services.stop import stop_attempts
 from kernel.actor import Actor
 from kernel.errors import Conflict

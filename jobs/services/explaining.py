@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from jobs.lifecycle.unmet import clears_text, latest_text
+from jobs.loading.specs import load_spec, wish_of
+from jobs.loading.state import Loaded, load_state
 from jobs.models import Job
-from jobs.reconcile.loading import Loaded, load_state
 from jobs.scheduling.core.eligibility import eligible
 from jobs.scheduling.core.state.work import Job as Waiting
 from jobs.scheduling.questions.explain import Explanation, Factors, Settled, explain
@@ -18,7 +19,6 @@ from jobs.scheduling.questions.whatif import End
 from jobs.selectors.expected import NOT_YET, ExpectedStart, expected_starts_of
 from jobs.services.asking import Reader, Shown, condition_json, one_question
 from jobs.services.promises import TOO_MANY, accuracy, effort_asked, expect, moment
-from jobs.services.specs import load_spec, wish_of
 from jobs.services.suggesting import changes_json, is_about_others, may_be_thought_of
 from kernel.actor import Actor
 from webapi.fields import utc_text

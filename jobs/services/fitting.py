@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from clusters.placement import RDMA
 from clusters.selectors import PoolFacts, list_clusters, pool_totals, pools_and_nodes
 from jobs.lifecycle.reasons import explain
+from jobs.loading.specs import wish_of
 from jobs.scheduling.core.eligibility import PoolView, Refusal, Sizes, Wish, never, unfit
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine
 from jobs.selectors.pools import machines_of, rules_of, views_of
-from jobs.services.specs import wish_of
 from jobs.spec.model import JobSpec
 from kernel.errors import FieldError
 from kernel.resources import RESOURCE_NAMES, ZERO, Resources, total

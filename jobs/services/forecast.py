@@ -8,16 +8,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from jobs.reconcile.loading import Judge, Loaded, PendingRow, load_state
-from jobs.reconcile.predicting import Planned, planned_seconds
+from jobs.loading.history import predictor_of_history
+from jobs.loading.specs import wish_of
+from jobs.loading.state import Judge, Loaded, PendingRow, load_state
 from jobs.scheduling.core.place.gangs import GangAsk, RoleAsk
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS
 from jobs.scheduling.questions.lifetimes import Lifetimes
 from jobs.scheduling.questions.predict import Prediction, Predictor, size_of
 from jobs.scheduling.questions.whatif import Submit, apply
 from jobs.services.asking import one_question
-from jobs.services.promises import TOO_MANY, accuracy, effort_asked, expect, lifetimes_of, moment, predictor_of_history
-from jobs.services.specs import wish_of
+from jobs.services.planned import Planned, planned_seconds
+from jobs.services.promises import TOO_MANY, accuracy, effort_asked, expect, lifetimes_of, moment
 from jobs.services.submission import Submission
 from kernel.actor import Actor
 from kernel.resources import RESOURCE_NAMES, Resources

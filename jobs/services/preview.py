@@ -8,11 +8,11 @@ from dataclasses import asdict
 from typing import Any
 
 from jobs.lifecycle.reasons import explain
+from jobs.loading.specs import load_spec, wish_of
 from jobs.models import Job
 from jobs.scheduling.core.eligibility import Sizes, never
 from jobs.selectors.pools import pools_and_machines
 from jobs.services.code_fetch import DEFAULT_REF
-from jobs.services.specs import load_spec, wish_of
 from jobs.services.submission import Submission
 from jobs.spec.canonical import spec_digest, to_document
 from jobs.spec.diff import diff_specs

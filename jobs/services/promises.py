@@ -15,17 +15,17 @@ from typing import Any, NamedTuple
 
 from django.db.models import F, Q, QuerySet
 
+from jobs.loading.history import HISTORY_RUNS, predictor_of_history
+from jobs.loading.state import Loaded, load_state
 from jobs.models import Attempt, Job, StartPromise
-from jobs.reconcile.loading import Loaded, load_state
 from jobs.scheduling.questions.lifetimes import Known, Lifetimes
 from jobs.scheduling.questions.lookahead import SMALL_JOBS, UNCERTAIN, Effort, Expected, effort_of, expected_starts
-from jobs.scheduling.questions.predict import OBSERVED, Corrections, Predictor, kinds_of, size_of
+from jobs.scheduling.questions.predict import OBSERVED, Corrections, kinds_of, size_of
 from jobs.selectors.expected import WAITED
 from kernel.ids import new_ids
 from reconciling import bulk
 from tenants.quota.accounting import mark
 
-HISTORY_RUNS = 5_000  # The latest, of the whole installation.
 HISTORY_LEAST = 10  # Ended runs below which nine in ten of them mean nothing.
 PROMISED_JOBS = 2_000  # Of one look. Its work hardly depends on how many are asked for.
 LOOKED_AGAIN = timedelta(seconds=60)  # What is told of a job that waits is no older, while few wait or run.
@@ -270,29 +270,6 @@ def _saved(job_ids: Sequence[uuid.UUID]) -> dict[str, int]:
             if began is not None and until is not None:
                 seconds[str(job_id)] = seconds.get(str(job_id), 0) + max(0, _wait(began, until))
     return seconds
-
-
-def predictor_of_history() -> Predictor:
-    """What ended by itself of late, in the order of ends."""
-    predictor = Predictor()
-    add_runs(predictor, Attempt.objects.order_by("-id"))
-    return predictor
-
-
-def add_runs(predictor: Predictor, attempts: QuerySet[Attempt]) -> None:
-    """Add the first `HISTORY_RUNS` of these attempts, newest first, that ended by themselves. One query."""
-    runs = attempts.filter(outcome__in=["succeeded", "failed"], started_at__isnull=False, ended_at__isnull=False)
-    columns = (
-        "job__user_id", "job__name", "job__queue_id", "job__gpu_millis", "job__max_runtime_seconds", "started_at", "ended_at",
-        "id",
-    )  # fmt: skip
-    latest = [row for row in runs.values_list(*columns)[:HISTORY_RUNS] if row[5] and row[6]]
-    for user, name, queue, gpu_millis, longest, began, ended, _ in sorted(latest, key=lambda row: (row[6], row[7])):
-        if began is not None and ended is not None:
-            predictor.add(
-                user=str(user), name=name, queue=str(queue), seconds=_wait(began, ended), ended_at=mark(ended),
-                size=size_of(gpu_millis, longest),
-            )  # fmt: skip
 
 
 def _uuid(text: str) -> uuid.UUID | None:

@@ -13,10 +13,10 @@ from django.db import transaction
 from activity import hints
 from activity.services import NewAudit, NewEvent, record_together
 from jobs.lifecycle.states import CheckpointGate, JobState
+from jobs.loading.specs import store_specs
 from jobs.models import Dependency, Job, PriorityRequest
 from jobs.services.dependencies import CODE, settle
 from jobs.services.priority_requests import new_request, tell_requested
-from jobs.services.specs import store_specs
 from jobs.services.submission import Origin, Submission
 from jobs.spec.canonical import canonical, spec_digest
 from kernel.actor import Actor

@@ -11,12 +11,12 @@ from clusters.selectors import PoolFacts, list_pools
 from images.services import resolve_image
 from jobs.lifecycle.reasons import capped_text
 from jobs.lifecycle.states import JOB_LIFECYCLE, JobState
+from jobs.loading.specs import load_spec
 from jobs.models import Job
 from jobs.selectors.find import find_jobs_by_reference
 from jobs.services.code_fetch import fetch_spec, known_commit
 from jobs.services.fitting import larger_than_any, may_be_unmeasured, starts_nowhere
 from jobs.services.priority import stored_priority
-from jobs.services.specs import load_spec
 from jobs.services.store import submit as submit
 from jobs.services.submission import Origin as Origin
 from jobs.services.submission import QueueRef, Submission

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from jobs.reconcile.loading import load_state
+from jobs.loading.state import load_state
 from jobs.scheduling.questions.whatif import Answer, Change, Pass, Start, Waits, apply, what_if
 from jobs.services.asking import Reader, Shown, one_question, reason_json
 from jobs.services.what_if_changes import CHANGES_MAX as CHANGES_MAX

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from jobs.loading.history import predictor_of_history
+from jobs.loading.specs import wish_of
 from jobs.models import Job
-from jobs.reconcile.predicting import planned_seconds
 from jobs.scheduling.core.eligibility import eligible
 from jobs.scheduling.core.place.gangs import PACK, SPREAD, GangAsk
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS, Machine, TaskAsk
@@ -35,8 +36,7 @@ from jobs.scheduling.questions.whatif import (
 )
 from jobs.selectors.find import fetch_job
 from jobs.services.asking import Reader
-from jobs.services.promises import predictor_of_history
-from jobs.services.specs import wish_of
+from jobs.services.planned import planned_seconds
 from jobs.services.submit import prepare
 from jobs.spec.values import PRIORITY_MAX, BadValue, parse_cpu, parse_gpu, parse_memory, parse_moment, whole
 from jobs.spec.values import duration as parse_duration

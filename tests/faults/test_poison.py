@@ -21,9 +21,9 @@ from clusters.engines.fake import Script
 from clusters.engines.interface import Observations
 from images.models import BuildRequest
 from jobs.lifecycle.reasons import explain
+from jobs.loading.specs import forget_specs
 from jobs.models import Attempt, Job, StoredSpec
 from jobs.reconcile import builds, finish, stopping
-from jobs.services.specs import forget_specs
 from kernel.errors import Unavailable
 from reconciling import poison
 from reconciling.models import Poison

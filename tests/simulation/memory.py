@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from clusters.services import engines
+from jobs.loading import specs
 from jobs.reconcile import quarantine
-from jobs.services import specs
 from webapi import facts, throttles
 
 

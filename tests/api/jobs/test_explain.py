@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from clusters.engines.fake import Script
+from jobs.loading.state import load_state
 from jobs.models import DecisionRecord, Job
-from jobs.reconcile.loading import load_state
 from jobs.scheduling.questions.whatif import End
 from jobs.services.asking import Reader
 from jobs.services.decision_records import DecisionRow, record_decisions

@@ -17,10 +17,10 @@ from clusters.engines.fake import Script
 from clusters.models import Pool
 from clusters.services import record_inventory
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE
+from jobs.loading.state import PendingRow, load_pending, look_around
 from jobs.models import Job, Task
 from jobs.reconcile.admit import Admission, Placement, admit
 from jobs.reconcile.driver import SchedulerDriver
-from jobs.reconcile.loading import PendingRow, load_pending, look_around
 from jobs.services.stop import stop_jobs
 from kernel import clock
 from kernel.resources import Resources

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.reconcile.loading import Devices
+from jobs.loading.state import Devices
 from jobs.scheduling.core.place.machines import Machine, TaskAsk
 
 

@@ -13,10 +13,10 @@ from clusters.models import Node
 from clusters.services import cordon_node, uncordon_node
 from jobs.lifecycle.reasons import explain
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, AttemptState
+from jobs.loading.state import load_pending, look_around
 from jobs.models import Attempt, Job, Task
 from jobs.reconcile import launch
 from jobs.reconcile.admit import Admission, Placement, admit
-from jobs.reconcile.loading import load_pending, look_around
 from jobs.services.draining import drain_node
 from kernel.resources import Resources
 from reconciling.models import Transition

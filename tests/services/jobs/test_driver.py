@@ -12,10 +12,12 @@ from django.db import OperationalError
 from clusters.engines.fake import Script
 from clusters.models import Node
 from clusters.services import record_inventory
+from jobs.loading import memory
+from jobs.loading import state as loading
+from jobs.loading.state import load_pending, load_state
 from jobs.models import Job, SchedulerMemory
-from jobs.reconcile import driver, finish, loading, memory, poll, stopping
+from jobs.reconcile import driver, finish, poll, stopping
 from jobs.reconcile.driver import REST_SECONDS
-from jobs.reconcile.loading import load_pending, load_state
 from jobs.scheduling.core.snapshot import build
 from jobs.scheduling.core.state import work
 from jobs.scheduling.replay.log import Started

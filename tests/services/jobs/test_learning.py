@@ -10,8 +10,8 @@ from rest_framework.test import APIClient
 
 from clusters.engines.fake import Script
 from clusters.models import Pool, PoolMeasure
+from jobs.loading.state import load_state
 from jobs.reconcile.learning import learn_pools
-from jobs.reconcile.loading import load_state
 from jobs.tasks import learn_task
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts

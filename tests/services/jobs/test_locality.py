@@ -16,9 +16,9 @@ from clusters.selectors import pools_and_nodes
 from clusters.services import Held, note_contents, record_inventory
 from clusters.services.contents import HELD_MAX
 from images.models import Image
+from jobs.loading.state import load_state
 from jobs.models import DecisionRecord, Job
 from jobs.reconcile.driver import SchedulerDriver
-from jobs.reconcile.loading import load_state
 from jobs.scheduling.replay.log import read_state, state_lines
 from tests.builders.quay import Quay
 from tests.factories.clusters import node_facts

@@ -9,8 +9,8 @@ from clusters.models import PoolMeasure
 from clusters.selectors import pools_and_nodes
 from clusters.telemetry.metrics import METRICS, pool_subject, scoped
 from clusters.telemetry.reading import read_many
+from jobs.loading.state import load_state
 from jobs.models import DecisionRecord
-from jobs.reconcile.loading import load_state
 from jobs.scheduling.core.snapshot import build
 from jobs.scheduling.questions.records import policy_version
 from jobs.scheduling.replay.log import read_state, state_lines

@@ -12,8 +12,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from clusters.engines.fake import Script
+from jobs.loading.state import load_state
 from jobs.models import Job
-from jobs.reconcile.loading import load_state
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.snapshot import build
 from jobs.scheduling.core.state.decisions import Admit

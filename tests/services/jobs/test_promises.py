@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 
 from clusters.engines.fake import Script
+from jobs.loading.history import predictor_of_history
+from jobs.loading.state import load_state
 from jobs.models import Attempt, Job, StartPromise
 from jobs.reconcile import aside
-from jobs.reconcile.loading import load_state
-from jobs.reconcile.predicting import planned_seconds
 from jobs.scheduling.questions.lookahead import SMALL
 from jobs.scheduling.questions.whatif import Submit
 from jobs.selectors.expected import KNOWN_AFTER, NOT_YET, ExpectedStart, expected_starts_of
 from jobs.services.asking import Reader
 from jobs.services.explaining import explain_job
 from jobs.services.forecast import _row
-from jobs.services.promises import Outlook, accuracy, expect, predictor_of_history, promise_starts
+from jobs.services.planned import planned_seconds
+from jobs.services.promises import Outlook, accuracy, expect, promise_starts
 from jobs.services.submit import prepare
 from jobs.services.what_if_changes import read_changes
 from reconciling import poison

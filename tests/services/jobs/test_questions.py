@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from clusters.engines.fake import Script
+from jobs.loading.specs import forget_specs
 from jobs.models import StoredSpec
 from jobs.scheduling.questions import lookahead
 from jobs.services import asking
 from jobs.services.asking import one_question
-from jobs.services.specs import forget_specs
 from kernel.words import format_moment
 from tests.builders.quay import Quay
 

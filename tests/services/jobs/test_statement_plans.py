@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
+from jobs.loading.state import load_pending, look_around
 from jobs.models import Attempt, Job
 from jobs.reconcile.admit import Admission, Placement, admit
-from jobs.reconcile.loading import load_pending, look_around
 from jobs.services.submit import prepare, submit
 from kernel.ids import new_id
 from kernel.resources import Resources

@@ -21,9 +21,10 @@ from clusters.services.quarantine import Holds, current_holds
 from images.lifecycle import ImageState
 from images.services import ResolvedImage, resolved_images
 from jobs.lifecycle.states import ATTEMPT_LIFECYCLE, AttemptState, CheckpointGate, JobState
+from jobs.loading import memory
+from jobs.loading.memory import Memory, Numbered
+from jobs.loading.specs import load_spec, wish_of, wishes
 from jobs.models import Attempt, Job, Task
-from jobs.reconcile import aside, memory
-from jobs.reconcile.memory import Memory, Numbered
 from jobs.scheduling.core.core import Policy
 from jobs.scheduling.core.eligibility import Eligible, PoolView, Refusal, Wish, eligible
 from jobs.scheduling.core.place.gangs import GangAsk, Placed, PlacedTask
@@ -34,7 +35,6 @@ from jobs.scheduling.core.state import work
 from jobs.scheduling.core.state.decisions import Reason
 from jobs.selectors.places import expected_seconds, moved_by
 from jobs.selectors.pools import machines_of, rules_of, views_of
-from jobs.services.specs import load_spec, wish_of, wishes
 from kernel.config import current
 from kernel.errors import InvalidInput
 from kernel.resources import Resources
@@ -49,6 +49,8 @@ from tenants.quota.limits import Capacity, LimitedQueue, amount_of
 from tenants.quota.shares import Shares
 from tenants.standing import Disabled, disabled_tenants
 
+SCHEDULE = "jobs.schedule"
+"""The duty under which a job that breaks the scheduling is counted as poison."""
 LOAD_ROWS = 2_000
 CHECKPOINT_REFUSALS = frozenset({"checkpoint_unreadable", "checkpoint_over_quota"})
 MOVING = "moving_away"  # Why a job stops that goes on elsewhere at once.
@@ -321,7 +323,7 @@ def load_state(now: datetime) -> Loaded:
     asked = load_wishes(row.spec_id for row in rows)
     volumes = load_volumes(((row, asked[row.spec_id]) for row in rows if row.spec_id in asked), {})
     held = frozenset[str]().union(*(one.images | one.data for one in around.machines))
-    struck, parallelism = poison.strikes(aside.SCHEDULE).keys(), load_parallelism(rows, live)
+    struck, parallelism = poison.strikes(SCHEDULE).keys(), load_parallelism(rows, live)
     judge = Judge(around, numbers, images, struck, parallelism, now, held, volumes)
     started = {row.job_id for row in live}  # Read later than those that wait: who started meanwhile waits no longer.
     waiting, withheld, kept = [], {}, {}

@@ -11,21 +11,12 @@ import uuid
 from collections import deque
 from collections.abc import Collection, Iterable
 from functools import cache, partial
-from typing import NamedTuple
 
+from jobs.loading.history import HISTORY_RUNS, add_runs, predictor_of_history
+from jobs.loading.state import LiveRow, PendingRow
 from jobs.models import Attempt, Job
-from jobs.reconcile.loading import LiveRow, PendingRow
 from jobs.scheduling.questions.predict import Prediction, Predictor, size_of
-from jobs.services.promises import HISTORY_RUNS, add_runs, predictor_of_history
-from jobs.services.submission import Submission
 from reconciling import bulk
-
-
-class Planned(NamedTuple):
-    """In seconds: typically, and at most by nine in ten. None: nothing is known."""
-
-    typical: int | None
-    cautious: int | None
 
 
 class Predictions:
@@ -47,7 +38,7 @@ class Predictions:
         unknown = [position for position, row in enumerate(known) if row.predicted_seconds is None]
         if not unknown:
             return known
-        predict, changes = cache(partial(_prediction, self._refreshed())), list[bulk.Row]()
+        predict, changes = cache(partial(predict_run, self._refreshed())), list[bulk.Row]()
         for position in unknown:
             row = known[position]
             found = predict(row.user_id, row.name, row.queue_id, row.gpu_millis, row.max_runtime_seconds)
@@ -68,17 +59,9 @@ class Predictions:
         return self._predictor
 
 
-def planned_seconds(predictor: Predictor, submission: Submission, user_id: uuid.UUID, gpu_millis: int) -> Planned:
-    """How long a job that was not submitted would be planned to run: as `Predictions` would write it, and where nothing is known
-    of its kind as its queue says."""
-    found = _prediction(predictor, user_id, submission.spec.name, submission.queue.id, gpu_millis, submission.max_runtime_seconds)
-    if found is not None and found.runs:
-        return Planned(found.typical, found.cautious)
-    return Planned(submission.cautious_seconds, submission.cautious_seconds)
-
-
-def _prediction(
+def predict_run(
     predictor: Predictor, user_id: uuid.UUID, name: str, queue_id: uuid.UUID, gpu_millis: int, longest: int | None
 ) -> Prediction | None:
+    """How long a run of such a job would take; None where nothing is known. `longest`: in seconds, of the job itself."""
     size = size_of(gpu_millis, longest)
     return predictor.predict(user=str(user_id), name=name, queue=str(queue_id), longest=longest, size=size)

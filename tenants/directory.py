@@ -13,7 +13,7 @@ import structlog
 
 from kernel.config import Config, words_of
 from kernel.errors import BerthError
-from tenants.claims import Claims
+from tenants.identity_claims import Claims
 
 VALUE_LENGTH = 200  # With its attribute's name within what an identity's subject may be.
 GUID = "objectguid"  # Of Active Directory: sixteen bytes and no text.

@@ -33,7 +33,7 @@ from joserfc.jwk import KeySet
 
 from activity.notifications.targets import Resolver, TargetRefused, parse_target, resolve, system_resolver
 from kernel.config import Config, current
-from tenants.claims import Claims, SignInFailed
+from tenants.identity_claims import Claims, SignInFailed
 from tenants.services.secrets import box_for
 
 # Signatures with a public key alone: `none` and those by a shared secret are on no list (RFC 8725, section 3.1).

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from clusters.api.representations import ReferenceOut
 from clusters.selectors import list_pools
 from jobs.selectors.charges import live_holdings
-from jobs.services.asking import one_question
+from jobs.services.redaction import one_question
 from kernel.clock import database_now
 from kernel.errors import InvalidInput, NotFound
 from tenants import selectors

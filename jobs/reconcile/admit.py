@@ -20,7 +20,7 @@ from clusters.services import cordoned_of
 from jobs.lifecycle.states import AttemptState, JobState, TaskState
 from jobs.loading.state import SCHEDULE, PendingRow
 from jobs.models import Attempt, Job, Task
-from jobs.reconcile import aside
+from jobs.reconcile import poisoned_jobs
 from jobs.reconcile.capped import refused_by_caps
 from jobs.scheduling.core.eligibility import PoolView, Refusal
 from jobs.services.decision_records import DecisionRow, record_decisions
@@ -73,7 +73,7 @@ def admit(
             now=now,
             key=lambda one: one.job_id,
         )
-        aside.say_why_it_waits(struck)
+        poisoned_jobs.say_why_it_waits(struck)
     return admitted
 
 

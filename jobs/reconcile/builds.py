@@ -10,7 +10,7 @@ from django.db import transaction
 
 from images.builder import BUILD_SECONDS_MAX
 from images.services import PendingBuild, build_finished, build_started, pending_builds
-from jobs.reconcile import aside
+from jobs.reconcile import poisoned_jobs
 from jobs.services.submit import Origin, resolve, submit
 from jobs.spec.parse import parse_spec
 from kernel.actor import Actor, TenantRole
@@ -46,7 +46,7 @@ def start_builds() -> int:
 def _start_batch(requests: Sequence[PendingBuild], unavailable: dict[uuid.UUID, Unavailable]) -> None:
     now = database_now()
     struck = poison.work_through(
-        aside.BUILD, requests, lambda part: _start_all(part, unavailable), now=now, key=lambda request: request.id
+        poisoned_jobs.BUILD, requests, lambda part: _start_all(part, unavailable), now=now, key=lambda request: request.id
     )
     for item in struck:
         if item.is_set_aside:

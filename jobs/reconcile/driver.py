@@ -50,11 +50,11 @@ from jobs.loading.state import (
     tenants_of,
     volumes_of,
 )
-from jobs.reconcile import aside, demand
+from jobs.reconcile import demand, poisoned_jobs
 from jobs.reconcile.admit import Admission, Eviction, Placement, admit, evict, store_reasons
 from jobs.reconcile.event_log import EventLog
 from jobs.reconcile.measuring import MIX_SECONDS, count_mixes, measure_pools
-from jobs.reconcile.telling import Teller
+from jobs.reconcile.reason_translation import ReasonTranslator
 from jobs.scheduling.core.core import Core
 from jobs.scheduling.core.eligibility import Refusal, Wish
 from jobs.scheduling.core.place.machines import Machines, TaskAsk
@@ -139,7 +139,7 @@ class SchedulerDriver:
         self._core: Core | None = None
         self._around: Around | None = None
         self._numbers: Numbers | None = None
-        self._teller: Teller | None = None
+        self._teller: ReasonTranslator | None = None
         self._saved_at = 0  # When what it remembers was kept last.
         self._under_way = memory.UnderWay()  # As it was kept then.
         self._resumed: Resumed | None = None  # What was under way before a change of leaders, for those who still wait.
@@ -393,7 +393,7 @@ class SchedulerDriver:
         if self._names is not None and around.rules != before.rules:
             self._names = replace(self._names, policy=policy_version(core))
         if self._teller is None or around.machines != before.machines or around.queues != before.queues:
-            self._teller = Teller(around, self._expect_numbers())
+            self._teller = ReasonTranslator(around, self._expect_numbers())
         self._around = around
         return core
 
@@ -441,7 +441,7 @@ class SchedulerDriver:
         self._live = {str(row.job_id): row for row in live if str(row.job_id) in core.running}
         self._saved_at = mark(now)
         self._core = core
-        self._teller = Teller(around, self._numbers)
+        self._teller = ReasonTranslator(around, self._numbers)
         queues = [str(queue_id) if queue_id is not None else "" for queue_id in self._numbers.queues]
         self._names = Names([pool.name for pool in around.pools], queues, policy_version(core))
         self._to_judge = set(self.pending)
@@ -578,7 +578,7 @@ class SchedulerDriver:
             core.decide(mark(now))
 
         struck = poison.work_through(SCHEDULE, rows, decide, now=now, key=lambda row: row.id)
-        aside.say_why_it_waits(struck)
+        poisoned_jobs.say_why_it_waits(struck)
         return bool(struck)
 
     # --- What was decided ---------------------------------------------------------------------------------------------

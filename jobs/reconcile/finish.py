@@ -19,7 +19,7 @@ from images.services import build_finished
 from jobs.lifecycle.states import AttemptState, JobState
 from jobs.loading.specs import load_spec, preload_specs
 from jobs.models import Attempt, Task
-from jobs.reconcile import aside
+from jobs.reconcile import poisoned_jobs
 from jobs.reconcile.poll import log_source
 from jobs.services.code_fetch import code_fetched
 from jobs.spec.model import Kind
@@ -54,7 +54,7 @@ def finish(cluster_id: uuid.UUID) -> int:
     with leases.in_hand(Attempt, token, ids) as written:
         attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job").order_by("due_at", "id"))
         finish_part = partial(_finish, cluster_id, token=token)
-        aside.work_through(aside.FINISH, attempts, finish_part, written=written, token=token, now=now)
+        poisoned_jobs.work_through(poisoned_jobs.FINISH, attempts, finish_part, written=written, token=token, now=now)
     return len(ids)
 
 

@@ -21,7 +21,7 @@ from clusters.engines.interface import EngineUnreachable, Ensured, GiveUp, Retry
 from clusters.services import engine_for
 from jobs.lifecycle.states import AttemptState, JobState
 from jobs.models import Attempt
-from jobs.reconcile import aside
+from jobs.reconcile import poisoned_jobs
 from jobs.reconcile.quarantine import not_withheld
 from jobs.reconcile.verdicts import START_TIMEOUT, give_up
 from jobs.services.compile import CannotCompile, compile_attempts
@@ -58,8 +58,8 @@ def launch(cluster_id: uuid.UUID) -> int:
         written.update(_stop_overdue(overdue, now=now))
         left = [attempt for attempt in attempts if attempt.id not in written]
         launch_part = partial(_launch, cluster_id, token=token)
-        struck = aside.work_through(aside.LAUNCH, left, launch_part, written=written, token=token, now=now)
-    aside.stop_set_aside(struck, now=now)
+        struck = poisoned_jobs.work_through(poisoned_jobs.LAUNCH, left, launch_part, written=written, token=token, now=now)
+    poisoned_jobs.stop_set_aside(struck, now=now)
     crashpoint("jobs.launch.after_record")
     return len(ids)
 

@@ -18,7 +18,7 @@ from clusters.engines.interface import TaskState as Seen
 from clusters.services import engine_for, record_contact
 from clusters.services.quarantine import is_quarantined
 from jobs.models import Attempt
-from jobs.reconcile import aside
+from jobs.reconcile import poisoned_jobs
 from jobs.reconcile.quarantine import compare
 from jobs.reconcile.record import record_observations
 from jobs.reconcile.stored_exits import storable
@@ -68,8 +68,8 @@ def poll(cluster_id: uuid.UUID) -> int:
         _record(cluster_id, observations, part if len(part) < len(live) else None)
         taken_in.update(part)
 
-    struck = poison.work_through(aside.OBSERVE, news, take_in, now=now, key=lambda attempt_id: attempt_id)
-    aside.mark(aside.OBSERVE, struck, now=now)
+    struck = poison.work_through(poisoned_jobs.OBSERVE, news, take_in, now=now, key=lambda attempt_id: attempt_id)
+    poisoned_jobs.mark(poisoned_jobs.OBSERVE, struck, now=now)
     if len(taken_in) == len(live) and observations.complete:
         note_look(cluster_id, now)
     _note_taken_in(cluster_id, observations, taken_in)  # Without who was struck, now or so recently that it was left out.
@@ -102,7 +102,7 @@ def on_database_clock(observations: Observations, began: datetime, began_here: d
 def _record(cluster_id: uuid.UUID, observations: Observations, only: Collection[uuid.UUID] | None) -> None:
     """Read the rows anew each time: what a failed try did to them in memory is not in the database."""
     watched = watch(cluster_id, observations, only=only)
-    tails = _tails(cluster_id, [item for item in watched if _has_failure(item) and not aside.is_marked(item.attempt)])
+    tails = _tails(cluster_id, [item for item in watched if _has_failure(item) and not poisoned_jobs.is_marked(item.attempt)])
     record_observations(watched, log_tails=tails, now=database_now())
 
 

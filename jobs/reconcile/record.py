@@ -26,7 +26,7 @@ from jobs.lifecycle.completion import Decision, decide_completion
 from jobs.lifecycle.states import TASK_LIFECYCLE, AttemptState, JobState, TaskState
 from jobs.loading.specs import load_spec, preload_specs
 from jobs.models import Attempt, Job, Task
-from jobs.reconcile import aside
+from jobs.reconcile import poisoned_jobs
 from jobs.reconcile.deadlines import NEARLY_OVER, is_nearly_over, notices
 from jobs.reconcile.stored_exits import exit_document
 from jobs.reconcile.verdicts import START_TIMEOUT, conclude
@@ -48,7 +48,7 @@ def record_observations(watched: Sequence[Watched], *, log_tails: Mapping[uuid.U
 
     `log_tails` gives, for attempts with failed tasks, the end of what the first of them printed, for naming the failure.
     """
-    preload_specs({item.job.spec_id for item in watched if not aside.is_marked(item.attempt)})
+    preload_specs({item.job.spec_id for item in watched if not poisoned_jobs.is_marked(item.attempt)})
     with transaction.atomic():
         _note_launches(watched, now)
         _record_tasks(watched, now)
@@ -202,8 +202,8 @@ def _condition(item: Watched, now: datetime) -> str:
     """An attempt of which the engine knows nothing but that it is there is one it has lost contact with."""
     if item.seen is not None and (not item.seen.tasks or any(task.state == Seen.UNREACHABLE for task in item.seen.tasks)):
         return "lost_contact"
-    if aside.is_marked(item.attempt):
-        return aside.MARK
+    if poisoned_jobs.is_marked(item.attempt):
+        return poisoned_jobs.MARK
     return NEARLY_OVER if is_nearly_over(item.attempt, now) else ""
 
 
@@ -264,14 +264,14 @@ def _note_contents(started: Sequence[Watched]) -> None:
     mounted = {
         (item.job.tenant_id, mount.volume)
         for item in started
-        if not aside.is_marked(item.attempt)
+        if not poisoned_jobs.is_marked(item.attempt)
         for mount in load_spec(item.job.spec_id).mounts
     }
     volumes = volumes_meant(mounted) if mounted else {}
     by_cluster: dict[uuid.UUID, list[Held]] = {}
     for item in started:
         images = frozenset({item.job.image_digest} - {""}) if item.job.image_kind != ImageKind.HOST else frozenset[str]()
-        mounts = () if aside.is_marked(item.attempt) else load_spec(item.job.spec_id).mounts
+        mounts = () if poisoned_jobs.is_marked(item.attempt) else load_spec(item.job.spec_id).mounts
         found = (volumes.get((item.job.tenant_id, mount.volume)) for mount in mounts)
         data = frozenset(str(volume_id) for volume_id in found if volume_id is not None)
         if images or data:
@@ -285,7 +285,7 @@ def _stop_what_is_decided(watched: Sequence[Watched], now: datetime) -> None:
     """The completion policy has decided while tasks still run: stop them, and remember the verdict."""
     rows, verdicts = [], {}
     for item in watched:
-        if item.attempt.state == AttemptState.STOPPING or item.all_over or aside.is_marked(item.attempt):
+        if item.attempt.state == AttemptState.STOPPING or item.all_over or poisoned_jobs.is_marked(item.attempt):
             continue
         decision = completion_of(item)
         if decision.is_decided:
@@ -337,7 +337,7 @@ def _reload(watched: Sequence[Watched], attempt_ids: set[uuid.UUID]) -> None:
 
 def _record_ends(watched: Sequence[Watched], log_tails: Mapping[uuid.UUID, str], now: datetime) -> None:
     over = [item for item in watched if item.all_over and item.attempt.state in LIVE]
-    decisions = {item.attempt.id: completion_of(item) for item in over if not aside.is_marked(item.attempt)}
+    decisions = {item.attempt.id: completion_of(item) for item in over if not poisoned_jobs.is_marked(item.attempt)}
     end_attempts(conclude(over, decisions, log_tails, now=now), actor="system:observer", now=now)
 
 

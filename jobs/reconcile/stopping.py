@@ -17,7 +17,7 @@ from clusters.services import engine_for
 from jobs.lifecycle.states import JOB_LIFECYCLE, AttemptState, JobState
 from jobs.loading.specs import load_spec, preload_specs
 from jobs.models import Attempt, Job
-from jobs.reconcile import aside
+from jobs.reconcile import poisoned_jobs
 from jobs.reconcile.record import conclude_gone
 from jobs.services.stop import TOLD, stop_attempts, stop_queued
 from kernel.clock import database_now
@@ -43,15 +43,15 @@ def stop(cluster_id: uuid.UUID) -> int:
     with leases.in_hand(Attempt, token, ids) as written:
         attempts = list(Attempt.objects.filter(id__in=ids, lease_token=token).select_related("job"))
         tell = partial(_tell, cluster_id, token=token)
-        struck = aside.work_through(aside.STOP, attempts, tell, written=written, token=token, now=now)
-    aside.mark(aside.STOP, struck, now=now)
+        struck = poisoned_jobs.work_through(poisoned_jobs.STOP, attempts, tell, written=written, token=token, now=now)
+    poisoned_jobs.mark(poisoned_jobs.STOP, struck, now=now)
     return len(ids)
 
 
 def _tell(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) -> set[uuid.UUID]:
     """Tell the engine; those attempts of which that was written down, and which are free with it."""
     try:
-        preload_specs({attempt.job.spec_id for attempt in attempts if not aside.is_marked(attempt)})
+        preload_specs({attempt.job.spec_id for attempt in attempts if not poisoned_jobs.is_marked(attempt)})
         answers = engine_for(cluster_id).stop([_stop(attempt) for attempt in attempts])
     except EngineUnreachable as error:
         log.warning("engine_unreachable", cluster_id=str(cluster_id), error=str(error))
@@ -84,7 +84,7 @@ def _tell(cluster_id: uuid.UUID, attempts: Sequence[Attempt], token: uuid.UUID) 
 
 def _stop(attempt: Attempt) -> Stop:
     """How to stop it: the job's checkpoint signal and grace win over the platform's, a user's own grace over both."""
-    checkpoint = None if aside.is_marked(attempt) else load_spec(attempt.job.spec_id).checkpoint
+    checkpoint = None if poisoned_jobs.is_marked(attempt) else load_spec(attempt.job.spec_id).checkpoint
     grace = attempt.stop_grace_seconds
     if grace is None:
         grace = checkpoint.grace_seconds if checkpoint is not None else current().grace_seconds
@@ -123,9 +123,9 @@ def enforce_desired(*, limit: int = 1_000) -> int:
         Q(state=JobState.QUEUED) | Q(attempt_id__isnull=False),
         desired="stop",
         state__in=[state for state in JOB_LIFECYCLE.live_states if state != JobState.STOPPING],
-    ).exclude(id__in=poison.resting(aside.DESIRED, now))
+    ).exclude(id__in=poison.resting(poisoned_jobs.DESIRED, now))
     rows = list(due.order_by("id").values_list("id", "state", "attempt_id", "stop_grace_seconds")[:limit])
-    poison.work_through(aside.DESIRED, rows, _enforce, now=now, key=lambda row: row[0])
+    poison.work_through(poisoned_jobs.DESIRED, rows, _enforce, now=now, key=lambda row: row[0])
     return len(rows)
 
 

@@ -15,7 +15,7 @@ from jobs.lifecycle.retry import PastAttempt, RetrySettings, decide_retry
 from jobs.lifecycle.states import AttemptState, JobState, Outcome
 from jobs.loading.specs import load_spec
 from jobs.models import Attempt, Job
-from jobs.reconcile import aside
+from jobs.reconcile import poisoned_jobs
 from jobs.reconcile.stored_exits import exit_value
 from jobs.reconcile.watched import Watched
 from jobs.services.ending import Ending
@@ -106,7 +106,7 @@ def _verdict(item: Watched, decision: Decision | None, log_tail: str) -> ExitVer
     if decision is None:
         if ended and all(task.exit.code == 0 and task.exit.reason is ExitReason.NONE for task in ended):
             return classify(ended)
-        return classify(engine_code="platform_defect", engine_detail=aside.error_of(item.attempt))
+        return classify(engine_code="platform_defect", engine_detail=poisoned_jobs.error_of(item.attempt))
     earlier = item.attempt.stop_verdict or {}
     succeeded = earlier.get("succeeded", decision.succeeded)
     cause = StopCause(item.attempt.stop_cause) if item.attempt.stop_cause else None

@@ -11,7 +11,7 @@ from datetime import timedelta
 from clusters.engines.interface import AttemptObservation, Observations
 from jobs.lifecycle.states import TASK_LIFECYCLE, AttemptState, TaskState
 from jobs.models import Attempt, Job, Task
-from jobs.reconcile import aside
+from jobs.reconcile import poisoned_jobs
 
 LIVE = (AttemptState.STARTING, AttemptState.RUNNING, AttemptState.STOPPING)
 
@@ -49,7 +49,7 @@ def watch(cluster_id: uuid.UUID, observations: Observations, *, only: Collection
         tasks[task.attempt_id][(task.role, task.index)] = task
     watched = []
     for attempt in attempts:
-        observed = aside.plain(seen.get(attempt.id)) if aside.is_marked(attempt) else seen.get(attempt.id)
+        observed = poisoned_jobs.plain(seen.get(attempt.id)) if poisoned_jobs.is_marked(attempt) else seen.get(attempt.id)
         is_gone = (
             observations.complete
             and attempt.launched_at is not None

@@ -17,8 +17,8 @@ from jobs.scheduling.questions.latest import Latest, latest_start
 from jobs.scheduling.questions.suggest import Suggested, Suggestion, suggest_within_bounds
 from jobs.scheduling.questions.whatif import End
 from jobs.selectors.expected import NOT_YET, ExpectedStart, expected_starts_of
-from jobs.services.asking import Reader, Shown, condition_json, one_question
 from jobs.services.promises import TOO_MANY, accuracy, effort_asked, expect, moment
+from jobs.services.redaction import Reader, Shown, condition_json, one_question
 from jobs.services.suggesting import changes_json, is_about_others, may_be_thought_of
 from kernel.actor import Actor
 from webapi.fields import utc_text

@@ -16,9 +16,9 @@ from jobs.scheduling.core.place.machines import WHOLE_MILLIS
 from jobs.scheduling.questions.lifetimes import Lifetimes
 from jobs.scheduling.questions.predict import Prediction, Predictor, size_of
 from jobs.scheduling.questions.whatif import Submit, apply
-from jobs.services.asking import one_question
 from jobs.services.planned import Planned, planned_seconds
 from jobs.services.promises import TOO_MANY, accuracy, effort_asked, expect, lifetimes_of, moment
+from jobs.services.redaction import one_question
 from jobs.services.submission import Submission
 from kernel.actor import Actor
 from kernel.resources import RESOURCE_NAMES, Resources

@@ -16,8 +16,8 @@ from jobs.scheduling.core.place.gangs import PACK, SPREAD, GangAsk
 from jobs.scheduling.core.place.machines import WHOLE_MILLIS
 from jobs.scheduling.core.state.work import Job as Waiting
 from jobs.scheduling.questions.whatif import AddMachines, Ask, Block, Change, End, Rank, Release, SetCap
-from jobs.services.asking import Reader, Shown
 from jobs.services.priority import granted_priority
+from jobs.services.redaction import Reader, Shown
 from jobs.services.what_if_changes import FOR_OPERATORS
 from kernel.actor import TenantRole
 from kernel.resources import Resources

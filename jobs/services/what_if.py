@@ -13,7 +13,7 @@ from typing import Any
 
 from jobs.loading.state import load_state
 from jobs.scheduling.questions.whatif import Answer, Change, Pass, Start, Waits, apply, what_if
-from jobs.services.asking import Reader, Shown, one_question, reason_json
+from jobs.services.redaction import Reader, Shown, one_question, reason_json
 from jobs.services.what_if_changes import CHANGES_MAX as CHANGES_MAX
 from jobs.services.what_if_changes import read_changes
 from kernel.actor import Actor

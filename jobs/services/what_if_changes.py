@@ -35,8 +35,8 @@ from jobs.scheduling.questions.whatif import (
     Submit,
 )
 from jobs.selectors.find import fetch_job
-from jobs.services.asking import Reader
 from jobs.services.planned import planned_seconds
+from jobs.services.redaction import Reader
 from jobs.services.submit import prepare
 from jobs.spec.values import PRIORITY_MAX, BadValue, parse_cpu, parse_gpu, parse_memory, parse_moment, whole
 from jobs.spec.values import duration as parse_duration

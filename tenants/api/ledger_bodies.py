@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from tenants.api.serializers import PoolRef, TenantRef, UserRef
-from tenants.held import HELD_KINDS
+from tenants.idle_capacity import HELD_KINDS
 from tenants.ledger.budgets import PERCENT_MAX, BudgetKind
 from tenants.ledger.entries import FATES
 from tenants.ledger.prices import PRICE_MAX

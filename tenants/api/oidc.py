@@ -34,7 +34,7 @@ from tenants.access import demand
 from tenants.api import session_bodies as bodies
 from tenants.api.authentication import BySession
 from tenants.api.sessions import browser_of, end_former, set_cookies
-from tenants.claims import SignInFailed
+from tenants.identity_claims import SignInFailed
 from tenants.services.external import connect, of_provider, person_of
 from tenants.services.sessions import open_session
 from tenants.services.trips import spend_state

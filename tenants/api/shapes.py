@@ -12,11 +12,11 @@ from kernel.actor import Actor
 from kernel.resources import RESOURCE_NAMES
 from tenants import selectors
 from tenants.access import role_allows
-from tenants.agents import device_of
 from tenants.models import BrowserSession, Invitation, Membership, Queue, Secret, Tenant, Token, User
 from tenants.quota.tree import QueueTree
 from tenants.services import IssuedToken, passwords
 from tenants.standing import disabled_tenants
+from tenants.user_agents import device_of
 from webapi.fields import utc_text
 
 Shown = dict[str, Any]

@@ -23,7 +23,7 @@ from tenants.access import demand, tenants_with
 from tenants.api import ledger_bodies as bodies
 from tenants.api.queries import WINDOW, one_pool, usage_filter, whole_number
 from tenants.features import tenants_without
-from tenants.held import held_idle
+from tenants.idle_capacity import held_idle
 from tenants.ledger.breakeven import HORIZON_MAX, MONTH_HOURS, Assumptions, as_dict, break_even
 from tenants.ledger.entries import FATES, Key, Use, date_of
 from tenants.ledger.statements import as_csv, hours_text, money_text

@@ -11,7 +11,7 @@ from kernel.config import Config, current
 from kernel.errors import BerthError, FieldError, InvalidInput, Unavailable
 from tenants import directory
 from tenants.access import demand
-from tenants.claims import Claims, SignInFailed
+from tenants.identity_claims import Claims, SignInFailed
 from tenants.models import User
 from tenants.services.external import connect, of_directory, person_of
 from tenants.services.names import PASSWORD_LENGTH_MAX

@@ -24,7 +24,7 @@ from kernel.actor import Actor, TenantRole, system_actor
 from kernel.config import Config
 from kernel.errors import BerthError, Conflict
 from tenants import selectors
-from tenants.claims import Claims, SignInFailed
+from tenants.identity_claims import Claims, SignInFailed
 from tenants.models import ExternalIdentity, Membership, Token, User, UserKind
 from tenants.permissions import ROLE_RANK
 from tenants.services import names

@@ -18,9 +18,8 @@ from kernel.actor import Actor
 from kernel.config import current
 from kernel.errors import BerthError
 from tenants.access import actor_for, demand
-from tenants.agents import device_of
-from tenants.attempts import Tries, of_owner, of_stranger
 from tenants.known_browsers import KnownBrowser
+from tenants.login_throttle import Tries, of_owner, of_stranger
 from tenants.models import BrowserSession, Token, TokenKind, User, UserKind
 from tenants.permissions import Scope
 from tenants.services import passwords
@@ -28,6 +27,7 @@ from tenants.services.addresses import confirmed_address
 from tenants.services.directory_people import user_by_directory
 from tenants.services.second_factor import demand_second_factor
 from tenants.services.tokens import NAME_LENGTH, issue, tell_revoked
+from tenants.user_agents import device_of
 
 SESSIONS_PER_USER = 50  # The longest unused end first: a script that signs in for ever fills nothing.
 AGENT_LENGTH = 200

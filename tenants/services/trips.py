@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
 
-from tenants.claims import SignInFailed
+from tenants.identity_claims import SignInFailed
 from tenants.models import SpentState
 from tenants.oidc import TRIP_SECONDS
 from tenants.services.tokens import digest_of

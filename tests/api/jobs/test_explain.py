@@ -12,8 +12,8 @@ from clusters.engines.fake import Script
 from jobs.loading.state import load_state
 from jobs.models import DecisionRecord, Job
 from jobs.scheduling.questions.whatif import End
-from jobs.services.asking import Reader
 from jobs.services.decision_records import DecisionRow, record_decisions
+from jobs.services.redaction import Reader
 from jobs.services.suggesting import changes_json, may_be_thought_of
 from tenants.quota.tree import Ceiling
 from tenants.services import CapLine, PoolLimit, set_limits, set_user_caps

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from tenants import attempts
-from tenants.attempts import ADDRESS_TRIES_PER_MINUTE
+from tenants import login_throttle
+from tenants.login_throttle import ADDRESS_TRIES_PER_MINUTE
 from tenants.models import User
 from tenants.services.device_codes import CODES_PER_MINUTE
 from tests.api.tenants.test_sessions import COOKIE, PASSWORD, browser, code_of, sign_in
@@ -82,7 +82,7 @@ def guess(name: str, host: str, tries: int, client: APIClient | None = None) -> 
 @pytest.fixture
 def besieged(alice: User, monkeypatch: pytest.MonkeyPatch) -> APIClient:
     """Her browser, in which she signed in before strangers from everywhere used up all tries at her name."""
-    monkeypatch.setattr(attempts, "NAME_TRIES_PER_HOUR", 8)
+    monkeypatch.setattr(login_throttle, "NAME_TRIES_PER_HOUR", 8)
     hers = browser()
     assert sign_in(hers, REMOTE_ADDR="192.0.2.7").status_code == 201
     answers = guess("alice", "198.51.100.1", 5) + guess("ALICE ", "198.51.100.2", 5)
@@ -98,7 +98,7 @@ def test_whoever_tries_a_name_from_elsewhere_keeps_its_owner_not_out(alice: User
 
 
 def test_one_place_that_goes_on_uses_nothing_up_for_the_others(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempts, "NAME_TRIES_PER_HOUR", 8)
+    monkeypatch.setattr(login_throttle, "NAME_TRIES_PER_HOUR", 8)
     guess("alice", "198.51.100.1", 15)
 
     assert sign_in(browser(), REMOTE_ADDR="192.0.2.7").status_code == 201
@@ -148,15 +148,15 @@ def test_the_wait_grows_and_guessing_has_the_bound_that_is_told(monkeypatch: pyt
     clock = Clock()
     monkeypatch.setattr(throttles, "buckets", throttles.Buckets(clock))
     passed, waits = [], []
-    for second in range(0, 2 * attempts.DAY_SECONDS, 5):
+    for second in range(0, 2 * login_throttle.DAY_SECONDS, 5):
         clock.now = 1_000.0 + second
-        wait = attempts.of_stranger("alice", "198.51.100.1").count()
+        wait = login_throttle.of_stranger("alice", "198.51.100.1").count()
         passed.append(second) if not wait else waits.append(wait)
 
-    in_first = [second for second in passed if second < attempts.DAY_SECONDS]
-    assert attempts.TRIES_PER_DAY <= len(in_first) <= 2 * attempts.TRIES_PER_DAY
-    assert attempts.TRIES_PER_DAY - 1 <= len(passed) - len(in_first) <= attempts.TRIES_PER_DAY + 1
-    assert waits[0] <= 60 < max(waits) <= attempts.DAY_SECONDS / attempts.TRIES_PER_DAY + 1
+    in_first = [second for second in passed if second < login_throttle.DAY_SECONDS]
+    assert login_throttle.TRIES_PER_DAY <= len(in_first) <= 2 * login_throttle.TRIES_PER_DAY
+    assert login_throttle.TRIES_PER_DAY - 1 <= len(passed) - len(in_first) <= login_throttle.TRIES_PER_DAY + 1
+    assert waits[0] <= 60 < max(waits) <= login_throttle.DAY_SECONDS / login_throttle.TRIES_PER_DAY + 1
 
 
 def test_a_try_that_succeeds_is_given_back(alice: User) -> None:

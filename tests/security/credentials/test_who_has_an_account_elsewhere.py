@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tenants.claims import Claims, SignInFailed
+from tenants.identity_claims import Claims, SignInFailed
 from tenants.models import Invitation, Membership, User
 from tenants.services.external import Policy, connect, person_of
 from tests.api.tenants.test_sessions import PASSWORD, browser, code_of, sign_in

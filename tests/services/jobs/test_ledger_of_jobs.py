@@ -20,7 +20,7 @@ from jobs.models import ClusterLook, Job
 from jobs.selectors.charges import ended_charges, known_until
 from kernel.ids import new_id
 from tenants.budgets import spent_budgets
-from tenants.held import held_idle
+from tenants.idle_capacity import held_idle
 from tenants.ledger.budgets import BudgetKind, budget_refusal
 from tenants.models import LedgerEntry, Price, Queue, UsageDay
 from tenants.quota.accounting import seconds_between

@@ -11,17 +11,16 @@ import pytest
 
 from clusters.engines.fake import Script
 from jobs.loading.history import predictor_of_history
-from jobs.loading.state import load_state
+from jobs.loading.state import SCHEDULE, load_state
 from jobs.models import Attempt, Job, StartPromise
-from jobs.reconcile import aside
 from jobs.scheduling.questions.lookahead import SMALL
 from jobs.scheduling.questions.whatif import Submit
 from jobs.selectors.expected import KNOWN_AFTER, NOT_YET, ExpectedStart, expected_starts_of
-from jobs.services.asking import Reader
 from jobs.services.explaining import explain_job
 from jobs.services.forecast import _row
 from jobs.services.planned import planned_seconds
 from jobs.services.promises import Outlook, accuracy, expect, promise_starts
+from jobs.services.redaction import Reader
 from jobs.services.submit import prepare
 from jobs.services.what_if_changes import read_changes
 from reconciling import poison
@@ -315,7 +314,7 @@ def test_jobs_that_get_no_expectation_keep_none_behind_them_from_theirs(quay: Qu
     withheld = [quay.submit("train", resources=ALL) for _ in range(2)]
     waits = quay.submit("train", script=Script(duration_seconds=100), resources=ALL)
     quay.turn()
-    poison.work_through(aside.SCHEDULE, [job.id for job in withheld], _fail, now=quay.now, key=lambda job_id: job_id)
+    poison.work_through(SCHEDULE, [job.id for job in withheld], _fail, now=quay.now, key=lambda job_id: job_id)
     monkeypatch.setattr("jobs.services.promises.PROMISED_JOBS", 2)
     quay.pass_time(31)
     assert promise_starts(quay.now) == 1

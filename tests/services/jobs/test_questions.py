@@ -11,8 +11,8 @@ from clusters.engines.fake import Script
 from jobs.loading.specs import forget_specs
 from jobs.models import StoredSpec
 from jobs.scheduling.questions import lookahead
-from jobs.services import asking
-from jobs.services.asking import one_question
+from jobs.services import redaction
+from jobs.services.redaction import one_question
 from kernel.words import format_moment
 from tests.builders.quay import Quay
 
@@ -34,7 +34,7 @@ def test_who_asks_while_another_is_answered_is_told_when_to_ask_again(
     quay: Quay, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, client = waiting(quay), api(quay.cast.bob)
-    monkeypatch.setattr(asking, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(redaction, "PATIENCE_SECONDS", 0.01)
     with one_question():
         for answer in (
             client.get(f"/api/v1/jobs/{job.id}/explain"),
@@ -42,7 +42,7 @@ def test_who_asks_while_another_is_answered_is_told_when_to_ask_again(
         ):
             body = answer.json()
             assert (answer.status_code, body["code"], body["retryable"]) == (503, "unavailable", True)
-            assert int(answer.headers["Retry-After"]) == asking.AGAIN_SECONDS
+            assert int(answer.headers["Retry-After"]) == redaction.AGAIN_SECONDS
             assert "Ask again" in body["hint"]
     assert client.get(f"/api/v1/jobs/{job.id}/explain").status_code == 200, "the turn was given back"
 
@@ -78,7 +78,7 @@ def test_the_latest_start_is_told_with_what_it_rests_on(quay: Quay, api: Api) ->
     assert told["kind"] == "booked"
     assert format_moment(told["at"]) in told["text"]
     (kept,) = quay.driver._core.reservations.kept()  # type: ignore[union-attr]
-    assert told["at"].startswith(asking._moment(kept.at)[:19])  # type: ignore[index]
+    assert told["at"].startswith(redaction._moment(kept.at)[:19])  # type: ignore[index]
     chinese = client.get(f"/api/v1/jobs/{job.id}/explain?quick=true", headers={"Accept-Language": "zh-CN"}).json()["latest"]
     assert "最迟" in chinese["text"]
     assert told["next_reservation_from"] is not None

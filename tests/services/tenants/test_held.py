@@ -10,7 +10,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from kernel.resources import Resources
-from tenants.held import held_idle, unused
+from tenants.idle_capacity import held_idle, unused
 from tenants.models import Booking, Price, Reservation
 from tenants.services import LedgerLine, append_ledger, release, reserve
 from tenants.usage import UsageFilter

@@ -25,7 +25,7 @@ _FOR_OTHERS = frozenset({"label", "taint"})  # Filters by which free room is non
 
 
 @dataclass(slots=True)
-class Teller:
+class ReasonTranslator:
     """Made anew when machines or limits change; remembers whether gangs could ever fit."""
 
     around: Around

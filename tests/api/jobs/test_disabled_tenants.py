@@ -188,7 +188,7 @@ def test_a_tenant_is_deleted_only_disabled_without_live_jobs_and_by_its_name(api
     assert "below" in ask(api, quay, "delete", confirm="vision").json()["detail"]
     Tenant.objects.filter(id=below.pk).update(disabled_at=now(), deleted_at=now())
     assert ask(api, quay, "delete", confirm="Vision").status_code == 422
-    assert "1 jobs" in ask(api, quay, "delete", confirm="vision").json()["detail"]
+    assert "1 job of vision" in ask(api, quay, "delete", confirm="vision").json()["detail"]
     quay.stop(job)
     quay.settle()
     assert ask(api, quay, "delete", confirm="vision").status_code == 200

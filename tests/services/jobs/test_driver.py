@@ -171,7 +171,7 @@ def test_a_booked_start_is_known_to_whoever_asks_and_kept_by_the_next_leader(qua
     assert [(one.id, one.at) for one in quay.driver._core.reservations.kept()] == [(kept.id, kept.at)]  # type: ignore[union-attr]
     assert {quay.reason(first), quay.reason(later)} <= {"no_room", "booked"}
 
-    without = build(replace(load_state(quay.now).state, promised=()))
+    without = build(replace(load_state(quay.now).state, reserved=()))
     without.decide(mark(quay.now))
     assert [one.id for one in without.reservations.kept()] == [str(later.id)], "what was not kept would have gone to another"
 

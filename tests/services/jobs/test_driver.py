@@ -184,7 +184,7 @@ def test_a_booked_start_of_a_job_that_asks_for_something_else_by_now_is_not_kept
     state = load_state(quay.now).state
     (kept,) = state.reserved
     smaller = replace(kept.tasks[0], ask=replace(kept.tasks[0].ask, cpu_millis=4000))
-    core = build(replace(state, promised=(kept._replace(tasks=(smaller,)),)))
+    core = build(replace(state, reserved=(kept._replace(tasks=(smaller,)),)))
     assert core.reservations.kept() == ()
 
 

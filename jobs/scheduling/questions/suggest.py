@@ -246,12 +246,11 @@ class _Finder:
         first = min((lines.key(one) for one in mine if one.id in lines), default=None)
         if first is None or lines.key(self.job) < first:
             return []
+        own = lines.key(self.job)
         if self.settled.state.policy.aging_seconds:
-            earlier = lines.key(self.job)[0] - first[0] + 1
-            return [Rank(self.job.id, order=self.job.order - earlier)]
-        highest = -first[0]
-        placed_at = first[1] - 1
-        return [Rank(self.job.id, priority=max(highest, self.job.priority), order=placed_at - self.job.submitted_at)]
+            return [Rank(self.job.id, order=self.job.order - (own[0] - first[0] + 1))]
+        earlier = own[1] - first[1] + 1  # Of times alone: with its priority the job stands beside the first.
+        return [Rank(self.job.id, priority=max(-first[0], self.job.priority), order=self.job.order - earlier)]
 
     def _fits(self, gang: GangAsk, pool: int, *, limits: bool = True) -> bool:
         """Whether limits and machines, as they are now, have room for the gang at its smallest."""

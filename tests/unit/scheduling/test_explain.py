@@ -97,6 +97,17 @@ def test_who_waits_behind_another_of_its_queue_says_behind_whom() -> None:
     assert (found.place.in_queue, found.place.queue_length) == (2, 2)
 
 
+@pytest.mark.parametrize("aging", [0, 216])
+def test_a_place_at_the_head_of_the_queue_is_before_shorter_jobs_too(aging: int) -> None:
+    state = a_state(a_job("brief", gpus=4, tasks=4, at=1050), limits={"a": Limit(), "b": Limit()})
+    state = replace(state, policy=replace(state.policy, in_order=True, aging_seconds=aging))
+    state = replace(state, waiting=tuple(replace(job, max_runtime=600) for job in state.waiting))
+    state = passed(state, replace(a_job("lengthy", gpus=4, at=1060), max_runtime=7200), at=1100)
+    assert codes(state, "lengthy") == ["behind"]
+    (rank,) = suggested(state, "lengthy")["bump"].changes
+    assert isinstance(rank, Rank)
+
+
 def test_a_full_array_says_which_siblings_run() -> None:
     siblings = [a_job(f"child-{number}", array="parent", parallel=2, at=number) for number in range(3)]
     found = condition(a_state(*siblings), "child-2", "array_parallelism")

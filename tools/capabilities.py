@@ -398,7 +398,11 @@ CAPABILITIES = (
                 "property/scheduling/test_core_properties.py"
                 "::test_what_a_queue_was_promised_is_free_or_held_by_what_may_be_evicted_now",
             ),
-            "A lender that comes and goes evicts no more often than the least run time lets it, and waits no longer": (
+            "A lender waits no longer than the grace for what it deserves, however often it comes and goes": (
+                "property/scheduling/test_flapping.py::test_a_lender_waits_no_longer_than_the_grace_however_often_it_comes_and_goes",
+                "unit/scheduling/test_core.py::test_a_queue_waits_no_longer_than_the_grace_for_machines_that_it_deserves",
+            ),
+            "With a least run time between queues it evicts no more often than that, and waits no longer": (
                 "property/scheduling/test_flapping.py"
                 "::test_a_lender_that_flaps_evicts_no_more_often_than_the_least_run_time_lets_it",
                 "unit/scheduling/test_core.py::test_a_brake_stops_a_storm_of_evictions_until_the_window_is_over",

@@ -49,6 +49,13 @@ def test_a_lender_that_flaps_evicts_no_more_often_than_the_least_run_time_lets_i
     assert all(stay.finished_at >= 0 for stay in damped.stays.values())
 
 
+def test_a_lender_waits_no_longer_than_the_grace_however_often_it_comes_and_goes() -> None:
+    outcome, _, lender = flapping(0, Limit(deserved=GPUS * 1000))
+
+    waits = [stay.first_started_at - stay.submitted_at for stay in outcome.stays.values() if stay.queue == lender]
+    assert max(waits) <= 1  # The grace is 0 here; what started in this very second leaves in the next.
+
+
 def test_what_is_guaranteed_is_never_lent_so_nothing_flaps_and_nobody_waits() -> None:
     outcome, _, lender = flapping(300, Limit(guarantee=GPUS * 1000))
     used_by_others = [window.held for window in outcome.windows if window.at < HOURS * 3600]

@@ -54,198 +54,256 @@ class BadSetting(Exception):
     """A setting has a value that cannot be used; the message names the variable and what would do."""
 
 
-def _setting(default: Any, unit: str, why: str) -> Any:
-    return field(default=default, metadata={"unit": unit, "why": why})
+def _setting(default: Any, unit: str, what: str) -> Any:
+    return field(default=default, metadata={"unit": unit, "what": what})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """One immutable value for the whole process; `current()` gives it to whoever needs it."""
 
-    data_dir: Path = _setting(Path("/var/lib/berth"), "directory", "one directory holds all state of the embedded profile")
-    server_profile: str = _setting("embedded", "embedded|production", "the small profile needs no server beside it")
-    host: str = _setting("127.0.0.1", "address", "nothing is reachable from outside until somebody decides so")
-    port: int = _setting(8620, "TCP port", "free of well-known services")
-    public_url: str = _setting("", "URL", "empty: made of host and port; used in mails and printed commands")
+    data_dir: Path = _setting(Path("/var/lib/berth"), "directory", "Directory that holds all state of the embedded profile")
+    server_profile: str = _setting(
+        "embedded", "embedded|production", "Embedded needs no other server; production needs PostgreSQL and Redis"
+    )
+    host: str = _setting(
+        "127.0.0.1", "address", "Address that the web server listens on; the loopback until an operator decides otherwise"
+    )
+    port: int = _setting(8620, "TCP port", "Port of the web server; the default is free of well-known services")
+    public_url: str = _setting(
+        "", "URL", "Address of this installation in mails and printed commands; empty: made of host and port"
+    )
     allowed_hosts: str = _setting(
-        "", "host names, with commas", "answered besides those of BERTH_PUBLIC_URL, BERTH_HOST and the loopback"
+        "",
+        "host names, with commas",
+        "Host names that are answered besides those of BERTH_PUBLIC_URL, BERTH_HOST and the loopback",
     )
     trusted_proxies: str = _setting(
-        "", "addresses or networks, with commas", "whose X-Forwarded-For is believed; empty: nobody's, as anybody can write one"
+        "",
+        "addresses or networks, with commas",
+        "Proxies whose X-Forwarded-For is believed; empty: none, because any client can write that header",
     )
-    portal_dir: str = _setting("", "directory", "of a built web portal; empty: the one beside the server")
-    database_url: str = _setting("", "URL", "empty: SQLite in the data directory; postgresql://... for production")
-    database_statement_seconds: float = _setting(60.0, "seconds", "PostgreSQL ends a statement that takes longer; 0: never")
-    database_lock_seconds: float = _setting(10.0, "seconds", "PostgreSQL ends a wait for a lock that takes longer; 0: never")
-    database_wait_seconds: float = _setting(5.0, "seconds", "for a connection of the pool, and for the server to take a new one")
-    redis_url: str = _setting("", "URL", "empty: broker and channel layer in memory")
+    portal_dir: str = _setting("", "directory", "Folder of a built web portal; empty: the one beside the server")
+    database_url: str = _setting("", "URL", "Database; empty: SQLite in the data directory; postgresql://... for production")
+    database_statement_seconds: float = _setting(60.0, "seconds", "Time limit of a statement on PostgreSQL; 0: none")
+    database_lock_seconds: float = _setting(10.0, "seconds", "Time limit of a wait for a lock on PostgreSQL; 0: none")
+    database_wait_seconds: float = _setting(
+        5.0, "seconds", "Time limit of a wait for a connection, of the pool and of the server"
+    )
+    redis_url: str = _setting("", "URL", "Redis; empty: broker and channel layer in memory")
     visibility_seconds: float = _setting(
-        600.0, "seconds", "a message of Redis that nobody acknowledged is delivered again; the same in every process"
+        600.0, "seconds", "Age at which an unacknowledged message of Redis is delivered again; the same in every process"
     )
     web_drain_seconds: float = _setting(
-        20.0, "seconds", "for requests in hand when a web process ends, then 503: more than the waits for a connection and a lock"
+        20.0,
+        "seconds",
+        "Time for requests in hand when a web process ends, then 503: more than the waits for a connection and a lock",
     )
-    web_processes: int = _setting(2, "processes", "production; with one, a restart is a pause")
-    worker_processes: int = _setting(2, "processes", "production")
-    scheduler_processes: int = _setting(2, "processes", "production; one leads, the others stand by")
-    observer_processes: int = _setting(2, "processes", "production; one leads each cluster, the others stand by")
-    debug: bool = _setting(False, "boolean", "tracebacks in answers help attackers")
-    lease_seconds: float = _setting(30.0, "seconds", "longer than any batch takes; tests use 1")
-    leadership_seconds: float = _setting(10.0, "seconds", "a standby takes over this long after a leader died")
-    sweep_seconds: float = _setting(30.0, "seconds", "how long a lost hint can delay anything")
-    poll_seconds: float = _setting(1.0, "seconds", "how old what we know of a running attempt may be")
-    grace_seconds: float = _setting(30.0, "seconds", "from the stop signal to the kill, unless the job says otherwise")
-    booking_grace_seconds: float = _setting(900.0, "seconds", "a booking that nobody uses by then is given to the others")
-    priority_member: int = _setting(500, "0 to 1000", "highest priority that members may use by themselves; tenants may differ")
-    priority_manager: int = _setting(900, "0 to 1000", "the same for managers; above it, somebody has to approve")
-    priority_request_days: int = _setting(7, "days", "a request for a higher priority that nobody decided is over by then")
-    start_timeout_seconds: float = _setting(600.0, "seconds", "an attempt that does not run by then is started anew")
-    scheduler_in_order: bool = _setting(False, "boolean", "true: nobody passes an earlier job of the same queue that waits")
-    scheduler_reclaims: bool = _setting(True, "boolean", "queues take back what they deserve from queues that borrow")
-    scheduler_preempts: bool = _setting(True, "boolean", "a queue's own work of lower priority makes room for higher")
+    web_processes: int = _setting(2, "processes", "Web processes of the production profile; with one, a restart is a pause")
+    worker_processes: int = _setting(2, "processes", "Worker processes of the production profile")
+    scheduler_processes: int = _setting(
+        2, "processes", "Scheduler processes of the production profile; one leads, the others stand by"
+    )
+    observer_processes: int = _setting(
+        2, "processes", "Observer processes of the production profile; one leads each cluster, the others stand by"
+    )
+    debug: bool = _setting(False, "boolean", "Tracebacks in answers, for development alone: they help attackers")
+    lease_seconds: float = _setting(
+        30.0, "seconds", "Length of the lease on a batch of work: longer than any batch takes; tests use 1"
+    )
+    leadership_seconds: float = _setting(10.0, "seconds", "Time after which a standby takes over from a leader that died")
+    sweep_seconds: float = _setting(30.0, "seconds", "Interval of the sweep, which bounds what a lost hint can delay")
+    poll_seconds: float = _setting(1.0, "seconds", "Interval at which engines are asked for running attempts")
+    grace_seconds: float = _setting(30.0, "seconds", "Time from the stop signal to the kill, unless the job says otherwise")
+    booking_grace_seconds: float = _setting(900.0, "seconds", "Time after which an unused booking is released to others")
+    priority_member: int = _setting(500, "0 to 1000", "Highest priority that members may use by themselves; tenants may differ")
+    priority_manager: int = _setting(
+        900, "0 to 1000", "Highest priority that managers may use by themselves; a higher one needs an approval"
+    )
+    priority_request_days: int = _setting(7, "days", "Age at which an undecided request for a higher priority ends")
+    start_timeout_seconds: float = _setting(
+        600.0, "seconds", "Time limit of a start; an attempt that does not run by then is replaced by the next"
+    )
+    scheduler_in_order: bool = _setting(False, "boolean", "Strict order: no job passes an earlier one of its queue that waits")
+    scheduler_reclaims: bool = _setting(True, "boolean", "Reclaim: queues take back what they deserve from queues that borrow")
+    scheduler_preempts: bool = _setting(True, "boolean", "Preemption: a queue's own work of lower priority makes room for higher")
     scheduler_backfill_depth: int = _setting(
-        1, "jobs", "how many waiting jobs of each pool hold a reserved start, which backfill may not delay, 0: none"
+        1, "jobs", "Backfill depth: how many waiting jobs of each pool hold a reserved start; 0: none"
     )
     scheduler_least_runtime_seconds: float = _setting(
-        300.0, "seconds", "no job is preempted in its own queue before it has run for so long"
+        300.0, "seconds", "Least run time before a job is preempted in its own queue"
     )
     scheduler_reclaim_least_runtime_seconds: float = _setting(
-        0.0, "seconds", "the same where another queue takes back or rebalances; more protects those who borrow, and delays owners"
+        0.0, "seconds", "Least run time before a job is evicted for another queue; more protects borrowers and delays owners"
     )
     scheduler_patience_seconds: float = _setting(
-        86_400.0, "seconds", "a job that has waited for longer gets the next reserved start of its pool, 0: by fair order alone"
-    )
-    scheduler_assumed_runtime_seconds: float = _setting(
         86_400.0,
         "seconds",
-        "how long a job without a maximum run time is planned to run where nothing is known of its kind, 0: for ever",
+        "Starvation guard: a job that has waited longer gets the next reserved start of its pool; 0: by fair order alone",
+    )
+    scheduler_assumed_runtime_seconds: float = _setting(
+        86_400.0, "seconds", "Run time that is planned with where a job states none and nothing is known of its kind; 0: for ever"
     )
     scheduler_shortest_first: int = _setting(
         10,
         "times",
-        "a job stands behind shorter ones of its queue by so many times its expected run time, a day at most, 0: not at all",
+        "Shorter jobs first: a job stands behind shorter ones by this multiple of its expected run time, a day at most; 0: off",
     )
     scheduler_rebalances: bool = _setting(
-        True, "boolean", "fair-share rebalancing: of queues that borrow, one with less by weight takes from one with more"
+        True, "boolean", "Fair-share rebalancing: of queues that borrow, one with less by weight takes from one with more"
     )
     scheduler_migrations: int = _setting(
-        4, "jobs", "defragmentation: the most small jobs that move for one that fits in total but not in shape, 0: none"
+        4, "jobs", "Defragmentation: the most small jobs that migrate for one that fits in total but not in shape; 0: none"
     )
-    scheduler_migrates_after_seconds: float = _setting(300.0, "seconds", "how long a job has waited before others move for it")
+    scheduler_migrates_after_seconds: float = _setting(
+        300.0, "seconds", "Time that a job has to wait before others migrate for it"
+    )
     scheduler_learns: bool = _setting(
         True,
         "boolean",
-        "the second term of a GPU pool's score goes by what the pool got of late, unless an operator said weights",
+        "Learned placement: a GPU pool's score follows what the pool got of late, unless an operator set weights",
     )
     scheduler_log_bytes: int = _setting(
-        512 * 1024**2, "bytes", "of the scheduler's event log, by which any past hour can be decided again; 0: none"
+        512 * 1024**2, "bytes", "Size of the scheduler's event log, by which any past hour can be decided again; 0: none"
     )
-    scheduler_log_days: int = _setting(14, "days", "how long the event log is kept, as far as there is room for it")
-    retry_backoff_seconds: float = _setting(5.0, "seconds", "wait before attempt 2; doubles with each further one")
-    retry_backoff_seconds_max: float = _setting(600.0, "seconds", "upper end of the doubling")
-    retry_platform_max: int = _setting(5, "attempts", "retries paid by the platform for its own faults")
-    retry_unknown_max: int = _setting(3, "attempts", "retries of failures that nobody could classify")
-    log_quota_bytes: int = _setting(256 * 1024**2, "bytes", "per task and stream; past it a marker, and on")
-    artifact_quota_bytes: int = _setting(16 * 1024**3, "bytes", "per attempt; a runaway output must not fill the disk")
+    scheduler_log_days: int = _setting(14, "days", "Time for which the event log is kept, as far as its size allows")
+    retry_backoff_seconds: float = _setting(5.0, "seconds", "Wait before the second attempt; it doubles with each further one")
+    retry_backoff_seconds_max: float = _setting(600.0, "seconds", "Longest wait between two attempts")
+    retry_platform_max: int = _setting(5, "attempts", "Retries that the platform pays for its own faults")
+    retry_unknown_max: int = _setting(3, "attempts", "Retries of failures that could not be classified")
+    log_quota_bytes: int = _setting(
+        256 * 1024**2, "bytes", "Size of a log, per task and stream; what is beyond is replaced by a marker"
+    )
+    artifact_quota_bytes: int = _setting(
+        16 * 1024**3, "bytes", "Size of the outputs of an attempt, so that a runaway one does not fill the disk"
+    )
     checkpoint_quota_bytes: int = _setting(
-        256 * 1024**3, "bytes", "per job's checkpoint directory, 0: as much as the disk holds; over it no further attempt starts"
+        256 * 1024**3,
+        "bytes",
+        "Size of a job's checkpoint directory, beyond which no further attempt starts; 0: as much as the disk holds",
     )
-    checkpoint_seconds: float = _setting(30.0, "seconds", "how often the checkpoints of running jobs are measured")
-    checkpoint_days_succeeded: int = _setting(7, "days", "how long the checkpoint of a job that succeeded is kept")
-    checkpoint_days: int = _setting(30, "days", "the same for a job that failed or was stopped: somebody may go on from it")
-    tombstone_days: int = _setting(7, "days", "how long a forgotten attempt is refused")
-    event_days: int = _setting(30, "days", "how long events and the delivery log are kept; live channels resume within it")
-    decision_days: int = _setting(30, "days", "how long the scheduler's decisions are kept, with what they were weighed against")
-    currency: str = _setting("EUR", "ISO 4217 code", "of prices, costs and budgets; fixed once there is a price")
-    audit_days: int = _setting(400, "days", "a year and a month: every yearly review finds its year")
-    telemetry_seconds: float = _setting(5.0, "seconds", "sampling interval of CPU, memory, disk and GPU use")
-    local_cluster: bool = _setting(True, "boolean", "the embedded profile runs jobs on this machine")
+    checkpoint_seconds: float = _setting(30.0, "seconds", "Interval at which the checkpoints of running jobs are measured")
+    checkpoint_days_succeeded: int = _setting(7, "days", "Time for which the checkpoint of a job that succeeded is kept")
+    checkpoint_days: int = _setting(
+        30, "days", "Time for which the checkpoint of a job that failed or was stopped is kept, to go on from"
+    )
+    tombstone_days: int = _setting(7, "days", "Time for which a forgotten attempt is refused")
+    event_days: int = _setting(30, "days", "Time for which events and the delivery log are kept; live channels resume within it")
+    decision_days: int = _setting(
+        30, "days", "Time for which the scheduler's decisions are kept, with what they were weighed against"
+    )
+    currency: str = _setting("EUR", "ISO 4217 code", "Currency of prices, costs and budgets; fixed once there is a price")
+    audit_days: int = _setting(
+        400, "days", "Time for which the audit log is kept: a year and a month, so that a yearly review finds its year"
+    )
+    telemetry_seconds: float = _setting(5.0, "seconds", "Sampling interval of CPU, memory, disk and GPU use")
+    local_cluster: bool = _setting(True, "boolean", "Jobs run on this machine in the embedded profile")
     local_launcher: str = _setting(
-        "auto", "auto|socket|direct", "who starts tasks; auto: the launcher's socket, for user berth or where it is"
+        "auto", "auto|socket|direct", "Process that starts tasks; auto: the launcher's socket, for user berth or where it is"
     )
-    local_isolation: str = _setting("auto", "auto|none", "none lets several tenants share one uid: said on every job page")
-    local_uid_base: int = _setting(200_000, "uid", "tenant n runs as base + n; above all users of common systems")
-    local_gid_base: int = _setting(300_000, "gid", "volume n is group base + n")
-    local_simulated_gpus: str = _setting("", "<count>x<model>", "pretends GPUs, labelled simulated everywhere; e.g. 4xA100")
-    local_cpu_millis: int = _setting(0, "thousandths of a core", "0: what the machine has")
-    local_memory_bytes: int = _setting(0, "bytes", "0: nine tenths of what the machine has")
+    local_isolation: str = _setting(
+        "auto", "auto|none", "Isolation of tenants; none lets several share one uid, which every job page says"
+    )
+    local_uid_base: int = _setting(
+        200_000, "uid", "First uid of tenants: tenant n runs as base + n, above all users of common systems"
+    )
+    local_gid_base: int = _setting(300_000, "gid", "First gid of volumes: volume n is group base + n")
+    local_simulated_gpus: str = _setting("", "<count>x<model>", "Simulated GPUs, labelled so everywhere; for example 4xA100")
+    local_cpu_millis: int = _setting(0, "thousandths of a core", "Cores that jobs may use on this machine; 0: all")
+    local_memory_bytes: int = _setting(0, "bytes", "Memory that jobs may use on this machine; 0: nine tenths")
     requests_per_minute: int = _setting(
-        1_200, "requests", "per token, 0: no limit at all; a script in a loop must not starve the others"
+        1_200, "requests", "Rate limit per token, so that a script in a loop does not starve others; 0: none"
     )
-    tenant_requests_per_minute: int = _setting(
-        12_000, "requests", "per tenant, all its tokens together, 0: no limit; a tenant that floods must leave the others served"
+    tenant_requests_per_minute: int = _setting(12_000, "requests", "Rate limit per tenant, all its tokens together; 0: none")
+    session_idle_hours: float = _setting(12.0, "hours", "Idle time after which a browser signs in again")
+    session_days: int = _setting(14, "days", "Time after which a browser signs in again, however much it is used")
+    oidc_issuer: str = _setting("", "URL", "OpenID Connect provider, exactly as it calls itself; empty: none")
+    oidc_client_id: str = _setting("", "text", "Name of this server at the provider")
+    oidc_client_secret: str = _setting(
+        "", "text", "Secret of this server at the provider; empty: a public client; PKCE protects the code in either case"
     )
-    session_idle_hours: float = _setting(12.0, "hours", "a browser that nobody used for so long has to sign in again")
-    session_days: int = _setting(14, "days", "a browser signs in again after so long, however much it is used")
-    oidc_issuer: str = _setting("", "URL", "empty: nobody signs in at an identity provider; exactly as the provider calls itself")
-    oidc_client_id: str = _setting("", "text", "as the provider knows this server")
-    oidc_client_secret: str = _setting("", "text", "empty: a client without a secret; PKCE protects the code in either case")
     oidc_private_hosts: str = _setting(
-        "", "hosts, with commas", "of a provider inside your own network, or at an unusual port; others must be on the internet"
+        "",
+        "hosts, with commas",
+        "Hosts of a provider inside your own network, or at an unusual port; others must be on the internet",
     )
-    oidc_name: str = _setting("Single sign-on", "text", "what the button of the sign-in page says")
-    oidc_scopes: str = _setting("openid email profile", "words", "what the provider is asked for; `openid` among them")
-    oidc_creates_users: bool = _setting(False, "boolean", "true: who has no account gets one at the first sign-in")
-    oidc_domains: str = _setting("", "domains, with commas", "empty: any; else only verified addresses of these come in")
+    oidc_name: str = _setting("Single sign-on", "text", "Text of the button on the sign-in page")
+    oidc_scopes: str = _setting("openid email profile", "words", "Scopes that are asked for; `openid` among them")
+    oidc_creates_users: bool = _setting(False, "boolean", "Accounts are made at the first sign-in")
+    oidc_domains: str = _setting("", "domains, with commas", "Domains whose verified addresses may sign in; empty: any")
     oidc_trusts_email: bool = _setting(
-        False, "boolean", "true: addresses count as verified where the provider does not say; for one that is your own"
+        False, "boolean", "Addresses count as verified where the provider does not say so; for a provider of your own"
     )
     oidc_links_by_email: bool = _setting(
-        False, "boolean", "true: a verified address leads to an account with a password, too; else its owner connects it once"
+        False, "boolean", "A verified address leads to an account with a password, too; else its owner connects it once"
     )
-    oidc_groups_claim: str = _setting("groups", "text", "the list of groups in the id_token")
+    oidc_groups_claim: str = _setting("groups", "text", "Claim of the id_token that lists groups")
     oidc_groups: str = _setting(
-        "", "<group>=<tenant>:<role>, with commas", "empty: groups give nothing; else they decide about the tenants named here"
+        "",
+        "<group>=<tenant>:<role>, with commas",
+        "Tenants and roles that groups give; empty: none; else groups decide about the tenants named here",
     )
     ldap_url: str = _setting(
-        "", "ldap(s)://host:port", "empty: no directory; a broker with OpenID Connect is the better way; needs the extra `ldap`"
+        "",
+        "ldap(s)://host:port",
+        "LDAP directory, with the extra `ldap`; empty: none; a broker with OpenID Connect is the better way",
     )
-    ldap_starttls: bool = _setting(False, "boolean", "true: ldap:// becomes TLS before anything is said; else only ldaps://")
-    ldap_ca_file: str = _setting("", "file", "PEM, who signs the directory's certificate; empty: whom the system trusts")
-    ldap_bind_dn: str = _setting("", "distinguished name", "an account that may search; empty: anybody may")
-    ldap_bind_password: str = _setting("", "text", "of the account that may search")
-    ldap_base: str = _setting("", "distinguished name", "people are below it; with the URL it says which directory it is")
+    ldap_starttls: bool = _setting(False, "boolean", "StartTLS: ldap:// becomes TLS before anything is said; else only ldaps://")
+    ldap_ca_file: str = _setting(
+        "", "file", "PEM file of the authority that signs the directory's certificate; empty: those of the system"
+    )
+    ldap_bind_dn: str = _setting("", "distinguished name", "Account that searches the directory; empty: anonymous")
+    ldap_bind_password: str = _setting("", "text", "Password of the account that searches")
+    ldap_base: str = _setting("", "distinguished name", "Base below which people are; with the URL it says which directory it is")
     ldap_user_filter: str = _setting(
-        "(|(uid={name})(mail={name}))", "LDAP filter", "who comes in; {name}: what was typed, escaped; two who fit are nobody"
+        "(|(uid={name})(mail={name}))",
+        "LDAP filter",
+        "Filter that finds a person; {name}: what was typed, escaped; two that match are none",
     )
     ldap_id_attributes: str = _setting(
         "entryUUID,objectGUID,ipaUniqueID",
         "attributes, with commas",
-        "the first that is there is a person for good; else the DN",
+        "Attributes of which the first that is there identifies a person for good; else the DN",
     )
-    ldap_email_attribute: str = _setting("mail", "attribute", "believed: people must not be able to write their own")
-    ldap_name_attributes: str = _setting("uid,sAMAccountName,cn", "attributes, with commas", "whence a new account's name")
-    ldap_creates_users: bool = _setting(False, "boolean", "true: who has no account gets one at the first sign-in")
+    ldap_email_attribute: str = _setting(
+        "mail", "attribute", "Attribute of the mail address, which is believed: people must not be able to write their own"
+    )
+    ldap_name_attributes: str = _setting(
+        "uid,sAMAccountName,cn", "attributes, with commas", "Attributes of which a new account's name is made"
+    )
+    ldap_creates_users: bool = _setting(False, "boolean", "Accounts are made at the first sign-in")
     ldap_links_by_email: bool = _setting(
-        False, "boolean", "true: the directory's address leads to an account that was used, too; else its owner connects it once"
+        False, "boolean", "The directory's address leads to an account that was used, too; else its owner connects it once"
     )
     ldap_groups: str = _setting(
-        "", "<group>=<tenant>:<role>, with commas", "empty: groups give nothing; else they decide about the tenants named here"
+        "",
+        "<group>=<tenant>:<role>, with commas",
+        "Tenants and roles that groups give; empty: none; else groups decide about the tenants named here",
     )
-    ldap_group_base: str = _setting("", "distinguished name", "groups are below it; empty: those in the person's memberOf")
+    ldap_group_base: str = _setting(
+        "", "distinguished name", "Base below which groups are; empty: those in the person's memberOf"
+    )
     ldap_group_filter: str = _setting(
         "(|(member={dn})(uniqueMember={dn})(memberUid={name}))",
         "LDAP filter",
-        "groups of {dn} or {name}, the person's, escaped",
+        "Filter that finds groups; {dn} and {name}: of the person, escaped",
     )
     selftest_hours: float = _setting(
-        24.0, "hours", "between two tenant escape self-tests, 0: none; a hole should be a day old at most"
+        24.0, "hours", "Interval of the tenant escape self-test, so that a hole is a day old at most; 0: none"
     )
     selftest_url: str = _setting(
-        "", "URL", "empty: this installation's on this machine; where workers reach a web server, if they run elsewhere"
+        "", "URL", "Address at which workers reach a web server, for the self-test; empty: this installation's on this machine"
     )
-    metrics_token: str = _setting(
-        "", "text", "empty: only operators read /metrics; else whoever scrapes sends it as bearer token"
-    )
+    metrics_token: str = _setting("", "text", "Bearer token of /metrics for a scraper; empty: operators alone read it")
     mail_url: str = _setting(
-        "", "smtp://user:password@host:port", "empty: mails are written to the delivery log as undeliverable"
+        "", "smtp://user:password@host:port", "Mail server; empty: mails are written to the delivery log as undeliverable"
     )
-    mail_from: str = _setting("berth@localhost", "address", "sender of notifications")
-    exec_enabled: bool = _setting(True, "boolean", "terminals in running tasks; false: nobody opens one, whatever their role")
+    mail_from: str = _setting("berth@localhost", "address", "Sender of notifications")
+    exec_enabled: bool = _setting(True, "boolean", "Terminals in running tasks; false: none, whatever the role")
     exec_idle_minutes: float = _setting(
-        60.0, "minutes", "a terminal in which nobody typed and nothing was printed for so long ends, 0: never"
+        60.0, "minutes", "Idle time, without input and output, after which a terminal ends; 0: never"
     )
-    webhook_private_targets: bool = _setting(False, "boolean", "webhooks to private addresses would reach our own network")
+    webhook_private_targets: bool = _setting(False, "boolean", "Webhooks to private addresses, which reach your own network")
 
     @property
     def url(self) -> str:

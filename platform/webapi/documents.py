@@ -35,13 +35,13 @@ This page is made from the code by `manage.py reference`.
 """
 SETTINGS_HEAD = """# Settings
 
-A server reads its settings once, at the start, from its environment. One that cannot be used stops the start and is named. The
-installation's secret key is no setting: it is generated into `secret.key` of the data directory, or given as `BERTH_SECRET_KEY`
-by an operator who keeps secrets elsewhere (at least 256 bits).
+A server reads its settings once, at the start, from its environment. A value that cannot be used stops the start and is named.
+The installation's secret key is no setting: it is generated into `secret.key` of the data directory, or given as
+`BERTH_SECRET_KEY` by an operator who keeps secrets elsewhere (at least 256 bits).
 
 This page is made from the code by `manage.py reference`.
 
-| variable | default | unit | why |
+| variable | default | unit | what it sets |
 |---|---|---|---|
 """
 
@@ -72,10 +72,10 @@ def settings_page() -> str:
     """The reference of all settings."""
     rows = []
     for item in fields(Config):
-        default = "" if item.default in ("", False) else str(item.default)
-        shown = f"`{default}`" if default else ("`false`" if item.default is False else "empty")
+        default = str(item.default).lower() if isinstance(item.default, bool) else str(item.default)
+        shown = f"`{default}`" if default else "empty"
         unit = str(item.metadata["unit"]).replace("|", " or ")
-        rows.append(f"| `BERTH_{item.name.upper()}` | {shown} | {unit} | {item.metadata['why']} |\n")
+        rows.append(f"| `BERTH_{item.name.upper()}` | {shown} | {unit} | {item.metadata['what']} |\n")
     return SETTINGS_HEAD + "".join(rows)
 
 

@@ -1,4 +1,4 @@
-"""Every reason that the scheduler's core gives for a wait is translated for people: a code without words would be shown as a code."""
+"""Every reason that the scheduler's core gives for a wait has words: without them people would be shown a code."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import redis
@@ -49,10 +50,22 @@ class PatientChannel(redis_transport.Channel):
         return super()._get_pool(asynchronous)  # type: ignore[misc]  # kombu's types leave it out.
 
 
+class SteadySet(set[Any]):
+    """May be changed while another thread goes through it."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(tuple(super().__iter__()))
+
+
 class PatientTransport(redis_transport.Transport):
-    """Redis with such channels."""
+    """Redis with such channels. kombu's loop goes through them while another thread that stops the worker closes them, and would
+    end with an error by that."""
 
     Channel = PatientChannel
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.cycle._channels = SteadySet()  # type: ignore[union-attr]  # kombu's types leave it out.
 
 
 class PatientAmqp(AMQP):

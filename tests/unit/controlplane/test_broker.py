@@ -53,3 +53,14 @@ def test_a_channel_whose_transport_is_gone_says_that_its_connection_is_lost() ->
 
 def test_memory_stays_memory() -> None:
     assert PatientConnection("memory://").get_transport_cls() is not PatientTransport
+
+
+def test_channels_may_be_closed_while_the_loop_goes_through_them() -> None:
+    """As kombu does it at each turn: `for channel in self._channels`."""
+    transport = app.connection_for_read("redis://localhost:1/0").transport
+    assert isinstance(transport, PatientTransport)
+    channels = transport.cycle._channels
+    channels.update({"one", "two", "three"})
+    for _ in channels:
+        channels.discard("two")
+    assert set(channels) == {"one", "three"}

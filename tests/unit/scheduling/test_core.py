@@ -204,6 +204,16 @@ def test_the_least_run_time_holds_against_priority_and_not_against_what_is_taken
     assert evicted(core.decide(2)) == ["young"]
 
 
+def test_each_least_run_time_holds_for_itself_whichever_is_longer() -> None:
+    core = a_core(nodes=1, limits={"a": owed(4), "b": Limit()}, least_runtime_seconds=20, reclaim_least_runtime_seconds=600)
+    submit(core, a_job("young", 2, gpus=4, priority=100))
+    core.decide(0)
+    submit(core, a_job("urgent", 2, gpus=4, at=1, priority=900), a_job("owner", 1, gpus=4, at=1))
+    assert evicted(core.decide(1)) == []
+    assert evicted(core.decide(20)) == ["young"], "its own queue waits for 20 seconds"
+    assert next(iter(core.transfers)) == "urgent", "the owner of the machine waits for 600"
+
+
 def test_a_higher_class_takes_from_a_lower_of_its_own_queue_only() -> None:
     core = a_core(nodes=2, limits={"a": Limit(), "b": Limit()}, least_runtime_seconds=0)
     submit(core, a_job("mine", 1, gpus=4, priority=100), a_job("yours", 2, gpus=4, priority=100))

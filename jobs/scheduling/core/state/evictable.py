@@ -150,7 +150,7 @@ class Evictable:
         self.priorities: dict[tuple[int, int], dict[int, int]] = {}  # (pool, queue) -> priority -> how many of these.
         self.unclaimed = Ages()  # Who may not be evicted for other queues yet.
         self.young = Ages()  # Who may not be evicted for its own queue yet.
-        self._there: dict[int, dict[int, dict[str, Running]]] = {}  # By pool and queue, who may be evicted for others now.
+        self._there: dict[int, dict[int, dict[str, Running]]] = {}  # By pool and queue, all of them.
         self._leavers: dict[tuple[int, int], dict[int | None, Leavers]] = {}  # (pool, queue) -> below which priority.
         self._held: dict[int, list[int]] = {}  # By pool, what those hold together who may be reclaimed now.
 
@@ -158,11 +158,15 @@ class Evictable:
         """It runs from now on: it may be evicted in a later moment than that of its start, and not before its least run time."""
         one.is_counted = True
         one.is_ripe = self._enters(one, policy.least_runtime_seconds, self.young, now)
-        if self._enters(one, policy.reclaim_least_runtime_seconds, self.unclaimed, now):
-            self._settle(one)
+        one.is_reclaimable = False
         for pool, _ in one.need:
+            self._there.setdefault(pool, {}).setdefault(one.job.queue, {})[one.job.id] = one
             counts = self.priorities.setdefault((pool, one.job.queue), {})
             counts[one.job.priority] = counts.get(one.job.priority, 0) + 1
+        if self._enters(one, policy.reclaim_least_runtime_seconds, self.unclaimed, now):
+            self._settle(one)
+        else:
+            self._offer(one)
 
     @staticmethod
     def _enters(one: Running, seconds: int, ages: Ages, now: int) -> bool:
@@ -178,31 +182,29 @@ class Evictable:
 
     def ripen(self, now: int) -> list[Running]:
         """Who may be evicted from now on for something for which it might not be before."""
-        found = list(self.unclaimed.due(now))
+        found = [one for one in self.unclaimed.due(now) if not one.is_reclaimable]
         for one in found:
             self._settle(one)
         for one in self.young.due(now):
-            one.is_ripe = True
-            found.append(one)
-            for pool, _ in one.need:
-                if one.job.id in self._there.get(pool, {}).get(one.job.queue, NOTHING):
-                    self._offer(one, pool)
+            if not one.is_ripe:
+                one.is_ripe = True
+                self._offer(one)
+                found.append(one)
         return found
 
     def _settle(self, one: Running) -> None:
         """It may be reclaimed from now on."""
+        one.is_reclaimable = True
+        self._offer(one)
         for pool, amount in one.need:
-            there = self._there.setdefault(pool, {}).setdefault(one.job.queue, {})
-            if one.job.id not in there:
-                there[one.job.id] = one
-                self._offer(one, pool)
-                _add(self._held.setdefault(pool, [0, 0, 0]), amount, 1)
+            _add(self._held.setdefault(pool, [0, 0, 0]), amount, 1)
 
-    def _offer(self, one: Running, pool: int) -> None:
+    def _offer(self, one: Running) -> None:
         """Searches from now on may evict it."""
-        for below, leavers in self._leavers.get((pool, one.job.queue), {}).items():
-            if one.job.id not in leavers.gangs and _may_leave(one, below):
-                leavers.add(one)
+        for pool, _ in one.need:
+            for below, leavers in self._leavers.get((pool, one.job.queue), {}).items():
+                if one.job.id not in leavers.gangs and _may_leave(one, below):
+                    leavers.add(one)
 
     def leave(self, one: Running) -> None:
         """It may be evicted no more."""
@@ -212,16 +214,17 @@ class Evictable:
                 for leavers in self._leavers.get(at, {}).values():
                     if one.job.id in leavers.gangs:
                         leavers.remove(one)
-                _add(self._held[pool], amount, -1)
+                if one.is_reclaimable:
+                    _add(self._held[pool], amount, -1)
             if one.is_counted:
                 counts = self.priorities[at]
                 counts[one.job.priority] -= 1
                 if not counts[one.job.priority]:
                     del counts[one.job.priority]
-        one.is_counted = False
+        one.is_counted = one.is_reclaimable = False
 
     def queues(self, pool: int) -> list[int]:
-        """Those with work that may be reclaimed now."""
+        """Those with work that may be reclaimed, now or later."""
         return [queue for queue, gangs in self._there.get(pool, {}).items() if gangs]
 
     def held(self, pool: int) -> Amounts:
@@ -240,7 +243,8 @@ class Evictable:
 
 
 def _may_leave(one: Running, below: int | None) -> bool:
-    return one.job.evictable and (below is None or (one.is_ripe and one.job.priority < below))
+    is_old = one.is_reclaimable if below is None else one.is_ripe and one.job.priority < below
+    return one.job.evictable and is_old
 
 
 def takes_more(

@@ -110,6 +110,7 @@ class Running:
         "gpu_millis",
         "is_counted",
         "is_leaving",
+        "is_reclaimable",
         "is_ripe",
         "job",
         "key",
@@ -129,7 +130,8 @@ class Running:
         self.claim: Transfer | None = None  # The claim that it belongs to, as claimant or as one that leaves for it.
         self.is_leaving = False
         self.is_counted = False  # Among those who may be evicted, now or later.
-        self.is_ripe = False  # Whether it may be preempted in its own queue.
+        self.is_ripe = False  # Whether it has run for long enough to be preempted in its own queue.
+        self.is_reclaimable = False  # Whether it has run for long enough to be evicted for another queue.
         self.gpu_millis = sum(amount[2] for _, amount in need)
         self.key = (job.submitted_at, job.id)
 
